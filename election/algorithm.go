@@ -1,0 +1,133 @@
+package election
+
+import "time"
+
+// EventKind says what happened to a Machine or, of these, to its Algorithm.
+type EventKind uint8
+
+// Events. The first group comes from the driver; the Machine passes some of
+// them on to the Algorithm and adds the second group.
+const (
+	Started    EventKind = iota + 1 // the process runs; for the Algorithm: begin a contest, as one that recovered does
+	Received                        // Message has arrived
+	TimerFired                      // the Algorithm's timer Name has run out
+	PeerDown                        // Peer is gone, or counts as gone
+	PeerUp                          // Peer is heard of again
+	Campaign                        // the user asks for a contest
+	Resigned                        // the user asks the Machine to step down
+	LinkUp                          // a connection to Peer stands; Rank and Incarnation are what it said of itself
+	LinkDown                        // the last connection to Peer has ended
+	DialFailed                      // Peer did not answer a dial; Refused: nobody listens there
+	Saved                           // the last Save is done, or failed with Err
+	Working                         // the leader's work has begun (On) or has all stopped (!On)
+	Woke                            // nothing but time: the deadline has passed
+
+	Vacant  // to the Algorithm: there is no leader now; begin a contest
+	Settled // to the Algorithm: Token is the leadership now and is saved; contests are over
+)
+
+// Event is what a Machine or an Algorithm is stepped with.
+type Event struct {
+	Kind        EventKind
+	Peer        ID       // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed
+	Message     *Message // Received
+	Name        string   // TimerFired
+	Rank        Rank     // LinkUp
+	Incarnation uint64   // LinkUp
+	Refused     bool     // DialFailed
+	On          bool     // Working
+	Token       Token    // Settled, Vacant (the one that ended)
+	Err         error    // Saved
+}
+
+// Algorithm decides who should lead. It holds no clock, goroutine, socket or
+// lock: it is told what happened and says, through out, what to do. The Machine
+// around it keeps the epochs, the disk, the detector and the hand-overs, so that
+// every algorithm has them and none can get them wrong.
+//
+// An Algorithm belongs to one Machine.
+type Algorithm interface {
+	// Name is what the user calls it, such as "bully".
+	Name() string
+	// Step handles one event: Started, Received, TimerFired, PeerDown, PeerUp,
+	// Campaign, Vacant or Settled.
+	Step(ev Event, out *Actions)
+}
+
+// Explorable is an Algorithm that can be searched exhaustively.
+type Explorable interface {
+	Algorithm
+	// Clone gives an independent copy.
+	Clone() Algorithm
+	// AppendState appends all of the state that decides later behaviour, with
+	// every round number written relative to base.
+	AppendState(b []byte, base uint64) []byte
+	// MinRound is the lowest round number it holds (0: none).
+	MinRound() uint64
+}
+
+// ActionKind says what a driver is to do.
+type ActionKind uint8
+
+// Actions, done in the order given: stop leading at once, then save, then tell others.
+const (
+	Elect  ActionKind = iota + 1 // the view has changed: Token leads, or (undefined) the leadership Token ended by Cause
+	Save                         // write State; step with Saved when it is safe on disk
+	Send                         // send Message to To, dialing when no link stands; best effort
+	Dial                         // open a link to To, within 2·t_max; step with LinkUp or DialFailed
+	Hangup                       // close every link to To
+	Notify                       // Member's State has changed
+)
+
+// Cause is why a leadership ended.
+type Cause string
+
+// Causes.
+const (
+	CauseCrashed    Cause = "crashed"    // its process is gone
+	CauseSilent     Cause = "silent"     // not heard, or not acknowledged, for T
+	CauseResigned   Cause = "resigned"   // it stepped down or handed over
+	CauseRemoved    Cause = "removed"    // it is no member any more
+	CauseStalled    Cause = "stalled"    // this process was stopped for longer than T
+	CauseSuperseded Cause = "superseded" // a higher token is known
+	CauseStopped    Cause = "stopped"    // this member is closing
+)
+
+// Action is one thing a driver must do.
+type Action struct {
+	Kind    ActionKind
+	To      ID          // Send, Dial, Hangup
+	Message *Message    // Send
+	Token   Token       // Elect
+	Lost    bool        // Elect: Token's leadership has ended (by Cause) rather than begun
+	Cause   Cause       // Elect with Lost
+	State   State       // Save
+	Member  ID          // Notify
+	Status  MemberState // Notify
+}
+
+// State is what a member keeps across its own death.
+type State struct {
+	ID          ID
+	Incarnation uint64 // of the process that wrote it
+	Token       Token  // the highest leadership accepted or claimed
+}
+
+// Timing is the network that the election may rely on (sources 000 and 004).
+// The zero value of a field means its default.
+type Timing struct {
+	Heartbeat time.Duration // between two beats of a leader; default 100 ms
+	TMax      time.Duration // longest transmission of a message, t_max; default 150 ms
+	TProcess  time.Duration // longest handling of a message, t_process; default 300 ms
+}
+
+// Defaults of [Timing].
+const (
+	DefaultHeartbeat = 100 * time.Millisecond
+	DefaultTMax      = 150 * time.Millisecond
+	DefaultTProcess  = 300 * time.Millisecond
+)
+
+// T is the silence after which a member is suspected: 2·t_max + t_process
+// (source 000).
+func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }

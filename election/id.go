@@ -1,0 +1,134 @@
+package election
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ID names a member. It is unique in its cluster, never changes while the
+// process lives, and is totally ordered among ids of one [Kind].
+type ID string
+
+// None is no member at all: the "@" of `elected = @` (source 000).
+const None ID = ""
+
+// MaxID is the longest an id may be, in bytes.
+const MaxID = 128
+
+// Kind is what sort of name an id is. All ids of a cluster are of one kind,
+// because only then does "highest" mean the same to everyone.
+type Kind int
+
+// The kinds of id, each with its order.
+const (
+	Integer Kind = iota // decimal digits, by value
+	Address             // IPv4 or IPv6, by value: 172.18.0.10 is above 172.18.0.9
+	UUID                // RFC 9562 text form, by bytes
+	Name                // anything else, by bytes
+)
+
+func (k Kind) String() string {
+	return [...]string{"integer", "IP address", "UUID", "name"}[k]
+}
+
+// ParseID gives the canonical form of s: an integer without leading zeros, an
+// address as net/netip prints it, a UUID in lower case, a name as it stands.
+// It refuses what is empty, longer than [MaxID] bytes, not UTF-8, or holds
+// white space, "=" , "/" or control characters.
+func ParseID(s string) (ID, error) {
+	switch {
+	case s == "":
+		return None, fmt.Errorf("id is empty: give a number, an IP address, a UUID or a name")
+	case len(s) > MaxID:
+		return None, fmt.Errorf("id of %d bytes is too long: at most %d", len(s), MaxID)
+	case !utf8.ValidString(s):
+		return None, fmt.Errorf("id %q is not UTF-8", s)
+	}
+	for _, r := range s {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || r == '=' || r == '/' {
+			return None, fmt.Errorf("id %q holds %q: leave out white space, control characters, '=' and '/'", s, r)
+		}
+	}
+	switch id := ID(s); id.Kind() {
+	case Integer:
+		if s = strings.TrimLeft(s, "0"); s == "" {
+			s = "0"
+		}
+	case Address:
+		a, _ := netip.ParseAddr(s)
+		s = a.Unmap().String()
+	case UUID:
+		s = strings.ToLower(s)
+	}
+	return ID(s), nil
+}
+
+// Kind tells what sort of name id is, by its form alone.
+func (id ID) Kind() Kind {
+	switch {
+	case isInteger(id):
+		return Integer
+	case isUUID(id):
+		return UUID
+	}
+	if _, err := netip.ParseAddr(string(id)); err == nil {
+		return Address
+	}
+	return Name
+}
+
+// Compare orders ids of one kind: negative when id is below other.
+// Ids of different kinds have an order too (by bytes), so that sorting never
+// panics, but a cluster never holds both.
+func (id ID) Compare(other ID) int {
+	if id == other {
+		return 0
+	}
+	if isInteger(id) && isInteger(other) {
+		return cmp.Or(cmp.Compare(len(id), len(other)), strings.Compare(string(id), string(other)))
+	}
+	if mayBeAddress(id) && mayBeAddress(other) {
+		a, errA := netip.ParseAddr(string(id))
+		b, errB := netip.ParseAddr(string(other))
+		if errA == nil && errB == nil {
+			return a.Compare(b)
+		}
+	}
+	return strings.Compare(string(id), string(other))
+}
+
+func isInteger(id ID) bool {
+	for i := range len(id) {
+		if id[i] < '0' || id[i] > '9' {
+			return false
+		}
+	}
+	return id != ""
+}
+
+// mayBeAddress is a cheap test that spares names the parser.
+func mayBeAddress(id ID) bool {
+	return strings.ContainsAny(string(id), ".:")
+}
+
+func isUUID(id ID) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return false
+			}
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,77 @@
+package election
+
+import "time"
+
+// MessageKind names a message. The algorithms' kinds are the papers'; the
+// others are the Machine's own.
+type MessageKind string
+
+// Messages of the Machine: the detector and the epoch.
+const (
+	Beat     MessageKind = "beat"     // leader → member: Token, Stamp; Draining; States when they changed
+	Ack      MessageKind = "ack"      // member → leader: Token held, the last beat's Stamp
+	Query    MessageKind = "query"    // what do you know? Token: the leadership asked about
+	Report   MessageKind = "report"   // Token held, Ended, Age of its own hearing of that leader
+	Resign   MessageKind = "resign"   // leader → all: the leadership Token has ended
+	Handover MessageKind = "handover" // higher-ranked member → leader: please end Token, I take over
+)
+
+// Messages of the algorithms.
+const (
+	Election    MessageKind = "election"
+	Answer      MessageKind = "answer"
+	Coordinator MessageKind = "coordinator"
+	Elected     MessageKind = "elected" // Chang–Roberts' announcement
+)
+
+// Round is one contest: a number and who started it. Messages of another round
+// are late and dropped. Rounds are ordered by number, then initiator.
+type Round struct {
+	Number    uint64 `cbor:"n,omitempty"`
+	Initiator ID     `cbor:"i,omitempty"`
+}
+
+// MemberState says what is known of a member.
+type MemberState string
+
+// States of a member.
+const (
+	StateUnknown     MemberState = ""            // nothing yet
+	StateUp          MemberState = "up"          // heard within T
+	StateUnreachable MemberState = "unreachable" // silent for T; may live
+	StateDown        MemberState = "down"        // its process is gone
+	StateAdded       MemberState = "added"       // has joined the list
+	StateRemoved     MemberState = "removed"     // has left the list
+)
+
+// Message is what members send each other. One layout serves every kind; a
+// field that a kind does not use is zero and takes no room on the wire.
+// A Message is never changed after it has been sent.
+type Message struct {
+	Kind     MessageKind
+	Election string // the election's name
+	From, To ID
+
+	Token   Token  // the leadership the message speaks of; see the kinds
+	Highest uint64 // the highest epoch the sender knows of
+	Aside   bool   // the sender does not stand for election now
+
+	Round Round // the contest it belongs to
+	Hops  int   // rings: how many members it may still pass
+
+	Ended    bool          // Report: the sender knows that Token's leadership has ended
+	Age      time.Duration // Report: how long ago the sender heard Token's leader itself; negative: not within memory
+	Stamp    int64         // Beat and Ack: when the beat left, in the leader's own time
+	Draining bool          // Beat: the leader is finishing its work before it hands over
+	Version  uint64        // Beat and Ack: of the member states
+
+	Ring   []Rank         // rings: the ids passed, or the one candidate
+	States []MemberReport // Beat: what the leader knows of the members
+}
+
+// MemberReport is one member's state as the leader sees it.
+type MemberReport struct {
+	ID    ID          `cbor:"i"`
+	State MemberState `cbor:"s,omitempty"`
+	Epoch uint64      `cbor:"e,omitempty"` // of the token it last acknowledged
+}

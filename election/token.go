@@ -1,0 +1,53 @@
+package election
+
+import (
+	"cmp"
+	"fmt"
+)
+
+// Rank is what the election compares: priority first, then id. The highest
+// rank wins, hence "bully".
+type Rank struct {
+	Priority int `cbor:"p,omitempty"`
+	ID       ID  `cbor:"i,omitempty"`
+}
+
+// Compare orders ranks: negative when r is below other.
+func (r Rank) Compare(other Rank) int {
+	return cmp.Or(cmp.Compare(r.Priority, other.Priority), r.ID.Compare(other.ID))
+}
+
+// Above reports whether r outranks other.
+func (r Rank) Above(other Rank) bool { return r.Compare(other) > 0 }
+
+// MaxEpoch bounds the epochs that batuta accepts: 2^53−1, the largest integer
+// that every JSON reader keeps exact. At one election a millisecond it lasts
+// 285,000 years; a message beyond it is damage or malice and is dropped.
+const MaxEpoch = 1<<53 - 1
+
+// Token is one leadership: the epoch, "constant from leader election to leader
+// death, bumped by a new round" (source 004), and who leads in it. Tokens are
+// ordered by epoch, then rank. The zero Token is no leadership, below all others.
+type Token struct {
+	Epoch  uint64 `cbor:"e,omitempty"`
+	Leader Rank   `cbor:"l,omitempty"`
+}
+
+// Compare orders tokens: negative when t is below other.
+func (t Token) Compare(other Token) int {
+	return cmp.Or(cmp.Compare(t.Epoch, other.Epoch), t.Leader.Compare(other.Leader))
+}
+
+// Above reports whether t is higher than other.
+func (t Token) Above(other Token) bool { return t.Compare(other) > 0 }
+
+// Defined reports whether the token names a leader.
+func (t Token) Defined() bool { return t.Leader.ID != None }
+
+// String is "epoch:leader", such as "7:5", and "" when there is no leader.
+func (t Token) String() string {
+	if !t.Defined() {
+		return ""
+	}
+	return fmt.Sprintf("%d:%s", t.Epoch, t.Leader.ID)
+}

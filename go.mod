@@ -1,0 +1,3 @@
+module github.com/batuta-dev/batuta
+
+go 1.26.0
