@@ -1,0 +1,3 @@
+// Package batuta elects a leader among processes, with no service to operate
+// beside them.
+package batuta
