@@ -1,12 +1,12 @@
 package election
 
-import "time"
-
-// Member is an entry of the member list.
-type Member struct {
-	Rank
-	Address string // HOST:PORT
-}
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
 
 // Config sets up a [Machine]. The zero value of each optional field works.
 type Config struct {
@@ -18,27 +18,312 @@ type Config struct {
 	NoPreempt   bool           // a higher-ranked member that returns follows the sitting leader
 	Incarnation uint64         // greater than that of any earlier process with this id
 	State       State          // as last saved; zero at a first start
+	Following   Token          // start as settled under this leadership, as if elected before; for the lab
 	Seed        uint64         // of the jitter
 	NoDetector  bool           // the driver itself tells PeerDown and PeerUp; no links, no beats
 	Trace       func(r Record) // told what was done and why; may be nil
 }
 
-// Machine is one member of one election.
-type Machine struct{}
+// Validate reports every fault of c at once, or nil.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Algorithm == nil {
+		faults = append(faults, errors.New("no algorithm: set one, such as bully.New()"))
+	}
+	if _, err := ParseID(string(c.Self.ID)); err != nil {
+		faults = append(faults, err)
+	}
+	seen := map[ID]bool{}
+	for _, e := range c.Members {
+		switch _, err := ParseID(string(e.ID)); {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("member list: %w", err))
+		case seen[e.ID]:
+			faults = append(faults, fmt.Errorf("member list: id %s stands twice: give each member its own", e.ID))
+		case e.ID.Kind() != c.Self.ID.Kind():
+			faults = append(faults, fmt.Errorf("member list: id %s is a %v, but this member's id %s is a %v: all ids of a cluster must be of one kind", e.ID, e.ID.Kind(), c.Self.ID, c.Self.ID.Kind()))
+		}
+		seen[e.ID] = true
+	}
+	return errors.Join(append(faults, c.Timing.validate())...)
+}
+
+func (t Timing) withDefaults() Timing {
+	if t == (Timing{}) {
+		return Timing{DefaultHeartbeat, DefaultTMax, DefaultTProcess}
+	}
+	if t.Heartbeat == 0 {
+		t.Heartbeat = DefaultHeartbeat
+	}
+	if t.TMax == 0 {
+		t.TMax = DefaultTMax
+	}
+	if t.TProcess == 0 {
+		t.TProcess = DefaultTProcess
+	}
+	return t
+}
+
+func (t Timing) validate() error {
+	if t.Heartbeat < 0 || t.TMax < 0 || t.TProcess < 0 {
+		return fmt.Errorf("heartbeat %v, t_max %v, t_process %v: none may be negative", t.Heartbeat, t.TMax, t.TProcess)
+	}
+	if t = t.withDefaults(); t.Heartbeat >= t.T() {
+		return fmt.Errorf("heartbeat %v is not below T = 2·t_max + t_process = %v: a leader would be suspected between two beats; lower the heartbeat or raise t_max", t.Heartbeat, t.T())
+	}
+	return nil
+}
+
+// Machine is one member of one election: membership, detector, timers and the
+// algorithm behind one Step.
+//
+// It is not safe for concurrent use; one driver owns it.
+type Machine struct {
+	cfg       Config
+	algorithm Algorithm
+	random    rand.PCG
+
+	now      time.Time // of the current or last Step
+	origin   time.Time // of the first Step; Stamps count from it
+	deadline time.Time // nothing is due before; zero: nothing is due
+	out      []Action
+	started  bool
+
+	members []member // lowest rank first, this one included
+	ranks   []Rank   // the same, for the Algorithm
+	index   map[ID]int
+	me      int // of this member in members
+	timers  []timer
+
+	tenure
+	detector
+}
+
+type timer struct {
+	name string
+	at   time.Time
+}
+
+// The Machine's own timers; an Algorithm's have names of its own.
+const (
+	timerInquiry  = "machine:inquiry"  // give up waiting for reports of the highest epoch
+	timerVouch    = "machine:vouch"    // give up waiting for vouchers
+	timerHandover = "machine:handover" // ask the lower leader again
+	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
+	timerSave     = "machine:save"     // try a failing disk again
+)
 
 // New checks c, reports every fault in it at once, and gives a Machine that
 // waits for its Started event.
-func New(c Config) (*Machine, error) { return &Machine{}, nil }
+func New(c Config) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	c.Timing = c.Timing.withDefaults()
+	m := &Machine{cfg: c, algorithm: c.Algorithm}
+	m.random.Seed(c.Seed, c.Incarnation)
+	m.enlist(c.Members)
+	m.tenure.restore(c)
+	return m, nil
+}
 
 // Step handles one event and returns what to do about it, in order. now never
 // runs backwards. The slice is valid until the next Step.
-func (m *Machine) Step(now time.Time, ev Event) []Action { return nil }
+func (m *Machine) Step(now time.Time, ev Event) []Action {
+	m.out = m.out[:0]
+	if now.Before(m.now) {
+		now = m.now
+	}
+	last := m.now
+	m.now = now
+	if m.started && m.stalled(last) {
+		m.thaw(last)
+	}
+	m.handle(ev)
+	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
+		m.runDue()
+	}
+	return m.out
+}
 
 // Deadline is when to step the Machine next, with a Woke event, if nothing
 // happens before. It is false when nothing is due.
-func (m *Machine) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (m *Machine) Deadline() (time.Time, bool) { return m.deadline, !m.deadline.IsZero() }
 
-// Admit reports whether a connection on which a process presents itself as
-// peer may stand: nil, or why it must be refused ([ErrNotMember], [ErrSameID],
-// [ErrOldIncarnation]).
-func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error { return nil }
+func (m *Machine) handle(ev Event) {
+	switch ev.Kind {
+	case Started:
+		m.start()
+	case Received:
+		m.receive(ev.Message)
+	case LinkUp:
+		m.linkUp(ev.Rank, ev.Incarnation)
+	case LinkDown:
+		m.linkDown(ev.Peer)
+	case DialFailed:
+		m.dialFailed(ev.Peer, ev.Refused)
+	case PeerDown:
+		if i, ok := m.index[ev.Peer]; ok && i != m.me {
+			m.gone(i, CauseCrashed, false, "the detector says so")
+		}
+	case PeerUp:
+		if i, ok := m.index[ev.Peer]; ok {
+			m.up(i)
+		}
+	case Saved:
+		m.saved(ev.Err)
+	case Working:
+		m.setWorking(ev.On)
+	case Campaign:
+		m.campaign()
+	case Resigned:
+		m.resign()
+	case TimerFired:
+		m.fire(ev.Name)
+	}
+}
+
+func (m *Machine) start() {
+	m.started, m.origin = true, m.now
+	if t := m.cfg.Following; t.Defined() {
+		m.next = t
+		m.settle()
+		return
+	}
+	if !m.cfg.NoDetector {
+		m.wake(m.now)
+	}
+	m.inquire("it has just started")
+}
+
+// receive takes a message in. Damage and strangers are the driver's to refuse
+// and count; what still makes no sense is dropped here.
+func (m *Machine) receive(msg *Message) {
+	i, ok := m.index[msg.From]
+	top := max(msg.Token.Epoch, msg.Highest)
+	if !ok || i == m.me || msg.Election != m.cfg.Election || !m.started || top > min(MaxEpoch, m.highest+maxLeap) {
+		return
+	}
+	if m.cfg.Trace != nil && msg.Kind != Beat && msg.Kind != Ack {
+		m.trace(Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
+	}
+	m.hear(i)
+	m.members[i].aside = msg.Aside
+	m.highest = max(m.highest, top)
+	switch msg.Kind {
+	case Beat:
+		m.beaten(i, msg)
+	case Ack:
+		m.acked(i, msg)
+	case Query:
+		m.report(msg.From)
+	case Report:
+		m.reported(i, msg)
+	case Resign:
+		m.leaderResigned(i, msg)
+	case Handover:
+		m.handOver(i, msg)
+	default:
+		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
+	}
+}
+
+// step steps the Algorithm.
+func (m *Machine) step(ev Event) { m.algorithm.Step(ev, &Actions{m}) }
+
+// fire acts on a timer that has run out.
+func (m *Machine) fire(name string) {
+	if !m.cancel(name) {
+		return
+	}
+	switch name {
+	case timerInquiry:
+		m.inquired("no more reports within T")
+	case timerVouch:
+		m.unvouched("nobody vouches for it within 2·t_max")
+	case timerHandover:
+		m.preempt()
+	case timerStand:
+		m.resigned = 0
+		m.standAgain("no leader has appeared within 2·T")
+	case timerSave:
+		m.save()
+	default:
+		m.step(Event{Kind: TimerFired, Name: name})
+	}
+}
+
+// runDue does all that is due by now and finds the next deadline.
+func (m *Machine) runDue() {
+	for {
+		next := -1
+		for i, t := range m.timers {
+			if !m.now.Before(t.at) && (next < 0 || t.at.Before(m.timers[next].at)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		m.fire(m.timers[next].name)
+	}
+	if !m.cfg.NoDetector {
+		m.watch()
+	}
+	m.deadline = time.Time{}
+	for _, t := range m.timers {
+		m.wake(t.at)
+	}
+	if !m.cfg.NoDetector {
+		m.wakeForDetector()
+	}
+}
+
+// wake makes sure that the Machine is stepped by at.
+func (m *Machine) wake(at time.Time) {
+	if m.deadline.IsZero() || at.Before(m.deadline) {
+		m.deadline = at
+	}
+}
+
+func (m *Machine) set(name string, d time.Duration) {
+	m.cancel(name)
+	at := m.now.Add(d)
+	m.timers = append(m.timers, timer{name, at})
+	m.wake(at)
+}
+
+// cancel disarms a timer and tells whether it was armed.
+func (m *Machine) cancel(name string) bool {
+	i := slices.IndexFunc(m.timers, func(t timer) bool { return t.name == name })
+	if i < 0 {
+		return false
+	}
+	m.timers = slices.Delete(m.timers, i, i+1)
+	return true
+}
+
+// do asks the driver for a.
+func (m *Machine) do(a Action) { m.out = append(m.out, a) }
+
+// send sends msg to a member, dialing it when no link stands.
+func (m *Machine) send(to int, msg Message) {
+	peer := &m.members[to]
+	msg.From, msg.To, msg.Election = m.cfg.Self.ID, peer.ID, m.cfg.Election
+	msg.Highest, msg.Aside = m.highest, m.aside()
+	m.post(to, &msg)
+}
+
+func (m *Machine) post(to int, msg *Message) {
+	peer := &m.members[to]
+	if !peer.link {
+		peer.dialing = true
+	}
+	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
+	if m.cfg.Trace != nil && msg.Kind != Beat && msg.Kind != Ack {
+		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
+	}
+}

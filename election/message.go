@@ -54,7 +54,7 @@ type Message struct {
 
 	Token   Token  // the leadership the message speaks of; see the kinds
 	Highest uint64 // the highest epoch the sender knows of
-	Aside   bool   // the sender does not stand for election now
+	Aside   Aside  // why the sender does not stand for election now; empty: it does
 
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass

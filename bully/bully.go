@@ -1,0 +1,258 @@
+// Package bully is Garcia-Molina's Bully election (1982) as sources 000, 001,
+// 002, 003 and 004 tell it: whoever finds no leader asks the members above it,
+// and leads if none of them answers.
+//
+//	ELECTION     to members of higher rank: is any of you alive?
+//	ANSWER       yes; stand back, I take it from here
+//	COORDINATOR  to everyone: I lead
+//
+// The epochs, the disk, the failure detector and the hand-over to a member that
+// returns are the Machine's; see package election.
+package bully
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Probe is how a member asks the higher ones.
+type Probe int
+
+const (
+	// Descending asks the highest first and stops at the first ANSWER; it moves
+	// on after 2·t_max (source 002). O(n) messages when everyone notices at once.
+	Descending Probe = iota
+	// All asks everyone above at once (sources 000, 003 and 004). One wait of T,
+	// but O(n²) messages.
+	All
+)
+
+// Bully is one member's side of the algorithm.
+type Bully struct {
+	probe  Probe
+	state  state
+	round  uint64
+	asked  election.Rank // the last member asked; those below it are yet to be
+	more   bool          // there are such, and the timer "next" runs
+	answer election.ID   // who answered; its COORDINATOR is awaited
+}
+
+type state uint8
+
+const (
+	idle    state = iota
+	asking        // ELECTION is out, no ANSWER yet
+	waiting       // ANSWER came, COORDINATOR is awaited
+)
+
+// The timers.
+const (
+	timerNext        = "next"        // 2·t_max: ask the next lower one
+	timerAnswer      = "answer"      // T: nobody has answered
+	timerCoordinator = "coordinator" // nobody has announced himself
+)
+
+// Option changes how a [Bully] works.
+type Option func(*Bully)
+
+// WithProbe sets how the higher members are asked; default [Descending].
+func WithProbe(p Probe) Option { return func(b *Bully) { b.probe = p } }
+
+// New gives the algorithm for one member.
+func New(options ...Option) *Bully {
+	b := &Bully{}
+	for _, o := range options {
+		o(b)
+	}
+	return b
+}
+
+// Name is "bully".
+func (b *Bully) Name() string { return "bully" }
+
+// Step handles one event.
+func (b *Bully) Step(ev election.Event, out *election.Actions) {
+	switch ev.Kind {
+	case election.Started, election.Vacant, election.Campaign:
+		b.callElection(out)
+	case election.Received:
+		b.receive(ev.Message, out)
+	case election.PeerDown:
+		b.peerDown(ev.Peer, out)
+	case election.TimerFired:
+		b.timerFired(ev.Name, out)
+	case election.Settled:
+		b.rest(out)
+		if ev.Token.Leader == out.Self() {
+			b.announce(out)
+		}
+	}
+}
+
+// callElection begins a contest (source 002, call_elections): ask the higher
+// members, or lead at once when there are none.
+func (b *Bully) callElection(out *election.Actions) {
+	b.rest(out)
+	leader := out.Leader()
+	switch {
+	case leader.Leader == out.Self():
+		b.announce(out) // leader unchanged, epoch unchanged
+	case leader.Defined() && out.Self().Above(leader.Leader):
+		// It leads until it hands over; the Machine asks it to.
+	case out.Stands(out.Self().ID):
+		b.state = asking
+		b.round++
+		b.askNext(out)
+	}
+}
+
+// askNext sends ELECTION to the next member, or to all, from the highest down.
+// Who has nobody above that could answer leads.
+func (b *Bully) askNext(out *election.Actions) {
+	b.more = false
+	for c, left := b.next(out); c != (election.Rank{}); c, left = b.next(out) {
+		b.asked = c
+		out.Send(c.ID, election.Message{Kind: election.Election, Round: b.thisRound(out)})
+		if b.probe == Descending && left {
+			b.more = true
+			out.SetTimer(timerNext, 2*out.Timing().TMax)
+			return
+		}
+	}
+	if !b.awaitsAnswer(out) {
+		b.claim(out)
+		return
+	}
+	out.SetTimer(timerAnswer, out.Timing().T())
+}
+
+// next is the highest member that may still be asked (zero: none), and whether
+// there are others after it.
+func (b *Bully) next(out *election.Actions) (next election.Rank, left bool) {
+	members := out.Members()
+	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
+		c := members[i]
+		if b.asked.ID != election.None && !b.asked.Above(c) || !out.Stands(c.ID) {
+			continue
+		}
+		if next.ID != election.None {
+			return next, true
+		}
+		next = c
+	}
+	return next, false
+}
+
+// awaitsAnswer reports whether anyone asked might still answer.
+func (b *Bully) awaitsAnswer(out *election.Actions) bool {
+	members := out.Members()
+	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
+		if out.Stands(members[i].ID) && b.asked.Compare(members[i]) <= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Bully) claim(out *election.Actions) {
+	b.rest(out)
+	out.Claim()
+}
+
+// announce sends COORDINATOR to everyone (source 004, step 1).
+func (b *Bully) announce(out *election.Actions) {
+	members := out.Members()
+	for i := len(members) - 1; i >= 0; i-- {
+		if !out.Down(members[i].ID) {
+			b.coordinator(members[i].ID, out)
+		}
+	}
+}
+
+func (b *Bully) coordinator(to election.ID, out *election.Actions) {
+	out.Send(to, election.Message{Kind: election.Coordinator, Token: out.Leader()})
+}
+
+func (b *Bully) receive(m *election.Message, out *election.Actions) {
+	switch m.Kind {
+	case election.Election:
+		b.electionFrom(m, out)
+	case election.Answer:
+		b.answerFrom(m, out)
+	case election.Coordinator:
+		out.Accept(m.Token, m.From)
+		if out.Leader() == m.Token {
+			b.rest(out) // the same leader as before
+		}
+	}
+}
+
+// electionFrom answers a lower member and takes the contest over (source 000;
+// 002, step 2; 003; 004, step 4). A leader says that it leads.
+func (b *Bully) electionFrom(m *election.Message, out *election.Actions) {
+	leader := out.Leader()
+	switch {
+	case leader.Leader == out.Self():
+		b.coordinator(m.From, out)
+	case !out.Stands(out.Self().ID) || !out.Self().Above(out.Rank(m.From)):
+		// No answer: I cannot take over.
+	default:
+		out.Send(m.From, election.Message{Kind: election.Answer, Round: m.Round})
+		if b.state == idle {
+			b.callElection(out)
+		}
+	}
+}
+
+// answerFrom stands back: a higher member takes over (source 004, step 3).
+func (b *Bully) answerFrom(m *election.Message, out *election.Actions) {
+	if b.state != asking || m.Round != b.thisRound(out) {
+		return // late: the contest it answers is over
+	}
+	b.rest(out)
+	b.state, b.answer = waiting, m.From
+	t := out.Timing()
+	higher := 0
+	for _, r := range out.Members() {
+		if r.Above(out.Self()) {
+			higher++
+		}
+	}
+	out.SetTimer(timerCoordinator, 2*t.T()+2*t.TMax*time.Duration(higher))
+}
+
+// peerDown spares the waiting for one that is gone.
+func (b *Bully) peerDown(peer election.ID, out *election.Actions) {
+	switch {
+	case b.state == waiting && peer == b.answer:
+		b.callElection(out)
+	case b.state == asking && b.more && peer == b.asked.ID:
+		b.askNext(out)
+	case b.state == asking && !b.more && !b.awaitsAnswer(out):
+		b.claim(out)
+	}
+}
+
+func (b *Bully) timerFired(name string, out *election.Actions) {
+	switch name {
+	case timerNext:
+		b.askNext(out)
+	case timerAnswer:
+		b.claim(out)
+	case timerCoordinator:
+		b.callElection(out) // no COORDINATOR in time: start over
+	}
+}
+
+// rest ends the contest on this member's side.
+func (b *Bully) rest(out *election.Actions) {
+	b.state, b.asked, b.more, b.answer = idle, election.Rank{}, false, election.None
+	out.CancelTimer(timerNext)
+	out.CancelTimer(timerAnswer)
+	out.CancelTimer(timerCoordinator)
+}
+
+func (b *Bully) thisRound(out *election.Actions) election.Round {
+	return election.Round{Number: b.round, Initiator: out.Self().ID}
+}

@@ -1,0 +1,400 @@
+package election
+
+import "time"
+
+// Aside is why a member does not stand for election; empty when it does.
+type Aside string
+
+// Reasons to stand aside.
+const (
+	Stands        Aside = ""
+	AsideResigned Aside = "resigned" // it stepped down; until a later leader's time ends
+	AsideWorking  Aside = "working"  // its work of an earlier leadership has not stopped yet
+	AsideUnsaved  Aside = "unsaved"  // it cannot write its state
+)
+
+// tenure is who leads, as this member knows: the part of a Machine that keeps
+// epochs. view and next never go down.
+type tenure struct {
+	view    Token // the last leadership told to the driver
+	ended   Cause // why view's leadership is over; "" while it lasts
+	certain bool  // ended is known, not suspected: view is never taken back
+	next    Token // the leadership being saved; zero when none is
+	onDisk  Token // what a Save has made safe
+	writing Token // what the outstanding Save writes
+	saving  bool
+	unsaved bool // the disk refused the last Save
+
+	highest uint64 // the highest epoch heard of
+
+	working  bool   // user work of a leadership of ours still runs
+	draining bool   // we have stepped down and tell the others when the work has stopped
+	resigned uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
+}
+
+// restore takes up what the disk remembers. Whether that leadership still lasts
+// is unknown, unless it was our own: a process does not outlive itself.
+func (t *tenure) restore(c Config) {
+	t.view, t.onDisk, t.highest = c.State.Token, c.State.Token, c.State.Token.Epoch
+	t.ended, t.certain = CauseStopped, c.State.Token.Leader.ID == c.Self.ID
+}
+
+// live reports whether there is a leadership that has not ended.
+func (t *tenure) live() bool { return t.view.Defined() && t.ended == "" }
+
+// View is the leadership told to the driver, zero while it is undefined.
+func (m *Machine) View() Token {
+	if m.live() {
+		return m.view
+	}
+	return Token{}
+}
+
+// Held is the highest leadership this member knows to have been, ended or not.
+func (m *Machine) Held() Token { return m.view }
+
+func (m *Machine) leading() bool { return m.live() && m.view.Leader.ID == m.cfg.Self.ID }
+
+func (m *Machine) isMine(t Token) bool { return t.Leader.ID == m.cfg.Self.ID }
+
+// vacant reports whether there is no leader, nor one about to be.
+func (m *Machine) vacant() bool { return !m.live() && !m.next.Defined() }
+
+// aside says why this member does not stand.
+func (m *Machine) aside() Aside {
+	switch {
+	case m.unsaved:
+		return AsideUnsaved
+	case m.working && !m.leading():
+		return AsideWorking
+	case m.resigned > 0:
+		return AsideResigned
+	}
+	return Stands
+}
+
+// accept takes the leadership t that its leader itself announced.
+//
+// It is good if it is higher than the one held, or equal and not known to have
+// ended; a sender with another is told what we hold.
+func (m *Machine) accept(t Token, from int) {
+	if !t.Defined() || t.Leader.ID != m.members[from].ID {
+		return // nobody but the leader announces it
+	}
+	switch c := t.Compare(m.view); {
+	case t == m.next:
+		m.heardLeader()
+	case m.next.Above(t) && c >= 0:
+		// Ours or a higher one is on its way to the disk; it will be announced.
+	case c < 0, c == 0 && m.ended != "" && m.certain:
+		m.report(m.members[from].ID)
+	case c == 0 && m.live():
+		m.heardLeader()
+	case c > 0 && (m.leading() || m.draining):
+		m.superseded(t, true)
+	default:
+		m.adopt(t, "it says so", m.now, time.Time{})
+	}
+}
+
+// superseded ends our leadership because a higher one is known. If we outrank
+// its leader and may preempt, or if it has ended already, we claim above it at
+// once; else we follow it.
+func (m *Machine) superseded(t Token, live bool) {
+	m.draining = false
+	m.lose(CauseSuperseded, true, "a higher token "+t.String())
+	claims := m.aside() == Stands && !m.deaf
+	if live {
+		claims = claims && !m.cfg.NoPreempt && m.cfg.Self.Above(t.Leader)
+	}
+	switch {
+	case claims:
+		m.claim("above " + t.String())
+	case live:
+		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
+		m.others(func(i int, peer *member) {
+			// Those who followed us learn it from us, before they miss our beats.
+			if peer.link && peer.ID != t.Leader.ID {
+				m.report(peer.ID)
+			}
+		})
+	default:
+		m.inquire("its leadership was superseded")
+	}
+}
+
+// adopt makes t the leadership: lose the old, save, and when it is safe, tell.
+// Its leader was heard at heard (zero: by others alone), and they vouch for it
+// until grace.
+func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
+	m.lose(CauseSuperseded, true, "a higher token "+t.String())
+	m.note("adopts", t.Leader.ID, t, why)
+	m.next = t
+	m.highest = max(m.highest, t.Epoch)
+	m.leaderAt, m.grace = heard, grace
+	m.endInquiry()
+	m.save()
+}
+
+// claim makes this member the next leader, above every epoch it knows.
+func (m *Machine) claim(why string) {
+	if m.aside() != Stands || m.inquiring || m.next.Defined() || m.highest >= MaxEpoch {
+		return // may not yet, or a leadership is on its way to the disk
+	}
+	if m.leading() || m.live() && !m.cfg.NoDetector {
+		return // there is a leader; the detector says when it is gone
+	}
+	m.lose(CauseSuperseded, true, "it claims the next epoch")
+	m.highest++
+	m.next = Token{m.highest, m.cfg.Self}
+	m.note("claims", m.cfg.Self.ID, m.next, why)
+	m.save()
+}
+
+// save writes the newest leadership. One Save is outstanding at most, and none
+// writes less than the disk has.
+func (m *Machine) save() {
+	if m.saving {
+		return
+	}
+	if m.next.Defined() && !m.unsaved && !m.next.Above(m.onDisk) {
+		m.settle()
+		return
+	}
+	m.writing = m.onDisk
+	if m.next.Above(m.writing) {
+		m.writing = m.next
+	}
+	m.saving = true
+	m.do(Action{Kind: Save, State: State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing}})
+}
+
+// saved goes on once the disk has answered. Who cannot write does not claim,
+// but follows all the same.
+func (m *Machine) saved(err error) {
+	if !m.saving {
+		return
+	}
+	m.saving = false
+	if err != nil {
+		if !m.unsaved {
+			m.note("cannot save", None, m.writing, err.Error())
+		}
+		m.unsaved = true
+		m.set(timerSave, saveRetry)
+		if m.isMine(m.next) {
+			m.next = Token{}
+			m.step(Event{Kind: Vacant, Token: m.view})
+			return
+		}
+	} else {
+		m.onDisk = m.writing
+	}
+	switch {
+	case m.next.Defined() && m.next.Above(m.writing):
+		m.save()
+	case m.next.Defined():
+		m.settle()
+	}
+	if err == nil && m.unsaved {
+		m.unsaved = false
+		m.note("saves again", None, m.writing, "")
+		m.standAgain("its disk works again")
+	}
+}
+
+// settle tells of the leadership that is now safe on disk.
+func (m *Machine) settle() {
+	m.view, m.next, m.ended, m.certain = m.next, Token{}, "", false
+	m.highest = max(m.highest, m.view.Epoch)
+	m.draining = false
+	m.do(Action{Kind: Elect, Token: m.view})
+	m.endInquiry()
+	m.endSuspicion()
+	m.cancel(timerStand)
+	if m.leading() {
+		m.note("leads", m.cfg.Self.ID, m.view, "")
+		m.takeLead()
+	} else {
+		m.note("follows", m.view.Leader.ID, m.view, "")
+		m.takeLeader()
+	}
+	m.step(Event{Kind: Settled, Token: m.view})
+	m.preempt()
+}
+
+// lose ends the present leadership, if there is one.
+func (m *Machine) lose(cause Cause, certain bool, why string) {
+	if !m.live() {
+		return
+	}
+	m.ended, m.certain = cause, certain
+	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
+	m.do(Action{Kind: Elect, Token: m.view, Lost: true, Cause: cause})
+	m.endSuspicion()
+	m.cancel(timerHandover)
+	if m.view.Epoch > m.resigned {
+		m.resigned = 0 // a later leader's time has ended
+	}
+	for i := range m.members {
+		peer := &m.members[i]
+		if peer.aside == AsideResigned && peer.ID != m.view.Leader.ID {
+			peer.aside = Stands
+		}
+	}
+	if m.resigned > 0 {
+		m.set(timerStand, 2*m.cfg.Timing.T())
+	}
+	if !m.cfg.NoDetector {
+		m.wake(m.now) // without a leader we dial everyone
+	}
+}
+
+// vacate ends the present leadership and has the Algorithm find the next.
+func (m *Machine) vacate(cause Cause, certain bool, why string) {
+	lost := m.view
+	m.lose(cause, certain, why)
+	if m.vacant() && !m.inquiring {
+		m.step(Event{Kind: Vacant, Token: lost})
+	}
+}
+
+// resign steps down: this member stands aside until a later leader's time ends.
+func (m *Machine) resign() {
+	claiming := m.isMine(m.next)
+	if !m.leading() && !claiming {
+		return // nothing to give up
+	}
+	m.resigned = max(m.highest, 1)
+	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
+	if claiming {
+		m.next = Token{} // nobody has heard of it
+		m.set(timerStand, 2*m.cfg.Timing.T())
+		m.step(Event{Kind: Vacant, Token: m.view})
+		return
+	}
+	m.stepDown("it resigned")
+}
+
+// stepDown gives the lead away: at once in our own eyes, in the others' when
+// the work has stopped. Until then we keep beating, so that nobody else begins.
+func (m *Machine) stepDown(why string) {
+	m.lose(CauseResigned, true, why)
+	m.draining = true
+	if m.resigned > 0 {
+		m.set(timerStand, 2*m.cfg.Timing.T())
+	}
+	if !m.working {
+		m.release()
+	}
+}
+
+// release tells the others that the leadership is over.
+func (m *Machine) release() {
+	m.draining = false
+	m.others(func(i int, peer *member) {
+		if peer.link || m.cfg.NoDetector && !peer.down {
+			m.send(i, Message{Kind: Resign, Token: m.view})
+		}
+	})
+	if m.vacant() && !m.inquiring {
+		m.step(Event{Kind: Vacant, Token: m.view})
+	}
+}
+
+// leaderResigned hears that a leadership is over.
+func (m *Machine) leaderResigned(from int, msg *Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return
+	}
+	if msg.Token == m.next {
+		m.next = Token{} // it ended before we had even saved it
+		m.step(Event{Kind: Vacant, Token: msg.Token})
+		return
+	}
+	if msg.Token != m.view {
+		return // late
+	}
+	if m.live() {
+		m.vacate(CauseResigned, true, "it says so")
+		return
+	}
+	m.certain = true
+}
+
+// handOver asks of us, the leader, to make way for a higher rank.
+func (m *Machine) handOver(from int, msg *Message) {
+	peer := &m.members[from]
+	switch {
+	case m.draining && msg.Token == m.view:
+		// Under way: it hears Resign when the work has stopped.
+	case !m.leading() || msg.Token != m.view:
+		m.report(peer.ID)
+	case m.cfg.NoPreempt || peer.aside != Stands || !peer.Above(m.cfg.Self):
+		m.note("refuses", peer.ID, m.view, "to hand over: it may not preempt")
+	default:
+		m.stepDown("it hands over to " + string(peer.ID))
+	}
+}
+
+// preempt asks a leader of lower rank to hand over, again and again until it
+// does or is down. A member that returns takes over so (sources 000, 003, 004),
+// but not before the old leader's work has stopped.
+func (m *Machine) preempt() {
+	if m.cfg.NoPreempt || !m.live() || m.aside() != Stands || !m.cfg.Self.Above(m.view.Leader) {
+		return
+	}
+	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
+	m.send(m.index[m.view.Leader.ID], Message{Kind: Handover, Token: m.view})
+	m.set(timerHandover, m.cfg.Timing.T())
+}
+
+// setWorking hears from the driver that a leadership's work has begun or stopped.
+func (m *Machine) setWorking(on bool) {
+	m.working = on
+	if on {
+		return
+	}
+	if m.draining {
+		m.release()
+		return
+	}
+	m.standAgain("its work has stopped")
+}
+
+// standAgain lets this member take part anew, if nothing else holds it back.
+func (m *Machine) standAgain(why string) {
+	if m.aside() != Stands || !m.started {
+		return
+	}
+	if m.vacant() && !m.inquiring {
+		m.note("stands", m.cfg.Self.ID, m.view, why)
+		m.step(Event{Kind: Vacant, Token: m.view})
+		return
+	}
+	m.preempt()
+}
+
+// campaign begins a contest because the user asks for one.
+func (m *Machine) campaign() {
+	if m.resigned > 0 {
+		m.resigned = 0
+		m.cancel(timerStand)
+	}
+	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
+	if !m.started || m.inquiring || m.next.Defined() {
+		return
+	}
+	m.step(Event{Kind: Campaign})
+	m.preempt()
+}
+
+// report tells a member what we hold and how long ago we heard its leader. A
+// leader whose work has still to stop has not ended yet in the others' eyes.
+func (m *Machine) report(to ID) {
+	i, ok := m.index[to]
+	if !ok {
+		return
+	}
+	m.send(i, Message{Kind: Report, Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Age: m.leaderAge()})
+}
