@@ -1,0 +1,276 @@
+package batuta
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// The frame layout, protocol version 1.
+//
+//	frame   = length body
+//	length  = 4 bytes, big-endian: the bytes of body; 1 to 65536, 1 to 4096 while
+//	          the handshake lasts
+//	body    = one CBOR map (RFC 8949) with integer keys; no indefinite lengths,
+//	          tags, duplicate keys or bytes after it
+//
+// A connection begins with a handshake. The side that dialed sends a hello and,
+// without waiting, any messages; the other answers with a welcome or a refusal,
+// after which it closes. Then messages go both ways, in order, for as long as the
+// connection lasts. Keys that a reader does not know are skipped, messages of a
+// kind that it does not know are counted and dropped, so that later versions may
+// add both.
+//
+// The layouts are [handshake] and [wireMessage]; docs/wire.md describes them for
+// other languages.
+const (
+	protocolVersion = 1
+	lengthSize      = 4
+	maxHandshake    = 4 << 10
+	maxFrame        = 64 << 10
+	maxMembers      = 256 // their names, at most 128 bytes each, fit in one frame
+	maxText         = 256 // bytes of an address or a detail
+)
+
+// handshake is a hello, a welcome or a refusal.
+type handshake struct {
+	Kind        handshakeKind `cbor:"0,keyasint"`
+	Version     int           `cbor:"1,keyasint"`
+	Cluster     string        `cbor:"2,keyasint,omitempty"` // hello
+	From        Rank          `cbor:"3,keyasint"`           // who speaks
+	Incarnation uint64        `cbor:"4,keyasint,omitempty"` // of the process that speaks
+	Address     string        `cbor:"5,keyasint,omitempty"` // where the speaker listens
+	To          ID            `cbor:"6,keyasint,omitempty"` // hello: who is meant
+	Reason      reason        `cbor:"7,keyasint,omitempty"` // refusal
+	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
+}
+
+type handshakeKind string
+
+const (
+	kindHello   handshakeKind = "hello"
+	kindWelcome handshakeKind = "welcome"
+	kindRefused handshakeKind = "refused"
+)
+
+// wireMessage is an [election.Message] on the wire. Times are in nanoseconds.
+type wireMessage struct {
+	Kind     election.MessageKind    `cbor:"0,keyasint"`
+	Election string                  `cbor:"1,keyasint,omitempty"`
+	From     ID                      `cbor:"2,keyasint,omitempty"`
+	To       ID                      `cbor:"3,keyasint,omitempty"`
+	Token    Token                   `cbor:"4,keyasint,omitzero"`
+	Highest  uint64                  `cbor:"5,keyasint,omitempty"`
+	Aside    election.Aside          `cbor:"6,keyasint,omitempty"`
+	Round    election.Round          `cbor:"7,keyasint,omitzero"`
+	Hops     int                     `cbor:"8,keyasint,omitempty"`
+	Ended    bool                    `cbor:"9,keyasint,omitempty"`
+	Age      time.Duration           `cbor:"10,keyasint,omitempty"`
+	Stamp    int64                   `cbor:"11,keyasint,omitempty"`
+	Draining bool                    `cbor:"12,keyasint,omitempty"`
+	Version  uint64                  `cbor:"13,keyasint,omitempty"`
+	Ring     []Rank                  `cbor:"14,keyasint,omitempty"`
+	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
+}
+
+// reason says why a connection was refused or a frame dropped. It is a label of
+// counters and travels in refusals.
+type reason string
+
+const (
+	// Of handshakes.
+	reasonVersion        reason = "version"
+	reasonCluster        reason = "cluster"
+	reasonReceiver       reason = "receiver" // meant for another member
+	reasonNotMember      reason = "not-member"
+	reasonSameID         reason = "same-id"
+	reasonOldIncarnation reason = "old-incarnation"
+	reasonCrowded        reason = "crowded" // too many connections
+	reasonClosing        reason = "closing"
+
+	// Of frames, in a handshake or later.
+	reasonLength    reason = "length"
+	reasonMalformed reason = "malformed"
+	reasonID        reason = "id"
+	reasonEpoch     reason = "epoch"
+	reasonSlow      reason = "slow"  // began and did not complete in time
+	reasonEarly     reason = "early" // did not begin with a handshake
+	reasonKind      reason = "kind"  // unknown: dropped, the connection stays
+	reasonOverflow  reason = "overflow"
+)
+
+// badFrame is data from outside that makes no sense. It ends its connection.
+type badFrame struct {
+	reason reason
+	detail string
+}
+
+func (b *badFrame) Error() string { return fmt.Sprintf("bad frame (%s): %s", b.reason, b.detail) }
+
+func bad(why reason, format string, args ...any) error {
+	return &badFrame{why, fmt.Sprintf(format, args...)}
+}
+
+// The codec's modes never change; they stand here because building one is slow.
+var (
+	encoding = newEncoding()
+	decoding = newDecoding()
+)
+
+func newEncoding() cbor.UserBufferEncMode {
+	mode, err := cbor.EncOptions{}.UserBufferEncMode()
+	if err != nil {
+		panic(err) // our own options are wrong
+	}
+	return mode
+}
+
+func newDecoding() cbor.DecMode {
+	mode, err := cbor.DecOptions{
+		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+		IndefLength:       cbor.IndefLengthForbidden,
+		TagsMd:            cbor.TagsForbidden,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
+		MaxNestedLevels:   8,
+		MaxArrayElements:  2 * maxMembers,
+		MaxMapPairs:       64,
+	}.DecMode()
+	if err != nil {
+		panic(err) // our own options are wrong
+	}
+	return mode
+}
+
+// encoder makes frames. Its buffer is used again by the next frame.
+type encoder struct{ buf bytes.Buffer }
+
+func (e *encoder) handshake(h *handshake) ([]byte, error) { return e.frame(h, maxHandshake) }
+
+func (e *encoder) message(m *election.Message) ([]byte, error) {
+	return e.frame(&wireMessage{
+		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
+		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
+		Round: m.Round, Hops: m.Hops,
+		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
+		Ring: m.Ring, States: m.States,
+	}, maxFrame)
+}
+
+func (e *encoder) frame(v any, limit int) ([]byte, error) {
+	e.buf.Reset()
+	e.buf.Write(make([]byte, lengthSize))
+	if err := encoding.MarshalToBuffer(v, &e.buf); err != nil {
+		return nil, fmt.Errorf("encode %T: %w", v, err)
+	}
+	frame := e.buf.Bytes()
+	size := len(frame) - lengthSize
+	if size > limit {
+		return nil, fmt.Errorf("encode %T: %d bytes, and a frame holds at most %d", v, size, limit)
+	}
+	binary.BigEndian.PutUint32(frame, uint32(size))
+	return frame, nil
+}
+
+// frameSize reads a frame's length, and refuses it before anything is allocated.
+func frameSize(head []byte, limit int) (int, error) {
+	size := binary.BigEndian.Uint32(head)
+	if size == 0 || size > uint32(limit) {
+		return 0, bad(reasonLength, "a length of %d, and at most %d is allowed here", size, limit)
+	}
+	return int(size), nil
+}
+
+// decodeHandshake reads the body of a connection's first frame.
+func decodeHandshake(body []byte) (*handshake, error) {
+	h := new(handshake)
+	if err := decoding.Unmarshal(body, h); err != nil {
+		return nil, bad(reasonMalformed, "handshake: %v", err)
+	}
+	switch h.Kind {
+	case kindHello, kindWelcome, kindRefused:
+	default:
+		return nil, bad(reasonEarly, "a %.32q where the handshake should be", string(h.Kind))
+	}
+	if len(h.Cluster) > maxText || len(h.Address) > maxText || len(h.Detail) > maxText || len(h.Reason) > maxText {
+		return nil, bad(reasonLength, "handshake: a text is longer than %d bytes", maxText)
+	}
+	if err := checkIDs(h.From.ID, h.To); err != nil {
+		return nil, err
+	}
+	if h.From.ID == election.None {
+		return nil, bad(reasonID, "handshake: it does not say who speaks")
+	}
+	return h, nil
+}
+
+// decodeMessage reads the body of any later frame.
+func decodeMessage(body []byte) (*election.Message, error) {
+	var w wireMessage
+	if err := decoding.Unmarshal(body, &w); err != nil {
+		return nil, bad(reasonMalformed, "message: %v", err)
+	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	return &election.Message{
+		Kind: w.Kind, Election: w.Election, From: w.From, To: w.To,
+		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
+		Round: w.Round, Hops: w.Hops,
+		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
+		Ring: w.Ring, States: w.States,
+	}, nil
+}
+
+// check refuses what no honest member would send.
+func (w *wireMessage) check() error {
+	if w.Kind == "" || len(w.Kind) > maxText || len(w.Election) > maxText || len(w.Aside) > maxText {
+		return bad(reasonMalformed, "message: a kind of %d bytes, an election of %d", len(w.Kind), len(w.Election))
+	}
+	if w.From == election.None {
+		return bad(reasonID, "message: it does not say who sends it")
+	}
+	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator); err != nil {
+		return err
+	}
+	if w.Hops < 0 || w.Hops > 4*maxMembers {
+		return bad(reasonMalformed, "message: %d hops", w.Hops)
+	}
+	// Anything near 2^64 would overflow the counters of those who go on from it.
+	if w.Token.Epoch > election.MaxEpoch || w.Highest > election.MaxEpoch || w.Round.Number > 1<<62 {
+		return bad(reasonEpoch, "message: epoch %d, highest %d, round %d", w.Token.Epoch, w.Highest, w.Round.Number)
+	}
+	for _, r := range w.Ring {
+		if err := checkIDs(r.ID); err != nil {
+			return err
+		}
+	}
+	for _, s := range w.States {
+		if err := checkIDs(s.ID); err != nil {
+			return err
+		}
+		if s.Epoch > election.MaxEpoch || len(s.State) > maxText {
+			return bad(reasonEpoch, "message: member %s with epoch %d, a state of %d bytes", s.ID, s.Epoch, len(s.State))
+		}
+	}
+	return nil
+}
+
+// checkIDs refuses ids that are not in canonical form; none is allowed.
+func checkIDs(ids ...ID) error {
+	for _, id := range ids {
+		if id == election.None {
+			continue
+		}
+		if canonical, err := election.ParseID(string(id)); err != nil {
+			return bad(reasonID, "%v", err)
+		} else if canonical != id {
+			return bad(reasonID, "id %s is not in canonical form: it should be %s", id, canonical)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package batuta
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// fill sets every field of v to something that is not zero and fits the wire.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0))
+		fill(v.Index(1))
+	case reflect.String:
+		v.SetString("7")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(12)
+	case reflect.Uint64:
+		v.SetUint(13)
+	default:
+		panic("a kind of field that the wire has not met: " + v.Kind().String())
+	}
+}
+
+func TestEveryFieldOfAMessageTravels(t *testing.T) {
+	var sent election.Message
+	fill(reflect.ValueOf(&sent).Elem())
+	var e encoder
+	frame, err := e.message(&sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, err := frameSize(frame, maxFrame); err != nil || size != len(frame)-lengthSize {
+		t.Fatalf("length %d (%v) of a frame of %d bytes", size, err, len(frame))
+	}
+	got, err := decodeMessage(frame[lengthSize:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(*got, sent) {
+		t.Errorf("sent %+v\n got %+v", sent, *got)
+	}
+}
+
+func TestEveryFieldOfAHandshakeTravels(t *testing.T) {
+	var sent handshake
+	fill(reflect.ValueOf(&sent).Elem())
+	sent.Kind = kindRefused
+	var e encoder
+	frame, err := e.handshake(&sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeHandshake(frame[lengthSize:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *got != sent {
+		t.Errorf("sent %+v\n got %+v", sent, *got)
+	}
+}
+
+func TestABeatIsSmall(t *testing.T) {
+	var e encoder
+	frame, err := e.message(&election.Message{Kind: election.Beat, Election: "default", From: "5", To: "4",
+		Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(frame) > 64 {
+		t.Errorf("a beat takes %d bytes; a field that is not used must take no room", len(frame))
+	}
+}
+
+// message gives the body of a frame that would be good but for change.
+func message(t *testing.T, change func(*election.Message)) []byte {
+	t.Helper()
+	m := election.Message{Kind: election.Beat, From: "5", To: "4", Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}}
+	change(&m)
+	var e encoder
+	frame, err := e.message(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frame[lengthSize:]
+}
+
+func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
+	good := message(t, func(*election.Message) {})
+	if _, err := decodeMessage(good); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name string
+		body []byte
+		want reason
+	}{
+		{"nothing", nil, reasonMalformed},
+		{"random", []byte("GET / HTTP/1.1\r\n"), reasonMalformed},
+		{"a byte after it", append(bytes.Clone(good), 0), reasonMalformed},
+		{"cut short", good[:len(good)-1], reasonMalformed},
+		{"an array", []byte{0x81, 0x00}, reasonMalformed},
+		{"no kind", message(t, func(m *election.Message) { m.Kind = "" }), reasonMalformed},
+		{"indefinite length", []byte{0xbf, 0x00, 0x61, 'x', 0xff}, reasonMalformed},
+		{"a key twice", []byte{0xa2, 0x00, 0x61, 'x', 0x00, 0x61, 'y'}, reasonMalformed},
+		{"a tag", []byte{0xa1, 0x00, 0xc0, 0x61, 'x'}, reasonMalformed},
+		{"nobody sends it", message(t, func(m *election.Message) { m.From = "" }), reasonID},
+		{"white space in an id", message(t, func(m *election.Message) { m.From = "5 6" }), reasonID},
+		{"not canonical", message(t, func(m *election.Message) { m.From = "05" }), reasonID},
+		{"an endless id", message(t, func(m *election.Message) { m.To = ID(strings.Repeat("9", 129)) }), reasonID},
+		{"epoch near 2^64", message(t, func(m *election.Message) { m.Token.Epoch = math.MaxUint64 }), reasonEpoch},
+		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), reasonEpoch},
+		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), reasonEpoch},
+		{"a member's epoch", message(t, func(m *election.Message) {
+			m.States = []election.MemberReport{{ID: "3", Epoch: math.MaxUint64}}
+		}), reasonEpoch},
+		{"a bad id in the ring", message(t, func(m *election.Message) { m.Ring = []Rank{{ID: "a/b"}} }), reasonID},
+		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), reasonMalformed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := decodeMessage(test.body)
+			var b *badFrame
+			if !errors.As(err, &b) || b.reason != test.want {
+				t.Errorf("got %v, want the reason %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAnUnknownKeyIsSkipped(t *testing.T) {
+	later, err := encoding.Marshal(map[int]any{0: "beat", 2: "5", 99: []string{"of", "a", "later", "version"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := decodeMessage(later); err != nil || m.Kind != election.Beat || m.From != "5" {
+		t.Errorf("got %+v, %v", m, err)
+	}
+}
+
+func TestALengthIsRefusedBeforeItIsAllocated(t *testing.T) {
+	for _, head := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x00\x01\x00\x01"} {
+		if size, err := frameSize([]byte(head), maxFrame); err == nil {
+			t.Errorf("length % x gives %d", head, size)
+		}
+	}
+	if size, err := frameSize([]byte("\x00\x01\x00\x00"), maxFrame); err != nil || size != maxFrame {
+		t.Errorf("the largest frame gives %d, %v", size, err)
+	}
+}
+
+func TestAFullClusterFitsInAFrame(t *testing.T) {
+	m := election.Message{Kind: election.Beat, From: "5"}
+	for range maxMembers {
+		id := ID(strings.Repeat("n", election.MaxID))
+		m.States = append(m.States, election.MemberReport{ID: id, State: election.StateUnreachable, Epoch: election.MaxEpoch})
+	}
+	var e encoder
+	if _, err := e.message(&m); err != nil {
+		t.Error(err)
+	}
+}
+
+// What the decoder accepts must be good for a Machine, and come out the same
+// after another trip.
+func FuzzMessage(f *testing.F) {
+	var e encoder
+	var m election.Message
+	fill(reflect.ValueOf(&m).Elem())
+	for _, m := range []election.Message{m, {Kind: election.Beat, From: "5"}} {
+		frame, err := e.message(&m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Clone(frame[lengthSize:]))
+	}
+	f.Add([]byte("random bytes"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m, err := decodeMessage(body)
+		if err != nil {
+			var b *badFrame
+			if !errors.As(err, &b) {
+				t.Fatalf("an error without a reason: %v", err)
+			}
+			return
+		}
+		if m.From == "" || m.Token.Epoch > election.MaxEpoch || m.Highest > election.MaxEpoch {
+			t.Fatalf("accepted %+v", m)
+		}
+		frame, err := e.message(m)
+		if err != nil {
+			t.Skip("larger in our form than in the sender's")
+		}
+		again, err := decodeMessage(frame[lengthSize:])
+		if err != nil || again.Token != m.Token || again.From != m.From || len(again.States) != len(m.States) {
+			t.Fatalf("%+v came back as %+v, %v", m, again, err)
+		}
+	})
+}
+
+func FuzzHandshake(f *testing.F) {
+	var e encoder
+	for _, h := range []handshake{
+		{Kind: kindHello, Version: protocolVersion, Cluster: "default", From: Rank{ID: "5"}, Incarnation: 1, To: "4"},
+		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: reasonCluster},
+	} {
+		frame, err := e.handshake(&h)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Clone(frame[lengthSize:]))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h, err := decodeHandshake(body)
+		if err == nil && (h.From.ID == "" || len(h.Cluster) > maxText) {
+			t.Fatalf("accepted %+v", h)
+		}
+	})
+}
