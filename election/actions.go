@@ -67,14 +67,19 @@ func (a *Actions) CancelTimer(name string) { a.m.cancel(name) }
 // epoch, already saves a leadership, or its detector finds a leader alive.
 func (a *Actions) Claim() { a.m.claim("it won the contest") }
 
-// Accept takes the leadership that from announced, if its token is good: higher
-// than the one held, or equal and not known to have ended. A sender with a lower
-// one is told so. Once saved, the Algorithm gets Settled.
+// Accept takes the leadership t that a message from from announces, if its token
+// is good: higher than the one held, or equal and not known to have ended. A
+// sender with a lower one is told so. Once saved, the Algorithm gets Settled.
 func (a *Actions) Accept(t Token, from ID) {
 	if i, ok := a.m.index[from]; ok && i != a.m.me {
 		a.m.accept(t, i)
 	}
 }
+
+// Watch has the detector watch one more member beside the leader, such as the
+// successor in a ring; None watches nobody. Its end is told as PeerDown within a
+// round trip of a crash, or T of silence.
+func (a *Actions) Watch(id ID) { a.m.watchToo(id) }
 
 // Note adds a line to the trace: what was done, about whom, and why.
 func (a *Actions) Note(what string, peer ID, why string) {

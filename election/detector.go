@@ -23,6 +23,10 @@ type detector struct {
 	nextAck   time.Time // when to acknowledge again although no beat has come
 	seen      uint64    // version of the member states taken from the leader
 
+	// Whom the algorithm has us watch beside the leader.
+	watched  ID
+	nextPing time.Time
+
 	// A leader's side.
 	nextBeat time.Time
 	heardAt  time.Time // when anyone was last heard
@@ -337,6 +341,9 @@ func (m *Machine) silentAt() time.Time {
 
 // beaten handles a leader's beat.
 func (m *Machine) beaten(from int, msg *Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return // nobody beats but the leader
+	}
 	if !m.live() || msg.Token != m.view {
 		m.accept(msg.Token, from)
 		if msg.Token != m.next && msg.Token != m.View() {
@@ -443,7 +450,27 @@ func (m *Machine) watch() {
 	} else if m.live() {
 		m.watchLeader()
 	}
+	m.ping()
 	m.dialAll()
+}
+
+// watchToo watches id beside the leader.
+func (m *Machine) watchToo(id ID) {
+	if m.watched == id || m.cfg.NoDetector {
+		return
+	}
+	m.watched, m.nextPing = id, m.now
+	m.wake(m.now)
+}
+
+// ping keeps the link to the watched member alive.
+func (m *Machine) ping() {
+	i, ok := m.index[m.watched]
+	if !ok || !m.members[i].link || m.now.Before(m.nextPing) {
+		return
+	}
+	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.send(i, Message{Kind: Ping, Stamp: int64(m.now.Sub(m.origin))})
 }
 
 // hangUpSilent closes every link on which nothing came for T: temporary ones
@@ -456,7 +483,10 @@ func (m *Machine) hangUpSilent() {
 		m.do(Action{Kind: Hangup, To: peer.ID})
 		peer.link = false
 		peer.redial = m.now
-		if (m.leading() || m.draining) && peer.state != StateDown {
+		switch {
+		case peer.ID == m.watched && !m.isLeader(i):
+			m.gone(i, CauseSilent, false, "silent for T")
+		case (m.leading() || m.draining) && peer.state != StateDown:
 			m.setState(i, StateUnreachable)
 		}
 	})
@@ -558,7 +588,7 @@ func (m *Machine) shouldDial(i int) bool {
 	if peer.link || peer.dialing {
 		return false
 	}
-	return m.leading() || m.draining || !m.live() || m.isLeader(i)
+	return m.leading() || m.draining || !m.live() || m.isLeader(i) || peer.ID == m.watched
 }
 
 // wakeForDetector adds what the detector will have due to the deadline.
@@ -572,6 +602,9 @@ func (m *Machine) wakeForDetector() {
 		case m.shouldDial(i):
 			m.wake(peer.redial)
 		}
+	}
+	if i, ok := m.index[m.watched]; ok && m.members[i].link {
+		m.wake(m.nextPing)
 	}
 	switch {
 	case m.leading() || m.draining:

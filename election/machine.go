@@ -207,7 +207,7 @@ func (m *Machine) receive(msg *Message) {
 	if !ok || i == m.me || msg.Election != m.cfg.Election || !m.started || top > min(MaxEpoch, m.highest+maxLeap) {
 		return
 	}
-	if m.cfg.Trace != nil && msg.Kind != Beat && msg.Kind != Ack {
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	m.hear(i)
@@ -226,6 +226,10 @@ func (m *Machine) receive(msg *Message) {
 		m.leaderResigned(i, msg)
 	case Handover:
 		m.handOver(i, msg)
+	case Ping:
+		m.send(i, Message{Kind: Pong, Stamp: msg.Stamp})
+	case Pong:
+		// Hearing it was all.
 	default:
 		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
 	}
@@ -317,13 +321,16 @@ func (m *Machine) send(to int, msg Message) {
 	m.post(to, &msg)
 }
 
+// routine kinds flow all the time and would drown the trace.
+func routine(k MessageKind) bool { return k == Beat || k == Ack || k == Ping || k == Pong }
+
 func (m *Machine) post(to int, msg *Message) {
 	peer := &m.members[to]
 	if !peer.link {
 		peer.dialing = true
 	}
 	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
-	if m.cfg.Trace != nil && msg.Kind != Beat && msg.Kind != Ack {
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
 	}
 }

@@ -14,6 +14,8 @@ const (
 	Report   MessageKind = "report"   // Token held, Ended, Age of its own hearing of that leader
 	Resign   MessageKind = "resign"   // leader → all: the leadership Token has ended
 	Handover MessageKind = "handover" // higher-ranked member → leader: please end Token, I take over
+	Ping     MessageKind = "ping"     // to a member that the algorithm watches: Stamp
+	Pong     MessageKind = "pong"     // its answer: the Stamp
 )
 
 // Messages of the algorithms.

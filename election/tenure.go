@@ -73,27 +73,31 @@ func (m *Machine) aside() Aside {
 	return Stands
 }
 
-// accept takes the leadership t that its leader itself announced.
+// accept takes the leadership t that from announces: the leader itself, or in a
+// ring whoever passes it on.
 //
 // It is good if it is higher than the one held, or equal and not known to have
 // ended; a sender with another is told what we hold.
 func (m *Machine) accept(t Token, from int) {
-	if !t.Defined() || t.Leader.ID != m.members[from].ID {
-		return // nobody but the leader announces it
+	if !t.Defined() || m.isMine(t) {
+		return // our own, come back round the ring
 	}
+	itself := t.Leader.ID == m.members[from].ID
 	switch c := t.Compare(m.view); {
-	case t == m.next:
-		m.heardLeader()
+	case t == m.next, c == 0 && m.live():
+		if itself {
+			m.heardLeader()
+		}
 	case m.next.Above(t) && c >= 0:
 		// Ours or a higher one is on its way to the disk; it will be announced.
-	case c < 0, c == 0 && m.ended != "" && m.certain:
+	case c < 0, c == 0 && m.certain:
 		m.report(m.members[from].ID)
-	case c == 0 && m.live():
-		m.heardLeader()
 	case c > 0 && (m.leading() || m.draining):
 		m.superseded(t, true)
-	default:
+	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
+	default:
+		m.adopt(t, string(m.members[from].ID)+" passes it on", time.Time{}, m.now.Add(m.cfg.Timing.T()))
 	}
 }
 
