@@ -1,0 +1,147 @@
+package batuta_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/batuta-dev/batuta"
+
+// pure are the packages that decide and never do: no clock, no global
+// randomness, no operating system, no network, no lock, no logger, no goroutine.
+var pure = []string{"election", "bully", "ring", "superpeer"}
+
+// mayImport says which packages of the module a package may import; imports run
+// one way. A package that is not listed may import none, a test may import what
+// it likes.
+var mayImport = map[string][]string{
+	"":             {"election"},
+	"election":     {},
+	"bully":        {"election"},
+	"ring":         {"election"},
+	"quorum":       {"election"},
+	"sim":          {"election"},
+	"electiontest": {"election", "sim"},
+	"superpeer":    {},
+	"superpeer/*":  {"superpeer", "superpeer/*"},
+	"internal/*":   {"", "election", "internal/*"},
+	"cmd/batuta":   {"*"},
+	"cmd/batuta/*": {"*"},
+	"examples/*":   {"", "election", "bully", "ring"},
+	"docs/*":       {"*"},
+}
+
+func TestPurity(t *testing.T) {
+	for _, dir := range pure {
+		for path, file := range sources(t, dir) {
+			if strings.Contains(strings.TrimPrefix(path, dir+"/"), "/") {
+				continue // a package of its own
+			}
+			checkPure(t, path, file)
+		}
+	}
+}
+
+func checkPure(t *testing.T, path string, file *ast.File) {
+	for _, spec := range file.Imports {
+		name, _ := strconv.Unquote(spec.Path.Value)
+		switch first, _, _ := strings.Cut(name, "/"); {
+		case name == "net/netip", name == "math/rand/v2": // values; seeded generators
+		case first == "os", first == "net", first == "sync", first == "log", first == "syscall", name == "math/rand", name == "crypto/rand":
+			t.Errorf("%s imports %s: the core decides, drivers do", path, name)
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			t.Errorf("%s starts a goroutine", path)
+		case *ast.SelectorExpr:
+			pkg, _ := n.X.(*ast.Ident)
+			if pkg == nil || pkg.Obj != nil {
+				return true
+			}
+			name := n.Sel.Name
+			switch pkg.Name + "." + name {
+			case "time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker":
+				t.Errorf("%s uses the clock: %s.%s", path, pkg.Name, name)
+			}
+			if pkg.Name == "rand" && !strings.HasPrefix(name, "New") && name != "PCG" && name != "Rand" && name != "Source" {
+				t.Errorf("%s uses global randomness: rand.%s", path, name)
+			}
+		}
+		return true
+	})
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for path, file := range sources(t, ".") {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			target, ours := strings.CutPrefix(name, module)
+			if !ours {
+				continue
+			}
+			if target = strings.TrimPrefix(target, "/"); !allowed(dir, target) {
+				t.Errorf("%s imports %s: imports run cmd → internal → root → election, algorithms → election", path, name)
+			}
+		}
+	}
+}
+
+func allowed(dir, target string) bool {
+	for from, targets := range mayImport {
+		if !matches(from, dir) {
+			continue
+		}
+		for _, to := range targets {
+			if to == "*" || matches(to, target) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func matches(pattern, dir string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "/*"); ok {
+		return strings.HasPrefix(dir, prefix+"/")
+	}
+	return pattern == dir
+}
+
+// sources parses every Go file below dir that is not a test.
+func sources(t *testing.T, dir string) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		files[path] = file
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
