@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// partingTime is how long an agent takes at most to hand over and close.
+const partingTime = 10 * time.Second
+
+func newAgentCommand(e env) *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run a member of a cluster",
+		Long: `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
+resigns, lets the others elect, and ends with exit code 0. Events go to
+standard output, logs to standard error. SIGHUP reads log-level anew from the
+--config file.`,
+		Example: `  # three members on one machine, in three terminals
+  batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
+  batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403
+  batuta agent --id 3 --listen 127.0.0.1:7403 --http 127.0.0.1:7503 --member 1=127.0.0.1:7401 --member 2=127.0.0.1:7402
+
+  # the same from a file, events for a program
+  batuta agent --config /etc/batuta.yaml --events json`,
+		Args: cobra.NoArgs,
+	}
+	f.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		a := &agentRun{env: e, flags: &f, cmd: cmd}
+		return a.run(cmd.Context())
+	}
+	return cmd
+}
+
+// agentRun is one agent process.
+type agentRun struct {
+	env
+	flags *agentFlags
+	cmd   *cobra.Command
+	level slog.LevelVar
+	log   *slog.Logger
+	node  *batuta.Node
+}
+
+func (a *agentRun) run(ctx context.Context) error {
+	// Signals are caught before anything is announced: whoever reads "ready" may
+	// send one at once. SIGPIPE is caught so that losing the reader of its events
+	// does not cost the cluster a member.
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	defer signal.Stop(signals)
+
+	level, err := a.flags.level()
+	if err != nil {
+		return err
+	}
+	a.level.Set(level)
+	a.log = a.logger()
+	config, err := a.flags.config(a.log)
+	if err != nil {
+		return err
+	}
+	api, err := listenHTTP(a.flags.http)
+	if err != nil {
+		return err
+	}
+	if a.node, err = batuta.Start(ctx, config); err != nil {
+		if errors.Is(err, batuta.ErrConfig) {
+			return &exitError{exitUsage, err}
+		}
+		return err
+	}
+	return a.serve(api, signals)
+}
+
+// serve runs the started node until a signal or its own end.
+func (a *agentRun) serve(api net.Listener, signals <-chan os.Signal) error {
+	address := ""
+	var server *agent.Server
+	if api != nil {
+		address = api.Addr().String()
+		server = agent.NewServer(a.node, api, version(), a.log)
+		go server.Serve(api)
+	}
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		a.printEvents(agent.Ready(time.Now(), a.node.Status(), address))
+	}()
+
+	err := a.wait(signals)
+
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if parting := a.close(ctx, signals); err == nil {
+		err = parting
+	}
+	if server != nil {
+		server.Close(ctx)
+	}
+	select {
+	case <-printed:
+	case <-ctx.Done(): // nobody reads our events
+	}
+	return err
+}
+
+// wait returns when a signal ends the agent (nil), or the node ends by itself.
+func (a *agentRun) wait(signals <-chan os.Signal) error {
+	for {
+		select {
+		case s := <-signals:
+			switch s {
+			case syscall.SIGPIPE:
+			case syscall.SIGHUP:
+				a.reload()
+			default:
+				a.log.Info("leaving", "signal", s.String())
+				return nil
+			}
+		case <-a.node.Done():
+			if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
+				return &exitError{exitUsage, err}
+			} else if err != nil {
+				return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
+			}
+			return fmt.Errorf("member %s has ended", a.node.ID())
+		}
+	}
+}
+
+// close hands over and stops the node; a second signal cuts it short.
+func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
+	closed := make(chan error, 1)
+	go func() { closed <- a.node.Close() }()
+	for {
+		select {
+		case err := <-closed:
+			return err
+		case s := <-signals:
+			if s == os.Interrupt || s == syscall.SIGTERM {
+				return errors.New("signalled twice: ended without handing over")
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("could not close within %v", partingTime)
+		}
+	}
+}
+
+func (a *agentRun) printEvents(ready agent.Line) {
+	write := agent.Line.WriteText
+	switch a.flags.events {
+	case "off":
+		return
+	case "json":
+		write = agent.Line.WriteJSON
+	}
+	err := write(ready, a.stdout)
+	for ev := range a.node.Events(context.Background()) {
+		if err != nil {
+			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
+			return
+		}
+		err = write(agent.EventLine(a.node.ID(), ev), a.stdout)
+	}
+}
+
+// reload takes over what can change while the member runs: the log level.
+func (a *agentRun) reload() {
+	var fresh agentFlags
+	cmd := &cobra.Command{Use: "agent"}
+	fresh.register(cmd.Flags())
+	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
+	var err error
+	if old := a.cmd.Flags().Lookup("log-level"); typed(old) {
+		err = cmd.Flags().Set("log-level", old.Value.String())
+	}
+	err = errors.Join(err, applyLayers(cmd, a.lookup))
+	level := slog.LevelInfo
+	if err == nil {
+		level, err = fresh.level()
+	}
+	if err != nil {
+		a.log.Error("reload: kept what was", "err", err)
+		return
+	}
+	a.level.Set(level)
+	a.log.Info("reloaded", "log-level", level.String())
+}
+
+func (a *agentRun) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: &a.level}
+	if a.flags.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, options))
+}
+
+// listenHTTP opens the API's port; nil when it is off.
+func listenHTTP(addr string) (net.Listener, error) {
+	if addr == "off" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, usagef("--http: %w; choose a free port, 0 for any, or off", err)
+	}
+	return l, nil
+}

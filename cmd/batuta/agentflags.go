@@ -1,0 +1,154 @@
+package main
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// agentFlags are the flags of a member of a cluster.
+type agentFlags struct {
+	cluster, id, listen, advertise string
+	members                        []string
+	priority                       int
+	algorithm, probe               string
+	preempt                        bool
+	heartbeat, tMax, tProcess      time.Duration
+	dataDir, http                  string
+	events, logLevel, logFormat    string
+}
+
+func (f *agentFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.cluster, "cluster", "default", "`name` of the cluster; members of another are refused")
+	fs.StringVar(&f.id, "id", "", "this member's `id` (default a UUIDv4, kept in the data directory)")
+	fs.IntVar(&f.priority, "priority", 0, "a `number` that ranks before the id")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`host:port` where members reach it; port 0 picks one")
+	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address)")
+	fs.StringSliceVar(&f.members, "member", nil, "`id=host:port` of a member, this one included or not; repeatable")
+	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithmNames(), ", "))
+	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
+	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over")
+	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")
+	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
+	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")
+	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
+	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, or off")
+	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
+	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
+	fs.StringVar(&f.logFormat, "log-format", "text", "`form` of logs on standard error: text or json")
+}
+
+// config makes the node's configuration. What the library would say of a field
+// is said here of the flag, which is what its user typed.
+func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
+	if err := cmp.Or(f.checkTimes(), f.checkChoices()); err != nil {
+		return batuta.Config{}, err
+	}
+	algorithm, err := newAlgorithm(f.algorithm, f.probe)
+	if err != nil {
+		return batuta.Config{}, err
+	}
+	members, err := parseMembers(f.members)
+	if err != nil {
+		return batuta.Config{}, err
+	}
+	return batuta.Config{
+		Cluster: f.cluster, ID: f.id, Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
+		Members: members, Algorithm: algorithm, NoPreempt: !f.preempt,
+		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
+		DataDir: f.dataDir, Logger: log,
+	}, nil
+}
+
+func (f *agentFlags) checkTimes() error {
+	for _, t := range []struct {
+		flag string
+		d    time.Duration
+	}{{"--heartbeat", f.heartbeat}, {"--t-max", f.tMax}, {"--t-process", f.tProcess}} {
+		if t.d <= 0 {
+			return usagef("%s %v: give a time above zero, such as 100ms", t.flag, t.d)
+		}
+	}
+	timing := batuta.Config{TMax: f.tMax, TProcess: f.tProcess}
+	if silence := 2*timing.TMax + timing.TProcess; f.heartbeat >= silence {
+		return usagef("--heartbeat %v is not below T = 2·t-max + t-process = %v: followers would suspect a healthy leader; shorten it or lengthen --t-max", f.heartbeat, silence)
+	}
+	return nil
+}
+
+func (f *agentFlags) checkChoices() error {
+	if !slices.Contains([]string{"json", "text", "off"}, f.events) {
+		return usagef("--events %q: use json, text or off", f.events)
+	}
+	if !slices.Contains([]string{"json", "text"}, f.logFormat) {
+		return usagef("--log-format %q: use text or json", f.logFormat)
+	}
+	if err := checkAddress("--listen", f.listen); err != nil {
+		return err
+	}
+	if f.advertise != "" {
+		if err := checkAddress("--advertise", f.advertise); err != nil {
+			return err
+		}
+	}
+	if f.http != "off" {
+		return checkAddress("--http", f.http)
+	}
+	return nil
+}
+
+func checkAddress(flag, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400", flag, addr)
+	}
+	return nil
+}
+
+// parseMembers reads --member ID=HOST:PORT.
+func parseMembers(list []string) ([]batuta.Member, error) {
+	var members []batuta.Member
+	seen := map[batuta.ID]string{}
+	for _, item := range list {
+		name, addr, ok := strings.Cut(item, "=")
+		if !ok {
+			return nil, usagef("--member %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", item)
+		}
+		id, err := election.ParseID(name)
+		if err != nil {
+			return nil, usagef("--member %q: %w", item, err)
+		}
+		if err := checkAddress("--member "+name, addr); err != nil {
+			return nil, err
+		}
+		if earlier, twice := seen[id]; twice && earlier != addr {
+			return nil, usagef("--member %s stands for both %s and %s; keep one", id, earlier, addr)
+		} else if twice {
+			continue
+		}
+		seen[id] = addr
+		members = append(members, batuta.Member{Rank: batuta.Rank{ID: id}, Address: addr})
+	}
+	return members, nil
+}
+
+// level reads --log-level.
+func (f *agentFlags) level() (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return level, usagef("--log-level %q: use debug, info, warn or error", f.logLevel)
+	}
+	return level, nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// asking is a command that asks one agent over HTTP.
+type asking struct {
+	env
+	http string
+	json bool
+}
+
+// newAskingCommand makes such a command; ask does its work.
+func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *asking, *agent.Client) error) *cobra.Command {
+	a := &asking{env: e}
+	cmd.Args = cobra.NoArgs
+	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API; its ready event names it")
+	jsonFlag(cmd, &a.json)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.http == "" {
+			return usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
+		}
+		client, err := agent.NewClient(a.http)
+		if err != nil {
+			return usagef("--http: %w", err)
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return leaderless(ask(ctx, a, client))
+	}
+	return cmd
+}
+
+// leaderless gives the answers that mean "no leader" and "not the leader" their exit code.
+func leaderless(err error) error {
+	answer, ok := errors.AsType[*agent.AnswerError](err)
+	if ok && (answer.Code == http.StatusServiceUnavailable || answer.Code == http.StatusConflict) {
+		return &exitError{exitNoLeader, err}
+	}
+	return err
+}
+
+// get asks path and prints the answer: as it came with --json, else by text.
+func get[T any](ctx context.Context, a *asking, c *agent.Client, path string, text func(T) error) error {
+	var raw json.RawMessage
+	if err := c.Get(ctx, path, &raw); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printRaw(raw)
+	}
+	var v T
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", a.http, path, err)
+	}
+	return text(v)
+}
+
+func (a *asking) printRaw(raw json.RawMessage) error {
+	_, err := fmt.Fprintf(a.stdout, "%s\n", strings.TrimSpace(string(raw)))
+	return err
+}
+
+func newStatusCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "status",
+		Short: "Show one member's view of the cluster",
+		Example: `  batuta status --http 127.0.0.1:7501
+  BATUTA_HTTP=127.0.0.1:7501 batuta status --json`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/status", a.printStatus)
+	})
+}
+
+func (a *asking) printStatus(s agent.Status) error {
+	leader := "none known"
+	if s.Leader != nil {
+		leader = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
+	}
+	if !s.Since.IsZero() {
+		leader += fmt.Sprintf(", since %s (%v ago)", s.Since.Local().Format(time.DateTime), time.Since(s.Since.Time).Round(time.Millisecond))
+	}
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "leader\t%s\n", leader)
+	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
+	fmt.Fprintf(out, "promise\t%s\n", promise(s))
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return a.printMembers(s.Members)
+}
+
+// promise says in words what a status answer says of its algorithm.
+func promise(s agent.Status) string {
+	if s.Guarantee == "one-leader" {
+		return s.Algorithm + ", one leader: never two at a time"
+	}
+	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"
+	if !s.Fencing {
+		text += "; do not fence with the epoch"
+	}
+	return text
+}
+
+func (a *asking) printMembers(members []agent.Member) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tEPOCH\tLAST HEARD")
+	for _, m := range members {
+		heard := "never"
+		if !m.LastSeen.IsZero() {
+			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
+		}
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, m.Epoch, heard)
+	}
+	return out.Flush()
+}
+
+func newLeaderCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "leader",
+		Short: "Print the leader's id; exit code 3 when there is none",
+		Example: `  batuta leader --http 127.0.0.1:7501
+  test "$(batuta leader --http 127.0.0.1:7501)" = "$(hostname)" && echo here`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/leader", func(l agent.Leader) error {
+			_, err := fmt.Fprintln(a.stdout, l.Leader)
+			return err
+		})
+	})
+}
+
+func newMembersCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:     "members",
+		Short:   "List the members and their states",
+		Example: "  batuta members --http 127.0.0.1:7501",
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/members", a.printMembers)
+	})
+}
+
+func newResignCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:     "resign",
+		Short:   "Have the leader step down; exit code 3 when the agent asked is not it",
+		Example: "  batuta resign --http 127.0.0.1:7503",
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return a.post(ctx, c, "/v1/resign", "the lead is given away")
+	})
+}
+
+func newCampaignCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:     "campaign",
+		Short:   "Have a member start an election",
+		Example: "  batuta campaign --http 127.0.0.1:7501",
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return a.post(ctx, c, "/v1/campaign", "an election has begun")
+	})
+}
+
+func (a *asking) post(ctx context.Context, c *agent.Client, path, done string) error {
+	var raw json.RawMessage
+	if err := c.Post(ctx, path, &raw); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printRaw(raw)
+	}
+	_, err := fmt.Fprintln(a.stdout, done)
+	return err
+}
+
+func newWatchCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "watch",
+		Short: "Print events, the current view first, until interrupted",
+		Example: `  batuta watch --http 127.0.0.1:7501
+  batuta watch --http 127.0.0.1:7501 --json | jq .leader`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return c.Watch(ctx, func(line []byte) error {
+			if a.json {
+				return a.printRaw(line)
+			}
+			var l agent.Line
+			if err := json.Unmarshal(line, &l); err != nil {
+				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+			}
+			return l.WriteText(a.stdout)
+		})
+	})
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+func newBenchCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "bench",
+		Short:   "Measure on this machine",
+		Example: "  batuta bench failover --nodes 5 --rounds 100",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newBenchFailoverCommand(e))
+	return cmd
+}
+
+func newBenchFailoverCommand(e env) *cobra.Command {
+	b := &failoverBench{env: e}
+	cmd := &cobra.Command{
+		Use:   "failover",
+		Short: "Measure how long a cluster on loopback takes to replace its leader",
+		Long: `failover starts members as child processes on loopback, and in each round takes
+the leader away: crash is kill -9, freeze is SIGSTOP, resign is the polite way.
+It measures from just before that to the first claim of a new leader, and to all
+others naming the same new leader, by the times in the members' own events.
+Progress goes to standard error.`,
+		Example: `  batuta bench failover --nodes 5 --rounds 100
+  batuta bench failover --fault freeze --rounds 10 --json`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().IntVar(&b.nodes, "nodes", 5, "`number` of members, 2 to 50")
+	cmd.Flags().IntVar(&b.rounds, "rounds", 20, "`number` of rounds, 1 to 1000")
+	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
+	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
+	jsonFlag(cmd, &b.json)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
+			return err
+		}
+		if !slices.Contains(faults(), b.fault) {
+			return usagef("--fault %q: use one of %s", b.fault, strings.Join(faults(), ", "))
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		return b.run(ctx)
+	}
+	return cmd
+}
+
+// faults are the values of --fault.
+func faults() []string { return []string{"crash", "freeze", "resign"} }
+
+// failoverBench is one run of the command.
+type failoverBench struct {
+	env
+	nodes, rounds    int
+	fault, algorithm string
+	json             bool
+	cluster          *cluster
+}
+
+// failoverFigures is the answer, times in milliseconds.
+type failoverFigures struct {
+	Fault     string  `json:"fault"`
+	Algorithm string  `json:"algorithm"`
+	Nodes     int     `json:"nodes"`
+	Rounds    int     `json:"rounds"`
+	First     summary `json:"first_ms"` // fault to the first claim of a new leader
+	All       summary `json:"all_ms"`   // fault to all others naming the same new leader
+}
+
+func (b *failoverBench) run(ctx context.Context) error {
+	var err error
+	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm); err != nil {
+		return err
+	}
+	defer b.cluster.close()
+	if err := b.cluster.startAll(); err != nil {
+		return err
+	}
+	if _, err := b.cluster.await(ctx, 1, b.highest()); err != nil {
+		return err
+	}
+	var first, all []float64
+	for round := range b.rounds {
+		f, a, err := b.round(ctx, round+1)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", round+1, err)
+		}
+		first, all = append(first, milliseconds(f)), append(all, milliseconds(a))
+	}
+	return b.print(failoverFigures{b.fault, b.algorithm, b.nodes, b.rounds, summarize(first), summarize(all)})
+}
+
+func (b *failoverBench) highest() string { return b.cluster.members[b.nodes-1].id }
+
+// round takes the leader away once, and brings the cluster back to rest.
+func (b *failoverBench) round(ctx context.Context, round int) (first, all time.Duration, err error) {
+	// A fault may come at any moment between two beats.
+	rest := election.DefaultHeartbeat + rand.N(election.DefaultHeartbeat)
+	if err := b.cluster.settle(ctx, rest); err != nil {
+		return 0, 0, err
+	}
+	before, err := b.cluster.await(ctx, 1, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	victim := before.leader
+	at, err := b.strike(ctx, victim)
+	if err != nil {
+		return 0, 0, err
+	}
+	after, err := b.cluster.await(ctx, before.epoch+1, "")
+	if err != nil {
+		return 0, 0, err
+	}
+	first, all = after.first.Sub(at), after.all.Sub(at)
+	fmt.Fprintf(b.stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
+		round, b.rounds, b.fault, victim.id, milliseconds(first), after.leader.id, milliseconds(all))
+	return first, all, b.restore(ctx, victim, after.epoch)
+}
+
+// strike brings the fault upon the leader and tells when.
+func (b *failoverBench) strike(ctx context.Context, leader *member) (time.Time, error) {
+	switch b.fault {
+	case "crash":
+		return b.cluster.crash(leader)
+	case "freeze":
+		return b.cluster.freeze(leader)
+	default:
+		return b.cluster.resign(ctx, leader)
+	}
+}
+
+// restore brings the victim back and waits until the highest leads again. One
+// that resigned is still there, and stays aside.
+func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint64) error {
+	switch b.fault {
+	case "resign":
+		return nil
+	case "crash":
+		if err := b.cluster.start(victim); err != nil {
+			return err
+		}
+	case "freeze":
+		if err := b.cluster.thaw(victim); err != nil {
+			return err
+		}
+	}
+	_, err := b.cluster.await(ctx, epoch+1, b.highest())
+	return err
+}
+
+func (b *failoverBench) print(f failoverFigures) error {
+	if b.json {
+		return json.NewEncoder(b.stdout).Encode(f)
+	}
+	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds
+
+              median      p99      max
+first claim %s
+all agree   %s
+`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, f.First, f.All)
+	return err
+}
+
+// summary is what is told of a set of figures.
+type summary struct {
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+}
+
+func (s summary) String() string {
+	return fmt.Sprintf("%5.2f ms %5.2f ms %5.2f ms", s.Median, s.P99, s.Max)
+}
+
+// summarize sorts v. A quantile is the smallest figure that at least that share
+// of all does not exceed (nearest rank); the median of an even number is the
+// mean of the middle two.
+func summarize(v []float64) summary {
+	if len(v) == 0 {
+		return summary{}
+	}
+	slices.Sort(v)
+	n := len(v)
+	return summary{
+		Median: (v[(n-1)/2] + v[n/2]) / 2,
+		P99:    v[int(math.Ceil(0.99*float64(n)))-1],
+		Max:    v[n-1],
+	}
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// agreeWithin is how long a cluster may take to agree before it counts as broken.
+const agreeWithin = 20 * time.Second
+
+// cluster is a set of agents that run as child processes on loopback, seen
+// through the event lines they print. Its methods belong to one goroutine.
+type cluster struct {
+	executable string
+	flags      []string // of every agent
+	members    []*member
+	lines      chan childLine
+	closing    chan struct{} // closed: nobody takes lines any more
+
+	since time.Time // see mark
+	claim time.Time // the first claim after since; zero: none yet
+}
+
+// member is one place in the cluster and the process that fills it now.
+type member struct {
+	id, listen string
+	process    *process // nil: none runs
+	frozen     bool     // stopped by SIGSTOP
+	http       string   // address of its API, once it is ready
+
+	leader string // in its view; empty: it knows none
+	epoch  uint64
+	at     time.Time    // when it came to this view
+	events []agent.Line // since the last mark
+}
+
+// newCluster prepares n members with the ids 1 to n; nothing runs yet. flags are
+// added to every agent's.
+func newCluster(n int, flags ...string) (*cluster, error) {
+	// The kernel ends a child when the thread that started it ends: stay on one.
+	runtime.LockOSThread()
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program to start members: %w", err)
+	}
+	ports, err := freePorts(n)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{executable: executable, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{})}
+	for i, port := range ports {
+		c.members = append(c.members, &member{
+			id: strconv.Itoa(i + 1), listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		})
+	}
+	return c, nil
+}
+
+// freePorts finds n loopback ports on which nobody listens. They lie below those
+// that kernels give to outgoing connections: a member's port must not be taken
+// while the member is down.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range 50 * n {
+		port := 10000 + rand.IntN(20000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		defer l.Close() // held until all are found, so that none comes twice
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, fmt.Errorf("found only %d free loopback ports of %d", len(ports), n)
+}
+
+// startAll starts every member.
+func (c *cluster) startAll() error {
+	for _, m := range c.members {
+		if err := c.start(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start runs an agent in m's place.
+func (c *cluster) start(m *member) error {
+	args := []string{
+		"batuta", "agent", "--id", m.id, "--listen", m.listen,
+		"--events", "json", "--log-level", "warn",
+	}
+	for _, other := range c.members {
+		args = append(args, "--member", other.id+"="+other.listen)
+	}
+	p, err := startProcess(c.executable, append(args, c.flags...))
+	if err != nil {
+		return fmt.Errorf("start member %s: %w", m.id, err)
+	}
+	m.process, m.frozen = p, false
+	m.leader, m.epoch, m.http = "", 0, ""
+	go p.read(m, c.lines, c.closing)
+	return nil
+}
+
+// crash kills m as kill -9 does, and tells when. It returns once m is gone.
+func (c *cluster) crash(m *member) (time.Time, error) {
+	p := m.process
+	m.process = nil
+	at := c.mark()
+	p.kill()
+	for {
+		select {
+		case <-p.ended:
+			return at, nil
+		case l := <-c.lines:
+			if err := c.take(l); err != nil {
+				return at, err
+			}
+		}
+	}
+}
+
+// freeze stops m as kill -STOP does, and tells when.
+func (c *cluster) freeze(m *member) (time.Time, error) {
+	m.frozen = true
+	at := c.mark()
+	return at, m.process.stop()
+}
+
+// mark gives the time: claims and events are counted from here.
+func (c *cluster) mark() time.Time {
+	c.since, c.claim = time.Now(), time.Time{}
+	for _, m := range c.members {
+		m.events = nil
+	}
+	return c.since
+}
+
+// thaw lets m run on.
+func (c *cluster) thaw(m *member) error {
+	m.frozen = false
+	return m.process.cont()
+}
+
+// resign has m step down, and tells when it was asked.
+func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
+	client, err := agent.NewClient(m.http)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var ignored any
+	if err := client.Get(ctx, "/healthz", &ignored); err != nil {
+		return time.Time{}, err // and the connection stands before the clock runs
+	}
+	at := c.mark()
+	return at, client.Post(ctx, "/v1/resign", &ignored)
+}
+
+// close ends every process and waits for it. The cluster is of no use then.
+func (c *cluster) close() {
+	close(c.closing)
+	for _, m := range c.members {
+		if m.process != nil {
+			m.process.kill()
+		}
+	}
+	for _, m := range c.members {
+		if m.process != nil {
+			<-m.process.ended
+			m.process = nil
+		}
+	}
+}
+
+// agreement is what all running members say together.
+type agreement struct {
+	leader *member
+	epoch  uint64
+	first  time.Time // the first claim since [cluster.mark]; zero: nobody has claimed
+	all    time.Time // when the last of them came to say so
+	voices int       // how many they are
+}
+
+// await returns once all running members name the same leader, under an epoch
+// of minEpoch at least; the one named by leader, if it is not empty.
+func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
+	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
+	defer cancel()
+	for {
+		if a, ok := c.agreed(); ok && a.epoch >= minEpoch && (leader == "" || a.leader.id == leader) {
+			return a, nil
+		}
+		select {
+		case l := <-c.lines:
+			if err := c.take(l); err != nil {
+				return agreement{}, err
+			}
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return agreement{}, errors.New("interrupted")
+			}
+			return agreement{}, fmt.Errorf("no agreement within %v: %s", agreeWithin, c.views())
+		}
+	}
+}
+
+func (c *cluster) agreed() (agreement, bool) {
+	var a agreement
+	for _, m := range c.members {
+		if m.process == nil || m.frozen {
+			continue
+		}
+		switch {
+		case m.leader == "" || m.http == "":
+			return agreement{}, false
+		case a.voices == 0:
+			a.leader, a.epoch = c.find(m.leader), m.epoch
+		case m.leader != a.leader.id || m.epoch != a.epoch:
+			return agreement{}, false
+		}
+		a.voices++
+		if m.at.After(a.all) {
+			a.all = m.at
+		}
+	}
+	a.first = c.claim
+	return a, a.voices > 0
+}
+
+func (c *cluster) find(id string) *member {
+	for _, m := range c.members {
+		if m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// views tells what each running member says, for an error.
+func (c *cluster) views() string {
+	var said []string
+	for _, m := range c.members {
+		switch {
+		case m.process == nil || m.frozen:
+		case m.leader == "":
+			said = append(said, m.id+" knows no leader")
+		default:
+			said = append(said, fmt.Sprintf("%s follows %s of epoch %d", m.id, m.leader, m.epoch))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// settle takes in events for d.
+func (c *cluster) settle(ctx context.Context, d time.Duration) error {
+	quiet := time.NewTimer(d)
+	defer quiet.Stop()
+	for {
+		select {
+		case l := <-c.lines:
+			if err := c.take(l); err != nil {
+				return err
+			}
+		case <-quiet.C:
+			return nil
+		case <-ctx.Done():
+			return errors.New("interrupted")
+		}
+	}
+}
+
+// take brings what is known of a member up to date with one line of its process.
+func (c *cluster) take(l childLine) error {
+	m := l.member
+	if l.process != m.process {
+		return nil // of a process that has been killed since
+	}
+	if l.end {
+		m.process = nil
+		return fmt.Errorf("member %s has ended by itself: %s", m.id, l.process.lastWords())
+	}
+	m.events = append(m.events, l.line)
+	switch l.line.Event {
+	case "ready":
+		m.http = l.line.HTTP
+	case "leader":
+		m.leader, m.epoch, m.at = l.line.Leader, l.line.Epoch, l.line.Time.Time
+		if m.leader == m.id && m.at.After(c.since) && (c.claim.IsZero() || m.at.Before(c.claim)) {
+			c.claim = m.at
+		}
+	case "lost":
+		m.leader = ""
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Client asks the HTTP API of one agent.
+type Client struct {
+	addr string
+	http *http.Client
+}
+
+// NewClient makes a client of the agent whose API is on addr, HOST:PORT.
+func NewClient(addr string) (*Client, error) {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("address %q of an agent is not HOST:PORT", addr)
+	}
+	// The agent is asked directly: a proxy in the environment is for the world outside.
+	return &Client{addr, &http.Client{Transport: &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
+		ResponseHeaderTimeout: callTimeout + 2*time.Second,
+	}}}, nil
+}
+
+// AnswerError is an answer of the agent that is not a success.
+type AnswerError struct {
+	Code    int // HTTP status
+	Message string
+}
+
+func (e *AnswerError) Error() string { return e.Message }
+
+// Get reads the answer to GET path into v; as raw JSON when v is a *[json.RawMessage].
+func (c *Client) Get(ctx context.Context, path string, v any) error {
+	return c.call(ctx, http.MethodGet, path, v)
+}
+
+// Post reads the answer to POST path into v.
+func (c *Client) Post(ctx context.Context, path string, v any) error {
+	return c.call(ctx, http.MethodPost, path, v)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, v any) error {
+	resp, err := c.do(ctx, method, path)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
+	}
+	return nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.addr+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s does not answer: %w", c.addr, unwrapped(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		return nil, c.refusal(resp)
+	}
+	return resp, nil
+}
+
+func (c *Client) refusal(resp *http.Response) error {
+	var said struct{ Error string }
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if json.Unmarshal(body, &said) != nil || said.Error == "" {
+		return fmt.Errorf("agent %s: %s answered %s: is it batuta's HTTP address?", c.addr, resp.Request.URL.Path, resp.Status)
+	}
+	return &AnswerError{resp.StatusCode, said.Error}
+}
+
+// unwrapped takes off the method and address that net/http puts before the reason.
+func unwrapped(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if op, ok := inner.(*net.OpError); ok {
+			return op.Err
+		}
+	}
+	return err
+}
+
+// Watch gives each event's JSON to yield, until yield returns an error, which
+// it then returns, ctx ends (nil), or the agent goes away.
+func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/events")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if err := yield([]byte(data)); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	return fmt.Errorf("agent %s has closed the stream", c.addr)
+}

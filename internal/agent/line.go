@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Stamp is a time that prints as RFC 3339 in UTC, always with nine decimals, so
+// that stamps sort as text. The zero Stamp is null.
+type Stamp struct{ time.Time }
+
+const stampLayout = "2006-01-02T15:04:05.000000000Z07:00"
+
+// MarshalJSON implements [json.Marshaler].
+func (s Stamp) MarshalJSON() ([]byte, error) {
+	if s.IsZero() {
+		return []byte("null"), nil
+	}
+	return s.UTC().AppendFormat(nil, `"`+stampLayout+`"`), nil
+}
+
+// Line is one event as a program reads it, "--events json" and /v1/events.
+type Line struct {
+	Time     Stamp  `json:"time"`
+	Event    string `json:"event"` // ready, leader, lost or member
+	ID       string `json:"id"`    // who saw it
+	Cluster  string `json:"cluster,omitempty"`
+	Election string `json:"election,omitempty"`
+
+	// of ready
+	Listen    string `json:"listen,omitempty"`
+	HTTP      string `json:"http,omitempty"`
+	Algorithm string `json:"algorithm,omitempty"`
+	Guarantee string `json:"guarantee,omitempty"`
+	Fencing   *bool  `json:"fencing,omitempty"`
+
+	// of leader and lost
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	Cause  string `json:"cause,omitempty"`
+
+	// of member
+	Member  string `json:"member,omitempty"`
+	State   string `json:"state,omitempty"`
+	Address string `json:"address,omitempty"`
+}
+
+// Ready is the first line of an agent: who it is and where it can be reached.
+// http is the address of its HTTP API, empty when that is off.
+func Ready(at time.Time, s batuta.Status, http string) Line {
+	return Line{
+		Time: Stamp{at}, Event: "ready", ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
+		Listen: s.Listen, HTTP: http, Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: &s.Fencing,
+	}
+}
+
+// EventLine is an event that member id saw.
+func EventLine(id batuta.ID, ev batuta.Event) Line {
+	l := Line{Time: Stamp{ev.Time}, Event: string(ev.Kind), ID: string(id)}
+	switch ev.Kind {
+	case batuta.EventLeader:
+		l.setToken(ev.View.Election, ev.View.Token)
+	case batuta.EventLost:
+		l.setToken(ev.View.Election, ev.View.Lost)
+		l.Cause = string(ev.View.Cause)
+	case batuta.EventMember:
+		l.Member, l.State, l.Address = string(ev.Member), stateName(ev.State), ev.Address
+	}
+	return l
+}
+
+func (l *Line) setToken(election string, t batuta.Token) {
+	l.Election, l.Leader, l.Epoch = election, string(t.Leader.ID), t.Epoch
+}
+
+// WriteJSON writes the line as one JSON object and a newline, in one write.
+func (l Line) WriteJSON(w io.Writer) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// WriteText writes the line for a person, in one write.
+func (l Line) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), l.Event, l.story())
+	return err
+}
+
+func (l Line) story() string {
+	switch l.Event {
+	case "ready":
+		api := "HTTP API off"
+		if l.HTTP != "" {
+			api = "HTTP API on " + l.HTTP
+		}
+		return fmt.Sprintf("member %s of cluster %q listens on %s, %s; %s, %s", l.ID, l.Cluster, l.Listen, api, l.Algorithm, l.Guarantee)
+	case "leader":
+		if l.Leader == l.ID {
+			return fmt.Sprintf("%s leads: this member, epoch %d", l.Leader, l.Epoch)
+		}
+		return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
+	case "lost":
+		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
+	case "member":
+		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
+	}
+	return l.Event
+}

@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// metricsHandler serves the node's figures to Prometheus. Its registry is its
+// own, so that a process may hold several nodes.
+func metricsHandler(n Node, version string) http.HandlerFunc {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		newCollector(n, version),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
+}
+
+// collector reads a node's status when it is asked, and keeps nothing.
+type collector struct {
+	node    Node
+	version string
+
+	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
+	messages, lost, refused, bad                             *prometheus.Desc
+}
+
+func newCollector(n Node, version string) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("batuta_"+name, help, labels, nil)
+	}
+	return &collector{
+		node: n, version: version,
+		info:      desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:  desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader: desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:     desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:    desc("uptime_seconds", "Seconds since this member started."),
+		members:   desc("members", "Members by state, as the leader tells it.", "state"),
+		links:     desc("links", "Connections to other members that stand."),
+		messages:  desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		lost:      desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		refused:   desc("handshakes_refused_total", "Connections refused at their handshake, by reason.", "reason"),
+		bad:       desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
+		c.messages, c.lost, c.refused, c.bad,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.node.Status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(c.info, 1, string(s.ID), s.Cluster, s.Election, s.Algorithm, s.Guarantee, c.version)
+	gauge(c.isLeader, oneIf(c.node.IsLeader()))
+	gauge(c.hasLeader, oneIf(s.Token.Defined()))
+	gauge(c.epoch, float64(s.Epoch))
+	gauge(c.uptime, s.Uptime.Seconds())
+	gauge(c.links, float64(s.Links))
+	for state, n := range membersByState(s) {
+		gauge(c.members, float64(n), state)
+	}
+	c.collectCounters(ch, s)
+}
+
+func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status) {
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	for kind, n := range s.Sent {
+		count(c.messages, n, kind, "sent")
+	}
+	for kind, n := range s.Received {
+		count(c.messages, n, kind, "received")
+	}
+	for cause, n := range s.Lost {
+		count(c.lost, n, string(cause))
+	}
+	for reason, n := range s.Refused {
+		count(c.refused, n, reason)
+	}
+	for reason, n := range s.Bad {
+		count(c.bad, n, reason)
+	}
+}
+
+// membersByState counts members, with every state there is, so that a rule may
+// compare with zero.
+func membersByState(s batuta.Status) map[string]int {
+	count := map[string]int{"unknown": 0, "up": 0, "unreachable": 0, "down": 0}
+	for _, m := range s.Members {
+		count[stateName(m.State)]++
+	}
+	return count
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Node is what the API needs of a [batuta.Node].
+type Node interface {
+	ID() batuta.ID
+	IsLeader() bool
+	Leader() batuta.View
+	Status() batuta.Status
+	Trace() []batuta.Record
+	Events(context.Context) iter.Seq[batuta.Event]
+	Resign(context.Context) error
+	Campaign(context.Context) error
+	Done() <-chan struct{}
+}
+
+// Limits of the API.
+const (
+	maxBody      = 64 << 10         // bytes of a request's body
+	maxHeader    = 16 << 10         // bytes of a request's header
+	maxStreams   = 64               // event streams at one time
+	readTimeout  = 5 * time.Second  // for a whole request
+	writeTimeout = 10 * time.Second // for an answer, or for one event of a stream
+	callTimeout  = 8 * time.Second  // for resigning and campaigning
+	pingEvery    = 15 * time.Second // of a stream on which nothing happens
+)
+
+// Server is the HTTP API of one node.
+type Server struct {
+	node    Node
+	addr    string
+	version string
+	log     *slog.Logger
+	streams chan struct{} // a place for each event stream
+	done    chan struct{} // closed when the server is closing
+	http    *http.Server
+}
+
+// NewServer makes the API of node, to be served on l. version is what the
+// status calls this program.
+func NewServer(node Node, l net.Listener, version string, log *slog.Logger) *Server {
+	s := &Server{
+		node: node, addr: l.Addr().String(), version: version, log: log,
+		streams: make(chan struct{}, maxStreams), done: make(chan struct{}),
+	}
+	s.http = &http.Server{
+		Handler:        s.handler(),
+		ReadTimeout:    readTimeout,
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	return s
+}
+
+// Serve answers on l until Close.
+func (s *Server) Serve(l net.Listener) {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.log.Error("HTTP API ended", "addr", s.addr, "err", err)
+	}
+}
+
+// Close ends the event streams, lets other answers finish until ctx ends, and stops.
+func (s *Server) Close(ctx context.Context) {
+	close(s.done)
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+}
+
+// handler puts the routes behind what guards all of them: a bound on bodies, and
+// a refusal of pages of other origins that would post to a loopback address.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	get := func(path string, h http.HandlerFunc) { mux.Handle(path, only(h, http.MethodGet, http.MethodHead)) }
+	post := func(path string, h http.HandlerFunc) { mux.Handle(path, only(h, http.MethodPost)) }
+	get("/v1/status", s.status)
+	get("/v1/leader", s.leader)
+	get("/v1/members", s.members)
+	get("/v1/events", s.events)
+	get("/v1/trace", s.trace)
+	post("/v1/resign", s.resign)
+	post("/v1/campaign", s.campaign)
+	get("/leader", s.leads)
+	get("/healthz", s.healthy)
+	get("/readyz", s.ready)
+	get("/metrics", metricsHandler(s.node, s.version))
+	get("/{$}", s.front)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "no %s here; GET / lists what there is", r.URL.Path)
+	})
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fail(w, http.StatusForbidden, "a page of another origin may not do this")
+	}))
+	return http.MaxBytesHandler(guard.Handler(mux), maxBody)
+}
+
+// only refuses every method but those named.
+func only(h http.HandlerFunc, methods ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, m := range methods {
+			if r.Method == m {
+				h(w, r)
+				return
+			}
+		}
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, methods[0])
+	})
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, statusOf(s.node.Status(), s.addr, s.version))
+}
+
+func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
+	v := s.node.Leader()
+	if !v.Defined() {
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+		return
+	}
+	answer(w, http.StatusOK, Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election})
+}
+
+func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, membersOf(s.node.Status()))
+}
+
+func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, recordsOf(s.node.Trace()))
+}
+
+func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
+	v := s.node.Leader()
+	if !s.node.IsLeader() {
+		fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(v))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	if err := s.node.Resign(ctx); err != nil {
+		fail(w, http.StatusGatewayTimeout, "resign: %v; its work may not have ended yet", err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
+}
+
+func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	if err := s.node.Campaign(ctx); err != nil {
+		fail(w, http.StatusGatewayTimeout, "campaign: %v", err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]string{"campaigning": string(s.node.ID())})
+}
+
+// leads answers a load balancer: 200 on the leader alone.
+func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
+	if !s.node.IsLeader() {
+		fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"leader": s.node.ID()})
+}
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	select {
+	case <-s.node.Done():
+		fail(w, http.StatusServiceUnavailable, "member %s has ended", s.node.ID())
+	default:
+		answer(w, http.StatusOK, map[string]bool{"healthy": true})
+	}
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if !s.node.Leader().Defined() {
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+		return
+	}
+	answer(w, http.StatusOK, map[string]bool{"ready": true})
+}
+
+// front answers programs as Kubernetes' leader-elector sidecar did, and people
+// with a list of what there is.
+func (s *Server) front(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		answer(w, http.StatusOK, map[string]batuta.ID{"name": s.node.Leader().Token.Leader.ID})
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "batuta, member %s%s\n\nGET  /v1/status /v1/leader /v1/members /v1/events /v1/trace\n"+
+		"POST /v1/resign /v1/campaign\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
+}
+
+func whoIs(v batuta.View) string {
+	if !v.Defined() {
+		return "; no leader is known"
+	}
+	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
+}
+
+// answer sends v as JSON.
+func answer(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	w.Write(append(body, '\n')) // a client that went away is no fault of ours
+}
+
+func fail(w http.ResponseWriter, code int, format string, args ...any) {
+	answer(w, code, map[string]string{"error": fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"github.com/batuta-dev/batuta"
+)
+
+// Status is the answer of /v1/status.
+type Status struct {
+	ID          string   `json:"id"`
+	Cluster     string   `json:"cluster"`
+	Election    string   `json:"election"`
+	Algorithm   string   `json:"algorithm"`
+	Guarantee   string   `json:"guarantee"`
+	Fencing     bool     `json:"fencing"`
+	Role        string   `json:"role"`
+	Leader      *string  `json:"leader"` // null while undefined
+	Epoch       uint64   `json:"epoch"`  // of token, or the highest known while undefined
+	Token       *string  `json:"token"`  // "epoch:leader"; null while undefined
+	Since       Stamp    `json:"since"`
+	Members     []Member `json:"members"`
+	Incarnation uint64   `json:"incarnation"`
+	Uptime      float64  `json:"uptime"` // seconds
+	Listen      string   `json:"listen"`
+	HTTP        string   `json:"http"`
+	Version     string   `json:"version"`
+	Messages    Messages `json:"messages"`
+}
+
+// Member is an entry of /v1/members.
+type Member struct {
+	ID       string `json:"id"`
+	Address  string `json:"address"`
+	Priority int    `json:"priority"`
+	State    string `json:"state"`
+	Epoch    uint64 `json:"epoch"`
+	LastSeen Stamp  `json:"last_seen"` // null: never
+}
+
+// Messages counts messages by kind.
+type Messages struct {
+	Sent     map[string]uint64 `json:"sent"`
+	Received map[string]uint64 `json:"received"`
+}
+
+// Leader is the answer of /v1/leader.
+type Leader struct {
+	Leader   string `json:"leader"`
+	Epoch    uint64 `json:"epoch"`
+	Address  string `json:"address"`
+	Election string `json:"election"`
+}
+
+// Record is an entry of /v1/trace: what the member did and why.
+type Record struct {
+	Time     Stamp  `json:"time"`
+	Member   string `json:"member"`
+	Election string `json:"election"`
+	What     string `json:"what"`
+	Message  string `json:"message,omitempty"` // kind of the message sent or received
+	Peer     string `json:"peer,omitempty"`
+	Token    string `json:"token,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+func statusOf(s batuta.Status, http, version string) Status {
+	st := Status{
+		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
+		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing,
+		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
+		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
+		Listen: s.Listen, HTTP: http, Version: version,
+		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
+	}
+	if s.Token.Defined() {
+		leader, token := string(s.Leader), s.Token.String()
+		st.Leader, st.Token = &leader, &token
+	}
+	return st
+}
+
+func membersOf(s batuta.Status) []Member {
+	list := make([]Member, 0, len(s.Members))
+	for _, m := range s.Members {
+		list = append(list, Member{
+			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
+			State: stateName(m.State), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen},
+		})
+	}
+	return list
+}
+
+func stateName(s batuta.MemberState) string {
+	if s == "" {
+		return "unknown"
+	}
+	return string(s)
+}
+
+func orEmpty(m map[string]uint64) map[string]uint64 {
+	if m == nil {
+		return map[string]uint64{}
+	}
+	return m
+}
+
+func recordsOf(trace []batuta.Record) []Record {
+	list := make([]Record, 0, len(trace))
+	for _, r := range trace {
+		rec := Record{
+			Time: Stamp{r.At}, Member: string(r.Member), Election: r.Election,
+			What: r.What, Peer: string(r.Peer), Token: r.Token.String(), Why: r.Why,
+		}
+		if r.Message != nil {
+			rec.Message = string(r.Message.Kind)
+		}
+		list = append(list, rec)
+	}
+	return list
+}
