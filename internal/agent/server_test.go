@@ -1,0 +1,338 @@
+package agent_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// A node that leads, follows or knows nobody, as the test wants it.
+type fakeNode struct {
+	view     batuta.View
+	events   []batuta.Event
+	resigned atomic.Bool
+	done     chan struct{}
+}
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
+
+func viewOf(leader batuta.ID, epoch uint64) batuta.View {
+	return batuta.View{
+		Election: "default", Address: "127.0.0.1:740" + string(leader), Since: began,
+		Token: batuta.Token{Epoch: epoch, Leader: batuta.Rank{ID: leader}},
+	}
+}
+
+func (n *fakeNode) ID() batuta.ID       { return "3" }
+func (n *fakeNode) IsLeader() bool      { return n.view.Token.Leader.ID == "3" }
+func (n *fakeNode) Leader() batuta.View { return n.view }
+func (n *fakeNode) Trace() []batuta.Record {
+	return []batuta.Record{{
+		At: began, Member: "3", Election: "default", What: "sends", Peer: "5",
+		Message: &election.Message{Kind: election.Answer}, Why: "asked by a lower one",
+	}}
+}
+func (n *fakeNode) Campaign(context.Context) error { return nil }
+func (n *fakeNode) Done() <-chan struct{}          { return n.done }
+func (n *fakeNode) Resign(context.Context) error   { n.resigned.Store(true); return nil }
+
+func (n *fakeNode) Events(ctx context.Context) iter.Seq[batuta.Event] {
+	return func(yield func(batuta.Event) bool) {
+		for _, ev := range n.events {
+			if !yield(ev) {
+				return
+			}
+		}
+		<-ctx.Done()
+	}
+}
+
+func (n *fakeNode) Status() batuta.Status {
+	return batuta.Status{
+		ID: "3", Cluster: "default", Election: "default", Algorithm: "bully", Guarantee: "best-effort",
+		Role: batuta.RoleFollower, Leader: n.view.Token.Leader.ID, Epoch: n.view.Token.Epoch, Token: n.view.Token,
+		Since: began, Incarnation: 9, Uptime: 1500 * time.Millisecond, Listen: "127.0.0.1:7403",
+		Members: []batuta.MemberStatus{
+			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
+			{ID: "5", Address: "127.0.0.1:7405", Priority: 2},
+		},
+		Sent:    map[string]uint64{"election": 1},
+		Refused: map[string]uint64{"cluster": 2},
+		Bad:     map[string]uint64{"too long": 4},
+		Lost:    map[batuta.Cause]uint64{"crashed": 3},
+	}
+}
+
+// serve runs the API of n and gives its address.
+func serve(t *testing.T, n *fakeNode) string {
+	t.Helper()
+	n.done = make(chan struct{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agent.NewServer(n, l, "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close(t.Context()) })
+	return l.Addr().String()
+}
+
+type call struct {
+	method, path, accept, origin string
+	body                         io.Reader
+}
+
+func (c call) do(t *testing.T, addr string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+addr+c.path, c.body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.accept != "" {
+		req.Header.Set("Accept", c.accept)
+	}
+	if c.origin != "" {
+		req.Header.Set("Origin", c.origin)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+func TestAnswers(t *testing.T) {
+	follower := serve(t, &fakeNode{view: viewOf("5", 7)})
+	leader := serve(t, &fakeNode{view: viewOf("3", 8)})
+	nobody := serve(t, &fakeNode{})
+	tests := []struct {
+		name string
+		addr string
+		call call
+		code int
+		body string
+	}{
+		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
+		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
+		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"unknown","epoch":0,"last_seen":null}]`},
+		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
+		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},
+		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
+		{"alive", nobody, call{path: "/healthz"}, 200, `{"healthy":true}`},
+		{"ready", follower, call{path: "/readyz"}, 200, `{"ready":true}`},
+		{"not ready", nobody, call{path: "/readyz"}, 503, `{"error":"member 3 knows no leader"}`},
+		{"sidecar", follower, call{path: "/", accept: "application/json"}, 200, `{"name":"5"}`},
+		{"sidecar, curl", follower, call{path: "/"}, 200, `{"name":"5"}`},
+		{"sidecar, nobody", nobody, call{path: "/", accept: "application/json"}, 200, `{"name":""}`},
+		{"resign", leader, call{method: "POST", path: "/v1/resign"}, 200, `{"resigned":"8:3"}`},
+		{"resign, not leading", follower, call{method: "POST", path: "/v1/resign"}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
+		{"campaign", follower, call{method: "POST", path: "/v1/campaign"}, 200, `{"campaigning":"3"}`},
+		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; GET / lists what there is"}`},
+		{"wrong method", follower, call{method: "DELETE", path: "/v1/status"}, 405, `{"error":"DELETE does not go with /v1/status; use GET"}`},
+		{"get of a post", leader, call{path: "/v1/resign"}, 405, `{"error":"GET does not go with /v1/resign; use POST"}`},
+		{"foreign page", leader, call{method: "POST", path: "/v1/resign", origin: "http://evil.example"}, 403, `{"error":"a page of another origin may not do this"}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			code, body := tt.call.do(t, tt.addr)
+			if code != tt.code || body != tt.body {
+				t.Errorf("got %d %s\nwant %d %s", code, body, tt.code, tt.body)
+			}
+		})
+	}
+}
+
+// The status has every key of the contract and no others.
+func TestStatus(t *testing.T) {
+	addr := serve(t, &fakeNode{view: viewOf("5", 7)})
+	_, body := call{path: "/v1/status"}.do(t, addr)
+	want := `{"id":"3","cluster":"default","election":"default","algorithm":"bully","guarantee":"best-effort",` +
+		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
+		`"members":[`
+	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","http":"` + addr + `","version":"v1",` +
+		`"messages":{"sent":{"election":1},"received":{}}}`
+	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
+		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
+	}
+}
+
+func TestStatusWithoutLeader(t *testing.T) {
+	addr := serve(t, &fakeNode{})
+	_, body := call{path: "/v1/status"}.do(t, addr)
+	var s map[string]any
+	if err := json.Unmarshal([]byte(body), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s["leader"] != nil || s["token"] != nil {
+		t.Errorf("leader %v, token %v; want null for both", s["leader"], s["token"])
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	addr := serve(t, &fakeNode{view: viewOf("3", 8)})
+	_, body := call{path: "/metrics"}.do(t, addr)
+	for _, want := range []string{
+		"batuta_is_leader 1", "batuta_has_leader 1", "batuta_epoch 8",
+		`batuta_messages_total{direction="sent",kind="election"} 1`,
+		`batuta_members{state="up"} 1`, `batuta_members{state="unknown"} 1`, `batuta_members{state="down"} 0`,
+		`batuta_leader_changes_total{cause="crashed"} 3`,
+		`batuta_handshakes_refused_total{reason="cluster"} 2`,
+		`batuta_frames_dropped_total{reason="too long"} 4`,
+	} {
+		if !strings.Contains(body, want+"\n") {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+}
+
+var story = []batuta.Event{
+	{Time: began, Kind: batuta.EventLeader, View: viewOf("5", 7)},
+	{Time: began, Kind: batuta.EventMember, Member: "5", State: "down", Address: "127.0.0.1:7405"},
+	{Time: began, Kind: batuta.EventLost, View: batuta.View{Election: "default", Lost: viewOf("5", 7).Token, Cause: "crashed"}},
+}
+
+var storyLines = []string{
+	`{"time":"2026-01-02T03:04:05.000000600Z","event":"leader","id":"3","election":"default","leader":"5","epoch":7}`,
+	`{"time":"2026-01-02T03:04:05.000000600Z","event":"member","id":"3","member":"5","state":"down","address":"127.0.0.1:7405"}`,
+	`{"time":"2026-01-02T03:04:05.000000600Z","event":"lost","id":"3","election":"default","leader":"5","epoch":7,"cause":"crashed"}`,
+}
+
+func TestEventLines(t *testing.T) {
+	for i, ev := range story {
+		var b strings.Builder
+		if err := agent.EventLine("3", ev).WriteJSON(&b); err != nil || b.String() != storyLines[i]+"\n" {
+			t.Errorf("got %s (%v), want %s", b.String(), err, storyLines[i])
+		}
+	}
+	var b strings.Builder
+	ready := agent.Ready(began, (&fakeNode{}).Status(), "127.0.0.1:41233")
+	want := `{"time":"2026-01-02T03:04:05.000000600Z","event":"ready","id":"3","cluster":"default","election":"default",` +
+		`"listen":"127.0.0.1:7403","http":"127.0.0.1:41233","algorithm":"bully","guarantee":"best-effort","fencing":false}` + "\n"
+	if err := ready.WriteJSON(&b); err != nil || b.String() != want {
+		t.Errorf("got %s (%v), want %s", b.String(), err, want)
+	}
+}
+
+// A client sees the lines as server-sent events; another that reads nothing
+// does not keep them from it.
+func TestEventStream(t *testing.T) {
+	addr := serve(t, &fakeNode{events: story})
+	idle, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	if _, err := io.WriteString(idle, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + addr + "/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in := bufio.NewScanner(resp.Body)
+	for i, ev := range story {
+		for _, want := range []string{"event: " + string(ev.Kind), "data: " + storyLines[i], ""} {
+			if !in.Scan() || in.Text() != want {
+				t.Fatalf("got %q, want %q", in.Text(), want)
+			}
+		}
+	}
+}
+
+// Closing the server ends its streams: an agent that leaves does not wait for
+// those who watch it.
+func TestCloseEndsStreams(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agent.NewServer(&fakeNode{events: story}, l, "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	resp, err := http.Get("http://" + l.Addr().String() + "/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	s.Close(ctx)
+	if ctx.Err() != nil {
+		t.Error("Close waited for a stream until its deadline")
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("stream ended with %v, want a clean end", err)
+	}
+}
+
+// A large body is not read: no call takes one.
+func TestLargeBody(t *testing.T) {
+	addr := serve(t, &fakeNode{view: viewOf("3", 8)})
+	code, _ := call{method: "POST", path: "/v1/campaign", body: strings.NewReader(strings.Repeat("x", 1<<20))}.do(t, addr)
+	if code != 200 {
+		t.Errorf("campaign with a needless body: %d, want 200: the body is none of its business", code)
+	}
+}
+
+func TestClient(t *testing.T) {
+	addr := serve(t, &fakeNode{events: story})
+	c, err := agent.NewClient(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l agent.Leader
+	err = c.Get(t.Context(), "/v1/leader", &l)
+	if answer, ok := err.(*agent.AnswerError); !ok || answer.Code != 503 || answer.Message != "member 3 knows no leader" {
+		t.Errorf("leader while there is none: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []string
+	err = c.Watch(ctx, func(line []byte) error {
+		if got = append(got, string(line)); len(got) == len(storyLines) {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || strings.Join(got, "\n") != strings.Join(storyLines, "\n") {
+		t.Errorf("watched %q, %v", got, err)
+	}
+}
+
+func TestClientRefuses(t *testing.T) {
+	if _, err := agent.NewClient("nonsense"); err == nil {
+		t.Error("an address without a port is taken")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
+	defer l.Close()
+	c, err := agent.NewClient(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v agent.Status
+	if err := c.Get(t.Context(), "/v1/status", &v); err == nil || !strings.Contains(err.Error(), "not batuta's") {
+		t.Errorf("another program's answer: %v", err)
+	}
+}
