@@ -53,6 +53,9 @@ func (m *Machine) View() Token {
 // Held is the highest leadership this member knows to have been, ended or not.
 func (m *Machine) Held() Token { return m.view }
 
+// Highest is the highest epoch this member has heard of.
+func (m *Machine) Highest() uint64 { return m.highest }
+
 func (m *Machine) leading() bool { return m.live() && m.view.Leader.ID == m.cfg.Self.ID }
 
 func (m *Machine) isMine(t Token) bool { return t.Leader.ID == m.cfg.Self.ID }
