@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Violation is a broken rule: who broke it, when and how.
+type Violation struct {
+	Rule   string        // which, as a sentence
+	Member election.ID   // who
+	At     time.Duration // since the start
+	What   string        // what it did
+	Replay string        // the command that shows it again; empty when the caller knows
+}
+
+func (v *Violation) Error() string {
+	s := fmt.Sprintf("[%s] member %s breaks the rule %q: %s", stamp(v.At), v.Member, v.Rule, v.What)
+	if v.Replay != "" {
+		s += "\nreplay: " + v.Replay
+	}
+	return s
+}
+
+// The rules.
+const (
+	ruleMonotone  = "the token never decreases at a running member, nor across an intact file"
+	ruleOnce      = "a token is claimed once, by the member that it names"
+	ruleClaimed   = "a member's leader is one that has claimed that token, or undefined"
+	ruleLost      = "every leadership is lost, once, before the next begins"
+	ruleSaved     = "a token is on disk before any message or watcher is told of it"
+	ruleLower     = "nothing is done for a COORDINATOR or beat with a lower token"
+	ruleStalled   = "who was stopped for longer than T loses its leadership before it says anything"
+	ruleAsked     = "who starts claims above what every member it can reach has on disk"
+	ruleTakeover  = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
+	ruleWork      = "nobody leads again while its earlier work runs"
+	ruleSkip      = "an epoch is the highest known, plus one"
+	ruleBounded   = "queues and messages are bounded"
+	ruleRest      = "a cluster does not run in circles without time passing"
+	ruleDriver    = "a Machine asks its driver only for what can be done"
+	ruleConverges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
+	ruleEndless   = "agreement lasts while nothing happens"
+)
+
+// checks watches every step of a world. The first broken rule ends the run.
+type checks struct {
+	broken *Violation
+
+	seats  []seat // by place
+	claims map[election.Token]int
+	top    uint64 // the highest epoch that anyone has tried to save
+
+	calm   []time.Duration // from·n + to: since when nothing has happened to the pair; nil for big clusters
+	n      int
+	lastAt time.Duration
+	same   int // occurrences at lastAt
+
+	changes int // claims since the last mark
+	lost    []int
+	counted map[election.MessageKind]int // nil: nobody asks
+	states  []election.MemberState       // at·n + of
+}
+
+// seat is what is remembered of one place.
+type seat struct {
+	held    election.Token // the highest told to watchers in this life, or on disk at its start
+	since   time.Duration  // of the present view
+	intact  bool           // its file was never rolled back
+	wasDue  bool           // its deadline had passed before this step
+	stalled election.Token // it leads, and has been stopped for longer than T
+}
+
+// pairsUpTo bounds the clusters whose pairs are watched one by one.
+const pairsUpTo = 64
+
+func (c *checks) reset(w *world) {
+	n := len(w.setup.Members)
+	c.broken, c.top, c.n, c.lastAt, c.same, c.changes = nil, 0, n, 0, 0, 0
+	if c.claims == nil {
+		c.claims = map[election.Token]int{}
+	}
+	clear(c.claims)
+	if len(c.seats) < n {
+		c.seats = make([]seat, n)
+	}
+	clear(c.seats)
+	c.lost = sized(c.lost, n)
+	c.calm, c.states = sized(c.calm, 0), sized(c.states, 0)
+	if n <= pairsUpTo {
+		c.calm, c.states = sized(c.calm, n*n), sized(c.states, n*n)
+	}
+	c.counted = nil
+	if w.log != nil || w.setup.NoDetector {
+		c.counted = map[election.MessageKind]int{}
+	}
+}
+
+// sized gives n zeros, in s if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+func (c *checks) fail(w *world, p *process, rule, format string, args ...any) {
+	if c.broken == nil {
+		c.broken = &Violation{Rule: rule, Member: w.name(p), At: w.now, What: fmt.Sprintf(format, args...)}
+	}
+}
+
+// tick counts what happens in one instant.
+func (c *checks) tick(w *world, at time.Duration) {
+	if at != c.lastAt {
+		c.lastAt, c.same = at, 0
+		return
+	}
+	if c.same++; c.same > 1000+100*c.n*c.n {
+		c.fail(w, w.procs[0], ruleRest, "more than %d events at one instant", c.same)
+	}
+}
+
+// started takes note of a new life and what its disk knows.
+func (c *checks) started(w *world, p *process) {
+	for p.place >= len(c.seats) {
+		c.seats = append(c.seats, seat{})
+		c.lost = append(c.lost, 0)
+	}
+	c.seats[p.place] = seat{intact: !p.disk.rolledBack && !w.setup.NoDisk}
+	if !w.setup.NoDisk {
+		c.seats[p.place].held = p.disk.now.Token
+	}
+}
+
+// disturbed takes note that something has happened to a member's connections.
+func (c *checks) disturbed(w *world, p *process) {
+	if len(c.calm) == 0 {
+		return
+	}
+	for i := range c.n {
+		c.calm[p.slot*c.n+i], c.calm[i*c.n+p.slot] = w.now, w.now
+	}
+}
+
+// about looks at a member just before its step.
+func (c *checks) about(w *world, p *process) {
+	s := &c.seats[p.place]
+	deadline, ok := p.machine.Deadline()
+	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
+	s.stalled = election.Token{}
+	if p.stall > w.setup.Timing.T() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
+		s.stalled = p.view
+	}
+}
+
+// stepped looks at what a step wants done.
+func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []election.Action) {
+	s := &c.seats[p.place]
+	if s.stalled.Defined() {
+		c.losesFirst(w, p, actions)
+		return
+	}
+	m := ev.Message
+	if m == nil || s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator || !s.held.Above(m.Token) {
+		return
+	}
+	for i := range actions {
+		if actions[i].Kind == election.Elect {
+			c.fail(w, p, ruleLower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
+		}
+	}
+}
+
+func (c *checks) losesFirst(w *world, p *process, actions []election.Action) {
+	for i := range actions {
+		switch a := &actions[i]; a.Kind {
+		case election.Elect:
+			if !a.Lost {
+				c.fail(w, p, ruleStalled, "it was stopped for %v and tells of %v first", p.stall, a.Token)
+			}
+			return
+		case election.Send:
+			c.fail(w, p, ruleStalled, "it was stopped for %v and sends a %s first", p.stall, a.Message.Kind)
+			return
+		}
+	}
+	c.fail(w, p, ruleStalled, "it was stopped for %v and goes on leading as %v", p.stall, p.view)
+}
+
+// elected looks at what a member tells its watchers.
+func (c *checks) elected(w *world, p *process, a *election.Action) {
+	s := &c.seats[p.place]
+	if a.Lost {
+		if a.Token != p.view || !a.Token.Defined() {
+			c.fail(w, p, ruleLost, "it loses %v while its leader is %v", a.Token, p.view)
+		}
+		c.lost[p.place]++
+		s.since = w.now
+		return
+	}
+	mine := a.Token.Leader.ID == p.rank.ID
+	switch {
+	case !a.Token.Defined():
+		c.fail(w, p, ruleClaimed, "it tells of a leader without a name")
+	case p.view.Defined():
+		c.fail(w, p, ruleLost, "it tells of %v and has not lost %v", a.Token, p.view)
+	case s.held.Above(a.Token):
+		c.fail(w, p, ruleMonotone, "it held %v and now tells of %v", s.held, a.Token)
+	case !w.setup.NoDisk && a.Token.Above(p.disk.now.Token) && (mine || !p.disk.failed):
+		c.fail(w, p, ruleSaved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
+	case mine:
+		c.claimed(w, p, a.Token)
+	default:
+		if _, ok := c.claims[a.Token]; !ok {
+			c.fail(w, p, ruleClaimed, "it follows %v, which nobody has claimed", a.Token)
+		}
+	}
+	s.held, s.since = a.Token, w.now
+}
+
+func (c *checks) claimed(w *world, p *process, t election.Token) {
+	c.changes++
+	if _, again := c.claims[t]; again && c.seats[p.place].intact && !(w.setup.Settled && w.now == 0) {
+		c.fail(w, p, ruleOnce, "it claims %v, which has been claimed before", t)
+	}
+	c.claims[t] = p.place
+	if p.working {
+		c.fail(w, p, ruleWork, "it leads as %v", t)
+	}
+	if len(c.calm) == 0 || w.setup.NoDetector || w.setup.Latency.Max > w.setup.Timing.TMax {
+		return
+	}
+	for _, q := range w.procs[:c.n] {
+		if q != p && q.condition == alive {
+			c.belowFile(w, p, q, t)
+			c.takesOver(w, p, q)
+		}
+	}
+}
+
+// belowFile: nothing has happened between p and q since p started, and q's disk
+// knew more by then.
+func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
+	if c.calm[p.slot*c.n+q.slot] <= p.started && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
+		c.fail(w, p, ruleAsked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
+	}
+}
+
+// takesOver: q leads, or its work still runs, p has known of nothing higher, and
+// p has heard q all along, or through someone.
+func (c *checks) takesOver(w *world, p, q *process) {
+	lead := &c.seats[q.place]
+	if !(q.view.Leader.ID == q.rank.ID || q.working) || c.seats[p.place].held.Above(lead.held) {
+		return
+	}
+	long := w.now - 3*w.setup.Timing.T()
+	if c.calm[p.slot*c.n+q.slot] <= p.started && lead.since < p.started {
+		c.fail(w, p, ruleTakeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
+	}
+	if p.started > long || lead.since > long {
+		return
+	}
+	for _, v := range w.procs[:c.n] {
+		if v.condition == alive && v != p && (v == q || v.view == lead.held && c.seats[v.place].since < long &&
+			c.calm[v.slot*c.n+q.slot] < long) && c.calm[p.slot*c.n+v.slot] < long {
+			if !w.net.cut[p.slot*c.n+v.slot] && !w.net.cut[v.slot*c.n+p.slot] &&
+				!w.net.cut[q.slot*c.n+v.slot] && !w.net.cut[v.slot*c.n+q.slot] {
+				c.fail(w, p, ruleTakeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
+			}
+		}
+	}
+}
+
+func (c *checks) saves(w *world, p *process) {
+	if p.disk.saving {
+		c.fail(w, p, ruleDriver, "it saves while a save is outstanding")
+	}
+}
+
+// tries looks at what a member wants on disk.
+func (c *checks) tries(w *world, p *process, t election.Token) {
+	if t.Leader.ID == p.rank.ID && t.Epoch > c.top+1 {
+		c.fail(w, p, ruleSkip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
+	}
+	c.top = max(c.top, t.Epoch)
+}
+
+func (c *checks) sends(w *world, p *process, m *election.Message) {
+	if c.counted != nil {
+		c.counted[m.Kind]++
+	}
+	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
+		c.fail(w, p, ruleBounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
+	}
+	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
+		if !d.failed || m.Token.Leader.ID == p.rank.ID {
+			c.fail(w, p, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
+		}
+	}
+}
+
+func (c *checks) queued(w *world, e *endpoint) {
+	if e.in.len() > 256 {
+		c.fail(w, e.other().proc, ruleBounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)
+	}
+}
+
+func (c *checks) notified(w *world, p *process, a *election.Action) {
+	if to, ok := w.slots[a.Member]; ok && len(c.states) > 0 && p.place < c.n {
+		c.states[p.place*c.n+to] = a.Status
+	}
+	if w.log != nil && a.Status == election.StateUnreachable {
+		w.log(Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
+	}
+}

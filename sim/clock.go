@@ -1,0 +1,46 @@
+package sim
+
+import "time"
+
+// epochOfTime is where every simulated clock begins.
+var epochOfTime = time.Unix(0, 0).UTC()
+
+// clock is a member's own: it drifts by parts per million. Wall time may jump,
+// which no Machine sees, since drivers give it monotonic time.
+type clock struct {
+	since time.Duration // world time of the last change of rate
+	local time.Duration // own time then
+	ppm   int64
+	wall  time.Duration // how far the wall clock has been set off
+}
+
+const million = 1_000_000
+
+func (c *clock) at(world time.Duration) time.Duration {
+	d := world - c.since
+	return c.local + d + d/million*time.Duration(c.ppm) + d%million*time.Duration(c.ppm)/million
+}
+
+// when is the first moment of the world at which the clock shows local or more.
+func (c *clock) when(local time.Duration) time.Duration {
+	if c.ppm == 0 {
+		return c.since + local - c.local
+	}
+	d := local - c.local
+	w := c.since + d - d/million*time.Duration(c.ppm)
+	for range 64 { // each turn leaves a millionth part of the error
+		gap := local - c.at(w)
+		if gap == 0 {
+			break
+		}
+		w += gap
+	}
+	for c.at(w) < local {
+		w++
+	}
+	return w
+}
+
+func (c *clock) drift(world time.Duration, ppm int64) {
+	c.local, c.since, c.ppm = c.at(world), world, ppm
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// calmDown stops every fault: cuts heal, delays end, the frozen thaw, disks work.
+// The dead stay dead.
+func (w *world) calmDown() {
+	for _, a := range w.procs[:w.net.n] {
+		for _, b := range w.procs[:w.net.n] {
+			w.healLink(a, b)
+		}
+		a.disk.slow, a.disk.failing = 0, false
+	}
+	for _, p := range w.procs {
+		w.thaw(p)
+	}
+}
+
+// hold is how long an agreement must stand to count.
+func (w *world) hold() time.Duration {
+	return w.setup.Timing.T() + 2*w.setup.Timing.Heartbeat
+}
+
+// demand runs until everyone has agreed for a while, and breaks a rule if that
+// has not begun within the bound. It gives the time until the agreement began.
+func (w *world) demand(bound time.Duration) time.Duration {
+	from, since, agreed := w.now, time.Duration(0), false
+	stride := w.setup.Timing.Heartbeat / 2
+	var last election.Token
+	for w.checks.broken == nil {
+		t, _, ok := w.agreement()
+		switch {
+		case !ok:
+			agreed = false
+		case !agreed || t != last:
+			agreed, since, last = true, w.now, t
+		}
+		if agreed && w.now-since >= w.hold() {
+			return since - from
+		}
+		if !agreed && w.now-from > bound {
+			w.disagree(bound)
+			break
+		}
+		if w.now-from > 3*bound {
+			w.checks.fail(w, w.procs[0], ruleEndless, "after %v the agreement has still not lasted for %v", w.now-from, w.hold())
+			break
+		}
+		w.runTo(w.now + stride)
+	}
+	return 0
+}
+
+// agreement tells on what all live members of every group agree; ok is false,
+// with the reason, when they do not. The token is the highest group's.
+func (w *world) agreement() (top election.Token, why string, ok bool) {
+	for _, group := range w.groups() {
+		t, why := w.groupAgrees(group)
+		if why != "" {
+			return election.Token{}, why, false
+		}
+		if t.Above(top) {
+			top = t
+		}
+	}
+	return top, "", true
+}
+
+// groups are the live members by what they can reach, both ways; usually one.
+func (w *world) groups() [][]*process {
+	var groups [][]*process
+	seen := make([]bool, len(w.procs))
+	for _, p := range w.procs[:w.net.n] {
+		if p.condition != alive || seen[p.place] {
+			continue
+		}
+		group := []*process{p}
+		seen[p.place] = true
+		for i := 0; i < len(group); i++ {
+			for _, q := range w.procs[:w.net.n] {
+				if q.condition == alive && !seen[q.place] && w.reach(group[i], q) {
+					seen[q.place] = true
+					group = append(group, q)
+				}
+			}
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+func (w *world) reach(a, b *process) bool {
+	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
+}
+
+func (w *world) groupAgrees(group []*process) (election.Token, string) {
+	t := group[0].view
+	if !t.Defined() {
+		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
+	}
+	led := false
+	for _, p := range group {
+		switch {
+		case p.view != t:
+			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, orNone(t), p.rank.ID, orNone(p.view))
+		case p.rank.ID == t.Leader.ID:
+			led = true
+		}
+	}
+	if !led {
+		return t, fmt.Sprintf("all follow %v, who is not there", t)
+	}
+	if !w.setup.NoPreempt {
+		for _, p := range group {
+			if p.rank.Above(t.Leader) && !p.resting && !p.working {
+				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
+			}
+		}
+	}
+	return t, ""
+}
+
+func orNone(t election.Token) string {
+	if !t.Defined() {
+		return "none"
+	}
+	return t.String()
+}
+
+func (w *world) disagree(bound time.Duration) {
+	_, why, _ := w.agreement()
+	var views []string
+	for _, p := range w.procs {
+		if p.condition == alive {
+			views = append(views, string(w.name(p))+" → "+orNone(p.view))
+		}
+	}
+	w.checks.fail(w, w.procs[0], ruleConverges, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
+}

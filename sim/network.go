@@ -1,0 +1,518 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// network connects the processes in the manner of TCP: bytes of one connection
+// arrive in order or not at all; a cut holds them back until it heals or a reset
+// throws them away; a host refuses where no process listens; a stopped process's
+// kernel accepts and buffers.
+type network struct {
+	n     int
+	cut   []bool          // from·n + to
+	delay []time.Duration // from·n + to: on top of the usual
+	held  [][]*endpoint   // from·n + to: pipes that wait for a heal
+	conns []*conn         // all that were opened in this run
+	used  int
+}
+
+func (n *network) reset(members int) {
+	if n.n != members {
+		*n = network{n: members, cut: make([]bool, members*members),
+			delay: make([]time.Duration, members*members), held: make([][]*endpoint, members*members)}
+	}
+	clear(n.cut)
+	clear(n.delay)
+	for i := range n.held {
+		n.held[i] = n.held[i][:0]
+	}
+	n.used = 0
+}
+
+type endState uint8
+
+const (
+	opening endState = iota // dialed, not answered; or not yet accepted
+	open
+	closed
+)
+
+// conn is one connection; ends[0] dialed.
+type conn struct{ ends [2]endpoint }
+
+// endpoint is one side of a connection and what is on its way there.
+type endpoint struct {
+	c     *conn
+	side  int
+	proc  *process
+	life  uint64
+	peer  int    // slot of the other side's id
+	inc   uint64 // the other side's incarnation, once open
+	state endState
+	in    pipe
+}
+
+func (e *endpoint) other() *endpoint { return &e.c.ends[1-e.side] }
+
+type frameKind uint8
+
+const (
+	hello   frameKind = iota + 1 // the dial, and who dials
+	welcome                      // the answer to it
+	refusal                      // nobody listens, or not admitted (err)
+	message                      //
+	fin                          // the end, after everything before it
+	rst                          // the end, at once
+)
+
+type frame struct {
+	at     time.Duration
+	kind   frameKind
+	msg    *election.Message
+	flight uint64
+	err    error
+}
+
+// pipe is a queue of frames with one arrival scheduled, that of its head.
+type pipe struct {
+	frames []frame
+	head   int
+	due    time.Duration // when the head's arrival is scheduled; never: it is not
+}
+
+func (p *pipe) clear() {
+	clear(p.frames)
+	p.frames, p.head, p.due = p.frames[:0], 0, never
+}
+
+func (p *pipe) len() int { return len(p.frames) - p.head }
+
+func (p *pipe) pop() frame {
+	f := p.frames[p.head]
+	p.frames[p.head] = frame{}
+	if p.head++; p.head == len(p.frames) {
+		p.frames, p.head = p.frames[:0], 0
+	}
+	return f
+}
+
+func (w *world) newConn() *conn {
+	n := &w.net
+	if n.used == len(n.conns) {
+		n.conns = append(n.conns, &conn{})
+	}
+	c := n.conns[n.used]
+	n.used++
+	for i := range c.ends {
+		in := c.ends[i].in
+		in.clear()
+		c.ends[i] = endpoint{c: c, side: i, in: in}
+	}
+	return c
+}
+
+// push puts a frame on its way to e.
+func (w *world) push(e *endpoint, f frame) {
+	link := e.other().linkTo(e, w)
+	f.at = w.now + w.chance.in(w.setup.Latency) + w.net.delay[link]
+	if k := len(e.in.frames); e.in.len() > 0 && e.in.frames[k-1].at > f.at {
+		f.at = e.in.frames[k-1].at
+	}
+	e.in.frames = append(e.in.frames, f)
+	w.checks.queued(w, e)
+	if e.in.len() == 1 {
+		w.expect(e, f.at)
+	}
+}
+
+func (w *world) expect(e *endpoint, at time.Duration) {
+	e.in.due = at
+	w.queue.push(occurrence{at: at, kind: arrival, end: e})
+}
+
+// linkTo is the index of the one-way link from e to its other side.
+func (e *endpoint) linkTo(to *endpoint, w *world) int { return e.proc.slot*w.net.n + to.proc.slot }
+
+// deliver takes the head of what is on its way to e.
+func (w *world) deliver(e *endpoint) {
+	for e.in.len() > 0 && e.in.due <= w.now {
+		if w.heldUp(e) {
+			e.in.due = never
+			return
+		}
+		f := e.in.pop()
+		e.in.due = never
+		if e.in.len() > 0 {
+			e.in.due = max(e.in.frames[e.in.head].at, w.now)
+			if e.in.due > w.now {
+				w.expect(e, e.in.due)
+			}
+		}
+		w.arrive(e, &f)
+		if w.checks.broken != nil {
+			return
+		}
+	}
+}
+
+// heldUp says whether the head must wait for a heal or a thaw, and sees to it
+// that it is looked at again then. Dials do not wait for a heal: their packets
+// are lost.
+func (w *world) heldUp(e *endpoint) bool {
+	from, n := e.other(), &w.net
+	if e.proc.condition == off {
+		e.in.clear()
+		return true
+	}
+	forth, back := from.linkTo(e, w), e.linkTo(from, w)
+	if n.cut[forth] || n.cut[back] && e.in.frames[e.in.head].kind == hello {
+		if e.in.frames[e.in.head].kind == hello {
+			e.in.clear()
+			e.state = closed
+			return true
+		}
+		n.held[forth] = append(n.held[forth], e)
+		return true
+	}
+	if e.proc.condition == frozen {
+		e.proc.stalled = append(e.proc.stalled, e)
+		return true
+	}
+	return false
+}
+
+// resume delivers what has waited for a process.
+func (w *world) resume(p *process) {
+	waiting := p.stalled
+	p.stalled = nil
+	for _, e := range waiting {
+		if e.in.len() > 0 && e.in.due == never {
+			w.expect(e, w.now)
+		}
+	}
+	clear(waiting)
+	p.stalled = waiting[:0]
+}
+
+func (w *world) arrive(e *endpoint, f *frame) {
+	switch f.kind {
+	case hello:
+		w.accept(e)
+	case welcome:
+		if e.state == opening {
+			w.linkUp(e, e.other().proc)
+		}
+	case refusal:
+		w.refusedBy(e, f.err)
+	case message:
+		w.received(e, f)
+	case fin, rst:
+		w.ended(e)
+	}
+}
+
+func (w *world) received(e *endpoint, f *frame) {
+	if e.state != open || e.life != e.proc.life {
+		if w.log != nil {
+			w.log(Entry{At: w.now, Member: w.name(e.proc), What: "drops", Peer: f.msg.From,
+				Token: f.msg.Token, Message: f.msg, Flight: f.flight, Why: "the connection has ended"})
+		}
+		if e.other().state == open {
+			w.hangUpOn(e, false)
+		}
+		return
+	}
+	w.logReceipt(e.proc, f.msg, f.flight)
+	w.step(e.proc, election.Event{Kind: election.Received, Message: f.msg})
+}
+
+func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
+	if w.log != nil {
+		w.log(Entry{At: w.now, Member: w.name(p), What: "receives", Peer: m.From, Token: m.Token,
+			Message: m, Flight: flight})
+	}
+}
+
+// accept answers a dial as the process that owns e does, or its kernel.
+func (w *world) accept(e *endpoint) {
+	p, from := e.proc, e.other()
+	if p.condition != alive {
+		w.push(from, frame{kind: refusal})
+		return
+	}
+	e.life = p.life
+	local := epochOfTime.Add(p.clock.at(w.now))
+	if err := p.machine.Admit(local, from.proc.rank, from.inc); err != nil {
+		e.state = closed
+		w.push(from, frame{kind: refusal, err: err})
+		return
+	}
+	w.push(from, frame{kind: welcome})
+	w.linkUp(e, from.proc)
+}
+
+// linkUp tells e's process, once for all connections to one incarnation.
+func (w *world) linkUp(e *endpoint, other *process) {
+	p := e.proc
+	if e.side == 1 { // the hello and the welcome say who they are from
+		e.inc, e.other().inc = e.other().inc, p.incarnation
+	}
+	e.state = open
+	first := true
+	for _, x := range p.peers[e.peer].ends {
+		if x == e || x.state != open {
+			continue
+		}
+		if x.inc == e.inc {
+			first = false
+		} else if x.inc < e.inc {
+			x.state = closed
+			w.hangUpOn(x, false)
+		}
+	}
+	if e.side == 1 {
+		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
+	}
+	w.tidy(p, e.peer)
+	if first {
+		w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.rank, Incarnation: e.inc})
+	}
+}
+
+// tidy forgets closed ends.
+func (w *world) tidy(p *process, slot int) {
+	ends := p.peers[slot].ends
+	kept := ends[:0]
+	for _, e := range ends {
+		if e.state != closed {
+			kept = append(kept, e)
+		}
+	}
+	clear(ends[len(kept):])
+	p.peers[slot].ends = kept
+}
+
+// hangUpOn ends e's connection for the other side; torn: what is on its way is lost.
+func (w *world) hangUpOn(e *endpoint, torn bool) {
+	to := e.other()
+	if to.state == closed {
+		return
+	}
+	if !torn {
+		w.push(to, frame{kind: fin})
+		return
+	}
+	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind == hello
+	to.in.clear()
+	if unheard {
+		to.state = closed
+		return
+	}
+	w.push(to, frame{kind: rst})
+}
+
+func (w *world) ended(e *endpoint) {
+	if e.state == closed || e.life != e.proc.life {
+		e.state = closed
+		return
+	}
+	was := e.state
+	e.state = closed
+	p := e.proc
+	w.tidy(p, e.peer)
+	peer := w.procs[e.peer].rank.ID
+	if was == opening {
+		w.dialFailed(e, false)
+		return
+	}
+	for _, x := range p.peers[e.peer].ends {
+		if x.state == open && x.inc == e.inc {
+			return
+		}
+	}
+	w.step(p, election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
+}
+
+func (w *world) dial(p *process, to election.ID) {
+	slot, ok := w.slots[to]
+	if !ok {
+		w.checks.fail(w, p, ruleDriver, "it dials %s, who is no member", to)
+		return
+	}
+	if len(p.peers[slot].ends) == 0 {
+		w.open(p, slot)
+	}
+}
+
+// open dials; what is sent meanwhile goes right behind the hello.
+func (w *world) open(p *process, slot int) *endpoint {
+	c := w.newConn()
+	e := &c.ends[0]
+	e.proc, e.life, e.peer, e.inc = p, p.life, slot, 0
+	c.ends[1].proc, c.ends[1].peer = w.procs[slot], p.slot
+	e.inc = p.incarnation // until the welcome, what our own hello says
+	p.peers[slot].ends = append(p.peers[slot].ends, e)
+	w.push(&c.ends[1], frame{kind: hello})
+	limit := 2 * w.setup.Timing.TMax
+	w.queue.push(occurrence{at: p.clock.when(p.clock.at(w.now) + limit), kind: dialTimeout, end: e, life: p.life})
+	return e
+}
+
+func (w *world) dialTimedOut(e *endpoint) {
+	if e.state != opening || e.life != e.proc.life {
+		return
+	}
+	if e.proc.condition == frozen {
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, end: e, life: e.life})
+		return
+	}
+	e.state = closed
+	w.hangUpOn(e, false)
+	w.dialFailed(e, false)
+}
+
+func (w *world) refusedBy(e *endpoint, err error) {
+	if e.state != opening || e.life != e.proc.life {
+		return
+	}
+	e.state = closed
+	if err != nil {
+		e.proc.refused = err
+		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
+	}
+	w.dialFailed(e, err == nil)
+}
+
+func (w *world) dialFailed(e *endpoint, refused bool) {
+	w.tidy(e.proc, e.peer)
+	for _, x := range e.proc.peers[e.peer].ends {
+		if x.state == open {
+			return // the other side's dial has been faster
+		}
+	}
+	w.step(e.proc, election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused})
+}
+
+func (w *world) hangup(p *process, to election.ID) {
+	slot, ok := w.slots[to]
+	if !ok {
+		return
+	}
+	for _, e := range p.peers[slot].ends {
+		e.state = closed
+		w.hangUpOn(e, false)
+	}
+	clear(p.peers[slot].ends)
+	p.peers[slot].ends = p.peers[slot].ends[:0]
+}
+
+// send writes to the newest connection that stands, dialing when there is none.
+func (w *world) send(p *process, to election.ID, m *election.Message) {
+	w.checks.sends(w, p, m)
+	w.flights++
+	if w.log != nil {
+		w.log(Entry{At: w.now, Member: w.name(p), What: "sends", Peer: to, Token: m.Token, Message: m, Flight: w.flights})
+	}
+	slot, ok := w.slots[to]
+	if !ok {
+		w.checks.fail(w, p, ruleDriver, "it sends to %s, who is no member", to)
+		return
+	}
+	if w.setup.NoDetector {
+		w.post(p, w.procs[slot], m)
+		return
+	}
+	var e *endpoint
+	for _, x := range p.peers[slot].ends {
+		if x.state == open || e == nil {
+			e = x
+		}
+	}
+	if e == nil {
+		e = w.open(p, slot)
+	}
+	w.push(e.other(), frame{kind: message, msg: m, flight: w.flights})
+}
+
+// flight is a message without a connection: the textbooks' kind.
+type flight struct {
+	to *process
+	m  *election.Message
+	no uint64
+}
+
+func (w *world) post(from, to *process, m *election.Message) {
+	link := from.slot*w.net.n + to.slot
+	var f *flight
+	if k := len(w.mail); k > 0 {
+		f, w.mail = w.mail[k-1], w.mail[:k-1]
+	} else {
+		f = &flight{}
+	}
+	*f = flight{to, m, w.flights}
+	at := w.now + w.chance.in(w.setup.Latency) + w.net.delay[link]
+	w.queue.push(occurrence{at: at, kind: mailArrival, mail: f})
+}
+
+func (w *world) mailArrived(f *flight) {
+	p, m, no := f.to, f.m, f.no
+	if from, ok := w.slots[m.From]; ok && p.condition == alive && !w.net.cut[from*w.net.n+p.slot] {
+		w.logReceipt(p, m, no)
+		w.step(p, election.Event{Kind: election.Received, Message: m})
+	}
+	*f = flight{}
+	w.mail = append(w.mail, f)
+}
+
+// resetLink ends every connection between two members on both sides at once;
+// what was on its way is lost.
+func (w *world) resetLink(a, b *process) {
+	w.note(a, "connections are reset", "to "+string(b.rank.ID))
+	w.checks.disturbed(w, a)
+	for _, e := range a.peers[b.slot].ends {
+		other := e.other()
+		e.in.clear()
+		other.in.clear()
+		w.push(e, frame{kind: rst})
+		w.push(other, frame{kind: rst})
+	}
+}
+
+func (w *world) cutLink(a, b *process) {
+	w.checks.disturbed(w, a)
+	w.checks.disturbed(w, b)
+	w.net.cut[a.slot*w.net.n+b.slot] = true
+}
+
+// healLink lets what the kernels kept arrive, within 2·t_max of the heal as if
+// sent again; now and then they have given the connection up instead.
+func (w *world) healLink(a, b *process) {
+	link := a.slot*w.net.n + b.slot
+	w.net.delay[link] = 0
+	if !w.net.cut[link] {
+		return
+	}
+	w.checks.disturbed(w, a)
+	w.checks.disturbed(w, b)
+	w.net.cut[link] = false
+	held := w.net.held[link]
+	w.net.held[link] = nil
+	for _, e := range held {
+		if e.in.len() == 0 || e.in.due != never {
+			continue
+		}
+		if w.chance.one(4) {
+			e.in.clear()
+			w.push(e, frame{kind: rst})
+			if other := e.other(); other.state == open {
+				w.hangUpOn(e, true)
+			}
+			continue
+		}
+		w.expect(e, w.now+w.chance.in(Span{0, 2 * w.setup.Timing.TMax}))
+	}
+	w.net.held[link] = held[:0]
+}

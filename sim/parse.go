@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// ParseError is a fault of a script: where, and what was expected there.
+type ParseError struct {
+	File      string
+	Line, Col int // from 1
+	What      string
+}
+
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.What)
+}
+
+// goldenMark parts a script from its trace.
+const goldenMark = "----"
+
+// maxRepeat bounds what one "repeat" may unroll to, maxMembers a cluster.
+const (
+	maxSteps   = 100_000
+	maxMembers = 10_000
+)
+
+// Parse reads a script. Its error joins every [ParseError]. name stands in
+// errors; the algorithm is not looked up yet.
+func Parse(name, text string) (*Scenario, error) {
+	script, golden, _ := strings.Cut("\n"+text, "\n"+goldenMark+"\n")
+	p := &parser{s: &Scenario{Name: name, Golden: golden, Setup: Setup{Algorithm: "bully"}}, seen: map[string]bool{}}
+	for i, line := range strings.Split(strings.TrimPrefix(script, "\n"), "\n") {
+		p.parseLine(i+1, line)
+	}
+	p.finish()
+	if len(p.faults) > 0 {
+		return nil, errors.Join(p.faults...)
+	}
+	return p.s, nil
+}
+
+type word struct {
+	text string
+	col  int
+}
+
+type parser struct {
+	s      *Scenario
+	seen   map[string]bool // setup words that stood already
+	acting bool            // the setup is over
+	line   int
+	words  []word // of the line, not yet read
+	end    int    // column behind the line
+	faults []error
+	loops  []loop
+	stop   bool // this line has a fault already
+}
+
+type loop struct{ from, times, line int }
+
+func (p *parser) parseLine(n int, line string) {
+	text, _, _ := strings.Cut(line, "#")
+	p.line, p.words, p.end, p.stop = n, split(text), len(strings.TrimRight(text, " \t\r"))+1, false
+	if len(p.words) == 0 {
+		return
+	}
+	first := p.words[0]
+	p.words = p.words[1:]
+	if read, ok := setupWords[first.text]; ok {
+		p.setupLine(first, read)
+	} else {
+		p.stepLine(first)
+	}
+	if len(p.words) > 0 && !p.stop {
+		p.fault(p.words[0].col, "expected the end of the line, found %q", p.words[0].text)
+	}
+}
+
+func split(line string) (words []word) {
+	start := -1
+	for i := 0; i <= len(line); i++ {
+		blank := i == len(line) || line[i] == ' ' || line[i] == '\t' || line[i] == '\r'
+		if !blank && start < 0 {
+			start = i
+		} else if blank && start >= 0 {
+			words = append(words, word{line[start:i], start + 1})
+			start = -1
+		}
+	}
+	return words
+}
+
+func (p *parser) fault(col int, format string, args ...any) {
+	if !p.stop { // one a line: the rest follows from it
+		p.faults = append(p.faults, &ParseError{p.s.Name, p.line, col, fmt.Sprintf(format, args...)})
+	}
+	p.stop = true
+}
+
+// next reads a word; what says what it should have been.
+func (p *parser) next(what string) (word, bool) {
+	if p.stop {
+		return word{}, false
+	}
+	if len(p.words) == 0 {
+		p.fault(p.end, "expected %s, found the end of the line", what)
+		return word{}, false
+	}
+	w := p.words[0]
+	p.words = p.words[1:]
+	return w, true
+}
+
+func (p *parser) oneOf(choices ...string) string {
+	w, ok := p.next(strings.Join(choices, " or "))
+	if ok && !slices.Contains(choices, w.text) {
+		p.fault(w.col, "expected %s, found %q", strings.Join(choices, " or "), w.text)
+		return ""
+	}
+	return w.text
+}
+
+func (p *parser) duration(what string, lowest time.Duration) time.Duration {
+	w, ok := p.next(what + ", such as 150ms")
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(w.text)
+	if err != nil {
+		p.fault(w.col, "expected %s, such as 150ms, found %q", what, w.text)
+	} else if d < lowest {
+		p.fault(w.col, "expected %s of at least %v, found %v: time does not run backwards", what, lowest, d)
+	}
+	return d
+}
+
+func (p *parser) number(what string, low, high int64) int64 {
+	w, ok := p.next(what)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(w.text, 10, 64)
+	if err != nil || n < low || n > high {
+		p.fault(w.col, "expected %s from %d to %d, found %q", what, low, high, w.text)
+	}
+	return n
+}
+
+func (p *parser) member() election.ID {
+	w, ok := p.next("a member")
+	if !ok {
+		return election.None
+	}
+	return p.known(w)
+}
+
+func (p *parser) known(w word) election.ID {
+	if p.rank(election.ID(w.text)) < 0 {
+		p.fault(w.col, "expected a member (%s), found %q", p.memberList(), w.text)
+	}
+	return election.ID(w.text)
+}
+
+func (p *parser) rank(id election.ID) int {
+	return slices.IndexFunc(p.s.Setup.Members, func(r election.Rank) bool { return r.ID == id })
+}
+
+func (p *parser) memberList() string {
+	m := p.s.Setup.Members
+	if len(m) == 0 {
+		return "none is declared yet: write \"members 1 2 3\" first"
+	}
+	if len(m) > 8 {
+		return fmt.Sprintf("%s to %s", m[0].ID, m[len(m)-1].ID)
+	}
+	var ids []election.ID
+	for _, r := range m {
+		ids = append(ids, r.ID)
+	}
+	return joinIDs(ids, ", ")
+}
+
+// members reads members up to the end of the line, or up to one of the words stop.
+func (p *parser) members(stop ...string) (ids []election.ID) {
+	ids = append(ids, p.member())
+	for len(p.words) > 0 && !p.stop && !slices.Contains(stop, p.words[0].text) {
+		ids = append(ids, p.member())
+	}
+	return ids
+}
+
+// list reads "1,2,3".
+func (p *parser) list(w word) (ids []election.ID) {
+	col := w.col
+	for _, part := range strings.Split(w.text, ",") {
+		ids = append(ids, p.known(word{part, col}))
+		col += len(part) + 1
+	}
+	return ids
+}
+
+func (p *parser) link(w word) Link {
+	for i := 1; i < len(w.text); i++ {
+		if w.text[i] != '-' && w.text[i] != '>' {
+			continue
+		}
+		a, b := election.ID(w.text[:i]), election.ID(w.text[i+1:])
+		if p.rank(a) >= 0 && p.rank(b) >= 0 && a != b { // ids may hold '-' themselves
+			return Link{a, b, w.text[i] == '-'}
+		}
+	}
+	p.fault(w.col, "expected a link between two of the members (%s), such as 1-3 for both ways or 1>3 for one, found %q", p.memberList(), w.text)
+	return Link{}
+}
+
+func (p *parser) links(last bool) (links []Link) {
+	for len(p.words) > 0 && !p.stop && !(last && len(p.words) == 1) {
+		w, _ := p.next("a link")
+		links = append(links, p.link(w))
+	}
+	return links
+}
+
+func (p *parser) finish() {
+	p.words, p.end, p.stop = nil, 1, false
+	if len(p.s.Setup.Members) == 0 && len(p.faults) == 0 {
+		p.fault(1, "expected a line such as \"members 1 2 3\", found none")
+	}
+	for _, l := range p.loops {
+		p.line = l.line
+		p.fault(1, "expected an \"end\" for this repeat, found none")
+	}
+	if len(p.faults) > 0 {
+		return
+	}
+	if err := p.s.Setup.Validate(); err != nil {
+		p.fault(1, "%v", err)
+	}
+	if step, err := p.s.check(); err != nil {
+		p.line = step.line
+		p.fault(step.col, "%v", err)
+	}
+}

@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// stepWords reads what follows each verb.
+var stepWords = map[Verb]func(*parser, *Step){
+	Run:       func(p *parser, s *Step) { s.For = p.duration("a time", 0) },
+	Start:     func(p *parser, s *Step) { s.Members = p.members() },
+	Crash:     func(p *parser, s *Step) { s.Members = p.members("torn"); s.Word = p.maybe("torn") },
+	PowerOff:  func(p *parser, s *Step) { s.Members = p.members() },
+	Restart:   func(p *parser, s *Step) { s.Members = p.members("rollback"); s.Word = p.maybe("rollback") },
+	Freeze:    func(p *parser, s *Step) { s.Members = p.members() },
+	Thaw:      func(p *parser, s *Step) { s.Members = p.members() },
+	Cut:       func(p *parser, s *Step) { s.Links = p.someLinks(false) },
+	Heal:      func(p *parser, s *Step) { s.Links = p.links(false) },
+	Partition: (*parser).sides,
+	Reset:     func(p *parser, s *Step) { s.Links = p.someLinks(false) },
+	Delay:     func(p *parser, s *Step) { s.Links = p.someLinks(true); s.For = p.duration("a delay", 1) },
+	Disk:      (*parser).disk,
+	Clock:     (*parser).clock,
+	Campaign:  func(p *parser, s *Step) { s.Members = p.members() },
+	Resign:    func(p *parser, s *Step) { s.Members = p.members() },
+	Suspect:   func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
+	Trust:     func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
+	Duplicate: func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
+	Mark:      func(p *parser, s *Step) {},
+	Agree:     (*parser).agree,
+	Settle:    func(p *parser, s *Step) {},
+	Expect:    (*parser).expect,
+}
+
+func (p *parser) stepLine(first word) {
+	p.acting = true
+	if first.text == string(At) {
+		p.add(Step{Do: At, For: p.duration("a time since the start", 0), line: p.line, col: first.col})
+		if len(p.words) == 0 || p.stop {
+			return
+		}
+		first, _ = p.next("a step")
+	}
+	switch first.text {
+	case "repeat":
+		p.loops = append(p.loops, loop{len(p.s.Steps), int(p.number("how often", 1, 10_000)), p.line})
+		return
+	case "end":
+		p.unroll(first)
+		return
+	}
+	read, ok := stepWords[Verb(first.text)]
+	if !ok {
+		p.fault(first.col, "expected a step (%s) or a setting (%s), found %q", verbList(), settingList(), first.text)
+		return
+	}
+	s := Step{Do: Verb(first.text), line: p.line, col: first.col}
+	read(p, &s)
+	p.add(s)
+}
+
+func (p *parser) add(s Step) {
+	if len(p.s.Steps) >= maxSteps {
+		p.fault(1, "expected at most %d steps", maxSteps)
+		return
+	}
+	p.s.Steps = append(p.s.Steps, s)
+}
+
+// unroll ends a loop.
+func (p *parser) unroll(w word) {
+	if len(p.loops) == 0 {
+		p.fault(w.col, "expected a \"repeat\" before this \"end\", found none")
+		return
+	}
+	l := p.loops[len(p.loops)-1]
+	p.loops = p.loops[:len(p.loops)-1]
+	body := slices.Clone(p.s.Steps[l.from:])
+	for range l.times - 1 {
+		for _, s := range body {
+			p.add(s)
+		}
+	}
+}
+
+func verbList() string {
+	words := []string{"at", "repeat"}
+	for v := range stepWords {
+		words = append(words, string(v))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func settingList() string {
+	var words []string
+	for v := range setupWords {
+		words = append(words, v)
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+func (p *parser) maybe(text string) string {
+	if len(p.words) > 0 && p.words[0].text == text {
+		p.words = p.words[1:]
+		return text
+	}
+	return ""
+}
+
+func (p *parser) someLinks(last bool) []Link {
+	links := p.links(last)
+	if len(links) == 0 {
+		p.fault(p.end, "expected a link, such as 1-3 for both ways or 1>3 for one")
+	}
+	return links
+}
+
+func (p *parser) sides(s *Step) {
+	for {
+		w, ok := p.next("the members of a side, such as 1,2")
+		if !ok {
+			return
+		}
+		s.Sides = append(s.Sides, p.list(w))
+		if len(p.words) == 0 {
+			break
+		}
+		p.oneOf("|")
+	}
+	if len(s.Sides) < 2 {
+		p.fault(p.end, "expected \"|\" and another side, as in 1,2 | 3,4,5")
+	}
+	seen := map[election.ID]bool{}
+	for _, side := range s.Sides {
+		for _, id := range side {
+			if seen[id] {
+				p.fault(s.col, "expected each member on one side, found %s on two", id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func (p *parser) disk(s *Step) {
+	s.Members = []election.ID{p.member()}
+	if s.Word = p.oneOf("slow", "fail", "ok"); s.Word == "slow" {
+		s.For = p.duration("how much longer a write takes", 1)
+	}
+}
+
+func (p *parser) clock(s *Step) {
+	s.Members = []election.ID{p.member()}
+	switch s.Word = p.oneOf("drift", "jump"); s.Word {
+	case "drift":
+		s.PPM = p.number("parts per million", -100_000, 100_000)
+	case "jump":
+		s.For = p.duration("how far", -1<<62)
+	}
+}
+
+func (p *parser) agree(s *Step) {
+	if p.maybe("within") != "" {
+		s.For = p.duration("a time", 1)
+	}
+}
+
+func (p *parser) expect(s *Step) {
+	e := &s.Expect
+	switch e.What = p.oneOf("leader", "undefined", "epoch", "state", "refused", "changes", "lost", "messages"); e.What {
+	case "leader", "refused":
+		e.Of = string(p.member())
+	case "epoch":
+		e.N = p.number("an epoch", 1, election.MaxEpoch)
+	case "state":
+		e.Of = string(p.member())
+		e.State = election.MemberState(p.oneOf("up", "unreachable", "down"))
+	case "lost":
+		e.Of = string(p.member())
+		p.compares(e)
+	case "messages":
+		w, _ := p.next("a kind of message, such as election")
+		e.Of = w.text
+		p.compares(e)
+	case "changes":
+		p.compares(e)
+	}
+	if p.maybe("on") != "" {
+		w, _ := p.next("members, such as 1,2")
+		e.On = p.list(w)
+	}
+}
+
+func (p *parser) compares(e *Expectation) {
+	e.Op = p.oneOf("=", "<", "<=", ">", ">=")
+	e.N = p.number("a number", 0, 1<<62)
+}

@@ -1,0 +1,302 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Unmet is an expectation that did not come true.
+type Unmet struct {
+	File string
+	Line int
+	At   time.Duration
+	Want string // as the script has it
+	Got  string
+}
+
+func (u *Unmet) Error() string {
+	return fmt.Sprintf("%s:%d: [%s] expected %s, but %s", u.File, u.Line, stamp(u.At), u.Want, u.Got)
+}
+
+// Outcome is what a run came to.
+type Outcome struct {
+	Elapsed  time.Duration                // simulated
+	Agreed   time.Duration                // the longest that an agree or settle took
+	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
+	Leader   election.ID                  // of the highest token that anyone has at the end
+}
+
+// Play runs the scenario and tells log (nil: nobody) all that happens. Its error
+// is a *[Violation] of the rules, an *[Unmet] expectation, or a setup that cannot be.
+func (s *Scenario) Play(maker Maker, log func(Entry)) (Outcome, error) {
+	return s.play(newWorld(), maker, log)
+}
+
+func (s *Scenario) play(w *world, maker Maker, log func(Entry)) (Outcome, error) {
+	fresh, err := maker(s.Setup.Algorithm, s.Setup.Probe)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if err := w.reset(s.Setup.filled(), fresh, log); err != nil {
+		return Outcome{}, err
+	}
+	if s.counts() && w.checks.counted == nil {
+		w.checks.counted = map[election.MessageKind]int{}
+	}
+	var o Outcome
+	for i := range s.Steps {
+		if err := w.take(s, &s.Steps[i], &o); err != nil {
+			return o, err
+		}
+	}
+	o.Elapsed, o.Messages = w.now, w.checks.counted
+	var top election.Token
+	for _, p := range w.procs {
+		if p.view.Above(top) {
+			top = p.view
+		}
+	}
+	o.Leader = top.Leader.ID
+	return o, nil
+}
+
+func (s *Scenario) counts() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Expect.What == "messages" })
+}
+
+func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
+	var err error
+	switch step.Do {
+	case Run:
+		w.runTo(w.now + step.For)
+	case At:
+		if step.For < w.now {
+			return &Unmet{s.Name, step.line, w.now, step.String(), "it is later by now"}
+		}
+		w.runTo(step.For)
+	case Agree:
+		bound := step.For
+		if bound == 0 {
+			bound = s.Setup.Bound()
+		}
+		o.Agreed = max(o.Agreed, w.demand(bound))
+	case Settle:
+		w.calmDown()
+		o.Agreed = max(o.Agreed, w.demand(s.Setup.Bound()))
+	case Expect:
+		if got := w.meets(&step.Expect); got != "" {
+			return &Unmet{s.Name, step.line, w.now, step.Expect.String(), got}
+		}
+	default:
+		err = w.strike(step)
+	}
+	if w.checks.broken != nil {
+		return w.checks.broken
+	}
+	return err
+}
+
+// strike does what a step does to members and links.
+func (w *world) strike(step *Step) error {
+	switch step.Do {
+	case Cut, Heal, Reset, Delay:
+		w.strikeLinks(step)
+	case Partition:
+		w.partition(step.Sides)
+	case Mark:
+		w.checks.mark()
+	case Suspect, Trust:
+		at, of := w.bySlot(step.Members[0]), step.Members[1]
+		kind := map[Verb]election.EventKind{Suspect: election.PeerDown, Trust: election.PeerUp}[step.Do]
+		w.note(at, map[Verb]string{Suspect: "is told that it is down:", Trust: "is told that it is up:"}[step.Do], string(of))
+		w.step(at, election.Event{Kind: kind, Peer: of})
+	default:
+		for _, id := range step.Members {
+			if err := w.strikeMember(step, w.bySlot(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) strikeMember(step *Step, p *process) error {
+	switch step.Do {
+	case Start, Restart:
+		return w.restart(p, step.Word == "rollback")
+	case Crash:
+		w.crash(p, step.Word == "torn")
+	case PowerOff:
+		w.powerOff(p)
+	case Freeze:
+		w.freeze(p)
+	case Thaw:
+		w.thaw(p)
+	case Campaign:
+		w.tell(p, election.Campaign)
+	case Resign:
+		w.tell(p, election.Resigned)
+	case Duplicate:
+		return w.duplicate(p)
+	case Clock:
+		if step.Word == "drift" {
+			w.drift(p, step.PPM)
+		} else {
+			w.jump(p, step.For)
+		}
+	case Disk:
+		w.note(p, "disk "+strings.TrimSpace(step.Word+" "+spell(step.For)), "")
+		p.disk.slow, p.disk.failing = step.For, step.Word == "fail"
+	}
+	return nil
+}
+
+func spell(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// duplicate starts a second process with p's id, on a host of its own.
+func (w *world) duplicate(p *process) error {
+	q := &process{}
+	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
+	q.incarnation = p.incarnation
+	w.procs = append(w.procs, q)
+	w.note(p, "is claimed by a second process", "")
+	return w.start(q)
+}
+
+func (w *world) strikeLinks(step *Step) {
+	links := step.Links
+	if len(links) == 0 { // heal alone: all
+		w.noteAll("all links heal")
+		for _, a := range w.procs[:w.net.n] {
+			for _, b := range w.procs[:w.net.n] {
+				w.healLink(a, b)
+			}
+		}
+		return
+	}
+	for _, l := range links {
+		a, b := w.bySlot(l.A), w.bySlot(l.B)
+		if step.Do == Reset {
+			w.resetLink(a, b)
+			continue
+		}
+		w.noteLink(step.Do, l, step.For)
+		w.strikeLink(step, a, b)
+		if l.Both {
+			w.strikeLink(step, b, a)
+		}
+	}
+}
+
+func (w *world) strikeLink(step *Step, a, b *process) {
+	switch step.Do {
+	case Cut:
+		w.cutLink(a, b)
+	case Heal:
+		w.healLink(a, b)
+	case Delay:
+		w.checks.disturbed(w, a)
+		w.checks.disturbed(w, b)
+		w.net.delay[a.slot*w.net.n+b.slot] = step.For
+	}
+}
+
+func (w *world) noteAll(what string) {
+	if w.log != nil {
+		w.log(Entry{At: w.now, Member: "all:", What: what, Fault: true})
+	}
+}
+
+func (w *world) noteLink(do Verb, l Link, d time.Duration) {
+	if w.log != nil {
+		w.log(Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
+	}
+}
+
+func (w *world) partition(sides [][]election.ID) {
+	var names []string
+	for i, side := range sides {
+		names = append(names, joinIDs(side, ","))
+		for _, other := range sides[i+1:] {
+			for _, a := range side {
+				for _, b := range other {
+					w.cutLink(w.bySlot(a), w.bySlot(b))
+					w.cutLink(w.bySlot(b), w.bySlot(a))
+				}
+			}
+		}
+	}
+	w.noteAll("partition " + strings.Join(names, " | "))
+}
+
+func (c *checks) mark() {
+	c.changes = 0
+	clear(c.lost)
+	clear(c.counted)
+}
+
+// meets gives "" when e holds, else what is the case instead.
+func (w *world) meets(e *Expectation) string {
+	switch e.What {
+	case "changes":
+		return compare(int64(w.checks.changes), e, "changes of leader")
+	case "lost":
+		return compare(int64(w.checks.lost[w.slots[election.ID(e.Of)]]), e, "losses of a leader at "+e.Of)
+	case "messages":
+		return compare(int64(w.checks.counted[election.MessageKind(e.Of)]), e, e.Of+" messages")
+	case "refused":
+		for _, p := range w.procs[w.net.n:] {
+			if string(p.rank.ID) == e.Of && p.refused != nil && !p.view.Defined() {
+				return ""
+			}
+		}
+		return "no second " + e.Of + " was refused"
+	}
+	for _, p := range w.procs[:w.net.n] {
+		if p.condition != alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+			continue
+		}
+		if got := w.meetsAt(p, e); got != "" {
+			return got
+		}
+	}
+	return ""
+}
+
+func (w *world) meetsAt(p *process, e *Expectation) string {
+	ok := true
+	switch e.What {
+	case "leader":
+		ok = string(p.view.Leader.ID) == e.Of
+	case "undefined":
+		ok = !p.view.Defined()
+	case "epoch":
+		ok = p.view.Epoch == uint64(e.N)
+	case "state":
+		of := w.slots[election.ID(e.Of)]
+		if got := w.checks.states[p.place*w.checks.n+of]; of != p.slot && got != e.State {
+			return fmt.Sprintf("%s has %s as %q", p.rank.ID, e.Of, got)
+		}
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, orNone(p.view))
+}
+
+func compare(n int64, e *Expectation, what string) string {
+	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("there were %d %s", n, what)
+}

@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+type condition uint8
+
+const (
+	dead   condition = iota // no process; its host refuses connections
+	alive                   //
+	frozen                  // stopped: its kernel still accepts and buffers
+	off                     // no host: nothing comes back at all
+)
+
+// process is one member's process on its host: it drives the Machine as the
+// runtime does.
+type process struct {
+	place int // in world.procs
+	slot  int // of its id; a second claimant shares it
+	rank  election.Rank
+
+	machine     *election.Machine
+	condition   condition
+	life        uint64 // goes up at every start and end: what was meant for another life is void
+	incarnation uint64
+	clock       clock
+	disk        disk
+
+	wakeAt   time.Duration // the earliest wake scheduled, or never
+	frozenAt time.Duration // own time of the freeze
+	stall    time.Duration // how long the last freeze lasted, until the first step after it
+	working  bool
+	savedErr error
+	hasSaved bool // a save ended while frozen, with savedErr
+	after    []election.Event
+	busy     bool
+
+	peers   []peer      // by slot
+	stalled []*endpoint // arrivals that wait for a thaw
+
+	view    election.Token // as its watchers were told; zero: undefined
+	refused error          // why its own hello was refused, if it was
+	resting bool           // told to resign, and neither restarted nor asked to campaign since
+	started time.Duration
+	heldAt  time.Duration // when the disk's token last changed
+}
+
+// peer is what a process has to do with another member.
+type peer struct{ ends []*endpoint }
+
+// disk keeps what was saved, and what was before it.
+type disk struct {
+	now, before election.State
+	saving      bool
+	next        election.State
+	slow        time.Duration // on top of the usual
+	failing     bool
+	failed      bool // the last save was refused
+	rolledBack  bool // ever
+}
+
+const never = time.Duration(1<<63 - 1)
+
+func (p *process) reset(place, slot int, r election.Rank, n int) {
+	life := p.life + 1
+	peers, stalled, after := p.peers, p.stalled[:0], p.after[:0]
+	if len(peers) != n {
+		peers = make([]peer, n)
+	}
+	for i := range peers {
+		clear(peers[i].ends)
+		peers[i].ends = peers[i].ends[:0]
+	}
+	*p = process{place: place, slot: slot, rank: r, life: life, wakeAt: never,
+		peers: peers, stalled: stalled, after: after}
+}
+
+// name tells a second claimant from the member itself.
+func (w *world) name(p *process) election.ID {
+	if p.place == p.slot {
+		return p.rank.ID
+	}
+	return p.rank.ID + "'"
+}
+
+func (w *world) start(p *process) error {
+	p.life++
+	p.incarnation++
+	p.condition, p.started = alive, w.now
+	p.view, p.working, p.resting, p.refused = election.Token{}, false, false, nil
+	p.wakeAt, p.hasSaved, p.stall = never, false, 0
+	c := election.Config{
+		Self: p.rank, Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
+		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector,
+		Incarnation: p.incarnation, Seed: w.chance.pcg.Uint64(),
+	}
+	if !w.setup.NoDisk {
+		c.State = p.disk.now
+	}
+	if w.log != nil {
+		c.Trace = w.record
+	}
+	if w.setup.Settled && w.now == 0 {
+		w.settle(p, &c)
+	}
+	w.checks.started(w, p)
+	m, err := election.New(c)
+	if err != nil {
+		return err
+	}
+	p.machine = m
+	w.step(p, election.Event{Kind: election.Started})
+	return nil
+}
+
+// settle has a process begin in a leadership that everyone agrees on.
+func (w *world) settle(p *process, c *election.Config) {
+	t := w.settledToken()
+	p.disk.now = election.State{ID: p.rank.ID, Incarnation: p.incarnation, Token: t}
+	p.disk.before = p.disk.now
+	c.State, c.Following = election.State{}, t
+	w.checks.top = max(w.checks.top, t.Epoch)
+	if t.Leader.ID != p.rank.ID {
+		w.checks.claims[t] = w.slots[t.Leader.ID]
+	}
+}
+
+// step is one turn of the driver's loop: what follows at once is done in the
+// same turn.
+func (w *world) step(p *process, ev election.Event) {
+	p.after = append(p.after, ev)
+	if p.busy {
+		return
+	}
+	p.busy = true
+	for i := 0; i < len(p.after) && p.condition == alive; i++ {
+		w.stepOnce(p, p.after[i])
+	}
+	p.busy = false
+	clear(p.after)
+	p.after = p.after[:0]
+	if p.condition == alive {
+		w.arm(p)
+	}
+}
+
+func (w *world) stepOnce(p *process, ev election.Event) {
+	w.checks.about(w, p)
+	actions := p.machine.Step(epochOfTime.Add(p.clock.at(w.now)), ev)
+	w.checks.stepped(w, p, &ev, actions)
+	p.stall = 0
+	for i := range actions {
+		w.perform(p, &actions[i])
+	}
+}
+
+func (w *world) perform(p *process, a *election.Action) {
+	switch a.Kind {
+	case election.Elect:
+		w.elect(p, a)
+	case election.Save:
+		w.save(p, a.State)
+	case election.Send:
+		w.send(p, a.To, a.Message)
+	case election.Dial:
+		w.dial(p, a.To)
+	case election.Hangup:
+		w.hangup(p, a.To)
+	case election.Notify:
+		w.checks.notified(w, p, a)
+	}
+}
+
+func (w *world) elect(p *process, a *election.Action) {
+	w.checks.elected(w, p, a)
+	if !a.Lost {
+		p.view = a.Token
+		if w.setup.Work && a.Token.Leader.ID == p.rank.ID {
+			p.working = true
+			w.step(p, election.Event{Kind: election.Working, On: true})
+		}
+		return
+	}
+	p.view = election.Token{}
+	if p.working && a.Token.Leader.ID == p.rank.ID {
+		w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: workDone, proc: p, life: p.life})
+	}
+}
+
+func (w *world) workStopped(p *process, life uint64) {
+	if p.life != life || !p.working {
+		return
+	}
+	if p.condition == frozen { // it goes on after the thaw
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: workDone, proc: p, life: life})
+		return
+	}
+	p.working = false
+	w.step(p, election.Event{Kind: election.Working})
+}
+
+// arm schedules the next wake. An earlier one that turns out needless is cheaper
+// than taking it back.
+func (w *world) arm(p *process) {
+	deadline, ok := p.machine.Deadline()
+	if !ok {
+		return
+	}
+	at := max(p.clock.when(deadline.Sub(epochOfTime)), w.now)
+	if at < p.wakeAt {
+		p.wakeAt = at
+		w.queue.push(occurrence{at: at, kind: wake, proc: p, life: p.life})
+	}
+}
+
+func (w *world) wake(p *process, life uint64) {
+	if p.life != life || p.condition != alive || p.wakeAt > w.now {
+		return
+	}
+	p.wakeAt = never
+	deadline, ok := p.machine.Deadline()
+	if ok && p.clock.at(w.now) >= deadline.Sub(epochOfTime) {
+		w.step(p, election.Event{Kind: election.Woke})
+		return
+	}
+	w.arm(p)
+}
+
+// save writes off the loop.
+func (w *world) save(p *process, s election.State) {
+	if w.setup.NoDisk {
+		w.step(p, election.Event{Kind: election.Saved})
+		return
+	}
+	w.checks.saves(w, p)
+	w.checks.tries(w, p, s.Token)
+	p.disk.saving, p.disk.next = true, s
+	at := w.now + w.chance.in(w.setup.Fsync) + p.disk.slow
+	w.queue.push(occurrence{at: at, kind: diskDone, proc: p, life: p.life})
+}
+
+type diskError struct{}
+
+func (diskError) Error() string { return "the simulated disk refuses to write" }
+
+func (w *world) saved(p *process, life uint64) {
+	if p.life != life || !p.disk.saving {
+		return
+	}
+	err := w.writeOut(p)
+	if p.condition == frozen {
+		p.hasSaved, p.savedErr = true, err
+		return
+	}
+	w.step(p, election.Event{Kind: election.Saved, Err: err})
+}
+
+func (w *world) writeOut(p *process) error {
+	d := &p.disk
+	d.saving = false
+	if d.failed = d.failing; d.failing {
+		return diskError{}
+	}
+	if d.now.Token != d.next.Token {
+		p.heldAt = w.now
+	}
+	d.before, d.now = d.now, d.next
+	return nil
+}
+
+// crash ends the process at once. Its kernel ends its connections, after what it
+// had already taken from the process, or (torn) with all of that lost.
+func (w *world) crash(p *process, torn bool) {
+	if p.condition != alive && p.condition != frozen {
+		return
+	}
+	w.note(p, "crashes", "")
+	w.end(p, dead)
+	for s := range p.peers {
+		for _, e := range p.peers[s].ends {
+			e.state = closed
+			w.hangUpOn(e, torn)
+		}
+		p.peers[s].ends = p.peers[s].ends[:0]
+	}
+	w.resume(p)
+}
+
+// powerOff takes the host away: nobody is told.
+func (w *world) powerOff(p *process) {
+	w.note(p, "loses power", "")
+	w.end(p, off)
+	for s := range p.peers {
+		for _, e := range p.peers[s].ends {
+			e.state = closed
+		}
+		p.peers[s].ends = p.peers[s].ends[:0]
+	}
+	for _, e := range p.stalled {
+		e.in.clear()
+	}
+	p.stalled = p.stalled[:0]
+}
+
+func (w *world) end(p *process, c condition) {
+	p.condition = c
+	p.life++
+	w.checks.disturbed(w, p)
+	if p.disk.saving && w.chance.one(2) {
+		_ = w.writeOut(p) // it got there, and nobody was left to be told
+	}
+	p.disk.saving = false
+	p.view, p.working, p.hasSaved = election.Token{}, false, false
+}
+
+// restart starts a dead process again; with rollback its disk has lost its last write.
+func (w *world) restart(p *process, rollback bool) error {
+	why := ""
+	if rollback {
+		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"
+	}
+	w.note(p, "starts", why)
+	w.checks.disturbed(w, p)
+	return w.start(p)
+}
+
+func (w *world) freeze(p *process) {
+	if p.condition != alive {
+		return
+	}
+	w.note(p, "freezes", "")
+	w.checks.disturbed(w, p)
+	p.condition, p.frozenAt = frozen, p.clock.at(w.now)
+}
+
+// thaw lets it go on: what the kernel has kept for it and its own timers may
+// come in either order.
+func (w *world) thaw(p *process) {
+	if p.condition != frozen {
+		return
+	}
+	p.condition, p.stall = alive, p.clock.at(w.now)-p.frozenAt
+	p.wakeAt = never
+	w.checks.disturbed(w, p)
+	w.note(p, "thaws", "")
+	first := w.chance.one(2)
+	if first {
+		w.arm(p)
+	}
+	w.resume(p)
+	if p.hasSaved {
+		p.hasSaved = false
+		w.step(p, election.Event{Kind: election.Saved, Err: p.savedErr})
+	}
+	w.arm(p)
+}
+
+func (w *world) drift(p *process, ppm int64) {
+	w.note(p, "clock drifts", strconv.FormatInt(ppm, 10)+" ppm")
+	p.clock.drift(w.now, ppm)
+	p.wakeAt = never
+	if p.condition == alive {
+		w.arm(p)
+	}
+}
+
+func (w *world) jump(p *process, d time.Duration) {
+	w.note(p, "wall clock jumps", d.String())
+	p.clock.wall += d
+}
+
+func (w *world) tell(p *process, k election.EventKind) {
+	if p.condition == alive {
+		p.resting = k == election.Resigned
+		w.step(p, election.Event{Kind: k})
+	}
+}

@@ -1,0 +1,91 @@
+package sim
+
+import "time"
+
+type occurrenceKind uint8
+
+const (
+	wake        occurrenceKind = iota + 1 // a member's deadline
+	arrival                               // the head of a pipe is due
+	dialTimeout                           // a dial has had its 2·t_max
+	diskDone                              // a save is over
+	workDone                              // a former leader's work has stopped
+	mailArrival                           // a message without links, when the detector is off
+)
+
+// occurrence is something that will happen, unless the life it belongs to has
+// ended by then.
+type occurrence struct {
+	at   time.Duration
+	seq  uint64 // ties are broken by the order of scheduling
+	life uint64
+	proc *process
+	end  *endpoint
+	mail *flight
+	kind occurrenceKind
+}
+
+// queue is a binary heap of values: scheduling allocates nothing once it has grown.
+type queue struct {
+	heap []occurrence
+	seq  uint64
+}
+
+func (q *queue) reset() {
+	clear(q.heap)
+	q.heap, q.seq = q.heap[:0], 0
+}
+
+func (a *occurrence) before(b *occurrence) bool {
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+
+func (q *queue) push(o occurrence) {
+	q.seq++
+	o.seq = q.seq
+	q.heap = append(q.heap, o)
+	h, i := q.heap, len(q.heap)-1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !o.before(&h[parent]) {
+			break
+		}
+		h[i] = h[parent]
+		i = parent
+	}
+	h[i] = o
+}
+
+// due gives the next occurrence up to limit.
+func (q *queue) due(limit time.Duration) (occurrence, bool) {
+	if len(q.heap) == 0 || q.heap[0].at > limit {
+		return occurrence{}, false
+	}
+	h := q.heap
+	top, last := h[0], h[len(h)-1]
+	h[len(h)-1] = occurrence{}
+	q.heap = h[:len(h)-1]
+	if len(q.heap) > 0 {
+		q.sink(last)
+	}
+	return top, true
+}
+
+func (q *queue) sink(o occurrence) {
+	h, i := q.heap, 0
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1].before(&h[child]) {
+			child++
+		}
+		if !h[child].before(&o) {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = o
+}

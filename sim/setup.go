@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Maker gives the source of fresh algorithms of that name, or an error that
+// says which names there are. probe is the algorithm's own option ("all" or
+// "descending" for Bully), empty for its default.
+type Maker func(algorithm, probe string) (func() election.Algorithm, error)
+
+// Span is a range of times, drawn from evenly; both ends are included.
+type Span struct{ Min, Max time.Duration }
+
+// Defaults of [Setup].
+var (
+	defaultLatency = Span{time.Millisecond, 5 * time.Millisecond}
+	defaultFsync   = Span{time.Millisecond, 4 * time.Millisecond}
+)
+
+// Setup is a cluster to simulate. The zero value of each optional field works.
+type Setup struct {
+	Members    []election.Rank // required
+	Algorithm  string          // required; what the [Maker] is asked for
+	Probe      string          // the algorithm's own option
+	Timing     election.Timing // defaults: see [election.Timing]
+	NoPreempt  bool            // a higher-ranked member that returns follows the sitting leader
+	NoDetector bool            // suspicion comes from the script alone; no links, no beats
+	Seed       uint64          // of every random draw: latencies, jitter, what a crash tears
+	Latency    Span            // one way; default 1 ms to 5 ms
+	Fsync      Span            // of a disk; default 1 ms to 4 ms
+	NoDisk     bool            // state dies with the process
+	Work       bool            // leaders work, and take Drain to stop
+	Drain      time.Duration   // default 0
+	Absent     []election.ID   // not started at first
+	Settled    bool            // all start as settled followers of the highest present one
+}
+
+func (s Setup) filled() Setup {
+	if s.Timing.Heartbeat == 0 {
+		s.Timing.Heartbeat = election.DefaultHeartbeat
+	}
+	if s.Timing.TMax == 0 {
+		s.Timing.TMax = election.DefaultTMax
+	}
+	if s.Timing.TProcess == 0 {
+		s.Timing.TProcess = election.DefaultTProcess
+	}
+	if s.Latency == (Span{}) {
+		s.Latency = defaultLatency
+	}
+	if s.Fsync == (Span{}) {
+		s.Fsync = defaultFsync
+	}
+	return s
+}
+
+// Bound is how long after the last fault every connected group of live members
+// may take to agree: the longest backoff (1 s) and dial, the silence after which
+// a leader is suspected and its vouching, three contests of the longest wait
+// (2·T + 2·t_max for each higher member; a first one may be lost to what is still
+// on the way from before, the second to a preempting hand-over), the hand-over's
+// drain, the return of a member that stepped aside (2·T), and what saves take.
+func (s Setup) Bound() time.Duration {
+	s = s.filled()
+	t, n := s.Timing, time.Duration(len(s.Members))
+	notice := time.Second + 2*t.TMax + t.T() + 2*t.TMax
+	contest := t.T() + 2*t.T() + 2*t.TMax*n
+	return notice + 3*contest + s.Drain + 2*t.T() + 10*s.Fsync.Max + 2*t.Heartbeat
+}

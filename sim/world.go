@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// world is everything outside the Machines: time, network, disks and processes.
+// It is used again for schedule after schedule; reset keeps what it has grown.
+type world struct {
+	setup Setup
+	make  func() election.Algorithm
+	list  []election.Member // as each Machine is given it
+	slots map[election.ID]int
+
+	now    time.Duration
+	queue  queue
+	chance chance
+	procs  []*process // the first len(setup.Members) by rank; a second claimant of an id after them
+
+	net     network
+	checks  checks
+	mail    []*flight // spent ones, used again
+	flights uint64
+	log     func(Entry) // nil: nobody listens
+}
+
+// Entry is one line of a trace.
+type Entry struct {
+	At      time.Duration
+	Member  election.ID
+	What    string // what a Machine did, see [election.Record], or a fault: "crashes", "freezes", …
+	Peer    election.ID
+	Token   election.Token
+	Message *election.Message // of "sends", "receives" and "drops"
+	Flight  uint64            // the same for a message's "sends" and its "receives"
+	Why     string
+	Fault   bool // done to the member, not by it
+}
+
+func newWorld() *world { return &world{slots: map[election.ID]int{}} }
+
+// reset makes a new world of s, whose fields are filled and valid.
+func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry)) error {
+	w.setup, w.make, w.log = s, maker, log
+	w.now, w.flights = 0, 0
+	w.queue.reset()
+	w.chance.seed(s.Seed)
+	w.list = w.list[:0]
+	clear(w.slots)
+	for i, r := range s.Members {
+		w.slots[r.ID] = i
+		w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID)})
+	}
+	w.procs = resized(w.procs, len(s.Members))
+	w.net.reset(len(s.Members))
+	w.checks.reset(w)
+	for i, r := range s.Members {
+		w.procs[i].reset(i, i, r, len(s.Members))
+	}
+	for i := range w.setup.Members {
+		if w.absent(w.procs[i].rank.ID) {
+			continue
+		}
+		if err := w.start(w.procs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resized gives a list of n processes, the old ones first.
+func resized(procs []*process, n int) []*process {
+	if len(procs) > n {
+		return procs[:n]
+	}
+	for len(procs) < n {
+		procs = append(procs, &process{})
+	}
+	return procs
+}
+
+func (w *world) absent(id election.ID) bool {
+	for _, a := range w.setup.Absent {
+		if a == id {
+			return true
+		}
+	}
+	return false
+}
+
+// settledToken is the leadership that everyone starts in when Setup says Settled.
+func (w *world) settledToken() election.Token {
+	for i := len(w.setup.Members) - 1; i >= 0; i-- {
+		if r := w.setup.Members[i]; !w.absent(r.ID) {
+			return election.Token{Epoch: 1, Leader: r}
+		}
+	}
+	return election.Token{}
+}
+
+// runTo lets everything happen up to and including the moment end, unless a
+// rule is broken first.
+func (w *world) runTo(end time.Duration) {
+	for w.checks.broken == nil {
+		o, ok := w.queue.due(end)
+		if !ok {
+			break
+		}
+		w.checks.tick(w, o.at)
+		w.now = o.at
+		w.happen(&o)
+	}
+	if w.now < end && w.checks.broken == nil {
+		w.now = end
+	}
+}
+
+func (w *world) happen(o *occurrence) {
+	switch o.kind {
+	case wake:
+		w.wake(o.proc, o.life)
+	case arrival:
+		w.deliver(o.end)
+	case dialTimeout:
+		w.dialTimedOut(o.end)
+	case diskDone:
+		w.saved(o.proc, o.life)
+	case workDone:
+		w.workStopped(o.proc, o.life)
+	case mailArrival:
+		w.mailArrived(o.mail)
+	}
+}
+
+func (w *world) note(p *process, what, why string) {
+	if w.log != nil {
+		w.log(Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
+	}
+}
+
+// record passes a Machine's own record on; messages are logged by the network,
+// which knows which arrival belongs to which departure.
+func (w *world) record(r election.Record) {
+	if r.What == "sends" || r.What == "receives" {
+		return
+	}
+	w.log(Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+}
+
+func (w *world) bySlot(id election.ID) *process {
+	i, ok := w.slots[id]
+	if !ok {
+		panic(fmt.Sprintf("sim: %q is no member: the script's parser let it through", id))
+	}
+	return w.procs[i]
+}
