@@ -242,35 +242,41 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	}
 }
 
-// belowFile: nothing has happened between p and q since p started, and q's disk
-// knew more by then.
+// clear says that nothing is and nothing was between two members since then.
+func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
+	if a == b {
+		return true
+	}
+	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
+	return c.calm[forth] <= since && !w.net.cut[forth] && !w.net.cut[back] &&
+		w.net.delay[forth] == 0 && w.net.delay[back] == 0
+}
+
+// belowFile: p could reach q ever since it started, and q's disk knew more by then.
 func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
-	if c.calm[p.slot*c.n+q.slot] <= p.started && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
+	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
 		c.fail(w, p, ruleAsked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
 	}
 }
 
 // takesOver: q leads, or its work still runs, p has known of nothing higher, and
-// p has heard q all along, or through someone.
+// p has heard q all along, or somebody who hears it.
 func (c *checks) takesOver(w *world, p, q *process) {
 	lead := &c.seats[q.place]
-	if !(q.view.Leader.ID == q.rank.ID || q.working) || c.seats[p.place].held.Above(lead.held) {
+	if q.view.Leader.ID != q.rank.ID && !q.working || c.seats[p.place].held.Above(lead.held) {
 		return
 	}
-	long := w.now - 3*w.setup.Timing.T()
-	if c.calm[p.slot*c.n+q.slot] <= p.started && lead.since < p.started {
+	if lead.since < p.started && c.clear(w, p, q, p.started) {
 		c.fail(w, p, ruleTakeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
+	long := w.now - 3*w.setup.Timing.T()
 	if p.started > long || lead.since > long {
 		return
 	}
 	for _, v := range w.procs[:c.n] {
-		if v.condition == alive && v != p && (v == q || v.view == lead.held && c.seats[v.place].since < long &&
-			c.calm[v.slot*c.n+q.slot] < long) && c.calm[p.slot*c.n+v.slot] < long {
-			if !w.net.cut[p.slot*c.n+v.slot] && !w.net.cut[v.slot*c.n+p.slot] &&
-				!w.net.cut[q.slot*c.n+v.slot] && !w.net.cut[v.slot*c.n+q.slot] {
-				c.fail(w, p, ruleTakeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
-			}
+		hears := v == q || v.view == lead.held && c.seats[v.place].since < long
+		if v != p && v.condition == alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
+			c.fail(w, p, ruleTakeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
 		}
 	}
 }

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Schedule is the random scenario of that seed.
+func (c SoakConfig) Schedule(seed uint64) *Scenario {
+	c = c.filled()
+	g := generator{c: &c}
+	g.chance.seed(seed ^ 0xba707a) // the world draws from the seed itself
+	s := &Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
+	g.s = s
+	g.fates = fates{setup: &s.Setup, of: map[election.ID]condition{}, gone: map[election.ID]bool{}}
+	for _, r := range s.Setup.Members {
+		g.fates.of[r.ID] = alive
+	}
+	g.wait()
+	for range c.PerRun {
+		if g.fault() && !g.chance.one(4) {
+			g.wait()
+		}
+	}
+	g.finish()
+	return s
+}
+
+type generator struct {
+	c      *SoakConfig
+	s      *Scenario
+	chance chance
+	fates  fates
+}
+
+// setup draws a cluster: most often the defaults.
+func (g *generator) setup(seed uint64) Setup {
+	s := Setup{Algorithm: g.c.Algorithm, Probe: g.c.Probe, Timing: g.c.Timing, Seed: seed}
+	if s.Probe == "" && len(g.c.Probes) > 0 {
+		s.Probe = g.c.Probes[g.chance.below(len(g.c.Probes))]
+	}
+	for i := 1; i <= g.c.Nodes; i++ {
+		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
+	}
+	s.NoPreempt = g.chance.one(4)
+	if g.chance.one(3) {
+		s.Work, s.Drain = true, time.Duration(g.chance.below(4))*100*time.Millisecond
+	}
+	f := s.filled()
+	switch g.chance.below(4) {
+	case 0: // as slow as the timing allows
+		s.Latency = Span{time.Millisecond, f.Timing.TMax}
+	case 1:
+		s.Latency = Span{50 * time.Microsecond, time.Millisecond}
+	}
+	if g.chance.one(8) {
+		s.NoDisk = true
+	} else if g.chance.one(4) {
+		s.Fsync = Span{time.Millisecond, 200 * time.Millisecond}
+	}
+	return s
+}
+
+// wait lets a time pass: none to speak of, about a message's, about a suspicion's.
+func (g *generator) wait() {
+	t := g.s.Setup.filled().Timing
+	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.chance.below(4)]
+	g.do(Step{Do: Run, For: time.Duration(1+g.chance.below(int(longest/time.Microsecond))) * time.Microsecond})
+}
+
+// do adds a step if it can be.
+func (g *generator) do(s Step) bool {
+	if g.fates.take(s) != nil {
+		return false
+	}
+	g.s.Steps = append(g.s.Steps, s)
+	return true
+}
+
+// member draws one, the highest as often as all others together: it leads.
+func (g *generator) member() election.ID {
+	m := g.s.Setup.Members
+	i := len(m) - 1
+	for i > 0 && g.chance.one(2) {
+		i--
+	}
+	if g.chance.one(3) {
+		i = g.chance.below(len(m))
+	}
+	return m[i].ID
+}
+
+func (g *generator) link() (Link, bool) {
+	l := Link{g.member(), g.member(), g.chance.one(2)}
+	if g.chance.one(2) {
+		l.A, l.B = l.B, l.A
+	}
+	return l, l.A != l.B
+}
+
+// fault adds one fault and tells whether it could.
+func (g *generator) fault() bool {
+	s := Step{Do: g.c.Faults[g.chance.below(len(g.c.Faults))]}
+	switch s.Do {
+	case Cut, Reset, Delay:
+		l, ok := g.link()
+		if !ok {
+			return false
+		}
+		s.Links = []Link{l}
+		if s.Do == Delay {
+			s.For = time.Duration(1+g.chance.below(1200)) * time.Millisecond
+		}
+	case Partition:
+		return g.partition(s)
+	case Heal:
+		if l, ok := g.link(); ok && g.chance.one(3) {
+			s.Links = []Link{l}
+		}
+	case Restart, Start:
+		return g.restart(s)
+	default:
+		s.Members = []election.ID{g.member()}
+		g.detail(&s)
+	}
+	return g.do(s)
+}
+
+func (g *generator) detail(s *Step) {
+	switch s.Do {
+	case Crash:
+		if g.chance.one(4) {
+			s.Word = "torn"
+		}
+	case Disk:
+		s.Word = [...]string{"slow", "fail", "ok"}[g.chance.below(3)]
+		if s.Word == "slow" {
+			s.For = time.Duration(1+g.chance.below(800)) * time.Millisecond
+		}
+	case Clock:
+		s.Word = [...]string{"drift", "jump"}[g.chance.below(2)]
+		if s.Word == "drift" {
+			s.PPM = int64(g.chance.below(2001) - 1000)
+		} else {
+			s.For = time.Hour
+		}
+	}
+}
+
+// restart brings back any of the dead.
+func (g *generator) restart(s Step) bool {
+	for range len(g.s.Setup.Members) {
+		s.Members = []election.ID{g.member()}
+		s.Word = ""
+		if !g.s.Setup.NoDisk && g.chance.one(6) {
+			s.Word = "rollback"
+		}
+		if g.do(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *generator) partition(s Step) bool {
+	s.Sides = make([][]election.ID, 2)
+	for _, r := range g.s.Setup.Members {
+		side := g.chance.below(2)
+		s.Sides[side] = append(s.Sides[side], r.ID)
+	}
+	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.do(s)
+}
+
+// finish brings some of the dead back and demands agreement.
+func (g *generator) finish() {
+	for _, r := range g.s.Setup.Members {
+		if g.chance.one(2) {
+			g.do(Step{Do: Restart, Members: []election.ID{r.ID}})
+		}
+	}
+	g.do(Step{Do: Settle})
+}

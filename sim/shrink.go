@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Shrink makes a scenario that breaks a rule as short as it gets while it still
+// breaks the same one, and gives it with its violation. The violation is nil if
+// s breaks none.
+func Shrink(s *Scenario, maker Maker) (*Scenario, *Violation) {
+	k := shrinker{maker: maker, plays: 4000}
+	v := k.violation(s)
+	if v == nil {
+		return s, nil
+	}
+	k.rule, k.best, k.found = v.Rule, s, v
+	for before := -1; before != k.size() && k.plays > 0; {
+		before = k.size()
+		k.dropSteps()
+		k.dropMembers()
+		k.shorten()
+		k.simplify()
+	}
+	return k.best, k.found
+}
+
+type shrinker struct {
+	maker Maker
+	rule  string
+	best  *Scenario
+	found *Violation
+	plays int // how many more may be tried
+}
+
+func (k *shrinker) violation(s *Scenario) *Violation {
+	k.plays--
+	_, err := playSafely(newWorld(), s, k.maker)
+	v, _ := errors.AsType[*Violation](err)
+	return v
+}
+
+// size falls with every improvement but a change of settings.
+func (k *shrinker) size() int {
+	n := 0
+	for _, s := range k.best.Steps {
+		n += 1_000_000 + int(s.For/time.Millisecond)
+	}
+	return n + len(k.best.Setup.Members)
+}
+
+// try takes a change over if the rule is still broken.
+func (k *shrinker) try(change func(*Scenario)) bool {
+	if k.plays <= 0 {
+		return false
+	}
+	s := *k.best
+	s.Steps = slices.Clone(s.Steps)
+	s.Setup.Members = slices.Clone(s.Setup.Members)
+	change(&s)
+	if _, err := s.check(); err != nil || s.Setup.Validate() != nil {
+		return false
+	}
+	v := k.violation(&s)
+	if v == nil || v.Rule != k.rule {
+		return false
+	}
+	k.best, k.found = &s, v
+	return true
+}
+
+// dropSteps leaves out runs of steps, long ones first.
+func (k *shrinker) dropSteps() {
+	for n := len(k.best.Steps) / 2; n > 0; n /= 2 {
+		for at := len(k.best.Steps) - n; at >= 0; at-- {
+			if at+n <= len(k.best.Steps) {
+				k.try(func(s *Scenario) { s.Steps = slices.Delete(s.Steps, at, at+n) })
+			}
+		}
+	}
+}
+
+// dropMembers leaves out members that no step needs.
+func (k *shrinker) dropMembers() {
+	for i := len(k.best.Setup.Members) - 1; i >= 0 && len(k.best.Setup.Members) > 1; i-- {
+		k.try(func(s *Scenario) {
+			id := s.Setup.Members[i].ID
+			s.Setup.Members = slices.Delete(s.Setup.Members, i, i+1)
+			s.Steps = without(s.Steps, id)
+		})
+	}
+}
+
+// without gives the steps as they are for a cluster that lacks id.
+func without(steps []Step, id election.ID) []Step {
+	return slices.DeleteFunc(steps, func(s Step) bool {
+		if s.Do == Partition {
+			return slices.ContainsFunc(s.Sides, func(side []election.ID) bool { return slices.Contains(side, id) })
+		}
+		return slices.Contains(s.Members, id) ||
+			slices.ContainsFunc(s.Links, func(l Link) bool { return l.A == id || l.B == id })
+	})
+}
+
+// shorten makes times short and round.
+func (k *shrinker) shorten() {
+	for i := range k.best.Steps {
+		d := k.best.Steps[i].For
+		for _, shorter := range []time.Duration{time.Millisecond, d / 4, d / 2, d * 3 / 4,
+			d.Truncate(100 * time.Millisecond), d.Truncate(10 * time.Millisecond), d.Truncate(time.Millisecond)} {
+			if shorter > 0 && shorter < k.best.Steps[i].For {
+				if k.try(func(s *Scenario) { s.Steps[i].For = shorter }) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// simplify returns settings to their defaults.
+func (k *shrinker) simplify() {
+	for _, change := range []func(*Setup){
+		func(s *Setup) { s.Work, s.Drain = false, 0 },
+		func(s *Setup) { s.Drain = 0 },
+		func(s *Setup) { s.NoPreempt = false },
+		func(s *Setup) { s.Probe = "" },
+		func(s *Setup) { s.Latency = Span{} },
+		func(s *Setup) { s.Fsync = Span{} },
+		func(s *Setup) { s.NoDisk = false },
+	} {
+		k.try(func(s *Scenario) { change(&s.Setup) })
+	}
+}

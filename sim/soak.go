@@ -1,0 +1,160 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// SoakConfig says which random schedules to play. The zero value of each
+// optional field works.
+type SoakConfig struct {
+	Algorithm string // required; what the [Maker] is asked for
+	Probe     string // the algorithm's own option; empty: now this, now that, of Probes
+	Probes    []string
+	Nodes     int             // members, 1 to n; default 5
+	From, To  uint64          // seeds, both included
+	Faults    []Verb          // what may happen; default: everything ([SoakFaults])
+	PerRun    int             // faults in a schedule; default 10
+	Timing    election.Timing // defaults: see [election.Timing]
+	Workers   int             // default: one a core
+	Progress  func(SoakResult)
+}
+
+// SoakFaults are the verbs that random schedules are made of.
+func SoakFaults() []Verb {
+	return []Verb{Crash, PowerOff, Restart, Freeze, Thaw, Cut, Partition, Heal, Reset, Delay, Disk, Clock, Campaign, Resign}
+}
+
+// SoakResult is what came of it so far.
+type SoakResult struct {
+	Schedules  uint64
+	Violations uint64
+	Failing    []uint64      // the lowest failing seeds, at most 100
+	Simulated  time.Duration // in all schedules together
+	Agreed     time.Duration // the longest that agreement took after a schedule's last fault
+	Elapsed    time.Duration // of real time; the caller's to fill in, for sim has no clock
+}
+
+// keepFailing bounds SoakResult.Failing.
+const keepFailing = 100
+
+func (c SoakConfig) filled() SoakConfig {
+	if c.Nodes == 0 {
+		c.Nodes = 5
+	}
+	if len(c.Faults) == 0 {
+		c.Faults = SoakFaults()
+	}
+	if c.PerRun == 0 {
+		c.PerRun = 10
+	}
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	return c
+}
+
+// Soak plays a schedule for each seed, in parallel. It ends early when ctx does.
+func Soak(ctx context.Context, maker Maker, c SoakConfig) (SoakResult, error) {
+	c = c.filled()
+	if c.To < c.From {
+		return SoakResult{}, fmt.Errorf("seeds %d to %d: the range runs backwards", c.From, c.To)
+	}
+	if _, err := maker(c.Algorithm, c.Probe); err != nil {
+		return SoakResult{}, err
+	}
+	s := soak{c: c, maker: maker}
+	s.next.Store(c.From)
+	var workers sync.WaitGroup
+	for range c.Workers {
+		workers.Go(func() { s.work(ctx) })
+	}
+	workers.Wait()
+	slices.Sort(s.result.Failing)
+	return s.result, s.err
+}
+
+type soak struct {
+	c     SoakConfig
+	maker Maker
+	next  atomic.Uint64
+
+	mu     sync.Mutex
+	result SoakResult
+	err    error
+}
+
+// batch is how many seeds a worker takes at a time.
+const batch = 64
+
+func (s *soak) work(ctx context.Context) {
+	w := newWorld()
+	for ctx.Err() == nil {
+		from := s.next.Add(batch) - batch
+		if from > s.c.To || from < s.c.From {
+			return
+		}
+		part := SoakResult{}
+		for seed := from; seed-from < batch && seed <= s.c.To; seed++ {
+			o, err := playSafely(w, s.c.Schedule(seed), s.maker)
+			part.Schedules++
+			part.Simulated += o.Elapsed
+			part.Agreed = max(part.Agreed, o.Agreed)
+			if err == nil {
+				continue
+			}
+			w = newWorld() // whatever state the failure has left
+			if v := (*Violation)(nil); !errors.As(err, &v) {
+				s.abort(err)
+				return
+			}
+			part.Violations++
+			part.Failing = append(part.Failing, seed)
+		}
+		s.add(part)
+	}
+}
+
+func (s *soak) abort(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+func (s *soak) add(part SoakResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.result
+	r.Schedules += part.Schedules
+	r.Violations += part.Violations
+	r.Simulated += part.Simulated
+	r.Agreed = max(r.Agreed, part.Agreed)
+	r.Failing = append(r.Failing, part.Failing...)
+	if len(r.Failing) > keepFailing {
+		slices.Sort(r.Failing)
+		r.Failing = r.Failing[:keepFailing]
+	}
+	if s.c.Progress != nil {
+		s.c.Progress(*r)
+	}
+}
+
+const rulePanic = "a Machine never panics"
+
+// playSafely turns a panic into a violation, so that it can be shrunk like any other.
+func playSafely(w *world, s *Scenario, maker Maker) (o Outcome, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Violation{Rule: rulePanic, Member: "?", At: w.now, What: fmt.Sprint(r)}
+		}
+	}()
+	return s.play(w, maker, nil)
+}
