@@ -1,8 +1,14 @@
 package batuta
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -11,6 +17,22 @@ import (
 // ErrConfig is wrapped by every error that only a change of the configuration,
 // or of what it points at, can mend: a port in use, a damaged data directory.
 var ErrConfig = errors.New("configuration")
+
+// configError is an error about the configuration; its text stands alone.
+type configError struct{ error }
+
+func (e configError) Unwrap() []error { return []error{ErrConfig, e.error} }
+
+func config(format string, args ...any) error {
+	return configError{fmt.Errorf(format, args...)}
+}
+
+// Defaults of [Config].
+const (
+	DefaultCluster  = "default"
+	DefaultElection = "default"
+	DefaultListen   = "127.0.0.1:7400"
+)
 
 // Config sets up a [Node]. The zero value of each field but Algorithm works.
 type Config struct {
@@ -22,7 +44,7 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound
 
-	Members   []Member  // everyone, this member included or not; default nobody else
+	Members   []Member  // everyone, this member included or not, at most 4096; default nobody else
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
@@ -37,16 +59,171 @@ type Config struct {
 }
 
 // Validate reports every fault of c at once; each names the field, its value and
-// how to mend it, and wraps [ErrConfig].
-func (c Config) Validate() error { return nil }
-
-// Store keeps a member's state across its death.
-type Store interface {
-	// Load gives what was last saved; the zero State at a first start.
-	Load() (election.State, error)
-	// Save returns once the state survives a power cut.
-	Save(election.State) error
+// how to mend it, and wraps [ErrConfig]. Start does the same.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
+	if c.Algorithm == nil {
+		fault("no algorithm: set Algorithm, for example to bully.New()")
+	}
+	for _, name := range []struct{ field, value string }{{"cluster", c.Cluster}, {"election", c.Election}} {
+		if len(name.value) > election.MaxID {
+			fault("%s name of %d bytes is too long: at most %d", name.field, len(name.value), election.MaxID)
+		}
+	}
+	faults = append(faults, c.checkTiming()...)
+	faults = append(faults, c.checkAddresses()...)
+	if c.ID != "" {
+		if _, err := election.ParseID(c.ID); err != nil {
+			fault("this member's %w", err)
+		}
+	}
+	return errors.Join(append(faults, c.checkMembers()...)...)
 }
 
-// Transport carries frames between members.
-type Transport interface{}
+func (c Config) withDefaults() Config {
+	c.Cluster = cmp.Or(c.Cluster, DefaultCluster)
+	c.Election = cmp.Or(c.Election, DefaultElection)
+	c.Listen = cmp.Or(c.Listen, DefaultListen)
+	c.Heartbeat = cmp.Or(c.Heartbeat, election.DefaultHeartbeat)
+	c.TMax = cmp.Or(c.TMax, election.DefaultTMax)
+	c.TProcess = cmp.Or(c.TProcess, election.DefaultTProcess)
+	if c.Transport == nil {
+		c.Transport = TCP{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if id, err := election.ParseID(c.ID); err == nil {
+		c.ID = string(id)
+	}
+	c.Members = slices.Clone(c.Members)
+	for i, m := range c.Members {
+		if id, err := election.ParseID(string(m.ID)); err == nil {
+			c.Members[i].ID = id
+		}
+	}
+	return c
+}
+
+func (c Config) timing() election.Timing {
+	return election.Timing{Heartbeat: c.Heartbeat, TMax: c.TMax, TProcess: c.TProcess}
+}
+
+func (c Config) checkTiming() (faults []error) {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{{"heartbeat", c.Heartbeat}, {"t-max", c.TMax}, {"t-process", c.TProcess}} {
+		if d.value < 0 {
+			faults = append(faults, config("%s %v is negative: give a time above zero", d.field, d.value))
+		}
+	}
+	if t := c.timing().T(); len(faults) == 0 && c.Heartbeat >= t {
+		faults = append(faults, config("heartbeat %v is not below T = 2·t_max + t_process = %v: lower it, or raise t-max (%v) or t-process (%v)", c.Heartbeat, t, c.TMax, c.TProcess))
+	}
+	return faults
+}
+
+func (c Config) checkAddresses() (faults []error) {
+	if err := checkAddress(c.Listen, true); err != nil {
+		faults = append(faults, config("listen address %q: %w", c.Listen, err))
+	}
+	if c.Advertise == "" {
+		return faults
+	}
+	if err := checkAddress(c.Advertise, false); err != nil {
+		faults = append(faults, config("advertised address %q: %w", c.Advertise, err))
+	}
+	return faults
+}
+
+func checkAddress(addr string, anyPort bool) error {
+	if len(addr) > maxText {
+		return fmt.Errorf("longer than %d bytes", maxText)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return errors.New("give it as HOST:PORT")
+	}
+	switch n, err := strconv.ParseUint(port, 10, 16); {
+	case err != nil:
+		return fmt.Errorf("port %q: give a number up to 65535", port)
+	case n == 0 && !anyPort:
+		return errors.New("port 0 cannot be dialed: give the port itself")
+	case host == "" && !anyPort:
+		return errors.New("the host is missing")
+	}
+	return nil
+}
+
+// checkMembers finds what is wrong with the list, and with this member in it.
+func (c Config) checkMembers() (faults []error) {
+	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
+	if len(c.Members) > maxMembers {
+		fault("%d members: at most %d", len(c.Members), maxMembers)
+	}
+	ids, addresses := map[ID]bool{}, map[string]ID{}
+	first := ID(c.ID)
+	for _, m := range c.Members {
+		if _, err := election.ParseID(string(m.ID)); err != nil {
+			fault("member list: %w", err)
+			continue
+		}
+		if ids[m.ID] {
+			fault("member %s stands twice in the list: give each member its own id", m.ID)
+		}
+		ids[m.ID] = true
+		if first == election.None {
+			first = m.ID
+		}
+		if m.ID.Kind() != first.Kind() {
+			fault("id %s is of another kind (%v) than %s (%v): all ids of a cluster must be of one kind", m.ID, m.ID.Kind(), first, first.Kind())
+		}
+		if err := checkAddress(m.Address, string(m.ID) == c.ID); err != nil {
+			fault("address %q of member %s: %w", m.Address, m.ID, err)
+			continue
+		}
+		if other, taken := addresses[plainAddress(m.Address)]; taken {
+			fault("members %s and %s have one address %s: give each its own", other, m.ID, m.Address)
+		}
+		addresses[plainAddress(m.Address)] = m.ID
+		if string(m.ID) != c.ID && c.isOwn(m.Address) {
+			fault("address %s of member %s is this member's own (id %s): correct the member list, or this member's id", m.Address, m.ID, cmp.Or(c.ID, "not given"))
+		}
+	}
+	return faults
+}
+
+// isOwn reports whether addr is where this member listens.
+func (c Config) isOwn(addr string) bool {
+	addr = plainAddress(addr)
+	if addr == plainAddress(c.Listen) || c.Advertise != "" && addr == plainAddress(c.Advertise) {
+		return true
+	}
+	host, port, errListen := net.SplitHostPort(c.Listen)
+	to, toPort, err := net.SplitHostPort(addr)
+	if errListen != nil || err != nil || port != toPort {
+		return false
+	}
+	a, errAddr := netip.ParseAddr(to)
+	any, errAny := netip.ParseAddr(host)
+	everywhere := host == "" || errAny == nil && any.IsUnspecified()
+	return everywhere && errAddr == nil && a.IsLoopback()
+}
+
+// plainAddress gives one form to the ways of writing an address of this machine.
+func plainAddress(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
+	}
+	return net.JoinHostPort(host, port)
+}

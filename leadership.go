@@ -2,43 +2,12 @@ package batuta
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"iter"
 	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
-
-// View is who leads, as one member sees it.
-type View struct {
-	Election string
-	Token    Token     // zero: undefined
-	Address  string    // of the leader, HOST:PORT
-	Since    time.Time // when this view began
-	Lost     Token     // while undefined: the leadership that ended; zero at first
-	Cause    Cause     // while undefined: why it ended
-}
-
-// Defined reports whether the view names a leader.
-func (v View) Defined() bool { return v.Token.Defined() }
-
-// EventKind says what an [Event] tells.
-type EventKind string
-
-// Kinds of Event.
-const (
-	EventLeader EventKind = "leader" // View names a leader
-	EventLost   EventKind = "lost"   // View.Lost has ended by View.Cause
-	EventMember EventKind = "member" // Member's State has changed
-)
-
-// Event is one change that a member has seen.
-type Event struct {
-	Time    time.Time
-	Kind    EventKind
-	View    View        // the view after the event
-	Member  ID          // EventMember
-	State   MemberState // EventMember
-	Address string      // EventMember: HOST:PORT
-}
 
 // Leadership is one time of leading.
 type Leadership struct {
@@ -58,20 +27,96 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("leadership %s lost: %s", e.Token, e.Cause)
 }
 
-// Watch yields this member's views in order, none skipped, the current one
-// first, until ctx or the node ends.
-func (n *Node) Watch(ctx context.Context) iter.Seq[View] { return func(func(View) bool) {} }
-
-// Events yields everything this member sees, in order, none skipped. The current
-// view comes first: as a leader event, or as the lost event that led to it, or
-// not at all when no leader was ever known. It ends with ctx or the node.
-func (n *Node) Events(ctx context.Context) iter.Seq[Event] { return func(func(Event) bool) {} }
+// ErrClosed is what a node answers after it has ended.
+var ErrClosed = errors.New("node is closed")
 
 // Lead runs fn once per leadership of this member, with a context that is
 // cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
 // given away, and the next one begun, only after fn has returned. When fn returns
 // while still leading, Lead resigns and returns fn's error. When ctx ends,
-// Lead waits for fn, resigns if still leading, and returns ctx's error.
+// Lead waits for fn, resigns if still leading, and returns ctx's error. When the
+// node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
+//
+// Lead may be called several times at once; the lead is given away when every fn
+// has returned.
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
-	return nil
+	for at := n.history.last(); at != nil; at = n.history.next(ctx, at) {
+		if at.Kind == EventMember || at.View.Token.Leader.ID != n.id {
+			continue
+		}
+		work := n.begin(ctx, at.View.Token)
+		if work == nil {
+			continue // lost meanwhile
+		}
+		l := Leadership{Election: at.View.Election, Token: work.token, Since: at.View.Since}
+		if led, err := n.run(work, l, fn); led && ctx.Err() == nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return n.closed()
+}
+
+// run does fn and tells whether this member still led when it returned.
+func (n *Node) run(work *work, l Leadership, fn func(context.Context, Leadership) error) (led bool, err error) {
+	defer func() { led = n.finish(work) }() // also when fn panics
+	return false, fn(work.ctx, l)
+}
+
+// work is one run of a function of the user's.
+type work struct {
+	token  Token
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin counts work in; nil when token has ended.
+func (n *Node) begin(ctx context.Context, token Token) *work {
+	w := &work{token: token}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	begun := false
+	n.call(context.WithoutCancel(ctx), func() {
+		if begun = n.view().Token == token && !n.closing; !begun {
+			return
+		}
+		n.working[w] = struct{}{}
+		if len(n.working) == 1 {
+			n.emit(election.Event{Kind: election.Working, On: true})
+		}
+	})
+	if !begun {
+		w.cancel(nil)
+		return nil
+	}
+	return w
+}
+
+// finish counts work out. If it was still leading, it gives the lead away.
+func (n *Node) finish(w *work) (led bool) {
+	n.call(context.Background(), func() {
+		led = n.view().Token == w.token
+		delete(n.working, w)
+		if len(n.working) == 0 {
+			n.emit(election.Event{Kind: election.Working, On: false})
+		}
+		if led {
+			n.emit(election.Event{Kind: election.Resigned})
+		}
+	})
+	w.cancel(nil)
+	return led
+}
+
+// cancelWork tells all work of a leadership that it has ended.
+func (n *Node) cancelWork(token Token, cause Cause) {
+	for w := range n.working {
+		if w.token == token {
+			w.cancel(&LostError{token, cause})
+		}
+	}
 }

@@ -3,7 +3,14 @@ package batuta
 import (
 	"context"
 	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -22,7 +29,48 @@ type (
 
 // Node is one running member of an election. Its methods may be called from any
 // goroutine.
-type Node struct{}
+//
+// One goroutine owns the Machine: it steps it with what arrives, does the
+// actions in their order, and sleeps until the Machine's deadline otherwise.
+type Node struct {
+	id          ID
+	cfg         Config // defaults filled in
+	incarnation uint64
+	addr        string
+	T           time.Duration
+
+	born     time.Time
+	stepped  atomic.Int64 // when the loop last stepped the Machine, since born
+	history  *history
+	trace    trace
+	tally    *tally
+	commands chan command
+	close    context.CancelFunc // asks the loop to end
+	done     chan struct{}
+	err      error  // valid once done is closed
+	last     Status // valid once done is closed
+
+	// The loop's alone.
+	machine *election.Machine
+	links   *links
+	store   Store // nil: none
+	saved   chan error
+	saving  sync.WaitGroup
+	todo    []election.Event // to step the Machine with
+	timer   *time.Timer
+	armed   time.Time // what timer is set to
+	working map[*work]struct{}
+	lost    map[Cause]uint64
+	closing bool
+	twin    twin
+}
+
+// command is something to do on the loop; done is closed when all that it led
+// to at once has been done too.
+type command struct {
+	do   func()
+	done chan struct{}
+}
 
 // Start begins taking part. It returns once the node listens and its state is
 // loaded; a leader may not be known yet. When ctx ends the node closes as by
@@ -31,93 +79,404 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return nil, errors.New("not built yet")
+	n := &Node{
+		cfg:      c.withDefaults(),
+		T:        c.withDefaults().timing().T(),
+		tally:    newTally(),
+		commands: make(chan command),
+		done:     make(chan struct{}),
+		saved:    make(chan error, 1), // a saver never waits for the loop
+		working:  map[*work]struct{}{},
+		lost:     map[Cause]uint64{},
+	}
+	if err := n.prepare(); err != nil {
+		n.closeStore()
+		return nil, err
+	}
+	ctx, n.close = context.WithCancel(ctx)
+	go n.loop(ctx)
+	return n, nil
+}
+
+// prepare gets everything ready that can fail.
+func (n *Node) prepare() error {
+	state, err := n.load()
+	if err != nil {
+		return err
+	}
+	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
+	if err != nil {
+		return config("listen on %s: %w: choose another address, or stop the process that uses it", n.cfg.Listen, err)
+	}
+	if err := n.enroll(state, listener); err != nil {
+		listener.Close()
+		return err
+	}
+	return nil
+}
+
+// enroll marks this process as the newest with its id, before anyone hears of
+// it, and builds the Machine.
+func (n *Node) enroll(state election.State, listener net.Listener) error {
+	n.born = time.Now()
+	n.addr = listener.Addr().String()
+	if n.cfg.Advertise == "" {
+		n.cfg.Advertise = n.addr
+	}
+	n.incarnation = max(state.Incarnation+1, uint64(n.born.UnixNano()))
+	state.ID, state.Incarnation = n.id, n.incarnation
+	if n.store != nil {
+		if err := n.store.Save(state); err != nil {
+			return config("data directory %s: %w: make it writable, or make room", n.cfg.DataDir, err)
+		}
+	}
+	self := Rank{Priority: n.cfg.Priority, ID: n.id}
+	machine, err := election.New(election.Config{
+		Self: self, Election: n.cfg.Election, Members: n.cfg.Members, Algorithm: n.cfg.Algorithm,
+		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Incarnation: n.incarnation, State: state,
+		Seed: rand.Uint64(), Trace: n.record,
+	})
+	if err != nil {
+		return config("%w", err)
+	}
+	n.machine = machine
+	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
+	n.links = n.newLinks(self, listener)
+	return nil
+}
+
+// load opens the store, if there is one, and settles who this member is.
+func (n *Node) load() (state election.State, err error) {
+	n.store = n.cfg.Store
+	if n.store == nil && n.cfg.DataDir != "" {
+		dir, err := openDir(n.cfg.DataDir, n.cfg.Logger)
+		if err != nil {
+			return state, err
+		}
+		n.store = dir
+	}
+	if n.store != nil {
+		if state, err = n.store.Load(); err != nil {
+			return state, err
+		}
+	}
+	switch {
+	case n.cfg.ID == "" && state.ID == election.None:
+		n.cfg.ID = uuid.NewString()
+	case n.cfg.ID == "":
+		n.cfg.ID = string(state.ID)
+	case state.ID != election.None && state.ID != ID(n.cfg.ID):
+		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or start it with --id %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
+	}
+	n.id = ID(n.cfg.ID)
+	return state, errors.Join(n.cfg.checkMembers()...)
+}
+
+func (n *Node) newLinks(self Rank, listener net.Listener) *links {
+	l := &links{
+		transport: n.cfg.Transport,
+		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
+			Incarnation: n.incarnation, Address: n.cfg.Advertise},
+		dialTime: 2 * n.cfg.TMax,
+		bounds:   bounds{frame: n.T, write: n.T, idle: 2 * n.cfg.TMax},
+		kinds:    kindsOf(n.cfg.Algorithm),
+		log:      n.cfg.Logger,
+		tally:    n.tally,
+		admit: func(from Rank, incarnation uint64) error {
+			return n.machine.Admit(time.Now(), from, incarnation)
+		},
+		emit:   n.emit,
+		sameID: n.refusedAsTwin,
+		inbox:  make(chan incoming, inboxSize),
+		sent:   map[string]uint64{},
+		door: &door{
+			listener: listener,
+			total:    4*len(n.cfg.Members) + 64,
+			perHost:  2*len(n.cfg.Members) + 16, // a whole cluster may live on one host
+			crowded:  func() { n.tally.refused(reasonCrowded) },
+		},
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.enlist(n.cfg.Members)
+	return l
+}
+
+// inboxSize is how many frames may wait for the loop before readers do.
+const inboxSize = 64
+
+// kindsOf are the messages that this member understands: an algorithm of the
+// user's own says which it adds, in a method Kinds.
+func kindsOf(a Algorithm) map[election.MessageKind]bool {
+	kinds := map[election.MessageKind]bool{}
+	for _, k := range []election.MessageKind{
+		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
+		election.Election, election.Answer, election.Coordinator, election.Elected,
+		election.Ping, election.Pong,
+	} {
+		kinds[k] = true
+	}
+	if own, ok := a.(interface{ Kinds() []election.MessageKind }); ok {
+		for _, k := range own.Kinds() {
+			kinds[k] = true
+		}
+	}
+	return kinds
+}
+
+// loop is the one goroutine that owns the Machine.
+func (n *Node) loop(ctx context.Context) {
+	n.timer = time.NewTimer(0)
+	n.links.live.Go(func() { n.links.door.open(n.links.ctx, n.links.accept) })
+	n.emit(election.Event{Kind: election.Started})
+	n.drain()
+	end := ctx.Done()
+	for !n.closing || len(n.working) > 0 {
+		n.arm()
+		var done chan struct{}
+		select {
+		case in := <-n.links.inbox:
+			n.links.take(in)
+		case <-n.timer.C:
+			n.armed = time.Time{}
+			n.emit(election.Event{Kind: election.Woke})
+		case err := <-n.saved:
+			n.emit(election.Event{Kind: election.Saved, Err: err})
+		case c := <-n.commands:
+			c.do()
+			done = c.done
+		case <-end:
+			end = nil
+			n.leave()
+		}
+		n.drain()
+		if done != nil {
+			close(done)
+		}
+	}
+	n.end()
+}
+
+// emit has the Machine stepped with ev, after what is already waiting.
+func (n *Node) emit(ev election.Event) { n.todo = append(n.todo, ev) }
+
+// drain steps the Machine with everything that waits, and with what comes of it.
+func (n *Node) drain() {
+	for i := 0; i < len(n.todo); i++ {
+		n.step(n.todo[i])
+	}
+	clear(n.todo)
+	n.todo = n.todo[:0]
+}
+
+func (n *Node) step(ev election.Event) {
+	now := time.Now()
+	for _, a := range n.machine.Step(now, ev) {
+		n.do(a, now)
+	}
+	// Only now: after a stall, IsLeader stays false until its loss is known.
+	n.stepped.Store(int64(now.Sub(n.born)))
+}
+
+func (n *Node) do(a election.Action, now time.Time) {
+	switch a.Kind {
+	case election.Elect:
+		n.elect(a, now)
+	case election.Save:
+		n.save(a.State)
+	case election.Send:
+		n.links.send(a.To, a.Message)
+	case election.Dial:
+		n.links.open(a.To)
+	case election.Hangup:
+		n.links.hangUp(a.To)
+	case election.Notify:
+		n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
+		n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
+			Member: a.Member, State: a.Status, Address: n.address(a.Member)})
+	}
+}
+
+// elect tells of a leadership that begins or ends; work is the first to know.
+func (n *Node) elect(a election.Action, now time.Time) {
+	if a.Lost {
+		if n.closing && a.Token.Leader.ID == n.id {
+			a.Cause = election.CauseStopped
+		}
+		n.loseTo(a.Token, a.Cause, now)
+		return
+	}
+	n.history.add(Event{Time: now, Kind: EventLeader, View: View{
+		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Since: now}})
+	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
+}
+
+func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
+	n.cancelWork(token, cause)
+	n.lost[cause]++
+	n.history.add(Event{Time: now, Kind: EventLost, View: View{
+		Election: n.cfg.Election, Since: now, Lost: token, Cause: cause}})
+	n.cfg.Logger.Info("lost", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
+}
+
+// save writes the state beside the loop: a disk may be slow.
+func (n *Node) save(s election.State) {
+	if n.store == nil {
+		n.emit(election.Event{Kind: election.Saved})
+		return
+	}
+	n.saving.Go(func() { n.saved <- n.store.Save(s) })
+}
+
+// arm sets the timer to the Machine's deadline.
+func (n *Node) arm() {
+	at, due := n.machine.Deadline()
+	switch {
+	case !due:
+		n.timer.Stop()
+		n.armed = time.Time{}
+	case at != n.armed:
+		n.timer.Reset(time.Until(at))
+		n.armed = at
+	}
+}
+
+// leave begins the end: whoever works is told, and the lead is given away when
+// that has returned.
+func (n *Node) leave() {
+	if !n.closing {
+		n.closing = true
+		n.emit(election.Event{Kind: election.Resigned})
+	}
+}
+
+// end stops everything. Nothing works any more, and the others know.
+func (n *Node) end() {
+	n.timer.Stop()
+	if v := n.view(); v.Defined() {
+		n.loseTo(v.Token, election.CauseStopped, time.Now())
+	}
+	n.links.shut(n.cfg.TMax)
+	n.saving.Wait()
+	n.last = n.status()
+	n.err = errors.Join(n.err, n.closeStore())
+	n.history.end()
+	n.close()
+	close(n.done)
+}
+
+func (n *Node) closeStore() error {
+	if c, ok := n.store.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// call does f on the loop, and waits until all that comes of it at once is done.
+// It gives ctx's error if that comes first, or why the node has ended.
+func (n *Node) call(ctx context.Context, f func()) error {
+	c := command{f, make(chan struct{})}
+	select {
+	case n.commands <- c:
+	case <-n.done:
+		return n.closed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-c.done
+	return nil
+}
+
+// closed is what a node that has ended answers.
+func (n *Node) closed() error {
+	<-n.done
+	if n.err != nil {
+		return n.err
+	}
+	return ErrClosed
+}
+
+func (n *Node) view() View { return n.history.last().View }
+
+// address is where a member listens, as far as is known.
+func (n *Node) address(id ID) string {
+	if id == n.id {
+		return n.cfg.Advertise
+	}
+	if p := n.links.peers[id]; p != nil {
+		return p.addr
+	}
+	return ""
 }
 
 // ID is this member's id.
-func (n *Node) ID() ID { return "" }
+func (n *Node) ID() ID { return n.id }
 
 // Addr is the listen address as bound, HOST:PORT.
-func (n *Node) Addr() string { return "" }
+func (n *Node) Addr() string { return n.addr }
 
 // Leader is this member's current view.
-func (n *Node) Leader() View { return View{} }
+func (n *Node) Leader() View { return n.view() }
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
 // the process has been stopped for longer than T it is false at once.
-func (n *Node) IsLeader() bool { return false }
+func (n *Node) IsLeader() bool {
+	return n.view().Token.Leader.ID == n.id &&
+		time.Since(n.born)-time.Duration(n.stepped.Load()) <= n.T
+}
 
-// Status is a snapshot of everything this member knows.
-func (n *Node) Status() Status { return Status{} }
+// Resign steps down and lets the others elect. Whoever does not lead stands
+// aside for the next leadership. It returns when the leadership has ended here,
+// with ctx's error, or with [ErrClosed].
+func (n *Node) Resign(ctx context.Context) error {
+	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
+}
 
-// Resign steps down and lets the others elect; no effect when not leading. It
-// returns when the leadership has ended here, or with ctx's error.
-func (n *Node) Resign(ctx context.Context) error { return nil }
+// Campaign starts an election, and makes a member stand again that has resigned.
+// It returns when the contest has begun, with ctx's error, or with [ErrClosed].
+func (n *Node) Campaign(ctx context.Context) error {
+	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Campaign}) })
+}
 
-// Campaign starts an election. It returns when the contest has begun.
-func (n *Node) Campaign(ctx context.Context) error { return nil }
-
-// Close hands over, if this member leads, and stops. It returns when every
-// goroutine has ended and the port is free. Closing again does nothing.
-func (n *Node) Close() error { return nil }
-
-// Trace gives the last records of what the Machine did and why, oldest first:
-// at most 512.
-func (n *Node) Trace() []Record { return nil }
+// Close hands over, if this member leads, and stops. It first tells the functions
+// that [Node.Lead] runs, and waits for them: do not call it from within one. It
+// returns when every goroutine has ended and the port is free. Closing again does
+// nothing. Its error is why the node had ended before, if it had.
+func (n *Node) Close() error {
+	n.close()
+	<-n.done
+	return n.err
+}
 
 // Done is closed when the node has ended, by Close or by itself.
-func (n *Node) Done() <-chan struct{} { return nil }
+func (n *Node) Done() <-chan struct{} { return n.done }
 
 // Err says why the node ended by itself; nil while it runs or after Close.
-func (n *Node) Err() error { return nil }
-
-// Role is what part a member plays.
-type Role string
-
-// Roles.
-const (
-	RoleLeader    Role = "leader"
-	RoleFollower  Role = "follower"
-	RoleCandidate Role = "candidate" // in a contest
-	RoleUndefined Role = "undefined" // knows no leader
-)
-
-// Status is what a member knows at one moment.
-type Status struct {
-	ID        ID
-	Cluster   string
-	Election  string
-	Algorithm string
-	Guarantee string // "best-effort" or "one-leader"
-	Fencing   bool   // whether the epoch is safe to fence with
-
-	Role          Role
-	Leader        ID     // none while undefined
-	LeaderAddress string // HOST:PORT, empty while undefined
-	Epoch         uint64 // of Token, or the highest known while undefined
-	Token         Token  // zero while undefined
-	Since         time.Time
-	Members       []MemberStatus // lowest rank first, this one included
-
-	Incarnation uint64
-	Uptime      time.Duration
-	Listen      string // as bound
-	Advertise   string // as told to the others
-
-	Sent     map[string]uint64 // messages by kind
-	Received map[string]uint64 // messages by kind
-	Lost     map[Cause]uint64  // leaderships ended, by cause
-	Refused  map[string]uint64 // handshakes refused, by reason
-	Bad      map[string]uint64 // frames dropped, by reason
-	Links    int               // connections that stand
+func (n *Node) Err() error {
+	select {
+	case <-n.done:
+		return n.err
+	default:
+		return nil
+	}
 }
 
-// MemberStatus is what is known of one member. Its state is as the leader tells it.
-type MemberStatus struct {
-	ID       ID
-	Address  string
-	Priority int
-	State    MemberState
-	Epoch    uint64    // of the token it last acknowledged
-	LastSeen time.Time // when this member last heard it; zero: never
+// twin notes that others refuse this member because its id is in use.
+type twin struct{ since, last time.Time }
+
+// refusedAsTwin ends the node when another process has its id, not only seems to
+// have it for the moment that the others need to see an earlier one gone.
+func (n *Node) refusedAsTwin(refusal *handshake) {
+	now := time.Now()
+	if now.Sub(n.twin.last) > 2*n.T+twinPause {
+		n.twin.since = now
+	}
+	n.twin.last = now
+	if now.Sub(n.twin.since) > 2*n.T && !n.closing {
+		n.err = config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, refusal.Detail, refusal.From.ID)
+		n.cfg.Logger.Error("giving up", "error", n.err)
+		n.leave()
+	}
 }
+
+// twinPause is longer than a Machine waits between two dials.
+const twinPause = 2 * time.Second

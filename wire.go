@@ -14,7 +14,7 @@ import (
 // The frame layout, protocol version 1.
 //
 //	frame   = length body
-//	length  = 4 bytes, big-endian: the bytes of body; 1 to 65536, 1 to 4096 while
+//	length  = 4 bytes, big-endian: the bytes of body; 1 to 2^20, 1 to 4096 while
 //	          the handshake lasts
 //	body    = one CBOR map (RFC 8949) with integer keys; no indefinite lengths,
 //	          tags, duplicate keys or bytes after it
@@ -32,9 +32,9 @@ const (
 	protocolVersion = 1
 	lengthSize      = 4
 	maxHandshake    = 4 << 10
-	maxFrame        = 64 << 10
-	maxMembers      = 256 // their names, at most 128 bytes each, fit in one frame
-	maxText         = 256 // bytes of an address or a detail
+	maxFrame        = 1 << 20
+	maxMembers      = 4096 // their names, at most 128 bytes each, fit in one frame
+	maxText         = 256  // bytes of an address or a detail
 )
 
 // handshake is a hello, a welcome or a refusal.
@@ -137,7 +137,7 @@ func newDecoding() cbor.DecMode {
 		TagsMd:            cbor.TagsForbidden,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 		MaxNestedLevels:   8,
-		MaxArrayElements:  2 * maxMembers,
+		MaxArrayElements:  maxMembers,
 		MaxMapPairs:       64,
 	}.DecMode()
 	if err != nil {

@@ -28,7 +28,7 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(12)
-	case reflect.Uint64:
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(13)
 	default:
 		panic("a kind of field that the wire has not met: " + v.Kind().String())
@@ -151,12 +151,12 @@ func TestAnUnknownKeyIsSkipped(t *testing.T) {
 }
 
 func TestALengthIsRefusedBeforeItIsAllocated(t *testing.T) {
-	for _, head := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x00\x01\x00\x01"} {
+	for _, head := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x00\x10\x00\x01"} {
 		if size, err := frameSize([]byte(head), maxFrame); err == nil {
 			t.Errorf("length % x gives %d", head, size)
 		}
 	}
-	if size, err := frameSize([]byte("\x00\x01\x00\x00"), maxFrame); err != nil || size != maxFrame {
+	if size, err := frameSize([]byte("\x00\x10\x00\x00"), maxFrame); err != nil || size != maxFrame {
 		t.Errorf("the largest frame gives %d, %v", size, err)
 	}
 }

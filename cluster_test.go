@@ -1,0 +1,191 @@
+package batuta
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// patience is how long a test waits for an event before it gives up.
+const patience = 10 * time.Second
+
+// mortal is TCP on a port that is bound already; kill ends all of it at once,
+// as the kernel does with a process.
+type mortal struct {
+	TCP
+	listener net.Listener
+
+	mu    sync.Mutex
+	dead  bool
+	conns []net.Conn
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
+	l, err := TCP{}.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return &mortal{listener: l}
+}
+
+func (m *mortal) Listen(string) (net.Listener, error) { return m, nil }
+func (m *mortal) Addr() net.Addr                      { return m.listener.Addr() }
+func (m *mortal) Close() error                        { return m.listener.Close() }
+
+func (m *mortal) Accept() (net.Conn, error) {
+	c, err := m.listener.Accept()
+	return m.keep(c, err)
+}
+
+func (m *mortal) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := m.TCP.Dial(ctx, addr)
+	return m.keep(c, err)
+}
+
+func (m *mortal) keep(c net.Conn, err error) (net.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		c.Close()
+		return nil, net.ErrClosed
+	}
+	m.conns = append(m.conns, c)
+	return c, nil
+}
+
+func (m *mortal) kill() {
+	m.listener.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+	for _, c := range m.conns {
+		c.(*net.TCPConn).SetLinger(0) // a reset, as from a process with unread data
+		c.Close()
+	}
+}
+
+// cluster is members 1 to n on loopback.
+type cluster struct {
+	t          *testing.T
+	transports []*mortal
+	members    []Member
+	nodes      map[ID]*Node
+}
+
+func newCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, nodes: map[ID]*Node{}}
+	for i := range n {
+		c.transports = append(c.transports, newMortal(t))
+		c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(i + 1))}, Address: c.transports[i].Addr().String()})
+	}
+	return c
+}
+
+func (c *cluster) config(id ID) Config {
+	i, _ := strconv.Atoi(string(id))
+	return Config{ID: string(id), Members: c.members, Algorithm: bully.New(),
+		Listen: c.members[i-1].Address, Transport: c.transports[i-1], Logger: testLog(c.t, id)}
+}
+
+func (c *cluster) start(id ID, change ...func(*Config)) *Node {
+	c.t.Helper()
+	cfg := c.config(id)
+	for _, f := range change {
+		f(&cfg)
+	}
+	n, err := Start(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { n.Close() })
+	c.nodes[id] = n
+	return n
+}
+
+func (c *cluster) startAll(change ...func(*Config)) {
+	c.t.Helper()
+	for _, m := range c.members {
+		c.start(m.ID, change...)
+	}
+}
+
+// kill ends a member's process, as far as the others can tell.
+func (c *cluster) kill(id ID) {
+	i, _ := strconv.Atoi(string(id))
+	c.transports[i-1].kill()
+	delete(c.nodes, id)
+}
+
+// rebind gives a killed member a new life at its old address.
+func (c *cluster) rebind(id ID) {
+	c.t.Helper()
+	i, _ := strconv.Atoi(string(id))
+	l, err := TCP{}.Listen(c.members[i-1].Address)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.transports[i-1] = &mortal{listener: l}
+}
+
+// agree waits until every living member names leader, with one epoch, and gives it.
+func (c *cluster) agree(leader ID) Token {
+	c.t.Helper()
+	var token Token
+	for id, n := range c.nodes {
+		v := waitView(c.t, n, fmt.Sprintf("member %s follows %s", id, leader), func(v View) bool {
+			return v.Token.Leader.ID == leader && v.Token.Epoch >= token.Epoch
+		})
+		token = v.Token
+	}
+	for id, n := range c.nodes {
+		waitView(c.t, n, fmt.Sprintf("member %s holds %s", id, token), func(v View) bool { return v.Token == token })
+	}
+	return token
+}
+
+// waitView waits for a view that is good.
+func waitView(t *testing.T, n *Node, what string, good func(View) bool) View {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	last := View{}
+	for v := range n.Watch(ctx) {
+		if good(v) {
+			return v
+		}
+		last = v
+	}
+	t.Fatalf("waited in vain until %s; last view: %+v; trace:\n%s", what, last, story(n))
+	return View{}
+}
+
+func story(n *Node) (s string) {
+	for _, r := range n.Trace() {
+		s += fmt.Sprintf("  %s %s %s %s %s\n", r.At.Format("05.000000"), r.What, r.Peer, r.Token, r.Why)
+	}
+	return s
+}
+
+// testLog logs to t, where -v shows it.
+func testLog(t *testing.T, id ID) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("id", id)
+}
+
+// isCause reports whether v says that lost's leadership ended by cause.
+func isCause(v View, lost ID, cause election.Cause) bool {
+	return v.Lost.Leader.ID == lost && v.Cause == cause
+}

@@ -1,0 +1,319 @@
+package batuta
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Bounds of one connection.
+const (
+	readBuffer = 4 << 10
+	maxQueue   = 2 * maxFrame // bytes waiting for a slow reader; more closes the connection
+)
+
+var errOverflow = errors.New("the other end does not read")
+
+// conn is one connection: a reader goroutine that takes frames off it, and
+// writes that leave at once, or through a goroutine that lives only while the
+// kernel has no room.
+type conn struct {
+	dialed bool // by this side
+	to     ID   // dialed: who is meant
+	host   string
+	bounds bounds
+	live   *sync.WaitGroup // goroutines of the node's connections
+
+	// The loop's alone.
+	peer        *peer // once it stands; nil again when it is given up
+	rank        Rank
+	incarnation uint64
+	address     string // where the other end says it listens
+	order       uint64 // grows with each connection that stands
+
+	mu        sync.Mutex
+	net       net.Conn // nil until the dial is through
+	now       *nowWriter
+	queue     []byte
+	flushing  bool // a goroutine empties the queue, or will once the dial is through
+	broken    bool // writing is over; what has arrived is still read
+	finishing bool // close the writing half once the queue is empty
+	closed    bool
+	retired   bool      // another connection serves; end when idle
+	until     time.Time // the handshake's deadline; zero once it is over
+	deadline  bool      // a read deadline is set
+
+	// The reader's alone.
+	buf  []byte
+	r, w int
+}
+
+// bounds are the deadlines of a connection.
+type bounds struct {
+	frame time.Duration // for a frame that has begun
+	write time.Duration // for the other end to read
+	idle  time.Duration // for a retired connection
+}
+
+// connect gives the connection its stream. Until the handshake is over nothing
+// is waited for beyond until.
+func (c *conn) connect(nc net.Conn, until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		nc.Close()
+		return net.ErrClosed
+	}
+	c.net, c.now, c.until = nc, newNowWriter(nc), until
+	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
+	return c.armLocked(false)
+}
+
+// disconnect drops a stream that ended before the handshake did, to dial again.
+func (c *conn) disconnect(queue []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.net != nil {
+		c.net.Close()
+	}
+	c.net, c.now, c.queue, c.flushing, c.broken, c.deadline = nil, nil, queue, true, false, false
+}
+
+// established ends the handshake's deadline.
+func (c *conn) established() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
+	if c.net != nil && !c.closed {
+		c.armLocked(false)
+	}
+}
+
+// retire has the connection end once it is idle, or not after all.
+func (c *conn) retire(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired != on && !c.closed {
+		c.retired = on
+		c.armLocked(false)
+	}
+}
+
+// armLocked sets the read deadline that now applies; partial says that a frame
+// has begun to arrive.
+func (c *conn) armLocked(partial bool) error {
+	var at time.Time
+	switch {
+	case !c.until.IsZero():
+		at = c.until
+	case partial:
+		at = time.Now().Add(c.bounds.frame)
+	case c.retired:
+		at = time.Now().Add(c.bounds.idle)
+	case !c.deadline:
+		return nil
+	}
+	c.deadline = !at.IsZero()
+	return c.net.SetReadDeadline(at)
+}
+
+func (c *conn) arm(partial bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.armLocked(partial)
+}
+
+// read gives the body of the next frame; it is valid until the next read.
+func (c *conn) read(limit int) ([]byte, error) {
+	partial := false
+	for {
+		need := lengthSize
+		if c.w-c.r >= lengthSize {
+			size, err := frameSize(c.buf[c.r:c.w], limit)
+			if err != nil {
+				return nil, err
+			}
+			need += size
+			if c.w-c.r >= need {
+				body := c.buf[c.r+lengthSize : c.r+need]
+				c.r += need
+				return body, nil
+			}
+		}
+		c.makeRoom(need)
+		if begun := c.w > c.r; begun && !partial || !begun {
+			if err := c.arm(begun); err != nil {
+				return nil, err
+			}
+			partial = begun
+		}
+		n, err := c.net.Read(c.buf[c.w:])
+		c.w += n
+		if err != nil && n == 0 {
+			return nil, c.readError(err)
+		}
+	}
+}
+
+// readError tells a frame that drips from a connection that is merely quiet.
+func (c *conn) readError(err error) error {
+	begun := c.w > c.r
+	switch {
+	case isTimeout(err) && begun:
+		return bad(reasonSlow, "a frame has begun and does not end within %v", c.bounds.frame)
+	case err == io.EOF && begun:
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func isClosed(err error) bool { return errors.Is(err, net.ErrClosed) }
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// makeRoom makes the buffer large enough for need bytes as they arrive: a
+// length alone makes nobody allocate.
+func (c *conn) makeRoom(need int) {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+		if len(c.buf) > readBuffer {
+			c.buf = make([]byte, readBuffer)
+		}
+	}
+	if c.r > 0 && c.w == len(c.buf) {
+		c.w = copy(c.buf, c.buf[c.r:c.w])
+		c.r = 0
+	}
+	if c.w == len(c.buf) {
+		c.buf = append(c.buf, make([]byte, min(len(c.buf), need))...)
+	}
+}
+
+// send writes a frame, now or as soon as there is room. It never waits and
+// keeps no hold of frame. A connection that falls too far behind is closed.
+func (c *conn) send(frame []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.broken || c.finishing {
+		return net.ErrClosed
+	}
+	if !c.flushing && c.now != nil {
+		n, err := c.now.write(frame)
+		if err != nil {
+			c.broken = true // the reader sees the end after what has arrived
+			return err
+		}
+		if n == len(frame) {
+			return nil
+		}
+		frame = frame[n:]
+	}
+	if len(c.queue)+len(frame) > maxQueue {
+		c.closeLocked()
+		return errOverflow
+	}
+	c.queue = append(c.queue, frame...)
+	if !c.flushing {
+		c.flushing = true
+		c.live.Go(c.flush)
+	}
+	return nil
+}
+
+// flush empties the queue. It ends with the connection at the latest.
+func (c *conn) flush() {
+	for {
+		c.mu.Lock()
+		if len(c.queue) == 0 || c.closed || c.broken {
+			c.queue, c.flushing = nil, false
+			if c.finishing && !c.closed {
+				c.closeWriteLocked()
+			}
+			c.mu.Unlock()
+			return
+		}
+		out, nc := c.queue, c.net
+		c.queue = nil
+		c.mu.Unlock()
+		nc.SetWriteDeadline(time.Now().Add(c.bounds.write))
+		_, err := nc.Write(out)
+		nc.SetWriteDeadline(time.Time{})
+		if err != nil {
+			c.mu.Lock()
+			c.broken = true
+			if isTimeout(err) {
+				c.closeLocked()
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// finish closes the writing half once everything is written, and gives the
+// other end until then plus wait to close its own.
+func (c *conn) finish(wait time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.finishing {
+		return
+	}
+	if c.net == nil {
+		c.closeLocked()
+		return
+	}
+	c.finishing = true
+	c.until = time.Now().Add(wait)
+	c.armLocked(false)
+	if !c.flushing {
+		c.closeWriteLocked()
+	}
+}
+
+func (c *conn) closeWriteLocked() {
+	half, ok := c.net.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		c.closeLocked()
+	}
+}
+
+// remote is where the other end is, for logs.
+func (c *conn) remote() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.net == nil {
+		return ""
+	}
+	return c.net.RemoteAddr().String()
+}
+
+// close ends the connection at once; its reader and writer come back.
+func (c *conn) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closeLocked()
+}
+
+func (c *conn) closeLocked() {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.net != nil {
+		c.net.Close()
+	}
+}
+
+// incoming is what a connection goroutine tells the loop.
+type incoming struct {
+	conn      *conn
+	handshake *handshake        // a hello, or the answer to ours
+	message   *election.Message // of a connection that stands
+	err       error             // the connection has ended, or could not be made
+}

@@ -1,0 +1,518 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// links are the connections to the other members. The loop owns them; a
+// connection's goroutines only move frames between its socket and the loop.
+//
+// Two members may dial each other in the same instant. Both then keep the
+// connection that the member with the greater id dialed (the newest, of equals)
+// and retire the other: it is not written to any more, but read until it has
+// been idle for 2·t_max, so that no frame on its way is lost.
+type links struct {
+	transport Transport
+	self      handshake // what this member says of itself
+	dialTime  time.Duration
+	bounds    bounds
+	kinds     map[election.MessageKind]bool
+	log       *slog.Logger
+	tally     *tally
+	admit     func(from Rank, incarnation uint64) error
+	emit      func(election.Event)
+	sameID    func(refusal *handshake)
+
+	ctx    context.Context // of dials
+	cancel context.CancelFunc
+	inbox  chan incoming
+	live   sync.WaitGroup // connection goroutines
+	door   *door
+
+	peers   map[ID]*peer
+	order   uint64
+	encoder encoder
+	last    *election.Message // what frame holds; a beat goes to many
+	frame   []byte
+	sent    map[string]uint64 // by kind
+}
+
+// peer is another member's end.
+type peer struct {
+	id          ID
+	addr        string
+	incarnation uint64
+	conns       []*conn // that stand, oldest first
+	active      *conn   // of them, the one to write to
+	dialing     *conn   // the dial under way
+	refusal     reason  // of the last dial, to log each change once
+}
+
+// dialAttempts bounds how often one dial meets a connection that is made and
+// then reset: the other process is just going, and refuses in a moment.
+const dialAttempts = 3
+
+// maxConns is how many connections one member may have standing.
+const maxConns = 4
+
+func (l *links) enlist(members []Member) {
+	l.peers = make(map[ID]*peer, len(members))
+	for _, m := range members {
+		if m.ID != l.self.From.ID {
+			l.peers[m.ID] = &peer{id: m.ID, addr: m.Address}
+		}
+	}
+}
+
+// send delivers msg if it can: on the link that stands, or on a new one.
+func (l *links) send(to ID, msg *election.Message) {
+	p := l.peers[to]
+	if p == nil {
+		return
+	}
+	frame, err := l.encode(msg)
+	if err != nil {
+		l.log.Error("message not sent", "to", to, "kind", msg.Kind, "error", err)
+		return
+	}
+	c := p.active
+	if c == nil {
+		c = l.dial(p)
+	}
+	if err := c.send(frame); errors.Is(err, errOverflow) {
+		l.tally.bad(reasonOverflow)
+	}
+	l.sent[string(msg.Kind)]++
+}
+
+// encode makes a frame of msg, once for all that it goes to.
+func (l *links) encode(msg *election.Message) ([]byte, error) {
+	if msg == l.last {
+		return l.frame, nil
+	}
+	frame, err := l.encoder.message(msg)
+	if err != nil {
+		return nil, err
+	}
+	l.last, l.frame = msg, frame
+	return frame, nil
+}
+
+// open dials a member if no link stands.
+func (l *links) open(to ID) {
+	p := l.peers[to]
+	switch {
+	case p == nil:
+		l.emit(election.Event{Kind: election.DialFailed, Peer: to})
+	case len(p.conns) > 0:
+		c := p.conns[len(p.conns)-1]
+		l.emit(election.Event{Kind: election.LinkUp, Peer: to, Rank: c.rank, Incarnation: p.incarnation})
+	default:
+		l.dial(p)
+	}
+}
+
+// dial begins a dial to p unless one is under way, and gives its connection,
+// which takes frames already: they follow the hello at once.
+func (l *links) dial(p *peer) *conn {
+	if p.dialing != nil {
+		return p.dialing
+	}
+	hello := l.self
+	hello.Kind, hello.To = kindHello, p.id
+	frame, err := new(encoder).handshake(&hello)
+	if err != nil {
+		panic(err) // Validate bounds what it is made of
+	}
+	c := &conn{dialed: true, to: p.id, bounds: l.bounds, live: &l.live, queue: slices.Clone(frame), flushing: true}
+	p.dialing = c
+	l.live.Go(func() { l.reach(c, p.addr, frame) })
+	return c
+}
+
+// reach makes a dialed connection and serves it to its end.
+func (l *links) reach(c *conn, addr string, hello []byte) {
+	ctx, cancel := context.WithTimeout(l.ctx, l.dialTime)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		answer, err := l.greet(ctx, c, addr)
+		if err == nil {
+			l.post(incoming{conn: c, handshake: answer})
+			break
+		}
+		if attempt == dialAttempts || !wasReset(err) {
+			l.lost(c, err)
+			return
+		}
+		c.disconnect(slices.Clone(hello))
+	}
+	cancel()
+	l.receive(c)
+}
+
+// greet connects, says hello and hears the answer.
+func (l *links) greet(ctx context.Context, c *conn, addr string) (*handshake, error) {
+	nc, err := l.transport.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	until, _ := ctx.Deadline()
+	if err := c.connect(nc, until); err != nil {
+		return nil, err
+	}
+	c.flush()
+	body, err := c.read(maxHandshake)
+	if err != nil {
+		return nil, err
+	}
+	return decodeHandshake(body)
+}
+
+// wasReset tells a process that has just gone: it let us connect and then did not.
+func wasReset(err error) bool {
+	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// accept serves a connection that another has dialed.
+func (l *links) accept(nc net.Conn) {
+	c := &conn{bounds: l.bounds, live: &l.live, host: hostOf(nc)}
+	if c.connect(nc, time.Now().Add(l.dialTime)) != nil {
+		nc.Close()
+		return
+	}
+	l.door.enter(c)
+	l.live.Go(func() {
+		defer l.door.leave(c)
+		body, err := c.read(maxHandshake)
+		if err == nil {
+			var hello *handshake
+			if hello, err = decodeHandshake(body); err == nil {
+				l.post(incoming{conn: c, handshake: hello})
+				l.receive(c)
+				return
+			}
+		}
+		l.lost(c, err)
+	})
+}
+
+// receive hands on what arrives until the connection ends.
+func (l *links) receive(c *conn) {
+	for {
+		body, err := c.read(maxFrame)
+		if err == nil {
+			var m *election.Message
+			if m, err = decodeMessage(body); err == nil {
+				l.post(incoming{conn: c, message: m})
+				continue
+			}
+		}
+		l.lost(c, err)
+		return
+	}
+}
+
+// lost tells the loop that a connection has ended.
+func (l *links) lost(c *conn, err error) {
+	var b *badFrame
+	if errors.As(err, &b) {
+		l.tally.bad(b.reason)
+		l.log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.reason), "error", err)
+	}
+	c.close()
+	l.post(incoming{conn: c, err: err})
+}
+
+func (l *links) post(in incoming) {
+	select {
+	case l.inbox <- in:
+	case <-l.ctx.Done():
+	}
+}
+
+// take handles what a connection goroutine has told.
+func (l *links) take(in incoming) {
+	switch {
+	case in.err != nil:
+		l.ended(in.conn, in.err)
+	case in.handshake != nil && in.conn.dialed:
+		l.answered(in.conn, in.handshake)
+	case in.handshake != nil:
+		l.greeted(in.conn, in.handshake)
+	default:
+		l.deliver(in.conn, in.message)
+	}
+}
+
+// greeted answers a hello.
+func (l *links) greeted(c *conn, hello *handshake) {
+	l.door.leave(c)
+	answer := l.self
+	answer.Cluster = ""
+	if why, detail := l.judge(hello); why != "" {
+		l.tally.refused(why)
+		l.log.Warn("connection refused", "id", hello.From.ID, "from", c.remote(), "reason", string(why), "detail", detail)
+		answer.Kind, answer.Reason, answer.Detail = kindRefused, why, detail
+		l.say(c, &answer)
+		c.finish(l.dialTime)
+		return
+	}
+	answer.Kind = kindWelcome
+	l.say(c, &answer)
+	l.stand(c, hello)
+}
+
+func (l *links) say(c *conn, h *handshake) {
+	frame, err := new(encoder).handshake(h)
+	if err != nil {
+		l.log.Error("handshake not sent", "error", err)
+		return
+	}
+	c.send(frame)
+}
+
+// judge gives the reason why a hello is refused, or none.
+func (l *links) judge(hello *handshake) (why reason, detail string) {
+	switch {
+	case hello.Kind != kindHello:
+		return reasonEarly, "the first frame must be a hello"
+	case hello.Version != protocolVersion:
+		return reasonVersion, fmt.Sprintf("protocol version %d, and this is %d", hello.Version, protocolVersion)
+	case hello.Cluster != l.self.Cluster:
+		return reasonCluster, fmt.Sprintf("this is cluster %.64q", l.self.Cluster)
+	case hello.To != l.self.From.ID:
+		return reasonReceiver, fmt.Sprintf("this is member %s", l.self.From.ID)
+	}
+	return l.admission(hello)
+}
+
+// admission asks the Machine whether a member may be linked.
+func (l *links) admission(h *handshake) (why reason, detail string) {
+	err := l.admit(h.From, h.Incarnation)
+	switch {
+	case err == nil:
+		return "", ""
+	case errors.Is(err, election.ErrSameID):
+		return reasonSameID, l.holder(h.From.ID)
+	case errors.Is(err, election.ErrOldIncarnation):
+		return reasonOldIncarnation, err.Error()
+	}
+	return reasonNotMember, err.Error()
+}
+
+// holder says where the process is that has an id.
+func (l *links) holder(id ID) string {
+	if p := l.peers[id]; p != nil && p.active != nil {
+		return p.active.address
+	}
+	return l.self.Address
+}
+
+// answered hears the answer to a hello of ours.
+func (l *links) answered(c *conn, answer *handshake) {
+	p := l.peers[c.to]
+	if p == nil || p.dialing != c {
+		c.close()
+		return
+	}
+	p.dialing = nil
+	why, detail := answer.Reason, answer.Detail
+	switch {
+	case answer.Kind == kindRefused:
+		if why == reasonSameID {
+			l.sameID(answer)
+		}
+	case answer.Kind != kindWelcome || answer.Version != protocolVersion || answer.From.ID != p.id:
+		why, detail = reasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
+	default:
+		why, detail = l.admission(answer)
+	}
+	if why == "" {
+		p.refusal = ""
+		c.established()
+		l.stand(c, answer)
+		return
+	}
+	c.close()
+	if why != p.refusal {
+		p.refusal = why
+		l.log.Warn("member refuses the connection, or is not the one meant", "member", p.id, "address", p.addr, "reason", string(why), "detail", detail)
+	}
+	l.unreached(p, false)
+}
+
+// stand takes a connection into use.
+func (l *links) stand(c *conn, h *handshake) {
+	p := l.peers[h.From.ID]
+	if p == nil { // admitted, yet without an address: never with a fixed list
+		c.close()
+		return
+	}
+	if h.Incarnation != p.incarnation {
+		l.drop(p)
+		p.incarnation = h.Incarnation
+	}
+	l.order++
+	c.peer, c.rank, c.incarnation, c.address, c.order = p, h.From, h.Incarnation, h.Address, l.order
+	if !c.dialed {
+		c.established()
+	}
+	first := len(p.conns) == 0
+	p.conns = append(p.conns, c)
+	l.choose(p)
+	if first {
+		l.emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
+	}
+}
+
+// choose keeps the one connection on which both ends agree, and retires the rest.
+// When it ends while others stand, one of those comes back into use.
+func (l *links) choose(p *peer) {
+	if len(p.conns) == 0 {
+		p.active = nil
+		return
+	}
+	p.active = slices.MaxFunc(p.conns, func(a, b *conn) int {
+		if a.dialed != b.dialed {
+			if a.dialed == (l.self.From.ID.Compare(p.id) > 0) {
+				return 1
+			}
+			return -1
+		}
+		return int(a.order) - int(b.order)
+	})
+	for _, c := range p.conns {
+		c.retire(c != p.active)
+	}
+	if len(p.conns) > maxConns {
+		i := slices.IndexFunc(p.conns, func(c *conn) bool { return c != p.active })
+		l.forget(p.conns[i])
+	}
+}
+
+// deliver hands a message to the Machine if it comes from who it says.
+func (l *links) deliver(c *conn, m *election.Message) {
+	p := c.peer
+	switch {
+	case p == nil:
+		return // refused, hung up, or replaced by another incarnation
+	case m.From != p.id || m.To != election.None && m.To != l.self.From.ID:
+		l.tally.bad(reasonID)
+		l.log.Warn("message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
+		c.close() // its end is told by the reader
+		return
+	case !l.kinds[m.Kind]:
+		l.tally.bad(reasonKind)
+		return
+	}
+	l.tally.received(m.Kind)
+	l.emit(election.Event{Kind: election.Received, Peer: p.id, Message: m})
+}
+
+// ended takes a connection out of use.
+func (l *links) ended(c *conn, err error) {
+	if p := l.peers[c.to]; p != nil && p.dialing == c {
+		p.dialing = nil
+		l.unreached(p, errors.Is(err, ErrRefused))
+		return
+	}
+	p := c.peer
+	if p == nil {
+		return
+	}
+	l.forget(c)
+	if len(p.conns) == 0 {
+		l.emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: c.incarnation})
+	}
+}
+
+// unreached tells that a dial has failed, unless the member has reached us.
+func (l *links) unreached(p *peer, refused bool) {
+	if len(p.conns) == 0 {
+		l.emit(election.Event{Kind: election.DialFailed, Peer: p.id, Refused: refused})
+	}
+}
+
+// forget closes one connection and says nothing of it.
+func (l *links) forget(c *conn) {
+	p := c.peer
+	c.peer = nil
+	c.close()
+	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
+	if p.active == c {
+		l.choose(p)
+	}
+}
+
+// drop closes every connection to a member.
+func (l *links) drop(p *peer) {
+	for len(p.conns) > 0 {
+		l.forget(p.conns[0])
+	}
+}
+
+// hangUp closes every connection to a member, as the Machine wishes.
+func (l *links) hangUp(id ID) {
+	if p := l.peers[id]; p != nil {
+		l.drop(p)
+	}
+}
+
+// standing is how many connections stand.
+func (l *links) standing() int {
+	n := 0
+	for _, p := range l.peers {
+		n += len(p.conns)
+	}
+	return n
+}
+
+// shut says goodbye: no more is accepted, what is written is delivered, and the
+// other ends have wait to close theirs. It returns when every connection
+// goroutine has.
+func (l *links) shut(wait time.Duration) {
+	l.door.shut()
+	for _, id := range slices.Sorted(maps.Keys(l.peers)) {
+		p := l.peers[id]
+		for _, c := range p.conns {
+			c.finish(wait)
+		}
+	}
+	l.outlast(wait)
+	l.cancel()
+	for _, p := range l.peers {
+		l.drop(p)
+		if p.dialing != nil {
+			p.dialing.close()
+		}
+	}
+	l.live.Wait()
+}
+
+// outlast takes in the ends of connections until none stands, or wait is over.
+func (l *links) outlast(wait time.Duration) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for l.standing() > 0 {
+		select {
+		case in := <-l.inbox:
+			if in.err != nil && in.conn.peer != nil {
+				l.forget(in.conn)
+			}
+		case <-over.C:
+			return
+		}
+	}
+}

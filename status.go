@@ -1,0 +1,147 @@
+package batuta
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Role is what part a member plays.
+type Role string
+
+// Roles.
+const (
+	RoleLeader    Role = "leader"
+	RoleFollower  Role = "follower"
+	RoleCandidate Role = "candidate" // knows no leader, and stands for election
+	RoleUndefined Role = "undefined" // knows no leader, and stands aside
+)
+
+// GuaranteeBestEffort is the promise of the classic algorithms: once faults stop,
+// every connected group agrees on one leader in bounded time; while a partition
+// lasts, each side has its own.
+const GuaranteeBestEffort = "best-effort"
+
+// Status is what a member knows at one moment.
+type Status struct {
+	ID        ID
+	Cluster   string
+	Election  string
+	Algorithm string
+	Guarantee string // "best-effort", or "one-leader" (no algorithm gives that yet)
+	Fencing   bool   // whether the epoch is safe to fence with
+
+	Role          Role
+	Leader        ID     // none while undefined
+	LeaderAddress string // HOST:PORT, empty while undefined
+	Epoch         uint64 // of Token, or the last one held while undefined
+	Token         Token  // zero while undefined
+	Since         time.Time
+	Members       []MemberStatus // lowest rank first, this one included
+
+	Incarnation uint64
+	Uptime      time.Duration
+	Listen      string // as bound
+	Advertise   string // as told to the others
+
+	Sent     map[string]uint64 // messages by kind
+	Received map[string]uint64 // messages by kind
+	Lost     map[Cause]uint64  // leaderships ended, by cause
+	Refused  map[string]uint64 // handshakes refused, by reason
+	Bad      map[string]uint64 // frames dropped, by reason
+	Links    int               // connections that stand
+}
+
+// MemberStatus is what is known of one member. Its state is as the leader tells it.
+type MemberStatus struct {
+	ID       ID
+	Address  string
+	Priority int
+	State    MemberState
+	Epoch    uint64    // of the token it last acknowledged
+	LastSeen time.Time // when this member last heard it; zero: never
+}
+
+// Status is a snapshot of everything this member knows; the last one, once the
+// node has ended.
+func (n *Node) Status() Status {
+	var s Status
+	if n.call(context.Background(), func() { s = n.status() }) != nil {
+		s = n.last
+		s.Sent, s.Lost = maps.Clone(s.Sent), maps.Clone(s.Lost)
+		s.Received, s.Refused, s.Bad = maps.Clone(s.Received), maps.Clone(s.Refused), maps.Clone(s.Bad)
+		s.Members = slices.Clone(s.Members)
+	}
+	return s
+}
+
+func (n *Node) status() Status {
+	v := n.view()
+	s := Status{
+		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
+		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
+		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
+		Epoch:       n.machine.Held().Epoch,
+		Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
+		Sent: maps.Clone(n.links.sent), Lost: maps.Clone(n.lost), Links: n.links.standing(),
+	}
+	n.tally.copyInto(&s)
+	for _, m := range n.machine.Members() {
+		if m.ID == n.id {
+			s.Role = role(v, m)
+		}
+		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
+			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard})
+	}
+	return s
+}
+
+func role(v View, self election.MemberView) Role {
+	switch {
+	case v.Token.Leader.ID == self.ID:
+		return RoleLeader
+	case v.Defined():
+		return RoleFollower
+	case self.Aside == election.Stands:
+		return RoleCandidate
+	}
+	return RoleUndefined
+}
+
+// trace keeps the Machine's last records.
+type trace struct {
+	mu      sync.Mutex
+	records []Record
+	next    int // where the next one goes, once all places are taken
+}
+
+// traceSize is how many records are kept.
+const traceSize = 512
+
+// Trace gives the last records of what the Machine did and why, oldest first:
+// at most 512.
+func (n *Node) Trace() []Record {
+	n.trace.mu.Lock()
+	defer n.trace.mu.Unlock()
+	return append(slices.Clone(n.trace.records[n.trace.next:]), n.trace.records[:n.trace.next]...)
+}
+
+// record keeps and logs what the Machine did.
+func (n *Node) record(r Record) {
+	if n.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		n.cfg.Logger.Debug(r.What, "peer", r.Peer, "token", r.Token, "why", r.Why)
+	}
+	n.trace.mu.Lock()
+	defer n.trace.mu.Unlock()
+	if len(n.trace.records) < traceSize {
+		n.trace.records = append(n.trace.records, r)
+		return
+	}
+	n.trace.records[n.trace.next] = r
+	n.trace.next = (n.trace.next + 1) % traceSize
+}

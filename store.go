@@ -1,0 +1,240 @@
+package batuta
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Store keeps a member's state across its own death. A Store that is also an
+// [io.Closer] is closed with its Node.
+type Store interface {
+	// Load gives what was last saved; the zero State at a first start.
+	Load() (election.State, error)
+	// Save returns once the state survives a power cut. It may take long: the
+	// Node goes on meanwhile. It is not called again before it has returned.
+	Save(election.State) error
+}
+
+// dirStore keeps the state in one small file of a directory that is its alone:
+//
+//	batuta-state 1 <SHA-256 of "1\n" and the lines below, hexadecimal>
+//	{"id":"5","incarnation":…,"epoch":7,"leader":"5","priority":0}
+//
+// Each write replaces it as a whole, and the file before it stays as the
+// previous copy. The directory is locked for as long as the process lives.
+type dirStore struct {
+	dir  string
+	lock *os.File
+	log  *slog.Logger
+	keep bool // the state file is good: let it be the previous copy
+}
+
+// Names in the data directory.
+const (
+	stateFile    = "state"
+	previousFile = "state.previous"
+	lockFile     = "lock"
+
+	stateMagic   = "batuta-state"
+	stateVersion = "1"
+	maxState     = 1 << 20 // bytes; ours take a few hundred
+)
+
+// errDamaged says that a state file does not hold what was written.
+var errDamaged = errors.New("damaged")
+
+// openDir creates dir if need be, locks it and makes sure that it can be written.
+// Its errors wrap [ErrConfig].
+func openDir(dir string, log *slog.Logger) (*dirStore, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, config("data directory %s: %w: name one that can be created", dir, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, config("data directory %s: %w: make it writable for this user", dir, err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		lock.Close()
+		return nil, config("data directory %s is in use by another process: give each member its own", dir)
+	}
+	s := &dirStore{dir: dir, lock: lock, log: log}
+	s.sweep()
+	return s, nil
+}
+
+// sweep removes what a write left that was cut off.
+func (s *dirStore) sweep() {
+	left, err := filepath.Glob(filepath.Join(s.dir, "."+stateFile+"*"))
+	if err != nil {
+		return // only a bad pattern does
+	}
+	for _, name := range left {
+		os.Remove(name)
+	}
+}
+
+// Close lets go of the directory.
+func (s *dirStore) Close() error { return s.lock.Close() }
+
+func (s *dirStore) path(name string) string { return filepath.Join(s.dir, name) }
+
+// Load implements [Store]. A damaged file means the previous copy and a warning;
+// when that is no better, an error that wraps [ErrConfig].
+func (s *dirStore) Load() (election.State, error) {
+	state, err := readState(s.path(stateFile))
+	if err == nil {
+		s.keep = true
+		return state, nil
+	}
+	if !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
+		return election.State{}, config("%w: make the file readable for this user", err)
+	}
+	previous, errPrevious := readState(s.path(previousFile))
+	switch {
+	case errPrevious == nil:
+		s.log.Warn("the state file cannot be used; the previous copy is", "error", err, "copy", s.path(previousFile), "epoch", previous.Token.Epoch)
+		return previous, nil
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(errPrevious, fs.ErrNotExist):
+		return election.State{}, nil // a first start
+	}
+	return election.State{}, config("no usable state in %s: %w; and its previous copy: %w: restore the file from a backup, or remove %s and %s while the other members run, so that this one learns the epoch from them",
+		s.dir, err, errPrevious, s.path(stateFile), s.path(previousFile))
+}
+
+// Save implements [Store].
+func (s *dirStore) Save(state election.State) error {
+	body, err := encodeState(state)
+	if err != nil {
+		return fmt.Errorf("encode the state: %w", err)
+	}
+	file, err := renameio.NewPendingFile(s.path(stateFile), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
+	if err != nil {
+		return fmt.Errorf("save the state: %w", err)
+	}
+	defer file.Cleanup()
+	if _, err := file.Write(body); err != nil {
+		return fmt.Errorf("save the state: %w", err)
+	}
+	if err := s.keepPrevious(); err != nil {
+		return fmt.Errorf("keep the previous copy: %w", err)
+	}
+	if err := file.CloseAtomicallyReplace(); err != nil {
+		return fmt.Errorf("save the state: %w", err)
+	}
+	s.keep = true
+	return s.sync()
+}
+
+// keepPrevious makes the present file the previous copy. The present one never
+// goes away meanwhile, and one that is damaged never replaces a good copy.
+func (s *dirStore) keepPrevious() error {
+	if !s.keep {
+		return nil
+	}
+	if err := os.Remove(s.path(previousFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Link(s.path(stateFile), s.path(previousFile))
+}
+
+// sync makes the names in the directory safe, not only the files.
+func (s *dirStore) sync() error {
+	d, err := os.Open(s.dir)
+	if err != nil {
+		return fmt.Errorf("sync the data directory: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync the data directory: %w", err)
+	}
+	return nil
+}
+
+// savedState is the layout of the file's second line.
+type savedState struct {
+	ID          ID     `json:"id"`
+	Incarnation uint64 `json:"incarnation"`
+	Epoch       uint64 `json:"epoch"`
+	Leader      ID     `json:"leader,omitempty"`
+	Priority    int    `json:"priority,omitempty"` // of the leader
+}
+
+func encodeState(s election.State) ([]byte, error) {
+	line, err := json.Marshal(savedState{s.ID, s.Incarnation, s.Token.Epoch, s.Token.Leader.ID, s.Token.Leader.Priority})
+	if err != nil {
+		return nil, err
+	}
+	body := append(line, '\n')
+	return fmt.Appendf(nil, "%s %s %s\n%s", stateMagic, stateVersion, checksum(stateVersion, body), body), nil
+}
+
+// checksum covers the version too, so that every flipped bit of the file shows.
+func checksum(version string, body []byte) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", version)
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func readState(name string) (election.State, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return election.State{}, err
+	}
+	if info.Size() > maxState {
+		return election.State{}, fmt.Errorf("%s: %w: %d bytes, far more than a state takes", name, errDamaged, info.Size())
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return election.State{}, err
+	}
+	s, err := decodeState(data)
+	if err != nil {
+		return election.State{}, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+func decodeState(data []byte) (election.State, error) {
+	damaged := func(format string, args ...any) (election.State, error) {
+		return election.State{}, fmt.Errorf("%w: "+format, append([]any{errDamaged}, args...)...)
+	}
+	head, body, whole := bytes.Cut(data, []byte("\n"))
+	fields := strings.Split(string(head), " ")
+	if !whole || len(fields) != 3 || fields[0] != stateMagic {
+		return damaged("it does not begin as a state file")
+	}
+	version, sum := fields[1], fields[2]
+	if sum != checksum(version, body) {
+		return damaged("its checksum does not match")
+	}
+	if version != stateVersion {
+		return election.State{}, fmt.Errorf("written by a version of batuta with another layout (%s, and this is %s)", version, stateVersion)
+	}
+	var s savedState
+	if err := json.Unmarshal(body, &s); err != nil {
+		return damaged("%v", err)
+	}
+	if err := checkIDs(s.ID, s.Leader); err != nil {
+		return damaged("%v", err)
+	}
+	if s.ID == election.None || s.Epoch > election.MaxEpoch {
+		return damaged("member %q with epoch %d", s.ID, s.Epoch)
+	}
+	return election.State{ID: s.ID, Incarnation: s.Incarnation,
+		Token: Token{Epoch: s.Epoch, Leader: Rank{Priority: s.Priority, ID: s.Leader}}}, nil
+}

@@ -1,0 +1,78 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// TCP is the [Transport] of a Node that names none.
+type TCP struct{}
+
+// Listen implements [Transport].
+func (TCP) Listen(addr string) (net.Listener, error) {
+	var c net.ListenConfig
+	c.KeepAlive = -1 // beats tell more, and sooner
+	c.SetMultipathTCP(false)
+	return c.Listen(context.Background(), "tcp", addr)
+}
+
+// Dial implements [Transport]. Small frames leave at once: Go sets TCP_NODELAY.
+func (TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAlive: -1}
+	d.SetMultipathTCP(false)
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("dial %s: %w", addr, ErrRefused)
+	}
+	return c, err
+}
+
+// nowWriter writes what the kernel takes at once, without waiting for room.
+// A frame so needs neither a second goroutine nor a context switch to leave.
+type nowWriter struct {
+	raw  syscall.RawConn
+	fill func(fd uintptr) bool
+	data []byte
+	n    int
+	err  error
+}
+
+// newNowWriter gives nil when c has no file descriptor of its own.
+func newNowWriter(c net.Conn) *nowWriter {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	w := &nowWriter{raw: raw}
+	w.fill = w.try
+	return w
+}
+
+// write gives the number of bytes taken, which may be none.
+func (w *nowWriter) write(p []byte) (int, error) {
+	w.data, w.n, w.err = p, 0, nil
+	err := w.raw.Write(w.fill)
+	w.data = nil
+	return w.n, errors.Join(err, w.err)
+}
+
+func (w *nowWriter) try(fd uintptr) bool {
+	for {
+		n, err := syscall.Write(int(fd), w.data)
+		if err == syscall.EINTR {
+			continue
+		}
+		w.n = max(n, 0)
+		if err != nil && err != syscall.EAGAIN {
+			w.err = err
+		}
+		return true // done for now, whatever it took
+	}
+}

@@ -1,0 +1,22 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"net"
+)
+
+// Transport makes the connections that members speak over: ordered, reliable
+// byte streams. Handshake, frames and deadlines are the Node's; a Transport is
+// the place to wrap connections, or to replace the network in tests.
+type Transport interface {
+	// Listen begins to accept connections at addr, HOST:PORT.
+	Listen(addr string) (net.Listener, error)
+	// Dial connects to addr, HOST:PORT, before ctx ends. Its error wraps
+	// [ErrRefused] when the host answers that nobody listens there; the process
+	// then counts as gone.
+	Dial(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// ErrRefused says that a host is there, but no process listens at the address.
+var ErrRefused = errors.New("connection refused")
