@@ -20,6 +20,12 @@ const (
 	DialFailed                      // Peer did not answer a dial; Refused: nobody listens there
 	Saved                           // the last Save is done, or failed with Err
 	Working                         // the leader's work has begun (On) or has all stopped (!On)
+	Health                          // this member's own check: healthy (On) or not
+	Joined                          // Member asks to join through us; AdmitJoin has let it
+	Welcomed                        // who let us join has told us its List and, if it knows one, the leadership Token, heard Age ago
+	Added                           // the user puts Member on the list
+	Dismissed                       // the user removes Peer
+	Leaving                         // this member leaves the cluster for good
 	Woke                            // nothing but time: the deadline has passed
 
 	Vacant  // to the Algorithm: there is no leader now; begin a contest
@@ -29,15 +35,18 @@ const (
 // Event is what a Machine or an Algorithm is stepped with.
 type Event struct {
 	Kind        EventKind
-	Peer        ID       // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed
-	Message     *Message // Received
-	Name        string   // TimerFired
-	Rank        Rank     // LinkUp
-	Incarnation uint64   // LinkUp
-	Refused     bool     // DialFailed
-	On          bool     // Working
-	Token       Token    // Settled, Vacant (the one that ended)
-	Err         error    // Saved
+	Peer        ID            // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed
+	Message     *Message      // Received
+	Name        string        // TimerFired
+	Rank        Rank          // LinkUp
+	Incarnation uint64        // LinkUp
+	Refused     bool          // DialFailed
+	On          bool          // Working
+	Token       Token         // Settled, Vacant (the one that ended)
+	Err         error         // Saved
+	Member      Member        // Joined, Added
+	List        []Member      // Welcomed
+	Age         time.Duration // Welcomed
 }
 
 // Algorithm decides who should lead. It holds no clock, goroutine, socket or
@@ -76,7 +85,8 @@ const (
 	Send                         // send Message to To, dialing when no link stands; best effort
 	Dial                         // open a link to To, within 2·t_max; step with LinkUp or DialFailed
 	Hangup                       // close every link to To
-	Notify                       // Member's State has changed
+	Notify                       // Member's Status has changed; with StateAdded it is reached at Address
+	Halt                         // this member can take no further part, because of Err
 )
 
 // Cause is why a leadership ended.
@@ -104,13 +114,16 @@ type Action struct {
 	State   State       // Save
 	Member  ID          // Notify
 	Status  MemberState // Notify
+	Address string      // Notify with StateAdded
+	Err     error       // Halt
 }
 
 // State is what a member keeps across its own death.
 type State struct {
 	ID          ID
-	Incarnation uint64 // of the process that wrote it
-	Token       Token  // the highest leadership accepted or claimed
+	Incarnation uint64   // of the process that wrote it
+	Token       Token    // the highest leadership accepted or claimed
+	Members     []Member // the member list, tombstones included
 }
 
 // Timing is the network that the election may rely on (sources 000 and 004).

@@ -50,11 +50,14 @@ var (
 )
 
 // Admit reports whether a connection on which a process presents itself as
-// peer may stand: nil, or why it must be refused ([ErrNotMember], [ErrSameID],
-// [ErrOldIncarnation]). It changes nothing.
+// peer may stand: nil, or why it must be refused ([ErrNotMember], [ErrRemoved],
+// [ErrSameID], [ErrOldIncarnation]). It changes nothing.
 func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
+		if e, listed := m.entry(peer.ID); listed && e.Gone == Removed {
+			return ErrRemoved
+		}
 		return ErrNotMember
 	}
 	known := &m.members[i]
@@ -81,7 +84,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 			m.gone(i, CauseCrashed, true, "another incarnation answers")
 		}
 		m.members[i].incarnation = incarnation
-		m.members[i].aside = Stands
+		m.members[i].aside = m.members[i].stance()
 		m.members[i].version = 0
 	}
 	if m.members[i].Rank != rank {
@@ -181,7 +184,7 @@ func (m *Machine) up(i int) {
 func (m *Machine) gone(i int, cause Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
-	peer.down, peer.aside = true, Stands
+	peer.down, peer.aside = true, peer.stance()
 	if certain {
 		m.setState(i, StateDown)
 	} else {

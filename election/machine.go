@@ -10,18 +10,21 @@ import (
 
 // Config sets up a [Machine]. The zero value of each optional field works.
 type Config struct {
-	Self        Rank           // this member; required
-	Election    string         // what the contest is about; default "default"
-	Members     []Member       // everyone, this member included or not
-	Algorithm   Algorithm      // required; belongs to this Machine alone
-	Timing      Timing         // defaults: see [Timing]
-	NoPreempt   bool           // a higher-ranked member that returns follows the sitting leader
-	Incarnation uint64         // greater than that of any earlier process with this id
-	State       State          // as last saved; zero at a first start
-	Following   Token          // start as settled under this leadership, as if elected before; for the lab
-	Seed        uint64         // of the jitter
-	NoDetector  bool           // the driver itself tells PeerDown and PeerUp; no links, no beats
-	Trace       func(r Record) // told what was done and why; may be nil
+	Self          Rank           // this member; required
+	Election      string         // what the contest is about; default "default"
+	Address       string         // HOST:PORT where the others reach this member
+	Observer      bool           // this member follows and never leads
+	Members       []Member       // everyone, this member included or not
+	Algorithm     Algorithm      // required; belongs to this Machine alone
+	Timing        Timing         // defaults: see [Timing]
+	NoPreempt     bool           // a higher-ranked member that returns follows the sitting leader
+	LeadUnhealthy bool           // an unhealthy member leads when nobody else does
+	Incarnation   uint64         // greater than that of any earlier process with this id
+	State         State          // as last saved; zero at a first start
+	Following     Token          // start as settled under this leadership, as if elected before; for the lab
+	Seed          uint64         // of the jitter
+	NoDetector    bool           // the driver itself tells PeerDown and PeerUp; no links, no beats
+	Trace         func(r Record) // told what was done and why; may be nil
 }
 
 // Validate reports every fault of c at once, or nil.
@@ -95,6 +98,7 @@ type Machine struct {
 	me      int // of this member in members
 	timers  []timer
 
+	roll
 	tenure
 	detector
 }
@@ -125,7 +129,7 @@ func New(c Config) (*Machine, error) {
 	c.Timing = c.Timing.withDefaults()
 	m := &Machine{cfg: c, algorithm: c.Algorithm}
 	m.random.Seed(c.Seed, c.Incarnation)
-	m.enlist(c.Members)
+	m.enlist(c)
 	m.tenure.restore(c)
 	return m, nil
 }
@@ -183,13 +187,32 @@ func (m *Machine) handle(ev Event) {
 		m.resign()
 	case TimerFired:
 		m.fire(ev.Name)
+	default:
+		m.handleMembership(ev)
+	}
+}
+
+func (m *Machine) handleMembership(ev Event) {
+	switch ev.Kind {
+	case Joined:
+		m.joined(ev.Member)
+	case Welcomed:
+		m.welcomed(ev.List, ev.Token, ev.Age)
+	case Added:
+		m.add(ev.Member)
+	case Dismissed:
+		m.remove(ev.Peer)
+	case Leaving:
+		m.leave()
+	case Health:
+		m.setHealth(ev.On)
 	}
 }
 
 func (m *Machine) start() {
 	m.started, m.origin = true, m.now
 	if t := m.cfg.Following; t.Defined() {
-		m.next = t
+		m.next, m.onDisk, m.leaderAt = t, t, m.now
 		m.settle()
 		return
 	}
@@ -212,6 +235,11 @@ func (m *Machine) receive(msg *Message) {
 	}
 	m.hear(i)
 	m.members[i].aside = msg.Aside
+	m.compareLists(i, msg)
+	if msg.Aside == Stands && m.lastResort && m.leading() {
+		m.lastResort = false
+		m.stepDown("a healthy member is there")
+	}
 	m.highest = max(m.highest, top)
 	switch msg.Kind {
 	case Beat:
@@ -230,6 +258,8 @@ func (m *Machine) receive(msg *Message) {
 		m.send(i, Message{Kind: Pong, Stamp: msg.Stamp})
 	case Pong:
 		// Hearing it was all.
+	case Members:
+		m.merge(msg.List)
 	default:
 		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
 	}
@@ -251,7 +281,7 @@ func (m *Machine) fire(name string) {
 	case timerHandover:
 		m.preempt()
 	case timerStand:
-		m.resigned = 0
+		m.resigned, m.lastResort = 0, m.sick && m.cfg.LeadUnhealthy
 		m.standAgain("no leader has appeared within 2·T")
 	case timerSave:
 		m.save()
@@ -317,7 +347,7 @@ func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 func (m *Machine) send(to int, msg Message) {
 	peer := &m.members[to]
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, peer.ID, m.cfg.Election
-	msg.Highest, msg.Aside = m.highest, m.aside()
+	msg.Highest, msg.Aside, msg.Digest = m.highest, m.aside(), m.digest
 	m.post(to, &msg)
 }
 

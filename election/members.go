@@ -5,12 +5,6 @@ import (
 	"time"
 )
 
-// Member is an entry of the member list.
-type Member struct {
-	Rank
-	Address string // HOST:PORT
-}
-
 // member is what a Machine knows of a member.
 type member struct {
 	Member
@@ -27,18 +21,47 @@ type member struct {
 	backoff time.Duration // until the dial after that
 	heard   time.Time     // when it last said anything; zero: never
 	version uint64        // of the member states it has acknowledged
+
+	listAgain time.Time // when our list may be sent to it again
 }
 
-// enlist makes list the members, this one among them.
-func (m *Machine) enlist(list []Member) {
-	m.members = m.members[:0]
-	for _, e := range list {
-		if e.ID == m.cfg.Self.ID {
+// roll is the member list and what goes with it.
+type roll struct {
+	list     []Member // by id, tombstones included; never changed in place
+	digest   uint32   // of list
+	listed   bool     // list is on disk
+	expelled bool     // this member has left or was removed
+}
+
+// enlist takes up the member list: what the disk remembers, and over that what
+// the configuration says of members that were never changed at run time.
+func (m *Machine) enlist(c Config) {
+	m.list = []Member{{Rank: c.Self, Address: c.Address, Observer: c.Observer}}
+	for _, list := range [...][]Member{c.State.Members, c.Members} {
+		for _, e := range list {
+			old, ok := m.entry(e.ID)
+			switch {
+			case e.ID == c.Self.ID:
+				if old.Version = e.Version; e.Version > 0 && e.Address != old.Address {
+					old.Version++ // it has moved
+				}
+				m.put(old)
+			case !ok || old.Version == 0 || e.supersedes(old):
+				m.put(e)
+			}
+		}
+	}
+	m.digest, m.listed = digest(m.list), true
+	for _, e := range m.list {
+		if e.Gone != Present && e.ID != c.Self.ID {
 			continue
 		}
-		m.members = append(m.members, member{Member: e})
+		seat := member{Member: e, aside: e.stance()}
+		if e.ID == c.Self.ID {
+			seat.Rank, seat.incarnation, seat.state = c.Self, c.Incarnation, StateUp
+		}
+		m.members = append(m.members, seat)
 	}
-	m.members = append(m.members, member{Member: Member{Rank: m.cfg.Self}, incarnation: m.cfg.Incarnation, state: StateUp})
 	m.rank()
 }
 

@@ -14,6 +14,7 @@ const (
 	Report   MessageKind = "report"   // Token held, Ended, Age of its own hearing of that leader
 	Resign   MessageKind = "resign"   // leader → all: the leadership Token has ended
 	Handover MessageKind = "handover" // higher-ranked member → leader: please end Token, I take over
+	Members  MessageKind = "members"  // List: entries of the member list
 	Ping     MessageKind = "ping"     // to a member that the algorithm watches: Stamp
 	Pong     MessageKind = "pong"     // its answer: the Stamp
 )
@@ -57,6 +58,7 @@ type Message struct {
 	Token   Token  // the leadership the message speaks of; see the kinds
 	Highest uint64 // the highest epoch the sender knows of
 	Aside   Aside  // why the sender does not stand for election now; empty: it does
+	Digest  uint32 // of the sender\'s member list
 
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass
@@ -68,6 +70,7 @@ type Message struct {
 	Version  uint64        // Beat and Ack: of the member states
 
 	Ring   []Rank         // rings: the ids passed, or the one candidate
+	List   []Member       // Members
 	States []MemberReport // Beat: what the leader knows of the members
 }
 

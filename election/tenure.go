@@ -7,10 +7,13 @@ type Aside string
 
 // Reasons to stand aside.
 const (
-	Stands        Aside = ""
-	AsideResigned Aside = "resigned" // it stepped down; until a later leader's time ends
-	AsideWorking  Aside = "working"  // its work of an earlier leadership has not stopped yet
-	AsideUnsaved  Aside = "unsaved"  // it cannot write its state
+	Stands         Aside = ""
+	AsideResigned  Aside = "resigned"  // it stepped down; until a later leader's time ends
+	AsideWorking   Aside = "working"   // its work of an earlier leadership has not stopped yet
+	AsideUnsaved   Aside = "unsaved"   // it cannot write its state
+	AsideObserver  Aside = "observer"  // it was set up to follow only
+	AsideUnhealthy Aside = "unhealthy" // its own check has failed
+	AsideGone      Aside = "gone"      // it has left or was removed
 )
 
 // tenure is who leads, as this member knows: the part of a Machine that keeps
@@ -26,6 +29,9 @@ type tenure struct {
 	unsaved bool // the disk refused the last Save
 
 	highest uint64 // the highest epoch heard of
+
+	sick       bool // its own check has failed
+	lastResort bool // it leads all the same, because nobody healthy does
 
 	working  bool   // user work of a leadership of ours still runs
 	draining bool   // we have stepped down and tell the others when the work has stopped
@@ -66,8 +72,14 @@ func (m *Machine) vacant() bool { return !m.live() && !m.next.Defined() }
 // aside says why this member does not stand.
 func (m *Machine) aside() Aside {
 	switch {
+	case m.expelled:
+		return AsideGone
+	case m.cfg.Observer:
+		return AsideObserver
 	case m.unsaved:
 		return AsideUnsaved
+	case m.sick && !m.lastResort:
+		return AsideUnhealthy
 	case m.working && !m.leading():
 		return AsideWorking
 	case m.resigned > 0:
@@ -166,14 +178,16 @@ func (m *Machine) save() {
 	}
 	if m.next.Defined() && !m.unsaved && !m.next.Above(m.onDisk) {
 		m.settle()
-		return
+		if m.listed || m.saving {
+			return
+		}
 	}
 	m.writing = m.onDisk
 	if m.next.Above(m.writing) {
 		m.writing = m.next
 	}
-	m.saving = true
-	m.do(Action{Kind: Save, State: State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing}})
+	m.saving, m.listed = true, true
+	m.do(Action{Kind: Save, State: State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.list}})
 }
 
 // saved goes on once the disk has answered. Who cannot write does not claim,
@@ -202,6 +216,9 @@ func (m *Machine) saved(err error) {
 		m.save()
 	case m.next.Defined():
 		m.settle()
+	}
+	if !m.listed && err == nil {
+		m.save()
 	}
 	if err == nil && m.unsaved {
 		m.unsaved = false
@@ -249,11 +266,25 @@ func (m *Machine) lose(cause Cause, certain bool, why string) {
 			peer.aside = Stands
 		}
 	}
-	if m.resigned > 0 {
-		m.set(timerStand, 2*m.cfg.Timing.T())
+	m.reconsider()
+	if m.cfg.NoDetector {
+		return
 	}
-	if !m.cfg.NoDetector {
-		m.wake(m.now) // without a leader we dial everyone
+	// Without a leader we dial everyone, but not all at once in the first moment:
+	// the next leader is most likely about to reach us.
+	for i := range m.members {
+		if soon := m.now.Add(2 * m.cfg.Timing.TMax); m.members[i].redial.Before(soon) {
+			m.members[i].redial = soon
+		}
+	}
+	m.wake(m.now.Add(2 * m.cfg.Timing.TMax))
+}
+
+// reconsider has a member that stands aside stand after all, if no leader
+// appears within 2·T.
+func (m *Machine) reconsider() {
+	if m.resigned > 0 || m.sick && m.cfg.LeadUnhealthy {
+		m.set(timerStand, 2*m.cfg.Timing.T())
 	}
 }
 
@@ -276,7 +307,7 @@ func (m *Machine) resign() {
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if claiming {
 		m.next = Token{} // nobody has heard of it
-		m.set(timerStand, 2*m.cfg.Timing.T())
+		m.reconsider()
 		m.step(Event{Kind: Vacant, Token: m.view})
 		return
 	}
@@ -288,9 +319,6 @@ func (m *Machine) resign() {
 func (m *Machine) stepDown(why string) {
 	m.lose(CauseResigned, true, why)
 	m.draining = true
-	if m.resigned > 0 {
-		m.set(timerStand, 2*m.cfg.Timing.T())
-	}
 	if !m.working {
 		m.release()
 	}
@@ -380,6 +408,25 @@ func (m *Machine) standAgain(why string) {
 		return
 	}
 	m.preempt()
+}
+
+// setHealth hears from this member's own check. Who is unhealthy gives up the
+// lead and does not claim; with LeadUnhealthy it does when nobody else has
+// within 2·T.
+func (m *Machine) setHealth(ok bool) {
+	if m.sick == !ok {
+		return
+	}
+	m.sick, m.lastResort = !ok, false
+	switch {
+	case ok:
+		m.cancel(timerStand)
+		m.standAgain("it is healthy again")
+	case m.leading():
+		m.stepDown("it is unhealthy")
+	case m.vacant():
+		m.reconsider()
+	}
 }
 
 // campaign begins a contest because the user asks for one.

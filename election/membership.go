@@ -1,0 +1,309 @@
+package election
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+)
+
+// Member is an entry of the member list. Each entry has a version of its own;
+// lists merge entry by entry, the higher version holds, and at equal versions a
+// departure does. The list is the same everywhere once members can talk.
+type Member struct {
+	Rank     `cbor:"r"`
+	Address  string    `cbor:"a,omitempty"` // HOST:PORT
+	Observer bool      `cbor:"o,omitempty"` // follows and never leads
+	Version  uint64    `cbor:"v,omitempty"` // 0: from a configuration
+	Gone     Departure `cbor:"g,omitempty"`
+}
+
+// Departure is how a member left the list. Its entry stays as a tombstone.
+type Departure uint8
+
+// Departures.
+const (
+	Present Departure = iota
+	Left              // it went of itself and may join again
+	Removed           // it was sent away and is refused until it is added again
+)
+
+// MaxMembers bounds the member list, tombstones included.
+const MaxMembers = 4096
+
+// listChunk is how many entries one message carries.
+const listChunk = 128
+
+// Why a membership change is refused.
+var (
+	ErrRemoved   = errors.New("this member was removed from the cluster: it is refused until it is added again")
+	ErrMixedKind = errors.New("all ids of a cluster must be of one kind")
+	ErrFull      = fmt.Errorf("a cluster has at most %d members", MaxMembers)
+)
+
+// supersedes reports whether entry e replaces old. An entry from a configuration
+// replaces none of another: each operator has written his own.
+func (e Member) supersedes(old Member) bool {
+	if e.Version == 0 {
+		return false
+	}
+	return cmp.Or(
+		cmp.Compare(e.Version, old.Version),
+		cmp.Compare(e.Gone, old.Gone),
+		cmp.Compare(e.Address, old.Address), // any rule will do, if it is everyone's
+	) > 0
+}
+
+// stance is what the entry alone says of whether the member stands.
+func (e Member) stance() Aside {
+	if e.Observer {
+		return AsideObserver
+	}
+	return Stands
+}
+
+// AdmitJoin reports whether e may join through this member: nil, or why not
+// ([ErrRemoved], [ErrSameID], [ErrOldIncarnation], [ErrMixedKind], [ErrFull]).
+// It changes nothing.
+func (m *Machine) AdmitJoin(now time.Time, e Member, incarnation uint64) error {
+	if err := m.mayEnter(e); err != nil {
+		return err
+	}
+	if err := m.Admit(now, e.Rank, incarnation); err != ErrNotMember {
+		return err
+	}
+	return nil
+}
+
+func (m *Machine) mayEnter(e Member) error {
+	if _, err := ParseID(string(e.ID)); err != nil {
+		return err
+	}
+	known, ok := m.entry(e.ID)
+	switch {
+	case ok && known.Gone == Removed:
+		return ErrRemoved
+	case e.ID.Kind() != m.cfg.Self.ID.Kind():
+		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
+	case !ok && len(m.list) >= MaxMembers:
+		return ErrFull
+	}
+	return nil
+}
+
+// List is the member list, tombstones included, in the order of the ids.
+func (m *Machine) List() []Member { return slices.Clone(m.list) }
+
+// entry finds a member's entry.
+func (m *Machine) entry(id ID) (Member, bool) {
+	i, ok := slices.BinarySearchFunc(m.list, id, func(e Member, id ID) int { return e.ID.Compare(id) })
+	if !ok {
+		return Member{}, false
+	}
+	return m.list[i], true
+}
+
+// change puts an entry of our own making on the list, above what it replaces.
+func (m *Machine) change(e Member) {
+	if old, ok := m.entry(e.ID); ok {
+		if old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
+			return
+		}
+		e.Version = old.Version
+	}
+	e.Version++
+	m.merge([]Member{e})
+}
+
+// merge takes in the entries that hold over ours and passes them on.
+func (m *Machine) merge(entries []Member) {
+	var news []Member
+	for _, e := range entries {
+		old, ok := m.entry(e.ID)
+		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !ok && len(m.list) >= MaxMembers {
+			continue
+		}
+		news = append(news, e)
+		m.put(e)
+	}
+	if len(news) == 0 {
+		return
+	}
+	m.listed = false
+	m.spread(news)
+	for _, e := range news {
+		m.seat(e)
+	}
+	m.save()
+}
+
+// put writes an entry into the list.
+func (m *Machine) put(e Member) {
+	i, ok := slices.BinarySearchFunc(m.list, e.ID, func(e Member, id ID) int { return e.ID.Compare(id) })
+	m.list = slices.Clone(m.list) // whoever was given the old one keeps it
+	if ok {
+		m.list[i] = e
+	} else {
+		m.list = slices.Insert(m.list, i, e)
+	}
+	m.digest = digest(m.list)
+}
+
+// digest is a short sum of a list: two members whose digests differ exchange
+// their lists. Priorities are not in it, because each process tells its own.
+func digest(list []Member) uint32 {
+	h := fnv.New32a()
+	for _, e := range list {
+		if e.Version == 0 {
+			e.Address = "" // as each configuration has it
+		}
+		fmt.Fprintf(h, "%s %d %d %s;", e.ID, e.Version, e.Gone, e.Address)
+	}
+	return h.Sum32()
+}
+
+// spread tells news to everyone a link stands to, whom they concern included: a
+// leader so tells all, a follower its leader. Others learn by the digests.
+func (m *Machine) spread(news []Member) {
+	if m.cfg.NoDetector {
+		return
+	}
+	m.others(func(i int, peer *member) {
+		if peer.link {
+			m.sendList(i, news)
+		}
+	})
+}
+
+func (m *Machine) sendList(to int, entries []Member) {
+	for chunk := range slices.Chunk(entries, listChunk) {
+		m.send(to, Message{Kind: Members, List: chunk})
+	}
+}
+
+// compareLists sends a member our list when its own is another, once in T.
+func (m *Machine) compareLists(i int, msg *Message) {
+	peer := &m.members[i]
+	if msg.Digest == m.digest || m.cfg.NoDetector || !peer.link || m.now.Before(peer.listAgain) {
+		return
+	}
+	peer.listAgain = m.now.Add(m.cfg.Timing.T())
+	m.sendList(i, m.list)
+}
+
+// seat makes the members agree with a changed entry.
+func (m *Machine) seat(e Member) {
+	i, ok := m.index[e.ID]
+	switch {
+	case e.ID == m.cfg.Self.ID:
+		if e.Gone == Removed {
+			m.evicted()
+		}
+	case e.Gone == Present && ok:
+		moved := m.members[i].Address != e.Address
+		m.members[i].Member = e
+		m.rank()
+		if moved {
+			m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
+		}
+	case e.Gone == Present:
+		m.note("adds", e.ID, Token{}, "at "+e.Address)
+		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: m.now})
+		m.rank()
+		m.version++
+		m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
+		m.wake(m.now)
+	case ok:
+		m.unseat(i, e)
+	}
+}
+
+// unseat drops a member that has left or was removed.
+func (m *Machine) unseat(i int, e Member) {
+	cause, why := CauseResigned, "it left the cluster"
+	if e.Gone == Removed {
+		cause, why = CauseRemoved, "it was removed"
+	}
+	m.note("drops", e.ID, Token{}, why)
+	m.do(Action{Kind: Notify, Member: e.ID, Status: StateRemoved})
+	if m.members[i].link || m.members[i].dialing {
+		m.do(Action{Kind: Hangup, To: e.ID})
+	}
+	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.rank()
+	m.version++
+	m.step(Event{Kind: PeerDown, Peer: e.ID})
+	switch {
+	case m.live() && m.view.Leader.ID == e.ID:
+		m.vacate(cause, true, why)
+	case m.next.Leader.ID == e.ID:
+		m.next = Token{}
+		m.step(Event{Kind: Vacant, Token: m.view})
+	}
+	m.inquiredAll()
+	if m.suspected && !m.anyAsked() {
+		m.unvouched("nobody vouches for it")
+	}
+}
+
+// evicted: the others have removed this member.
+func (m *Machine) evicted() {
+	m.lose(CauseRemoved, true, "this member was removed from the cluster")
+	m.draining, m.expelled = false, true
+	m.next = Token{}
+	m.do(Action{Kind: Halt, Err: ErrRemoved})
+}
+
+// joined lets a newcomer in through this member. The driver has asked AdmitJoin.
+func (m *Machine) joined(e Member) {
+	if m.mayEnter(e) == nil && e.ID != m.cfg.Self.ID {
+		e.Gone = Present
+		m.change(e)
+	}
+}
+
+// add puts a member on the list because the user says so, a removed one too.
+func (m *Machine) add(e Member) {
+	if e.ID.Kind() == m.cfg.Self.ID.Kind() {
+		e.Gone = Present
+		m.change(e)
+	}
+}
+
+// remove sends a member away because the user says so.
+func (m *Machine) remove(id ID) {
+	if e, ok := m.entry(id); ok && e.Gone == Present {
+		e.Gone = Removed
+		m.change(e)
+	}
+}
+
+// leave takes this member off the list: it gives up the lead and is gone for the
+// others until it joins again.
+func (m *Machine) leave() {
+	if m.leading() {
+		m.draining = false
+		m.lose(CauseResigned, true, "it leaves the cluster")
+	}
+	if e, ok := m.entry(m.cfg.Self.ID); ok {
+		e.Gone = Left
+		m.expelled = true
+		m.change(e)
+	}
+}
+
+// welcomed takes in what the member that let us join has told: the list and,
+// if it knows one, who leads.
+func (m *Machine) welcomed(list []Member, t Token, age time.Duration) {
+	m.merge(list)
+	T := m.cfg.Timing.T()
+	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= MaxEpoch && !m.leading() {
+		if _, ok := m.index[t.Leader.ID]; ok {
+			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(T-age))
+			return
+		}
+	}
+	m.highest = max(m.highest, min(t.Epoch, MaxEpoch-1))
+}

@@ -1,0 +1,177 @@
+package election_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/batuta-dev/batuta/election"
+)
+
+// news are the entries that actions tell to a member.
+func news(actions []Action, to ID) (list []Member) {
+	for _, a := range actions {
+		if a.Kind == Send && a.To == to && a.Message.Kind == Members {
+			list = append(list, a.Message.List...)
+		}
+	}
+	return list
+}
+
+func entry(m *Machine, id ID) Member {
+	for _, e := range m.List() {
+		if e.ID == id {
+			return e
+		}
+	}
+	return Member{}
+}
+
+func TestANewcomerIsToldOfToTheLeader(t *testing.T) {
+	m := follow(t, "2")
+	newcomer := Member{Rank: rank("9"), Address: "127.0.0.1:9"}
+	if err := m.AdmitJoin(start, newcomer, 1); err != nil {
+		t.Fatal(err)
+	}
+	told := news(m.Step(start, Event{Kind: Joined, Member: newcomer}), "5")
+	if len(told) != 1 || told[0].ID != "9" || told[0].Version != 1 {
+		t.Errorf("the leader hears %v, want the newcomer in version 1", told)
+	}
+	if again := m.Step(start, Event{Kind: Joined, Member: newcomer}); len(again) != 0 {
+		t.Errorf("joining twice gives %q, want nothing", kinds(again))
+	}
+	if err := m.Admit(start, rank("9"), 1); err != nil {
+		t.Errorf("its connection is refused: %v", err)
+	}
+}
+
+func TestARemovedMemberIsRefusedUntilItIsAddedAgain(t *testing.T) {
+	m := follow(t, "2")
+	got := m.Step(start, Event{Kind: Dismissed, Peer: "5"})
+	if told := news(got, "5"); len(told) != 1 || told[0].Gone != Removed {
+		t.Errorf("the removed leader hears %v, want its removal", told)
+	}
+	if want := "lose:removed"; !slices.Contains(kinds(got), want) {
+		t.Errorf("%q, want %s: its leadership is over", kinds(got), want)
+	}
+	if err := m.Admit(start, rank("5"), 2); !errors.Is(err, ErrRemoved) {
+		t.Errorf("its connection: %v, want %v", err, ErrRemoved)
+	}
+	e := Member{Rank: rank("5"), Address: "127.0.0.1:5"}
+	if err := m.AdmitJoin(start, e, 2); !errors.Is(err, ErrRemoved) {
+		t.Errorf("joining: %v, want %v", err, ErrRemoved)
+	}
+	m.Step(start, Event{Kind: Added, Member: e})
+	if err := m.Admit(start, rank("5"), 2); err != nil {
+		t.Errorf("added again, it is refused: %v", err)
+	}
+}
+
+func TestWhoIsRemovedStops(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Following = Token{3, rank("5")} })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	got := m.Step(start, from("2", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Gone: Removed}}}))
+	if !slices.Contains(kinds(got), "lose:removed") {
+		t.Errorf("%q, want the lead lost", kinds(got))
+	}
+	halted := slices.ContainsFunc(got, func(a Action) bool { return a.Kind == Halt && errors.Is(a.Err, ErrRemoved) })
+	if !halted {
+		t.Error("it does not halt")
+	}
+}
+
+func TestConcurrentChangesEndInOneList(t *testing.T) {
+	a, b := follow(t, "1"), follow(t, "2")
+	a.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "new:4"}})
+	b.Step(start, Event{Kind: Dismissed, Peer: "4"})
+	b.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8"), Address: "new:8"}})
+	listA, listB := a.List(), b.List()
+	for m, other := range map[*Machine][]Member{a: listB, b: listA} {
+		m.Step(start, from("5", Message{Kind: Members, List: other}))
+	}
+	if !slices.Equal(a.List(), b.List()) {
+		t.Fatalf("lists differ:\n%v\n%v", a.List(), b.List())
+	}
+	if e := entry(a, "4"); e.Gone != Removed {
+		t.Errorf("4 is %v, want removed: a removal wins a tie", e)
+	}
+}
+
+func TestDifferingListsAreExchanged(t *testing.T) {
+	m := follow(t, "2")
+	m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8")}})
+	beat := from("5", Message{Kind: Beat, Token: Token{3, rank("5")}, Digest: 1})
+	if told := news(m.Step(start.Add(time.Second), beat), "5"); len(told) != 6 {
+		t.Errorf("a leader with another list hears %v, want ours", told)
+	}
+	if told := news(m.Step(start.Add(time.Second), beat), "5"); told != nil {
+		t.Errorf("and at once again %v, want nothing for T", told)
+	}
+}
+
+func TestTheListSurvives(t *testing.T) {
+	m := follow(t, "2")
+	m.Step(start, Event{Kind: Dismissed, Peer: "1"})
+	m.Step(start, Event{Kind: Saved})
+	var state State
+	for _, a := range m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8"), Address: "x:8"}}) {
+		if a.Kind == Save {
+			state = a.State
+		}
+	}
+	back := newMachine(t, "2", func(c *Config) { c.State, c.Incarnation = state, 8 })
+	if !slices.Equal(back.List(), m.List()) {
+		t.Errorf("after a restart %v, want %v: what the disk knows is above the configuration", back.List(), m.List())
+	}
+}
+
+func TestOneKindOfIDs(t *testing.T) {
+	m := follow(t, "2")
+	if err := m.AdmitJoin(start, Member{Rank: rank("host-a")}, 1); !errors.Is(err, ErrMixedKind) {
+		t.Errorf("a name among integers: %v, want %v", err, ErrMixedKind)
+	}
+}
+
+func TestAnObserverFollowsAndNeverLeads(t *testing.T) {
+	m := newMachine(t, "4", func(c *Config) { c.Observer, c.Following = true, Token{3, rank("5")} })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})
+	now := start
+	for range 100 {
+		now = now.Add(100 * time.Millisecond)
+		if got := kinds(m.Step(now, Event{Kind: Woke})); slices.Contains(got, "save") {
+			t.Fatalf("an observer claims: %q", got)
+		}
+	}
+}
+
+func TestWhoIsUnhealthyGivesUpTheLead(t *testing.T) {
+	lead := func(last bool) *Machine {
+		m := newMachine(t, "5", func(c *Config) { c.LeadUnhealthy, c.Following = last, Token{3, rank("5")} })
+		m.Step(start, Event{Kind: Started})
+		if got := kinds(m.Step(start, Event{Kind: Health})); !slices.Contains(got, "lose:resigned") {
+			t.Fatalf("%q, want the lead given up", got)
+		}
+		return m
+	}
+	leadsAgain := func(m *Machine) bool {
+		for now := start; now.Before(start.Add(10 * time.Second)); now = now.Add(100 * time.Millisecond) {
+			for _, a := range m.Step(now, Event{Kind: Woke}) {
+				if a.Kind == Save {
+					m.Step(now, Event{Kind: Saved})
+				}
+			}
+		}
+		return m.View().Leader.ID == "5"
+	}
+	if leadsAgain(lead(false)) {
+		t.Error("it leads again although it is unhealthy")
+	}
+	if !leadsAgain(lead(true)) {
+		t.Error("nobody else leads, and it may: it does not")
+	}
+}
