@@ -1,0 +1,429 @@
+package superpeer
+
+// maxContacts is how many super peers a node remembers, nearest first by
+// measured round trip; the second is its deputy, to which it turns at once when
+// its own fails.
+const maxContacts = 8
+
+// maxProbes is how many unknown super peers a node measures at a time.
+const maxProbes = 4
+
+// maxLookGap is the longest a node goes without looking for a nearer super
+// peer, in rounds.
+const maxLookGap = 16
+
+// switchGain is how much nearer a super peer must be for a served node to
+// change: less is not worth three messages.
+const switchGain = 0.01
+
+// contact is a super peer that the node has measured.
+type contact struct {
+	peer  Peer
+	token int32
+	rtt   float32 // milliseconds; negative: not measured
+	full  Round   // it had no place: do not ask before
+}
+
+// client is a node's search for its super peer, and its lease there.
+type client struct {
+	home        Peer
+	homeToken   int32
+	homeVersion uint32
+	homeRTT     float32
+	slot        int32 // where the home keeps its lease
+	renewAt     Round
+	lookAt      Round
+	tryUntil    Round
+	trying      Peer // asked for a place, not answered yet
+	lookGap     int16
+	skip        int16 // prefix methods: how many ranges on
+	known       uint8 // of contacts
+	waiting     uint8 // of asked: not answered yet
+	awaiting    bool  // a renewal is not answered yet
+	pushed      bool  // asked by the home to go elsewhere
+	contacts    [maxContacts]contact
+	asked       [maxProbes]contact
+}
+
+func newClient() client {
+	return client{home: None, trying: None, lookGap: 1, renewAt: never}
+}
+
+func (c *client) deadline() Round {
+	d := min(c.lookAt, c.renewAt)
+	if c.trying != None {
+		d = min(d, c.tryUntil)
+	}
+	return d
+}
+
+func (n *Node) wakeClient(now Round, out *Actions) {
+	c := &n.client
+	if c.trying != None && now >= c.tryUntil {
+		n.forget(c.trying)
+		c.trying = None
+		n.choose(now, out)
+	}
+	if c.home != None && now >= c.renewAt {
+		if c.awaiting {
+			n.orphaned(now, c.home, out)
+		} else {
+			c.awaiting, c.renewAt = true, now+1
+			out.send(n.request(now, Renew, c.home, c.homeRTT))
+		}
+	}
+	if now >= c.lookAt {
+		n.look(now, out)
+	}
+}
+
+// look asks gossip for super peers. While nothing changes it looks ever more
+// seldom.
+func (n *Node) look(now Round, out *Actions) {
+	c := &n.client
+	c.lookGap = min(2*c.lookGap, maxLookGap)
+	c.lookAt = now + Round(c.lookGap)
+	if n.cfg.Method.ranged() {
+		c.skip = 0
+		n.seekRange(now, out)
+		return
+	}
+	q := Query{Near: maxProbes, At: n.at, Seed: n.rng.next()}
+	if !n.cfg.Metric.Exact {
+		q.Near, q.Sample = 16, 2
+	}
+	if n.cfg.Capacity > 0 {
+		q.Spare = maxProbes
+	}
+	out.Look = q
+}
+
+// lookSoon is for when the world has changed.
+func (n *Node) lookSoon(now Round) {
+	n.client.lookGap = 1
+	n.client.lookAt = min(n.client.lookAt, now+1)
+}
+
+// orphaned leaves a home that is no more and turns to the deputy.
+func (n *Node) orphaned(now Round, home Peer, out *Actions) {
+	n.forget(home)
+	c := &n.client
+	if c.home == home {
+		c.home, c.awaiting, c.pushed, c.renewAt = None, false, false, never
+	}
+	n.lookSoon(now)
+	n.choose(now, out)
+}
+
+// learn takes in what gossip says: a token that has moved leaves its old
+// contact; of the unknown ones a few are measured.
+func (n *Node) learn(now Round, list []Announcement, out *Actions) {
+	if n.client.waiting > 0 {
+		return
+	}
+	var room [24]Announcement
+	fresh := room[:0]
+	for i := range list {
+		if a := &list[i]; a.Holder != n.self && !n.update(now, a) && len(fresh) < len(room) {
+			fresh = append(fresh, *a)
+		}
+	}
+	if !n.cfg.Metric.Exact {
+		// Positions mislead: any of the near ones may be the nearest.
+		for i := range fresh {
+			j := i + n.rng.below(len(fresh)-i)
+			fresh[i], fresh[j] = fresh[j], fresh[i]
+		}
+	}
+	for i := range fresh {
+		if !n.measure(fresh[i].Holder, fresh[i].Token, out) {
+			return
+		}
+	}
+}
+
+// update applies a to the contact it is about and tells whether there was one
+// that still holds.
+func (n *Node) update(now Round, a *Announcement) bool {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		k := &c.contacts[i]
+		if k.peer == a.Holder {
+			k.token = a.Token
+			if a.Spare == 0 {
+				k.full = max(k.full, now+1)
+			}
+			return true
+		}
+		if k.token == a.Token && k.peer != c.home {
+			n.forget(k.peer)
+			return false
+		}
+	}
+	return false
+}
+
+// measure probes peer unless enough are being probed already.
+func (n *Node) measure(peer Peer, token int32, out *Actions) bool {
+	c := &n.client
+	for i := range c.asked[:c.waiting] {
+		if c.asked[i].peer == peer {
+			return true
+		}
+	}
+	if int(c.waiting) == maxProbes {
+		return false
+	}
+	c.asked[c.waiting] = contact{peer: peer, token: token}
+	c.waiting++
+	out.Probe = append(out.Probe, peer)
+	return true
+}
+
+// contactProbed notes a round trip that measure asked for and tells whether it
+// was one.
+func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
+	c := &n.client
+	for i := range c.asked[:c.waiting] {
+		if c.asked[i].peer != peer {
+			continue
+		}
+		k := c.asked[i]
+		c.waiting--
+		c.asked[i] = c.asked[c.waiting]
+		if ok {
+			k.rtt, k.full = rtt, 0
+			n.note(k)
+			if peer == c.home {
+				c.homeRTT = rtt
+			}
+		} else {
+			n.forget(peer)
+		}
+		return true
+	}
+	return false
+}
+
+// note keeps k among the contacts if it is near enough, in order of round trip.
+func (n *Node) note(k contact) {
+	c := &n.client
+	n.forget(k.peer)
+	i := int(c.known)
+	for i > 0 && c.contacts[i-1].rtt > k.rtt {
+		i--
+	}
+	if i == maxContacts {
+		return
+	}
+	if c.known < maxContacts {
+		c.known++
+	}
+	copy(c.contacts[i+1:c.known], c.contacts[i:])
+	c.contacts[i] = k
+}
+
+func (n *Node) forget(peer Peer) {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		if c.contacts[i].peer == peer {
+			copy(c.contacts[i:], c.contacts[i+1:c.known])
+			c.known--
+			return
+		}
+	}
+}
+
+func (n *Node) contactOf(peer Peer) *contact {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		if c.contacts[i].peer == peer {
+			return &c.contacts[i]
+		}
+	}
+	return nil
+}
+
+// alternative is the round trip to the best super peer but not, or -1 when the
+// node knows none with room.
+func (n *Node) alternative(now Round, but Peer) float32 {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		if k := &c.contacts[i]; k.peer != but && k.full <= now {
+			if c.home != None && c.home != but && c.homeRTT >= 0 {
+				return min(c.homeRTT, k.rtt)
+			}
+			return k.rtt
+		}
+	}
+	if c.home != but && c.home != None {
+		return c.homeRTT
+	}
+	return -1
+}
+
+// choose asks the nearest known super peer for a place if it is worth it.
+func (n *Node) choose(now Round, out *Actions) {
+	if n.cfg.Method.ranged() {
+		n.seekRange(now, out)
+		return
+	}
+	c := &n.client
+	if c.trying != None {
+		return
+	}
+	for i := range c.contacts[:c.known] {
+		k := &c.contacts[i]
+		if k.full > now || k.peer == n.self {
+			continue
+		}
+		if k.peer == c.home {
+			if c.pushed {
+				continue
+			}
+			return
+		}
+		if c.home != None && !c.pushed && c.homeRTT >= 0 && k.rtt > c.homeRTT*(1-switchGain) {
+			return
+		}
+		n.attachTo(now, *k, out)
+		return
+	}
+	if c.home == None {
+		n.lookSoon(now)
+	}
+}
+
+func (n *Node) attachTo(now Round, k contact, out *Actions) {
+	n.client.trying, n.client.tryUntil = k.peer, now+1
+	out.send(n.request(now, Attach, k.peer, k.rtt))
+}
+
+func (n *Node) request(now Round, kind Kind, to Peer, rtt float32) Message {
+	return Message{
+		Kind: kind, From: n.self, To: to, Slot: n.client.slot,
+		RTT: rtt, Alt: n.alternative(now, to), At: n.at, Key: n.key,
+	}
+}
+
+func (n *Node) accepted(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if m.From == c.home { // a renewal
+		c.awaiting, c.slot, c.homeVersion = false, m.Slot, m.Version
+		c.renewAt = now + n.cfg.Renew
+		return
+	}
+	if m.From != c.trying || n.hold != nil {
+		// Too late: it is served elsewhere or a super peer itself.
+		out.send(Message{Kind: Detach, From: n.self, To: m.From})
+		return
+	}
+	if c.home != None {
+		out.send(Message{Kind: Detach, From: n.self, To: c.home, Slot: c.slot})
+	}
+	c.trying, c.pushed, c.awaiting = None, false, false
+	c.home, c.homeToken, c.homeVersion, c.slot = m.From, m.Token, m.Version, m.Slot
+	c.homeRTT = -1
+	if k := n.contactOf(m.From); k != nil {
+		c.homeRTT = k.rtt
+	}
+	// The first renewal comes early, to spread the renewals over the rounds.
+	c.renewAt = now + 1 + Round(n.rng.below(int(n.cfg.Renew)))
+	n.lookSoon(now)
+}
+
+func (n *Node) full(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if m.From != c.trying {
+		return
+	}
+	c.trying = None
+	if n.cfg.Method.ranged() {
+		c.skip++
+		n.seekRange(now, out)
+		return
+	}
+	if k := n.contactOf(m.From); k != nil {
+		k.full = now + m.wait(&n.rng)
+	}
+	for _, r := range m.Others {
+		if r.Peer != n.self && n.contactOf(r.Peer) == nil {
+			n.measure(r.Peer, r.Token, out)
+		}
+	}
+	if c.waiting == 0 {
+		n.choose(now, out)
+	}
+}
+
+// wait is when to ask again: soon if a place is being made, else later, and not
+// everyone in the same round.
+func (m *Message) wait(rng *draw) Round {
+	if m.Slot > 0 {
+		return 1
+	}
+	return 4 + Round(rng.below(6))
+}
+
+// gone: the peer is no super peer. Its successor, if named, is measured anew.
+func (n *Node) gone(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if m.From == c.trying {
+		c.trying = None
+	}
+	if m.Peer != None && m.Peer != n.self {
+		n.measure(m.Peer, m.Token, out)
+	}
+	if m.From == c.home && n.hold == nil {
+		n.orphaned(now, m.From, out)
+		return
+	}
+	n.forget(m.From)
+	if n.hold == nil {
+		n.choose(now, out)
+	}
+}
+
+// redirected: the home asks for the place. It stays served there until another
+// accepts it.
+func (n *Node) redirected(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if m.From != c.home || n.hold != nil {
+		return
+	}
+	if n.cfg.Method.ranged() {
+		c.skip++
+	}
+	c.pushed = true
+	n.choose(now, out)
+}
+
+// moved: the token that served this node has another holder, which has taken
+// over its lease. A version that is not newer is late.
+func (n *Node) moved(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if n.hold != nil || c.home == None || m.Token != c.homeToken || m.Version <= c.homeVersion {
+		if c.home != m.From {
+			out.send(Message{Kind: Detach, From: n.self, To: m.From})
+		}
+		return
+	}
+	n.forget(c.home)
+	c.home, c.homeVersion, c.slot, c.homeRTT = m.From, m.Version, m.Slot, m.RTT
+	c.awaiting, c.renewAt = false, now+1+Round(n.rng.below(int(n.cfg.Renew)))
+	n.lookSoon(now)
+	if m.RTT < 0 {
+		n.measure(m.From, m.Token, out)
+		return
+	}
+	n.note(contact{peer: m.From, token: m.Token, rtt: m.RTT})
+	n.choose(now, out)
+}
+
+func (n *Node) recommended(now Round, m *Message, out *Actions) {
+	if n.hold != nil || m.Peer == n.self {
+		return
+	}
+	n.note(contact{peer: m.Peer, token: m.Token, rtt: m.RTT})
+	n.choose(now, out)
+}

@@ -1,0 +1,110 @@
+package superpeer
+
+// Kind names a message.
+type Kind uint8
+
+// Messages between a node and a super peer (attach.go).
+const (
+	Attach    Kind = iota + 1 // node → super peer: may I be served? At, RTT, Alt
+	Renew                     // client → super peer: I still am; At, RTT, Alt
+	Accept                    // super peer → client: you are served; Slot
+	Full                      // super peer → node: no place; Others may have one
+	Gone                      // I hold no token; Peer does, if it is not None
+	Redirect                  // super peer → client: leave your place to one who needs it more
+	Detach                    // client → super peer: give my place away
+	Moved                     // new holder → client: Token came to me, you with it; Slot, RTT
+	Recommend                 // super peer → client: Peer, newly a super peer, is RTT from you
+)
+
+// Messages that move a token (transfer.go).
+const (
+	Offer    Kind = iota + 32 // holder → node: take Token?
+	Ready                     // node → holder: yes, I keep myself free for it
+	Decline                   // node → holder or steward: no
+	Move                      // holder → steward: Token goes to Peer, please
+	Confirm                   // steward → holder: recorded, under Version
+	Transfer                  // holder → node: Token is yours, under Version, with Leases
+)
+
+// Messages of the refined protocol (tokens.go, jump.go).
+const (
+	Assess   Kind = iota + 64 // holder → client: measure the round trips to Peers
+	Assessed                  // client → holder: Times, in the order of Peers
+	Bid                       // holder → holder: I lose only Alt by going; may I fill your vacancy?
+	Vacant                    // holder → holder: yes, go to Peer
+)
+
+// Messages of stewards (steward.go) and of the prefix methods (prefix.go).
+const (
+	Grant  Kind = iota + 96 // steward → node: Token is yours, under Version
+	Keep                    // holder → steward: I hold Token under Version; Heirs
+	Kept                    // steward → holder: so it is
+	Drop                    // steward → holder: it is not yours, or no longer wanted; Peer holds it
+	Summon                  // steward → holder: hand Token over to me
+	Where                   // node → steward: who holds Token?
+	Here                    // steward → node: Peer does
+)
+
+// Message is what nodes send each other. A field that a kind does not use is
+// zero. A Message and its slices are never changed after it has been sent.
+type Message struct {
+	Kind     Kind
+	From, To Peer
+	Peer     Peer
+	Token    int32
+	Version  uint32
+	Slot     int32
+	RTT      float32 // milliseconds; negative: not measured
+	Alt      float32 // milliseconds: the best other super peer with room that the sender knows
+	Load     int32   // Keep: nodes served
+	At       Position
+	Key      uint64 // the sender's identifier
+
+	Others []Referral
+	Peers  []Peer
+	Times  []float32
+	Leases []Lease
+}
+
+// Referral names a super peer that may have room.
+type Referral struct {
+	Peer  Peer
+	Token int32
+}
+
+// Announcement is what gossip says of a super peer. Newer versions of a token
+// replace older ones.
+type Announcement struct {
+	Token   int32
+	Version uint32
+	Holder  Peer
+	Spare   int32 // places left; MaxInt32 when there is no limit
+	At      Position
+	Gain    float32 // milliseconds saved in all if a second token came to the holder's vacancy
+}
+
+// Query asks the driver for what gossip has brought so far: the announcements
+// nearest to the node, some with places left, and a random sample.
+type Query struct {
+	Near, Spare, Sample int
+	At                  Position
+	Seed                uint64 // for the sample
+}
+
+// Actions are what a driver does after a step: probes and the query it answers
+// by further steps, messages it sends in their order, best effort.
+type Actions struct {
+	Send     []Message
+	Probe    []Peer // measure the round trip; answer with Node.Probed
+	Look     Query  // answer with Node.Heard when Look.Near > 0
+	Tell     Announcement
+	Announce bool // give Tell to gossip
+}
+
+// Reset empties a for its next use, keeping its memory.
+func (a *Actions) Reset() {
+	a.Send, a.Probe = a.Send[:0], a.Probe[:0]
+	a.Look.Near, a.Announce = 0, false
+}
+
+func (a *Actions) send(m Message) { a.Send = append(a.Send, m) }

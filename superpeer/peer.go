@@ -1,0 +1,83 @@
+package superpeer
+
+import "math"
+
+// Peer is a driver's handle for a process: never reused for another process,
+// not even for the same node's next incarnation. It has no meaning outside the
+// driver, whose codec replaces it with an address.
+type Peer int32
+
+// None is no peer.
+const None Peer = -1
+
+// Round counts gossip periods from the driver's start. A round is much longer
+// than a round trip: a request sent in one is normally answered in the same.
+type Round int32
+
+// never is a round that does not come.
+const never Round = math.MaxInt32
+
+// MaxDims is the largest number of dimensions of a [Position].
+const MaxDims = 4
+
+// Position is where a node believes it is: a point in the space of round trips
+// in milliseconds, and the height of its access link above it (Vivaldi's
+// height vector: Dabek et al., SIGCOMM 2004, section 5.4). In a space whose
+// true positions are known the height is zero.
+type Position struct {
+	X      [MaxDims]float32
+	Height float32
+}
+
+// Metric says how positions are compared.
+type Metric struct {
+	Dims   int     // how many of a Position's coordinates are used, at most MaxDims
+	Period float32 // side of a torus in milliseconds; 0 means that space does not wrap
+	Exact  bool    // positions are true, not estimated: what they foretell can be trusted
+}
+
+// Offset is the vector from a to b, the shortest one on a torus.
+func (m Metric) Offset(a, b *Position) (v [MaxDims]float32) {
+	for d := range m.Dims {
+		x := b.X[d] - a.X[d]
+		if m.Period > 0 {
+			if x > m.Period/2 {
+				x -= m.Period
+			} else if x < -m.Period/2 {
+				x += m.Period
+			}
+		}
+		v[d] = x
+	}
+	return v
+}
+
+// Estimate is the round trip between a and b that their positions foretell, in
+// milliseconds.
+func (m Metric) Estimate(a, b *Position) float32 {
+	return length(m.Offset(a, b)) + a.Height + b.Height
+}
+
+func length(v [MaxDims]float32) float32 {
+	return float32(math.Sqrt(float64(v[0]*v[0] + v[1]*v[1] + v[2]*v[2] + v[3]*v[3])))
+}
+
+// draw is a small seeded generator (splitmix64: Steele, Lea, Flood, OOPSLA
+// 2014): eight bytes a node, where math/rand would take thousands.
+type draw uint64
+
+func (d *draw) next() uint64 {
+	*d += 0x9e3779b97f4a7c15
+	return Mix(uint64(*d))
+}
+
+// below returns a number from 0 to n-1.
+func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
+
+// Mix spreads the bits of x over 64: splitmix64's finalizer, used wherever a
+// number stands for a random one.
+func Mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

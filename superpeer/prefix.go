@@ -1,0 +1,181 @@
+package superpeer
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// PrefixBits is k = ⌈log₂ n⌉: how many leading bits name n super peers by the
+// source's rule (source 003: reserve the first k bits to identify super peers).
+func PrefixBits(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	return bits.Len(uint(n - 1))
+}
+
+// PrefixKey is the source's rule to the letter: the key p with all but its first
+// k bits cleared. The node responsible for that key serves p. k runs from 0 to
+// 64.
+func PrefixKey(p uint64, k int) uint64 {
+	return p &^ (1<<(64-k) - 1)
+}
+
+// RangeOf is the exact-N variant: which of count equal ranges of the 64-bit
+// identifier space p lies in, ⌊p·count/2⁶⁴⌋. With count = 2^k it is the first k
+// bits of p. A count below 1 counts as 1.
+func RangeOf(p uint64, count int) int {
+	hi, _ := bits.Mul64(p, uint64(max(count, 1)))
+	return int(hi)
+}
+
+// RangeStart is the first identifier of range r of count: ⌈r·2⁶⁴/count⌉.
+func RangeStart(r, count int) uint64 {
+	if r <= 0 || count <= 1 {
+		return 0
+	}
+	quo, rem := bits.Div64(uint64(r%count), 0, uint64(count))
+	if rem > 0 {
+		quo++
+	}
+	return quo
+}
+
+// Router is the lookup of any DHT, as the asking process sees it.
+type Router interface {
+	// Owner is the process responsible for key: of a ring, the first at or after
+	// it. It is false while the router knows nobody.
+	Owner(key uint64) (Peer, bool)
+}
+
+// Place is a process on a [Ring].
+type Place struct {
+	Key  uint64
+	Peer Peer
+}
+
+// Ring is a consistent ring: a key belongs to the first process at or after it.
+// It is not safe for concurrent change.
+type Ring struct{ places []Place }
+
+// NewRing makes a ring of places, which it keeps and sorts.
+func NewRing(places []Place) *Ring {
+	slices.SortFunc(places, comparePlaces)
+	return &Ring{places}
+}
+
+func comparePlaces(a, b Place) int {
+	switch {
+	case a.Key != b.Key && a.Key < b.Key:
+		return -1
+	case a.Key != b.Key:
+		return 1
+	}
+	return int(a.Peer) - int(b.Peer)
+}
+
+// Owner implements [Router].
+func (r *Ring) Owner(key uint64) (Peer, bool) {
+	if len(r.places) == 0 {
+		return None, false
+	}
+	i, _ := slices.BinarySearchFunc(r.places, key, func(p Place, k uint64) int {
+		if p.Key < k {
+			return -1
+		}
+		return 1 // also when equal: the first of equals is wanted
+	})
+	if i == len(r.places) {
+		i = 0
+	}
+	return r.places[i].Peer, true
+}
+
+// Change takes the processes for which gone is true off the ring and adds
+// joined, in one pass over it.
+func (r *Ring) Change(gone func(Peer) bool, joined []Place) {
+	kept := slices.DeleteFunc(r.places, func(p Place) bool { return gone(p.Peer) })
+	old := slices.Clone(kept)
+	slices.SortFunc(joined, comparePlaces)
+	out := kept[:0]
+	for len(old) > 0 && len(joined) > 0 {
+		if comparePlaces(old[0], joined[0]) <= 0 {
+			out, old = append(out, old[0]), old[1:]
+		} else {
+			out, joined = append(out, joined[0]), joined[1:]
+		}
+	}
+	r.places = append(append(out, old...), joined...)
+}
+
+// TokenKey is where token's steward sits: for the prefix methods the start of
+// its range, otherwise anywhere, so that stewards are spread evenly. n is the
+// number of nodes.
+func (c *Config) TokenKey(token int32, n int) uint64 {
+	if c.Method.ranged() {
+		return RangeStart(int(token), c.Count(n))
+	}
+	return Mix(uint64(token) + 0x5ee9)
+}
+
+// offset is how far key lies behind the start of the range of token. A super
+// peer of the prefix methods that is over capacity splits its range there: the
+// nodes nearest to the start stay, those behind go to the next range's super
+// peer, where they in turn come last.
+func (n *Node) offset(key uint64, token int32) uint64 {
+	return key - n.cfg.TokenKey(token, int(n.size))
+}
+
+// seekRange is how a node of the prefix methods finds its super peer: it asks
+// the steward of its range, or after having been sent on, of the ones behind.
+func (n *Node) seekRange(now Round, out *Actions) {
+	c := &n.client
+	count := n.cfg.Count(int(n.size))
+	if count == 0 || c.trying != None {
+		return
+	}
+	if int(c.skip) >= count {
+		c.skip, c.lookAt = 0, now+1 // all the way round: again later
+		return
+	}
+	token := int32((RangeOf(n.key, count) + int(c.skip)) % count)
+	if c.home != None && c.homeToken == token {
+		return
+	}
+	steward, ok := n.cfg.Router.Owner(n.cfg.TokenKey(token, int(n.size)))
+	if !ok {
+		return
+	}
+	c.trying, c.tryUntil = steward, now+1
+	out.send(Message{Kind: Where, From: n.self, To: steward, Token: token})
+}
+
+// found is the steward's answer to seekRange.
+func (n *Node) found(now Round, m *Message, out *Actions) {
+	c := &n.client
+	if c.trying != m.From || n.hold != nil {
+		return
+	}
+	c.trying = None
+	if m.Peer == None || m.Peer == n.self || m.Peer == c.home {
+		return
+	}
+	n.attachTo(now, contact{peer: m.Peer, token: m.Token, rtt: -1}, out)
+}
+
+// makeRoom splits a full super peer's range for a node that lies nearer to its
+// start than the last one served: that one is sent on.
+func (n *Node) makeRoom(m *Message, out *Actions) bool {
+	h := n.hold
+	last, worst := -1, n.offset(m.Key, h.token)
+	for i := range h.leases {
+		if o := n.offset(h.leases[i].Key, h.token); o > worst {
+			last, worst = i, o
+		}
+	}
+	if last < 0 {
+		return false
+	}
+	out.send(Message{Kind: Redirect, From: n.self, To: h.leases[last].Peer, Token: h.token, Version: h.version})
+	return true
+}

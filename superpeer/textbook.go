@@ -1,0 +1,76 @@
+package superpeer
+
+// The source's repulsion to the letter (source 003): each token pushes the
+// others away, gossip spreads the forces, and a node on which the whole force
+// exceeds a limit passes its token on in the direction of that force. The source
+// leaves the force open; this one was found to settle:
+//
+//	F = Σ 2·(1 − d/R)₊ over the near tokens, R the distance to the (2D+3)-th
+//	step = 0.3·a·min(1, |F|), a the mean distance to the four nearest
+//
+// It knows space, not people: where nodes are dense it puts no more tokens than
+// elsewhere.
+const (
+	forceLimit    = 0.4      // |F| up to which a token stays
+	forceStep     = 0.3      // of a
+	forceCooldown = Round(5) // rounds a token stays at least; with less it oscillates
+)
+
+// repel moves the token if the force on it is too large.
+func (n *Node) repel(now Round, out *Actions) {
+	h := n.hold
+	if h.phase != resting || now < h.since+forceCooldown {
+		return
+	}
+	force, mean, ok := n.force()
+	strength := length(force)
+	if !ok || strength <= forceLimit {
+		return
+	}
+	goal := n.at
+	for d := range n.cfg.Metric.Dims {
+		goal.X[d] += force[d] / strength * forceStep * mean * min(1, strength)
+	}
+	goal.Height = 0
+	away := func(l *Lease) float32 { return length(n.cfg.Metric.Offset(&goal, &l.At)) }
+	i := n.least(nil, away)
+	if i < 0 || away(&h.leases[i]) >= length(n.cfg.Metric.Offset(&goal, &n.at)) {
+		return // nobody lies further that way
+	}
+	h.handing = append(make([]Lease, 0, len(h.leases)+1), h.leases...)
+	for k := range h.handing {
+		h.handing[k].RTT = -1 // textbook tokens do not measure; their clients do
+	}
+	n.offer(now, h.leases[i].Peer, out)
+}
+
+// force is the sum of what the near tokens push with, and the mean distance to
+// the four nearest. ok is false while too few are known.
+func (n *Node) force() (f [MaxDims]float32, mean float32, ok bool) {
+	m := n.cfg.Metric
+	reach := 2*m.Dims + 3
+	var offsets [2*MaxDims + 3][MaxDims]float32
+	var dists [2*MaxDims + 3]float32
+	k := 0
+	for i := range n.hold.seen {
+		if a := &n.hold.seen[i]; a.Holder != n.self && a.Token != n.hold.token && k < reach {
+			offsets[k] = m.Offset(&a.At, &n.at)
+			dists[k] = length(offsets[k])
+			k++
+		}
+	}
+	if k < 4 {
+		return f, 0, false
+	}
+	far := max(dists[k-1], 1e-6)
+	for i := range k {
+		push := 2 * max(0, 1-dists[i]/far)
+		for d := range m.Dims {
+			f[d] += push * offsets[i][d] / max(dists[i], 1e-6)
+		}
+		if i < 4 {
+			mean += dists[i] / 4
+		}
+	}
+	return f, mean, true
+}
