@@ -92,6 +92,9 @@ func (f *agentFlags) checkChoices() error {
 	if !slices.Contains([]string{"json", "text"}, f.logFormat) {
 		return usagef("--log-format %q: use text or json", f.logFormat)
 	}
+	if _, err := election.ParseID(f.id); f.id != "" && err != nil {
+		return usagef("--id: %w", err)
+	}
 	if err := checkAddress("--listen", f.listen); err != nil {
 		return err
 	}

@@ -291,6 +291,9 @@ func (c *cluster) take(l childLine) error {
 		m.process = nil
 		return fmt.Errorf("member %s has ended by itself: %s", m.id, l.process.lastWords())
 	}
+	if err := m.checkOrder(l.line); err != nil {
+		return err
+	}
 	m.events = append(m.events, l.line)
 	switch l.line.Event {
 	case "ready":
@@ -302,6 +305,22 @@ func (c *cluster) take(l childLine) error {
 		}
 	case "lost":
 		m.leader = ""
+	}
+	return nil
+}
+
+// checkOrder holds each line to what is promised of all: epochs never decrease,
+// and a leadership is told lost before the next one is told.
+func (m *member) checkOrder(l agent.Line) error {
+	switch {
+	case l.Event != "leader" && l.Event != "lost":
+		return nil
+	case l.Epoch < m.epoch:
+		return fmt.Errorf("member %s tells epoch %d after epoch %d", m.id, l.Epoch, m.epoch)
+	case l.Event == "leader" && m.leader != "":
+		return fmt.Errorf("member %s follows %s of epoch %d without having lost %s of epoch %d", m.id, l.Leader, l.Epoch, m.leader, m.epoch)
+	case l.Event == "lost" && (l.Leader != m.leader || l.Epoch != m.epoch):
+		return fmt.Errorf("member %s has lost %s of epoch %d, whom it did not follow", m.id, l.Leader, l.Epoch)
 	}
 	return nil
 }

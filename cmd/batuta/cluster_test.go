@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// startCluster runs n members until the test ends, and waits for the highest to lead.
+func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
+	t.Helper()
+	c, err := newCluster(n, flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	if err := c.startAll(); err != nil {
+		t.Fatal(err)
+	}
+	return c, mustAgree(t, c, 1, strconv.Itoa(n))
+}
+
+// mustAgree waits until all running members agree; see [cluster.await].
+func mustAgree(t *testing.T, c *cluster, minEpoch uint64, leader string) agreement {
+	t.Helper()
+	a, err := c.await(t.Context(), minEpoch, leader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func mustStart(t *testing.T, c *cluster, m *member) {
+	t.Helper()
+	if err := c.start(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustCrash(t *testing.T, c *cluster, m *member) {
+	t.Helper()
+	if _, err := c.crash(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rounds is how often a test repeats: short, unless the environment wants more.
+func rounds(t *testing.T, variable string, short int) int {
+	t.Helper()
+	text, ok := os.LookupEnv(variable)
+	if !ok {
+		return short
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%q: want a number of rounds", variable, text)
+	}
+	return n
+}
+
+// Each time the leader is killed the next takes over with a higher epoch, and
+// it takes the lead back when it returns.
+func TestKillLeader(t *testing.T) {
+	c, now := startCluster(t, 5)
+	for round := range rounds(t, "BATUTA_TEST_KILLS", 5) {
+		victim := now.leader
+		mustCrash(t, c, victim)
+		next := mustAgree(t, c, now.epoch+1, "")
+		if next.leader == victim || next.voices != 4 {
+			t.Fatalf("round %d: %d members follow %s after %s was killed", round, next.voices, next.leader.id, victim.id)
+		}
+		mustStart(t, c, victim)
+		now = mustAgree(t, c, next.epoch+1, "5")
+	}
+}
+
+// A leader that is stopped is replaced. When it runs on, the first it tells is
+// that it has lost; then it takes the lead back.
+func TestFreezeLeader(t *testing.T) {
+	c, now := startCluster(t, 5)
+	for round := range rounds(t, "BATUTA_TEST_FREEZES", 2) {
+		victim := now.leader
+		if _, err := c.freeze(victim); err != nil {
+			t.Fatal(err)
+		}
+		next := mustAgree(t, c, now.epoch+1, "4")
+		// Lines it wrote before it was stopped are read by now; the next is of the thaw.
+		if err := c.settle(t.Context(), 10*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		victim.events = nil
+		if err := c.thaw(victim); err != nil {
+			t.Fatal(err)
+		}
+		now = mustAgree(t, c, next.epoch+1, "5")
+		first := victim.events[0]
+		if first.Event != "lost" || first.Leader != "5" || first.Epoch != next.epoch-1 {
+			t.Fatalf("round %d: the thawed leader first tells %+v, want that it lost epoch %d", round, first, next.epoch-1)
+		}
+	}
+}
+
+// Five members survive any two of them dying in any order.
+func TestAnyTwoDie(t *testing.T) {
+	pairs := [][2]int{{4, 3}, {4, 0}, {1, 4}, {0, 1}}
+	if _, all := os.LookupEnv("BATUTA_TEST_KILLS"); all {
+		pairs = everyPair(5)
+	}
+	c, now := startCluster(t, 5)
+	for _, pair := range pairs {
+		t.Run(fmt.Sprintf("%d then %d", pair[0]+1, pair[1]+1), func(t *testing.T) {
+			for _, i := range pair {
+				mustCrash(t, c, c.members[i])
+			}
+			now = mustAgree(t, c, now.epoch, highestRunning(c))
+			if now.voices != 3 {
+				t.Errorf("%d members agree, want 3", now.voices)
+			}
+			for _, i := range pair {
+				mustStart(t, c, c.members[i])
+			}
+			now = mustAgree(t, c, now.epoch, "5")
+		})
+	}
+}
+
+func everyPair(n int) [][2]int {
+	var pairs [][2]int
+	for i := range n {
+		for j := range n {
+			if i != j {
+				pairs = append(pairs, [2]int{i, j})
+			}
+		}
+	}
+	return pairs
+}
+
+func highestRunning(c *cluster) string {
+	for _, m := range slices.Backward(c.members) {
+		if m.process != nil {
+			return m.id
+		}
+	}
+	return ""
+}
+
+// SIGTERM hands over: the others follow the next, and the leader ends with exit code 0.
+func TestTermHandsOver(t *testing.T) {
+	c, now := startCluster(t, 3)
+	old, leaving := now.leader, now.leader.process
+	at := c.mark()
+	if err := leaving.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	old.process = nil // its last lines are not of interest: it may go at once
+	next := mustAgree(t, c, now.epoch+1, "2")
+	if took := next.all.Sub(at); took > time.Second {
+		t.Errorf("hand-over took %v", took)
+	}
+	select {
+	case <-leaving.ended:
+		if code := leaving.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("exit code %d: %s", code, leaving.lastWords())
+		}
+	case <-time.After(partingTime):
+		leaving.kill()
+		t.Errorf("still there %v after SIGTERM", partingTime)
+	}
+	// Member 1 may hear of the new leader before it hears of the old one's resignation.
+	for id, causes := range map[int][]string{1: {"resigned", "superseded"}, 2: {"resigned"}} {
+		m := c.members[id-1]
+		i := slices.IndexFunc(m.events, func(l agent.Line) bool { return l.Event == "lost" })
+		if !slices.Contains(causes, m.events[i].Cause) {
+			t.Errorf("%s lost its leader for %q, want %v", m.id, m.events[i].Cause, causes)
+		}
+	}
+}
+
+// The last one leaves too: a whole cluster can be stopped politely.
+func TestAllLeave(t *testing.T) {
+	c, now := startCluster(t, 3)
+	for i := 2; i >= 0; i-- {
+		p := c.members[i].process
+		c.members[i].process = nil
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			now = mustAgree(t, c, now.epoch+1, strconv.Itoa(i))
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(partingTime):
+			p.kill()
+			t.Fatalf("member %d still there %v after SIGTERM", i+1, partingTime)
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			t.Errorf("member %d: exit code %d: %s", i+1, code, p.lastWords())
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// However the demo ends, its members end with it.
+func TestDemoLeavesNothingBehind(t *testing.T) {
+	for _, tt := range []struct {
+		signal syscall.Signal
+		code   int // -1: ended by the signal
+	}{{syscall.SIGINT, exitFailed}, {syscall.SIGTERM, exitFailed}, {syscall.SIGKILL, -1}} {
+		t.Run(tt.signal.String(), func(t *testing.T) {
+			demo := exec.Command(os.Args[0])
+			demo.Args = []string{"batuta", "demo", "--nodes", "3"}
+			temporary := t.TempDir()
+			demo.Env = append(os.Environ(), "TMPDIR="+temporary)
+			out, err := demo.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := demo.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitLine(t, out, "3 leads, epoch")
+			children := childrenOf(t, demo.Process.Pid)
+			if len(children) != 3 {
+				t.Errorf("the demo of 3 members has %d children", len(children))
+			}
+			if err := demo.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			demo.Wait()
+			if code := demo.ProcessState.ExitCode(); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for _, child := range children {
+				awaitEnd(t, child)
+			}
+			if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+				t.Errorf("temporary files stay: %v (%v)", left, err)
+			}
+		})
+	}
+}
+
+func awaitLine(t *testing.T, out io.Reader, want string) {
+	t.Helper()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), want) {
+			return
+		}
+	}
+	t.Fatalf("the demo ended without saying %q", want)
+}
+
+// childrenOf gives a handle of each child, which stays good when the child is
+// gone and its number taken by another.
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handles []int
+	for _, list := range lists {
+		pids, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range strings.Fields(string(pids)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			handle, err := unix.PidfdOpen(child, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { unix.Close(handle) })
+			handles = append(handles, handle)
+		}
+	}
+	return handles
+}
+
+func awaitEnd(t *testing.T, process int) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		fds := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(time.Until(deadline).Milliseconds()))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			t.Fatal(err)
+		case n == 0:
+			t.Fatal("a member outlives the demo by five seconds")
+		default:
+			return
+		}
+	}
+}
+
+func TestDemoJSON(t *testing.T) {
+	var story struct {
+		Algorithm     string
+		Nodes, Rounds int
+		Steps         []demoStep
+	}
+	answer(t, &story, "demo", "--nodes", "3", "--rounds", "2", "--json")
+	var steps []string
+	for i, s := range story.Steps {
+		steps = append(steps, s.Step)
+		if s.Leader == "" || s.Agree < 2 || s.Took <= 0 || i > 0 && s.Epoch < story.Steps[i-1].Epoch {
+			t.Errorf("step %d makes no sense: %+v", i, s)
+		}
+	}
+	if got, want := strings.Join(steps, " "), "start crash return resign crash return resign"; got != want {
+		t.Errorf("steps %s, want %s", got, want)
+	}
+}
+
+func TestBenchFailover(t *testing.T) {
+	for _, fault := range faults() {
+		t.Run(fault, func(t *testing.T) {
+			var f failoverFigures
+			answer(t, &f, "bench", "failover", "--nodes", "3", "--rounds", "2", "--fault", fault, "--json")
+			if f.Fault != fault || f.Algorithm != "bully" || f.Nodes != 3 || f.Rounds != 2 {
+				t.Errorf("figures of something else: %+v", f)
+			}
+			if f.First.Median <= 0 || f.All.Median < f.First.Median || f.All.Max < f.All.P99 {
+				t.Errorf("figures make no sense: %+v", f)
+			}
+			if fault == "freeze" && f.First.Median < 400 {
+				t.Errorf("a frozen leader was replaced after %v ms, before its silence was long enough", f.First.Median)
+			}
+		})
+	}
+}
+
+// answer runs a batuta command and reads its JSON into v, which must know all its keys.
+func answer(t *testing.T, v any, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Args = append([]string{"batuta"}, args...)
+	out, err := cmd.Output()
+	if err != nil {
+		var said []byte
+		if exit, ok := err.(*exec.ExitError); ok {
+			said = exit.Stderr
+		}
+		t.Fatalf("batuta %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	in := json.NewDecoder(strings.NewReader(string(out)))
+	in.DisallowUnknownFields()
+	if err := in.Decode(v); err != nil {
+		t.Fatalf("batuta %s: %v in %s", strings.Join(args, " "), err, out)
+	}
+}

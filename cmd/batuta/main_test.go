@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+)
+
+// TestMain lets the test binary be batuta when it is called by that name: by the
+// scripts, and as the members of a cluster.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"batuta": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(s *testscript.Env) error {
+			s.Values[agentsKey{}] = map[string]*process{}
+			ports, err := freePorts(6)
+			for i, p := range ports {
+				s.Setenv("ADDR"+strconv.Itoa(i+1), fmt.Sprintf("127.0.0.1:%d", p))
+			}
+			return err
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": scriptExits,
+			"start": scriptStart,
+			"stop":  scriptStop,
+		},
+	})
+}
+
+// scriptExits is "exits CODE COMMAND…": it must end with that code, within the
+// five seconds a user may be kept waiting, and say why on one line.
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
+	}
+	began := time.Now()
+	err := ts.Exec(args[1], args[2:]...)
+	if took := time.Since(began); took > 5*time.Second {
+		ts.Fatalf("took %v, want 5s at most", took)
+	}
+	code := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+	if stderr := ts.ReadFile("stderr"); code != 0 && strings.Count(stderr, "\n") != 1 {
+		ts.Fatalf("want one line on standard error, got:\n%s", stderr)
+	}
+}
+
+// scriptStart is "start NAME FLAG…": it runs an agent until the script ends, waits
+// until it knows a leader, and sets NAME to the address of its HTTP API.
+func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: start NAME FLAG…")
+	}
+	p, err := startProcess(os.Args[0], append([]string{"batuta", "agent", "--events", "json", "--log-level", "warn"}, args[1:]...))
+	ts.Check(err)
+	ts.Defer(func() { p.kill(); <-p.ended })
+	lines, closing := make(chan childLine), make(chan struct{})
+	defer close(closing)
+	go p.read(&member{}, lines, closing)
+	for {
+		select {
+		case l := <-lines:
+			switch {
+			case l.end:
+				ts.Fatalf("agent %s has ended: %s", args[0], p.lastWords())
+			case l.line.Event == "ready":
+				ts.Setenv(args[0], l.line.HTTP)
+			case l.line.Event == "leader":
+				agents(ts)[args[0]] = p
+				return
+			}
+		case <-time.After(agreeWithin):
+			ts.Fatalf("agent %s knows no leader after %v", args[0], agreeWithin)
+		}
+	}
+}
+
+// agents are those that a script has started, by name.
+func agents(ts *testscript.TestScript) map[string]*process {
+	return ts.Value(agentsKey{}).(map[string]*process)
+}
+
+type agentsKey struct{}
+
+// scriptStop is "stop NAME": SIGTERM, upon which the agent must end with exit code 0.
+func scriptStop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stop NAME")
+	}
+	p := agents(ts)[args[0]]
+	ts.Check(p.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-p.ended:
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			ts.Fatalf("agent %s ended with %d: %s", args[0], code, p.lastWords())
+		}
+	case <-time.After(partingTime):
+		ts.Fatalf("agent %s still runs %v after SIGTERM", args[0], partingTime)
+	}
+}
+
+// Every command says in its help how it is used.
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Example == "" || c.Short == "" {
+			t.Errorf("%s has no example or no description", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv}))
+}
+
+func TestSummary(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i)
+	}
+	for _, tt := range []struct {
+		in   []float64
+		want summary
+	}{
+		{nil, summary{}},
+		{[]float64{3}, summary{3, 3, 3}},
+		{[]float64{4, 1, 2}, summary{2, 4, 4}},
+		{hundred, summary{50.5, 99, 100}},
+	} {
+		if got := summarize(tt.in); got != tt.want {
+			t.Errorf("summarize: got %v, want %v", got, tt.want)
+		}
+	}
+}
