@@ -93,14 +93,15 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]
-	peer.link, peer.dialing, peer.backoff = true, false, 0
+	again := !peer.asked || !peer.rebuff.IsZero() // our question may have been lost
+	peer.link, peer.dialing, peer.backoff, peer.rebuff = true, false, 0, time.Time{}
 	m.hear(i)
 	m.setState(i, StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	switch {
 	case m.leading() || m.draining:
 		m.post(i, m.newBeat(peer.version != m.version))
-	case m.inquiring && !peer.asked:
+	case m.inquiring && again:
 		m.ask(i)
 	}
 }
@@ -122,7 +123,8 @@ func (m *Machine) redialAt(i int, at time.Time) {
 }
 
 // dialFailed: refused means that the process is gone; silence is only silence.
-func (m *Machine) dialFailed(id ID, refused bool) {
+// With why, a live member refuses us.
+func (m *Machine) dialFailed(id ID, refused bool, why error) {
 	i, ok := m.index[id]
 	if !ok {
 		return
@@ -131,6 +133,17 @@ func (m *Machine) dialFailed(id ID, refused bool) {
 	peer.dialing = false
 	if peer.link {
 		return // it reached us meanwhile
+	}
+	switch why {
+	case ErrRemoved:
+		m.evicted()
+		return
+	case ErrSameID, ErrOldIncarnation:
+		// It still knows an earlier process with our id, or a newer one. Its
+		// answer is owed: we ask again until it knows better.
+		peer.rebuff = m.now
+		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
+		return
 	}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
 	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
@@ -252,8 +265,12 @@ func (m *Machine) inquiredAll() {
 
 // inquired ends the inquiry with a contest, if nobody has been found to lead.
 func (m *Machine) inquired(why string) {
-	if m.deaf && !m.answered && m.now.Sub(m.heardAt) <= m.cfg.Timing.T() {
+	switch {
+	case m.deaf && !m.answered && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
 		m.inquire("it hears others but no answers")
+		return
+	case m.rebuffed():
+		m.inquire("a member knows another process with this id")
 		return
 	}
 	m.endInquiry()
@@ -261,6 +278,16 @@ func (m *Machine) inquired(why string) {
 		m.note("has inquired", None, Token{}, why)
 		m.step(Event{Kind: Started})
 	}
+}
+
+// rebuffed reports whether a member has refused us within T.
+func (m *Machine) rebuffed() bool {
+	for i := range m.members {
+		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.cfg.Timing.T() {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Machine) endInquiry() {
@@ -408,7 +435,7 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *Message {
 	msg := &Message{
-		Kind: Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.aside(),
+		Kind: Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.aside(), Digest: m.digest,
 		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining, Version: m.version,
 	}
 	if withStates {
@@ -480,7 +507,7 @@ func (m *Machine) ping() {
 // that have served (source 002), and those whose other end may be gone.
 func (m *Machine) hangUpSilent() {
 	m.others(func(i int, peer *member) {
-		if !peer.link || m.now.Sub(peer.heard) <= m.cfg.Timing.T() {
+		if !peer.link || m.now.Before(m.silent(peer)) {
 			return
 		}
 		m.do(Action{Kind: Hangup, To: peer.ID})
@@ -493,6 +520,16 @@ func (m *Machine) hangUpSilent() {
 			m.setState(i, StateUnreachable)
 		}
 	})
+}
+
+// silent is when a link will have been silent for T: nothing heard, and nothing
+// asked whose answer may be on its way.
+func (m *Machine) silent(peer *member) time.Time {
+	at := peer.heard
+	if peer.used.After(at) {
+		at = peer.used
+	}
+	return at.Add(m.cfg.Timing.T() + 1)
 }
 
 func (m *Machine) watchFollowers() {
@@ -596,12 +633,11 @@ func (m *Machine) shouldDial(i int) bool {
 
 // wakeForDetector adds what the detector will have due to the deadline.
 func (m *Machine) wakeForDetector() {
-	T := m.cfg.Timing.T()
 	for i := range m.members {
 		switch peer := &m.members[i]; {
 		case i == m.me:
 		case peer.link:
-			m.wake(peer.heard.Add(T + 1))
+			m.wake(m.silent(peer))
 		case m.shouldDial(i):
 			m.wake(peer.redial)
 		}

@@ -168,7 +168,7 @@ func (m *Machine) handle(ev Event) {
 	case LinkDown:
 		m.linkDown(ev.Peer)
 	case DialFailed:
-		m.dialFailed(ev.Peer, ev.Refused)
+		m.dialFailed(ev.Peer, ev.Refused, ev.Err)
 	case PeerDown:
 		if i, ok := m.index[ev.Peer]; ok && i != m.me {
 			m.gone(i, CauseCrashed, false, "the detector says so")
@@ -360,7 +360,11 @@ func (m *Machine) post(to int, msg *Message) {
 		peer.dialing = true
 	}
 	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
-	if m.cfg.Trace != nil && !routine(msg.Kind) {
+	if routine(msg.Kind) {
+		return
+	}
+	peer.used = m.now
+	if m.cfg.Trace != nil {
 		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
 	}
 }

@@ -20,6 +20,8 @@ type member struct {
 	redial  time.Time     // not before
 	backoff time.Duration // until the dial after that
 	heard   time.Time     // when it last said anything; zero: never
+	used    time.Time     // when more than a routine message last went to it
+	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version uint64        // of the member states it has acknowledged
 
 	listAgain time.Time // when our list may be sent to it again

@@ -58,7 +58,7 @@ type Message struct {
 	Token   Token  // the leadership the message speaks of; see the kinds
 	Highest uint64 // the highest epoch the sender knows of
 	Aside   Aside  // why the sender does not stand for election now; empty: it does
-	Digest  uint32 // of the sender\'s member list
+	Digest  uint32 // of the sender's member list
 
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass

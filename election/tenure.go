@@ -183,8 +183,10 @@ func (m *Machine) save() {
 		}
 	}
 	m.writing = m.onDisk
-	if m.next.Above(m.writing) {
-		m.writing = m.next
+	for _, t := range [...]Token{m.view, m.next} { // view may have been followed unsaved
+		if t.Above(m.writing) {
+			m.writing = t
+		}
 	}
 	m.saving, m.listed = true, true
 	m.do(Action{Kind: Save, State: State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.list}})
