@@ -1,0 +1,36 @@
+package ring
+
+import "github.com/batuta-dev/batuta/election"
+
+// Clone gives an independent copy.
+func (c *ChangRoberts) Clone() election.Algorithm {
+	d := *c
+	return &d
+}
+
+// Clone gives an independent copy.
+func (l *List) Clone() election.Algorithm {
+	d := *l
+	return &d
+}
+
+// MinRound is the round number in use, 0 before the first.
+func (r *ring) MinRound() uint64 { return r.round.Number }
+
+// AppendState appends all that decides what the algorithm does next.
+func (r *ring) AppendState(b []byte, base uint64) []byte {
+	b = append(b, byte(r.phase))
+	b = append(append(b, r.next...), 0)
+	b = appendRound(b, r.round, base)
+	b = appendRound(b, r.passing.Round, base)
+	b = election.AppendRelative(b, uint64(r.passing.Hops), 1)
+	for _, m := range r.passing.Ring {
+		b = append(append(b, m.ID...), 0)
+	}
+	return append(append(b, 0), r.passing.Kind...)
+}
+
+func appendRound(b []byte, r election.Round, base uint64) []byte {
+	b = election.AppendRelative(b, r.Number, base)
+	return append(append(b, r.Initiator...), 0)
+}
