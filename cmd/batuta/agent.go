@@ -70,7 +70,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	}
 	a.level.Set(level)
 	a.log = a.logger()
-	config, err := a.flags.config(a.log)
+	config, err := a.flags.config(a.nodeLogger())
 	if err != nil {
 		return err
 	}
@@ -78,17 +78,18 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now() // "ready" is told before what happens while it starts
 	if a.node, err = batuta.Start(ctx, config); err != nil {
 		if errors.Is(err, batuta.ErrConfig) {
 			return &exitError{exitUsage, err}
 		}
 		return err
 	}
-	return a.serve(api, signals)
+	return a.serve(began, api, signals)
 }
 
 // serve runs the started node until a signal or its own end.
-func (a *agentRun) serve(api net.Listener, signals <-chan os.Signal) error {
+func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Signal) error {
 	address := ""
 	var server *agent.Server
 	if api != nil {
@@ -99,7 +100,7 @@ func (a *agentRun) serve(api net.Listener, signals <-chan os.Signal) error {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.printEvents(agent.Ready(time.Now(), a.node.Status(), address))
+		a.printEvents(agent.Ready(began, a.node.Status(), address))
 	}()
 
 	err := a.wait(signals)
@@ -208,6 +209,30 @@ func (a *agentRun) logger() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(a.stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, options))
+}
+
+// nodeLogger is the log of the node. It tells its events there too, at level
+// info; where they are printed already they are left out.
+func (a *agentRun) nodeLogger() *slog.Logger {
+	if a.flags.events == "off" {
+		return a.log
+	}
+	return slog.New(withoutInfo{a.log.Handler()})
+}
+
+// withoutInfo drops records of level info.
+type withoutInfo struct{ slog.Handler }
+
+func (h withoutInfo) Enabled(ctx context.Context, l slog.Level) bool {
+	return l != slog.LevelInfo && h.Handler.Enabled(ctx, l)
+}
+
+func (h withoutInfo) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutInfo{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withoutInfo) WithGroup(name string) slog.Handler {
+	return withoutInfo{h.Handler.WithGroup(name)}
 }
 
 // listenHTTP opens the API's port; nil when it is off.
