@@ -316,6 +316,8 @@ func (m *Machine) reported(from int, msg *Message) {
 		m.superseded(msg.Token, fresh && !m.isMine(msg.Token))
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
+	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
+		m.vacate(CauseResigned, true, "it says that it has ended")
 	case !fresh || m.isMine(msg.Token) || !msg.Token.Defined():
 	case itself:
 		m.accept(msg.Token, from)

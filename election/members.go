@@ -38,19 +38,22 @@ type roll struct {
 // enlist takes up the member list: what the disk remembers, and over that what
 // the configuration says of members that were never changed at run time.
 func (m *Machine) enlist(c Config) {
-	m.list = []Member{{Rank: c.Self, Address: c.Address, Observer: c.Observer}}
-	for _, list := range [...][]Member{c.State.Members, c.Members} {
-		for _, e := range list {
-			old, ok := m.entry(e.ID)
-			switch {
-			case e.ID == c.Self.ID:
-				if old.Version = e.Version; e.Version > 0 && e.Address != old.Address {
-					old.Version++ // it has moved
+	self := Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
+	all := slices.Concat([]Member{self}, c.State.Members, c.Members)
+	slices.SortStableFunc(all, func(a, b Member) int { return a.ID.Compare(b.ID) })
+	for _, e := range all {
+		last := len(m.list) - 1
+		switch {
+		case last < 0 || m.list[last].ID != e.ID:
+			m.list = append(m.list, e)
+		case e.ID == c.Self.ID:
+			if own := &m.list[last]; e.Version > own.Version {
+				if own.Version = e.Version; e.Address != own.Address {
+					own.Version++ // it has moved
 				}
-				m.put(old)
-			case !ok || old.Version == 0 || e.supersedes(old):
-				m.put(e)
 			}
+		case m.list[last].Version == 0 || e.supersedes(m.list[last]):
+			m.list[last] = e
 		}
 	}
 	m.digest, m.listed = digest(m.list), true

@@ -2,6 +2,7 @@ package election
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -154,13 +155,16 @@ func (m *Machine) put(e Member) {
 // digest is a short sum of a list: two members whose digests differ exchange
 // their lists. Priorities are not in it, because each process tells its own.
 func digest(list []Member) uint32 {
-	h := fnv.New32a()
+	b := make([]byte, 0, 32*len(list))
 	for _, e := range list {
-		if e.Version == 0 {
-			e.Address = "" // as each configuration has it
+		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Gone))
+		if e.Version > 0 { // else each configuration has its own
+			b = append(b, e.Address...)
 		}
-		fmt.Fprintf(h, "%s %d %d %s;", e.ID, e.Version, e.Gone, e.Address)
+		b = append(b, 0)
 	}
+	h := fnv.New32a()
+	h.Write(b)
 	return h.Sum32()
 }
 
