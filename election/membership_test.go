@@ -175,3 +175,11 @@ func TestWhoIsUnhealthyGivesUpTheLead(t *testing.T) {
 		t.Error("nobody else leads, and it may: it does not")
 	}
 }
+
+func TestALeadersOwnWordEndsItsTime(t *testing.T) {
+	m := follow(t, "2")
+	got := kinds(m.Step(start, from("5", Message{Kind: Report, Token: Token{3, rank("5")}, Ended: true, Age: -1})))
+	if !slices.Contains(got, "lose:resigned") {
+		t.Errorf("%q, want the leadership over", got)
+	}
+}
