@@ -36,7 +36,7 @@ const (
 	ruleAsked     = "who starts claims above what every member it can reach has on disk"
 	ruleTakeover  = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
 	ruleWork      = "nobody leads again while its earlier work runs"
-	ruleSkip      = "an epoch is the highest known, plus one"
+	ruleSkip      = "epochs follow each other, but for those of claims given up before they were saved"
 	ruleBounded   = "queues and messages are bounded"
 	ruleRest      = "a cluster does not run in circles without time passing"
 	ruleDriver    = "a Machine asks its driver only for what can be done"
@@ -57,7 +57,8 @@ type checks struct {
 	lastAt time.Duration
 	same   int // occurrences at lastAt
 
-	changes int // claims since the last mark
+	changes int    // claims since the last mark
+	rounds  uint64 // the highest round number sent since then
 	lost    []int
 	counted map[election.MessageKind]int // nil: nobody asks
 	states  []election.MemberState       // at·n + of
@@ -67,17 +68,21 @@ type checks struct {
 type seat struct {
 	held    election.Token // the highest told to watchers in this life, or on disk at its start
 	since   time.Duration  // of the present view
+	told    bool           // it has had a leader in this life
 	intact  bool           // its file was never rolled back
 	wasDue  bool           // its deadline had passed before this step
 	stalled election.Token // it leads, and has been stopped for longer than T
 }
+
+// givenUp bounds how many claims in a row a member may give up unsaved.
+const givenUp = 4
 
 // pairsUpTo bounds the clusters whose pairs are watched one by one.
 const pairsUpTo = 64
 
 func (c *checks) reset(w *world) {
 	n := len(w.setup.Members)
-	c.broken, c.top, c.n, c.lastAt, c.same, c.changes = nil, 0, n, 0, 0, 0
+	c.broken, c.top, c.n, c.lastAt, c.same, c.changes, c.rounds = nil, 0, n, 0, 0, 0, 0
 	if c.claims == nil {
 		c.claims = map[election.Token]int{}
 	}
@@ -137,12 +142,15 @@ func (c *checks) started(w *world, p *process) {
 }
 
 // disturbed takes note that something has happened to a member's connections.
-func (c *checks) disturbed(w *world, p *process) {
+func (c *checks) disturbed(w *world, p *process) { c.disturbedAt(p, w.now) }
+
+func (c *checks) disturbedAt(p *process, at time.Duration) {
 	if len(c.calm) == 0 {
 		return
 	}
 	for i := range c.n {
-		c.calm[p.slot*c.n+i], c.calm[i*c.n+p.slot] = w.now, w.now
+		forth, back := &c.calm[p.slot*c.n+i], &c.calm[i*c.n+p.slot]
+		*forth, *back = max(*forth, at), max(*back, at)
 	}
 }
 
@@ -219,7 +227,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 			c.fail(w, p, ruleClaimed, "it follows %v, which nobody has claimed", a.Token)
 		}
 	}
-	s.held, s.since = a.Token, w.now
+	s.held, s.since, s.told = a.Token, w.now, true
 }
 
 func (c *checks) claimed(w *world, p *process, t election.Token) {
@@ -248,7 +256,7 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 		return true
 	}
 	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
-	return c.calm[forth] <= since && !w.net.cut[forth] && !w.net.cut[back] &&
+	return c.calm[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
 }
 
@@ -266,7 +274,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 	if q.view.Leader.ID != q.rank.ID && !q.working || c.seats[p.place].held.Above(lead.held) {
 		return
 	}
-	if lead.since < p.started && c.clear(w, p, q, p.started) {
+	if !c.seats[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
 		c.fail(w, p, ruleTakeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
 	long := w.now - 3*w.setup.Timing.T()
@@ -289,7 +297,7 @@ func (c *checks) saves(w *world, p *process) {
 
 // tries looks at what a member wants on disk.
 func (c *checks) tries(w *world, p *process, t election.Token) {
-	if t.Leader.ID == p.rank.ID && t.Epoch > c.top+1 {
+	if t.Leader.ID == p.rank.ID && t.Epoch > c.top+1+givenUp {
 		c.fail(w, p, ruleSkip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
 	}
 	c.top = max(c.top, t.Epoch)
@@ -298,6 +306,7 @@ func (c *checks) tries(w *world, p *process, t election.Token) {
 func (c *checks) sends(w *world, p *process, m *election.Message) {
 	if c.counted != nil {
 		c.counted[m.Kind]++
+		c.rounds = max(c.rounds, m.Round.Number)
 	}
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
 		c.fail(w, p, ruleBounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))

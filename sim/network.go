@@ -41,7 +41,10 @@ const (
 )
 
 // conn is one connection; ends[0] dialed.
-type conn struct{ ends [2]endpoint }
+type conn struct {
+	ends  [2]endpoint
+	place int32 // in network.conns
+}
 
 // endpoint is one side of a connection and what is on its way there.
 type endpoint struct {
@@ -54,6 +57,11 @@ type endpoint struct {
 	state endState
 	in    pipe
 }
+
+// endAt is the endpoint of that place: its connection's, and which side.
+func (n *network) endAt(place int32) *endpoint { return &n.conns[place>>1].ends[place&1] }
+
+func (e *endpoint) place() int32 { return e.c.place<<1 | int32(e.side) }
 
 func (e *endpoint) other() *endpoint { return &e.c.ends[1-e.side] }
 
@@ -102,7 +110,7 @@ func (p *pipe) pop() frame {
 func (w *world) newConn() *conn {
 	n := &w.net
 	if n.used == len(n.conns) {
-		n.conns = append(n.conns, &conn{})
+		n.conns = append(n.conns, &conn{place: int32(n.used)})
 	}
 	c := n.conns[n.used]
 	n.used++
@@ -130,7 +138,7 @@ func (w *world) push(e *endpoint, f frame) {
 
 func (w *world) expect(e *endpoint, at time.Duration) {
 	e.in.due = at
-	w.queue.push(occurrence{at: at, kind: arrival, end: e})
+	w.queue.push(occurrence{at: at, kind: arrival, place: e.place()})
 }
 
 // linkTo is the index of the one-way link from e to its other side.
@@ -325,7 +333,7 @@ func (w *world) ended(e *endpoint) {
 	w.tidy(p, e.peer)
 	peer := w.procs[e.peer].rank.ID
 	if was == opening {
-		w.dialFailed(e, false)
+		w.dialFailed(e, false, nil)
 		return
 	}
 	for _, x := range p.peers[e.peer].ends {
@@ -357,7 +365,7 @@ func (w *world) open(p *process, slot int) *endpoint {
 	p.peers[slot].ends = append(p.peers[slot].ends, e)
 	w.push(&c.ends[1], frame{kind: hello})
 	limit := 2 * w.setup.Timing.TMax
-	w.queue.push(occurrence{at: p.clock.when(p.clock.at(w.now) + limit), kind: dialTimeout, end: e, life: p.life})
+	w.queue.push(occurrence{at: p.clock.when(p.clock.at(w.now) + limit), kind: dialTimeout, place: e.place(), life: p.life})
 	return e
 }
 
@@ -366,12 +374,12 @@ func (w *world) dialTimedOut(e *endpoint) {
 		return
 	}
 	if e.proc.condition == frozen {
-		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, end: e, life: e.life})
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, place: e.place(), life: e.life})
 		return
 	}
 	e.state = closed
 	w.hangUpOn(e, false)
-	w.dialFailed(e, false)
+	w.dialFailed(e, false, nil)
 }
 
 func (w *world) refusedBy(e *endpoint, err error) {
@@ -383,17 +391,17 @@ func (w *world) refusedBy(e *endpoint, err error) {
 		e.proc.refused = err
 		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
 	}
-	w.dialFailed(e, err == nil)
+	w.dialFailed(e, err == nil, err)
 }
 
-func (w *world) dialFailed(e *endpoint, refused bool) {
+func (w *world) dialFailed(e *endpoint, refused bool, why error) {
 	w.tidy(e.proc, e.peer)
 	for _, x := range e.proc.peers[e.peer].ends {
 		if x.state == open {
 			return // the other side's dial has been faster
 		}
 	}
-	w.step(e.proc, election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused})
+	w.step(e.proc, election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why})
 }
 
 func (w *world) hangup(p *process, to election.ID) {
@@ -437,36 +445,6 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 	w.push(e.other(), frame{kind: message, msg: m, flight: w.flights})
 }
 
-// flight is a message without a connection: the textbooks' kind.
-type flight struct {
-	to *process
-	m  *election.Message
-	no uint64
-}
-
-func (w *world) post(from, to *process, m *election.Message) {
-	link := from.slot*w.net.n + to.slot
-	var f *flight
-	if k := len(w.mail); k > 0 {
-		f, w.mail = w.mail[k-1], w.mail[:k-1]
-	} else {
-		f = &flight{}
-	}
-	*f = flight{to, m, w.flights}
-	at := w.now + w.chance.in(w.setup.Latency) + w.net.delay[link]
-	w.queue.push(occurrence{at: at, kind: mailArrival, mail: f})
-}
-
-func (w *world) mailArrived(f *flight) {
-	p, m, no := f.to, f.m, f.no
-	if from, ok := w.slots[m.From]; ok && p.condition == alive && !w.net.cut[from*w.net.n+p.slot] {
-		w.logReceipt(p, m, no)
-		w.step(p, election.Event{Kind: election.Received, Message: m})
-	}
-	*f = flight{}
-	w.mail = append(w.mail, f)
-}
-
 // resetLink ends every connection between two members on both sides at once;
 // what was on its way is lost.
 func (w *world) resetLink(a, b *process) {
@@ -491,13 +469,12 @@ func (w *world) cutLink(a, b *process) {
 // sent again; now and then they have given the connection up instead.
 func (w *world) healLink(a, b *process) {
 	link := a.slot*w.net.n + b.slot
-	w.net.delay[link] = 0
-	if !w.net.cut[link] {
+	if w.net.delay[link] == 0 && !w.net.cut[link] {
 		return
 	}
 	w.checks.disturbed(w, a)
 	w.checks.disturbed(w, b)
-	w.net.cut[link] = false
+	w.net.delay[link], w.net.cut[link] = 0, false
 	held := w.net.held[link]
 	w.net.held[link] = nil
 	for _, e := range held {

@@ -132,26 +132,30 @@ func (w *world) settle(p *process, c *election.Config) {
 // step is one turn of the driver's loop: what follows at once is done in the
 // same turn.
 func (w *world) step(p *process, ev election.Event) {
-	p.after = append(p.after, ev)
 	if p.busy {
+		p.after = append(p.after, ev)
 		return
 	}
 	p.busy = true
+	w.stepOnce(p, &ev)
 	for i := 0; i < len(p.after) && p.condition == alive; i++ {
-		w.stepOnce(p, p.after[i])
+		next := p.after[i]
+		w.stepOnce(p, &next)
 	}
 	p.busy = false
-	clear(p.after)
-	p.after = p.after[:0]
+	if len(p.after) > 0 {
+		clear(p.after)
+		p.after = p.after[:0]
+	}
 	if p.condition == alive {
 		w.arm(p)
 	}
 }
 
-func (w *world) stepOnce(p *process, ev election.Event) {
+func (w *world) stepOnce(p *process, ev *election.Event) {
 	w.checks.about(w, p)
-	actions := p.machine.Step(epochOfTime.Add(p.clock.at(w.now)), ev)
-	w.checks.stepped(w, p, &ev, actions)
+	actions := p.machine.Step(epochOfTime.Add(p.clock.at(w.now)), *ev)
+	w.checks.stepped(w, p, ev, actions)
 	p.stall = 0
 	for i := range actions {
 		w.perform(p, &actions[i])
@@ -187,7 +191,7 @@ func (w *world) elect(p *process, a *election.Action) {
 	}
 	p.view = election.Token{}
 	if p.working && a.Token.Leader.ID == p.rank.ID {
-		w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: workDone, proc: p, life: p.life})
+		w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: workDone, place: int32(p.place), life: p.life})
 	}
 }
 
@@ -196,7 +200,7 @@ func (w *world) workStopped(p *process, life uint64) {
 		return
 	}
 	if p.condition == frozen { // it goes on after the thaw
-		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: workDone, proc: p, life: life})
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: workDone, place: int32(p.place), life: life})
 		return
 	}
 	p.working = false
@@ -213,7 +217,7 @@ func (w *world) arm(p *process) {
 	at := max(p.clock.when(deadline.Sub(epochOfTime)), w.now)
 	if at < p.wakeAt {
 		p.wakeAt = at
-		w.queue.push(occurrence{at: at, kind: wake, proc: p, life: p.life})
+		w.queue.push(occurrence{at: at, kind: wake, place: int32(p.place), life: p.life})
 	}
 }
 
@@ -240,7 +244,7 @@ func (w *world) save(p *process, s election.State) {
 	w.checks.tries(w, p, s.Token)
 	p.disk.saving, p.disk.next = true, s
 	at := w.now + w.chance.in(w.setup.Fsync) + p.disk.slow
-	w.queue.push(occurrence{at: at, kind: diskDone, proc: p, life: p.life})
+	w.queue.push(occurrence{at: at, kind: diskDone, place: int32(p.place), life: p.life})
 }
 
 type diskError struct{}
@@ -324,7 +328,7 @@ func (w *world) restart(p *process, rollback bool) error {
 		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"
 	}
 	w.note(p, "starts", why)
-	w.checks.disturbed(w, p)
+	w.checks.disturbedAt(p, w.now-1) // before its life, which is undisturbed so far
 	return w.start(p)
 }
 

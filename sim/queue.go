@@ -15,14 +15,13 @@ const (
 
 // occurrence is something that will happen, unless the life it belongs to has
 // ended by then.
+// It holds places instead of pointers, which the garbage collector would follow.
 type occurrence struct {
-	at   time.Duration
-	seq  uint64 // ties are broken by the order of scheduling
-	life uint64
-	proc *process
-	end  *endpoint
-	mail *flight
-	kind occurrenceKind
+	at    time.Duration
+	seq   uint64 // ties are broken by the order of scheduling
+	life  uint64
+	place int32 // of a process, an endpoint or a message, as kind has it
+	kind  occurrenceKind
 }
 
 // queue is a binary heap of values: scheduling allocates nothing once it has grown.
@@ -32,7 +31,6 @@ type queue struct {
 }
 
 func (q *queue) reset() {
-	clear(q.heap)
 	q.heap, q.seq = q.heap[:0], 0
 }
 
@@ -63,7 +61,6 @@ func (q *queue) due(limit time.Duration) (occurrence, bool) {
 	}
 	h := q.heap
 	top, last := h[0], h[len(h)-1]
-	h[len(h)-1] = occurrence{}
 	q.heap = h[:len(h)-1]
 	if len(q.heap) > 0 {
 		q.sink(last)

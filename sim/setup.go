@@ -35,7 +35,7 @@ type Setup struct {
 	Work       bool            // leaders work, and take Drain to stop
 	Drain      time.Duration   // default 0
 	Absent     []election.ID   // not started at first
-	Settled    bool            // all start as settled followers of the highest present one
+	Settled    bool            // all start as settled followers of the highest one, present or not
 }
 
 func (s Setup) filled() Setup {

@@ -22,7 +22,7 @@ type world struct {
 
 	net     network
 	checks  checks
-	mail    []*flight // spent ones, used again
+	mail    mail
 	flights uint64
 	log     func(Entry) // nil: nobody listens
 }
@@ -56,6 +56,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	}
 	w.procs = resized(w.procs, len(s.Members))
 	w.net.reset(len(s.Members))
+	w.mail.reset()
 	w.checks.reset(w)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))
@@ -93,12 +94,7 @@ func (w *world) absent(id election.ID) bool {
 
 // settledToken is the leadership that everyone starts in when Setup says Settled.
 func (w *world) settledToken() election.Token {
-	for i := len(w.setup.Members) - 1; i >= 0; i-- {
-		if r := w.setup.Members[i]; !w.absent(r.ID) {
-			return election.Token{Epoch: 1, Leader: r}
-		}
-	}
-	return election.Token{}
+	return election.Token{Epoch: 1, Leader: w.setup.Members[len(w.setup.Members)-1]}
 }
 
 // runTo lets everything happen up to and including the moment end, unless a
@@ -121,17 +117,17 @@ func (w *world) runTo(end time.Duration) {
 func (w *world) happen(o *occurrence) {
 	switch o.kind {
 	case wake:
-		w.wake(o.proc, o.life)
+		w.wake(w.procs[o.place], o.life)
 	case arrival:
-		w.deliver(o.end)
+		w.deliver(w.net.endAt(o.place))
 	case dialTimeout:
-		w.dialTimedOut(o.end)
+		w.dialTimedOut(w.net.endAt(o.place))
 	case diskDone:
-		w.saved(o.proc, o.life)
+		w.saved(w.procs[o.place], o.life)
 	case workDone:
-		w.workStopped(o.proc, o.life)
+		w.workStopped(w.procs[o.place], o.life)
 	case mailArrival:
-		w.mailArrived(o.mail)
+		w.mailArrived(o.place)
 	}
 }
 

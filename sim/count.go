@@ -1,0 +1,148 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Order is how ids lie on a ring.
+type Order string
+
+// Orders. Bully does not care: its members rank themselves.
+const (
+	Ascending  Order = "ascending"
+	Descending Order = "descending"
+	Random     Order = "random"
+)
+
+// CountConfig says whose messages to count. The zero value of each optional
+// field works.
+type CountConfig struct {
+	Algorithm string        // required; what the [Maker] is asked for
+	Probe     string        // the algorithm's own option
+	Nodes     int           // required: members 1 to n
+	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
+	Crashed   []election.ID // dead, and nobody knows it yet
+	Seed      uint64
+}
+
+// CountResult is what one contest took.
+type CountResult struct {
+	Leader   election.ID
+	Messages map[election.MessageKind]int // sent, to the dead too
+	Rounds   int                          // contests that any member has begun: rounds of one member's
+	Units    int                          // virtual time until the last member knew, in message delays
+}
+
+// unit is how long a message takes when messages are counted.
+const unit = time.Millisecond
+
+// Count lets members elect under the textbooks' conventions: every message takes
+// one unit, t_max is two and handling takes none; there is no detector; all have
+// settled under the highest member, which may be dead; every message sent counts.
+func Count(maker Maker, c CountConfig) (CountResult, error) {
+	s, err := c.setup()
+	if err != nil {
+		return CountResult{}, err
+	}
+	fresh, err := maker(c.Algorithm, c.Probe)
+	if err != nil {
+		return CountResult{}, err
+	}
+	w := newWorld()
+	if err := w.reset(s, fresh, nil); err != nil {
+		return CountResult{}, err
+	}
+	w.settleAll()
+	start := c.Start
+	if len(start) == 0 {
+		start = []election.ID{c.lowest()}
+	}
+	from := w.now
+	for _, id := range start {
+		w.tell(w.bySlot(id), election.Campaign)
+	}
+	return w.countResult(from)
+}
+
+func (c CountConfig) setup() (Setup, error) {
+	if c.Nodes < 1 || c.Nodes > maxMembers {
+		return Setup{}, fmt.Errorf("%d members: give 1 to %d", c.Nodes, maxMembers)
+	}
+	s := Setup{Algorithm: c.Algorithm, Probe: c.Probe, NoDetector: true, NoDisk: true, Seed: c.Seed,
+		Latency: Span{unit, unit}, Timing: election.Timing{Heartbeat: 1, TMax: 2 * unit, TProcess: 1}}
+	for i := 1; i <= c.Nodes; i++ {
+		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
+	}
+	known := func(id election.ID) bool {
+		n, err := strconv.Atoi(string(id))
+		return err == nil && n >= 1 && n <= c.Nodes
+	}
+	for _, id := range slices.Concat(c.Start, c.Crashed) {
+		if !known(id) {
+			return Setup{}, fmt.Errorf("member %q: give one of 1 to %d", id, c.Nodes)
+		}
+	}
+	for _, id := range c.Start {
+		if slices.Contains(c.Crashed, id) {
+			return Setup{}, fmt.Errorf("member %s cannot start an election: it is among the crashed", id)
+		}
+	}
+	if len(c.Crashed) >= c.Nodes {
+		return Setup{}, fmt.Errorf("all %d members are crashed: leave one alive", c.Nodes)
+	}
+	s.Absent, s.Settled = c.Crashed, true
+	return s, s.Validate()
+}
+
+func (c CountConfig) lowest() election.ID {
+	for i := 1; ; i++ {
+		if id := election.ID(strconv.Itoa(i)); !slices.Contains(c.Crashed, id) {
+			return id
+		}
+	}
+}
+
+// settleAll lets the members' first messages pass and forgets them.
+func (w *world) settleAll() {
+	w.runTo(w.now + 10*unit)
+	w.checks.mark()
+}
+
+// countResult waits until no message is on its way and no timer runs.
+func (w *world) countResult(from time.Duration) (CountResult, error) {
+	r := CountResult{Messages: map[election.MessageKind]int{}}
+	limit := from + time.Duration(100+20*len(w.procs))*unit
+	for {
+		o, ok := w.queue.due(limit)
+		if !ok || w.checks.broken != nil {
+			break
+		}
+		w.now = o.at
+		w.happen(&o)
+	}
+	if w.checks.broken != nil {
+		return r, w.checks.broken
+	}
+	var last time.Duration
+	for _, p := range w.procs {
+		if p.condition != alive {
+			continue
+		}
+		if r.Leader != election.None && r.Leader != p.view.Leader.ID {
+			return r, fmt.Errorf("no agreement after %v: %s follows %s, another follows %s", w.now-from, p.rank.ID, p.view.Leader.ID, r.Leader)
+		}
+		r.Leader = p.view.Leader.ID
+		last = max(last, w.checks.seats[p.place].since)
+	}
+	for kind, n := range w.checks.counted {
+		r.Messages[kind] = n
+	}
+	r.Rounds = int(w.checks.rounds)
+	r.Units = int(max(last-from, 0) / unit)
+	return r, nil
+}

@@ -1,0 +1,54 @@
+package sim
+
+import "github.com/batuta-dev/batuta/election"
+
+// flight is a message without a connection: the textbooks' kind, when the
+// detector is off.
+type flight struct {
+	to *process
+	m  *election.Message
+	no uint64
+}
+
+// mail keeps the messages on their way, and the places that are free again.
+type mail struct {
+	flights []flight
+	free    []int32
+}
+
+func (m *mail) reset() {
+	clear(m.flights)
+	m.flights, m.free = m.flights[:0], m.free[:0]
+}
+
+func (m *mail) put(f flight) int32 {
+	if k := len(m.free); k > 0 {
+		place := m.free[k-1]
+		m.free, m.flights[place] = m.free[:k-1], f
+		return place
+	}
+	m.flights = append(m.flights, f)
+	return int32(len(m.flights) - 1)
+}
+
+func (m *mail) take(place int32) flight {
+	f := m.flights[place]
+	m.flights[place] = flight{}
+	m.free = append(m.free, place)
+	return f
+}
+
+func (w *world) post(from, to *process, m *election.Message) {
+	at := w.now + w.chance.in(w.setup.Latency) + w.net.delay[from.slot*w.net.n+to.slot]
+	w.queue.push(occurrence{at: at, kind: mailArrival, place: w.mail.put(flight{to, m, w.flights})})
+}
+
+// mailArrived: what is cut off or comes to a dead member is lost.
+func (w *world) mailArrived(place int32) {
+	f := w.mail.take(place)
+	from, ok := w.slots[f.m.From]
+	if ok && f.to.condition == alive && !w.net.cut[from*w.net.n+f.to.slot] {
+		w.logReceipt(f.to, f.m, f.no)
+		w.step(f.to, election.Event{Kind: election.Received, Message: f.m})
+	}
+}
