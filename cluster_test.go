@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/bully"
-	"github.com/batuta-dev/batuta/election"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -183,9 +182,4 @@ func story(n *Node) (s string) {
 // testLog logs to t, where -v shows it.
 func testLog(t *testing.T, id ID) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("id", id)
-}
-
-// isCause reports whether v says that lost's leadership ended by cause.
-func isCause(v View, lost ID, cause election.Cause) bool {
-	return v.Lost.Leader.ID == lost && v.Cause == cause
 }

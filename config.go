@@ -161,8 +161,8 @@ func checkAddress(addr string, anyPort bool) error {
 // checkMembers finds what is wrong with the list, and with this member in it.
 func (c Config) checkMembers() (faults []error) {
 	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
-	if len(c.Members) > maxMembers {
-		fault("%d members: at most %d", len(c.Members), maxMembers)
+	if len(c.Members) > election.MaxMembers {
+		fault("%d members: at most %d", len(c.Members), election.MaxMembers)
 	}
 	ids, addresses := map[ID]bool{}, map[string]ID{}
 	first := ID(c.ID)

@@ -67,12 +67,23 @@ const dialAttempts = 3
 // maxConns is how many connections one member may have standing.
 const maxConns = 4
 
-func (l *links) enlist(members []Member) {
-	l.peers = make(map[ID]*peer, len(members))
-	for _, m := range members {
-		if m.ID != l.self.From.ID {
-			l.peers[m.ID] = &peer{id: m.ID, addr: m.Address}
+// add makes a member known, or gives it another address to dial.
+func (l *links) add(id ID, addr string) {
+	if p := l.peers[id]; p != nil {
+		p.addr = addr
+		return
+	}
+	l.peers[id] = &peer{id: id, addr: addr}
+}
+
+// remove forgets a member. A dial under way comes to nothing.
+func (l *links) remove(id ID) {
+	if p := l.peers[id]; p != nil {
+		l.drop(p)
+		if p.dialing != nil {
+			p.dialing.close()
 		}
+		delete(l.peers, id)
 	}
 }
 
@@ -308,6 +319,8 @@ func (l *links) admission(h *handshake) (why reason, detail string) {
 		return reasonSameID, l.holder(h.From.ID)
 	case errors.Is(err, election.ErrOldIncarnation):
 		return reasonOldIncarnation, err.Error()
+	case errors.Is(err, election.ErrRemoved):
+		return reasonRemoved, err.Error()
 	}
 	return reasonNotMember, err.Error()
 }
@@ -350,7 +363,7 @@ func (l *links) answered(c *conn, answer *handshake) {
 		p.refusal = why
 		l.log.Warn("member refuses the connection, or is not the one meant", "member", p.id, "address", p.addr, "reason", string(why), "detail", detail)
 	}
-	l.unreached(p, false)
+	l.unreached(p, false, why)
 }
 
 // stand takes a connection into use.
@@ -425,7 +438,7 @@ func (l *links) deliver(c *conn, m *election.Message) {
 func (l *links) ended(c *conn, err error) {
 	if p := l.peers[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
-		l.unreached(p, errors.Is(err, ErrRefused))
+		l.unreached(p, errors.Is(err, ErrRefused), "")
 		return
 	}
 	p := c.peer
@@ -438,10 +451,11 @@ func (l *links) ended(c *conn, err error) {
 	}
 }
 
-// unreached tells that a dial has failed, unless the member has reached us.
-func (l *links) unreached(p *peer, refused bool) {
+// unreached tells that a dial has failed, unless the member has reached us:
+// nobody listens there (refused), it has told why not, or it kept silent.
+func (l *links) unreached(p *peer, refused bool, why reason) {
 	if len(p.conns) == 0 {
-		l.emit(election.Event{Kind: election.DialFailed, Peer: p.id, Refused: refused})
+		l.emit(election.Event{Kind: election.DialFailed, Peer: p.id, Refused: refused, Err: why.err()})
 	}
 }
 

@@ -132,7 +132,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	machine, err := election.New(election.Config{
-		Self: self, Election: n.cfg.Election, Members: n.cfg.Members, Algorithm: n.cfg.Algorithm,
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.Members, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,
 	})
@@ -178,7 +178,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
 			Incarnation: n.incarnation, Address: n.cfg.Advertise},
 		dialTime: 2 * n.cfg.TMax,
-		bounds:   bounds{frame: n.T, write: n.T, idle: 2 * n.cfg.TMax},
+		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.T, idle: 2 * n.cfg.TMax},
 		kinds:    kindsOf(n.cfg.Algorithm),
 		log:      n.cfg.Logger,
 		tally:    n.tally,
@@ -188,6 +188,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		emit:   n.emit,
 		sameID: n.refusedAsTwin,
 		inbox:  make(chan incoming, inboxSize),
+		peers:  map[ID]*peer{},
 		sent:   map[string]uint64{},
 		door: &door{
 			listener: listener,
@@ -197,7 +198,11 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.enlist(n.cfg.Members)
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id {
+			l.add(m.ID, m.Address)
+		}
+	}
 	return l
 }
 
@@ -211,7 +216,7 @@ func kindsOf(a Algorithm) map[election.MessageKind]bool {
 	for _, k := range []election.MessageKind{
 		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
 		election.Election, election.Answer, election.Coordinator, election.Elected,
-		election.Ping, election.Pong,
+		election.Ping, election.Pong, election.Members,
 	} {
 		kinds[k] = true
 	}
@@ -290,10 +295,33 @@ func (n *Node) do(a election.Action, now time.Time) {
 	case election.Hangup:
 		n.links.hangUp(a.To)
 	case election.Notify:
-		n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
-		n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
-			Member: a.Member, State: a.Status, Address: n.address(a.Member)})
+		n.notify(a, now)
+	case election.Halt:
+		n.fail(config("member %s can take no further part: %w", n.id, a.Err))
 	}
+}
+
+// notify tells of a member's state, and keeps the links' list of members.
+func (n *Node) notify(a election.Action, now time.Time) {
+	if a.Status == election.StateAdded {
+		n.links.add(a.Member, a.Address)
+	}
+	n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
+	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
+		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
+	if a.Status == election.StateRemoved {
+		n.links.remove(a.Member)
+	}
+}
+
+// fail ends the node because of err.
+func (n *Node) fail(err error) {
+	if n.closing {
+		return
+	}
+	n.err = err
+	n.cfg.Logger.Error("giving up", "error", err)
+	n.leave()
 }
 
 // elect tells of a leadership that begins or ends; work is the first to know.
@@ -471,10 +499,8 @@ func (n *Node) refusedAsTwin(refusal *handshake) {
 		n.twin.since = now
 	}
 	n.twin.last = now
-	if now.Sub(n.twin.since) > 2*n.T && !n.closing {
-		n.err = config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, refusal.Detail, refusal.From.ID)
-		n.cfg.Logger.Error("giving up", "error", n.err)
-		n.leave()
+	if now.Sub(n.twin.since) > 2*n.T {
+		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, refusal.Detail, refusal.From.ID))
 	}
 }
 

@@ -32,7 +32,7 @@ type Store interface {
 // dirStore keeps the state in one small file of a directory that is its alone:
 //
 //	batuta-state 1 <SHA-256 of "1\n" and the lines below, hexadecimal>
-//	{"id":"5","incarnation":…,"epoch":7,"leader":"5","priority":0}
+//	{"id":"5","incarnation":…,"epoch":7,"leader":"5","members":[…]}
 //
 // Each write replaces it as a whole, and the file before it stays as the
 // previous copy. The directory is locked for as long as the process lives.
@@ -171,10 +171,26 @@ type savedState struct {
 	Epoch       uint64 `json:"epoch"`
 	Leader      ID     `json:"leader,omitempty"`
 	Priority    int    `json:"priority,omitempty"` // of the leader
+
+	Members []savedMember `json:"members,omitempty"`
+}
+
+type savedMember struct {
+	ID       ID                 `json:"id"`
+	Priority int                `json:"priority,omitempty"`
+	Address  string             `json:"address,omitempty"`
+	Observer bool               `json:"observer,omitempty"`
+	Version  uint64             `json:"version,omitempty"`
+	Gone     election.Departure `json:"gone,omitempty"`
 }
 
 func encodeState(s election.State) ([]byte, error) {
-	line, err := json.Marshal(savedState{s.ID, s.Incarnation, s.Token.Epoch, s.Token.Leader.ID, s.Token.Leader.Priority})
+	saved := savedState{ID: s.ID, Incarnation: s.Incarnation,
+		Epoch: s.Token.Epoch, Leader: s.Token.Leader.ID, Priority: s.Token.Leader.Priority}
+	for _, m := range s.Members {
+		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone})
+	}
+	line, err := json.Marshal(saved)
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +251,14 @@ func decodeState(data []byte) (election.State, error) {
 	if s.ID == election.None || s.Epoch > election.MaxEpoch {
 		return damaged("member %q with epoch %d", s.ID, s.Epoch)
 	}
-	return election.State{ID: s.ID, Incarnation: s.Incarnation,
-		Token: Token{Epoch: s.Epoch, Leader: Rank{Priority: s.Priority, ID: s.Leader}}}, nil
+	state := election.State{ID: s.ID, Incarnation: s.Incarnation,
+		Token: Token{Epoch: s.Epoch, Leader: Rank{Priority: s.Priority, ID: s.Leader}}}
+	for _, m := range s.Members {
+		e := Member{Rank: Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone}
+		if err := checkEntry(e); err != nil {
+			return damaged("%v", err)
+		}
+		state.Members = append(state.Members, e)
+	}
+	return state, nil
 }

@@ -33,8 +33,7 @@ const (
 	lengthSize      = 4
 	maxHandshake    = 4 << 10
 	maxFrame        = 1 << 20
-	maxMembers      = 4096 // their names, at most 128 bytes each, fit in one frame
-	maxText         = 256  // bytes of an address or a detail
+	maxText         = 256 // bytes of an address or a detail
 )
 
 // handshake is a hello, a welcome or a refusal.
@@ -76,6 +75,8 @@ type wireMessage struct {
 	Version  uint64                  `cbor:"13,keyasint,omitempty"`
 	Ring     []Rank                  `cbor:"14,keyasint,omitempty"`
 	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
+	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
+	List     []Member                `cbor:"17,keyasint,omitempty"`
 }
 
 // reason says why a connection was refused or a frame dropped. It is a label of
@@ -88,6 +89,7 @@ const (
 	reasonCluster        reason = "cluster"
 	reasonReceiver       reason = "receiver" // meant for another member
 	reasonNotMember      reason = "not-member"
+	reasonRemoved        reason = "removed"
 	reasonSameID         reason = "same-id"
 	reasonOldIncarnation reason = "old-incarnation"
 	reasonCrowded        reason = "crowded" // too many connections
@@ -103,6 +105,21 @@ const (
 	reasonKind      reason = "kind"  // unknown: dropped, the connection stays
 	reasonOverflow  reason = "overflow"
 )
+
+// err gives the Machine's word for a refusal; nil for those it has none for.
+func (why reason) err() error {
+	switch why {
+	case reasonSameID:
+		return election.ErrSameID
+	case reasonOldIncarnation:
+		return election.ErrOldIncarnation
+	case reasonNotMember:
+		return election.ErrNotMember
+	case reasonRemoved:
+		return election.ErrRemoved
+	}
+	return nil
+}
 
 // badFrame is data from outside that makes no sense. It ends its connection.
 type badFrame struct {
@@ -137,7 +154,7 @@ func newDecoding() cbor.DecMode {
 		TagsMd:            cbor.TagsForbidden,
 		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 		MaxNestedLevels:   8,
-		MaxArrayElements:  maxMembers,
+		MaxArrayElements:  election.MaxMembers,
 		MaxMapPairs:       64,
 	}.DecMode()
 	if err != nil {
@@ -157,7 +174,7 @@ func (e *encoder) message(m *election.Message) ([]byte, error) {
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Ring: m.Ring, States: m.States,
+		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List,
 	}, maxFrame)
 }
 
@@ -222,7 +239,7 @@ func decodeMessage(body []byte) (*election.Message, error) {
 		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Ring: w.Ring, States: w.States,
+		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List,
 	}, nil
 }
 
@@ -237,7 +254,7 @@ func (w *wireMessage) check() error {
 	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator); err != nil {
 		return err
 	}
-	if w.Hops < 0 || w.Hops > 4*maxMembers {
+	if w.Hops < 0 || w.Hops > 4*election.MaxMembers {
 		return bad(reasonMalformed, "message: %d hops", w.Hops)
 	}
 	// Anything near 2^64 would overflow the counters of those who go on from it.
@@ -256,6 +273,25 @@ func (w *wireMessage) check() error {
 		if s.Epoch > election.MaxEpoch || len(s.State) > maxText {
 			return bad(reasonEpoch, "message: member %s with epoch %d, a state of %d bytes", s.ID, s.Epoch, len(s.State))
 		}
+	}
+	for _, m := range w.List {
+		if err := checkEntry(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkEntry refuses an entry of the member list that could not stand in one.
+func checkEntry(m Member) error {
+	if m.ID == election.None {
+		return bad(reasonID, "member list: an entry without an id")
+	}
+	if err := checkIDs(m.ID); err != nil {
+		return err
+	}
+	if len(m.Address) > maxText || m.Version > 1<<62 || m.Gone > election.Removed {
+		return bad(reasonMalformed, "member list: %s with an address of %d bytes, version %d, departure %d", m.ID, len(m.Address), m.Version, m.Gone)
 	}
 	return nil
 }

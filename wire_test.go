@@ -28,7 +28,9 @@ func fill(v reflect.Value) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(12)
-	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+	case reflect.Uint8:
+		v.SetUint(1)
+	case reflect.Uint32, reflect.Uint64:
 		v.SetUint(13)
 	default:
 		panic("a kind of field that the wire has not met: " + v.Kind().String())
@@ -128,6 +130,10 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 			m.States = []election.MemberReport{{ID: "3", Epoch: math.MaxUint64}}
 		}), reasonEpoch},
 		{"a bad id in the ring", message(t, func(m *election.Message) { m.Ring = []Rank{{ID: "a/b"}} }), reasonID},
+		{"a list without an id", message(t, func(m *election.Message) { m.List = []Member{{Address: "h:1"}} }), reasonID},
+		{"a version near 2^64", message(t, func(m *election.Message) {
+			m.List = []Member{{Rank: Rank{ID: "3"}, Version: math.MaxUint64}}
+		}), reasonMalformed},
 		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), reasonMalformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -163,7 +169,7 @@ func TestALengthIsRefusedBeforeItIsAllocated(t *testing.T) {
 
 func TestAFullClusterFitsInAFrame(t *testing.T) {
 	m := election.Message{Kind: election.Beat, From: "5"}
-	for range maxMembers {
+	for range election.MaxMembers {
 		id := ID(strings.Repeat("n", election.MaxID))
 		m.States = append(m.States, election.MemberReport{ID: id, State: election.StateUnreachable, Epoch: election.MaxEpoch})
 	}

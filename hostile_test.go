@@ -1,0 +1,296 @@
+package batuta
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// stranger dials a member as a raw connection.
+func stranger(t *testing.T, n *Node) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", n.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+func helloFrom(from, to ID, change func(*handshake)) *handshake {
+	h := &handshake{Kind: kindHello, Version: protocolVersion, Cluster: DefaultCluster,
+		From: Rank{ID: from}, Incarnation: math.MaxUint64, To: to, Address: "127.0.0.1:1"}
+	if change != nil {
+		change(h)
+	}
+	return h
+}
+
+// say writes a handshake and gives the answer.
+func say(t *testing.T, c net.Conn, h *handshake) *handshake {
+	t.Helper()
+	frame, err := new(encoder).handshake(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+	head := make([]byte, lengthSize)
+	if _, err := io.ReadFull(c, head); err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	body := make([]byte, binary.BigEndian.Uint32(head))
+	if _, err := io.ReadFull(c, body); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := decodeHandshake(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// closed waits until the other end has closed c.
+func closed(t *testing.T, c net.Conn) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, c); isTimeout(err) {
+		t.Fatal("the connection still stands")
+	}
+}
+
+// quick is a config with short times, so that deadlines pass soon.
+func quick(c *Config) {
+	c.Heartbeat, c.TMax, c.TProcess = 20*time.Millisecond, 50*time.Millisecond, 100*time.Millisecond
+}
+
+// unmoved runs f against the leader of a cluster and checks that nobody's view
+// has changed, and what the leader has counted.
+func unmoved(t *testing.T, what string, counted func(Status) uint64, f func(t *testing.T, leader *Node)) {
+	t.Run(what, func(t *testing.T) {
+		c := newCluster(t, 3)
+		c.startAll()
+		token := c.agree("3")
+		f(t, c.nodes["3"])
+		s := c.nodes["3"].Status()
+		if counted(s) == 0 {
+			t.Errorf("not counted: refused %v, bad %v", s.Refused, s.Bad)
+		}
+		for id, n := range c.nodes {
+			if got := n.Leader().Token; got != token {
+				t.Errorf("member %s holds %v, and held %v", id, got, token)
+			}
+		}
+	})
+}
+
+func TestStrangersAreRefusedAndCounted(t *testing.T) {
+	for _, test := range []struct {
+		what  string
+		hello *handshake
+		want  reason
+	}{
+		{"another cluster", helloFrom("1", "3", func(h *handshake) { h.Cluster = "other" }), reasonCluster},
+		{"another version", helloFrom("1", "3", func(h *handshake) { h.Version = 99 }), reasonVersion},
+		{"meant for another", helloFrom("1", "2", nil), reasonReceiver},
+		{"not a member", helloFrom("9", "3", nil), reasonNotMember},
+		{"the leader's own id", helloFrom("3", "3", nil), reasonSameID},
+		{"the id of a member that is linked", helloFrom("1", "3", nil), reasonSameID},
+		{"an older process", helloFrom("1", "3", func(h *handshake) { h.Incarnation = 1 }), reasonOldIncarnation},
+		{"no hello", helloFrom("1", "3", func(h *handshake) { h.Kind = kindWelcome }), reasonEarly},
+	} {
+		counted := func(s Status) uint64 { return s.Refused[string(test.want)] }
+		unmoved(t, test.what, counted, func(t *testing.T, leader *Node) {
+			waitLinks(t, leader, 2)
+			c := stranger(t, leader)
+			if answer := say(t, c, test.hello); answer.Kind != kindRefused || answer.Reason != test.want || answer.Detail == "" {
+				t.Errorf("answer %+v", answer)
+			}
+			closed(t, c)
+		})
+	}
+}
+
+// waitLinks waits until so many connections stand.
+func waitLinks(t *testing.T, n *Node, links int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range n.Events(ctx) { // a link that comes up is a member event
+		if n.Status().Links >= links {
+			return
+		}
+	}
+	t.Fatalf("%d links in vain; there are %d", links, n.Status().Links)
+}
+
+func TestBadFramesAreCountedAndMoveNothing(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		data []byte
+		want reason
+	}{
+		{"random bytes", bytes.Repeat([]byte("batuta? "), 100), reasonLength},
+		{"an endless frame", []byte("\xff\xff\xff\xff"), reasonLength},
+		{"an empty frame", make([]byte, 4), reasonLength},
+		{"no CBOR", []byte("\x00\x00\x00\x04oops"), reasonMalformed},
+	} {
+		counted := func(s Status) uint64 { return s.Bad[string(test.want)] }
+		unmoved(t, test.what, counted, func(t *testing.T, leader *Node) {
+			c := stranger(t, leader)
+			if _, err := c.Write(test.data); err != nil {
+				t.Fatal(err)
+			}
+			closed(t, c)
+		})
+	}
+}
+
+func TestAHelloThatDripsIsCutOff(t *testing.T) {
+	counted := func(s Status) uint64 { return s.Bad[string(reasonSlow)] }
+	unmoved(t, "hello", counted, func(t *testing.T, leader *Node) {
+		c := stranger(t, leader)
+		if _, err := c.Write([]byte{0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		closed(t, c)
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("it stood for %v", took)
+		}
+	})
+}
+
+// impostor is a member of a cluster of two that is not batuta: it may send what
+// it likes. It gives the member under test and the connection.
+func impostor(t *testing.T) (*Node, net.Conn) {
+	t.Helper()
+	c := newCluster(t, 2)
+	n := c.start("2", quick)
+	c.agree("2")
+	conn := stranger(t, n)
+	if answer := say(t, conn, helloFrom("1", "2", nil)); answer.Kind != kindWelcome {
+		t.Fatalf("answer %+v", answer)
+	}
+	return n, conn
+}
+
+func sendTo(t *testing.T, c net.Conn, m *election.Message) {
+	t.Helper()
+	frame, err := new(encoder).message(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAMembersBadMessageEndsItsConnection(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		message election.Message
+		want    reason
+	}{
+		{"epoch near 2^64", election.Message{Kind: election.Coordinator, From: "1",
+			Token: Token{Epoch: math.MaxUint64, Leader: Rank{ID: "1"}}}, reasonEpoch},
+		{"highest near 2^64", election.Message{Kind: election.Beat, From: "1", Highest: math.MaxUint64}, reasonEpoch},
+		{"another's name", election.Message{Kind: election.Beat, From: "2"}, reasonID},
+		{"no name", election.Message{Kind: election.Beat}, reasonID},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			n, c := impostor(t)
+			before := n.Leader().Token
+			sendTo(t, c, &test.message)
+			closed(t, c)
+			if s := n.Status(); s.Bad[string(test.want)] != 1 || s.Token != before {
+				t.Errorf("bad %v, token %v, and was %v", s.Bad, s.Token, before)
+			}
+		})
+	}
+}
+
+func TestAFrameThatDripsEndsItsConnection(t *testing.T) {
+	n, c := impostor(t)
+	if _, err := c.Write([]byte{0, 0, 0}); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, c)
+	if s := n.Status(); s.Bad[string(reasonSlow)] != 1 || s.Leader != "2" {
+		t.Errorf("bad %v, leader %s", s.Bad, s.Leader)
+	}
+}
+
+func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
+	n, c := impostor(t)
+	sendTo(t, c, &election.Message{Kind: "of-a-later-version", From: "1"})
+	sendTo(t, c, &election.Message{Kind: election.Query, Election: DefaultElection, From: "1"})
+	// The report on the query shows that the connection was not closed.
+	head := make([]byte, lengthSize)
+	for {
+		if _, err := io.ReadFull(c, head); err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, binary.BigEndian.Uint32(head))
+		if _, err := io.ReadFull(c, body); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := decodeMessage(body); err != nil {
+			t.Fatal(err)
+		} else if m.Kind == election.Report {
+			break
+		}
+	}
+	if s := n.Status(); s.Bad[string(reasonKind)] != 1 || s.Received["of-a-later-version"] != 0 {
+		t.Errorf("bad %v, received %v", s.Bad, s.Received)
+	}
+}
+
+func TestACrowdOfStrangersDoesNotKeepMembersOut(t *testing.T) {
+	c := newCluster(t, 2)
+	n := c.start("2")
+	c.agree("2")
+	for range 3 * n.links.door.perHost {
+		stranger(t, n)
+	}
+	c.start("1")
+	c.agree("2")
+	if s := n.Status(); s.Refused[string(reasonCrowded)] == 0 {
+		t.Errorf("refused %v", s.Refused)
+	}
+}
+
+func TestASecondProcessWithOneIDGivesUp(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startAll(quick)
+	token := c.agree("3")
+	cfg := c.config("3")
+	quick(&cfg)
+	cfg.Listen, cfg.Transport = "127.0.0.1:0", nil
+	second, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	select {
+	case <-second.Done():
+	case <-time.After(patience):
+		t.Fatalf("it still runs:\n%s", story(second))
+	}
+	if err := second.Err(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(c.members[2].Address)) {
+		t.Errorf("got %v; want it to name %s", err, c.members[2].Address)
+	}
+	for id, n := range c.nodes {
+		if got := n.Leader().Token; got != token {
+			t.Errorf("member %s holds %v, and held %v", id, got, token)
+		}
+	}
+}

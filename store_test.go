@@ -1,0 +1,253 @@
+package batuta
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
+)
+
+func stateOf(epoch uint64) election.State {
+	return election.State{ID: "5", Incarnation: 1234, Token: Token{Epoch: epoch, Leader: Rank{Priority: 2, ID: "4"}},
+		Members: []Member{{Rank: Rank{ID: "4", Priority: 2}, Address: "127.0.0.1:7404", Version: 3, Gone: election.Left}}}
+}
+
+// openStore opens dir; its warnings go to the buffer.
+func openStore(t *testing.T, dir string) (*dirStore, *bytes.Buffer) {
+	t.Helper()
+	var warnings bytes.Buffer
+	s, err := openDir(dir, slog.New(slog.NewTextHandler(&warnings, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, &warnings
+}
+
+// saveTwice leaves epoch 6 as the previous copy and epoch 7 as the state.
+func saveTwice(t *testing.T, dir string) {
+	t.Helper()
+	s, _ := openStore(t, dir)
+	for _, epoch := range []uint64{6, 7} {
+		if err := s.Save(stateOf(epoch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+}
+
+func TestAnEmptyDirectoryIsAFirstStart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	s, warnings := openStore(t, dir)
+	state, err := s.Load()
+	if err != nil || !equalStates(state, election.State{}) || warnings.Len() > 0 {
+		t.Errorf("%+v, %v, %s", state, err, warnings)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+func TestWhatIsSavedIsLoaded(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, warnings := openStore(t, dir)
+	state, err := s.Load()
+	if err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
+		t.Errorf("%+v, %v, %s", state, err, warnings)
+	}
+	if previous, err := readState(s.path(previousFile)); err != nil || !equalStates(previous, stateOf(6)) {
+		t.Errorf("previous copy: %+v, %v", previous, err)
+	}
+}
+
+// damages calls f with every truncation of data and every single flipped bit.
+func damages(data []byte, f func(damaged []byte)) {
+	for n := range data {
+		f(data[:n])
+	}
+	for i := range data {
+		for bit := range 8 {
+			damaged := bytes.Clone(data)
+			damaged[i] ^= 1 << bit
+			f(damaged)
+		}
+	}
+}
+
+func TestEveryDamageMeansTheOlderCopyAndAWarning(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, warnings := openStore(t, dir)
+	data, err := os.ReadFile(s.path(stateFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damages(data, func(damaged []byte) {
+		if err := os.WriteFile(s.path(stateFile), damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		warnings.Reset()
+		state, err := s.Load()
+		if err != nil || !equalStates(state, stateOf(6)) {
+			t.Fatalf("%q gives %+v, %v", damaged, state, err)
+		}
+		if !strings.Contains(warnings.String(), s.path(stateFile)) {
+			t.Fatalf("%q gives the warning %q", damaged, warnings)
+		}
+	})
+}
+
+func TestBothCopiesDamagedIsRefusedWithTheWayOut(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	for _, name := range []string{stateFile, previousFile} {
+		if err := os.WriteFile(s.path(name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := s.Load()
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), s.path(stateFile)) || !strings.Contains(err.Error(), "remove") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADamagedFileNeverReplacesTheGoodCopy(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	if err := os.WriteFile(s.path(stateFile), []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(stateOf(8)); err != nil {
+		t.Fatal(err)
+	}
+	previous, err := readState(s.path(previousFile))
+	if err != nil || !equalStates(previous, stateOf(6)) {
+		t.Errorf("previous copy: %+v, %v", previous, err)
+	}
+}
+
+func TestAnotherLayoutIsNotTakenForDamage(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	body := "{}\n"
+	later := stateMagic + " 2 " + checksum("2", []byte(body)) + "\n" + body
+	if err := os.WriteFile(s.path(stateFile), []byte(later), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "version") {
+		t.Errorf("got %v; the older copy would lower the epoch in silence", err)
+	}
+}
+
+func TestTwoProcessesCannotShareADirectory(t *testing.T) {
+	dir := t.TempDir()
+	openStore(t, dir)
+	if _, err := openDir(dir, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrConfig) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAWriteThatWasCutOffLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, ".state1234")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openStore(t, dir)
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", left, err)
+	}
+}
+
+func TestADirectoryThatCannotBeUsedIsRefusedAtStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := t.TempDir()
+	saveTwice(t, other)
+	for name, dir := range map[string]string{"a file": file, "below a file": filepath.Join(file, "d"), "another member's": other} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestAMemberRemembersItsIDAndEpoch(t *testing.T) {
+	dir := t.TempDir()
+	cfg := Config{Listen: "127.0.0.1:0", DataDir: dir}
+	var id ID
+	var last Status
+	for range 3 {
+		cfg.Algorithm = bully.New()
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == "" {
+			id = n.ID()
+		}
+		v := waitView(t, n, "it leads itself", View.Defined)
+		if n.ID() != id || v.Token.Epoch <= last.Epoch {
+			t.Errorf("member %s with epoch %d, after %s with %d", n.ID(), v.Token.Epoch, id, last.Epoch)
+		}
+		s := n.Status()
+		if s.Incarnation <= last.Incarnation {
+			t.Errorf("incarnation %d after %d", s.Incarnation, last.Incarnation)
+		}
+		last = s
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if id.Kind() != election.UUID {
+		t.Errorf("id %s", id)
+	}
+}
+
+func FuzzState(f *testing.F) {
+	good, err := encodeState(stateOf(7))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte(stateMagic + " 1 " + checksum("1", []byte("{}")) + "\n{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := decodeState(data)
+		if err != nil {
+			return
+		}
+		if s.ID == "" || s.Token.Epoch > election.MaxEpoch {
+			t.Fatalf("accepted %+v", s)
+		}
+		again, err := encodeState(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := decodeState(again); err != nil || !equalStates(back, s) {
+			t.Fatalf("%+v came back as %+v, %v", s, back, err)
+		}
+	})
+}
+
+func equalStates(a, b election.State) bool {
+	return a.ID == b.ID && a.Incarnation == b.Incarnation && a.Token == b.Token &&
+		slices.Equal(a.Members, b.Members)
+}
