@@ -199,6 +199,7 @@ func (b *Bully) electionFrom(m *election.Message, out *election.Actions) {
 		// No answer: I cannot take over.
 	default:
 		out.Send(m.From, election.Message{Kind: election.Answer, Round: m.Round})
+		out.Vouch(m.From) // its link to the leader may be all that is down
 		if b.state == idle {
 			b.callElection(out)
 		}

@@ -76,6 +76,14 @@ func (a *Actions) Accept(t Token, from ID) {
 	}
 }
 
+// Vouch tells a member that calls an election which leadership this one follows
+// and how long ago it heard that leader. It does nothing without a detector.
+func (a *Actions) Vouch(to ID) {
+	if !a.m.cfg.NoDetector && a.m.live() {
+		a.m.report(to)
+	}
+}
+
 // Watch has the detector watch one more member beside the leader, such as the
 // successor in a ring; None watches nobody. Its end is told as PeerDown within a
 // round trip of a crash, or T of silence.

@@ -112,8 +112,28 @@ func (m *Machine) linkDown(id ID) {
 	if !ok || !m.members[i].link {
 		return
 	}
-	m.members[i].link = false
+	peer := &m.members[i]
+	peer.link = false
 	m.redialAt(i, m.now)
+	// Message delivery is reliable (source 004): what may have been lost with the
+	// link is said once more. Everything in it is dropped where it is late.
+	if lost := peer.unheard; lost != nil && m.now.Sub(peer.used) <= m.cfg.Timing.T() {
+		m.post(i, lost)
+		m.members[i].unheard = nil
+	}
+}
+
+// hangUp closes the link to a member.
+func (m *Machine) hangUp(i int) {
+	peer := &m.members[i]
+	m.do(Action{Kind: Hangup, To: peer.ID})
+	peer.link, peer.redial = false, m.now
+}
+
+// stale reports whether a link has been idle for so long that the other end may
+// just be closing it: what is sent then is lost, so it goes over a new one.
+func (m *Machine) stale(peer *member) bool {
+	return m.now.Sub(peer.heard) > m.cfg.Timing.T()/2 && m.now.Sub(peer.used) > m.cfg.Timing.T()/2
 }
 
 // redialAt has a member dialed no sooner than at.
@@ -181,7 +201,7 @@ func (m *Machine) hear(i int) {
 		m.ackedAt = m.now // we were alone: only now is there someone to acknowledge
 	}
 	m.heardAt = m.now
-	m.members[i].heard = m.now
+	m.members[i].heard, m.members[i].unheard = m.now, nil
 	m.up(i)
 }
 
@@ -512,9 +532,7 @@ func (m *Machine) hangUpSilent() {
 		if !peer.link || m.now.Before(m.silent(peer)) {
 			return
 		}
-		m.do(Action{Kind: Hangup, To: peer.ID})
-		peer.link = false
-		peer.redial = m.now
+		m.hangUp(i)
 		switch {
 		case peer.ID == m.watched && !m.isLeader(i):
 			m.gone(i, CauseSilent, false, "silent for T")
@@ -599,9 +617,7 @@ func (m *Machine) unvouched(why string) {
 	m.endSuspicion()
 	i := m.index[m.view.Leader.ID]
 	if m.members[i].link {
-		m.do(Action{Kind: Hangup, To: m.members[i].ID})
-		m.members[i].link = false
-		m.members[i].redial = m.now
+		m.hangUp(i)
 	}
 	m.gone(i, CauseSilent, false, why)
 }

@@ -356,14 +356,18 @@ func routine(k MessageKind) bool { return k == Beat || k == Ack || k == Ping || 
 
 func (m *Machine) post(to int, msg *Message) {
 	peer := &m.members[to]
+	if routine(msg.Kind) {
+		m.do(Action{Kind: Send, To: peer.ID, Message: msg})
+		return
+	}
+	if peer.link && m.stale(peer) {
+		m.hangUp(to)
+	}
 	if !peer.link {
 		peer.dialing = true
 	}
+	peer.used, peer.unheard = m.now, msg
 	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
-	if routine(msg.Kind) {
-		return
-	}
-	peer.used = m.now
 	if m.cfg.Trace != nil {
 		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
 	}

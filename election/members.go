@@ -21,6 +21,7 @@ type member struct {
 	backoff time.Duration // until the dial after that
 	heard   time.Time     // when it last said anything; zero: never
 	used    time.Time     // when more than a routine message last went to it
+	unheard *Message      // that message, until anything is heard; sent again if the link breaks under it
 	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version uint64        // of the member states it has acknowledged
 
