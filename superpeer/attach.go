@@ -1,8 +1,19 @@
 package superpeer
 
-// maxContacts is how many super peers a node remembers, nearest first by
-// measured round trip; the second is its deputy, to which it turns at once when
-// its own fails.
+import (
+	"cmp"
+	"slices"
+)
+
+// Places are found by an auction (Bertsekas, Annals of Operations Research 14,
+// 1988). Each node goes where the round trip and the price of a place are least
+// in sum, and offers there what its next best choice would cost it more. A super
+// peer has no price while it has room; then the price is the lowest offer of
+// those it serves, and a better offer takes that one's place. So a place goes to
+// whom it spares most, without anybody knowing all.
+
+// maxContacts is how many super peers a node remembers, the least costly first;
+// the second is its deputy, to which it turns at once when its own fails.
 const maxContacts = 8
 
 // maxProbes is how many unknown super peers a node measures at a time.
@@ -21,8 +32,11 @@ type contact struct {
 	peer  Peer
 	token int32
 	rtt   float32 // milliseconds; negative: not measured
-	full  Round   // it had no place: do not ask before
+	price float32 // milliseconds that a place there costs whom it must be taken from
 }
+
+// cost is what a place at k costs all together, in milliseconds.
+func (k *contact) cost() float32 { return k.rtt + k.price }
 
 // client is a node's search for its super peer, and its lease there.
 type client struct {
@@ -39,8 +53,8 @@ type client struct {
 	skip        int16 // prefix methods: how many ranges on
 	known       uint8 // of contacts
 	waiting     uint8 // of asked: not answered yet
+	spurned     uint8 // refusals and evictions since it was last served
 	awaiting    bool  // a renewal is not answered yet
-	pushed      bool  // asked by the home to go elsewhere
 	contacts    [maxContacts]contact
 	asked       [maxProbes]contact
 }
@@ -69,7 +83,7 @@ func (n *Node) wakeClient(now Round, out *Actions) {
 			n.orphaned(now, c.home, out)
 		} else {
 			c.awaiting, c.renewAt = true, now+1
-			out.send(n.request(now, Renew, c.home, c.homeRTT))
+			out.send(n.request(Renew, c.home, c.homeRTT))
 		}
 	}
 	if now >= c.lookAt {
@@ -109,7 +123,7 @@ func (n *Node) orphaned(now Round, home Peer, out *Actions) {
 	n.forget(home)
 	c := &n.client
 	if c.home == home {
-		c.home, c.awaiting, c.pushed, c.renewAt = None, false, false, never
+		c.home, c.awaiting, c.renewAt = None, false, never
 	}
 	n.lookSoon(now)
 	n.choose(now, out)
@@ -124,7 +138,7 @@ func (n *Node) learn(now Round, list []Announcement, out *Actions) {
 	var room [24]Announcement
 	fresh := room[:0]
 	for i := range list {
-		if a := &list[i]; a.Holder != n.self && !n.update(now, a) && len(fresh) < len(room) {
+		if a := &list[i]; a.Holder != n.self && !n.update(a) && len(fresh) < len(room) {
 			fresh = append(fresh, *a)
 		}
 	}
@@ -135,8 +149,12 @@ func (n *Node) learn(now Round, list []Announcement, out *Actions) {
 			fresh[i], fresh[j] = fresh[j], fresh[i]
 		}
 	}
+	if n.client.home == None && n.cfg.Capacity > 0 {
+		// A place anywhere first; the nearest later.
+		slices.SortStableFunc(fresh, func(a, b Announcement) int { return cmp.Compare(min(b.Spare, 1), min(a.Spare, 1)) })
+	}
 	for i := range fresh {
-		if !n.measure(fresh[i].Holder, fresh[i].Token, out) {
+		if !n.measure(fresh[i].Holder, fresh[i].Token, fresh[i].Price, out) {
 			return
 		}
 	}
@@ -144,14 +162,16 @@ func (n *Node) learn(now Round, list []Announcement, out *Actions) {
 
 // update applies a to the contact it is about and tells whether there was one
 // that still holds.
-func (n *Node) update(now Round, a *Announcement) bool {
+func (n *Node) update(a *Announcement) bool {
 	c := &n.client
 	for i := range c.contacts[:c.known] {
 		k := &c.contacts[i]
 		if k.peer == a.Holder {
 			k.token = a.Token
-			if a.Spare == 0 {
-				k.full = max(k.full, now+1)
+			if k.price != a.Price {
+				moved := *k
+				moved.price = a.Price
+				n.note(moved)
 			}
 			return true
 		}
@@ -164,7 +184,7 @@ func (n *Node) update(now Round, a *Announcement) bool {
 }
 
 // measure probes peer unless enough are being probed already.
-func (n *Node) measure(peer Peer, token int32, out *Actions) bool {
+func (n *Node) measure(peer Peer, token int32, price float32, out *Actions) bool {
 	c := &n.client
 	for i := range c.asked[:c.waiting] {
 		if c.asked[i].peer == peer {
@@ -174,7 +194,7 @@ func (n *Node) measure(peer Peer, token int32, out *Actions) bool {
 	if int(c.waiting) == maxProbes {
 		return false
 	}
-	c.asked[c.waiting] = contact{peer: peer, token: token}
+	c.asked[c.waiting] = contact{peer: peer, token: token, price: price}
 	c.waiting++
 	out.Probe = append(out.Probe, peer)
 	return true
@@ -192,7 +212,7 @@ func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
 		c.waiting--
 		c.asked[i] = c.asked[c.waiting]
 		if ok {
-			k.rtt, k.full = rtt, 0
+			k.rtt = rtt
 			n.note(k)
 			if peer == c.home {
 				c.homeRTT = rtt
@@ -205,12 +225,12 @@ func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
 	return false
 }
 
-// note keeps k among the contacts if it is near enough, in order of round trip.
+// note keeps k among the contacts if it is near enough, in order of cost.
 func (n *Node) note(k contact) {
 	c := &n.client
 	n.forget(k.peer)
 	i := int(c.known)
-	for i > 0 && c.contacts[i-1].rtt > k.rtt {
+	for i > 0 && c.contacts[i-1].cost() > k.cost() {
 		i--
 	}
 	if i == maxContacts {
@@ -244,25 +264,23 @@ func (n *Node) contactOf(peer Peer) *contact {
 	return nil
 }
 
-// alternative is the round trip to the best super peer but not, or -1 when the
-// node knows none with room.
-func (n *Node) alternative(now Round, but Peer) float32 {
+// alternative is the least that a place elsewhere than at but would cost, in
+// milliseconds, or -1 when the node knows no other.
+func (n *Node) alternative(but Peer) float32 {
 	c := &n.client
+	least := float32(-1)
+	if c.home != None && c.home != but && c.homeRTT >= 0 {
+		least = c.homeRTT // it has that place already
+	}
 	for i := range c.contacts[:c.known] {
-		if k := &c.contacts[i]; k.peer != but && k.full <= now {
-			if c.home != None && c.home != but && c.homeRTT >= 0 {
-				return min(c.homeRTT, k.rtt)
-			}
-			return k.rtt
+		if k := &c.contacts[i]; k.peer != but && k.peer != c.home && (least < 0 || k.cost() < least) {
+			least = k.cost()
 		}
 	}
-	if c.home != but && c.home != None {
-		return c.homeRTT
-	}
-	return -1
+	return least
 }
 
-// choose asks the nearest known super peer for a place if it is worth it.
+// choose asks the least costly super peer known for a place if it is worth it.
 func (n *Node) choose(now Round, out *Actions) {
 	if n.cfg.Method.ranged() {
 		n.seekRange(now, out)
@@ -272,37 +290,44 @@ func (n *Node) choose(now Round, out *Actions) {
 	if c.trying != None {
 		return
 	}
+	roomy := c.home == None && c.spurned >= maxSpurned && n.knowsRoom()
 	for i := range c.contacts[:c.known] {
 		k := &c.contacts[i]
-		if k.full > now || k.peer == n.self {
+		if k.peer == c.home || k.peer == n.self || roomy && k.price > 0 {
 			continue
 		}
-		if k.peer == c.home {
-			if c.pushed {
-				continue
-			}
-			return
+		if c.home == None || c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-switchGain) {
+			n.attachTo(now, *k, out)
 		}
-		if c.home != None && !c.pushed && c.homeRTT >= 0 && k.rtt > c.homeRTT*(1-switchGain) {
-			return
-		}
-		n.attachTo(now, *k, out)
-		return
+		break
 	}
-	if c.home == None {
+	if c.home == None && c.trying == None {
 		n.lookSoon(now)
 	}
 }
 
-func (n *Node) attachTo(now Round, k contact, out *Actions) {
-	n.client.trying, n.client.tryUntil = k.peer, now+1
-	out.send(n.request(now, Attach, k.peer, k.rtt))
+// maxSpurned is how often a node without super peer outbids others before it
+// takes a place that is free, to bid from there.
+const maxSpurned = 3
+
+func (n *Node) knowsRoom() bool {
+	for i := range n.client.contacts[:n.client.known] {
+		if n.client.contacts[i].price == 0 {
+			return true
+		}
+	}
+	return false
 }
 
-func (n *Node) request(now Round, kind Kind, to Peer, rtt float32) Message {
+func (n *Node) attachTo(now Round, k contact, out *Actions) {
+	n.client.trying, n.client.tryUntil = k.peer, now+1
+	out.send(n.request(Attach, k.peer, k.rtt))
+}
+
+func (n *Node) request(kind Kind, to Peer, rtt float32) Message {
 	return Message{
 		Kind: kind, From: n.self, To: to, Slot: n.client.slot,
-		RTT: rtt, Alt: n.alternative(now, to), At: n.at, Key: n.key,
+		RTT: rtt, Alt: n.alternative(to), At: n.at, Key: n.key,
 	}
 }
 
@@ -321,7 +346,7 @@ func (n *Node) accepted(now Round, m *Message, out *Actions) {
 	if c.home != None {
 		out.send(Message{Kind: Detach, From: n.self, To: c.home, Slot: c.slot})
 	}
-	c.trying, c.pushed, c.awaiting = None, false, false
+	c.trying, c.awaiting, c.spurned = None, false, 0
 	c.home, c.homeToken, c.homeVersion, c.slot = m.From, m.Token, m.Version, m.Slot
 	c.homeRTT = -1
 	if k := n.contactOf(m.From); k != nil {
@@ -343,12 +368,11 @@ func (n *Node) full(now Round, m *Message, out *Actions) {
 		n.seekRange(now, out)
 		return
 	}
-	if k := n.contactOf(m.From); k != nil {
-		k.full = now + m.wait(&n.rng)
-	}
+	c.spurned = min(c.spurned+1, maxSpurned)
+	n.reprice(m.From, m.Alt)
 	for _, r := range m.Others {
 		if r.Peer != n.self && n.contactOf(r.Peer) == nil {
-			n.measure(r.Peer, r.Token, out)
+			n.measure(r.Peer, r.Token, 0, out)
 		}
 	}
 	if c.waiting == 0 {
@@ -356,13 +380,13 @@ func (n *Node) full(now Round, m *Message, out *Actions) {
 	}
 }
 
-// wait is when to ask again: soon if a place is being made, else later, and not
-// everyone in the same round.
-func (m *Message) wait(rng *draw) Round {
-	if m.Slot > 0 {
-		return 1
+// reprice notes what a place at peer costs now.
+func (n *Node) reprice(peer Peer, price float32) {
+	if k := n.contactOf(peer); k != nil {
+		moved := *k
+		moved.price = price
+		n.note(moved)
 	}
-	return 4 + Round(rng.below(6))
 }
 
 // gone: the peer is no super peer. Its successor, if named, is measured anew.
@@ -372,7 +396,7 @@ func (n *Node) gone(now Round, m *Message, out *Actions) {
 		c.trying = None
 	}
 	if m.Peer != None && m.Peer != n.self {
-		n.measure(m.Peer, m.Token, out)
+		n.measure(m.Peer, m.Token, 0, out)
 	}
 	if m.From == c.home && n.hold == nil {
 		n.orphaned(now, m.From, out)
@@ -384,17 +408,20 @@ func (n *Node) gone(now Round, m *Message, out *Actions) {
 	}
 }
 
-// redirected: the home asks for the place. It stays served there until another
-// accepts it.
+// redirected: another has taken the place, at a price that this node would not
+// pay. It goes where it would have gone then.
 func (n *Node) redirected(now Round, m *Message, out *Actions) {
 	c := &n.client
 	if m.From != c.home || n.hold != nil {
 		return
 	}
+	c.home, c.awaiting, c.renewAt = None, false, never
 	if n.cfg.Method.ranged() {
 		c.skip++
 	}
-	c.pushed = true
+	c.spurned = min(c.spurned+1, maxSpurned)
+	n.reprice(m.From, m.Alt)
+	n.lookSoon(now)
 	n.choose(now, out)
 }
 
@@ -413,7 +440,7 @@ func (n *Node) moved(now Round, m *Message, out *Actions) {
 	c.awaiting, c.renewAt = false, now+1+Round(n.rng.below(int(n.cfg.Renew)))
 	n.lookSoon(now)
 	if m.RTT < 0 {
-		n.measure(m.From, m.Token, out)
+		n.measure(m.From, m.Token, 0, out)
 		return
 	}
 	n.note(contact{peer: m.From, token: m.Token, rtt: m.RTT})

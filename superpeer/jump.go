@@ -17,10 +17,16 @@ type vacancy struct {
 	asOf    Round
 	until   Round // promised to a bidder
 	locked  bool
+	pooled  bool  // the gain counts other holders' clients too
 	token   int32 // the bidder's
 }
 
 func (v *vacancy) lockedAt(now Round) bool { return v.locked && now < v.until }
+
+// stale tells whether what the survey found no longer holds.
+func (v *vacancy) stale(now Round, h *holder) bool {
+	return v.at == None || now-v.asOf > vacancyAge || h.place(v.at, -1) < 0
+}
 
 // loss is what this holder's clients and itself would lose without it; ok is
 // false while somebody knows no alternative.
@@ -39,8 +45,25 @@ func (h *holder) loss() (sum float32, ok bool) {
 	return sum, true
 }
 
+// jumpCooling is after how many rounds a jump is forgotten.
+const jumpCooling = 64
+
+// jumpGate is how much more than the loss the gain must be. A token that has
+// jumped often is harder to convince: what it saw was not what it found. That
+// counts most where places are short and every jump unsettles many.
+func (n *Node) jumpGate() float64 {
+	doubt := 0.1
+	if n.cfg.Capacity > 0 {
+		doubt = 0.5
+	}
+	return n.cfg.JumpGate * (1 + doubt*float64(n.hold.jumps))
+}
+
 func (n *Node) considerJump(now Round, out *Actions) {
 	h := n.hold
+	if (now-h.since)%jumpCooling == jumpCooling-1 {
+		h.jumps = max(0, h.jumps-1)
+	}
 	if now < h.jumpAt {
 		return
 	}
@@ -51,7 +74,7 @@ func (n *Node) considerJump(now Round, out *Actions) {
 		}
 	}
 	loss, ok := h.loss()
-	if best < 0 || !ok || float64(h.seen[best].Gain) < n.cfg.JumpGate*float64(loss) {
+	if best < 0 || !ok || float64(h.seen[best].Gain) < n.jumpGate()*float64(loss) {
 		return
 	}
 	h.phase, h.until, h.target = bidding, now+patience, h.seen[best].Holder
@@ -63,8 +86,8 @@ func (n *Node) bidden(now Round, m *Message, out *Actions) {
 	answer := Message{Kind: Vacant, From: n.self, To: m.From, Peer: None}
 	if h := n.hold; h != nil {
 		v := &h.vacancy
-		free := h.phase == resting && v.at != None && !v.lockedAt(now) && now-v.asOf <= vacancyAge
-		if free && float64(v.gain) >= n.cfg.JumpGate*float64(m.Alt) && h.place(v.at, -1) >= 0 {
+		free := h.phase == resting && !v.stale(now, h) && !v.lockedAt(now)
+		if free && float64(v.gain) >= n.cfg.JumpGate*float64(m.Alt) {
 			answer.Peer = v.at
 			v.locked, v.until, v.token = true, now+2*patience, m.Token
 		}
@@ -80,7 +103,7 @@ func (n *Node) vacated(now Round, m *Message, out *Actions) {
 	}
 	h.phase, h.handing = resting, nil
 	if m.Peer == None {
-		h.jumpGap = min(2*h.jumpGap, 32)
+		h.jumpGap = min(2*h.jumpGap, 8)
 		h.jumpAt = now + h.jumpGap
 		return
 	}

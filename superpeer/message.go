@@ -8,9 +8,9 @@ const (
 	Attach    Kind = iota + 1 // node → super peer: may I be served? At, RTT, Alt
 	Renew                     // client → super peer: I still am; At, RTT, Alt
 	Accept                    // super peer → client: you are served; Slot
-	Full                      // super peer → node: no place; Others may have one
+	Full                      // super peer → node: no place under Alt; Others may have one
 	Gone                      // I hold no token; Peer does, if it is not None
-	Redirect                  // super peer → client: leave your place to one who needs it more
+	Redirect                  // super peer → client: your place went to another; one costs Alt now
 	Detach                    // client → super peer: give my place away
 	Moved                     // new holder → client: Token came to me, you with it; Slot, RTT
 	Recommend                 // super peer → client: Peer, newly a super peer, is RTT from you
@@ -28,10 +28,14 @@ const (
 
 // Messages of the refined protocol (tokens.go, jump.go).
 const (
-	Assess   Kind = iota + 64 // holder → client: measure the round trips to Peers
-	Assessed                  // client → holder: Times, in the order of Peers
-	Bid                       // holder → holder: I lose only Alt by going; may I fill your vacancy?
-	Vacant                    // holder → holder: yes, go to Peer
+	Assess    Kind = iota + 64 // holder → client: measure the round trips to Peers
+	Assessed                   // client → holder: Times, in the order of Peers
+	Bid                        // holder → holder: I lose only Alt by going; may I fill your vacancy?
+	Vacant                     // holder → holder: yes, go to Peer; if that is None, no
+	Canvass                    // holder → client: what would other holders' clients save with a token at you?
+	Consider                   // client → holder: whom do you serve?
+	Roll                       // holder → client: Leases
+	Canvassed                  // client → holder: Alt in all
 )
 
 // Messages of stewards (steward.go) and of the prefix methods (prefix.go).
@@ -56,7 +60,7 @@ type Message struct {
 	Slot     int32
 	RTT      float32 // milliseconds; negative: not measured
 	Alt      float32 // milliseconds: the best other super peer with room that the sender knows
-	Load     int32   // Keep: nodes served
+	Load     int32   // Keep: nodes served; Transfer: jumps of the token
 	At       Position
 	Key      uint64 // the sender's identifier
 
@@ -78,9 +82,11 @@ type Announcement struct {
 	Token   int32
 	Version uint32
 	Holder  Peer
-	Spare   int32 // places left; MaxInt32 when there is no limit
+	Spare   int32   // places left; MaxInt32 when there is no limit
+	Price   float32 // milliseconds; what a place costs if none is left
 	At      Position
 	Gain    float32 // milliseconds saved in all if a second token came to the holder's vacancy
+	Loss    float32 // milliseconds lost in all if this token went; negative: not known
 }
 
 // Query asks the driver for what gossip has brought so far: the announcements

@@ -7,7 +7,8 @@ type Node struct {
 	cfg     *Config
 	hold    *holder     // nil while it is an ordinary node
 	charges []charge    // tokens it is the steward of
-	task    *assessment // round trips it measures for its super peer
+	task    *assessment // round trips it measures for others
+	canvass *canvass    // what it found out about a token that might come
 	key     uint64
 	rng     draw
 	self    Peer
@@ -46,6 +47,9 @@ func (n *Node) Deadline() Round {
 	}
 	if n.task != nil {
 		d = min(d, n.task.until)
+	}
+	if n.canvass != nil {
+		d = min(d, n.canvass.until)
 	}
 	return d
 }
@@ -86,6 +90,7 @@ func (n *Node) Wake(now Round, size int, out *Actions) {
 	if n.task != nil && now >= n.task.until {
 		n.finishTask(out)
 	}
+	n.wakeCanvass(now, out)
 	if n.hold != nil {
 		n.wakeHolder(now, out)
 	} else {
@@ -157,6 +162,14 @@ func (n *Node) receiveMotion(now Round, m *Message, out *Actions) {
 		n.bidden(now, m, out)
 	case Vacant:
 		n.vacated(now, m, out)
+	case Canvass:
+		n.canvassing(now, m, out)
+	case Consider:
+		n.considered(m, out)
+	case Roll:
+		n.rolled(now, m, out)
+	case Canvassed:
+		n.canvassed(now, m)
 	}
 }
 

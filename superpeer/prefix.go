@@ -163,9 +163,10 @@ func (n *Node) found(now Round, m *Message, out *Actions) {
 	n.attachTo(now, contact{peer: m.Peer, token: m.Token, rtt: -1}, out)
 }
 
-// makeRoom splits a full super peer's range for a node that lies nearer to its
-// start than the last one served: that one is sent on.
-func (n *Node) makeRoom(m *Message, out *Actions) bool {
+// lastInRange is the client that a full super peer sends on when m's sender lies
+// nearer to the start of its range: the last one. It is -1 when the sender lies
+// behind all. So the range is split behind the first Capacity nodes.
+func (n *Node) lastInRange(m *Message) int {
 	h := n.hold
 	last, worst := -1, n.offset(m.Key, h.token)
 	for i := range h.leases {
@@ -173,9 +174,5 @@ func (n *Node) makeRoom(m *Message, out *Actions) bool {
 			last, worst = i, o
 		}
 	}
-	if last < 0 {
-		return false
-	}
-	out.send(Message{Kind: Redirect, From: n.self, To: h.leases[last].Peer, Token: h.token, Version: h.version})
-	return true
+	return last
 }

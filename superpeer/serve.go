@@ -2,9 +2,6 @@ package superpeer
 
 import "math"
 
-// maxPledges is how many places a full super peer frees at a time.
-const maxPledges = 8
-
 // Lease is a place that a super peer keeps for a client.
 type Lease struct {
 	Peer  Peer
@@ -15,20 +12,14 @@ type Lease struct {
 	Key   uint64
 }
 
-// pledge is a place being freed for peer.
-type pledge struct {
-	peer  Peer
-	until Round
-}
-
 // holder is a node's part while it is a super peer.
 type holder struct {
 	token   int32
 	version uint32
 	moves   int32
+	jumps   int32 // of moves, those that were jumps, less one for each jumpCooling
 	since   Round // it holds the token
 	leases  []Lease
-	pledges []pledge
 	seen    []Announcement // other super peers, as gossip last told
 	keepAt  Round          // renew at the steward
 
@@ -63,12 +54,12 @@ func (n *Node) newHolder(now Round, token int32, version uint32, leases []Lease,
 	if c.home != None {
 		out.send(Message{Kind: Detach, From: n.self, To: c.home, Slot: c.slot})
 	}
-	c.home, c.trying, c.awaiting, c.pushed = None, None, false, false
+	c.home, c.trying, c.awaiting = None, None, false
 	c.renewAt, c.lookAt = never, never
 	n.free = promise{}
 	n.hold = &holder{
 		token: token, version: version, since: now, leases: leases,
-		target: None, moveAt: now + 2 + Round(n.rng.below(3)), moveGap: 1, jumpGap: 4, ownAlt: -1,
+		target: None, moveAt: now + 2 + Round(n.rng.below(3)), moveGap: 1, jumpGap: 1, ownAlt: -1,
 		jumpAt: now + n.cfg.Warmup, vacancy: vacancy{at: None},
 	}
 	n.announce(out)
@@ -93,17 +84,19 @@ func (n *Node) announce(out *Actions) {
 	out.Announce = true
 	out.Tell = Announcement{
 		Token: h.token, Version: h.version, Holder: n.self,
-		Spare: n.spare(), At: n.at, Gain: h.vacancy.gain,
+		Spare: n.spare(), Price: n.price(), At: n.at, Gain: h.vacancy.gain, Loss: -1,
+	}
+	if loss, ok := h.loss(); ok {
+		out.Tell.Loss = loss
 	}
 }
 
-// spare is how many more nodes may be served. Places being freed for others are
-// not spare.
+// spare is how many more nodes may be served.
 func (n *Node) spare() int32 {
 	if n.cfg.Capacity == 0 {
 		return math.MaxInt32
 	}
-	return int32(max(0, n.cfg.Capacity-len(n.hold.leases)-len(n.hold.pledges)))
+	return int32(max(0, n.cfg.Capacity-len(n.hold.leases)))
 }
 
 // wakeHolder does a super peer's round.
@@ -150,13 +143,6 @@ func (n *Node) expire(now Round) {
 			h.remove(i)
 		}
 	}
-	kept := h.pledges[:0]
-	for _, p := range h.pledges {
-		if p.until > now {
-			kept = append(kept, p)
-		}
-	}
-	h.pledges = kept
 }
 
 // place finds peer's lease; hint is where it was when the client last heard.
@@ -178,17 +164,6 @@ func (h *holder) remove(i int) {
 	h.leases = h.leases[:last]
 }
 
-// take keeps one of the places pledged to peer and tells whether there was one.
-func (h *holder) take(peer Peer) bool {
-	for i, p := range h.pledges {
-		if p.peer == peer {
-			h.pledges = append(h.pledges[:i], h.pledges[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
 // admit answers a request for a place. Nobody is served beyond the capacity,
 // whatever happens.
 func (n *Node) admit(now Round, m *Message, out *Actions) {
@@ -201,8 +176,7 @@ func (n *Node) admit(now Round, m *Message, out *Actions) {
 		n.accept(now, i, m, out)
 		return
 	}
-	pledged := h.take(m.From)
-	if n.spare() > 0 || pledged && len(h.leases) < n.cfg.Capacity {
+	if n.spare() > 0 {
 		h.leases = append(h.leases, Lease{Peer: m.From})
 		n.accept(now, len(h.leases)-1, m, out)
 		return
@@ -216,48 +190,77 @@ func (n *Node) accept(now Round, i int, m *Message, out *Actions) {
 	out.send(Message{Kind: Accept, From: n.self, To: m.From, Token: h.token, Version: h.version, Slot: int32(i)})
 }
 
-// refuse says where else there may be room. If a client would lose less by
-// going than the one who asks gains, the client is asked to go.
+// refuse is for a super peer without room. If a client has offered less than the
+// one who asks, that one gets its place; else it hears the price and where there
+// may be room.
 func (n *Node) refuse(now Round, m *Message, out *Actions) {
 	h := n.hold
-	answer := Message{Kind: Full, From: n.self, To: m.From, Token: h.token}
+	i, price := n.cheapest()
+	step := priceStep * h.meanRTT()
+	if n.cfg.Method.ranged() {
+		i, price = n.lastInRange(m), 0
+	} else if i >= 0 && offerOf(m.RTT, m.Alt) < price+step {
+		i = -1
+	}
+	if i >= 0 {
+		client := h.leases[i].Peer
+		n.accept(now, i, m, out)
+		out.send(Message{
+			Kind: Redirect, From: n.self, To: client, Token: h.token, Version: h.version, Alt: n.price() + step,
+		})
+		return
+	}
+	answer := Message{Kind: Full, From: n.self, To: m.From, Token: h.token, Alt: price + step}
 	for i := range h.seen {
 		if a := &h.seen[i]; a.Spare > 0 && a.Holder != n.self && len(answer.Others) < maxProbes {
 			answer.Others = append(answer.Others, Referral{a.Holder, a.Token})
 		}
 	}
-	if n.cfg.Method.ranged() {
-		if n.makeRoom(m, out) {
-			answer.Slot = 1
-			h.pledges = append(h.pledges, pledge{m.From, now + 2})
-		}
-	} else if i := n.cheapest(m); i >= 0 && len(h.pledges) < maxPledges {
-		answer.Slot = 1
-		h.pledges = append(h.pledges, pledge{m.From, now + 3})
-		out.send(Message{Kind: Redirect, From: n.self, To: h.leases[i].Peer, Token: h.token, Version: h.version})
-		h.leases[i].Alt = -1 // asked once; its next renewal says what it knows then
-	}
 	out.send(answer)
 }
 
-// cheapest is the client that loses least by going elsewhere, if that is less
-// than what the asker loses by staying away; else -1.
-func (n *Node) cheapest(m *Message) int {
-	h := n.hold
-	best, loss := -1, float32(math.MaxFloat32)
-	if m.Alt >= 0 {
-		loss = (m.Alt - m.RTT) * (1 - switchGain)
+// priceStep is by how much an offer must exceed the lowest one, as a share of the
+// mean round trip: small steps find the best places, large ones are quick.
+const priceStep = 0.05
+
+// topOffer is what a node offers that knows no other super peer.
+const topOffer = 1e6
+
+// offerOf is what a place is worth to a node: what its alternative would cost it
+// more.
+func offerOf(rtt, alt float32) float32 {
+	switch {
+	case alt < 0:
+		return topOffer
+	case rtt < 0:
+		return 0
 	}
-	for i := range h.leases {
-		l := &h.leases[i]
-		if l.Alt < 0 || l.RTT < 0 {
-			continue
-		}
-		if d := l.Alt - l.RTT; d < loss {
-			best, loss = i, d
+	return max(0, alt-rtt)
+}
+
+// cheapest is the client with the lowest offer, -1 if there is none.
+func (n *Node) cheapest() (client int, offer float32) {
+	client, offer = -1, topOffer
+	for i := range n.hold.leases {
+		l := &n.hold.leases[i]
+		if o := offerOf(l.RTT, l.Alt); o < offer {
+			client, offer = i, o
 		}
 	}
-	return best
+	return client, offer
+}
+
+// price is what a place here costs: nothing while there is room.
+func (n *Node) price() float32 {
+	if n.spare() > 0 {
+		return 0
+	}
+	_, offer := n.cheapest()
+	return offer
+}
+
+func (h *holder) meanRTT() float32 {
+	return float32(sumRTT(h.leases)) / float32(max(len(h.leases), 1))
 }
 
 func (n *Node) renewed(now Round, m *Message, out *Actions) {

@@ -1,6 +1,9 @@
 package superpeer
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The refined protocol, the default. A token goes where it serves its clients
 // best by the round trips they measured: local descent, of which each step must
@@ -8,21 +11,10 @@ import "math"
 // leave a crowded place for an empty one, jumps do (jump.go).
 
 // maxMoveGap is the longest a holder goes without a survey, in rounds.
-const maxMoveGap Round = 16
+const maxMoveGap Round = 8
 
 // unreachableRTT stands for a round trip that could not be measured.
 const unreachableRTT = 10_000
-
-// assessment is a client's task: measure the round trips to its fellows.
-type assessment struct {
-	from  Peer
-	token int32
-	peers []Peer
-	times []float32
-	next  int // where the answer expected next belongs
-	left  int
-	until Round
-}
 
 // survey is what a holder has asked its clients to measure.
 type survey struct {
@@ -32,56 +24,6 @@ type survey struct {
 	times      [][]float32 // by candidate; nil until answered
 	left       int
 	size       int // clients at the last survey
-}
-
-func (n *Node) assess(now Round, m *Message, out *Actions) {
-	if n.hold != nil || n.task != nil {
-		return // the holder does without
-	}
-	t := &assessment{
-		from: m.From, token: m.Token, peers: m.Peers,
-		times: make([]float32, len(m.Peers)), until: now + 2,
-	}
-	for i, p := range m.Peers {
-		if p == n.self {
-			continue
-		}
-		t.times[i] = -1
-		t.left++
-		out.Probe = append(out.Probe, p)
-	}
-	n.task = t
-	if t.left == 0 {
-		n.finishTask(out)
-	}
-}
-
-func (n *Node) taskProbed(peer Peer, rtt float32, ok bool, out *Actions) {
-	t := n.task
-	if t == nil {
-		return
-	}
-	for k := range t.peers {
-		i := (t.next + k) % len(t.peers)
-		if t.peers[i] != peer || peer == n.self {
-			continue
-		}
-		t.next = i + 1
-		if ok {
-			t.times[i] = rtt
-		}
-		t.left--
-		break
-	}
-	if t.left == 0 {
-		n.finishTask(out)
-	}
-}
-
-func (n *Node) finishTask(out *Actions) {
-	t := n.task
-	n.task = nil
-	out.send(Message{Kind: Assessed, From: n.self, To: t.from, Token: t.token, Times: t.times})
 }
 
 // descend surveys, now and then, whether a client would serve the others better.
@@ -137,7 +79,9 @@ func (n *Node) decide(now Round, out *Actions) {
 	h.phase = resting
 	base := sumRTT(s.members)
 	best, cost := -1, base*(1-n.cfg.Gate)
-	h.vacancy = vacancy{at: None}
+	if h.vacancy.stale(now, h) {
+		h.vacancy = vacancy{at: None}
+	}
 	for i, p := range s.candidates {
 		if s.times[i] == nil {
 			continue
@@ -152,6 +96,7 @@ func (n *Node) decide(now Round, out *Actions) {
 	}
 	if best < 0 {
 		n.backoff(now)
+		n.askAround(now, out)
 		s.members, s.times = nil, nil
 		return
 	}
@@ -181,22 +126,39 @@ func known(rtt float32) float32 {
 
 // judge is what the clients' round trips would sum up to if candidate p held the
 // token, and how much a second token there would save. That a client might go
-// elsewhere instead is left out on purpose: the neighbours reckon the same at
-// the same time, and tokens that trust in each other's clients never settle.
+// elsewhere instead is left out of the cost on purpose: the neighbours reckon the
+// same at the same time, and tokens that trust in each other's clients never
+// settle. A client that goes to p also frees a place, which is worth its price.
 func (n *Node) judge(p Peer, times []float32) (cost, gain float64) {
+	price := n.price()
+	var gains []float32
 	for i := range times {
 		l := &n.hold.survey.members[i]
 		rtt := known(l.RTT)
 		if l.Peer == p {
 			cost += float64(rtt) // this node's own way to p
-			gain += float64(rtt)
+			gain += float64(rtt + price)
 			continue
 		}
 		t := known(times[i])
-		gain += float64(max(0, rtt-t))
 		cost += float64(t)
+		if rtt+price > t {
+			gains = append(gains, rtt+price-t)
+		}
 	}
-	return cost, gain
+	return cost, gain + n.cfg.largest(gains)
+}
+
+// largest adds up the gains that a super peer's capacity allows.
+func (c *Config) largest(gains []float32) (sum float64) {
+	if c.Capacity > 0 && len(gains) > c.Capacity {
+		slices.Sort(gains)
+		gains = gains[len(gains)-c.Capacity:]
+	}
+	for _, g := range gains {
+		sum += float64(g)
+	}
+	return sum
 }
 
 // candidates proposes clients to survey: those next to the middle of all by
@@ -224,6 +186,8 @@ func (n *Node) candidates() []Peer {
 			add(n.least(list, func(l *Lease) float32 { return known(l.RTT) }))
 		}
 		add(n.rng.below(len(h.leases)))
+		add(n.farOff())
+		add(n.farOff())
 	}
 	for range 2 {
 		add(n.loneliest())
@@ -273,6 +237,18 @@ func (n *Node) middle() Position {
 		}
 	}
 	return m
+}
+
+// farOff is the farthest, as measured, of three random clients.
+func (n *Node) farOff() int {
+	h := n.hold
+	far := n.rng.below(len(h.leases))
+	for range 2 {
+		if i := n.rng.below(len(h.leases)); h.leases[i].RTT > h.leases[far].RTT {
+			far = i
+		}
+	}
+	return far
 }
 
 // loneliest is, of a few random clients, the one where by position a second

@@ -71,10 +71,13 @@ func (n *Node) confirmed(now Round, m *Message, out *Actions) {
 		return
 	}
 	target := h.target
+	if h.handing == nil {
+		h.jumps++
+	}
 	leases := n.handedOver(now, m.Peer)
 	out.send(Message{
 		Kind: Transfer, From: n.self, To: target, Token: h.token, Version: m.Version,
-		Slot: h.moves + 1, Leases: leases,
+		Slot: h.moves + 1, Load: h.jumps, Leases: leases,
 	})
 	if h.handing != nil {
 		n.follow(now, target, h, m.Version, leases, out)
@@ -159,8 +162,9 @@ func (n *Node) transferred(now Round, m *Message, out *Actions) {
 	}
 	moves := m.Slot
 	n.newHolder(now, m.Token, m.Version, m.Leases, out)
-	n.hold.moves = moves
+	n.hold.moves, n.hold.jumps = moves, m.Load
 	n.hold.keepAt = now + 1
+	n.invite(out)
 	for i := range m.Leases {
 		l := &m.Leases[i]
 		if l.Peer == m.From {
