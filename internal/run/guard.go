@@ -1,0 +1,182 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// guardFD is where a guard finds its end of the pipe.
+const guardFD = 3
+
+// Guard is the whole life of a guard process. It returns when the process that
+// started it has gone and nothing of the command is left.
+func Guard() error {
+	// The kernel ties the command to the thread that starts it: stay on one.
+	runtime.LockOSThread()
+	file := os.NewFile(guardFD, "guarded")
+	syscall.CloseOnExec(guardFD) // or the command would keep the pipe open
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeSocket == 0 {
+		return errors.New("a guard is started by 'batuta run', not by hand")
+	}
+	if err := adoptOrphans(); err != nil {
+		return err
+	}
+	// Caught and dropped rather than ignored: who is started would inherit that.
+	// A guard ends with the one it guards for, whoever presses what.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
+		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
+	g := &guard{pipe: newPipe(file), orders: make(chan order), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
+	signal.Notify(g.ended, syscall.SIGCHLD)
+	go g.read()
+	g.loop()
+	return nil
+}
+
+// guard starts, stops and reaps one command at a time.
+type guard struct {
+	pipe   *pipe
+	orders chan order     // closed: the other process has gone
+	ended  chan os.Signal // some child has ended
+	timer  *time.Timer
+
+	group   *group // nil: nothing runs
+	grace   time.Duration
+	until   instant // end of the lease
+	killAt  instant // end of the grace period; 0: nobody has asked it to stop
+	killing bool
+	expired bool
+}
+
+func (g *guard) read() {
+	defer close(g.orders)
+	for {
+		var o order
+		if g.pipe.in.Decode(&o) != nil {
+			return
+		}
+		g.orders <- o
+	}
+}
+
+func (g *guard) loop() {
+	orders := g.orders
+	for orders != nil || g.group != nil {
+		g.arm()
+		select {
+		case o, alive := <-orders:
+			g.checkTime() // before a renewal that has waited too long counts
+			if !alive {
+				orders = nil
+				g.kill()
+				break
+			}
+			g.obey(o)
+		case <-g.ended:
+		case <-g.timer.C:
+			g.checkTime()
+		}
+		g.look()
+	}
+}
+
+func (g *guard) obey(o order) {
+	switch {
+	case o.Do == orderStart:
+		g.start(o)
+	case g.group == nil: // it has ended while the order was under way
+	case o.Do == orderRenew:
+		g.until = max(g.until, o.Until)
+	case o.Do == orderSignal:
+		syscall.Kill(-g.group.id, o.Signal) // the group's alone: strays asked to be left alone
+	case o.Do == orderStop:
+		g.stop(o.Signal)
+	case o.Do == orderKill:
+		g.kill()
+	}
+}
+
+func (g *guard) start(o order) {
+	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, until: o.Until}
+	if now() >= o.Until {
+		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
+		return
+	}
+	started, err := startGroup(o.Command)
+	if err != nil {
+		g.pipe.tell(report{What: reportFailed, Error: err.Error()})
+		return
+	}
+	g.group = started
+	g.pipe.tell(report{What: reportStarted, Group: started.id})
+}
+
+// stop asks the group to end; what is stopped has to run on to hear it.
+func (g *guard) stop(s syscall.Signal) {
+	if g.killAt != 0 {
+		return
+	}
+	g.killAt = now().add(g.grace)
+	g.group.signal(s)
+	g.group.signal(syscall.SIGCONT)
+}
+
+func (g *guard) kill() {
+	if g.group != nil {
+		g.killing = true
+		g.group.signal(syscall.SIGKILL)
+	}
+}
+
+// checkTime kills what has outlived its lease or its grace period.
+func (g *guard) checkTime() {
+	if g.group == nil || g.killing {
+		return
+	}
+	at := now()
+	g.expired = at >= g.until
+	if g.expired || g.killAt != 0 && at >= g.killAt {
+		g.kill()
+	}
+}
+
+// look takes in who has ended, and tells when nobody is left.
+func (g *guard) look() {
+	if g.group == nil {
+		return
+	}
+	g.group.reap()
+	switch {
+	case g.group.gone():
+		outcome := g.group.outcome()
+		outcome.Expired = g.expired
+		g.group = nil
+		g.pipe.tell(report{What: reportGone, Outcome: outcome})
+	case g.killing:
+		g.kill() // a stray may have had a child since
+	case g.group.ended:
+		g.stop(syscall.SIGTERM) // the command has left others behind
+	}
+}
+
+// arm sets the timer to when something must be done, or looked at.
+func (g *guard) arm() {
+	if g.group == nil {
+		g.timer.Stop()
+		return
+	}
+	wait := time.Hour
+	if !g.killing {
+		wait = g.until.sub(now())
+		if g.killAt != 0 {
+			wait = min(wait, g.killAt.sub(now()))
+		}
+	}
+	if groupPoll > 0 && (g.killing || g.group.ended) {
+		wait = min(wait, groupPoll)
+	}
+	g.timer.Reset(max(wait, 0))
+}

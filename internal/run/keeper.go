@@ -1,0 +1,230 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// ErrGuard is wrapped by errors about the guard process itself, not the command.
+var ErrGuard = errors.New("guard process")
+
+// keeper is the node's side of a guard: it starts one ahead of need, so that a
+// command can start at once, and another when that one has died.
+type keeper struct {
+	argv []string // how this program becomes a guard
+
+	mu    sync.Mutex
+	guard *guarded // nil: none runs
+}
+
+// guarded is a guard that runs, and what it guards.
+type guarded struct {
+	*pipe
+	cmd     *exec.Cmd
+	reports chan report // closed: it has died
+	group   int         // process group that it has started last; 0: none
+}
+
+// ready has a guard run.
+func (k *keeper) ready() (*guarded, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.guard != nil && !k.guard.dead() {
+		return k.guard, nil
+	}
+	k.bury()
+	g, err := startGuard(k.argv)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	k.guard = g
+	return g, nil
+}
+
+func startGuard(argv []string) (*guarded, error) {
+	if err := adoptOrphans(); err != nil { // of a guard that is killed
+		return nil, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin(), os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is not for it
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return nil, err
+	}
+	g := &guarded{pipe: newPipe(ours), cmd: cmd, reports: make(chan report)}
+	go g.read()
+	return g, nil
+}
+
+// stdin is passed on, except for a terminal: a process group in its background
+// is stopped when it reads.
+func stdin() *os.File {
+	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
+		return nil // the null device
+	}
+	return os.Stdin
+}
+
+func (g *guarded) read() {
+	defer close(g.reports)
+	for {
+		var r report
+		if g.in.Decode(&r) != nil {
+			return
+		}
+		g.reports <- r
+	}
+}
+
+// dead tells, while nothing runs, whether the guard has died.
+func (g *guarded) dead() bool {
+	select {
+	case <-g.reports:
+		return true
+	default:
+		return false
+	}
+}
+
+// lost clears up after a guard that has died.
+func (k *keeper) lost() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.bury()
+}
+
+// buryTime is how long a guard may take to clear up once its pipe has ended.
+const buryTime = time.Second
+
+// bury ends the guard, and kills what it had started. The caller holds the lock.
+func (k *keeper) bury() {
+	g := k.guard
+	if g == nil {
+		return
+	}
+	k.guard = nil
+	g.file.Close()
+	// If it lives, it does its last work now; it does not get for ever.
+	late := time.AfterFunc(buryTime, func() { g.cmd.Process.Kill() })
+	g.cmd.Wait()
+	late.Stop()
+	if g.group == 0 {
+		return
+	}
+	for syscall.Kill(-g.group, syscall.SIGKILL) != syscall.ESRCH {
+		// They are our children now, or will be at once. While one is another's
+		// zombie there is nobody to wait for.
+		if _, err := syscall.Wait4(-g.group, nil, 0, nil); err == syscall.ECHILD {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// close ends the guard, which must have nothing to do, and waits for it.
+func (k *keeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.guard != nil {
+		k.guard.file.Close()
+		k.guard.cmd.Wait()
+		k.guard = nil
+	}
+}
+
+// signal passes s on to the command, if one runs.
+func (k *keeper) signal(s syscall.Signal) { k.order(order{Do: orderSignal, Signal: s}) }
+
+// kill ends the command's grace period.
+func (k *keeper) kill() { k.order(order{Do: orderKill}) }
+
+func (k *keeper) order(o order) {
+	k.mu.Lock()
+	g := k.guard
+	k.mu.Unlock()
+	if g != nil {
+		g.tell(o) // a guard that has died is noticed by its reader
+	}
+}
+
+// run runs c, and returns when nothing of it is left. When ctx ends, the command
+// is asked to end by ctx's [StopSignal], or SIGTERM. renew gives the end of the
+// lease; it is asked now, and then at every tick, until run returns. It may
+// block, and what it says late is of no harm.
+func (k *keeper) run(ctx context.Context, c *Command, every time.Duration, renew func() (instant, bool)) (Outcome, error) {
+	g, err := k.ready()
+	if err != nil {
+		return Outcome{}, err
+	}
+	until, ok := renew()
+	if !ok {
+		return Outcome{Code: -1, Expired: true}, nil
+	}
+	if g.tell(order{Do: orderStart, Command: c, Until: until}) == nil {
+		over := make(chan struct{})
+		defer close(over)
+		go g.keepAlive(over, every, renew)
+	}
+	end := ctx.Done()
+	for {
+		select {
+		case r, alive := <-g.reports:
+			switch {
+			case !alive:
+				k.lost()
+				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
+			case r.What == reportStarted:
+				g.group = r.Group
+			case r.What == reportFailed:
+				return Outcome{}, errors.New(r.Error)
+			case r.What == reportGone:
+				g.group = 0
+				return r.Outcome, nil
+			}
+		case <-end:
+			end = nil
+			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
+		}
+	}
+}
+
+// keepAlive renews the lease until over is closed.
+func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew func() (instant, bool)) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-tick.C:
+		}
+		if until, ok := renew(); ok {
+			g.tell(order{Do: orderRenew, Until: until})
+		}
+	}
+}
+
+// StopSignal is the cause of a context whose end stops a command by that signal.
+type StopSignal struct{ syscall.Signal }
+
+// Error names the signal.
+func (s StopSignal) Error() string { return s.Signal.String() }
+
+func stopSignal(ctx context.Context) syscall.Signal {
+	if s, ok := errors.AsType[StopSignal](context.Cause(ctx)); ok {
+		return s.Signal
+	}
+	return syscall.SIGTERM
+}

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"encoding/json"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// orderKind is what the node's process tells the guard.
+type orderKind string
+
+const (
+	orderStart  orderKind = "start"  // Command, Until
+	orderRenew  orderKind = "renew"  // Until
+	orderSignal orderKind = "signal" // Signal: pass it on to the group
+	orderStop   orderKind = "stop"   // Signal: the group has the grace period to end
+	orderKill   orderKind = "kill"
+)
+
+// order is one line to the guard.
+type order struct {
+	Do      orderKind      `json:"do"`
+	Command *Command       `json:"command,omitempty"`
+	Until   instant        `json:"until,omitempty"` // end of the lease
+	Signal  syscall.Signal `json:"signal,omitempty"`
+}
+
+// reportKind is what the guard tells the node's process.
+type reportKind string
+
+const (
+	reportStarted reportKind = "started" // Group
+	reportFailed  reportKind = "failed"  // Error: nothing was started
+	reportGone    reportKind = "gone"    // Outcome: nothing of the command is left
+)
+
+// report is one line from the guard.
+type report struct {
+	What    reportKind `json:"what"`
+	Group   int        `json:"group,omitempty"` // process group of the command
+	Error   string     `json:"error,omitempty"`
+	Outcome Outcome    `json:"outcome,omitzero"`
+}
+
+// Command is what to run while leading.
+type Command struct {
+	Argv  []string      `json:"argv"`
+	Env   []string      `json:"env"`   // the whole environment, NAME=VALUE
+	Grace time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+}
+
+// Outcome is how a command ended.
+type Outcome struct {
+	Code    int            `json:"code"`             // exit code; -1 when a signal ended it
+	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it; 0: none
+	Expired bool           `json:"expired"`          // killed because the lease was not renewed
+}
+
+// pipe is one end of the connection between the two processes. Either end sees
+// the other's death as the end of the stream.
+type pipe struct {
+	file *os.File
+	in   *json.Decoder
+
+	mu  sync.Mutex
+	out *json.Encoder
+}
+
+func newPipe(f *os.File) *pipe {
+	return &pipe{file: f, in: json.NewDecoder(f), out: json.NewEncoder(f)}
+}
+
+// tell writes one line. Its error is left aside on purpose where the reader tells
+// of the other end's death anyway.
+func (p *pipe) tell(v any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Encode(v)
+}
+
+// socketPair makes both ends of a connection; neither leaks into other children.
+func socketPair() (ours, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	for _, fd := range fds {
+		syscall.CloseOnExec(fd)
+	}
+	// Non-blocking, so that closing our end wakes its reader.
+	if err := syscall.SetNonblock(fds[0], true); err != nil {
+		syscall.Close(fds[0])
+		syscall.Close(fds[1])
+		return nil, nil, os.NewSyscallError("setnonblock", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "guard"), os.NewFile(uintptr(fds[1]), "guarded"), nil
+}

@@ -1,0 +1,218 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Bounds of the pause after a failure, and how long a command must have run for
+// its failure to count as the first.
+const (
+	firstPause = time.Second
+	maxPause   = time.Minute
+	longEnough = time.Minute
+)
+
+// Config sets up a [Runner].
+type Config struct {
+	Argv      []string      // the command and its arguments
+	Grace     time.Duration // from SIGTERM to SIGKILL
+	Restart   bool          // a command that ends with exit code 0 is started again
+	Heartbeat time.Duration // of the node
+	T         time.Duration // silence after which the node is suspected
+	Guard     []string      // command line that makes this program a guard
+	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
+	Logger    *slog.Logger
+}
+
+// Runner runs a command while a node leads.
+type Runner struct {
+	cfg    Config
+	keeper keeper
+	done   bool          // the command has ended well, and that is all that was wanted
+	pause  time.Duration // after the next failure
+}
+
+// New prepares a Runner, and starts its guard. The caller must call Run or Close.
+func New(c Config) (*Runner, error) {
+	if c.Pause == 0 {
+		c.Pause = firstPause
+	}
+	r := &Runner{cfg: c, keeper: keeper{argv: c.Guard}, pause: c.Pause}
+	_, err := r.keeper.ready()
+	return r, err
+}
+
+// Close ends the guard. Nothing must run any more.
+func (r *Runner) Close() { r.keeper.close() }
+
+// Signal passes s on to the command, if it runs.
+func (r *Runner) Signal(s syscall.Signal) { r.keeper.signal(s) }
+
+// Kill kills the command, if it runs, without further grace.
+func (r *Runner) Kill() { r.keeper.kill() }
+
+// lease is how long a command outlives a node that has got stuck. The others can
+// name another leader T after the last beat they have heard, which may be a
+// heartbeat older than the last renewal.
+func (r *Runner) lease() time.Duration {
+	return max(r.cfg.T-r.cfg.Heartbeat, r.cfg.T/2)
+}
+
+// Run runs the command once per leadership of node. It returns nil when the
+// command has ended well (unless Restart is set) or when ctx has ended, and the
+// node's error when that has. By then nothing of the command is left; when ctx
+// ends it is stopped by its [StopSignal].
+func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
+	for {
+		leading, cancel := context.WithCancel(ctx)
+		err := node.Lead(leading, func(ctx context.Context, l batuta.Leadership) error {
+			err := r.lead(ctx, node, l)
+			if r.done {
+				cancel() // also when the lead was lost in the same moment
+			}
+			return err
+		})
+		cancel()
+		var failed *failure
+		switch {
+		case ctx.Err() != nil || r.done:
+			return nil
+		case !errors.As(err, &failed):
+			return err
+		}
+		r.cfg.Logger.Error("the command failed; another may try", "err", err, "pause", r.pause)
+		r.standAside(ctx, node)
+	}
+}
+
+// failure is why a command is no good here and now.
+type failure struct{ error }
+
+// lead runs the command as long as this leadership lasts.
+func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) error {
+	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace}
+	for {
+		began := time.Now()
+		outcome, err := r.keeper.run(ctx, command, r.every(), r.renewal(ctx, node, l.Token))
+		if time.Since(began) > longEnough {
+			r.pause = r.cfg.Pause
+		}
+		switch {
+		case ctx.Err() != nil:
+			r.cfg.Logger.Info("the command is stopped", "cause", context.Cause(ctx), "epoch", l.Token.Epoch)
+			return nil
+		case err != nil:
+			return &failure{err}
+		case outcome.Expired:
+			r.cfg.Logger.Warn("the command was killed: this process had no time for longer than its lease", "lease", r.lease())
+			r.wait(ctx, r.every())
+		case outcome.Code != 0:
+			return &failure{outcome.err()}
+		case !r.cfg.Restart:
+			r.done = true
+			return nil
+		default:
+			r.cfg.Logger.Info("the command has ended well; it starts again", "pause", r.pause)
+			r.wait(ctx, r.nextPause())
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// every is the time between two renewals.
+func (r *Runner) every() time.Duration { return min(r.cfg.Heartbeat, r.lease()/4) }
+
+// renewal gives the end of the lease, provided that the node's loop does its work
+// and still leads, or the command has been told to stop: then the grace period
+// bounds it too.
+func (r *Runner) renewal(ctx context.Context, node *batuta.Node, token batuta.Token) func() (instant, bool) {
+	return func() (instant, bool) {
+		at := now()
+		node.Status() // comes back from the loop: it is not stuck
+		leads := node.IsLeader() && node.Leader().Token == token
+		return at.add(r.lease()), leads || ctx.Err() != nil
+	}
+}
+
+// standAside lets others try for a while, and then campaigns.
+func (r *Runner) standAside(ctx context.Context, node *batuta.Node) {
+	pausing, cancel := context.WithTimeout(ctx, r.nextPause())
+	defer cancel()
+	for v := range node.Watch(pausing) {
+		if v.Defined() && v.Token.Leader.ID != node.ID() {
+			// Not after that leader either: who has not tried yet comes first.
+			if node.Resign(pausing) != nil {
+				break
+			}
+		}
+	}
+	select {
+	case <-pausing.Done():
+	case <-node.Done():
+	}
+	if ctx.Err() == nil {
+		node.Campaign(ctx) // its error is the node's end, which Lead tells
+	}
+}
+
+// nextPause is how long to wait now; the next wait is twice as long.
+func (r *Runner) nextPause() time.Duration {
+	pause := r.pause
+	r.pause = min(2*pause, maxPause)
+	return pause
+}
+
+func (r *Runner) wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (o Outcome) err() error {
+	if o.Signal != 0 {
+		return fmt.Errorf("ended by signal %d (%v)", int(o.Signal), o.Signal)
+	}
+	return fmt.Errorf("exit code %d", o.Code)
+}
+
+// environment is what the command finds: this process's own, without what systemd
+// means for this process alone, and with the leadership it works under.
+func environment(own []string, id batuta.ID, l batuta.Leadership) []string {
+	set := []string{
+		"BATUTA_ID=" + string(id),
+		"BATUTA_ELECTION=" + l.Election,
+		fmt.Sprintf("BATUTA_EPOCH=%d", l.Token.Epoch),
+		"BATUTA_TOKEN=" + l.Token.String(),
+	}
+	dropped := []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
+	for _, s := range set {
+		name, _, _ := strings.Cut(s, "=")
+		dropped = append(dropped, name)
+	}
+	return append(without(own, dropped), set...)
+}
+
+func without(environ, names []string) []string {
+	var kept []string
+	for _, e := range environ {
+		if name, _, _ := strings.Cut(e, "="); !slices.Contains(names, name) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

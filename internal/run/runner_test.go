@@ -1,0 +1,115 @@
+package run
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// single is a cluster of one member, and a runner on it.
+type single struct {
+	*factory
+	node   *batuta.Node
+	cancel context.CancelCauseFunc
+	over   chan error
+}
+
+func lead(t *testing.T, f *factory, change func(*Config), argv ...string) *single {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: node.T, Pause: time.Millisecond,
+		Guard: []string{os.Args[0], "guard"}, Logger: log}
+	if change != nil {
+		change(&c)
+	}
+	runner, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := &single{f, node, cancel, make(chan error, 1)}
+	ended := make(chan struct{})
+	go func() { s.over <- runner.Run(ctx, node); close(ended) }()
+	t.Cleanup(func() { cancel(nil); <-ended; runner.Close(); node.Close() })
+	return s
+}
+
+func (s *single) wait() error {
+	s.t.Helper()
+	select {
+	case err := <-s.over:
+		return err
+	case <-time.After(patience):
+		s.t.Fatal("Run never returns")
+		return nil
+	}
+}
+
+func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
+	f := newFactory(t)
+	s := lead(t, f, nil, f.argv("exit=0")...)
+	if w := f.next(); w.token != s.node.Status().Token.String() && w.token != "1:1" {
+		t.Errorf("BATUTA_TOKEN is %q", w.token)
+	}
+	if err := s.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if s.node.IsLeader() {
+		t.Error("it leads on although there is nothing left to do")
+	}
+}
+
+func TestRestartKeepsGoing(t *testing.T) {
+	f := newFactory(t)
+	s := lead(t, f, func(c *Config) { c.Restart = true }, f.argv("exit=0")...)
+	if first, second := f.next(), f.next(); first.token != second.token {
+		t.Errorf("tokens %s and %s: leadership was given away between", first.token, second.token)
+	}
+	s.cancel(nil)
+	if err := s.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
+	f := newFactory(t)
+	lead(t, f, nil, f.argv("exit=1")...)
+	if first, second := f.next(), f.next(); first.token == second.token {
+		t.Errorf("both under token %s: the lead was not given away", first.token)
+	}
+}
+
+func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
+	f := newFactory(t)
+	s := lead(t, f, func(c *Config) { c.Grace = 50 * time.Millisecond }, f.argv("deaf", "child")...)
+	family := []*worker{f.next(), f.next()}
+	if err := s.node.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range family {
+		f.hears(w, "terminated")
+		f.dies(w)
+	}
+	if again := f.next(); again.token == family[0].token {
+		t.Errorf("it runs again under the same token %s", again.token)
+	}
+}
+
+func TestTheEnvironmentOfTheCommand(t *testing.T) {
+	l := batuta.Leadership{Election: "default", Token: batuta.Token{Epoch: 7, Leader: batuta.Rank{ID: "5"}}}
+	got := environment([]string{"HOME=/", "NOTIFY_SOCKET=/x", "BATUTA_ID=old", "BATUTA_HTTP=127.0.0.1:1"}, "5", l)
+	want := []string{"HOME=/", "BATUTA_HTTP=127.0.0.1:1", "BATUTA_ID=5", "BATUTA_ELECTION=default", "BATUTA_EPOCH=7", "BATUTA_TOKEN=7:5"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
