@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// lone is an agent without other members, with its output in the test's hands.
+type lone struct {
+	cmd            *exec.Cmd
+	stdout, stderr io.ReadCloser
+}
+
+func startLone(t *testing.T, flags ...string) *lone {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Args = append([]string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0"}, flags...)
+	cmd.SysProcAttr = childAttributes()
+	a := &lone{cmd: cmd}
+	var err error
+	if a.stdout, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if a.stderr, err = cmd.StderrPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// One that hangs ends the test by failing to write what is waited for.
+	deadline := time.AfterFunc(agreeWithin, func() { cmd.Process.Kill() })
+	t.Cleanup(func() { deadline.Stop(); cmd.Process.Kill(); cmd.Wait() })
+	return a
+}
+
+// said waits for a line that holds want.
+func said(t *testing.T, out *bufio.Scanner, want string) string {
+	t.Helper()
+	for out.Scan() {
+		if strings.Contains(out.Text(), want) {
+			return out.Text()
+		}
+	}
+	t.Fatalf("the agent ended without saying %q", want)
+	return ""
+}
+
+// SIGHUP takes over the log level from the file, and keeps the old one when the
+// file makes no sense.
+func TestReload(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "batuta.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log-level: info\nhttp: off\n")
+	a := startLone(t, "--config", file)
+	said(t, bufio.NewScanner(a.stdout), "leads")
+	stderr := bufio.NewScanner(a.stderr)
+	for _, step := range []struct{ file, want string }{
+		{"log-level: loud\n", `--log-level \"loud\": use debug`},
+		{"log-level: debug\n", "msg=reloaded log-level=DEBUG"},
+	} {
+		write(step.file)
+		if err := a.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		said(t, stderr, step.want)
+	}
+}
+
+// An agent whose events nobody reads any more stays a member.
+func TestEventReaderGone(t *testing.T) {
+	a := startLone(t, "--events", "json", "--log-format", "json")
+	ready := said(t, bufio.NewScanner(a.stdout), `"ready"`)
+	a.stdout.Close()
+	_, rest, _ := strings.Cut(ready, `"http":"`)
+	api, _, _ := strings.Cut(rest, `"`)
+	resp, err := http.Post("http://"+api+"/v1/resign", "", nil) // makes an event that finds no reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	said(t, bufio.NewScanner(a.stderr), "events are not printed any more")
+	if resp, err = http.Get("http://" + api + "/healthz"); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("healthz: %s", resp.Status)
+	}
+}
+
+// A watcher is told the current view and what follows, until the agent leaves.
+func TestWatch(t *testing.T) {
+	a := startLone(t, "--events", "json")
+	_, rest, _ := strings.Cut(said(t, bufio.NewScanner(a.stdout), `"ready"`), `"http":"`)
+	api, _, _ := strings.Cut(rest, `"`)
+	watch := exec.CommandContext(t.Context(), os.Args[0])
+	watch.Args = []string{"batuta", "watch", "--http", api, "--json"}
+	out, err := watch.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	said(t, lines, `"event":"leader","id":"1","election":"default","leader":"1","epoch":1}`)
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	said(t, lines, `"event":"lost","id":"1","election":"default","leader":"1","epoch":1,"cause":"`)
+	watch.Wait()
+	if code := watch.ProcessState.ExitCode(); code != exitFailed {
+		t.Errorf("watch ends with %d when the agent goes, want %d", code, exitFailed)
+	}
+}
