@@ -1,3 +1,53 @@
 // Package batuta elects a leader among processes, with no service to operate
-// beside them.
+// beside them. Import it into a service, or run the batuta command next to one.
+//
+// # What is promised
+//
+//	algorithm                   promise
+//	bully, ring, chang-roberts  best effort: once faults stop, every connected group of
+//	                            members agrees on one leader, the highest rank, in
+//	                            bounded time. While a partition lasts each side has its
+//	                            own leader. [Status]: Guarantee "best-effort", Fencing false
+//
+// In particular: two members may lead at the same time while they cannot reach
+// each other, and for at most T = 2·t_max + t_process while one of them is being
+// found dead or stopped. Do not guard with it what two leaders at once would
+// destroy, unless that thing itself refuses the lower epoch.
+//
+// What does hold always, for every member: its views come in order and none is
+// skipped; the token (epoch, leader) never goes down while the process runs, nor
+// across an intact state file; a process that was stopped for longer than T knows,
+// when it wakes, that it does not lead any more before it does anything else. The
+// clock that tells is the system's monotonic one: it does not count the time that
+// the whole machine is suspended.
+//
+// # How to use it
+//
+// [Start] a [Node] in every process, with one list of members and an algorithm:
+//
+//	node, err := batuta.Start(ctx, batuta.Config{
+//		ID:        "1",
+//		Listen:    "10.0.0.1:7400",
+//		Algorithm: bully.New(),
+//		DataDir:   "/var/lib/service",
+//		Members: []batuta.Member{
+//			{Rank: batuta.Rank{ID: "1"}, Address: "10.0.0.1:7400"},
+//			{Rank: batuta.Rank{ID: "2"}, Address: "10.0.0.2:7400"},
+//			{Rank: batuta.Rank{ID: "3"}, Address: "10.0.0.3:7400"},
+//		},
+//	})
+//
+// [Node.Lead] runs a function wherever the leader is, once per leadership, and
+// stops it when the lead is lost. [Node.Watch] tells who leads as it changes;
+// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Resign] steps down,
+// [Node.Campaign] calls an election, and [Node.Close] hands over and ends.
+//
+// Without a DataDir or a Store a member forgets its epoch when its process ends.
+// It then asks those it can reach, so that only a cluster that stops as a whole
+// starts to count anew.
+//
+// A process that crashes is seen at once, because its connections end; one that
+// freezes, or a network that goes silent, after T. The kernel frees the memory of
+// a killed process before it closes its connections: a large service is seen dead
+// later than a small agent beside it. Close the Node wherever there is time to.
 package batuta

@@ -1,0 +1,68 @@
+package batuta
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
+	member := func(id, addr string) Member { return Member{Rank: Rank{ID: ID(id)}, Address: addr} }
+	for _, test := range []struct {
+		what  string
+		c     Config
+		wants []string
+	}{
+		{"nothing", Config{}, []string{"no algorithm"}},
+		{"times", Config{Heartbeat: -time.Second, TMax: -1, TProcess: time.Second}, []string{"no algorithm", "heartbeat -1s", "t-max -1ns"}},
+		{"heartbeat", Config{Heartbeat: time.Second}, []string{"heartbeat 1s is not below T = 2·t_max + t_process = 600ms"}},
+		{"addresses", Config{Listen: "7400", Advertise: "host:0"}, []string{`listen address "7400"`, `advertised address "host:0"`}},
+		{"id", Config{ID: "a b"}, []string{`id "a b"`}},
+		{"mixed kinds", Config{ID: "1", Members: []Member{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
+		{"twice", Config{ID: "1", Members: []Member{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
+		{"one address", Config{ID: "1", Members: []Member{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
+		{"own address", Config{ID: "1", Members: []Member{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
+		{"own address, everywhere", Config{ID: "1", Listen: ":7400", Members: []Member{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
+		{"no address", Config{ID: "1", Members: []Member{member("2", "")}}, []string{`address "" of member 2`}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			err := test.c.Validate()
+			if !errors.Is(err, ErrConfig) {
+				t.Fatalf("got %v", err)
+			}
+			for _, want := range test.wants {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q does not say %q", err, want)
+				}
+			}
+		})
+	}
+	good := Config{ID: "1", Algorithm: bully.New(), Members: []Member{member("1", "127.0.0.1:7400"), member("2", "127.0.0.1:7402")}}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestABusyPortIsRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Start(t.Context(), Config{ID: "1", Listen: l.Addr().String(), Algorithm: bully.New()})
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAGeneratedIDMustBeOfTheOthersKind(t *testing.T) {
+	_, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Algorithm: bully.New(),
+		Members: []Member{{Rank: Rank{ID: "2"}, Address: "127.0.0.1:7402"}}})
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "another kind") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package batuta_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// alone starts a cluster of one; in earnest, Members lists all of them.
+func alone(ctx context.Context) (*batuta.Node, error) {
+	return batuta.Start(ctx, batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+}
+
+// leads waits until the node has a leader.
+func leads(ctx context.Context, node *batuta.Node) batuta.View {
+	for view := range node.Watch(ctx) {
+		if view.Defined() {
+			return view
+		}
+	}
+	return batuta.View{}
+}
+
+func ExampleStart() {
+	ctx := context.Background()
+	node, err := batuta.Start(ctx, batuta.Config{
+		ID:        "1",
+		Listen:    "127.0.0.1:0",
+		Algorithm: bully.New(),
+		Members:   []batuta.Member{}, // {Rank: batuta.Rank{ID: "2"}, Address: "10.0.0.2:7400"}, …
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	fmt.Println(node.ID(), "sees", leads(ctx, node).Token.Leader.ID, "lead")
+	// Output: 1 sees 1 lead
+}
+
+func ExampleNode_Lead() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		// What only a leader may do goes here. When ctx ends, stop at once.
+		fmt.Println("leading in epoch", l.Token.Epoch)
+		return errors.New("the work is done")
+	})
+	fmt.Println(err)
+	// Output:
+	// leading in epoch 1
+	// the work is done
+}
+
+func ExampleNode_Watch() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	for view := range node.Watch(ctx) {
+		if view.Defined() {
+			fmt.Println("leader:", view.Token.Leader.ID, "epoch:", view.Token.Epoch)
+			break
+		}
+	}
+	// Output: leader: 1 epoch: 1
+}
+
+func ExampleNode_Events() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	leads(ctx, node)
+	node.Close() // the events up to the end can still be read
+	for event := range node.Events(ctx) {
+		fmt.Println(event.Kind, event.View.Lost, event.View.Cause)
+	}
+	// Output: lost 1:1 stopped
+}
+
+func ExampleNode_Leader() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	leads(ctx, node)
+	fmt.Println(node.Leader().Token, node.IsLeader())
+	// Output: 1:1 true
+}
+
+func ExampleNode_Resign() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	leads(ctx, node)
+	if err := node.Resign(ctx); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(node.IsLeader())
+	// Output: false
+}
+
+func ExampleNode_Campaign() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	leads(ctx, node)
+	node.Resign(ctx)
+	node.Campaign(ctx) // stands again at once, instead of when another's time has ended
+	fmt.Println("epoch", leads(ctx, node).Token.Epoch)
+	// Output: epoch 2
+}
+
+func ExampleNode_Close() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	leads(ctx, node)
+	fmt.Println(node.Close(), node.Leader().Cause)
+	fmt.Println(node.Resign(ctx))
+	// Output:
+	// <nil> stopped
+	// node is closed
+}

@@ -1,0 +1,250 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// nowhere is a network with nobody else in it.
+type nowhere struct {
+	shut chan struct{}
+	once sync.Once
+}
+
+func newNowhere() *nowhere { return &nowhere{shut: make(chan struct{})} }
+
+func (n *nowhere) Listen(string) (net.Listener, error) { return n, nil }
+
+func (n *nowhere) Dial(context.Context, string) (net.Conn, error) { return nil, ErrRefused }
+
+func (n *nowhere) Accept() (net.Conn, error) {
+	<-n.shut
+	return nil, net.ErrClosed
+}
+
+func (n *nowhere) Close() error {
+	n.once.Do(func() { close(n.shut) })
+	return nil
+}
+
+func (n *nowhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 7401} }
+
+// alone runs f, in virtual time, with a member that leads itself.
+func alone(t *testing.T, f func(t *testing.T, n *Node)) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(),
+			Members: []Member{{Rank: Rank{ID: "2"}, Address: "127.0.0.1:7402"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitView(t, n, "it leads", View.Defined)
+		f(t, n)
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		token := n.Leader().Token
+		watch := n.history.last()
+		n.call(t.Context(), func() {
+			time.Sleep(n.T) // the loop stands still
+			if !n.IsLeader() {
+				t.Error("IsLeader is false after T; it has until then")
+			}
+			time.Sleep(1)
+			if n.IsLeader() {
+				t.Error("IsLeader is still true after more than T")
+			}
+		})
+		first := n.history.next(t.Context(), watch)
+		if first.Kind != EventLost || first.View.Lost != token || first.View.Cause != election.CauseStalled {
+			t.Errorf("the first event after the stall is %+v", first.Event)
+		}
+		if v := waitView(t, n, "it leads again", View.Defined); v.Token.Epoch <= token.Epoch {
+			t.Errorf("token %v after %v", v.Token, token)
+		}
+	})
+}
+
+func TestLeadRunsOncePerLeadership(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		var led []Token
+		done := errors.New("done")
+		err := n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+			led = append(led, l.Token)
+			if len(led) == 3 {
+				return done
+			}
+			go n.Resign(t.Context())
+			<-ctx.Done()
+			var lost *LostError
+			if !errors.As(context.Cause(ctx), &lost) || lost.Token != l.Token || lost.Cause != election.CauseResigned {
+				t.Errorf("cancelled by %v", context.Cause(ctx))
+			}
+			return ctx.Err()
+		})
+		if err != done {
+			t.Errorf("Lead gives %v", err)
+		}
+		if !slices.IsSortedFunc(led, Token.Compare) || len(slices.Compact(led)) != 3 {
+			t.Errorf("led under %v", led)
+		}
+		if n.IsLeader() {
+			t.Error("it still leads after its function has returned")
+		}
+	})
+}
+
+func TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begun, slow := make(chan Token, 2), make(chan struct{})
+		ended := make(chan error)
+		go func() {
+			ended <- n.Lead(ctx, func(ctx context.Context, l Leadership) error {
+				begun <- l.Token
+				<-ctx.Done()
+				<-slow
+				return nil
+			})
+		}()
+		first := <-begun
+		if err := n.Resign(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n.IsLeader() {
+			t.Error("it leads after it has resigned")
+		}
+		time.Sleep(10 * n.T)
+		if n.IsLeader() || len(begun) > 0 {
+			t.Error("it leads again while its earlier work still runs")
+		}
+		close(slow)
+		if second := <-begun; second.Epoch <= first.Epoch {
+			t.Errorf("led under %v after %v", second, first)
+		}
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("Lead gives %v", err)
+		}
+		if n.IsLeader() {
+			t.Error("it leads after Lead's context has ended")
+		}
+	})
+}
+
+func TestCloseWaitsForTheWork(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		var returned time.Time
+		go func() {
+			ended <- n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+				close(begun)
+				<-ctx.Done()
+				if lost := new(LostError); !errors.As(context.Cause(ctx), &lost) || lost.Cause != election.CauseStopped {
+					t.Errorf("cancelled by %v", context.Cause(ctx))
+				}
+				time.Sleep(time.Minute)
+				returned = time.Now()
+				return nil
+			})
+		}()
+		<-begun
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if returned.IsZero() {
+			t.Error("Close has returned before the work")
+		}
+		if err := <-ended; err != ErrClosed {
+			t.Errorf("Lead gives %v", err)
+		}
+		if err := n.Resign(t.Context()); err != ErrClosed {
+			t.Errorf("Resign gives %v", err)
+		}
+		if s := n.Status(); s.ID != "1" || s.Lost[election.CauseStopped] != 1 {
+			t.Errorf("the last status is %+v", s)
+		}
+	})
+}
+
+func TestAPanicOfTheWorkEndsIt(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			n.Lead(t.Context(), func(context.Context, Leadership) error { panic("work") })
+		}()
+		if n.IsLeader() {
+			t.Error("it still leads")
+		}
+	})
+}
+
+func TestEveryWatcherSeesEveryViewInOrder(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		const rounds, watchers = 5, 3
+		seen := make([][]View, watchers)
+		var all sync.WaitGroup
+		for w := range watchers {
+			all.Go(func() {
+				for v := range n.Watch(t.Context()) {
+					time.Sleep(time.Duration(w) * time.Hour) // one slower than the other
+					seen[w] = append(seen[w], v)
+				}
+			})
+		}
+		synctest.Wait()
+		for range rounds {
+			if err := n.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitView(t, n, "it leads again", View.Defined)
+		}
+		n.Close()
+		all.Wait()
+		for w, views := range seen {
+			if len(views) != 2*rounds+2 { // and the loss at the end
+				t.Errorf("watcher %d saw %d views: %+v", w, len(views), views)
+			}
+			for i, v := range views {
+				if v.Defined() == (i%2 == 1) || i > 0 && !v.Defined() && v.Lost != views[i-1].Token {
+					t.Errorf("watcher %d: view %d is %+v after %+v", w, i, v, views[max(i-1, 0)])
+				}
+			}
+		}
+	})
+}
+
+func TestEndOfStartsContextClosesTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		n, err := Start(ctx, Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-n.Done()
+		if err := n.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package batuta
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// pipeConn gives a connection that stands, and its other end.
+func pipeConn(t *testing.T, live *sync.WaitGroup) (*conn, net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	c := &conn{bounds: bounds{frame: time.Second, write: time.Second, idle: time.Second}, live: live}
+	if err := c.connect(near, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	return c, far
+}
+
+func TestAReaderThatDoesNotReadIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live sync.WaitGroup
+		c, _ := pipeConn(t, &live)
+		frame := make([]byte, maxFrame)
+		var err error
+		for range maxQueue/maxFrame + 2 {
+			if err = c.send(frame); err != nil {
+				break
+			}
+			synctest.Wait()
+		}
+		if !errors.Is(err, errOverflow) {
+			t.Errorf("got %v", err)
+		}
+		live.Wait() // the writer has come back: the connection is closed
+	})
+}
+
+func TestAWriteThatHangsEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live sync.WaitGroup
+		c, _ := pipeConn(t, &live)
+		if err := c.send([]byte("frame")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.read(maxFrame); err == nil {
+			t.Error("the reader goes on although nothing can be written")
+		}
+		live.Wait()
+	})
+}
+
+func TestFramesArriveHoweverTheyAreCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live sync.WaitGroup
+		c, far := pipeConn(t, &live)
+		var e encoder
+		var sent [][]byte
+		var stream []byte
+		for _, size := range []int{1, 10, readBuffer - lengthSize, readBuffer, 3 * readBuffer, 100_000, 1} {
+			frame, err := e.frame(make([]byte, size), maxFrame)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, slices.Clone(frame[lengthSize:]))
+			stream = append(stream, frame...)
+		}
+		live.Go(func() {
+			for cut := 1; len(stream) > 0; cut = (3*cut + 1) % 5000 {
+				n := min(cut+1, len(stream))
+				far.Write(stream[:n])
+				stream = stream[n:]
+			}
+		})
+		for i, want := range sent {
+			got, err := c.read(maxFrame)
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("frame %d: %d bytes, want %d (%v)", i, len(got), len(want), err)
+			}
+		}
+		live.Wait()
+	})
+}
+
+func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live sync.WaitGroup
+		c, far := pipeConn(t, &live)
+		c.retire(true)
+		live.Go(func() {
+			for range 3 {
+				time.Sleep(c.bounds.idle - 1)
+				far.Write([]byte{0, 0, 0, 1, 'x'})
+			}
+		})
+		for range 3 {
+			if _, err := c.read(maxFrame); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := time.Now()
+		if _, err := c.read(maxFrame); !isTimeout(err) || time.Since(before) != c.bounds.idle {
+			t.Errorf("got %v after %v", err, time.Since(before))
+		}
+		live.Wait()
+	})
+}
+
+// both ends must keep the same one of two connections, in whichever order they
+// learn of them.
+func TestBothEndsKeepTheSameConnection(t *testing.T) {
+	for _, order := range [][]bool{{true, false}, {false, true}} {
+		var live sync.WaitGroup
+		low := &links{self: handshake{From: Rank{ID: "1"}}}
+		high := &links{self: handshake{From: Rank{ID: "2"}}}
+		at := func(l *links, other ID, dialed bool) *conn {
+			p := &peer{id: other}
+			for i, d := range order {
+				c, _ := pipeConn(t, &live)
+				c.peer, c.dialed, c.order = p, d == dialed, uint64(i)
+				p.conns = append(p.conns, c)
+			}
+			l.choose(p)
+			return p.active
+		}
+		// "true" is the connection that the low one dialed.
+		if kept := at(low, "2", true); kept.dialed {
+			t.Errorf("order %v: the low member keeps its own", order)
+		}
+		if kept := at(high, "1", false); !kept.dialed {
+			t.Errorf("order %v: the high member drops its own", order)
+		}
+	}
+}
+
+func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startAll()
+	c.agree("2")
+	waitLinks(t, c.nodes["1"], 1)
+	waitLinks(t, c.nodes["2"], 1)
+}
