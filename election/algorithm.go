@@ -15,7 +15,7 @@ const (
 	PeerUp                          // Peer is heard of again
 	Campaign                        // the user asks for a contest
 	Resigned                        // the user asks the Machine to step down
-	LinkUp                          // a connection to Peer stands; Rank and Incarnation are what it said of itself
+	LinkUp                          // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
 	LinkDown                        // the last connection to Peer has ended
 	DialFailed                      // Peer did not answer a dial; Refused: nobody listens there
 	Saved                           // the last Save is done, or failed with Err

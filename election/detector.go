@@ -581,7 +581,7 @@ func (m *Machine) watchLeader() {
 // suspect asks the others before a silent leader counts as down.
 func (m *Machine) suspect() {
 	m.suspected = true
-	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.now.Sub(m.leaderAt).Round(time.Millisecond).String())
+	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
 	m.forgetAsked()
 	m.others(func(i int, peer *member) {
 		if !peer.down && peer.ID != m.view.Leader.ID {
@@ -592,6 +592,14 @@ func (m *Machine) suspect() {
 	if !m.anyAsked() {
 		m.unvouched("there is nobody to ask")
 	}
+}
+
+// quiet says for how long the leader has been silent.
+func (m *Machine) quiet() string {
+	if m.leaderAt.IsZero() {
+		return "all its time"
+	}
+	return m.now.Sub(m.leaderAt).Round(time.Millisecond).String()
 }
 
 // vouched puts the suspicion off until the voucher's own hearing is T old.
@@ -706,7 +714,7 @@ func (m *Machine) thaw(last time.Time) {
 	}
 	m.endSuspicion()
 	if m.live() {
-		m.leaderAt = m.now
+		m.grace = m.now.Add(m.cfg.Timing.T()) // not leaderAt: others rely on our own hearing
 		m.nextAck = m.now
 		m.wake(m.silentAt())
 		return

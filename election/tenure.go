@@ -151,7 +151,9 @@ func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
 	m.next = t
 	m.highest = max(m.highest, t.Epoch)
 	m.leaderAt, m.grace = heard, grace
-	m.endInquiry()
+	if !heard.IsZero() {
+		m.endInquiry() // else the reports still count, if what others heard is over
+	}
 	m.save()
 }
 
@@ -235,7 +237,6 @@ func (m *Machine) settle() {
 	m.highest = max(m.highest, m.view.Epoch)
 	m.draining = false
 	m.do(Action{Kind: Elect, Token: m.view})
-	m.endInquiry()
 	m.endSuspicion()
 	m.cancel(timerStand)
 	if m.leading() {
@@ -285,6 +286,9 @@ func (m *Machine) lose(cause Cause, certain bool, why string) {
 // reconsider has a member that stands aside stand after all, if no leader
 // appears within 2·T.
 func (m *Machine) reconsider() {
+	if m.draining {
+		return // the others have not been told yet
+	}
 	if m.resigned > 0 || m.sick && m.cfg.LeadUnhealthy {
 		m.set(timerStand, 2*m.cfg.Timing.T())
 	}
@@ -319,8 +323,8 @@ func (m *Machine) resign() {
 // stepDown gives the lead away: at once in our own eyes, in the others' when
 // the work has stopped. Until then we keep beating, so that nobody else begins.
 func (m *Machine) stepDown(why string) {
-	m.lose(CauseResigned, true, why)
 	m.draining = true
+	m.lose(CauseResigned, true, why)
 	if !m.working {
 		m.release()
 	}
@@ -329,6 +333,7 @@ func (m *Machine) stepDown(why string) {
 // release tells the others that the leadership is over.
 func (m *Machine) release() {
 	m.draining = false
+	m.reconsider()
 	m.others(func(i int, peer *member) {
 		if peer.link || m.cfg.NoDetector && !peer.down {
 			m.send(i, Message{Kind: Resign, Token: m.view})
