@@ -40,6 +40,7 @@ const maxLeap = 1 << 32
 // ring is one member's place in the ring and in its contests.
 type ring struct {
 	order []election.ID // nil: rank order
+	me    int           // where this member was in that order when last looked for
 	next  election.ID   // the successor as of the last step
 
 	round   election.Round // the newest known; its messages are late once it is over
@@ -72,13 +73,12 @@ func (r *ring) after(out *election.Actions) iter.Seq[election.ID] {
 	if r.order != nil {
 		n, at = len(r.order), func(i int) election.ID { return r.order[i] }
 	}
-	me := 0
-	for me < n && at(me) != self {
-		me++
+	for tries := 0; tries < n && (r.me >= n || at(r.me) != self); tries++ {
+		r.me = (r.me + 1) % n
 	}
 	return func(yield func(election.ID) bool) {
-		for i := 1; i < n && me < n; i++ {
-			if !yield(at((me + i) % n)) {
+		for i := 1; i < n && at(r.me) == self; i++ {
+			if !yield(at((r.me + i) % n)) {
 				return
 			}
 		}
