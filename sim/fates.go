@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -34,6 +35,13 @@ type fates struct {
 }
 
 func (c *fates) take(s Step) error {
+	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Suspect, Trust}, s.Do)
+	if c.setup.Manual && !manual {
+		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, suspect, trust), found %s", s.Do)
+	}
+	if !c.setup.Manual && slices.Contains([]Verb{Deliver, Fire, Beat}, s.Do) {
+		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")
+	}
 	switch s.Do {
 	case Run:
 		c.now += s.For

@@ -262,21 +262,15 @@ func (w *world) accept(e *endpoint) {
 	w.linkUp(e, from.proc)
 }
 
-// linkUp tells e's process, once for all connections to one incarnation.
+// linkUp tells e's process.
 func (w *world) linkUp(e *endpoint, other *process) {
 	p := e.proc
 	if e.side == 1 { // the hello and the welcome say who they are from
 		e.inc, e.other().inc = e.other().inc, p.incarnation
 	}
 	e.state = open
-	first := true
 	for _, x := range p.peers[e.peer].ends {
-		if x == e || x.state != open {
-			continue
-		}
-		if x.inc == e.inc {
-			first = false
-		} else if x.inc < e.inc {
+		if x != e && x.state == open && x.inc < e.inc {
 			x.state = closed
 			w.hangUpOn(x, false)
 		}
@@ -285,9 +279,7 @@ func (w *world) linkUp(e *endpoint, other *process) {
 		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
 	}
 	w.tidy(p, e.peer)
-	if first {
-		w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.rank, Incarnation: e.inc})
-	}
+	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.rank, Incarnation: e.inc})
 }
 
 // tidy forgets closed ends.

@@ -61,6 +61,7 @@ var setupWords = map[string]func(*parser){
 		p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)
 	},
 	"absent":  func(p *parser) { p.s.Setup.Absent = p.members() },
+	"manual":  func(p *parser) { p.s.Setup.Manual = true },
 	"settled": func(p *parser) { p.s.Setup.Settled = true },
 	"trace":   func(p *parser) { p.s.Messages = p.oneOf("messages") == "messages" },
 }

@@ -32,6 +32,9 @@ var stepWords = map[Verb]func(*parser, *Step){
 	Agree:     (*parser).agree,
 	Settle:    func(p *parser, s *Step) {},
 	Expect:    (*parser).expect,
+	Deliver:   func(p *parser, s *Step) { s.Links = p.oneLink() },
+	Beat:      func(p *parser, s *Step) { s.Links = p.oneLink() },
+	Fire:      (*parser).fire,
 }
 
 func (p *parser) stepLine(first word) {
@@ -117,6 +120,24 @@ func (p *parser) someLinks(last bool) []Link {
 		p.fault(p.end, "expected a link, such as 1-3 for both ways or 1>3 for one")
 	}
 	return links
+}
+
+func (p *parser) oneLink() []Link {
+	w, ok := p.next("a link, such as 1>3")
+	if !ok {
+		return nil
+	}
+	l := p.link(w)
+	if l.Both {
+		p.fault(w.col, "expected one direction, such as 1>3, found %q", w.text)
+	}
+	return []Link{l}
+}
+
+func (p *parser) fire(s *Step) {
+	s.Members = []election.ID{p.member()}
+	w, _ := p.next("a timer's name, such as answer")
+	s.Word = w.text
 }
 
 func (p *parser) sides(s *Step) {

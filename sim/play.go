@@ -33,6 +33,9 @@ type Outcome struct {
 // Play runs the scenario and tells log (nil: nobody) all that happens. Its error
 // is a *[Violation] of the rules, an *[Unmet] expectation, or a setup that cannot be.
 func (s *Scenario) Play(maker Maker, log func(Entry)) (Outcome, error) {
+	if s.Setup.Manual {
+		return s.playManual(maker, log)
+	}
 	return s.play(newWorld(), maker, log)
 }
 

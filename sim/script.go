@@ -47,6 +47,11 @@ const (
 	Agree     Verb = "agree"     // within D (default: the bound): every group agrees, for a while
 	Settle    Verb = "settle"    // every fault but death ends, then as agree
 	Expect    Verb = "expect"    // see [Expectation]
+
+	// Of manual scripts alone, in which nothing happens by itself.
+	Deliver Verb = "deliver" // A>B: the oldest message on its way arrives
+	Fire    Verb = "fire"    // member TIMER: it runs out
+	Beat    Verb = "beat"    // A>B: A, who leads, beats
 )
 
 // Link is one direction of a pair, or both.
@@ -197,6 +202,9 @@ func (s *Scenario) String() string {
 	}
 	if c.Settled {
 		line("settled")
+	}
+	if c.Manual {
+		line("manual")
 	}
 	if s.Messages {
 		line("trace messages")

@@ -36,6 +36,7 @@ type Setup struct {
 	Drain      time.Duration   // default 0
 	Absent     []election.ID   // not started at first
 	Settled    bool            // all start as settled followers of the highest one, present or not
+	Manual     bool            // nothing happens by itself: each delivery and each timer is a step
 }
 
 func (s Setup) filled() Setup {

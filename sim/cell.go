@@ -1,0 +1,509 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// cell is a whole cluster at one point of a search: no time, only what is done,
+// what is on its way and what may yet go wrong. A cell is not changed once it
+// has been reached; its successors share what they leave alone.
+type cell struct {
+	machines []*election.Machine // nil: dead
+	disks    []election.Token
+	told     []election.Token // each one's leader, as its watchers know it
+	floor    []uint64         // what a member that has only started must claim above; 0: nothing
+	pipes    [][]*election.Message
+	doubts   uint64 // from·n + of: from falsely counts of as down
+	crashes  int8   // how many more there may be
+	restarts int8
+	whims    int8 // false suspicions, and timers ahead of messages
+	asked    bool // a whim has been spent
+}
+
+// goodbye in a pipe is the end of the connection: the process is gone, or the
+// dial was refused.
+var goodbye = &election.Message{Kind: "goodbye"}
+
+// moveKind is what may happen to a cell.
+type moveKind uint8
+
+const (
+	deliverHead moveKind = iota + 1 // the oldest message from a to b arrives
+	fireTimer                       // a's timer of that name runs out
+	crashMember                     // a dies
+	startMember                     // a returns with its file
+	suspectPeer                     // a's detector wrongly says that b is down
+	trustPeer                       // and takes it back
+	beatPeer                        // a leads and beats to b, who has another leader
+)
+
+type move struct {
+	kind moveKind
+	a, b uint8
+	no   uint8 // of the timer, in the order of Machine.Timers
+}
+
+// explorer knows what all cells have in common.
+type explorer struct {
+	c       ExploreConfig
+	n       int
+	ranks   []election.Rank
+	members []election.Member
+	fresh   func() election.Algorithm
+	own     bool // a member holds no rounds but its own: each may shift by itself
+	log     func(Entry)
+	ticks   time.Duration // of the log, a millisecond a move
+}
+
+// instant is the only time there is in a search.
+var instant = epochOfTime
+
+func newExplorer(maker Maker, c ExploreConfig, ranks []election.Rank) (*explorer, error) {
+	fresh, err := maker(c.Algorithm, c.Probe)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := fresh().(election.Explorable); !ok {
+		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)
+	}
+	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, own: c.OwnRounds}
+	for _, r := range ranks {
+		x.members = append(x.members, election.Member{Rank: r, Address: string(r.ID)})
+	}
+	return x, nil
+}
+
+// first is the cell that a search begins with: all follow the highest, and
+// nothing is on its way.
+func (x *explorer) first() (*cell, *Violation) {
+	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
+	c := &cell{
+		machines: make([]*election.Machine, x.n), disks: make([]election.Token, x.n),
+		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*election.Message, x.n*x.n),
+		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), whims: int8(x.c.Suspicions),
+	}
+	for i := range c.disks {
+		c.disks[i] = top
+	}
+	for i := x.n - 1; i >= 0; i-- {
+		if v := x.boot(c, i, election.Config{Following: top, Incarnation: 1}); v != nil {
+			return c, v
+		}
+	}
+	for !c.quiet() {
+		for link, pipe := range c.pipes {
+			if len(pipe) > 0 {
+				next, v := x.after(c, move{kind: deliverHead, a: uint8(link / x.n), b: uint8(link % x.n)})
+				if v != nil {
+					return c, v
+				}
+				c = next
+				break
+			}
+		}
+	}
+	return c, nil
+}
+
+func (x *explorer) boot(c *cell, i int, config election.Config) *Violation {
+	config.Self, config.Members, config.Algorithm, config.NoDetector = x.ranks[i], x.members, x.fresh(), true
+	if x.log != nil {
+		config.Trace = x.record
+	}
+	m, err := election.New(config)
+	if err != nil {
+		return x.broken(i, ruleDriver, "%v", err)
+	}
+	c.machines[i] = m
+	return x.step(c, i, election.Event{Kind: election.Started})
+}
+
+func (x *explorer) record(r election.Record) {
+	if r.What != "sends" && r.What != "receives" {
+		x.log(Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+	}
+}
+
+func (x *explorer) note(i int, what, why string) {
+	if x.log != nil {
+		x.log(Entry{At: x.ticks, Member: x.ranks[i].ID, What: what, Why: why, Fault: true})
+	}
+}
+
+func (x *explorer) broken(i int, rule, format string, args ...any) *Violation {
+	return &Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
+}
+
+// quiet says that no message is on its way.
+func (c *cell) quiet() bool {
+	for _, pipe := range c.pipes {
+		if len(pipe) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// moves appends all that may happen next.
+func (x *explorer) moves(c *cell, to []move) []move {
+	quiet := c.quiet()
+	for link, pipe := range c.pipes {
+		if len(pipe) > 0 {
+			to = append(to, move{kind: deliverHead, a: uint8(link / x.n), b: uint8(link % x.n)})
+		}
+	}
+	for i, m := range c.machines {
+		a := uint8(i)
+		if m == nil {
+			if c.restarts > 0 {
+				to = append(to, move{kind: startMember, a: a})
+			}
+			continue
+		}
+		if quiet || c.whims > 0 {
+			for no := range m.Timers() {
+				to = append(to, move{kind: fireTimer, a: a, no: uint8(no)})
+			}
+		}
+		if c.crashes > 0 {
+			to = append(to, move{kind: crashMember, a: a})
+		}
+		to = x.doubting(c, i, quiet, to)
+	}
+	return to
+}
+
+// doubting adds what a's detector may do. Beats and second thoughts come when
+// nothing else is left to happen: they make a doubt good in the end.
+func (x *explorer) doubting(c *cell, i int, quiet bool, to []move) []move {
+	for j, m := range c.machines {
+		if j == i || m == nil {
+			continue
+		}
+		doubted := c.doubts>>(i*x.n+j)&1 == 1
+		if !doubted && c.whims > 0 {
+			to = append(to, move{kind: suspectPeer, a: uint8(i), b: uint8(j)})
+		}
+		if doubted && quiet {
+			to = append(to, move{kind: trustPeer, a: uint8(i), b: uint8(j)})
+		}
+		if quiet && c.told[i].Leader.ID == x.ranks[i].ID && c.told[j] != c.told[i] {
+			to = append(to, move{kind: beatPeer, a: uint8(i), b: uint8(j)})
+		}
+	}
+	return to
+}
+
+// after is the cell that a move leads to, and the rule it breaks, if it does.
+func (x *explorer) after(c *cell, mv move) (*cell, *Violation) {
+	next := *c
+	next.machines, next.disks = slices.Clone(c.machines), slices.Clone(c.disks)
+	next.told, next.floor = slices.Clone(c.told), slices.Clone(c.floor)
+	next.pipes = slices.Clone(c.pipes)
+	x.ticks += time.Millisecond
+	return &next, x.do(&next, mv)
+}
+
+func (x *explorer) do(c *cell, mv move) *Violation {
+	a, b := int(mv.a), int(mv.b)
+	switch mv.kind {
+	case deliverHead:
+		return x.arrive(c, a, b)
+	case fireTimer:
+		if !c.quiet() {
+			c.whims, c.asked = c.whims-1, true
+		}
+		name := c.machines[a].Timers()[mv.no]
+		x.note(a, "timer runs out:", name)
+		return x.clonedStep(c, a, election.Event{Kind: election.TimerFired, Name: name})
+	case crashMember:
+		x.crash(c, a)
+	case startMember:
+		return x.restart(c, a)
+	case suspectPeer:
+		c.whims, c.asked = c.whims-1, true
+		c.doubts |= 1 << (a*x.n + b)
+		x.note(a, "is told that it is down:", string(x.ranks[b].ID))
+		return x.clonedStep(c, a, election.Event{Kind: election.PeerDown, Peer: x.ranks[b].ID})
+	case trustPeer:
+		c.doubts &^= 1 << (a*x.n + b)
+		x.note(a, "is told that it is up:", string(x.ranks[b].ID))
+		return x.clonedStep(c, a, election.Event{Kind: election.PeerUp, Peer: x.ranks[b].ID})
+	case beatPeer:
+		x.push(c, a, b, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
+			To: x.ranks[b].ID, Token: c.told[a], Highest: c.told[a].Epoch})
+	}
+	return nil
+}
+
+func (x *explorer) crash(c *cell, a int) {
+	x.note(a, "crashes", "")
+	c.crashes--
+	c.machines[a], c.told[a] = nil, election.Token{}
+	clear(c.floor) // who has been asked may be gone
+	for j := range x.n {
+		c.doubts &^= 1<<(a*x.n+j) | 1<<(j*x.n+a)
+		c.pipes[j*x.n+a] = nil
+		if j != a && c.machines[j] != nil {
+			x.push(c, a, j, goodbye)
+		}
+	}
+}
+
+func (x *explorer) restart(c *cell, a int) *Violation {
+	x.note(a, "starts", "")
+	incarnation := uint64(2 + x.c.Restarts - int(c.restarts))
+	c.restarts--
+	c.floor[a] = 0
+	for j, m := range c.machines {
+		if m != nil {
+			c.floor[a] = max(c.floor[a], c.disks[j].Epoch)
+		}
+	}
+	return x.boot(c, a, election.Config{Incarnation: incarnation,
+		State: election.State{ID: x.ranks[a].ID, Incarnation: incarnation - 1, Token: c.disks[a]}})
+}
+
+func (x *explorer) push(c *cell, from, to int, m *election.Message) {
+	pipe := c.pipes[from*x.n+to]
+	c.pipes[from*x.n+to] = append(pipe[:len(pipe):len(pipe)], m)
+}
+
+func (x *explorer) arrive(c *cell, from, to int) *Violation {
+	link := from*x.n + to
+	msg := c.pipes[link][0]
+	c.pipes[link] = c.pipes[link][1:]
+	if c.machines[to] == nil {
+		return nil
+	}
+	if msg == goodbye {
+		return x.clonedStep(c, to, election.Event{Kind: election.PeerDown, Peer: x.ranks[from].ID})
+	}
+	c.doubts &^= 1 << (to*x.n + from)
+	if x.log != nil {
+		x.log(Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
+	}
+	lower := (msg.Kind == election.Coordinator || msg.Kind == election.Beat) && c.told[to].Above(msg.Token)
+	before := c.told[to]
+	v := x.clonedStep(c, to, election.Event{Kind: election.Received, Message: msg})
+	if v == nil && lower && c.told[to] != before {
+		return x.broken(to, ruleLower, "it held %v and acts on a %s of %v", before, msg.Kind, msg.Token)
+	}
+	return v
+}
+
+func (x *explorer) clonedStep(c *cell, i int, ev election.Event) *Violation {
+	c.machines[i] = c.machines[i].Clone()
+	return x.step(c, i, ev)
+}
+
+// step steps a machine that is this cell's own, and all that follows at once: a
+// save is over before anything else happens.
+func (x *explorer) step(c *cell, i int, ev election.Event) *Violation {
+	m := c.machines[i]
+	for steps := 0; ; steps++ {
+		saved := false
+		for _, a := range m.Step(instant, ev) {
+			var v *Violation
+			switch a.Kind {
+			case election.Elect:
+				v = x.elected(c, i, &a)
+			case election.Save:
+				v = x.saves(c, i, a.State.Token)
+				saved = true
+			case election.Send:
+				v = x.sends(c, i, a.Message)
+			}
+			if v != nil {
+				return v
+			}
+		}
+		if !saved {
+			return nil
+		}
+		if steps > 10 {
+			return x.broken(i, ruleRest, "it saves again and again")
+		}
+		ev = election.Event{Kind: election.Saved}
+	}
+}
+
+func (x *explorer) saves(c *cell, i int, t election.Token) *Violation {
+	if c.disks[i].Above(t) {
+		return x.broken(i, ruleMonotone, "its disk has %v and it saves %v", c.disks[i], t)
+	}
+	if t.Leader == x.ranks[i] && t != c.disks[i] && c.floor[i] >= t.Epoch && !c.asked {
+		return x.broken(i, ruleAsked, "it claims %v, and a member that it could ask had epoch %d when it started", t, c.floor[i])
+	}
+	c.disks[i] = t
+	return nil
+}
+
+func (x *explorer) elected(c *cell, i int, a *election.Action) *Violation {
+	old := c.told[i]
+	if a.Lost {
+		c.told[i] = election.Token{}
+		if a.Token != old || !old.Defined() {
+			return x.broken(i, ruleLost, "it loses %v while its leader is %v", a.Token, old)
+		}
+		return nil
+	}
+	c.told[i], c.floor[i] = a.Token, 0
+	leader := slices.Index(x.ranks, a.Token.Leader)
+	switch {
+	case leader < 0:
+		return x.broken(i, ruleClaimed, "it tells of a leader who is no member")
+	case old.Defined():
+		return x.broken(i, ruleLost, "it tells of %v and has not lost %v", a.Token, old)
+	case a.Token.Above(c.disks[i]):
+		return x.broken(i, ruleSaved, "it tells of %v and its disk has %v", a.Token, c.disks[i])
+	case c.disks[i].Above(a.Token):
+		return x.broken(i, ruleMonotone, "its disk has %v and it tells of %v", c.disks[i], a.Token)
+	case a.Token.Above(c.disks[leader]):
+		return x.broken(i, ruleClaimed, "it follows %v, which nobody has claimed", a.Token)
+	}
+	return nil
+}
+
+func (x *explorer) sends(c *cell, i int, m *election.Message) *Violation {
+	to := slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == m.To })
+	if to < 0 {
+		return x.broken(i, ruleDriver, "it sends to %s, who is no member", m.To)
+	}
+	if m.Token.Above(c.disks[i]) {
+		return x.broken(i, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
+	}
+	if x.log != nil {
+		x.log(Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
+	}
+	if c.machines[to] != nil {
+		x.push(c, i, to, m)
+		if len(c.pipes[i*x.n+to]) > 32 {
+			return x.broken(i, ruleBounded, "32 messages wait on the way to %s", m.To)
+		}
+		return nil
+	}
+	back := c.pipes[to*x.n+i]
+	if len(back) == 0 || back[len(back)-1] != goodbye {
+		x.push(c, to, i, goodbye) // the dial is refused
+	}
+	return nil
+}
+
+// atRest judges a cell in which nothing is left to happen by itself.
+func (x *explorer) atRest(c *cell) *Violation {
+	highest := -1
+	for i, m := range c.machines {
+		if m != nil {
+			highest = i
+		}
+	}
+	for i, m := range c.machines {
+		if m != nil && c.told[i].Leader != x.ranks[highest] || m != nil && c.told[i] != c.told[highest] {
+			return x.broken(i, ruleConverges, "nothing is left to happen, and its leader is %s, not %s", orNone(c.told[i]), x.ranks[highest].ID)
+		}
+	}
+	return nil
+}
+
+// key appends the canonical form: all that decides what may follow, with epochs
+// and rounds counted from the lowest in use.
+func (x *explorer) key(c *cell, b []byte) []byte {
+	var rounds [16]uint64
+	base := x.bases(c, &rounds)
+	token := func(t election.Token) {
+		b = election.AppendRelative(b, t.Epoch, base)
+		b = append(append(b, t.Leader.ID...), 0)
+	}
+	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims))
+	b = binary.LittleEndian.AppendUint64(b, c.doubts)
+	for i, m := range c.machines {
+		token(c.disks[i])
+		if m == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(b, 1)
+		token(c.told[i])
+		b = election.AppendRelative(b, max(c.floor[i], base), base)
+		b = m.AppendState(b, base, rounds[i])
+	}
+	for _, pipe := range c.pipes {
+		b = append(b, byte(len(pipe)))
+		for _, m := range pipe {
+			b = append(append(b, m.Kind...), 0)
+			if m == goodbye {
+				continue
+			}
+			token(m.Token)
+			b = election.AppendRelative(b, m.Highest, base)
+			b = append(append(b, m.Aside...), 0)
+			if m.Round.Number > 0 {
+				b = election.AppendRelative(b, m.Round.Number, rounds[x.index(m.Round.Initiator)])
+				b = append(append(b, m.Round.Initiator...), 0)
+			}
+			b = append(b, byte(m.Hops), flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
+			for _, r := range m.Ring {
+				b = append(append(b, r.ID...), 0)
+			}
+		}
+	}
+	return b
+}
+
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func (x *explorer) index(id election.ID) int {
+	for i := range x.ranks {
+		if x.ranks[i].ID == id {
+			return i
+		}
+	}
+	return 0
+}
+
+// bases finds the lowest epoch in use and each initiator's lowest round.
+func (x *explorer) bases(c *cell, rounds *[16]uint64) uint64 {
+	epoch := uint64(1<<64 - 1)
+	lower := func(to *uint64, n uint64) {
+		if n > 0 && (*to == 0 || n < *to) {
+			*to = n
+		}
+	}
+	for i, m := range c.machines {
+		lower(&epoch, c.disks[i].Epoch)
+		if m != nil {
+			lower(&epoch, m.MinEpoch())
+			lower(&rounds[i], m.MinRound())
+		}
+	}
+	for _, pipe := range c.pipes {
+		for _, m := range pipe {
+			lower(&epoch, m.Token.Epoch)
+			lower(&epoch, m.Highest)
+			if m.Round.Number > 0 {
+				lower(&rounds[x.index(m.Round.Initiator)], m.Round.Number)
+			}
+		}
+	}
+	if !x.own { // a member may hold others' rounds: one base for all
+		lowest := uint64(0)
+		for _, r := range rounds {
+			lower(&lowest, r)
+		}
+		for i := range rounds {
+			rounds[i] = lowest
+		}
+	}
+	return epoch
+}

@@ -1,0 +1,314 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// ExploreConfig says what to search. The zero value of each optional field works.
+type ExploreConfig struct {
+	Algorithm  string // required; what the [Maker] is asked for, an [election.Explorable]
+	Probe      string // the algorithm's own option
+	Nodes      int    // required: members 1 to n, at most 8
+	Crashes    int    // how many there may be
+	Restarts   int    // of the dead, with their files intact
+	Suspicions int    // false ones, and timers that fire ahead of deliverable messages
+	Epochs     int    // how far epochs may lie apart before a state is left unexpanded; 0: any distance
+	OwnRounds  bool   // a member holds no round numbers but its own, as with Bully
+	States     uint64 // give up after so many; 0: never
+	Workers    int    // default: one a core
+	Progress   func(ExploreResult)
+}
+
+// ExploreResult is what the search has come to.
+type ExploreResult struct {
+	States    uint64     // distinct ones reached
+	Depth     int        // moves to the farthest
+	Complete  bool       // nothing was left out
+	Violation *Violation // on a shortest way to one; nil: none
+	Scenario  *Scenario  // that way, as a script
+}
+
+// Explore searches, breadth first, every order of deliveries, timers, crashes,
+// restarts and false suspicions within the budgets. It stops at the first level
+// that breaks a rule, and when ctx ends.
+func Explore(ctx context.Context, maker Maker, c ExploreConfig) (ExploreResult, error) {
+	if c.Nodes < 1 || c.Nodes > maxExplored {
+		return ExploreResult{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
+	}
+	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Epochs} {
+		if b < 0 || b > 100 {
+			return ExploreResult{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
+		}
+	}
+	if c.Workers == 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	ranks := make([]election.Rank, c.Nodes)
+	for i := range ranks {
+		ranks[i].ID = election.ID(strconv.Itoa(i + 1))
+	}
+	x, err := newExplorer(maker, c, ranks)
+	if err != nil {
+		return ExploreResult{}, err
+	}
+	first, v := x.first()
+	if v != nil {
+		return ExploreResult{Violation: v, Scenario: x.scenario(nil)}, nil
+	}
+	s := &search{x: x, maker: maker}
+	s.add(first, noParent, move{}, nil)
+	return s.run(ctx, first), nil
+}
+
+// maxExplored is the largest cluster: its pairs fit in 64 bits.
+const maxExplored = 8
+
+const noParent = 1<<32 - 1
+
+// shards part the set of known states, so that workers seldom wait for each other.
+const shards = 256
+
+type search struct {
+	x     *explorer
+	maker Maker
+	known [shards]struct {
+		sync.Mutex
+		set map[xxh3.Uint128]struct{}
+	}
+
+	mu      sync.Mutex
+	parents []step // by state, in the order they were found
+	states  atomic.Uint64
+	cut     atomic.Bool // something was left unexpanded
+	broken  *breach
+}
+
+// step is how a state was first reached.
+type step struct {
+	parent uint32
+	move   move
+}
+
+type breach struct {
+	v    *Violation
+	from uint32
+	last move
+	rest bool // the state itself is at fault, there is no last move
+}
+
+// reached is a state of the frontier and its place in search.parents.
+type reached struct {
+	c  *cell
+	no uint32
+}
+
+func (s *search) add(c *cell, parent uint32, mv move, buf []byte) (no uint32, fresh bool, _ []byte) {
+	buf = s.x.key(c, buf[:0])
+	h := xxh3.Hash128(buf)
+	shard := &s.known[h.Lo%shards]
+	shard.Lock()
+	if shard.set == nil {
+		shard.set = map[xxh3.Uint128]struct{}{}
+	}
+	_, known := shard.set[h]
+	if !known {
+		shard.set[h] = struct{}{}
+	}
+	shard.Unlock()
+	if known {
+		return 0, false, buf
+	}
+	s.states.Add(1)
+	s.mu.Lock()
+	s.parents = append(s.parents, step{parent, mv})
+	no = uint32(len(s.parents) - 1)
+	s.mu.Unlock()
+	return no, true, buf
+}
+
+func (s *search) run(ctx context.Context, first *cell) ExploreResult {
+	r := ExploreResult{Complete: true}
+	frontier := []reached{{first, 0}}
+	for len(frontier) > 0 && s.broken == nil {
+		next := s.level(ctx, frontier)
+		r.States = s.states.Load()
+		if ctx.Err() != nil || s.x.c.States > 0 && r.States > s.x.c.States {
+			s.cut.Store(true)
+			break
+		}
+		frontier = next
+		if len(frontier) > 0 {
+			r.Depth++
+		}
+		if s.x.c.Progress != nil {
+			s.x.c.Progress(r)
+		}
+	}
+	r.Complete = !s.cut.Load() && s.broken == nil
+	if s.broken != nil {
+		r.Violation = s.broken.v
+		r.Scenario = s.x.scenario(s.path())
+	}
+	return r
+}
+
+// chunk is how many states a worker takes at a time.
+const chunk = 256
+
+func (s *search) level(ctx context.Context, frontier []reached) []reached {
+	var workers sync.WaitGroup
+	var at atomic.Int64
+	found := make([][]reached, s.x.c.Workers)
+	for k := range s.x.c.Workers {
+		workers.Go(func() {
+			e := expander{search: s, x: *s.x}
+			for ctx.Err() == nil {
+				from := int(at.Add(chunk)) - chunk
+				if from >= len(frontier) {
+					break
+				}
+				for i := from; i < min(from+chunk, len(frontier)); i++ {
+					e.expand(frontier[i])
+					frontier[i].c = nil
+				}
+			}
+			found[k] = e.found
+		})
+	}
+	workers.Wait()
+	var next []reached
+	for _, part := range found {
+		next = append(next, part...)
+	}
+	return next
+}
+
+type expander struct {
+	*search
+	x     explorer
+	found []reached
+	moves []move
+	buf   []byte
+}
+
+func (e *expander) expand(from reached) {
+	e.moves = e.x.moves(from.c, e.moves[:0])
+	if rests(e.moves) {
+		if v := e.x.atRest(from.c); v != nil {
+			e.report(&breach{v: v, from: from.no, rest: true})
+			return
+		}
+	}
+	for _, mv := range e.moves {
+		next, v := e.x.after(from.c, mv)
+		if v != nil {
+			e.report(&breach{v: v, from: from.no, last: mv})
+			continue
+		}
+		if e.x.tooFar(next) {
+			e.cut.Store(true)
+			continue
+		}
+		var no uint32
+		var fresh bool
+		if no, fresh, e.buf = e.add(next, from.no, mv, e.buf); fresh {
+			e.found = append(e.found, reached{next, no})
+		}
+	}
+}
+
+// rests says that all that may happen are new faults.
+func rests(moves []move) bool {
+	for _, mv := range moves {
+		switch mv.kind {
+		case crashMember, startMember, suspectPeer:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (x *explorer) tooFar(c *cell) bool {
+	if x.c.Epochs == 0 {
+		return false
+	}
+	var rounds [16]uint64
+	low, high := x.bases(c, &rounds), uint64(0)
+	for _, t := range c.disks {
+		high = max(high, t.Epoch)
+	}
+	return high > low+uint64(x.c.Epochs)
+}
+
+// report keeps one violation of the level: that of the smallest state, so that
+// one worker or many find the same.
+func (s *search) report(b *breach) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil || b.from < s.broken.from {
+		s.broken = b
+	}
+}
+
+// path leads from the first state to the violation.
+func (s *search) path() []move {
+	var back []move
+	if !s.broken.rest {
+		back = append(back, s.broken.last)
+	}
+	for no := s.broken.from; s.parents[no].parent != noParent; no = s.parents[no].parent {
+		back = append(back, s.parents[no].move)
+	}
+	for i, j := 0, len(back)-1; i < j; i, j = i+1, j-1 {
+		back[i], back[j] = back[j], back[i]
+	}
+	return back
+}
+
+// scenario writes a way through the search as a script of manual steps.
+func (x *explorer) scenario(path []move) *Scenario {
+	s := &Scenario{Name: "explored", Messages: true, Setup: Setup{Algorithm: x.c.Algorithm, Probe: x.c.Probe,
+		Members: x.ranks, NoDetector: true, Settled: true, Manual: true}}
+	y := *x
+	y.log = nil
+	c, _ := y.first()
+	for _, mv := range path {
+		s.Steps = append(s.Steps, y.asStep(c, mv))
+		next, v := y.after(c, mv)
+		if v != nil {
+			break
+		}
+		c = next
+	}
+	return s
+}
+
+func (x *explorer) asStep(c *cell, mv move) Step {
+	a, b := x.ranks[mv.a].ID, x.ranks[mv.b].ID
+	switch mv.kind {
+	case deliverHead:
+		return Step{Do: Deliver, Links: []Link{{A: a, B: b}}}
+	case fireTimer:
+		return Step{Do: Fire, Members: []election.ID{a}, Word: c.machines[mv.a].Timers()[mv.no]}
+	case crashMember:
+		return Step{Do: Crash, Members: []election.ID{a}}
+	case startMember:
+		return Step{Do: Restart, Members: []election.ID{a}}
+	case suspectPeer:
+		return Step{Do: Suspect, Members: []election.ID{a, b}}
+	case trustPeer:
+		return Step{Do: Trust, Members: []election.ID{a, b}}
+	default:
+		return Step{Do: Beat, Links: []Link{{A: a, B: b}}}
+	}
+}

@@ -1,0 +1,28 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/batuta-dev/batuta/sim"
+)
+
+func TestExplore(t *testing.T) {
+	for _, probe := range []string{"descending", "all"} {
+		t.Run(probe, func(t *testing.T) {
+			c := sim.ExploreConfig{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: 1, Suspicions: 1, OwnRounds: true}
+			r, err := sim.Explore(t.Context(), maker, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Violation != nil {
+				trace := sim.Trace{Messages: true}
+				_, err := r.Scenario.Play(maker, trace.Add)
+				t.Fatalf("%d states, depth %d: %v\n%s----\n%s\nplayed: %v", r.States, r.Depth, r.Violation, r.Scenario, trace.Text(), err)
+			}
+			if !r.Complete {
+				t.Errorf("%d states, and not to the end", r.States)
+			}
+			t.Logf("%d states, depth %d", r.States, r.Depth)
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// playManual plays a script in which nothing happens by itself: each delivery
+// and each timer is a step, as [Explore] writes its findings.
+func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
+	if len(s.Setup.Members) > maxExplored {
+		return Outcome{}, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
+	}
+	count := func(do Verb) (n int) {
+		for _, step := range s.Steps {
+			if step.Do == do {
+				n++
+			}
+		}
+		return n
+	}
+	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(Crash), Restarts: count(Restart), Suspicions: len(s.Steps)}
+	x, err := newExplorer(maker, c, s.Setup.Members)
+	if err != nil {
+		return Outcome{}, err
+	}
+	x.log = log
+	at, v := x.first()
+	for i := range s.Steps {
+		if v != nil {
+			return Outcome{}, v
+		}
+		step := &s.Steps[i]
+		mv, why := x.asMove(at, step)
+		if why != "" {
+			return Outcome{}, &Unmet{s.Name, step.line, x.ticks, step.String(), why}
+		}
+		at, v = x.after(at, mv)
+	}
+	if v != nil {
+		return Outcome{}, v
+	}
+	if rests(x.moves(at, nil)) {
+		if v := x.atRest(at); v != nil {
+			return Outcome{}, v
+		}
+	}
+	return Outcome{Elapsed: x.ticks}, nil
+}
+
+// asMove finds the move that a step means, or says why it cannot be.
+func (x *explorer) asMove(c *cell, s *Step) (move, string) {
+	var ids []election.ID
+	ids = append(ids, s.Members...)
+	for _, l := range s.Links {
+		ids = append(ids, l.A, l.B)
+	}
+	mv := move{a: uint8(x.index(ids[0]))}
+	if len(ids) > 1 {
+		mv.b = uint8(x.index(ids[1]))
+	}
+	switch s.Do {
+	case Deliver:
+		mv.kind = deliverHead
+		if len(c.pipes[int(mv.a)*x.n+int(mv.b)]) == 0 {
+			return mv, "nothing is on its way there"
+		}
+	case Fire:
+		mv.kind = fireTimer
+		no := -1
+		if m := c.machines[mv.a]; m != nil {
+			no = slices.Index(m.Timers(), s.Word)
+		}
+		if no < 0 {
+			return mv, "that timer is not armed"
+		}
+		mv.no = uint8(no)
+	case Crash:
+		mv.kind = crashMember
+	case Restart:
+		mv.kind = startMember
+	case Suspect:
+		mv.kind = suspectPeer
+	case Trust:
+		mv.kind = trustPeer
+	case Beat:
+		mv.kind = beatPeer
+	default:
+		return mv, "a manual script has only deliver, fire, crash, restart, suspect, trust and beat"
+	}
+	return mv, ""
+}
