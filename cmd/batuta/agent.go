@@ -54,6 +54,7 @@ type agentRun struct {
 	level slog.LevelVar
 	log   *slog.Logger
 	node  *batuta.Node
+	job   *job // what "batuta run" runs; nil: nothing
 }
 
 func (a *agentRun) run(ctx context.Context) error {
@@ -61,7 +62,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	// send one at once. SIGPIPE is caught so that losing the reader of its events
 	// does not cost the cluster a member.
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	a.job.catch(signals)
 	defer signal.Stop(signals)
 
 	level, err := a.flags.level()
@@ -78,6 +79,10 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := a.job.prepare(a); err != nil {
+		return err
+	}
+	defer a.job.close()
 	began := time.Now() // "ready" is told before what happens while it starts
 	if a.node, err = batuta.Start(ctx, config); err != nil {
 		if errors.Is(err, batuta.ErrConfig) {
@@ -103,9 +108,13 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 		a.printEvents(agent.Ready(began, a.node.Status(), address))
 	}()
 
+	a.job.start(a.node)
+	hooked := a.flags.hooks.follow(a.node, a.log)
+	told := tellManager(a)
 	err := a.wait(signals)
+	told.stopping()
 
-	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime+a.job.parting()+a.flags.hooks.parting())
 	defer cancel()
 	if parting := a.close(ctx, signals); err == nil {
 		err = parting
@@ -117,6 +126,7 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 	case <-printed:
 	case <-ctx.Done(): // nobody reads our events
 	}
+	<-hooked
 	return err
 }
 
@@ -124,13 +134,19 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 func (a *agentRun) wait(signals <-chan os.Signal) error {
 	for {
 		select {
+		case err := <-a.job.ended():
+			return err
 		case s := <-signals:
+			if a.job.pass(s) {
+				continue
+			}
 			switch s {
 			case syscall.SIGPIPE:
 			case syscall.SIGHUP:
 				a.reload()
 			default:
 				a.log.Info("leaving", "signal", s.String())
+				a.job.stop(s)
 				return nil
 			}
 		case <-a.node.Done():
@@ -153,11 +169,14 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-closed:
 			return err
 		case s := <-signals:
-			if s == os.Interrupt || s == syscall.SIGTERM {
+			switch {
+			case s != os.Interrupt && s != syscall.SIGTERM:
+			case a.job.kill(): // the lead is given away as soon as nothing runs
+			default:
 				return errors.New("signalled twice: ended without handing over")
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("could not close within %v", partingTime)
+			return errors.New("could not hand over in time; ended without")
 		}
 	}
 }

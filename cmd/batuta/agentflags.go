@@ -25,6 +25,7 @@ type agentFlags struct {
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
 	events, logLevel, logFormat    string
+	hooks                          hookFlags
 }
 
 func (f *agentFlags) register(fs *pflag.FlagSet) {
@@ -44,13 +45,14 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, or off")
 	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
 	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
+	f.hooks.register(fs)
 	fs.StringVar(&f.logFormat, "log-format", "text", "`form` of logs on standard error: text or json")
 }
 
 // config makes the node's configuration. What the library would say of a field
 // is said here of the flag, which is what its user typed.
 func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
-	if err := cmp.Or(f.checkTimes(), f.checkChoices()); err != nil {
+	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.hooks.check()); err != nil {
 		return batuta.Config{}, err
 	}
 	algorithm, err := newAlgorithm(f.algorithm, f.probe)

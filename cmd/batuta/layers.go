@@ -102,10 +102,10 @@ func (e entry) apply(cmd *cobra.Command) error {
 	return nil
 }
 
-// agentFlag reports whether name is a flag of "batuta agent".
+// agentFlag reports whether name is a flag of "batuta agent" or "batuta run".
 func agentFlag(cmd *cobra.Command, name string) bool {
-	agent, _, err := cmd.Root().Find([]string{"agent"})
-	return err == nil && agent.Flags().Lookup(name) != nil
+	run, _, err := cmd.Root().Find([]string{"run"}) // takes the agent's too
+	return err == nil && run.Flags().Lookup(name) != nil
 }
 
 // readConfig reads the YAML file at path: one mapping of flag names to values,

@@ -70,6 +70,8 @@ not the leader.`,
 	})
 	root.AddCommand(
 		newAgentCommand(e),
+		newRunCommand(e),
+		newGuardCommand(),
 		newStatusCommand(e),
 		newLeaderCommand(e),
 		newMembersCommand(e),

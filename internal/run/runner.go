@@ -190,29 +190,29 @@ func (o Outcome) err() error {
 	return fmt.Errorf("exit code %d", o.Code)
 }
 
-// environment is what the command finds: this process's own, without what systemd
-// means for this process alone, and with the leadership it works under.
+// environment is what the command finds.
 func environment(own []string, id batuta.ID, l batuta.Leadership) []string {
-	set := []string{
-		"BATUTA_ID=" + string(id),
-		"BATUTA_ELECTION=" + l.Election,
+	return Environment(own,
+		"BATUTA_ID="+string(id),
+		"BATUTA_ELECTION="+l.Election,
 		fmt.Sprintf("BATUTA_EPOCH=%d", l.Token.Epoch),
-		"BATUTA_TOKEN=" + l.Token.String(),
-	}
+		"BATUTA_TOKEN="+l.Token.String(),
+	)
+}
+
+// Environment is this process's own, without what systemd means for this process
+// alone, and with set, each NAME=VALUE, in place of what it had under that name.
+func Environment(own []string, set ...string) []string {
 	dropped := []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 	for _, s := range set {
 		name, _, _ := strings.Cut(s, "=")
 		dropped = append(dropped, name)
 	}
-	return append(without(own, dropped), set...)
-}
-
-func without(environ, names []string) []string {
 	var kept []string
-	for _, e := range environ {
-		if name, _, _ := strings.Cut(e, "="); !slices.Contains(names, name) {
+	for _, e := range own {
+		if name, _, _ := strings.Cut(e, "="); !slices.Contains(dropped, name) {
 			kept = append(kept, e)
 		}
 	}
-	return kept
+	return append(kept, set...)
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/systemd"
+)
+
+// manager is a service manager that is told how the agent is.
+type manager struct{ *systemd.Notifier }
+
+// tellManager tells the service manager, if there is one, that the agent is ready,
+// and from then on who leads and that the node does its work.
+func tellManager(a *agentRun) *manager {
+	notifier, err := systemd.Open(a.lookup, os.Getpid())
+	if err != nil {
+		a.log.Warn("the service manager is not told", "err", err)
+	}
+	m := &manager{notifier}
+	if notifier == nil {
+		return m
+	}
+	if err := m.Ready(); err != nil {
+		a.log.Warn("the service manager is not told", "err", err)
+	}
+	go m.tellViews(a.node)
+	if m.Beat() > 0 {
+		go m.tellAlive(a.node)
+	}
+	return m
+}
+
+// tellViews keeps the line up to date that "systemctl status" shows.
+func (m *manager) tellViews(node *batuta.Node) {
+	for v := range node.Watch(context.Background()) {
+		switch {
+		case !v.Defined():
+			m.Status("no leader is known")
+		case v.Token.Leader.ID == node.ID():
+			m.Status(fmt.Sprintf("leading, epoch %d", v.Token.Epoch))
+		default:
+			m.Status(fmt.Sprintf("following %s, epoch %d", v.Token.Leader.ID, v.Token.Epoch))
+		}
+	}
+}
+
+// tellAlive feeds the manager's watchdog for as long as the node's loop turns.
+func (m *manager) tellAlive(node *batuta.Node) {
+	beat := time.NewTicker(m.Beat())
+	defer beat.Stop()
+	for {
+		select {
+		case <-node.Done():
+			return
+		case <-beat.C:
+		}
+		node.Status() // comes back from the loop
+		m.Alive()
+	}
+}
+
+// stopping tells that the agent ends. The watchdog is fed on meanwhile.
+func (m *manager) stopping() {
+	m.Stopping() // a manager that has gone needs no telling
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta"
+	runner "github.com/batuta-dev/batuta/internal/run"
+)
+
+func newRunCommand(e env) *cobra.Command {
+	var f agentFlags
+	var j job
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG…]",
+		Short: "Run a command only while this member leads",
+		Long: `run joins a cluster as "batuta agent" does, and runs COMMAND only while this
+member leads: in a process group of its own, with BATUTA_ID, BATUTA_ELECTION,
+BATUTA_EPOCH and BATUTA_TOKEN in its environment, and no shell in between.
+
+When the lead is lost, the whole group gets SIGTERM, and SIGKILL after --grace.
+The lead is given to another only once nothing of the group is left. When batuta
+itself is killed, or stuck for longer than the others wait, a guard process kills
+the group at once: another member may lead already.
+
+When COMMAND ends with exit code 0, batuta resigns and ends with 0 too (with
+--restart it starts COMMAND again). When COMMAND fails, batuta resigns, lets
+another member try, and campaigns again after a pause that doubles from a second
+to a minute.
+
+SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
+kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
+		Example: `  # on each of three machines: the worker runs on one of them
+  batuta run --config /etc/batuta.yaml -- ./worker --verbose
+
+  # on one machine, in two terminals
+  batuta run --id 1 --listen 127.0.0.1:7401 --member 2=127.0.0.1:7402 -- sleep 1000
+  batuta run --id 2 --listen 127.0.0.1:7402 --member 1=127.0.0.1:7401 -- sleep 1000`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which command? write it after the flags, as in: batuta run --id 1 -- ./worker")
+			}
+			return nil
+		},
+	}
+	f.register(cmd.Flags())
+	if events := cmd.Flags().Lookup("events"); events != nil {
+		f.events, events.DefValue = "off", "off" // standard output is the command's
+	}
+	cmd.Flags().DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+	cmd.Flags().BoolVar(&j.restart, "restart", false, "start the command again when it ends with exit code 0")
+	cmd.Flags().SetInterspersed(false)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		j.argv = args
+		if err := j.check(); err != nil {
+			return err
+		}
+		a := &agentRun{env: e, flags: &f, cmd: cmd, job: &j}
+		return a.run(cmd.Context())
+	}
+	return cmd
+}
+
+// newGuardCommand is what "batuta run" starts beside itself.
+func newGuardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "guard",
+		Short:   "Guard the command of the \"batuta run\" that started it",
+		Example: "  (started by batuta run)",
+		Hidden:  true,
+		Args:    cobra.NoArgs,
+		// Its settings are its starter's: neither file nor environment is read.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+		RunE:              func(*cobra.Command, []string) error { return runner.Guard() },
+	}
+}
+
+// job is the command that an agent runs while it leads. A nil job is none.
+type job struct {
+	argv    []string
+	grace   time.Duration
+	restart bool
+
+	runner *runner.Runner
+	cancel context.CancelCauseFunc
+	over   chan error // gives how it ended, once; closed then
+	killed bool
+}
+
+func (j *job) check() error {
+	if j.grace < 0 {
+		return usagef("--grace %v is negative: give 0s to kill at once", j.grace)
+	}
+	if _, err := exec.LookPath(j.argv[0]); err != nil {
+		return usagef("command %w; give its path, or one that is in PATH", err)
+	}
+	return nil
+}
+
+// prepare starts the guard, so that the command itself can start at once.
+func (j *job) prepare(a *agentRun) error {
+	if j == nil {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	config := batuta.Config{Heartbeat: a.flags.heartbeat, TMax: a.flags.tMax, TProcess: a.flags.tProcess}
+	j.over = make(chan error, 1)
+	j.runner, err = runner.New(runner.Config{
+		Argv: j.argv, Grace: j.grace, Restart: j.restart,
+		Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
+		Guard: []string{self, "guard"}, Logger: a.log,
+	})
+	return err
+}
+
+// start has the command run whenever node leads.
+func (j *job) start(node *batuta.Node) {
+	if j == nil {
+		return
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	j.cancel = cancel
+	go func() {
+		defer close(j.over)
+		j.over <- j.runner.Run(ctx, node)
+	}()
+}
+
+// ended gives how the job ended by itself; never for a nil job.
+func (j *job) ended() <-chan error {
+	if j == nil {
+		return nil
+	}
+	return j.over
+}
+
+// pass hands a signal on to the command; it tells whether it was for that.
+func (j *job) pass(s os.Signal) bool {
+	sig, _ := s.(syscall.Signal)
+	if j == nil || sig != syscall.SIGHUP && sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
+		return false
+	}
+	j.runner.Signal(sig)
+	return true
+}
+
+// stop asks the command to end by the signal that ends batuta.
+func (j *job) stop(s os.Signal) {
+	if j == nil {
+		return
+	}
+	sig, _ := s.(syscall.Signal)
+	j.cancel(runner.StopSignal{Signal: sig})
+}
+
+// kill ends the command's grace; it tells whether that is new.
+func (j *job) kill() bool {
+	if j == nil || j.killed {
+		return false
+	}
+	j.killed = true
+	j.runner.Kill()
+	return true
+}
+
+// close ends the guard once nothing runs any more.
+func (j *job) close() {
+	if j == nil || j.runner == nil {
+		return
+	}
+	if j.cancel != nil {
+		j.cancel(nil)
+		for range j.over { // until it is closed
+		}
+	}
+	j.runner.Close()
+}
+
+// parting is how long the command may take to end.
+func (j *job) parting() time.Duration {
+	if j == nil {
+		return 0
+	}
+	return j.grace
+}
+
+// catch has the signals sent that this agent takes. One that whoever started it
+// had ignored, as nohup does, stays ignored.
+func (j *job) catch(signals chan<- os.Signal) {
+	caught := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
+	if j != nil {
+		caught = append(caught, syscall.SIGUSR1, syscall.SIGUSR2)
+		if signal.Ignored(syscall.SIGHUP) {
+			caught = append(caught[:2:2], caught[3:]...)
+		}
+	}
+	signal.Notify(signals, caught...)
+}

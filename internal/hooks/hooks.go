@@ -1,0 +1,173 @@
+// Package hooks runs commands when leadership begins, ends or changes.
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/run"
+)
+
+// Config says what to run. A command is its words; no shell reads it, and what
+// has happened is in its environment alone.
+type Config struct {
+	OnLead   []string      // this member leads
+	OnLose   []string      // this member leads no more; and at the start, before anything else
+	OnChange []string      // a leadership has begun or ended, whoever's
+	Timeout  time.Duration // after which a hook is killed, with its process group
+	Logger   *slog.Logger
+}
+
+// Any reports whether there is anything to run.
+func (c Config) Any() bool { return len(c.OnLead)+len(c.OnLose)+len(c.OnChange) > 0 }
+
+// What has happened, in BATUTA_EVENT.
+const (
+	eventStart  = "start"  // the agent has started; what an earlier one held is to be dropped
+	eventLeader = "leader" // BATUTA_LEADER leads
+	eventLost   = "lost"   // its leadership has ended by BATUTA_CAUSE
+)
+
+// Follow runs hooks for what node sees, one at a time and in order, until node
+// ends and the last has run. This member's lead is given to another only when its
+// OnLose has run.
+func Follow(node *batuta.Node, c Config) {
+	f := &follower{Config: c, node: node, more: make(chan struct{})}
+	var holding sync.WaitGroup
+	defer holding.Wait()
+	started := false
+	for v := range node.Watch(context.Background()) {
+		if !started {
+			started = true
+			f.run(context.Background(), "on-lose", c.OnLose, eventStart, v)
+			// Only now: whatever it leads, we are told of the end of.
+			holding.Go(func() { node.Lead(context.Background(), f.hold) })
+		}
+		f.see(v)
+	}
+}
+
+// follower is one node's hooks.
+type follower struct {
+	Config
+	node *batuta.Node
+
+	mu   sync.Mutex
+	past batuta.Token  // the last leadership of ours whose end has been seen to
+	more chan struct{} // closed when past has moved on
+}
+
+// see runs what belongs to a view.
+func (f *follower) see(v batuta.View) {
+	switch {
+	case v.Defined():
+		if v.Token.Leader.ID == f.node.ID() {
+			f.lead(v)
+		}
+		f.run(context.Background(), "on-change", f.OnChange, eventLeader, v)
+	case v.Lost.Defined():
+		if v.Lost.Leader.ID == f.node.ID() {
+			f.run(context.Background(), "on-lose", f.OnLose, eventLost, v)
+			f.pass(v.Lost)
+		}
+		f.run(context.Background(), "on-change", f.OnChange, eventLost, v)
+	}
+}
+
+// lead runs OnLead. It is killed when the lead is lost meanwhile: what it has
+// begun is for OnLose to end, and soon.
+func (f *follower) lead(v batuta.View) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		for now := range f.node.Watch(ctx) {
+			if now.Token != v.Token {
+				cancel()
+			}
+		}
+	})
+	f.run(ctx, "on-lead", f.OnLead, eventLeader, v)
+}
+
+// hold keeps a leadership from passing to another until its end has been seen to.
+func (f *follower) hold(ctx context.Context, l batuta.Leadership) error {
+	<-ctx.Done()
+	for {
+		f.mu.Lock()
+		past, more := f.past, f.more
+		f.mu.Unlock()
+		if past.Compare(l.Token) >= 0 {
+			return nil
+		}
+		<-more
+	}
+}
+
+func (f *follower) pass(token batuta.Token) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.past = token
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
+// run runs one hook. Its failure is logged and changes nothing: it cannot be
+// known whether another try would mend or harm.
+func (f *follower) run(ctx context.Context, name string, argv []string, event string, v batuta.View) {
+	if len(argv) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("killed after %v", f.Timeout))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = run.Environment(os.Environ(), f.values(event, v)...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
+	cmd.SysProcAttr = attributes()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	began := time.Now()
+	err := cmd.Run()
+	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+		err = errors.New("killed: the lead is lost")
+	} else if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "err", err)
+		return
+	}
+	f.Logger.Info("hook has run", "hook", name, "event", event, "took", time.Since(began))
+}
+
+// values are what a hook is told. At the start there is neither token nor cause.
+func (f *follower) values(event string, v batuta.View) []string {
+	token, cause := v.Token, ""
+	if event == eventLost {
+		token, cause = v.Lost, string(v.Cause)
+	}
+	text, address := "", ""
+	if token.Defined() && event != eventStart {
+		text, address = token.String(), v.Address
+	} else {
+		token = batuta.Token{}
+	}
+	return []string{
+		"BATUTA_EVENT=" + event,
+		"BATUTA_ID=" + string(f.node.ID()),
+		"BATUTA_ELECTION=" + v.Election,
+		"BATUTA_LEADER=" + string(token.Leader.ID),
+		"BATUTA_ADDRESS=" + address,
+		fmt.Sprintf("BATUTA_EPOCH=%d", token.Epoch),
+		"BATUTA_TOKEN=" + text,
+		"BATUTA_CAUSE=" + cause,
+	}
+}
