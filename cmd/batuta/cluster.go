@@ -104,7 +104,7 @@ func (c *cluster) start(m *member) error {
 	for _, other := range c.members {
 		args = append(args, "--member", other.id+"="+other.listen)
 	}
-	p, err := startProcess(c.executable, append(args, c.flags...))
+	p, err := startProcess(c.executable, "", append(args, c.flags...))
 	if err != nil {
 		return fmt.Errorf("start member %s: %w", m.id, err)
 	}

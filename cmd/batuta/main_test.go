@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": scriptExits,
 			"start": scriptStart,
-			"stop":  scriptStop,
+			"leave": scriptLeave,
 		},
 	})
 }
@@ -71,7 +71,9 @@ func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: start NAME FLAG…")
 	}
-	p, err := startProcess(os.Args[0], append([]string{"batuta", "agent", "--events", "json", "--log-level", "warn"}, args[1:]...))
+	executable, err := os.Executable() // os.Args[0] may be relative
+	ts.Check(err)
+	p, err := startProcess(executable, ts.Getenv("WORK"), append([]string{"batuta", "agent", "--events", "json", "--log-level", "warn"}, args[1:]...))
 	ts.Check(err)
 	ts.Defer(func() { p.kill(); <-p.ended })
 	lines, closing := make(chan childLine), make(chan struct{})
@@ -102,10 +104,10 @@ func agents(ts *testscript.TestScript) map[string]*process {
 
 type agentsKey struct{}
 
-// scriptStop is "stop NAME": SIGTERM, upon which the agent must end with exit code 0.
-func scriptStop(ts *testscript.TestScript, neg bool, args []string) {
+// scriptLeave is "leave NAME": SIGTERM, upon which the agent must end with exit code 0.
+func scriptLeave(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: stop NAME")
+		ts.Fatalf("usage: leave NAME")
 	}
 	p := agents(ts)[args[0]]
 	ts.Check(p.cmd.Process.Signal(syscall.SIGTERM))

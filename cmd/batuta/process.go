@@ -29,9 +29,11 @@ type childLine struct {
 	end     bool
 }
 
-// startProcess runs executable with args, args[0] being the name it goes by.
-func startProcess(executable string, args []string) (*process, error) {
+// startProcess runs executable in dir (empty: here) with args, args[0] being the
+// name it goes by.
+func startProcess(executable, dir string, args []string) (*process, error) {
 	p := &process{cmd: exec.Command(executable), ended: make(chan struct{})}
+	p.cmd.Dir = dir
 	p.cmd.Args = args
 	p.cmd.Env = withoutSettings(os.Environ())
 	p.cmd.SysProcAttr = childAttributes()
