@@ -13,11 +13,11 @@ import (
 // what is on its way and what may yet go wrong. A cell is not changed once it
 // has been reached; its successors share what they leave alone.
 type cell struct {
-	machines []*election.Machine // nil: dead
+	machines []*local // nil: dead
 	disks    []election.Token
 	told     []election.Token // each one's leader, as its watchers know it
 	floor    []uint64         // what a member that has only started must claim above; 0: nothing
-	pipes    [][]*election.Message
+	pipes    [][]*letter
 	doubts   uint64 // from·n + of: from falsely counts of as down
 	crashes  int8   // how many more there may be
 	restarts int8
@@ -27,7 +27,7 @@ type cell struct {
 
 // goodbye in a pipe is the end of the connection: the process is gone, or the
 // dial was refused.
-var goodbye = &election.Message{Kind: "goodbye"}
+var goodbye = &letter{}
 
 // moveKind is what may happen to a cell.
 type moveKind uint8
@@ -45,7 +45,7 @@ const (
 type move struct {
 	kind moveKind
 	a, b uint8
-	no   uint8 // of the timer, in the order of Machine.Timers
+	no   uint8 // of the timer, among local.timers
 }
 
 // explorer knows what all cells have in common.
@@ -55,6 +55,7 @@ type explorer struct {
 	ranks   []election.Rank
 	members []election.Member
 	fresh   func() election.Algorithm
+	store   *store
 	own     bool // a member holds no rounds but its own: each may shift by itself
 	log     func(Entry)
 	ticks   time.Duration // of the log, a millisecond a move
@@ -71,7 +72,7 @@ func newExplorer(maker Maker, c ExploreConfig, ranks []election.Rank) (*explorer
 	if _, ok := fresh().(election.Explorable); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)
 	}
-	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, own: c.OwnRounds}
+	x := &explorer{c: c, n: len(ranks), ranks: ranks, fresh: fresh, store: newStore(), own: c.OwnRounds}
 	for _, r := range ranks {
 		x.members = append(x.members, election.Member{Rank: r, Address: string(r.ID)})
 	}
@@ -83,8 +84,8 @@ func newExplorer(maker Maker, c ExploreConfig, ranks []election.Rank) (*explorer
 func (x *explorer) first() (*cell, *Violation) {
 	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
 	c := &cell{
-		machines: make([]*election.Machine, x.n), disks: make([]election.Token, x.n),
-		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*election.Message, x.n*x.n),
+		machines: make([]*local, x.n), disks: make([]election.Token, x.n),
+		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*letter, x.n*x.n),
 		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), whims: int8(x.c.Suspicions),
 	}
 	for i := range c.disks {
@@ -119,8 +120,7 @@ func (x *explorer) boot(c *cell, i int, config election.Config) *Violation {
 	if err != nil {
 		return x.broken(i, ruleDriver, "%v", err)
 	}
-	c.machines[i] = m
-	return x.step(c, i, election.Event{Kind: election.Started})
+	return x.follow(c, i, x.steps(i, m, cause{kind: election.Started}))
 }
 
 func (x *explorer) record(r election.Record) {
@@ -166,7 +166,7 @@ func (x *explorer) moves(c *cell, to []move) []move {
 			continue
 		}
 		if quiet || c.whims > 0 {
-			for no := range m.Timers() {
+			for no := range m.timers {
 				to = append(to, move{kind: fireTimer, a: a, no: uint8(no)})
 			}
 		}
@@ -218,9 +218,9 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 		if !c.quiet() {
 			c.whims, c.asked = c.whims-1, true
 		}
-		name := c.machines[a].Timers()[mv.no]
+		name := c.machines[a].timers[mv.no]
 		x.note(a, "timer runs out:", name)
-		return x.clonedStep(c, a, election.Event{Kind: election.TimerFired, Name: name})
+		return x.step(c, a, cause{kind: election.TimerFired, name: name})
 	case crashMember:
 		x.crash(c, a)
 	case startMember:
@@ -229,14 +229,14 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 		c.whims, c.asked = c.whims-1, true
 		c.doubts |= 1 << (a*x.n + b)
 		x.note(a, "is told that it is down:", string(x.ranks[b].ID))
-		return x.clonedStep(c, a, election.Event{Kind: election.PeerDown, Peer: x.ranks[b].ID})
+		return x.step(c, a, cause{kind: election.PeerDown, peer: x.ranks[b].ID})
 	case trustPeer:
 		c.doubts &^= 1 << (a*x.n + b)
 		x.note(a, "is told that it is up:", string(x.ranks[b].ID))
-		return x.clonedStep(c, a, election.Event{Kind: election.PeerUp, Peer: x.ranks[b].ID})
+		return x.step(c, a, cause{kind: election.PeerUp, peer: x.ranks[b].ID})
 	case beatPeer:
-		x.push(c, a, b, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
-			To: x.ranks[b].ID, Token: c.told[a], Highest: c.told[a].Epoch})
+		x.push(c, a, b, x.store.letter(x, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
+			To: x.ranks[b].ID, Token: c.told[a], Highest: c.told[a].Epoch}))
 	}
 	return nil
 }
@@ -269,20 +269,21 @@ func (x *explorer) restart(c *cell, a int) *Violation {
 		State: election.State{ID: x.ranks[a].ID, Incarnation: incarnation - 1, Token: c.disks[a]}})
 }
 
-func (x *explorer) push(c *cell, from, to int, m *election.Message) {
+func (x *explorer) push(c *cell, from, to int, m *letter) {
 	pipe := c.pipes[from*x.n+to]
 	c.pipes[from*x.n+to] = append(pipe[:len(pipe):len(pipe)], m)
 }
 
 func (x *explorer) arrive(c *cell, from, to int) *Violation {
 	link := from*x.n + to
-	msg := c.pipes[link][0]
+	l := c.pipes[link][0]
+	msg := l.m
 	c.pipes[link] = c.pipes[link][1:]
 	if c.machines[to] == nil {
 		return nil
 	}
-	if msg == goodbye {
-		return x.clonedStep(c, to, election.Event{Kind: election.PeerDown, Peer: x.ranks[from].ID})
+	if l == goodbye {
+		return x.step(c, to, cause{kind: election.PeerDown, peer: x.ranks[from].ID})
 	}
 	c.doubts &^= 1 << (to*x.n + from)
 	if x.log != nil {
@@ -290,47 +291,37 @@ func (x *explorer) arrive(c *cell, from, to int) *Violation {
 	}
 	lower := (msg.Kind == election.Coordinator || msg.Kind == election.Beat) && c.told[to].Above(msg.Token)
 	before := c.told[to]
-	v := x.clonedStep(c, to, election.Event{Kind: election.Received, Message: msg})
+	v := x.step(c, to, cause{kind: election.Received, msg: l})
 	if v == nil && lower && c.told[to] != before {
 		return x.broken(to, ruleLower, "it held %v and acts on a %s of %v", before, msg.Kind, msg.Token)
 	}
 	return v
 }
 
-func (x *explorer) clonedStep(c *cell, i int, ev election.Event) *Violation {
-	c.machines[i] = c.machines[i].Clone()
-	return x.step(c, i, ev)
+// step steps a member and does to the cell what came of it.
+func (x *explorer) step(c *cell, i int, cs cause) *Violation {
+	return x.follow(c, i, x.effectOf(c.machines[i], cs))
 }
 
-// step steps a machine that is this cell's own, and all that follows at once: a
-// save is over before anything else happens.
-func (x *explorer) step(c *cell, i int, ev election.Event) *Violation {
-	m := c.machines[i]
-	for steps := 0; ; steps++ {
-		saved := false
-		for _, a := range m.Step(instant, ev) {
-			var v *Violation
-			switch a.Kind {
-			case election.Elect:
-				v = x.elected(c, i, &a)
-			case election.Save:
-				v = x.saves(c, i, a.State.Token)
-				saved = true
-			case election.Send:
-				v = x.sends(c, i, a.Message)
-			}
-			if v != nil {
-				return v
-			}
-		}
-		if !saved {
-			return nil
-		}
-		if steps > 10 {
-			return x.broken(i, ruleRest, "it saves again and again")
-		}
-		ev = election.Event{Kind: election.Saved}
+func (x *explorer) follow(c *cell, i int, e *effect) (v *Violation) {
+	c.machines[i] = e.to
+	if len(e.actions) > 90 {
+		return x.broken(i, ruleRest, "it saves again and again")
 	}
+	for k := range e.actions {
+		switch a := &e.actions[k]; a.kind {
+		case election.Elect:
+			v = x.elected(c, i, a)
+		case election.Save:
+			v = x.saves(c, i, a.token)
+		case election.Send:
+			v = x.sends(c, i, a)
+		}
+		if v != nil {
+			return v
+		}
+	}
+	return nil
 }
 
 func (x *explorer) saves(c *cell, i int, t election.Token) *Violation {
@@ -344,37 +335,34 @@ func (x *explorer) saves(c *cell, i int, t election.Token) *Violation {
 	return nil
 }
 
-func (x *explorer) elected(c *cell, i int, a *election.Action) *Violation {
+func (x *explorer) elected(c *cell, i int, a *act) *Violation {
 	old := c.told[i]
-	if a.Lost {
+	if a.lost {
 		c.told[i] = election.Token{}
-		if a.Token != old || !old.Defined() {
-			return x.broken(i, ruleLost, "it loses %v while its leader is %v", a.Token, old)
+		if a.token != old || !old.Defined() {
+			return x.broken(i, ruleLost, "it loses %v while its leader is %v", a.token, old)
 		}
 		return nil
 	}
-	c.told[i], c.floor[i] = a.Token, 0
-	leader := slices.Index(x.ranks, a.Token.Leader)
+	c.told[i], c.floor[i] = a.token, 0
+	leader := slices.Index(x.ranks, a.token.Leader)
 	switch {
 	case leader < 0:
 		return x.broken(i, ruleClaimed, "it tells of a leader who is no member")
 	case old.Defined():
-		return x.broken(i, ruleLost, "it tells of %v and has not lost %v", a.Token, old)
-	case a.Token.Above(c.disks[i]):
-		return x.broken(i, ruleSaved, "it tells of %v and its disk has %v", a.Token, c.disks[i])
-	case c.disks[i].Above(a.Token):
-		return x.broken(i, ruleMonotone, "its disk has %v and it tells of %v", c.disks[i], a.Token)
-	case a.Token.Above(c.disks[leader]):
-		return x.broken(i, ruleClaimed, "it follows %v, which nobody has claimed", a.Token)
+		return x.broken(i, ruleLost, "it tells of %v and has not lost %v", a.token, old)
+	case a.token.Above(c.disks[i]):
+		return x.broken(i, ruleSaved, "it tells of %v and its disk has %v", a.token, c.disks[i])
+	case c.disks[i].Above(a.token):
+		return x.broken(i, ruleMonotone, "its disk has %v and it tells of %v", c.disks[i], a.token)
+	case a.token.Above(c.disks[leader]):
+		return x.broken(i, ruleClaimed, "it follows %v, which nobody has claimed", a.token)
 	}
 	return nil
 }
 
-func (x *explorer) sends(c *cell, i int, m *election.Message) *Violation {
-	to := slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == m.To })
-	if to < 0 {
-		return x.broken(i, ruleDriver, "it sends to %s, who is no member", m.To)
-	}
+func (x *explorer) sends(c *cell, i int, a *act) *Violation {
+	m, to := a.letter.m, a.to
 	if m.Token.Above(c.disks[i]) {
 		return x.broken(i, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
 	}
@@ -382,7 +370,7 @@ func (x *explorer) sends(c *cell, i int, m *election.Message) *Violation {
 		x.log(Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
 	}
 	if c.machines[to] != nil {
-		x.push(c, i, to, m)
+		x.push(c, i, to, a.letter)
 		if len(c.pipes[i*x.n+to]) > 32 {
 			return x.broken(i, ruleBounded, "32 messages wait on the way to %s", m.To)
 		}
@@ -416,41 +404,22 @@ func (x *explorer) atRest(c *cell) *Violation {
 func (x *explorer) key(c *cell, b []byte) []byte {
 	var rounds [16]uint64
 	base := x.bases(c, &rounds)
-	token := func(t election.Token) {
-		b = election.AppendRelative(b, t.Epoch, base)
-		b = append(append(b, t.Leader.ID...), 0)
-	}
-	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims))
+	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims), flag(c.asked))
 	b = binary.LittleEndian.AppendUint64(b, c.doubts)
 	for i, m := range c.machines {
-		token(c.disks[i])
+		b = appendToken(b, c.disks[i], base)
 		if m == nil {
 			b = append(b, 0)
 			continue
 		}
-		b = append(b, 1)
-		token(c.told[i])
+		b = appendToken(append(b, 1), c.told[i], base)
 		b = election.AppendRelative(b, max(c.floor[i], base), base)
-		b = m.AppendState(b, base, rounds[i])
+		b = append(b, m.form(base, rounds[i])...)
 	}
 	for _, pipe := range c.pipes {
 		b = append(b, byte(len(pipe)))
-		for _, m := range pipe {
-			b = append(append(b, m.Kind...), 0)
-			if m == goodbye {
-				continue
-			}
-			token(m.Token)
-			b = election.AppendRelative(b, m.Highest, base)
-			b = append(append(b, m.Aside...), 0)
-			if m.Round.Number > 0 {
-				b = election.AppendRelative(b, m.Round.Number, rounds[x.index(m.Round.Initiator)])
-				b = append(append(b, m.Round.Initiator...), 0)
-			}
-			b = append(b, byte(m.Hops), flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
-			for _, r := range m.Ring {
-				b = append(append(b, r.ID...), 0)
-			}
+		for _, l := range pipe {
+			b = append(b, l.form(base, rounds[l.initiator])...)
 		}
 	}
 	return b
@@ -483,16 +452,15 @@ func (x *explorer) bases(c *cell, rounds *[16]uint64) uint64 {
 	for i, m := range c.machines {
 		lower(&epoch, c.disks[i].Epoch)
 		if m != nil {
-			lower(&epoch, m.MinEpoch())
-			lower(&rounds[i], m.MinRound())
+			lower(&epoch, m.epoch)
+			lower(&rounds[i], m.round)
 		}
 	}
 	for _, pipe := range c.pipes {
-		for _, m := range pipe {
-			lower(&epoch, m.Token.Epoch)
-			lower(&epoch, m.Highest)
-			if m.Round.Number > 0 {
-				lower(&rounds[x.index(m.Round.Initiator)], m.Round.Number)
+		for _, l := range pipe {
+			lower(&epoch, l.epoch)
+			if l.m != nil {
+				lower(&rounds[l.initiator], l.m.Round.Number)
 			}
 		}
 	}

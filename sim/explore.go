@@ -299,7 +299,7 @@ func (x *explorer) asStep(c *cell, mv move) Step {
 	case deliverHead:
 		return Step{Do: Deliver, Links: []Link{{A: a, B: b}}}
 	case fireTimer:
-		return Step{Do: Fire, Members: []election.ID{a}, Word: c.machines[mv.a].Timers()[mv.no]}
+		return Step{Do: Fire, Members: []election.ID{a}, Word: c.machines[mv.a].timers[mv.no]}
 	case crashMember:
 		return Step{Do: Crash, Members: []election.ID{a}}
 	case startMember:

@@ -71,7 +71,7 @@ func (x *explorer) asMove(c *cell, s *Step) (move, string) {
 		mv.kind = fireTimer
 		no := -1
 		if m := c.machines[mv.a]; m != nil {
-			no = slices.Index(m.Timers(), s.Word)
+			no = slices.Index(m.timers, s.Word)
 		}
 		if no < 0 {
 			return mv, "that timer is not armed"
