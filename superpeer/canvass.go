@@ -15,7 +15,7 @@ const (
 
 // canvassShare is how much of the least loss heard of a vacancy must save its
 // finder's clients to be worth a canvass.
-const canvassShare = 0.4
+const canvassShare = 0.3
 
 // canvass is what the client at a vacancy has gathered.
 type canvass struct {
@@ -146,6 +146,26 @@ func (n *Node) canvassed(now Round, m *Message) {
 	if h := n.hold; h != nil && h.vacancy.at == m.From && !h.vacancy.pooled {
 		h.vacancy.gain += m.Alt
 		h.vacancy.pooled, h.vacancy.asOf = true, now
+	}
+}
+
+// hush keeps the super peers around from offering the same gap once more.
+func (n *Node) hush(out *Actions) {
+	if n.canvass == nil {
+		return
+	}
+	for i := range n.client.contacts[:n.client.known] {
+		if p := n.client.contacts[i].peer; p != n.client.home {
+			out.send(Message{Kind: Hush, From: n.self, To: p})
+		}
+	}
+}
+
+// hushed forgets this holder's vacancy until the next survey.
+func (n *Node) hushed(now Round) {
+	if h := n.hold; h != nil && !h.vacancy.lockedAt(now) {
+		h.vacancy = vacancy{at: None}
+		h.moveAt = max(h.moveAt, now+patience)
 	}
 }
 

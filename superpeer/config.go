@@ -33,7 +33,7 @@ type Config struct {
 	Lease    Round   // rounds that a client's place is kept without renewal; default 10
 	Renew    Round   // rounds between a client's renewals; default 4
 	Gate     float64 // relative gain that a move of a token must promise; default 0.005
-	JumpGate float64 // gain over loss that a jump must promise; default 1.1, with a capacity 2.5
+	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
 	Warmup   Round   // rounds that a token stays before it may jump; default 6
 }
 
@@ -55,7 +55,7 @@ func (c Config) Defaults() Config {
 		c.Gate = 0.005
 	}
 	if c.JumpGate == 0 {
-		c.JumpGate = 1.1
+		c.JumpGate = 1.3
 		if c.Capacity > 0 {
 			c.JumpGate = 2.5 // where places are short, every jump unsettles many
 		}

@@ -25,7 +25,8 @@ func (v *vacancy) lockedAt(now Round) bool { return v.locked && now < v.until }
 
 // stale tells whether what the survey found no longer holds.
 func (v *vacancy) stale(now Round, h *holder) bool {
-	return v.at == None || now-v.asOf > vacancyAge || h.place(v.at, -1) < 0
+	d := len(h.leases) - len(v.members)
+	return v.at == None || now-v.asOf > vacancyAge || 10*max(d, -d) > len(h.leases) || h.place(v.at, -1) < 0
 }
 
 // loss is what this holder's clients and itself would lose without it; ok is

@@ -36,6 +36,7 @@ const (
 	Consider                   // client → holder: whom do you serve?
 	Roll                       // holder → client: Leases
 	Canvassed                  // client → holder: Alt in all
+	Hush                       // client → holder: a token comes to me; offer no vacancy that it may fill
 )
 
 // Messages of stewards (steward.go) and of the prefix methods (prefix.go).

@@ -170,6 +170,8 @@ func (n *Node) receiveMotion(now Round, m *Message, out *Actions) {
 		n.rolled(now, m, out)
 	case Canvassed:
 		n.canvassed(now, m)
+	case Hush:
+		n.hushed(now)
 	}
 }
 

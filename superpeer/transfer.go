@@ -38,6 +38,7 @@ func (n *Node) offered(now Round, m *Message, out *Actions) {
 		return
 	}
 	n.free = promise{token: m.Token, until: now + 2*patience}
+	n.hush(out)
 	out.send(Message{Kind: Ready, From: n.self, To: m.From, Token: m.Token, Version: m.Version})
 }
 

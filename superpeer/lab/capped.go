@@ -3,6 +3,8 @@ package lab
 import (
 	"math"
 	"slices"
+
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // assignLimit is how many nodes times super peers the exact assignment is given;
@@ -173,15 +175,38 @@ func takeTurns(s space, live, centers, nodes []int32, capacity int, to []int32) 
 	}
 }
 
+// cappedStarts are from how many random choices, beside k-medoids, the capacitated
+// reference starts; the best is taken. cappedCheap bounds nodes times super peers
+// up to which there is time for them.
+const (
+	cappedStarts = 8
+	cappedCheap  = 200_000
+)
+
+// cappedReference is the best arrangement under a cap that is found with full
+// knowledge.
+func cappedReference(s space, live, medoids []int32, capacity int, seed uint64) []int32 {
+	best, low := cappedMedoids(s, live, medoids, capacity)
+	if len(live)*len(medoids) > cappedCheap {
+		return best
+	}
+	for i := range cappedStarts {
+		start := randomCenters(live, len(medoids), superpeer.Mix(seed)+uint64(i))
+		if c, sum := cappedMedoids(s, live, start, capacity); sum < low {
+			best, low = c, sum
+		}
+	}
+	return best
+}
+
 // cappedRounds of assignment and descent settle the capacitated reference.
-const cappedRounds = 8
+const cappedRounds = 20
 
 // cappedMedoids starts from k-medoids, assigns as capacity allows, moves each
 // center to the node that serves its own best, and so on while that helps.
-func cappedMedoids(s space, live, centers []int32, capacity int) []int32 {
-	best := append([]int32(nil), centers...)
-	low := math.Inf(1)
-	now := best
+func cappedMedoids(s space, live, centers []int32, capacity int) (best []int32, low float64) {
+	low = math.Inf(1)
+	now := append([]int32(nil), centers...)
 	for range cappedRounds {
 		to := assignCapped(s, live, now, capacity)
 		cells := make([][]int32, len(now))
@@ -200,7 +225,7 @@ func cappedMedoids(s space, live, centers []int32, capacity int) []int32 {
 		parallel(len(now), func(c int) { next[c] = medoid(s, cells[c], now[c]) })
 		now = next
 	}
-	return best
+	return best, low
 }
 
 // medoid is the member of cell with the least sum of ways to the others.

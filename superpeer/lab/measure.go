@@ -16,8 +16,9 @@ type Sample struct {
 	Live     int     `json:"live"` // nodes that hold a token
 	Mean     float64 `json:"mean_latency"`
 	LoadMax  int     `json:"load_max"`
-	Unserved float64 `json:"unserved"` // share of the ordinary nodes
-	Moves    int     `json:"moves"`    // of tokens in this round
+	Over     int     `json:"over_capacity"` // super peers that serve more than they may
+	Unserved float64 `json:"unserved"`      // share of the ordinary nodes
+	Moves    int     `json:"moves"`         // of tokens in this round
 	Messages float64 `json:"messages_per_node"`
 	measured bool    // Mean and Unserved are this round's own
 }
@@ -92,7 +93,11 @@ func (w *world) sample(before *Sample, moves *moveCount) Sample {
 	holders := w.holders()
 	s.Live = len(holders)
 	for _, h := range holders {
-		s.LoadMax = max(s.LoadMax, len(w.nodes[h].Serving()))
+		load := len(w.nodes[h].Serving())
+		s.LoadMax = max(s.LoadMax, load)
+		if w.cfg.Capacity > 0 && load > w.cfg.Capacity {
+			s.Over++
+		}
 	}
 	if before == nil || w.n <= sampleRare || w.round%5 == 0 {
 		o, sum := w.look(holders, false)

@@ -36,6 +36,36 @@ func (w *world) locate() {
 	for i := range said {
 		w.placed[i] = said[i].Position()
 	}
+	w.said = said
+}
+
+// relocate puts new nodes into the given slots; they measure those that are there
+// already.
+func (w *world) relocate(slots []int32, r *rng) {
+	for _, s := range slots {
+		w.space.settle(s, r.next())
+	}
+	if w.cfg.Metric.Exact {
+		return
+	}
+	if grown := len(w.nodes) - len(w.said); grown > 0 {
+		w.said = append(w.said, make([]coordinate.Coordinate, grown)...)
+		w.placed = append(w.placed, make([]superpeer.Position, grown)...)
+	}
+	known := w.live()
+	seed := r.next()
+	fresh := make([]coordinate.Coordinate, len(slots))
+	parallel(len(slots), func(i int) {
+		e := coordinate.New(superpeer.Mix(seed) + uint64(i))
+		r := seeded(seed, 10, uint64(i))
+		for range vivaldiRounds {
+			w.measure(e, slots[i], known[r.below(len(known))], w.said)
+		}
+		fresh[i] = e.Coordinate()
+	})
+	for i, s := range slots {
+		w.said[s], w.placed[s] = fresh[i], fresh[i].Position()
+	}
 }
 
 // meet is one measurement of node i.
@@ -45,9 +75,13 @@ func (w *world) meet(e *coordinate.Estimator, i, round int, said []coordinate.Co
 	if j == i {
 		return
 	}
-	rtt := time.Duration(float64(w.space.rtt(int32(i), int32(j))) * float64(time.Millisecond))
+	w.measure(e, int32(i), int32(j), said)
+}
+
+func (w *world) measure(e *coordinate.Estimator, a, b int32, said []coordinate.Coordinate) {
+	rtt := time.Duration(float64(w.space.rtt(a, b)) * float64(time.Millisecond))
 	// What is absurd is refused; the node stays where it is.
-	_ = e.Update(strconv.Itoa(j), said[j], rtt)
+	_ = e.Update(strconv.Itoa(int(b)), said[b], rtt)
 }
 
 // position is where the node in slot believes it is.

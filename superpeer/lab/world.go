@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/coordinate"
 )
 
 // shards is into how many parts the nodes are divided; it does not depend on the
@@ -22,10 +23,11 @@ type world struct {
 
 	nodes  []superpeer.Node // by slot
 	due    []superpeer.Round
-	slotOf []int32          // by peer; -1: gone
-	peerOf []superpeer.Peer // by slot; None: empty
-	placed []superpeer.Position
-	n      int // nodes alive
+	slotOf []int32                 // by peer; -1: gone
+	peerOf []superpeer.Peer        // by slot; None: empty
+	placed []superpeer.Position    // by slot, where positions are estimated
+	said   []coordinate.Coordinate // likewise
+	n      int                     // nodes alive
 
 	ring    *superpeer.Ring
 	charged []superpeer.Peer // by token: its steward

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/lab"
+)
+
+func newSuperpeersCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "superpeers",
+		Short:   "Choose some of many nodes to serve the rest",
+		Long:    "Super peers: elections in systems where one leader is not enough.",
+		Example: "  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newSuperpeersSimulateCommand(e))
+	return cmd
+}
+
+// superpeersFlags are the flags of "superpeers simulate" as given.
+type superpeersFlags struct {
+	options       lab.Options
+	method        string
+	rtt, churn    string
+	svg, csv      string
+	json, noShown bool
+}
+
+func newSuperpeersSimulateCommand(e env) *cobra.Command {
+	var f superpeersFlags
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Play the election of super peers in a simulated overlay",
+		Long: `Simulate plays the shipped protocol on up to two million nodes that know no more
+than real ones would, and sets what comes out beside random choice, greedy
+k-center, k-medoids and the space's bound, which know everything. Latencies are
+true round trips in milliseconds. The same flags give the same result.
+
+Churn is a share and a round: 10%@60 replaces a tenth of the nodes in round 60,
++10%@60 adds as many, -10%@60 removes them, 0.5% replaces that share in every
+round; several are separated by commas.`,
+		Example: `  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg
+  batuta superpeers simulate --space internet --capacity 150 --json
+  batuta superpeers simulate --rtt measured.csv --fraction 0.05 --rounds 200
+  batuta superpeers simulate --method prefix-exact --churn 10%@60 --csv rounds.csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.simulate(cmd, e)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.options.Nodes, "nodes", 10_000, "`N`umber of nodes; of a matrix, all its hosts")
+	flags.Float64Var(&f.options.Fraction, "fraction", 0.01, "share of the nodes that shall be super peers")
+	flags.IntVar(&f.options.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
+	flags.StringVar(&f.method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random")
+	flags.StringVar(&f.options.Space, "space", "plane2", strings.Join(lab.Spaces(), ", "))
+	flags.StringVar(&f.rtt, "rtt", "", "`file` with a square matrix of round trips in milliseconds, instead of a space")
+	flags.IntVar(&f.options.Rounds, "rounds", 200, "gossip rounds to play")
+	flags.StringVar(&f.churn, "churn", "none", "nodes that come and go: `share@round`, …")
+	flags.Uint64Var(&f.options.Seed, "seed", 1, "of everything drawn by chance")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.StringVar(&f.svg, "svg", "", "`file` for the map and the curves")
+	flags.StringVar(&f.csv, "csv", "", "`file` for a line a round")
+	flags.BoolVar(&f.noShown, "no-progress", false, "show no progress bar")
+	return cmd
+}
+
+func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
+	if err := f.read(cmd); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	outputs, err := f.open()
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer outputs.close()
+	// Almost all memory is there for the whole run: a collector that waits until
+	// it has doubled would only waste it.
+	defer debug.SetGCPercent(debug.SetGCPercent(25))
+	if !f.noShown && isTerminal(e.stderr) {
+		f.options.Progress = progressBar(e.stderr, f.options.Rounds)
+	}
+	report, err := lab.Run(f.options)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := outputs.write(report); err != nil {
+		return err
+	}
+	if f.json {
+		return json.NewEncoder(e.stdout).Encode(report)
+	}
+	return report.WriteTable(e.stdout)
+}
+
+// read checks the flags, all of them before anything is played.
+func (f *superpeersFlags) read(cmd *cobra.Command) error {
+	var faults []error
+	given := cmd.Flags().Changed
+	f.options.Method = superpeer.Method(f.method)
+	churn, err := lab.ParseChurn(f.churn)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("--%w", err))
+	}
+	f.options.Churn = churn
+	if f.rtt != "" {
+		if given("space") {
+			faults = append(faults, errors.New("--rtt and --space: give one of them"))
+		}
+		f.options.Space = ""
+		if f.options.RTT, err = readMatrix(f.rtt); err != nil {
+			return errors.Join(append(faults, err)...)
+		}
+		if !given("nodes") {
+			f.options.Nodes = f.options.RTT.Size()
+		}
+	}
+	// Zero is no default here: it was written.
+	for _, name := range []string{"nodes", "fraction", "rounds"} {
+		if cmd.Flags().Lookup(name).Value.String() == "0" {
+			faults = append(faults, fmt.Errorf("--%s 0: want more than 0", name))
+		}
+	}
+	if err := f.options.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+func readMatrix(path string) (*lab.Matrix, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--rtt: %w; give a readable file", err)
+	}
+	defer file.Close()
+	m, err := lab.ReadMatrix(file)
+	if err != nil {
+		return nil, fmt.Errorf("--rtt %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// superpeersFiles are the files to be written, opened before the run: one that
+// cannot be written is better known at once.
+type superpeersFiles struct{ svg, csv *os.File }
+
+func (f *superpeersFlags) open() (o superpeersFiles, err error) {
+	if f.svg != "" {
+		if o.svg, err = os.Create(f.svg); err != nil {
+			return o, fmt.Errorf("--svg: %w; give a file that can be written", err)
+		}
+	}
+	if f.csv != "" {
+		if o.csv, err = os.Create(f.csv); err != nil {
+			o.close()
+			return o, fmt.Errorf("--csv: %w; give a file that can be written", err)
+		}
+	}
+	return o, nil
+}
+
+func (o superpeersFiles) close() {
+	for _, f := range []*os.File{o.svg, o.csv} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func (o superpeersFiles) write(r *lab.Report) error {
+	put := func(f *os.File, draw func(io.Writer) error) error {
+		if f == nil {
+			return nil
+		}
+		return errors.Join(draw(f), f.Sync())
+	}
+	return errors.Join(put(o.svg, r.WriteSVG), put(o.csv, r.WriteCSV))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progressBar redraws one line on w.
+func progressBar(w io.Writer, rounds int) func(int) {
+	const width = 40
+	return func(round int) {
+		done := width * round / rounds
+		fmt.Fprintf(w, "\r[%s%s] round %d of %d", strings.Repeat("#", done), strings.Repeat(".", width-done), round, rounds)
+		if round == rounds {
+			fmt.Fprintln(w, "; comparing")
+		}
+	}
+}
