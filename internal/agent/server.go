@@ -36,6 +36,7 @@ const (
 	readTimeout  = 5 * time.Second  // for a whole request
 	writeTimeout = 10 * time.Second // for an answer, or for one event of a stream
 	callTimeout  = 8 * time.Second  // for resigning and campaigning
+	closeTime    = time.Second      // for a client that is slow to the end
 	pingEvery    = 15 * time.Second // of a stream on which nothing happens
 )
 
@@ -46,7 +47,6 @@ type Server struct {
 	version string
 	log     *slog.Logger
 	streams chan struct{} // a place for each event stream
-	done    chan struct{} // closed when the server is closing
 	http    *http.Server
 }
 
@@ -55,7 +55,7 @@ type Server struct {
 func NewServer(node Node, l net.Listener, version string, log *slog.Logger) *Server {
 	s := &Server{
 		node: node, addr: l.Addr().String(), version: version, log: log,
-		streams: make(chan struct{}, maxStreams), done: make(chan struct{}),
+		streams: make(chan struct{}, maxStreams),
 	}
 	s.http = &http.Server{
 		Handler:        s.handler(),
@@ -75,9 +75,11 @@ func (s *Server) Serve(l net.Listener) {
 	}
 }
 
-// Close ends the event streams, lets other answers finish until ctx ends, and stops.
+// Close lets answers finish, and event streams tell the end of a node that has
+// closed, and stops; what takes longer than closeTime, or than ctx, is cut off.
 func (s *Server) Close(ctx context.Context) {
-	close(s.done)
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.http.Close()
 	}

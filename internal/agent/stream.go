@@ -35,7 +35,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	s.pump(ctx, out)
 }
 
-// pump copies events, and pings while there are none, until either side ends.
+// pump copies events, and pings while there are none, until the client or the node ends.
 func (s *Server) pump(ctx context.Context, out *stream) {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
@@ -50,8 +50,6 @@ func (s *Server) pump(ctx context.Context, out *stream) {
 			err = out.event(EventLine(s.node.ID(), ev))
 		case <-ping.C:
 			err = out.ping()
-		case <-s.done:
-			return
 		}
 		if err != nil {
 			return
