@@ -54,3 +54,39 @@ func TestWhoClosesHandsOver(t *testing.T) {
 		t.Errorf("3's time ended by %q", v.Cause)
 	}
 }
+
+func TestWhoReturnsWithTheHighestRankTakesOver(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startAll()
+	c.agree("3")
+	c.kill("3")
+	without := c.agree("2")
+	c.rebind("3")
+	c.start("3")
+	if with := c.agree("3"); with.Epoch <= without.Epoch {
+		t.Errorf("token %v after %v", with, without)
+	}
+}
+
+func TestWhoReturnsFollowsWithoutPreemption(t *testing.T) {
+	follow := func(cfg *Config) { cfg.NoPreempt = true }
+	c := newCluster(t, 3)
+	c.startAll(follow)
+	c.agree("3")
+	c.kill("3")
+	token := c.agree("2")
+	c.rebind("3")
+	c.start("3", follow)
+	if got := c.agree("2"); got != token {
+		t.Errorf("token %v, and was %v", got, token)
+	}
+}
+
+func TestAnyTwoOfFiveMayDie(t *testing.T) {
+	c := newCluster(t, 5)
+	c.startAll(quick)
+	c.agree("5")
+	c.kill("5")
+	c.kill("4")
+	c.agree("3")
+}

@@ -235,3 +235,27 @@ func FuzzHandshake(f *testing.F) {
 		}
 	})
 }
+
+// What one beat costs on the wire: to encode it, and to decode it.
+func BenchmarkBeat(b *testing.B) {
+	beat := &election.Message{Kind: election.Beat, Election: "default", From: "5", To: "4",
+		Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9}
+	var e encoder
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := e.message(beat); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		frame, _ := e.message(beat)
+		for b.Loop() {
+			if _, err := decodeMessage(frame[lengthSize:]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
