@@ -232,8 +232,7 @@ func (m *Machine) gone(i int, cause Cause, certain bool, why string) {
 	case m.live() && m.view.Leader.ID == id:
 		m.vacate(cause, certain, why)
 	case m.next.Leader.ID == id:
-		m.next = Token{}
-		m.step(Event{Kind: Vacant, Token: m.view})
+		m.forgo("its leader is gone before it was saved")
 	case m.view.Leader.ID == id && certain:
 		m.certain = true
 	}

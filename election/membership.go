@@ -243,8 +243,7 @@ func (m *Machine) unseat(i int, e Member) {
 	case m.live() && m.view.Leader.ID == e.ID:
 		m.vacate(cause, true, why)
 	case m.next.Leader.ID == e.ID:
-		m.next = Token{}
-		m.step(Event{Kind: Vacant, Token: m.view})
+		m.forgo(why)
 	}
 	m.inquiredAll()
 	if m.suspected && !m.anyAsked() {

@@ -350,8 +350,7 @@ func (m *Machine) leaderResigned(from int, msg *Message) {
 		return
 	}
 	if msg.Token == m.next {
-		m.next = Token{} // it ended before we had even saved it
-		m.step(Event{Kind: Vacant, Token: msg.Token})
+		m.forgo("its leader has resigned before it was saved")
 		return
 	}
 	if msg.Token != m.view {
@@ -362,6 +361,13 @@ func (m *Machine) leaderResigned(from int, msg *Message) {
 		return
 	}
 	m.certain = true
+}
+
+// forgo drops an adopted leadership that ended before it was saved. What it hid
+// is asked for anew.
+func (m *Machine) forgo(why string) {
+	m.next = Token{}
+	m.inquire(why)
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.
