@@ -1,0 +1,169 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Start begins taking part. It returns once the node listens and its state is
+// loaded; a leader may not be known yet. When ctx ends the node closes as by
+// [Node.Close]. Its errors wrap [ErrConfig] when only the user can mend them.
+func Start(ctx context.Context, c Config) (*Node, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Node{
+		cfg:      c.withDefaults(),
+		T:        c.withDefaults().timing().T(),
+		tally:    newTally(),
+		commands: make(chan command),
+		done:     make(chan struct{}),
+		saved:    make(chan error, 1), // a saver never waits for the loop
+		working:  map[*work]struct{}{},
+		lost:     map[Cause]uint64{},
+	}
+	if err := n.prepare(); err != nil {
+		n.closeStore()
+		return nil, err
+	}
+	ctx, n.close = context.WithCancel(ctx)
+	go n.loop(ctx)
+	return n, nil
+}
+
+// prepare gets everything ready that can fail.
+func (n *Node) prepare() error {
+	state, err := n.load()
+	if err != nil {
+		return err
+	}
+	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
+	if err != nil {
+		return config("listen on %s: %w: choose another address, or stop the process that uses it", n.cfg.Listen, err)
+	}
+	if err := n.enroll(state, listener); err != nil {
+		listener.Close()
+		return err
+	}
+	return nil
+}
+
+// enroll marks this process as the newest with its id, before anyone hears of
+// it, and builds the Machine.
+func (n *Node) enroll(state election.State, listener net.Listener) error {
+	n.born = time.Now()
+	n.addr = listener.Addr().String()
+	if n.cfg.Advertise == "" {
+		n.cfg.Advertise = n.addr
+	}
+	n.incarnation = max(state.Incarnation+1, uint64(n.born.UnixNano()))
+	state.ID, state.Incarnation = n.id, n.incarnation
+	if n.store != nil {
+		if err := n.store.Save(state); err != nil {
+			return config("data directory %s: %w: make it writable, or make room", n.cfg.DataDir, err)
+		}
+	}
+	self := Rank{Priority: n.cfg.Priority, ID: n.id}
+	machine, err := election.New(election.Config{
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.Members, Algorithm: n.cfg.Algorithm,
+		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Incarnation: n.incarnation, State: state,
+		Seed: rand.Uint64(), Trace: n.record,
+	})
+	if err != nil {
+		return config("%w", err)
+	}
+	n.machine = machine
+	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
+	n.links = n.newLinks(self, listener)
+	return nil
+}
+
+// load opens the store, if there is one, and settles who this member is.
+func (n *Node) load() (state election.State, err error) {
+	n.store = n.cfg.Store
+	if n.store == nil && n.cfg.DataDir != "" {
+		dir, err := openDir(n.cfg.DataDir, n.cfg.Logger)
+		if err != nil {
+			return state, err
+		}
+		n.store = dir
+	}
+	if n.store != nil {
+		if state, err = n.store.Load(); err != nil {
+			return state, err
+		}
+	}
+	switch {
+	case n.cfg.ID == "" && state.ID == election.None:
+		n.cfg.ID = uuid.NewString()
+	case n.cfg.ID == "":
+		n.cfg.ID = string(state.ID)
+	case state.ID != election.None && state.ID != ID(n.cfg.ID):
+		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or start it with --id %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
+	}
+	n.id = ID(n.cfg.ID)
+	return state, errors.Join(n.cfg.checkMembers()...)
+}
+
+func (n *Node) newLinks(self Rank, listener net.Listener) *links {
+	l := &links{
+		transport: n.cfg.Transport,
+		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
+			Incarnation: n.incarnation, Address: n.cfg.Advertise},
+		dialTime: 2 * n.cfg.TMax,
+		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.T, idle: 2 * n.cfg.TMax},
+		kinds:    kindsOf(n.cfg.Algorithm),
+		log:      n.cfg.Logger,
+		tally:    n.tally,
+		admit: func(from Rank, incarnation uint64) error {
+			return n.machine.Admit(time.Now(), from, incarnation)
+		},
+		emit:   n.emit,
+		sameID: n.refusedAsTwin,
+		inbox:  make(chan incoming, inboxSize),
+		peers:  map[ID]*peer{},
+		sent:   map[string]uint64{},
+		door: &door{
+			listener: listener,
+			total:    4*len(n.cfg.Members) + 64,
+			perHost:  2*len(n.cfg.Members) + 16, // a whole cluster may live on one host
+			crowded:  func() { n.tally.refused(reasonCrowded) },
+		},
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id {
+			l.add(m.ID, m.Address)
+		}
+	}
+	return l
+}
+
+// inboxSize is how many frames may wait for the loop before readers do.
+const inboxSize = 64
+
+// kindsOf are the messages that this member understands: an algorithm of the
+// user's own says which it adds, in a method Kinds.
+func kindsOf(a Algorithm) map[election.MessageKind]bool {
+	kinds := map[election.MessageKind]bool{}
+	for _, k := range []election.MessageKind{
+		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
+		election.Election, election.Answer, election.Coordinator, election.Elected,
+		election.Ping, election.Pong, election.Members,
+	} {
+		kinds[k] = true
+	}
+	if own, ok := a.(interface{ Kinds() []election.MessageKind }); ok {
+		for _, k := range own.Kinds() {
+			kinds[k] = true
+		}
+	}
+	return kinds
+}
