@@ -382,12 +382,9 @@ func (l *links) stand(c *conn, h *handshake) {
 	if !c.dialed {
 		c.established()
 	}
-	first := len(p.conns) == 0
 	p.conns = append(p.conns, c)
 	l.choose(p)
-	if first {
-		l.emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
-	}
+	l.emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
 }
 
 // choose keeps the one connection on which both ends agree, and retires the rest.
