@@ -122,7 +122,7 @@ func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error
 		return nil
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("agent %s: %w", c.addr, err)
+		return fmt.Errorf("agent %s is gone: %w", c.addr, unwrapped(err))
 	}
-	return fmt.Errorf("agent %s has closed the stream", c.addr)
+	return fmt.Errorf("agent %s has left", c.addr)
 }

@@ -104,7 +104,7 @@ func (s *Server) handler() http.Handler {
 	get("/metrics", metricsHandler(s.node, s.version))
 	get("/{$}", s.front)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "no %s here; GET / lists what there is", r.URL.Path)
+		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

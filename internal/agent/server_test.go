@@ -148,7 +148,7 @@ func TestAnswers(t *testing.T) {
 		{"resign", leader, call{method: "POST", path: "/v1/resign"}, 200, `{"resigned":"8:3"}`},
 		{"resign, not leading", follower, call{method: "POST", path: "/v1/resign"}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"campaign", follower, call{method: "POST", path: "/v1/campaign"}, 200, `{"campaigning":"3"}`},
-		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; GET / lists what there is"}`},
+		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; a browser finds what there is on /"}`},
 		{"wrong method", follower, call{method: "DELETE", path: "/v1/status"}, 405, `{"error":"DELETE does not go with /v1/status; use GET"}`},
 		{"get of a post", leader, call{path: "/v1/resign"}, 405, `{"error":"GET does not go with /v1/resign; use POST"}`},
 		{"foreign page", leader, call{method: "POST", path: "/v1/resign", origin: "http://evil.example"}, 403, `{"error":"a page of another origin may not do this"}`},
