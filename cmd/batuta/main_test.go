@@ -13,13 +13,18 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
 // TestMain lets the test binary be batuta when it is called by that name: by the
 // scripts, and as the members of a cluster.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"batuta": main})
+	testscript.Main(m, map[string]func(){"batuta": main, "worker": worker})
 }
+
+// worker is the command that "batuta run" runs in these tests.
+func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -117,7 +117,7 @@ func (j *job) prepare(a *agentRun) error {
 	j.runner, err = runner.New(runner.Config{
 		Argv: j.argv, Grace: j.grace, Restart: j.restart,
 		Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
-		Guard: []string{self, "guard"}, Logger: a.log,
+		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: a.log,
 	})
 	return err
 }

@@ -17,7 +17,8 @@ var ErrGuard = errors.New("guard process")
 // keeper is the node's side of a guard: it starts one ahead of need, so that a
 // command can start at once, and another when that one has died.
 type keeper struct {
-	argv []string // how this program becomes a guard
+	program string   // path of this program
+	argv    []string // by which it becomes a guard
 
 	mu    sync.Mutex
 	guard *guarded // nil: none runs
@@ -39,7 +40,7 @@ func (k *keeper) ready() (*guarded, error) {
 		return k.guard, nil
 	}
 	k.bury()
-	g, err := startGuard(k.argv)
+	g, err := startGuard(k.program, k.argv)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
 	}
@@ -47,7 +48,7 @@ func (k *keeper) ready() (*guarded, error) {
 	return g, nil
 }
 
-func startGuard(argv []string) (*guarded, error) {
+func startGuard(program string, argv []string) (*guarded, error) {
 	if err := adoptOrphans(); err != nil { // of a guard that is killed
 		return nil, err
 	}
@@ -56,7 +57,8 @@ func startGuard(argv []string) (*guarded, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(program)
+	cmd.Args = argv
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin(), os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is not for it

@@ -6,11 +6,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
 // guardedRun is one run of a command under a guard of its own.
 type guardedRun struct {
-	*factory
+	factory
 	keeper keeper
 	cancel context.CancelCauseFunc
 	renew  bool
@@ -21,9 +23,9 @@ type guardedRun struct {
 }
 
 // begin runs a worker; lease is renewed for as long as renew says.
-func begin(t *testing.T, f *factory, lease, grace time.Duration, renew bool, argv ...string) *guardedRun {
+func begin(t *testing.T, f factory, lease, grace time.Duration, renew bool, argv ...string) *guardedRun {
 	t.Helper()
-	r := &guardedRun{factory: f, keeper: keeper{argv: []string{os.Args[0], "guard"}}, over: make(chan struct{})}
+	r := &guardedRun{factory: f, keeper: keeper{program: os.Args[0], argv: []string{os.Args[0], "guard"}}, over: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 	first := true
@@ -40,11 +42,11 @@ func begin(t *testing.T, f *factory, lease, grace time.Duration, renew bool, arg
 }
 
 func (r *guardedRun) wait() Outcome {
-	r.t.Helper()
+	r.T.Helper()
 	select {
 	case <-r.over:
-	case <-time.After(patience):
-		r.t.Fatal("the command is never over")
+	case <-time.After(runtest.Patience):
+		r.T.Fatal("the command is never over")
 	}
 	return r.outcome
 }
@@ -55,9 +57,9 @@ const long = time.Minute
 func TestACommandIsAskedToEnd(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, long, true, f.argv()...)
-	w := f.next()
+	w := f.Next()
 	r.cancel(nil)
-	f.hears(w, "terminated")
+	f.Hears(w, "terminated")
 	if got := r.wait(); got != (Outcome{}) || r.err != nil {
 		t.Errorf("ended as %+v, %v; want exit code 0", got, r.err)
 	}
@@ -66,9 +68,9 @@ func TestACommandIsAskedToEnd(t *testing.T) {
 func TestTheCauseOfTheEndChoosesTheSignal(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, 100*time.Millisecond, true, f.argv()...)
-	w := f.next()
+	w := f.Next()
 	r.cancel(StopSignal{syscall.SIGINT})
-	f.hears(w, "interrupt")
+	f.Hears(w, "interrupt")
 	if got := r.wait(); got.Signal != syscall.SIGKILL {
 		t.Errorf("ended as %+v; want it killed after the grace period", got)
 	}
@@ -79,14 +81,14 @@ func TestTheCauseOfTheEndChoosesTheSignal(t *testing.T) {
 func TestNobodyOutlivesTheGrace(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, 50*time.Millisecond, true, f.argv("deaf", "child", "stray")...)
-	family := []*worker{f.next(), f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.cancel(nil)
 	if got := r.wait(); got.Signal != syscall.SIGKILL || got.Expired {
 		t.Errorf("ended as %+v; want it killed for its deafness", got)
 	}
 	for _, w := range family {
-		if err := syscall.Kill(w.pid, 0); err != syscall.ESRCH {
-			t.Errorf("process %d (%s) is still there: %v", w.pid, w.words, err)
+		if err := syscall.Kill(w.Pid, 0); err != syscall.ESRCH {
+			t.Errorf("process %d (%s) is still there: %v", w.Pid, w.Words, err)
 		}
 	}
 }
@@ -94,25 +96,25 @@ func TestNobodyOutlivesTheGrace(t *testing.T) {
 func TestACommandThatEndsLeavesNobodyBehind(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, 50*time.Millisecond, true, f.argv("child", "stray", "quit=7")...)
-	family := []*worker{f.next(), f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.keeper.signal(syscall.SIGUSR2)
 	if got := r.wait(); got != (Outcome{Code: 7}) {
 		t.Errorf("ended as %+v; want exit code 7", got)
 	}
 	for _, w := range family {
-		f.dies(w)
+		f.Dies(w)
 	}
 }
 
 func TestALeaseThatIsNotRenewedKills(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, 200*time.Millisecond, long, false, f.argv("child")...)
-	family := []*worker{f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next()}
 	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
 		t.Errorf("ended as %+v; want it killed by its lease", got)
 	}
 	for _, w := range family {
-		f.dies(w)
+		f.Dies(w)
 	}
 }
 
@@ -120,7 +122,7 @@ func TestALeaseThatIsNotRenewedKills(t *testing.T) {
 func TestALeaseEndsTheGrace(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, 500*time.Millisecond, long, false, f.argv("deaf")...)
-	f.next()
+	f.Next()
 	r.cancel(nil)
 	if got := r.wait(); !got.Expired {
 		t.Errorf("ended as %+v; want it killed by its lease", got)
@@ -131,7 +133,7 @@ func TestARenewedLeaseLasts(t *testing.T) {
 	f := newFactory(t)
 	lease := 200 * time.Millisecond
 	r := begin(t, f, lease, long, true, f.argv()...)
-	f.next()
+	f.Next()
 	select {
 	case <-r.over:
 		t.Errorf("ended as %+v although its lease was renewed", r.outcome)
@@ -143,12 +145,12 @@ func TestARenewedLeaseLasts(t *testing.T) {
 func TestTheEndOfThePipeKills(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, long, true, f.argv("deaf", "child", "stray")...)
-	family := []*worker{f.next(), f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.file.Close()
 	r.keeper.mu.Unlock()
 	for _, w := range family {
-		f.dies(w)
+		f.Dies(w)
 	}
 	if r.wait(); r.err == nil {
 		t.Error("the run has ended well although its guard was cut off")
@@ -158,7 +160,7 @@ func TestTheEndOfThePipeKills(t *testing.T) {
 func TestTheEndOfTheGuardKills(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, long, true, f.argv("deaf", "child")...)
-	family := []*worker{f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.cmd.Process.Kill()
 	r.keeper.mu.Unlock()
@@ -166,7 +168,7 @@ func TestTheEndOfTheGuardKills(t *testing.T) {
 		t.Error("the run has ended well although its guard was killed")
 	}
 	for _, w := range family {
-		f.dies(w)
+		f.Dies(w)
 	}
 	if _, err := r.keeper.ready(); err != nil {
 		t.Errorf("no other guard takes its place: %v", err)
@@ -176,11 +178,11 @@ func TestTheEndOfTheGuardKills(t *testing.T) {
 func TestSignalsReachTheGroup(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, long, true, f.argv("child")...)
-	family := []*worker{f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next()}
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
 		r.keeper.signal(s)
 		for _, w := range family {
-			f.hears(w, s.String())
+			f.Hears(w, s.String())
 		}
 	}
 	r.keeper.kill()

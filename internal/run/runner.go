@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -29,7 +28,8 @@ type Config struct {
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
-	Guard     []string      // command line that makes this program a guard
+	Program   string        // path of this program
+	Guard     []string      // command line by which it becomes a guard
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
 }
@@ -38,8 +38,10 @@ type Config struct {
 type Runner struct {
 	cfg    Config
 	keeper keeper
-	done   bool          // the command has ended well, and that is all that was wanted
 	pause  time.Duration // after the next failure
+
+	over   bool  // why the last run was the last under its leadership,
+	failed error // whatever has become of that: it has ended well, or failed
 }
 
 // New prepares a Runner, and starts its guard. The caller must call Run or Close.
@@ -47,7 +49,7 @@ func New(c Config) (*Runner, error) {
 	if c.Pause == 0 {
 		c.Pause = firstPause
 	}
-	r := &Runner{cfg: c, keeper: keeper{argv: c.Guard}, pause: c.Pause}
+	r := &Runner{cfg: c, keeper: keeper{program: c.Program, argv: c.Guard}, pause: c.Pause}
 	_, err := r.keeper.ready()
 	return r, err
 }
@@ -75,31 +77,34 @@ func (r *Runner) lease() time.Duration {
 func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
 	for {
 		leading, cancel := context.WithCancel(ctx)
+		r.failed = nil
 		err := node.Lead(leading, func(ctx context.Context, l batuta.Leadership) error {
-			err := r.lead(ctx, node, l)
-			if r.done {
-				cancel() // also when the lead was lost in the same moment
+			r.lead(ctx, node, l)
+			if r.failed != nil {
+				node.SetHealthy(ctx, false) // its error is the node's end, which Lead tells
 			}
-			return err
+			if r.over || r.failed != nil {
+				cancel()
+			}
+			return nil
 		})
 		cancel()
-		var failed *failure
 		switch {
-		case ctx.Err() != nil || r.done:
+		case r.over || ctx.Err() != nil:
 			return nil
-		case !errors.As(err, &failed):
+		case r.failed == nil:
 			return err
 		}
-		r.cfg.Logger.Error("the command failed; another may try", "err", err, "pause", r.pause)
-		r.standAside(ctx, node)
+		pause := r.nextPause()
+		r.cfg.Logger.Error("the command failed; another may try", "err", r.failed, "pause", pause)
+		r.wait(ctx, node, pause)
+		node.SetHealthy(ctx, true)
 	}
 }
 
-// failure is why a command is no good here and now.
-type failure struct{ error }
-
-// lead runs the command as long as this leadership lasts.
-func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) error {
+// lead runs the command as long as this leadership lasts, or until it is over or
+// has failed.
+func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) {
 	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace}
 	for {
 		began := time.Now()
@@ -110,23 +115,25 @@ func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadershi
 		switch {
 		case ctx.Err() != nil:
 			r.cfg.Logger.Info("the command is stopped", "cause", context.Cause(ctx), "epoch", l.Token.Epoch)
-			return nil
+			return
 		case err != nil:
-			return &failure{err}
+			r.failed = err
+			return
 		case outcome.Expired:
 			r.cfg.Logger.Warn("the command was killed: this process had no time for longer than its lease", "lease", r.lease())
-			r.wait(ctx, r.every())
+			r.wait(ctx, node, r.every())
 		case outcome.Code != 0:
-			return &failure{outcome.err()}
+			r.failed = outcome.err()
+			return
 		case !r.cfg.Restart:
-			r.done = true
-			return nil
+			r.over = true
+			return
 		default:
 			r.cfg.Logger.Info("the command has ended well; it starts again", "pause", r.pause)
-			r.wait(ctx, r.nextPause())
+			r.wait(ctx, node, r.nextPause())
 		}
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 	}
 }
@@ -146,27 +153,6 @@ func (r *Runner) renewal(ctx context.Context, node *batuta.Node, token batuta.To
 	}
 }
 
-// standAside lets others try for a while, and then campaigns.
-func (r *Runner) standAside(ctx context.Context, node *batuta.Node) {
-	pausing, cancel := context.WithTimeout(ctx, r.nextPause())
-	defer cancel()
-	for v := range node.Watch(pausing) {
-		if v.Defined() && v.Token.Leader.ID != node.ID() {
-			// Not after that leader either: who has not tried yet comes first.
-			if node.Resign(pausing) != nil {
-				break
-			}
-		}
-	}
-	select {
-	case <-pausing.Done():
-	case <-node.Done():
-	}
-	if ctx.Err() == nil {
-		node.Campaign(ctx) // its error is the node's end, which Lead tells
-	}
-}
-
 // nextPause is how long to wait now; the next wait is twice as long.
 func (r *Runner) nextPause() time.Duration {
 	pause := r.pause
@@ -174,12 +160,14 @@ func (r *Runner) nextPause() time.Duration {
 	return pause
 }
 
-func (r *Runner) wait(ctx context.Context, d time.Duration) {
+// wait lets d pass, unless ctx or node ends.
+func (r *Runner) wait(ctx context.Context, node *batuta.Node, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case <-node.Done():
 	}
 }
 

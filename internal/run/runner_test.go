@@ -10,17 +10,18 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
 // single is a cluster of one member, and a runner on it.
 type single struct {
-	*factory
+	factory
 	node   *batuta.Node
 	cancel context.CancelCauseFunc
 	over   chan error
 }
 
-func lead(t *testing.T, f *factory, change func(*Config), argv ...string) *single {
+func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
@@ -28,7 +29,7 @@ func lead(t *testing.T, f *factory, change func(*Config), argv ...string) *singl
 		t.Fatal(err)
 	}
 	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: node.T, Pause: time.Millisecond,
-		Guard: []string{os.Args[0], "guard"}, Logger: log}
+		Program: os.Args[0], Guard: []string{os.Args[0], "guard"}, Logger: log}
 	if change != nil {
 		change(&c)
 	}
@@ -45,12 +46,12 @@ func lead(t *testing.T, f *factory, change func(*Config), argv ...string) *singl
 }
 
 func (s *single) wait() error {
-	s.t.Helper()
+	s.T.Helper()
 	select {
 	case err := <-s.over:
 		return err
-	case <-time.After(patience):
-		s.t.Fatal("Run never returns")
+	case <-time.After(runtest.Patience):
+		s.T.Fatal("Run never returns")
 		return nil
 	}
 }
@@ -58,8 +59,8 @@ func (s *single) wait() error {
 func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
 	f := newFactory(t)
 	s := lead(t, f, nil, f.argv("exit=0")...)
-	if w := f.next(); w.token != s.node.Status().Token.String() && w.token != "1:1" {
-		t.Errorf("BATUTA_TOKEN is %q", w.token)
+	if w := f.Next(); w.Token != s.node.Status().Token.String() && w.Token != "1:1" {
+		t.Errorf("BATUTA_TOKEN is %q", w.Token)
 	}
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
@@ -72,8 +73,8 @@ func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
 func TestRestartKeepsGoing(t *testing.T) {
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Restart = true }, f.argv("exit=0")...)
-	if first, second := f.next(), f.next(); first.token != second.token {
-		t.Errorf("tokens %s and %s: leadership was given away between", first.token, second.token)
+	if first, second := f.Next(), f.Next(); first.Token != second.Token {
+		t.Errorf("tokens %s and %s: leadership was given away between", first.Token, second.Token)
 	}
 	s.cancel(nil)
 	if err := s.wait(); err != nil {
@@ -84,24 +85,24 @@ func TestRestartKeepsGoing(t *testing.T) {
 func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
 	f := newFactory(t)
 	lead(t, f, nil, f.argv("exit=1")...)
-	if first, second := f.next(), f.next(); first.token == second.token {
-		t.Errorf("both under token %s: the lead was not given away", first.token)
+	if first, second := f.Next(), f.Next(); first.Token == second.Token {
+		t.Errorf("both under token %s: the lead was not given away", first.Token)
 	}
 }
 
 func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Grace = 50 * time.Millisecond }, f.argv("deaf", "child")...)
-	family := []*worker{f.next(), f.next()}
+	family := []*runtest.Worker{f.Next(), f.Next()}
 	if err := s.node.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range family {
-		f.hears(w, "terminated")
-		f.dies(w)
+		f.Hears(w, "terminated")
+		f.Dies(w)
 	}
-	if again := f.next(); again.token == family[0].token {
-		t.Errorf("it runs again under the same token %s", again.token)
+	if again := f.Next(); again.Token == family[0].Token {
+		t.Errorf("it runs again under the same token %s", again.Token)
 	}
 }
 

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/run/runtest"
+)
+
+// crew is a cluster of "batuta run" processes, all with the same command.
+type crew struct {
+	*runtest.Factory
+	members []string          // --member of each
+	http    map[string]string // by id
+	flags   []string
+	words   []string
+	runs    map[string]*exec.Cmd
+	dead    map[string]chan struct{} // closed when the process is
+}
+
+func newCrew(t *testing.T, n int, flags []string, words ...string) *crew {
+	t.Helper()
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &crew{Factory: runtest.NewFactory(t), flags: flags, words: words,
+		http: map[string]string{}, runs: map[string]*exec.Cmd{}, dead: map[string]chan struct{}{}}
+	for i := range n {
+		id := strconv.Itoa(i + 1)
+		c.members = append(c.members, fmt.Sprintf("%s=127.0.0.1:%d", id, ports[i]))
+		c.http[id] = fmt.Sprintf("127.0.0.1:%d", ports[n+i])
+	}
+	t.Cleanup(c.killAll)
+	return c
+}
+
+func (c *crew) startAll() {
+	for id := range c.http {
+		c.start(id)
+	}
+}
+
+func (c *crew) start(id string) {
+	c.T.Helper()
+	i, _ := strconv.Atoi(id)
+	_, listen, _ := strings.Cut(c.members[i-1], "=")
+	args := []string{"run", "--id", id, "--listen", listen, "--http", c.http[id], "--log-level", "error"}
+	for _, m := range c.members {
+		args = append(args, "--member", m)
+	}
+	args = append(append(args, c.flags...), "--", "worker")
+	cmd := exec.Command(os.Args[0])
+	cmd.Args = append(append([]string{"batuta"}, args...), c.Argv(c.words...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		c.T.Fatal(err)
+	}
+	dead := make(chan struct{})
+	c.runs[id], c.dead[id] = cmd, dead
+	go func() { cmd.Wait(); close(dead) }()
+}
+
+func (c *crew) signal(id string, s syscall.Signal) {
+	c.T.Helper()
+	if err := c.runs[id].Process.Signal(s); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// ends waits for the process of a member, and gives its exit code.
+func (c *crew) ends(id string) int {
+	c.T.Helper()
+	select {
+	case <-c.dead[id]:
+	case <-time.After(runtest.Patience):
+		c.T.Fatalf("member %s runs on", id)
+	}
+	return c.runs[id].ProcessState.ExitCode()
+}
+
+func (c *crew) killAll() {
+	for id, cmd := range c.runs {
+		cmd.Process.Kill()
+		<-c.dead[id]
+	}
+}
+
+func (c *crew) resign(id string) {
+	c.T.Helper()
+	resp, err := http.Post("http://"+c.http[id]+"/v1/resign", "", nil)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		c.T.Fatalf("resign: %s %s", resp.Status, body)
+	}
+}
+
+// family waits for the command and what it forks, in whatever order they come.
+func (c *crew) family(size int) (command *runtest.Worker, all []*runtest.Worker) {
+	c.T.Helper()
+	for len(all) < size || command == nil {
+		w := c.Next()
+		if all = append(all, w); w.Words == strings.Join(c.words, ",") {
+			command = w
+		}
+	}
+	if !command.Alone {
+		c.T.Errorf("the command of %s found another at work", command.Token)
+	}
+	return command, all
+}
+
+// leaderOf is the id in a token, epoch:id.
+func leaderOf(w *runtest.Worker) string {
+	_, id, _ := strings.Cut(w.Token, ":")
+	return id
+}
+
+// settle waits until member id, the highest, has the command run.
+func (c *crew) settle(id string, size int) (command *runtest.Worker, all []*runtest.Worker) {
+	c.T.Helper()
+	for command == nil || leaderOf(command) != id {
+		command, all = c.family(size)
+	}
+	return command, all
+}
+
+func lockFile(t *testing.T) string { return "lock=" + t.TempDir() + "/lock" }
+
+// startUp is how long a worker takes from its start to its hello: the median of some.
+func startUp(t *testing.T) time.Duration {
+	t.Helper()
+	f := runtest.NewFactory(t)
+	var took []time.Duration
+	for range 9 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Args = append([]string{"worker"}, f.Argv()...)
+		began := time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, f.Next().Came.Sub(began))
+		cmd.Process.Kill()
+		cmd.Wait()
+	}
+	slices.Sort(took)
+	return took[len(took)/2]
+}
+
+// When the leading batuta is killed another member's command runs soon.
+func TestRunPassesOnSoon(t *testing.T) {
+	own := startUp(t)
+	c := newCrew(t, 3, nil)
+	c.startAll()
+	command, all := c.settle("3", 1)
+	var took []time.Duration
+	for range rounds(t, "BATUTA_TEST_RUN_KILLS", 7) {
+		began := time.Now()
+		c.signal("3", syscall.SIGKILL)
+		old := all
+		command, all = c.family(1)
+		took = append(took, command.Came.Sub(began)-own)
+		c.Dies(old[0])
+		c.ends("3")
+		c.start("3")
+		command, all = c.settle("3", 1) // it takes the lead back
+	}
+	slices.Sort(took)
+	t.Logf("kill -9 to the next command running, beyond its own start-up of %v: median %v, longest %v",
+		own, took[len(took)/2], took[len(took)-1])
+	if median := took[len(took)/2]; median > 100*time.Millisecond {
+		t.Errorf("median %v: a crash is seen by the end of a connection, not by silence", median)
+	}
+}
+
+// Whoever kills the leading batuta kills its command, and all that this has forked.
+func TestRunWhenItsLeaderIsKilled(t *testing.T) {
+	c := newCrew(t, 2, []string{"--preempt=false"}, "deaf", "child", "stray")
+	c.startAll()
+	for range 3 {
+		command, all := c.family(3)
+		id := leaderOf(command)
+		c.signal(id, syscall.SIGKILL)
+		for _, w := range all {
+			c.Dies(w)
+		}
+		c.ends(id)
+		c.start(id)
+	}
+}
+
+// Leadership passes only to where nobody of the last command is left, however
+// little that one hears.
+func TestRunPassesOnAlone(t *testing.T) {
+	c := newCrew(t, 3, []string{"--grace", "20ms", "--preempt=false"}, "deaf", "child", "stray", lockFile(t))
+	c.startAll()
+	command, all := c.family(3)
+	for range rounds(t, "BATUTA_TEST_CHANGES", 10) {
+		old, epoch := all, command.Token
+		c.resign(leaderOf(command))
+		command, all = c.family(3)
+		if command.Token == epoch {
+			t.Errorf("two commands under one token %s", epoch)
+		}
+		for _, w := range old {
+			c.Dies(w)
+		}
+	}
+	for id := range c.runs {
+		c.signal(id, syscall.SIGTERM)
+	}
+	for id := range c.runs {
+		if code := c.ends(id); code != exitDone {
+			t.Errorf("member %s ended with exit code %d", id, code)
+		}
+	}
+	for _, w := range all {
+		c.Dies(w)
+	}
+}
+
+// A batuta that is frozen cannot stop its command; the guard does, and before
+// another member's starts.
+func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
+	c := newCrew(t, 3, []string{"--grace", "20ms"}, "deaf", "child", lockFile(t))
+	c.startAll()
+	_, all := c.settle("3", 2)
+	c.signal("3", syscall.SIGSTOP)
+	command, heirs := c.family(2)
+	if leaderOf(command) != "2" {
+		t.Errorf("%s leads in the place of 3", leaderOf(command))
+	}
+	for _, w := range all {
+		c.Dies(w)
+	}
+	c.signal("3", syscall.SIGCONT)
+	c.settle("3", 2) // thawed, it takes the lead back
+	for _, w := range heirs {
+		c.Dies(w)
+	}
+}
+
+func TestRunTakesSignals(t *testing.T) {
+	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(last.String(), func(t *testing.T) {
+			c := newCrew(t, 1, []string{"--grace", "50ms"}, "child")
+			c.startAll()
+			_, all := c.family(2)
+			for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, last} {
+				c.signal("1", s)
+				for _, w := range all {
+					c.Hears(w, s.String())
+				}
+			}
+			if code := c.ends("1"); code != exitDone {
+				t.Errorf("exit code %d", code)
+			}
+			for _, w := range all {
+				c.Dies(w)
+			}
+		})
+	}
+}
+
+// The second signal does not wait for the grace to end.
+func TestRunSignalledTwiceKills(t *testing.T) {
+	c := newCrew(t, 1, []string{"--grace", "1h"}, "deaf")
+	c.startAll()
+	w, _ := c.family(1)
+	c.signal("1", syscall.SIGTERM)
+	c.Hears(w, "terminated")
+	c.signal("1", syscall.SIGTERM)
+	c.Dies(w)
+	if code := c.ends("1"); code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Whoever always fails lets another try, also one that ranks lower than others
+// that have failed.
+func TestRunLetsAnotherTry(t *testing.T) {
+	c := newCrew(t, 3, nil, "exit=1")
+	c.startAll()
+	tried := map[string]bool{}
+	for len(tried) < 3 {
+		tried[leaderOf(c.Next())] = true
+	}
+}

@@ -1,0 +1,187 @@
+// Package runtest has commands for tests of "batuta run" to run, and hears from them.
+package runtest
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for an event before it gives up.
+const Patience = 15 * time.Second
+
+// Work is a command. self is how this program becomes it, and args are those of
+// [Factory.Argv]. It says hello to the test, tells what signals it
+// gets, and lives until it is killed, unless its words say otherwise:
+//
+//	deaf       SIGTERM does not end it
+//	child      it has a child that is deaf
+//	stray      it has a deaf child in a session of its own
+//	lock=FILE  it must be alone to lock FILE; its children hold the lock too
+//	exit=CODE  it ends at once
+//	quit=CODE  it ends on SIGUSR2
+func Work(self, args []string) {
+	addr, words := args[0], args[1:]
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		os.Exit(90)
+	}
+	alone := "alone"
+	exit, quit := -1, -1
+	var inherited []*os.File
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "lock":
+			file, err := os.OpenFile(value, os.O_CREATE|os.O_RDWR, 0o600)
+			if err != nil {
+				os.Exit(91)
+			}
+			if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+				alone = "crowded"
+			}
+			inherited = append(inherited, file)
+		case "child", "stray":
+			child := exec.Command(self[0], append(self[1:], addr, "deaf")...)
+			child.ExtraFiles = inherited
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: name == "stray"}
+			if child.Start() != nil {
+				os.Exit(92)
+			}
+		case "exit":
+			exit, _ = strconv.Atoi(value)
+		case "quit":
+			quit, _ = strconv.Atoi(value)
+		}
+	}
+	fmt.Fprintf(conn, "%d %s %s %s\n", os.Getpid(), alone, os.Getenv("BATUTA_TOKEN"), strings.Join(words, ","))
+	if exit >= 0 {
+		os.Exit(exit)
+	}
+	for s := range signals {
+		fmt.Fprintln(conn, s)
+		if s == syscall.SIGUSR2 && quit >= 0 {
+			os.Exit(quit)
+		}
+		if s == syscall.SIGTERM && !slices.Contains(words, "deaf") {
+			os.Exit(0)
+		}
+	}
+}
+
+// Factory hears from the workers that a test has run.
+type Factory struct {
+	T      *testing.T
+	listen net.Listener
+	hired  chan *Worker
+}
+
+// Worker is a process that has said hello.
+type Worker struct {
+	Pid   int
+	Alone bool   // it got the lock
+	Token string // its BATUTA_TOKEN
+	Words string
+	Came  time.Time   // when its hello was heard
+	said  chan string // closed when it has died
+}
+
+// NewFactory opens a Factory for the time of a test.
+func NewFactory(t *testing.T) *Factory {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Factory{t, l, make(chan *Worker, 100)}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go f.hear(c)
+		}
+	}()
+	return f
+}
+
+func (f *Factory) hear(c net.Conn) {
+	defer c.Close()
+	w := &Worker{said: make(chan string, 100)}
+	defer close(w.said)
+	lines := bufio.NewScanner(c)
+	if !lines.Scan() {
+		return
+	}
+	w.Came = time.Now()
+	words := strings.SplitN(lines.Text(), " ", 4)
+	w.Pid, _ = strconv.Atoi(words[0])
+	w.Alone, w.Token, w.Words = words[1] == "alone", words[2], words[3]
+	f.hired <- w
+	for lines.Scan() {
+		w.said <- lines.Text()
+	}
+}
+
+// Argv are the arguments of Work as a command line gives them.
+func (f *Factory) Argv(words ...string) []string {
+	return append([]string{f.listen.Addr().String()}, words...)
+}
+
+// Next waits for a worker to say hello.
+func (f *Factory) Next() *Worker {
+	f.T.Helper()
+	select {
+	case w := <-f.hired:
+		return w
+	case <-time.After(Patience):
+		f.T.Fatal("no worker came")
+		return nil
+	}
+}
+
+// Hears waits until w says what.
+func (f *Factory) Hears(w *Worker, what string) {
+	f.T.Helper()
+	for late := time.After(Patience); ; {
+		select {
+		case said, alive := <-w.said:
+			if !alive {
+				f.T.Fatalf("worker %d died without saying %q", w.Pid, what)
+			}
+			if said == what {
+				return
+			}
+		case <-late:
+			f.T.Fatalf("worker %d never said %q", w.Pid, what)
+		}
+	}
+}
+
+// Dies waits until w has died.
+func (f *Factory) Dies(w *Worker) {
+	f.T.Helper()
+	for late := time.After(Patience); ; {
+		select {
+		case _, alive := <-w.said:
+			if !alive {
+				return
+			}
+		case <-late:
+			f.T.Fatalf("worker %d (%s) lives on", w.Pid, w.Words)
+		}
+	}
+}
