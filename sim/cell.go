@@ -91,7 +91,7 @@ func (x *explorer) first() (*cell, *Violation) {
 	for i := range c.disks {
 		c.disks[i] = top
 	}
-	for i := x.n - 1; i >= 0; i-- {
+	for i := range x.n { // the leader last: it speaks to the others
 		if v := x.boot(c, i, election.Config{Following: top, Incarnation: 1}); v != nil {
 			return c, v
 		}
@@ -182,6 +182,9 @@ func (x *explorer) moves(c *cell, to []move) []move {
 // nothing else is left to happen: they make a doubt good in the end.
 func (x *explorer) doubting(c *cell, i int, quiet bool, to []move) []move {
 	for j, m := range c.machines {
+		if m == nil && quiet && c.told[i].Leader.ID == x.ranks[j].ID {
+			to = append(to, move{kind: suspectPeer, a: uint8(i), b: uint8(j)}) // rightly
+		}
 		if j == i || m == nil {
 			continue
 		}
@@ -226,8 +229,10 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 	case startMember:
 		return x.restart(c, a)
 	case suspectPeer:
-		c.whims, c.asked = c.whims-1, true
-		c.doubts |= 1 << (a*x.n + b)
+		if c.machines[b] != nil {
+			c.whims, c.asked = c.whims-1, true
+			c.doubts |= 1 << (a*x.n + b)
+		}
 		x.note(a, "is told that it is down:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerDown, peer: x.ranks[b].ID})
 	case trustPeer:

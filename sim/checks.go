@@ -68,6 +68,7 @@ type checks struct {
 type seat struct {
 	held    election.Token // the highest told to watchers in this life, or on disk at its start
 	since   time.Duration  // of the present view
+	yields  bool           // it steps down for another as soon as its work has stopped
 	told    bool           // it has had a leader in this life
 	intact  bool           // its file was never rolled back
 	wasDue  bool           // its deadline had passed before this step
@@ -207,6 +208,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 			c.fail(w, p, ruleLost, "it loses %v while its leader is %v", a.Token, p.view)
 		}
 		c.lost[p.place]++
+		s.yields = a.Cause == election.CauseResigned && a.Token.Leader.ID == p.rank.ID
 		s.since = w.now
 		return
 	}
@@ -267,11 +269,12 @@ func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
 	}
 }
 
-// takesOver: q leads, or its work still runs, p has known of nothing higher, and
+// takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
 // p has heard q all along, or somebody who hears it.
 func (c *checks) takesOver(w *world, p, q *process) {
 	lead := &c.seats[q.place]
-	if q.view.Leader.ID != q.rank.ID && !q.working || c.seats[p.place].held.Above(lead.held) {
+	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
+	if !leads || c.seats[p.place].held.Above(lead.held) {
 		return
 	}
 	if !c.seats[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {

@@ -27,14 +27,15 @@ type CountConfig struct {
 	Nodes     int           // required: members 1 to n
 	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
 	Crashed   []election.ID // dead, and nobody knows it yet
-	Seed      uint64
+	Order     Order         // of ids on a ring; default ascending. Bully does not care
+	Seed      uint64        // of the random order
 }
 
 // CountResult is what one contest took.
 type CountResult struct {
 	Leader   election.ID
 	Messages map[election.MessageKind]int // sent, to the dead too
-	Rounds   int                          // contests that any member has begun: rounds of one member's
+	Rounds   int                          // the highest round number that any message bore
 	Units    int                          // virtual time until the last member knew, in message delays
 }
 

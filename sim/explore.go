@@ -202,7 +202,7 @@ type expander struct {
 
 func (e *expander) expand(from reached) {
 	e.moves = e.x.moves(from.c, e.moves[:0])
-	if rests(e.moves) {
+	if e.x.rests(from.c, e.moves) {
 		if v := e.x.atRest(from.c); v != nil {
 			e.report(&breach{v: v, from: from.no, rest: true})
 			return
@@ -227,10 +227,14 @@ func (e *expander) expand(from reached) {
 }
 
 // rests says that all that may happen are new faults.
-func rests(moves []move) bool {
+func (x *explorer) rests(c *cell, moves []move) bool {
 	for _, mv := range moves {
 		switch mv.kind {
-		case crashMember, startMember, suspectPeer:
+		case crashMember, startMember:
+		case suspectPeer:
+			if c.machines[mv.b] == nil {
+				return false
+			}
 		default:
 			return false
 		}

@@ -42,7 +42,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 	if v != nil {
 		return Outcome{}, v
 	}
-	if rests(x.moves(at, nil)) {
+	if x.rests(at, x.moves(at, nil)) {
 		if v := x.atRest(at); v != nil {
 			return Outcome{}, v
 		}

@@ -84,6 +84,7 @@ not the leader.`,
 		newVersionCommand(e),
 		newCompletionCommand(e),
 		newManCommand(e),
+		newSimCommand(e),
 	)
 	codeFailures(root)
 	return root

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim"
+)
+
+func newSimCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "The lab: simulate elections under virtual time and faults",
+		Long: `sim runs the very state machines that agents run, under virtual time, on a network,
+disks and clocks that fail on purpose. The same seed gives the same trace on
+every machine.`,
+		Example: `  batuta sim run bully/testdata/leader_crash.txt --trace
+  batuta sim soak --seeds 1:100000
+  batuta sim count --algorithm bully --nodes 9 --probe all --crashed 9
+  batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSimRunCommand(e), newSimSoakCommand(e), newSimCountCommand(e), newSimExploreCommand(e))
+	return cmd
+}
+
+// simMaker finds algorithms for the lab; an empty probe is the default.
+func simMaker(algorithm, probe string) (func() election.Algorithm, error) {
+	if probe == "" {
+		probe = "descending"
+	}
+	if _, err := newAlgorithm(algorithm, probe); err != nil {
+		return nil, err
+	}
+	return func() election.Algorithm {
+		a, _ := newAlgorithm(algorithm, probe) // it was found a moment ago
+		return a
+	}, nil
+}
+
+// labError says with which exit code the lab's errors end: a broken rule or
+// expectation is a failure, everything else wrong usage.
+func labError(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, as := range []func(error) bool{is[*sim.Violation], is[*sim.Unmet], is[*exitError]} {
+		if as(err) {
+			return err
+		}
+	}
+	return usagef("%w", err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func newSimCountCommand(e env) *cobra.Command {
+	var c sim.CountConfig
+	var start, crashed []string
+	var order string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "count",
+		Short: "Count an algorithm's messages as the textbooks do",
+		Long: `count lets members elect once and counts what they send: every message takes one
+unit of time, t_max is two, there is no failure detector, and what is sent to a
+crashed member counts too. All begin as followers of the highest member.`,
+		Example: `  batuta sim count --algorithm bully --nodes 9 --probe all --start 1 --crashed 9
+  batuta sim count --algorithm bully --nodes 100 --crashed 100 --json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
+	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 10000")
+	f.StringVar(&c.Probe, "probe", "descending", "how Bully asks: `all or descending`")
+	f.StringSliceVar(&start, "start", nil, "who starts, `ID,…` or all; default the lowest alive")
+	f.StringSliceVar(&crashed, "crashed", nil, "who has crashed unnoticed, `ID,…`")
+	f.StringVar(&order, "order", "ascending", "of ids on the ring: `ascending, descending or random`")
+	f.Uint64Var(&c.Seed, "seed", 1, "of the random order")
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c.Order = sim.Order(order)
+		c.Start, c.Crashed = memberIDs(start, c), memberIDs(crashed, c)
+		c.Start = slices.DeleteFunc(c.Start, func(id election.ID) bool {
+			return len(start) == 1 && start[0] == "all" && slices.Contains(c.Crashed, id)
+		})
+		r, err := sim.Count(simMaker, c)
+		if err != nil {
+			return labError(err)
+		}
+		if asJSON {
+			return json.NewEncoder(e.stdout).Encode(map[string]any{
+				"leader": r.Leader, "messages": r.Messages, "rounds": r.Rounds, "units": r.Units})
+		}
+		fmt.Fprintf(e.stdout, "leader %s after %d units of time\n", r.Leader, r.Units)
+		total := 0
+		for _, kind := range sortedKinds(r.Messages) {
+			fmt.Fprintf(e.stdout, "%-12s %d\n", strings.ToUpper(string(kind)), r.Messages[kind])
+			total += r.Messages[kind]
+		}
+		fmt.Fprintf(e.stdout, "%-12s %d\n", "in all", total)
+		return nil
+	}
+	return cmd
+}
+
+func sortedKinds(m map[election.MessageKind]int) []election.MessageKind {
+	var kinds []election.MessageKind
+	for k := range m {
+		kinds = append(kinds, k)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// memberIDs reads a list of ids; "all" is everyone.
+func memberIDs(list []string, c sim.CountConfig) (ids []election.ID) {
+	if len(list) == 1 && list[0] == "all" {
+		for i := range c.Nodes {
+			ids = append(ids, election.ID(fmt.Sprint(i+1)))
+		}
+		return ids
+	}
+	for _, s := range list {
+		ids = append(ids, election.ID(s))
+	}
+	return ids
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/sim"
+)
+
+type simRun struct {
+	env
+	trace, json          bool
+	svg, mermaid, shiviz string
+}
+
+func newSimRunCommand(e env) *cobra.Command {
+	r := &simRun{env: e}
+	cmd := &cobra.Command{
+		Use:   "run FILE…",
+		Short: "Play scenario files",
+		Long: `run plays each scenario and compares its trace with the one in the file, if it
+holds one. It ends with exit code 1 at the first broken rule, expectation or
+trace. FILE - is standard input. The pictures are of the last scenario.`,
+		Example: `  batuta sim run bully/testdata/*.txt
+  batuta sim run bully/testdata/leader_crash.txt --trace --svg election.svg`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.BoolVar(&r.trace, "trace", false, "print the trace")
+	f.StringVar(&r.svg, "svg", "", "draw a space-time diagram into `FILE`")
+	f.StringVar(&r.mermaid, "mermaid", "", "write a Mermaid sequence diagram into `FILE`")
+	f.StringVar(&r.shiviz, "shiviz", "", "write a ShiViz log into `FILE`")
+	jsonFlag(cmd, &r.json)
+	cmd.RunE = func(cmd *cobra.Command, files []string) error {
+		for _, file := range files {
+			if err := r.play(cmd, file); err != nil {
+				return labError(err)
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// played is one line of --json.
+type played struct {
+	File     string   `json:"file"`
+	OK       bool     `json:"ok"`
+	Failure  string   `json:"failure,omitempty"`
+	Leader   string   `json:"leader,omitempty"`
+	Seconds  float64  `json:"simulated_seconds"`
+	AgreedMS float64  `json:"longest_agreement_ms"`
+	Trace    []string `json:"trace,omitempty"`
+}
+
+func (r *simRun) play(cmd *cobra.Command, file string) error {
+	text, err := readScript(cmd, file)
+	if err != nil {
+		return err
+	}
+	s, err := sim.Parse(file, text)
+	if err != nil {
+		return err
+	}
+	if _, err := simMaker(s.Setup.Algorithm, s.Setup.Probe); err != nil {
+		return err
+	}
+	trace := sim.Trace{Messages: s.Messages}
+	var story sim.Story
+	outcome, failure := s.Play(simMaker, func(e sim.Entry) {
+		trace.Add(e)
+		story.Add(e)
+	})
+	if failure == nil && s.Golden != "" {
+		if d := sim.Differs(s.Golden, trace.Text()); d != "" {
+			failure = &exitError{exitFailed, fmt.Errorf("%s: %s", file, d)}
+		}
+	}
+	if err := r.print(file, outcome, &trace, failure); err != nil {
+		return err
+	}
+	if err := r.draw(s, &story); err != nil {
+		return err
+	}
+	return failure
+}
+
+func readScript(cmd *cobra.Command, file string) (string, error) {
+	if file == "-" {
+		var b strings.Builder
+		_, err := io.Copy(&b, cmd.InOrStdin())
+		return b.String(), err
+	}
+	text, err := os.ReadFile(file)
+	return string(text), err
+}
+
+func (r *simRun) print(file string, o sim.Outcome, trace *sim.Trace, failure error) error {
+	if r.json {
+		p := played{File: file, OK: failure == nil, Leader: string(o.Leader), Seconds: o.Elapsed.Seconds(),
+			AgreedMS: o.Agreed.Seconds() * 1000}
+		if failure != nil {
+			p.Failure = failure.Error()
+		}
+		if r.trace {
+			p.Trace = trace.Lines
+		}
+		return json.NewEncoder(r.stdout).Encode(p)
+	}
+	if r.trace {
+		fmt.Fprint(r.stdout, trace.Text())
+	}
+	if failure == nil {
+		fmt.Fprintf(r.stdout, "ok    %s  (%v simulated)\n", file, o.Elapsed)
+	} else {
+		fmt.Fprintf(r.stdout, "FAIL  %s\n", file)
+	}
+	return nil
+}
+
+func (r *simRun) draw(s *sim.Scenario, story *sim.Story) error {
+	for path, draw := range map[string]func() string{
+		r.svg:     func() string { return story.SVG(s) },
+		r.mermaid: func() string { return story.Mermaid(s) },
+		r.shiviz:  func() string { return story.ShiViz(s) },
+	} {
+		if path == "" {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(draw()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

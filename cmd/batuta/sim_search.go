@@ -1,0 +1,267 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/sim"
+)
+
+// labMemory: a search may use memory freely up to here; beyond, the collector
+// works harder.
+const labMemory = 7 << 30
+
+func newSimSoakCommand(e env) *cobra.Command {
+	var c sim.SoakConfig
+	var seeds, faults string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "soak",
+		Short: "Play random schedules of faults and check every rule at every step",
+		Long: `soak makes a random schedule of each seed, plays it, ends all faults and demands
+agreement within the bound. What fails is shrunk to a short scenario, which is
+printed with the command that replays it.`,
+		Example: `  batuta sim soak --algorithm bully --nodes 5 --seeds 1:100000
+  batuta sim soak --seeds 17:17 --faults crash,restart,partition,heal`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
+	f.StringVar(&c.Probe, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
+	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
+	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
+	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(sim.SoakFaults())+"; default all")
+	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := soakFlags(&c, seeds, faults); err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		defer debug.SetGCPercent(debug.SetGCPercent(400))
+		bar := newProgress(e.stderr)
+		c.Progress = func(r sim.SoakResult) {
+			bar.show(float64(r.Schedules)/float64(c.To-c.From+1), func(seconds float64) string {
+				return fmt.Sprintf("%d schedules, %.0f/s, %d violations", r.Schedules, float64(r.Schedules)/seconds, r.Violations)
+			})
+		}
+		r, err := sim.Soak(ctx, simMaker, c)
+		bar.done()
+		if err != nil {
+			return labError(err)
+		}
+		return reportSoak(e, c, r, bar.seconds(), asJSON)
+	}
+	return cmd
+}
+
+func verbs(list []sim.Verb) string {
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = string(v)
+	}
+	return strings.Join(words, ",")
+}
+
+func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
+	from, to, ok := strings.Cut(seeds, ":")
+	if !ok {
+		to = from
+	}
+	var errFrom, errTo error
+	c.From, errFrom = strconv.ParseUint(from, 10, 63)
+	c.To, errTo = strconv.ParseUint(to, 10, 63)
+	switch {
+	case errFrom != nil || errTo != nil || c.To < c.From:
+		return usagef("--seeds %q: give FROM:TO, two numbers from 0 to 2^63-1 in order", seeds)
+	case c.Nodes < 1 || c.Nodes > 50:
+		return usagef("--nodes %d: give 1 to 50", c.Nodes)
+	case c.PerRun < 1 || c.PerRun > 1000:
+		return usagef("--faults-per-run %d: give 1 to 1000", c.PerRun)
+	}
+	if c.Algorithm == "bully" && c.Probe == "" {
+		c.Probes = []string{"descending", "all"}
+	}
+	if faults == "" {
+		return nil
+	}
+	known := "," + verbs(sim.SoakFaults()) + ","
+	for _, f := range strings.Split(faults, ",") {
+		if !strings.Contains(known, ","+f+",") {
+			return usagef("--faults %q: use some of %s", f, verbs(sim.SoakFaults()))
+		}
+		c.Faults = append(c.Faults, sim.Verb(f))
+	}
+	return nil
+}
+
+func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON bool) error {
+	var first *uint64
+	if len(r.Failing) > 0 {
+		first = &r.Failing[0]
+	}
+	if asJSON {
+		if err := json.NewEncoder(e.stdout).Encode(map[string]any{
+			"schedules": r.Schedules, "violations": r.Violations, "seconds": seconds,
+			"per_second": float64(r.Schedules) / seconds, "first_failing_seed": first,
+			"simulated_seconds": r.Simulated.Seconds(), "longest_agreement_ms": r.Agreed.Seconds() * 1000,
+		}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most\n",
+			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond))
+	}
+	if first == nil {
+		return nil
+	}
+	s, v := sim.Shrink(c.Schedule(*first), simMaker)
+	if v == nil {
+		return fmt.Errorf("seed %d broke a rule once and does not again", *first)
+	}
+	v.Replay = soakReplay(c, *first)
+	fmt.Fprintf(e.stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", *first, s)
+	return v
+}
+
+// soakReplay is the command that plays that seed's schedule again.
+func soakReplay(c sim.SoakConfig, seed uint64) string {
+	b := fmt.Sprintf("batuta sim soak --algorithm %s --nodes %d --faults-per-run %d --seeds %d:%d", c.Algorithm, c.Nodes, c.PerRun, seed, seed)
+	if c.Probe != "" {
+		b += " --probe " + c.Probe
+	}
+	if len(c.Faults) > 0 {
+		b += " --faults " + verbs(c.Faults)
+	}
+	return b
+}
+
+func newSimExploreCommand(e env) *cobra.Command {
+	var c sim.ExploreConfig
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explore",
+		Short: "Search every order of events of a small cluster",
+		Long: `explore goes, breadth first, through every order of deliveries, timers, crashes,
+restarts and false suspicions within the budgets, from a settled cluster. What
+breaks a rule comes out as the shortest scenario.`,
+		Example: `  batuta sim explore --algorithm bully --nodes 3 --crashes 2 --restarts 2 --suspicions 1
+  batuta sim explore --nodes 4 --crashes 1 --restarts 1 --suspicions 1 --json`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
+	f.StringVar(&c.Probe, "probe", "descending", "how Bully asks: `all or descending`")
+	f.IntVar(&c.Nodes, "nodes", 3, "`number` of members, 1 to 8")
+	f.IntVar(&c.Crashes, "crashes", 1, "`number` of crashes at most")
+	f.IntVar(&c.Restarts, "restarts", 1, "`number` of restarts at most")
+	f.IntVar(&c.Suspicions, "suspicions", 1, "`number` of false suspicions and early timers at most")
+	f.IntVar(&c.Epochs, "epochs", 0, "how far epochs may lie apart, `E`; default any distance")
+	f.Uint64Var(&c.States, "states", 0, "give up after so many, `N`; default never")
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		defer debug.SetGCPercent(debug.SetGCPercent(300))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
+		c.OwnRounds = c.Algorithm == "bully"
+		bar := newProgress(e.stderr)
+		c.Progress = func(r sim.ExploreResult) {
+			bar.show(-1, func(seconds float64) string {
+				return fmt.Sprintf("%d states, depth %d, %.0f states/s", r.States, r.Depth, float64(r.States)/seconds)
+			})
+		}
+		r, err := sim.Explore(ctx, simMaker, c)
+		bar.done()
+		if err != nil {
+			return labError(err)
+		}
+		return reportExplore(e, r, bar.seconds(), asJSON)
+	}
+	return cmd
+}
+
+func reportExplore(e env, r sim.ExploreResult, seconds float64, asJSON bool) error {
+	violations := 0
+	if r.Violation != nil {
+		violations = 1
+	}
+	if asJSON {
+		if err := json.NewEncoder(e.stdout).Encode(map[string]any{
+			"states": r.States, "depth": r.Depth, "complete": r.Complete, "violations": violations,
+			"seconds": seconds, "per_second": float64(r.States) / seconds,
+		}); err != nil {
+			return err
+		}
+	} else {
+		end := map[bool]string{true: "complete", false: "not to the end"}[r.Complete]
+		fmt.Fprintf(e.stdout, "%d states, depth %d, %s, %d violations, %.1f s (%.0f states/s)\n",
+			r.States, r.Depth, end, violations, seconds, float64(r.States)/seconds)
+	}
+	if r.Violation != nil {
+		fmt.Fprintf(e.stderr, "the shortest way there; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", r.Scenario)
+		return r.Violation
+	}
+	if !r.Complete {
+		return errors.New("the search was not finished")
+	}
+	return nil
+}
+
+// progress is a line on a terminal that is written over, at most ten times a second.
+type progress struct {
+	mu    sync.Mutex
+	to    io.Writer // nil: nobody looks
+	began time.Time
+	ended time.Time
+	last  time.Time
+}
+
+func newProgress(w io.Writer) *progress {
+	p := &progress{began: time.Now()}
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			p.to = w
+		}
+	}
+	return p
+}
+
+// show tells how far the work is (negative: nobody knows) and what text says.
+func (p *progress) show(part float64, text func(seconds float64) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if p.to == nil || now.Sub(p.last) < 100*time.Millisecond {
+		return
+	}
+	p.last = now
+	gone := now.Sub(p.began)
+	line := text(gone.Seconds())
+	if part > 0 {
+		full := int(part * 20)
+		left := time.Duration(float64(gone) * (1 - part) / part).Round(time.Second)
+		line = fmt.Sprintf("[%s%s] %s, %v left", strings.Repeat("#", full), strings.Repeat(".", 20-full), line, left)
+	}
+	fmt.Fprintf(p.to, "\r\x1b[K%s", line)
+}
+
+func (p *progress) done() {
+	p.ended = time.Now()
+	if p.to != nil {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}
+
+func (p *progress) seconds() float64 { return p.ended.Sub(p.began).Seconds() }
