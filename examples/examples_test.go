@@ -1,0 +1,195 @@
+// Package examples tests that the examples do what they say, as processes of a
+// cluster whose leader is killed.
+package examples
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for an event before it gives up.
+const patience = 20 * time.Second
+
+// built is the path of an example's program.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if out, err := exec.Command("go", "build", "-o", path, "./"+name).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// members gives the addresses of three members on loopback, and of one service.
+// Each port has a fellow a thousand above that is free too.
+func members(t *testing.T) (list []string, service string) {
+	t.Helper()
+	for port := 12000; port < 30000 && len(list) < 4; port += 7 {
+		addr := "127.0.0.1:" + strconv.Itoa(port)
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			continue
+		}
+		defer l.Close() // held until all are found
+		m, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+1000))
+		if err != nil {
+			continue
+		}
+		defer m.Close()
+		list = append(list, fmt.Sprintf("%d=%s", len(list)+1, addr))
+	}
+	_, service, _ = strings.Cut(list[3], "=")
+	return list[:3], service
+}
+
+// process is a member that runs.
+type process struct {
+	cmd   *exec.Cmd
+	lines chan string
+}
+
+func start(t *testing.T, program string, args ...string) *process {
+	t.Helper()
+	p := &process{exec.Command(program, args...), make(chan string, 1000)}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = t.Output()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			p.lines <- in.Text()
+		}
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	for range p.lines { // its output must be read before Wait
+	}
+	p.cmd.Wait()
+}
+
+// says waits until p says a line with all words in it.
+func (p *process) says(t *testing.T, words ...string) {
+	t.Helper()
+	for late := time.After(patience); ; {
+		select {
+		case line, alive := <-p.lines:
+			if !alive {
+				t.Fatalf("it ended before it said %q", words)
+			}
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+				return
+			}
+		case <-late:
+			t.Fatalf("it never said %q", words)
+		}
+	}
+}
+
+// flags are what member i of list is started with.
+func flags(list []string, i int, more ...string) []string {
+	id, addr, _ := strings.Cut(list[i], "=")
+	args := append([]string{"-id", id, "-listen", addr}, more...)
+	for j, m := range list {
+		if j != i {
+			args = append(args, "-member", m)
+		}
+	}
+	return args
+}
+
+func TestCron(t *testing.T) {
+	program := built(t, "cron")
+	list, _ := members(t)
+	var cluster []*process
+	for i := range list {
+		cluster = append(cluster, start(t, program, flags(list, i, "-every", "20ms")...))
+	}
+	cluster[2].says(t, "job done by 3")
+	cluster[2].kill()
+	cluster[1].says(t, "job done by 2")
+}
+
+func TestFailover(t *testing.T) {
+	program := built(t, "failover")
+	list, service := members(t)
+	var cluster []*process
+	for i := range list {
+		cluster = append(cluster, start(t, program, flags(list, i, "-service", service)...))
+	}
+	awaitService(t, service, "3 serves")
+	cluster[2].kill()
+	awaitService(t, service, "2 serves")
+}
+
+// awaitService asks until the service says want.
+func awaitService(t *testing.T, addr, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if conn, err := net.Dial("tcp", addr); err == nil {
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			conn.Close()
+			if strings.HasPrefix(line, want) {
+				return
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("the service never said %q", want)
+		}
+	}
+}
+
+func TestPool(t *testing.T) {
+	program := built(t, "pool")
+	list, _ := members(t)
+	var cluster []*process
+	for i := range list {
+		args := append([]string{list[i]}, slices.Delete(slices.Clone(list), i, i+1)...)
+		cluster = append(cluster, start(t, program, args...))
+	}
+	cluster[2].says(t, "boss 3", "scraped-by-1")
+	cluster[2].says(t, "boss 3", "scraped-by-2")
+	cluster[2].kill()
+	cluster[1].says(t, "boss 2", "scraped-by-1")
+}
+
+// An example that does not fit on two screens explains nothing.
+func TestExamplesAreShort(t *testing.T) {
+	sources, err := filepath.Glob("*/*.go")
+	if err != nil || len(sources) < 3 {
+		t.Fatalf("examples: %q, %v", sources, err)
+	}
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n >= 80 {
+			t.Errorf("%s has %d lines, want fewer than 80", path, n)
+		}
+	}
+}

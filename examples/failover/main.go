@@ -1,0 +1,73 @@
+// Command failover is a TCP service of which one process is active and the others
+// stand by: whoever leads listens. All may name one address, as here on one
+// machine, or each its own behind a load balancer.
+//
+//	go run ./examples/failover -id 1 -listen 127.0.0.1:7401 -member 2=127.0.0.1:7402
+//	go run ./examples/failover -id 2 -listen 127.0.0.1:7402 -member 1=127.0.0.1:7401
+//	nc 127.0.0.1 7400
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/bully"
+)
+
+func main() {
+	config := batuta.Config{Algorithm: bully.New()}
+	flag.StringVar(&config.ID, "id", "", "this member's `id`")
+	flag.StringVar(&config.Listen, "listen", "127.0.0.1:0", "`host:port` for the election")
+	service := flag.String("service", "127.0.0.1:7400", "`host:port` of the service")
+	flag.Func("member", "`id=host:port` of another member; repeatable", func(s string) error {
+		id, addr, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("want id=host:port")
+		}
+		config.Members = append(config.Members, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(id)}, Address: addr})
+		return nil
+	})
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	node, err := batuta.Start(context.Background(), config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer node.Close() // hands over
+	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error { return serve(ctx, *service, l) })
+	if ctx.Err() == nil {
+		log.Print(err) // a port in use, say: let another lead
+	}
+}
+
+// serve answers until the lead is lost. It returns when the port is free and every
+// client gone; only then does another lead.
+func serve(ctx context.Context, addr string, l batuta.Leadership) error {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return nil // the lead is lost
+		}
+		clients.Go(func() {
+			defer client.Close()
+			fmt.Fprintf(client, "%s serves in epoch %d\n", l.Token.Leader.ID, l.Token.Epoch)
+		})
+	}
+}
