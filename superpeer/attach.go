@@ -19,9 +19,13 @@ const maxContacts = 8
 // maxProbes is how many unknown super peers a node measures at a time.
 const maxProbes = 4
 
-// maxLookGap is the longest a node goes without looking for a nearer super
-// peer, in rounds.
-const maxLookGap = 16
+// A node that is served looks for a nearer super peer after at most calmGap
+// rounds when something has changed, and ever more seldom, up to maxLookGap, while
+// nothing does.
+const (
+	calmGap    = 6
+	maxLookGap = 32
+)
 
 // switchGain is how much nearer a super peer must be for a served node to
 // change: less is not worth three messages.
@@ -96,7 +100,7 @@ func (n *Node) wakeClient(now Round, out *Actions) {
 func (n *Node) look(now Round, out *Actions) {
 	c := &n.client
 	c.lookGap = min(2*c.lookGap, maxLookGap)
-	c.lookAt = now + Round(c.lookGap)
+	c.lookAt = now + 1 + Round(n.rng.below(int(c.lookGap)))
 	if n.cfg.Method.ranged() {
 		c.skip = 0
 		n.seekRange(now, out)
@@ -112,10 +116,16 @@ func (n *Node) look(now Round, out *Actions) {
 	out.Look = q
 }
 
-// lookSoon is for when the world has changed.
+// lookSoon is for a node that is not served, lookAgain for one whose super peer
+// has changed.
 func (n *Node) lookSoon(now Round) {
 	n.client.lookGap = 1
 	n.client.lookAt = min(n.client.lookAt, now+1)
+}
+
+func (n *Node) lookAgain(now Round) {
+	n.client.lookGap = min(n.client.lookGap, calmGap)
+	n.client.lookAt = min(n.client.lookAt, now+1+Round(n.rng.below(calmGap)))
 }
 
 // orphaned leaves a home that is no more and turns to the deputy.
@@ -354,7 +364,7 @@ func (n *Node) accepted(now Round, m *Message, out *Actions) {
 	}
 	// The first renewal comes early, to spread the renewals over the rounds.
 	c.renewAt = now + 1 + Round(n.rng.below(int(n.cfg.Renew)))
-	n.lookSoon(now)
+	n.lookAgain(now)
 }
 
 func (n *Node) full(now Round, m *Message, out *Actions) {
@@ -438,7 +448,7 @@ func (n *Node) moved(now Round, m *Message, out *Actions) {
 	n.forget(c.home)
 	c.home, c.homeVersion, c.slot, c.homeRTT = m.From, m.Version, m.Slot, m.RTT
 	c.awaiting, c.renewAt = false, now+1+Round(n.rng.below(int(n.cfg.Renew)))
-	n.lookSoon(now)
+	n.lookAgain(now)
 	if m.RTT < 0 {
 		n.measure(m.From, m.Token, 0, out)
 		return

@@ -87,9 +87,7 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 		return &exitError{exitUsage, err}
 	}
 	defer outputs.close()
-	// Almost all memory is there for the whole run: a collector that waits until
-	// it has doubled would only waste it.
-	defer debug.SetGCPercent(debug.SetGCPercent(25))
+	defer frugal(f.options.Nodes)()
 	if !f.noShown && isTerminal(e.stderr) {
 		f.options.Progress = progressBar(e.stderr, f.options.Rounds)
 	}
@@ -104,6 +102,19 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 		return json.NewEncoder(e.stdout).Encode(report)
 	}
 	return report.WriteTable(e.stdout)
+}
+
+// frugal keeps a run of a million nodes within a gigabyte. Almost all memory is
+// there for the whole run: a collector that waits until it has doubled would only
+// waste it. The result undoes that.
+func frugal(nodes int) func() {
+	const million, limit = 1_000_000, 880 << 20
+	percent := debug.SetGCPercent(50)
+	bytes := debug.SetMemoryLimit(max(limit, int64(nodes)*limit/million))
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(bytes)
+	}
 }
 
 // read checks the flags, all of them before anything is played.

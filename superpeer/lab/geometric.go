@@ -90,6 +90,10 @@ func (g *geometric) grow(n int) int {
 }
 
 func (g *geometric) rtt(a, b int32) float32 {
+	if g.dims == 2 && !g.wraps {
+		x, y := g.xs[2*a]-g.xs[2*b], g.xs[2*a+1]-g.xs[2*b+1]
+		return float32(math.Sqrt(float64(x*x + y*y)))
+	}
 	p, q := g.at(a), g.at(b)
 	sum := float32(0)
 	for d := range p {

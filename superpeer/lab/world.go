@@ -36,6 +36,7 @@ type world struct {
 	gossip gossip
 	shard  [shards]shard
 	boxes  [2][shards][shards][]superpeer.Message // by wave's parity, sender, receiver
+	fill   [2][shards][shards]int                 // the most each held in this round
 }
 
 // shard is what a part of the nodes is stepped with.
@@ -138,7 +139,24 @@ func (w *world) play() {
 		w.shard[i].told = w.shard[i].told[:0]
 	}
 	w.gossip.spread(w.round)
+	w.trim()
 	w.round++
+}
+
+// trim gives back the memory of boxes that were much larger than they need be:
+// the first rounds, when all look for a super peer, are the busiest.
+func (w *world) trim() {
+	for b := range w.boxes {
+		for from := range shards {
+			for to := range shards {
+				most := w.fill[b][from][to]
+				if box := w.boxes[b][from][to]; len(box) == 0 && cap(box) > 4*most+64 {
+					w.boxes[b][from][to] = nil
+				}
+				w.fill[b][from][to] = 0
+			}
+		}
+	}
 }
 
 func (w *world) part(i int) (from, to int) {
@@ -172,6 +190,7 @@ func (w *world) quiet(wave int) bool {
 func (w *world) deliver(i, wave int) {
 	for from := range shards {
 		box := w.boxes[wave][from][i]
+		w.fill[wave][from][i] = max(w.fill[wave][from][i], len(box))
 		for k := range box {
 			m := &box[k]
 			if slot := w.slotOf[m.To]; slot >= 0 {
