@@ -14,8 +14,13 @@ func (l *List) Clone() election.Algorithm {
 	return &d
 }
 
-// MinRound is the round number in use, 0 before the first.
-func (r *ring) MinRound() uint64 { return r.round.Number }
+// MinRound is the lowest round number held, 0 for none.
+func (r *ring) MinRound() uint64 {
+	if n := r.passing.Round.Number; n > 0 {
+		return min(n, r.round.Number)
+	}
+	return r.round.Number
+}
 
 // AppendState appends all that decides what the algorithm does next.
 func (r *ring) AppendState(b []byte, base uint64) []byte {
