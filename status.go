@@ -44,6 +44,7 @@ type Status struct {
 	Since         time.Time
 	Members       []MemberStatus // lowest rank first, this one included
 
+	Timing      election.Timing
 	Incarnation uint64
 	Uptime      time.Duration
 	Listen      string // as bound
@@ -86,8 +87,8 @@ func (n *Node) status() Status {
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
 		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
-		Epoch:       n.machine.Held().Epoch,
-		Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
+		Epoch:  n.machine.Held().Epoch,
+		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.links.sent), Lost: maps.Clone(n.lost), Links: n.links.standing(),
 	}
 	n.tally.copyInto(&s)

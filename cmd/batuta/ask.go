@@ -76,48 +76,6 @@ func (a *asking) printRaw(raw json.RawMessage) error {
 	return err
 }
 
-func newStatusCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
-		Use:   "status",
-		Short: "Show one member's view of the cluster",
-		Example: `  batuta status --http 127.0.0.1:7501
-  BATUTA_HTTP=127.0.0.1:7501 batuta status --json`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		return get(ctx, a, c, "/v1/status", a.printStatus)
-	})
-}
-
-func (a *asking) printStatus(s agent.Status) error {
-	leader := "none known"
-	if s.Leader != nil {
-		leader = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
-	}
-	if !s.Since.IsZero() {
-		leader += fmt.Sprintf(", since %s (%v ago)", s.Since.Local().Format(time.DateTime), time.Since(s.Since.Time).Round(time.Millisecond))
-	}
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(out, "leader\t%s\n", leader)
-	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
-	fmt.Fprintf(out, "promise\t%s\n", promise(s))
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(a.stdout)
-	return a.printMembers(s.Members)
-}
-
-// promise says in words what a status answer says of its algorithm.
-func promise(s agent.Status) string {
-	if s.Guarantee == "one-leader" {
-		return s.Algorithm + ", one leader: never two at a time"
-	}
-	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"
-	if !s.Fencing {
-		text += "; do not fence with the epoch"
-	}
-	return text
-}
-
 func (a *asking) printMembers(members []agent.Member) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tEPOCH\tLAST HEARD")

@@ -46,7 +46,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		if err := f.Value.Set(value); err != nil {
 			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
 		}
-		markLayered(f)
+		markLayered(f, name)
 	})
 	if len(faults) > 0 {
 		return &exitError{exitUsage, errors.Join(faults...)}
@@ -98,7 +98,7 @@ func (e entry) apply(cmd *cobra.Command) error {
 			return fmt.Errorf("%q: %w", v, err)
 		}
 	}
-	markLayered(f)
+	markLayered(f, "file")
 	return nil
 }
 
@@ -163,9 +163,10 @@ func scalars(n *yaml.Node) ([]string, error) {
 // layered is the annotation of a flag whose value the command line did not give.
 const layered = "batuta_layered"
 
-func markLayered(f *pflag.Flag) {
+// markLayered notes where the value has come from: a variable, or the file.
+func markLayered(f *pflag.Flag, source string) {
 	f.Changed = true
-	f.Annotations = map[string][]string{layered: nil}
+	f.Annotations = map[string][]string{layered: {source}}
 }
 
 // typed reports whether the command line gave the flag its value.

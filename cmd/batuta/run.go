@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
 	runner "github.com/batuta-dev/batuta/internal/run"
@@ -53,8 +54,7 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 	if events := cmd.Flags().Lookup("events"); events != nil {
 		f.events, events.DefValue = "off", "off" // standard output is the command's
 	}
-	cmd.Flags().DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
-	cmd.Flags().BoolVar(&j.restart, "restart", false, "start the command again when it ends with exit code 0")
+	j.register(cmd.Flags())
 	cmd.Flags().SetInterspersed(false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		j.argv = args
@@ -93,9 +93,22 @@ type job struct {
 	killed bool
 }
 
-func (j *job) check() error {
+func (j *job) register(fs *pflag.FlagSet) {
+	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+	fs.BoolVar(&j.restart, "restart", false, "start the command again when it ends with exit code 0")
+}
+
+// checkFlags finds what is wrong with them, whatever the command.
+func (j *job) checkFlags() error {
 	if j.grace < 0 {
 		return usagef("--grace %v is negative: give 0s to kill at once", j.grace)
+	}
+	return nil
+}
+
+func (j *job) check() error {
+	if err := j.checkFlags(); err != nil {
+		return err
 	}
 	if _, err := exec.LookPath(j.argv[0]); err != nil {
 		return usagef("command %w; give its path, or one that is in PATH", err)

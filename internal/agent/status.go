@@ -24,6 +24,15 @@ type Status struct {
 	HTTP        string   `json:"http"`
 	Version     string   `json:"version"`
 	Messages    Messages `json:"messages"`
+	Timing      Timing   `json:"timing"`
+}
+
+// Timing is how the member is set up to wait, as Go writes durations.
+type Timing struct {
+	Heartbeat string `json:"heartbeat"`
+	TMax      string `json:"t_max"`
+	TProcess  string `json:"t_process"`
+	T         string `json:"t"` // 2·t_max + t_process: silence that makes a suspect
 }
 
 // Member is an entry of /v1/members.
@@ -70,6 +79,8 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, HTTP: http, Version: version,
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
+		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
+			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
 	}
 	if s.Token.Defined() {
 		leader, token := string(s.Leader), s.Token.String()

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+func newConfigCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "config",
+		Short:   "Check a configuration, or show what it comes to",
+		Example: "  batuta config check --config /etc/batuta.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q; use check or show", args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(newConfigCheckCommand(e), newConfigShowCommand(e))
+	return cmd
+}
+
+// settings are all flags that a file may set for "batuta agent" and "batuta run".
+type settings struct {
+	agent agentFlags
+	job   job
+}
+
+func (s *settings) register(fs *pflag.FlagSet) {
+	s.agent.register(fs)
+	s.job.register(fs)
+}
+
+func newConfigCheckCommand(e env) *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "check [agent flags]",
+		Short: "Tell whether an agent would start with this configuration; exit code 2 when not",
+		Long: `check reads flags, environment and --config file as "batuta agent" and "batuta run" do,
+and tells the first fault. It opens no port and no directory.`,
+		Example: `  batuta config check --config /etc/batuta.yaml
+  BATUTA_HEARTBEAT=1h batuta config check`,
+		Args: cobra.NoArgs,
+	}
+	s.register(cmd.Flags())
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := s.check(); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(e.stdout, "the configuration is good")
+		return err
+	}
+	return cmd
+}
+
+func (s *settings) check() error {
+	if _, err := s.agent.level(); err != nil {
+		return err
+	}
+	config, err := s.agent.config(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := config.Validate(); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	return s.job.checkFlags()
+}
+
+func newConfigShowCommand(e env) *cobra.Command {
+	var s settings
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show [agent flags]",
+		Short: "Show every setting, and where it comes from, as a configuration file",
+		Example: `  batuta config show --config /etc/batuta.yaml
+  batuta config show --cluster payments > /etc/batuta.yaml`,
+		Args: cobra.NoArgs,
+	}
+	s.register(cmd.Flags())
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var own pflag.FlagSet
+		new(settings).register(&own)
+		doc := yaml.Node{Kind: yaml.MappingNode}
+		values := map[string]any{}
+		own.VisitAll(func(f *pflag.Flag) {
+			f = cmd.Flags().Lookup(f.Name)
+			key, value := yaml.Node{Kind: yaml.ScalarNode, Value: f.Name}, yaml.Node{}
+			values[f.Name] = shown(f)
+			if value.Encode(values[f.Name]) == nil { // text and lists of it always can be
+				value.LineComment = source(f)
+				doc.Content = append(doc.Content, &key, &value)
+			}
+		})
+		if asJSON {
+			return json.NewEncoder(e.stdout).Encode(values)
+		}
+		text, err := yaml.Marshal(&doc)
+		if err != nil {
+			return err
+		}
+		_, err = e.stdout.Write(text)
+		return err
+	}
+	return cmd
+}
+
+// shown is a flag's value, unless that is nobody's business.
+func shown(f *pflag.Flag) any {
+	if secret(f.Name) && f.Value.String() != "" {
+		return "********"
+	}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		return list.GetSlice()
+	}
+	return f.Value.String()
+}
+
+// secret reports whether a flag of that name holds what nobody else should read.
+// The path of a file that does is no secret.
+func secret(name string) bool {
+	for _, word := range []string{"secret", "password", "passphrase"} {
+		if strings.Contains(name, word) && !strings.HasSuffix(name, "-file") {
+			return true
+		}
+	}
+	return false
+}
+
+// source is where a flag's value comes from.
+func source(f *pflag.Flag) string {
+	switch from := f.Annotations[layered]; {
+	case len(from) > 0:
+		return from[0]
+	case f.Changed:
+		return "flag"
+	}
+	return "default"
+}

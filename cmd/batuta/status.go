@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+func newStatusCommand(e env) *cobra.Command {
+	var also []string
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:   "status",
+		Short: "Tell who leads, since when and why, and what each member sees",
+		Long: `status asks one agent, and with --also others beside it: who leads, since when
+and why; whether those asked say the same; how long a failover takes with this
+configuration, and what is promised.`,
+		Example: `  batuta status --http 127.0.0.1:7501
+  batuta status --http 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
+  BATUTA_HTTP=127.0.0.1:7501 batuta status --json`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/status", func(s agent.Status) error {
+			var trace []agent.Record
+			if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
+				return err
+			}
+			return a.printStatus(s, trace, askOthers(ctx, also))
+		})
+	})
+	cmd.Flags().StringSliceVar(&also, "also", nil, "`host:port` of another agent's HTTP API, to compare its view; repeatable")
+	return cmd
+}
+
+func newExplainCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "explain",
+		Short: "Tell what a member did lately, step by step, and why",
+		Example: `  batuta explain --http 127.0.0.1:7501
+  batuta explain --http 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/trace", a.printTrace)
+	})
+}
+
+// view is what another agent says, or why it says nothing.
+type view struct {
+	addr   string
+	status agent.Status
+	err    error
+}
+
+// askOthers asks all at once: one that is slow costs no more than itself.
+func askOthers(ctx context.Context, addrs []string) []view {
+	answers := make(chan view)
+	for _, addr := range addrs {
+		go func() {
+			v := view{addr: addr}
+			c, err := agent.NewClient(addr)
+			if v.err = err; err == nil {
+				v.err = c.Get(ctx, "/v1/status", &v.status)
+			}
+			answers <- v
+		}()
+	}
+	var views []view
+	for range addrs {
+		views = append(views, <-answers)
+	}
+	slices.SortFunc(views, func(a, b view) int { return slices.Index(addrs, a.addr) - slices.Index(addrs, b.addr) })
+	return views
+}
+
+func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
+	if why := reason(s, trace); why != "" {
+		fmt.Fprintf(out, "why\t%s\n", why)
+	}
+	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
+	printAgreement(out, s, others)
+	printFailover(out, s)
+	fmt.Fprintf(out, "promise\t%s\n", promise(s))
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	return a.printMembers(s.Members)
+}
+
+func leaderLine(s agent.Status) string {
+	line := "none known"
+	if s.Leader != nil {
+		line = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
+	}
+	if !s.Since.IsZero() {
+		line += fmt.Sprintf(", since %s (%v ago)", s.Since.Local().Format(time.DateTime), time.Since(s.Since.Time).Round(time.Millisecond))
+	}
+	return line
+}
+
+// reason tells from the trace how the present view came about: how the last
+// leadership ended and how this one began. Empty when the trace goes no longer so
+// far back.
+func reason(s agent.Status, trace []agent.Record) string {
+	var parts []string
+	for _, r := range trace {
+		switch {
+		case r.What == "loses":
+			parts = []string{fmt.Sprintf("%s was lost (%s)", r.Peer, r.Why)}
+		case s.Token == nil || r.Token != *s.Token:
+		case r.What == "claims":
+			parts = append(parts, fmt.Sprintf("%s claimed (%s)", r.Peer, r.Why))
+		case r.What == "adopts":
+			parts = append(parts, fmt.Sprintf("%s was adopted (%s)", r.Peer, r.Why))
+		}
+	}
+	return strings.Join(parts, ", then ")
+}
+
+// printAgreement compares what the members hold: by their own word where they
+// were asked, else by what they have acknowledged to the leader.
+func printAgreement(out io.Writer, s agent.Status, others []view) {
+	agreed := 1
+	for _, v := range others {
+		switch {
+		case v.err != nil:
+			fmt.Fprintf(out, "SILENT\t%v\n", v.err)
+		case v.status.Cluster != s.Cluster || v.status.Election != s.Election:
+			fmt.Fprintf(out, "ELSEWHERE\t%s at %s is of cluster %q\n", v.status.ID, v.addr, v.status.Cluster)
+		case textOf(v.status.Token) != textOf(s.Token):
+			fmt.Fprintf(out, "DISAGREES\t%s says: %s\n", v.status.ID, leaderLine(v.status))
+		default:
+			agreed++
+		}
+	}
+	if len(others) > 0 {
+		fmt.Fprintf(out, "agreement\t%d of the %d asked say the same\n", agreed, len(others)+1)
+	}
+}
+
+func textOf(token *string) string {
+	if token == nil {
+		return ""
+	}
+	return *token
+}
+
+// printFailover tells how long it takes until another leads. These are sums of what
+// the rules wait for; what a machine or network adds beyond its settings comes on top.
+func printFailover(out io.Writer, s agent.Status) {
+	t, err := times(s.Timing)
+	if err != nil {
+		return // an older agent, which does not tell
+	}
+	fmt.Fprintf(out, "failover\tkilled: seen at once; the next leads within %v, mostly a few ms\n", t.max+t.process)
+	fmt.Fprintf(out, "\tfrozen or cut off: within %v (T = %v of silence, a question to the others, a claim)\n", t.silence+3*t.max+t.process, t.silence)
+	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
+}
+
+// timing is what a member waits for.
+type timing struct{ max, process, silence time.Duration }
+
+func times(t agent.Timing) (timing, error) {
+	limit, err := time.ParseDuration(t.TMax)
+	process, err2 := time.ParseDuration(t.TProcess)
+	silence, err3 := time.ParseDuration(t.T)
+	return timing{limit, process, silence}, errors.Join(err, err2, err3)
+}
+
+// promise says in words what a status answer says of its algorithm.
+func promise(s agent.Status) string {
+	if s.Guarantee == "one-leader" {
+		return s.Algorithm + ", one leader: never two at a time"
+	}
+	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"
+	if !s.Fencing {
+		text += "; do not fence with the epoch"
+	}
+	return text
+}
+
+func (a *asking) printTrace(trace []agent.Record) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, r := range trace {
+		what := strings.Join(slices.DeleteFunc([]string{r.What, r.Message, r.Peer}, func(s string) bool { return s == "" }), " ")
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", r.Time.Local().Format("15:04:05.000000"), what, r.Token, r.Why)
+	}
+	return out.Flush()
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+func TestReason(t *testing.T) {
+	token := "4:2"
+	trace := []agent.Record{
+		{What: "claims", Peer: "2", Token: "2:2", Why: "it won the contest"},
+		{What: "loses", Peer: "2", Token: "2:2", Why: "resigned: it hands over to 3"},
+		{What: "adopts", Peer: "3", Token: "3:3", Why: "it says so"},
+		{What: "loses", Peer: "3", Token: "3:3", Why: "crashed: it refuses the connection"},
+		{What: "claims", Peer: "2", Token: "4:2", Why: "it won the contest"},
+		{What: "leads", Peer: "2", Token: "4:2"},
+	}
+	for _, tt := range []struct {
+		token *string
+		trace []agent.Record
+		want  string
+	}{
+		{&token, trace, "3 was lost (crashed: it refuses the connection), then 2 claimed (it won the contest)"},
+		{nil, trace[:4], "3 was lost (crashed: it refuses the connection)"},
+		{&token, trace[5:], ""}, // the trace goes no longer so far back
+	} {
+		if got := reason(agent.Status{Token: tt.token}, tt.trace); got != tt.want {
+			t.Errorf("reason: got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+func TestDisagreementIsShown(t *testing.T) {
+	here, there := "7:5", "8:4"
+	var b strings.Builder
+	printAgreement(&b, agent.Status{Token: &here}, []view{{status: agent.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
+	if !strings.Contains(b.String(), "DISAGREES\t4 says: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
+		t.Errorf("got %s", b.String())
+	}
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	var fs pflag.FlagSet
+	fs.String("join-secret", "hush", "")
+	fs.String("join-secret-file", "/etc/secret", "")
+	if got := shown(fs.Lookup("join-secret")); got != "********" {
+		t.Errorf("a secret is shown: %v", got)
+	}
+	if got := shown(fs.Lookup("join-secret-file")); got != "/etc/secret" {
+		t.Errorf("a path is masked: %v", got)
+	}
+}
