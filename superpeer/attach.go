@@ -57,7 +57,7 @@ type client struct {
 	skip        int16 // prefix methods: how many ranges on
 	known       uint8 // of contacts
 	waiting     uint8 // of asked: not answered yet
-	spurned     uint8 // refusals and evictions since it was last served
+	spurned     uint8 // refusals, evictions and wrong ways since it was last served
 	awaiting    bool  // a renewal is not answered yet
 	contacts    [maxContacts]contact
 	asked       [maxProbes]contact
@@ -344,7 +344,7 @@ func (n *Node) request(kind Kind, to Peer, rtt float32) Message {
 func (n *Node) accepted(now Round, m *Message, out *Actions) {
 	c := &n.client
 	if m.From == c.home { // a renewal
-		c.awaiting, c.slot, c.homeVersion = false, m.Slot, m.Version
+		c.awaiting, c.slot, c.homeVersion, c.spurned = false, m.Slot, m.Version, 0
 		c.renewAt = now + n.cfg.Renew
 		return
 	}
@@ -405,7 +405,10 @@ func (n *Node) gone(now Round, m *Message, out *Actions) {
 	if m.From == c.trying {
 		c.trying = None
 	}
-	if m.Peer != None && m.Peer != n.self {
+	// Two who both believe that the other holds the token must not keep this
+	// node going back and forth.
+	c.spurned = min(c.spurned+1, maxSpurned)
+	if m.Peer != None && m.Peer != n.self && c.spurned < maxSpurned {
 		n.measure(m.Peer, m.Token, 0, out)
 	}
 	if m.From == c.home && n.hold == nil {

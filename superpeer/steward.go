@@ -54,11 +54,18 @@ func (n *Node) charge(token int32) *charge {
 	return nil
 }
 
-func (n *Node) steward(token int32) (Peer, bool) {
+// steward is who keeps token's record; ok is false while that cannot be known.
+func (n *Node) steward(token int32) (peer Peer, ok bool) {
+	if n.size == 0 && n.cfg.Method.ranged() {
+		return None, false
+	}
 	return n.cfg.Router.Owner(n.cfg.TokenKey(token, int(n.size)))
 }
 
-func (n *Node) wanted(token int32) bool { return int(token) < n.cfg.Count(int(n.size)) }
+// wanted is also true before the node has been told how many nodes there are.
+func (n *Node) wanted(token int32) bool {
+	return n.size == 0 || int(token) < n.cfg.Count(int(n.size))
+}
 
 func (n *Node) wakeSteward(now Round, out *Actions) {
 	for i := range n.charges {
@@ -120,11 +127,20 @@ func (n *Node) granted(now Round, m *Message, out *Actions) {
 	n.keep(out)
 }
 
-// grantDeclined asks the next one at once.
+// maxNominees is how many nodes a steward asks to take a token in one round.
+const maxNominees = 8
+
+// grantDeclined asks the next one, mostly at once.
 func (n *Node) grantDeclined(now Round, m *Message, out *Actions) {
-	if c := n.charge(m.Token); c != nil && c.granted == m.From && c.version == m.Version {
-		n.grant(now, c, out)
+	c := n.charge(m.Token)
+	if c == nil || c.granted != m.From || c.version != m.Version {
+		return
 	}
+	if c.tries%maxNominees == 0 {
+		c.granted, c.until = None, now+grantWait
+		return
+	}
+	n.grant(now, c, out)
 }
 
 // keep renews the token at its steward and names heirs: the clients nearest to
