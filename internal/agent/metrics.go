@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -12,10 +13,11 @@ import (
 
 // metricsHandler serves the node's figures to Prometheus. Its registry is its
 // own, so that a process may hold several nodes.
-func metricsHandler(n Node, version string) http.HandlerFunc {
+func metricsHandler(n Node, version string, d *drought) http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
-		newCollector(n, version),
+		newCollector(n, version, d),
+		d.failover,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
@@ -25,28 +27,30 @@ func metricsHandler(n Node, version string) http.HandlerFunc {
 type collector struct {
 	node    Node
 	version string
+	drought *drought
 
 	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
-	messages, lost, refused, bad                             *prometheus.Desc
+	messages, lost, refused, bad, leaderless                 *prometheus.Desc
 }
 
-func newCollector(n Node, version string) *collector {
+func newCollector(n Node, version string, d *drought) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("batuta_"+name, help, labels, nil)
 	}
 	return &collector{
-		node: n, version: version,
-		info:      desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
-		isLeader:  desc("is_leader", "1 while this member leads, else 0."),
-		hasLeader: desc("has_leader", "1 while this member knows a leader, else 0."),
-		epoch:     desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
-		uptime:    desc("uptime_seconds", "Seconds since this member started."),
-		members:   desc("members", "Members by state, as the leader tells it.", "state"),
-		links:     desc("links", "Connections to other members that stand."),
-		messages:  desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
-		lost:      desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
-		refused:   desc("handshakes_refused_total", "Connections refused at their handshake, by reason.", "reason"),
-		bad:       desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+		node: n, version: version, drought: d,
+		info:       desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:   desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader:  desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:      desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:     desc("uptime_seconds", "Seconds since this member started."),
+		members:    desc("members", "Members by state, as the leader tells it.", "state"),
+		links:      desc("links", "Connections to other members that stand."),
+		messages:   desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		lost:       desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		leaderless: desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
+		refused:    desc("handshakes_refused_total", "Connections refused at their handshake, by reason.", "reason"),
+		bad:        desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
 
@@ -54,7 +58,7 @@ func newCollector(n Node, version string) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
-		c.messages, c.lost, c.refused, c.bad,
+		c.messages, c.lost, c.refused, c.bad, c.leaderless,
 	} {
 		ch <- d
 	}
@@ -75,6 +79,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range membersByState(s) {
 		gauge(c.members, float64(n), state)
 	}
+	ch <- prometheus.MustNewConstMetric(c.leaderless, prometheus.CounterValue, c.drought.total(time.Now()).Seconds())
 	c.collectCounters(ch, s)
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	_ "embed" // of the API's description
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type Server struct {
 	version string
 	log     *slog.Logger
 	streams chan struct{} // a place for each event stream
+	drought *drought
 	http    *http.Server
 }
 
@@ -55,7 +57,7 @@ type Server struct {
 func NewServer(node Node, l net.Listener, version string, log *slog.Logger) *Server {
 	s := &Server{
 		node: node, addr: l.Addr().String(), version: version, log: log,
-		streams: make(chan struct{}, maxStreams),
+		streams: make(chan struct{}, maxStreams), drought: newDrought(time.Now()),
 	}
 	s.http = &http.Server{
 		Handler:        s.handler(),
@@ -70,6 +72,9 @@ func NewServer(node Node, l net.Listener, version string, log *slog.Logger) *Ser
 
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.drought.follow(ctx, s.node)
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		s.log.Error("HTTP API ended", "addr", s.addr, "err", err)
 	}
@@ -89,20 +94,13 @@ func (s *Server) Close(ctx context.Context) {
 // a refusal of pages of other origins that would post to a loopback address.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	get := func(path string, h http.HandlerFunc) { mux.Handle(path, only(h, http.MethodGet, http.MethodHead)) }
-	post := func(path string, h http.HandlerFunc) { mux.Handle(path, only(h, http.MethodPost)) }
-	get("/v1/status", s.status)
-	get("/v1/leader", s.leader)
-	get("/v1/members", s.members)
-	get("/v1/events", s.events)
-	get("/v1/trace", s.trace)
-	post("/v1/resign", s.resign)
-	post("/v1/campaign", s.campaign)
-	get("/leader", s.leads)
-	get("/healthz", s.healthy)
-	get("/readyz", s.ready)
-	get("/metrics", metricsHandler(s.node, s.version))
-	get("/{$}", s.front)
+	for _, r := range s.routes() {
+		methods := []string{r.method}
+		if r.method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		mux.Handle(r.path, only(r.do, methods...))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
@@ -111,6 +109,39 @@ func (s *Server) handler() http.Handler {
 		fail(w, http.StatusForbidden, "a page of another origin may not do this")
 	}))
 	return http.MaxBytesHandler(guard.Handler(mux), maxBody)
+}
+
+// route is a call that the API takes.
+type route struct {
+	method, path string
+	do           http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	return []route{
+		{"GET", "/v1/status", s.status},
+		{"GET", "/v1/leader", s.leader},
+		{"GET", "/v1/members", s.members},
+		{"GET", "/v1/events", s.events},
+		{"GET", "/v1/trace", s.trace},
+		{"POST", "/v1/resign", s.resign},
+		{"POST", "/v1/campaign", s.campaign},
+		{"GET", "/v1/openapi.yaml", s.openAPI},
+		{"GET", "/leader", s.leads},
+		{"GET", "/healthz", s.healthy},
+		{"GET", "/readyz", s.ready},
+		{"GET", "/metrics", metricsHandler(s.node, s.version, s.drought)},
+		{"GET", "/{$}", s.front},
+	}
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// openAPI describes this API to programs.
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(openAPI) // a client that went away is no fault of ours
 }
 
 // only refuses every method but those named.

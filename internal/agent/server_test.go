@@ -200,6 +200,7 @@ func TestMetrics(t *testing.T) {
 		`batuta_leader_changes_total{cause="crashed"} 3`,
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
+		"batuta_failover_seconds_count 0",
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("/metrics lacks %q", want)

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// told is a node of which only the events matter.
+type told struct {
+	Node
+	events []batuta.Event
+}
+
+func (n told) Events(context.Context) iter.Seq[batuta.Event] {
+	return func(yield func(batuta.Event) bool) {
+		for _, ev := range n.events {
+			if !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// The first wait for a leader is no failover; the later ones are.
+func TestDrought(t *testing.T) {
+	began := time.Now()
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	d := newDrought(began)
+	d.follow(t.Context(), told{events: []batuta.Event{
+		{Kind: batuta.EventLeader, Time: at(3)},
+		{Kind: batuta.EventMember, Time: at(4)},
+		{Kind: batuta.EventLost, Time: at(10)},
+		{Kind: batuta.EventLeader, Time: at(12)},
+		{Kind: batuta.EventLost, Time: at(20)},
+	}})
+	if got := d.total(at(25)); got != 10*time.Second {
+		t.Errorf("%v without a leader, want 10s", got)
+	}
+	var m dto.Metric
+	if err := prometheus.Metric(d.failover).Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if h := m.GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 2 {
+		t.Errorf("failovers: %v, want one of 2 s", h)
+	}
+}
