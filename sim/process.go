@@ -141,6 +141,10 @@ func (w *world) step(p *process, ev election.Event) {
 	for i := 0; i < len(p.after) && p.condition == alive; i++ {
 		next := p.after[i]
 		w.stepOnce(p, &next)
+		if i > 1000 {
+			w.checks.fail(w, p, ruleRest, "it has taken 1000 steps without pausing")
+			break
+		}
 	}
 	p.busy = false
 	if len(p.after) > 0 {

@@ -1,0 +1,124 @@
+// Package electiontest is the conformance kit: one call tries an
+// [election.Algorithm] in the simulator, ours or a user's own, and each failure
+// names the rule it breaks.
+package electiontest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim"
+)
+
+// Run tries the algorithm that fresh makes, a new one at each call, since an
+// Algorithm belongs to one Machine. It plays the scripts of the kit, which say
+// what every election must do, and random schedules of faults, which must break
+// no rule; with testing.Short a tenth of them.
+//
+// A failure names the rule, and gives a short script that shows it and its trace.
+func Run(t *testing.T, fresh func() election.Algorithm) {
+	t.Helper()
+	maker := func(string, string) (func() election.Algorithm, error) { return fresh, nil }
+	t.Run("it has a name and is new each time", func(t *testing.T) { fromFresh(t, fresh) })
+	for _, c := range scripts {
+		t.Run(c.rule, func(t *testing.T) {
+			s, err := sim.Parse(c.rule, c.script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			play(t, maker, c.rule, s)
+		})
+	}
+	t.Run("no rule breaks under random faults", func(t *testing.T) { soak(t, maker) })
+}
+
+func fromFresh(t *testing.T, fresh func() election.Algorithm) {
+	a, b := fresh(), fresh()
+	switch {
+	case a == nil || b == nil:
+		t.Fatal("fresh gives nil: give a new Algorithm at each call")
+	case a.Name() == "":
+		t.Error("its Name is empty: logs and status have nothing to call it")
+	case a == b:
+		t.Error("fresh gives the same Algorithm twice: it belongs to one Machine, make a new one at each call")
+	}
+}
+
+// scripts are what every election must survive, whoever wins it. The names are
+// the rules.
+var scripts = []struct{ rule, script string }{
+	{"a cluster that starts elects its highest rank", "members 1 2 3 4 5\nagree\nexpect leader 5\nexpect epoch 1"},
+	{"one member leads itself", "members 1\nagree\nexpect leader 1"},
+	{"two members survive the death of either", "members 1 2\nagree\ncrash 2\nagree\nexpect leader 1\nrestart 2\nagree\nexpect leader 2\ncrash 1\nrun 5s\nexpect leader 2"},
+	{"the highest of the others follows a leader that crashes", "members 1 2 3 4 5\nagree\nmark\ncrash 5\nagree\nexpect leader 4\nexpect epoch 2\nexpect changes = 1"},
+	{"a leader whose host vanishes is replaced", "members 1 2 3 4 5\nagree\npoweroff 5\nagree\nexpect leader 4"},
+	{"a leader that is stopped is replaced, and knows when it wakes", "members 1 2 3\nagree\nfreeze 3\nrun 10s\nexpect leader 2 on 1,2\nthaw 3\nagree\nexpect leader 3"},
+	{"a leader that resigns is followed by another and does not come back by itself", "members 1 2 3\nagree\nresign 3\nagree\nexpect leader 2\nrun 30s\nexpect leader 2"},
+	{"a contest called while the leader lives changes nothing", "members 1 2 3\nagree\nmark\ncampaign 1\nrun 5s\nexpect leader 3\nexpect changes = 0\nexpect lost 1 = 0"},
+	{"the highest rank takes over when it returns", "members 1 2 3\nagree\ncrash 3\nagree\nrestart 3\nagree\nexpect leader 3\nexpect epoch 3"},
+	{"without preempting it follows when it returns", "members 1 2 3\npreempt off\nagree\ncrash 3\nagree\nrestart 3\nagree\nexpect leader 2\nexpect epoch 2"},
+	{"a cut that leaves a witness changes nothing", "members 1 2 3\nagree\nmark\ncut 1-3\nrun 60s\nexpect leader 3\nexpect changes = 0"},
+	{"each side of a partition has a leader, and one is left when it heals", "members 1 2 3 4 5\nagree\npartition 1,2 | 3,4,5\nagree\nexpect leader 2 on 1,2\nexpect leader 5 on 3,4,5\nheal\nagree\nexpect leader 5"},
+	{"a cluster that loses power begins above all that its files know", "members 1 2 3\nagree\npoweroff 1 2 3\nrun 1s\nrestart 1 2 3\nagree\nexpect leader 3\nexpect epoch 2"},
+	{"two that die in turn are replaced in turn", "members 1 2 3 4 5\nagree\ncrash 5\nrun 3ms\ncrash 4\nagree\nexpect leader 3"},
+	{"a quiet cluster stays as it is", "members 1 2 3 4 5\nagree\nmark\nrun 5m\nexpect changes = 0\nexpect lost 1 = 0"},
+}
+
+// schedules are how many random ones are played.
+const schedules = 2000
+
+func soak(t *testing.T, maker sim.Maker) {
+	c := sim.SoakConfig{Algorithm: "the algorithm", From: 1, To: schedules}
+	if testing.Short() {
+		c.To = schedules / 10
+	}
+	r, err := sim.Soak(t.Context(), maker, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Violations == 0 {
+		return
+	}
+	s, v := sim.Shrink(c.Schedule(r.Failing[0]), maker)
+	if v == nil {
+		t.Fatalf("seed %d broke a rule and did not when played again: the algorithm must draw on nothing but its events", r.Failing[0])
+	}
+	t.Errorf("%d of %d random schedules break a rule; the first is seed %d", r.Violations, r.Schedules, r.Failing[0])
+	play(t, maker, "", s)
+}
+
+// play plays a script and tells which rule it breaks, and how.
+func play(t *testing.T, maker sim.Maker, rule string, s *sim.Scenario) {
+	trace := sim.Trace{Messages: true}
+	_, err := playCaught(s, maker, trace.Add)
+	if err == nil {
+		return
+	}
+	if v, ok := errors.AsType[*sim.Violation](err); ok {
+		rule = v.Rule
+	}
+	t.Errorf("rule broken: %s\n%v\nscript:\n%strace (its end):\n%s", rule, err, s, tail(trace.Lines))
+}
+
+// playCaught turns a panic of the algorithm into an error.
+func playCaught(s *sim.Scenario, maker sim.Maker, log func(sim.Entry)) (o sim.Outcome, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("it panics: %v", r)
+		}
+	}()
+	return s.Play(maker, log)
+}
+
+// tail is the last of a long trace.
+func tail(lines []string) string {
+	const most = 60
+	text := ""
+	for _, line := range slices.Clone(lines[max(0, len(lines)-most):]) {
+		text += line + "\n"
+	}
+	return text
+}

@@ -1,0 +1,29 @@
+package electiontest_test
+
+import (
+	"fmt"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim"
+)
+
+// In a test of your own algorithm, one line does it:
+//
+//	func TestMine(t *testing.T) {
+//		electiontest.Run(t, func() election.Algorithm { return mine.New() })
+//	}
+//
+// What that plays can also be played step by step, to look on.
+func Example() {
+	maker := func(string, string) (func() election.Algorithm, error) {
+		return func() election.Algorithm { return &patient{} }, nil
+	}
+	s, err := sim.Parse("patient", "members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcome, err := s.Play(maker, nil)
+	fmt.Println(outcome.Leader, err)
+	// Output: 2 <nil>
+}
