@@ -1,0 +1,223 @@
+// Package packaging tests what can be tested of the files in it without a container
+// engine, a cluster or a monitoring system: their form, and that what they name
+// exists.
+package packaging
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// documents reads every document of a YAML file.
+func documents(t *testing.T, path string) (docs []map[string]any) {
+	t.Helper()
+	in := yaml.NewDecoder(strings.NewReader(read(t, path)))
+	for {
+		var doc map[string]any
+		err := in.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return docs
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		docs = append(docs, doc)
+	}
+}
+
+// batuta is the binary, built once for all tests that need it.
+func batuta(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "batuta")
+	if out, err := exec.Command("go", "build", "-o", path, "../cmd/batuta").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// variables are the BATUTA_ variables that a file sets.
+func variables(text string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(regexp.MustCompile(`\bBATUTA_[A-Z_]+`).FindAllString(text, -1))))
+}
+
+// Every variable that a package sets is a flag's: unknown ones are ignored, and
+// would be found out late.
+func TestVariablesAreFlags(t *testing.T) {
+	help, err := exec.Command(batuta(t), "agent", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"systemd/batuta.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml"} {
+		for _, name := range variables(read(t, path)) {
+			flag := "--" + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "BATUTA_")), "_", "-")
+			if !strings.Contains(string(help), flag+" ") {
+				t.Errorf("%s sets %s, and there is no flag %s", path, name, flag)
+			}
+		}
+	}
+}
+
+func TestUnit(t *testing.T) {
+	text := read(t, "systemd/batuta.service")
+	for _, want := range []string{"Type=notify", "KillMode=mixed", "RestartPreventExitStatus=2", "WantedBy=multi-user.target"} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("the unit lacks %s", want)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze here: the unit is checked for its form alone")
+	}
+	// It wants the program to be there.
+	unit := filepath.Join(t.TempDir(), "batuta.service")
+	text = strings.ReplaceAll(text, "/usr/bin/batuta agent", batuta(t)+" agent")
+	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "batuta.service") {
+			t.Errorf("systemd-analyze (%v): %s", err, line)
+		}
+	}
+}
+
+// The image is one static file, run by nobody in particular.
+func TestDockerfile(t *testing.T) {
+	var stages, last []string
+	for line := range strings.Lines(read(t, "Dockerfile")) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "FROM":
+			stages, last = append(stages, rest), nil
+		case "COPY", "RUN", "USER", "ENTRYPOINT", "CMD", "ENV", "EXPOSE", "VOLUME", "WORKDIR", "HEALTHCHECK":
+			last = append(last, word+" "+rest)
+		case "", "#", "&&": // a blank, a comment, the rest of a line
+		default:
+			t.Errorf("Dockerfile: unknown instruction %q", word)
+		}
+	}
+	if len(stages) != 2 || stages[1] != "scratch" {
+		t.Errorf("stages %q, want the last from scratch", stages)
+	}
+	if !slices.Contains(last, "USER 65532:65532") || !slices.Contains(last, `ENTRYPOINT ["/batuta"]`) {
+		t.Errorf("last stage: %q", last)
+	}
+	if !strings.Contains(read(t, "Dockerfile"), "CGO_ENABLED=0") {
+		t.Error("the binary would not be static")
+	}
+}
+
+func TestCompose(t *testing.T) {
+	services, _ := documents(t, "compose.yaml")[0]["services"].(map[string]any)
+	if len(services) != 3 {
+		t.Fatalf("%d services, want 3", len(services))
+	}
+	for name, s := range services {
+		environment, _ := s.(map[string]any)["environment"].(map[string]any)
+		members, _ := environment["BATUTA_MEMBER"].(string)
+		own, _ := environment["BATUTA_ID"].(string)
+		if !slices.Contains(strings.Fields(members), own+"="+name+":7400") {
+			t.Errorf("service %s, id %q, is not in its own member list %q", name, own, members)
+		}
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	var kinds []string
+	for _, doc := range documents(t, "kubernetes/sidecar.yaml") {
+		kind, _ := doc["kind"].(string)
+		kinds = append(kinds, kind)
+		metadata, _ := doc["metadata"].(map[string]any)
+		if doc["apiVersion"] == nil || metadata["name"] != "batuta" || doc["spec"] == nil {
+			t.Errorf("%s lacks apiVersion, name or spec: %v", kind, doc)
+		}
+	}
+	if want := []string{"Service", "PodDisruptionBudget", "StatefulSet"}; !slices.Equal(kinds, want) {
+		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if !strings.Contains(read(t, "kubernetes/sidecar.yaml"), "path: "+path+",") {
+			t.Errorf("no probe of %s", path)
+		}
+	}
+}
+
+// Whatever an alert or a graph asks for is a metric that an agent has.
+func TestMetricsExist(t *testing.T) {
+	rules := documents(t, "prometheus/batuta.rules.yaml")
+	dashboard := read(t, "grafana/batuta.json")
+	if !json.Valid([]byte(dashboard)) {
+		t.Error("the dashboard is not JSON")
+	}
+	if groups, _ := rules[0]["groups"].([]any); len(groups) == 0 {
+		t.Error("no group of rules")
+	}
+	known := read(t, "../internal/agent/metrics.go") + read(t, "../internal/agent/drought.go")
+	asked := regexp.MustCompile(`\bbatuta_[a-z_]+`).FindAllString(dashboard+read(t, "prometheus/batuta.rules.yaml"), -1)
+	if len(asked) < 20 {
+		t.Errorf("only %d metrics are asked for", len(asked))
+	}
+	for _, name := range asked {
+		name = strings.TrimSuffix(name, "_bucket")
+		if !strings.Contains(known, `"`+name+`"`) && !strings.Contains(known, `desc("`+strings.TrimPrefix(name, "batuta_")+`"`) {
+			t.Errorf("no agent has a metric %s", name)
+		}
+	}
+}
+
+// What the package takes is in the repository, or built by deb.sh.
+func TestDebContents(t *testing.T) {
+	contents, _ := documents(t, "nfpm.yaml")[0]["contents"].([]any)
+	if len(contents) == 0 {
+		t.Fatal("the package is empty")
+	}
+	script := read(t, "deb.sh")
+	for _, c := range contents {
+		src, _ := c.(map[string]any)["src"].(string)
+		if dir, _, built := strings.Cut(src, "/*"); strings.HasPrefix(src, "build/") {
+			if !strings.Contains(script, dir) {
+				t.Errorf("deb.sh does not build %s (%v)", src, built)
+			}
+			continue
+		}
+		if _, err := os.Stat("../" + src); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The load balancers ask what agents answer.
+func TestLoadBalancers(t *testing.T) {
+	for path, want := range map[string]string{
+		"../examples/haproxy/haproxy.cfg": "option httpchk GET /leader",
+		"../examples/nginx/nginx.conf":    "proxy_pass http://127.0.0.1:7500/leader;",
+	} {
+		text := read(t, path)
+		if !strings.Contains(text, want) {
+			t.Errorf("%s lacks %q", path, want)
+		}
+		if open, shut := strings.Count(text, "{"), strings.Count(text, "}"); open != shut {
+			t.Errorf("%s: %d braces open, %d shut", path, open, shut)
+		}
+	}
+}
