@@ -2,6 +2,7 @@ package batuta
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,8 +46,16 @@ type Config struct {
 	Advertise string // HOST:PORT told to the others; default the listen address as bound
 
 	Members   []Member  // everyone, this member included or not, at most 4096; default nobody else
+	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
+	Observer  bool      // this member follows and never leads
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
+
+	// Healthy is this member's own check, called every second with that time to
+	// answer: with an error the member gives up the lead and does not claim.
+	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T.
+	Healthy       func(ctx context.Context) error
+	LeadUnhealthy bool
 
 	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms
 	TMax      time.Duration // longest transmission of a message; default 150 ms
@@ -129,6 +138,11 @@ func (c Config) checkTiming() (faults []error) {
 func (c Config) checkAddresses() (faults []error) {
 	if err := checkAddress(c.Listen, true); err != nil {
 		faults = append(faults, config("listen address %q: %w", c.Listen, err))
+	}
+	for _, addr := range c.Join {
+		if err := checkAddress(addr, false); err != nil {
+			faults = append(faults, config("address to join through %q: %w", addr, err))
+		}
 	}
 	if c.Advertise == "" {
 		return faults

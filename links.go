@@ -32,6 +32,8 @@ type links struct {
 	log       *slog.Logger
 	tally     *tally
 	admit     func(from Rank, incarnation uint64) error
+	admitJoin func(e Member, incarnation uint64) error
+	enter     func(e Member) (list []Member, t Token, age time.Duration)
 	emit      func(election.Event)
 	sameID    func(refusal *handshake)
 
@@ -270,19 +272,33 @@ func (l *links) take(in incoming) {
 // greeted answers a hello.
 func (l *links) greeted(c *conn, hello *handshake) {
 	l.door.leave(c)
-	answer := l.self
-	answer.Cluster = ""
-	if why, detail := l.judge(hello); why != "" {
-		l.tally.refused(why)
-		l.log.Warn("connection refused", "id", hello.From.ID, "from", c.remote(), "reason", string(why), "detail", detail)
-		answer.Kind, answer.Reason, answer.Detail = kindRefused, why, detail
-		l.say(c, &answer)
-		c.finish(l.dialTime)
+	if hello.Kind == kindJoin {
+		l.joining(c, hello)
 		return
 	}
-	answer.Kind = kindWelcome
+	if why, detail := l.judge(hello); why != "" {
+		l.refuse(c, hello, why, detail)
+		return
+	}
+	answer := l.answer(kindWelcome)
 	l.say(c, &answer)
 	l.stand(c, hello)
+}
+
+// answer begins an answer to a hello.
+func (l *links) answer(kind handshakeKind) handshake {
+	h := l.self
+	h.Kind, h.Cluster = kind, ""
+	return h
+}
+
+func (l *links) refuse(c *conn, hello *handshake, why reason, detail string) {
+	l.tally.refused(why)
+	l.log.Warn("connection refused", "id", hello.From.ID, "from", c.remote(), "reason", string(why), "detail", detail)
+	answer := l.answer(kindRefused)
+	answer.Reason, answer.Detail = why, detail
+	l.say(c, &answer)
+	c.finish(l.dialTime)
 }
 
 func (l *links) say(c *conn, h *handshake) {
@@ -297,26 +313,28 @@ func (l *links) say(c *conn, h *handshake) {
 // judge gives the reason why a hello is refused, or none.
 func (l *links) judge(hello *handshake) (why reason, detail string) {
 	switch {
-	case hello.Kind != kindHello:
+	case hello.Kind != kindHello && hello.Kind != kindJoin:
 		return reasonEarly, "the first frame must be a hello"
 	case hello.Version != protocolVersion:
 		return reasonVersion, fmt.Sprintf("protocol version %d, and this is %d", hello.Version, protocolVersion)
 	case hello.Cluster != l.self.Cluster:
 		return reasonCluster, fmt.Sprintf("this is cluster %.64q", l.self.Cluster)
-	case hello.To != l.self.From.ID:
+	case hello.Kind == kindHello && hello.To != l.self.From.ID:
 		return reasonReceiver, fmt.Sprintf("this is member %s", l.self.From.ID)
 	}
-	return l.admission(hello)
+	if hello.Kind == kindJoin {
+		return l.mayJoin(hello)
+	}
+	return l.admission(hello.From, l.admit(hello.From, hello.Incarnation))
 }
 
-// admission asks the Machine whether a member may be linked.
-func (l *links) admission(h *handshake) (why reason, detail string) {
-	err := l.admit(h.From, h.Incarnation)
+// admission says why the Machine refuses a member, if it does.
+func (l *links) admission(from Rank, err error) (why reason, detail string) {
 	switch {
 	case err == nil:
 		return "", ""
 	case errors.Is(err, election.ErrSameID):
-		return reasonSameID, l.holder(h.From.ID)
+		return reasonSameID, l.holder(from.ID)
 	case errors.Is(err, election.ErrOldIncarnation):
 		return reasonOldIncarnation, err.Error()
 	case errors.Is(err, election.ErrRemoved):
@@ -350,7 +368,7 @@ func (l *links) answered(c *conn, answer *handshake) {
 	case answer.Kind != kindWelcome || answer.Version != protocolVersion || answer.From.ID != p.id:
 		why, detail = reasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
 	default:
-		why, detail = l.admission(answer)
+		why, detail = l.admission(answer.From, l.admit(answer.From, answer.Incarnation))
 	}
 	if why == "" {
 		p.refusal = ""

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -47,18 +48,19 @@ type Node struct {
 	last     Status // valid once done is closed
 
 	// The loop's alone.
-	machine *election.Machine
-	links   *links
-	store   Store // nil: none
-	saved   chan error
-	saving  sync.WaitGroup
-	todo    []election.Event // to step the Machine with
-	timer   *time.Timer
-	armed   time.Time // what timer is set to
-	working map[*work]struct{}
-	lost    map[Cause]uint64
-	closing bool
-	twin    twin
+	machine   *election.Machine
+	links     *links
+	store     Store // nil: none
+	saved     chan error
+	saving    sync.WaitGroup
+	todo      []election.Event // to step the Machine with
+	timer     *time.Timer
+	armed     time.Time // what timer is set to
+	working   map[*work]struct{}
+	lost      map[Cause]uint64
+	closing   bool
+	departing atomic.Bool // it leaves the cluster for good
+	twin      twin
 }
 
 // command is something to do on the loop; done is closed when all that it led
@@ -72,8 +74,15 @@ type command struct {
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
 	n.links.live.Go(func() { n.links.door.open(n.links.ctx, n.links.accept) })
-	n.emit(election.Event{Kind: election.Started})
-	n.drain()
+	if len(n.cfg.Join) > 0 {
+		n.links.live.Go(func() { n.join(n.links.ctx) })
+	} else {
+		n.emit(election.Event{Kind: election.Started})
+		n.drain()
+	}
+	if n.cfg.Healthy != nil {
+		n.links.live.Go(func() { n.checkHealth(n.links.ctx) })
+	}
 	end := ctx.Done()
 	for !n.closing || len(n.working) > 0 {
 		n.arm()
@@ -137,7 +146,7 @@ func (n *Node) do(a election.Action, now time.Time) {
 	case election.Notify:
 		n.notify(a, now)
 	case election.Halt:
-		n.fail(config("member %s can take no further part: %w", n.id, a.Err))
+		n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
 	}
 }
 
@@ -224,6 +233,10 @@ func (n *Node) end() {
 	n.timer.Stop()
 	if v := n.view(); v.Defined() {
 		n.loseTo(v.Token, election.CauseStopped, time.Now())
+	}
+	if n.departing.Load() {
+		n.emit(election.Event{Kind: election.Leaving})
+		n.drain()
 	}
 	n.links.shut(n.cfg.TMax)
 	n.saving.Wait()

@@ -73,7 +73,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	machine, err := election.New(election.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.Members, Algorithm: n.cfg.Algorithm,
-		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Incarnation: n.incarnation, State: state,
+		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,
 	})
 	if err != nil {
@@ -125,6 +125,10 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		admit: func(from Rank, incarnation uint64) error {
 			return n.machine.Admit(time.Now(), from, incarnation)
 		},
+		admitJoin: func(e Member, incarnation uint64) error {
+			return n.machine.AdmitJoin(time.Now(), e, incarnation)
+		},
+		enter:  n.enter,
 		emit:   n.emit,
 		sameID: n.refusedAsTwin,
 		inbox:  make(chan incoming, inboxSize),
@@ -132,8 +136,8 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		sent:   map[string]uint64{},
 		door: &door{
 			listener: listener,
-			total:    4*len(n.cfg.Members) + 64,
-			perHost:  2*len(n.cfg.Members) + 16, // a whole cluster may live on one host
+			total:    4*len(n.cfg.Members) + 1024,
+			perHost:  2*len(n.cfg.Members) + 512, // a whole cluster may live on one host, and join at once
 			crowded:  func() { n.tally.refused(reasonCrowded) },
 		},
 	}

@@ -15,7 +15,7 @@ import (
 //
 //	frame   = length body
 //	length  = 4 bytes, big-endian: the bytes of body; 1 to 2^20, 1 to 4096 while
-//	          the handshake lasts
+//	          the handshake lasts (an admission, which holds a list, excepted)
 //	body    = one CBOR map (RFC 8949) with integer keys; no indefinite lengths,
 //	          tags, duplicate keys or bytes after it
 //
@@ -36,7 +36,7 @@ const (
 	maxText         = 256 // bytes of an address or a detail
 )
 
-// handshake is a hello, a welcome or a refusal.
+// handshake is a hello, a welcome or a refusal; or a join and its admission.
 type handshake struct {
 	Kind        handshakeKind `cbor:"0,keyasint"`
 	Version     int           `cbor:"1,keyasint"`
@@ -47,6 +47,11 @@ type handshake struct {
 	To          ID            `cbor:"6,keyasint,omitempty"` // hello: who is meant
 	Reason      reason        `cbor:"7,keyasint,omitempty"` // refusal
 	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
+	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
+
+	List  []Member      `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part
+	Token Token         `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows
+	Age   time.Duration `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
 }
 
 type handshakeKind string
@@ -55,6 +60,11 @@ const (
 	kindHello   handshakeKind = "hello"
 	kindWelcome handshakeKind = "welcome"
 	kindRefused handshakeKind = "refused"
+
+	// Instead of a hello: a newcomer that knows an address alone asks to be put on
+	// the list. The answer is an admission or a refusal; then the connection ends.
+	kindJoin     handshakeKind = "join"
+	kindAdmitted handshakeKind = "admitted"
 )
 
 // wireMessage is an [election.Message] on the wire. Times are in nanoseconds.
@@ -94,6 +104,8 @@ const (
 	reasonOldIncarnation reason = "old-incarnation"
 	reasonCrowded        reason = "crowded" // too many connections
 	reasonClosing        reason = "closing"
+	reasonJoin           reason = "join"   // may not join: of another kind of id, or the cluster is full
+	reasonItself         reason = "itself" // the process has dialed its own address
 
 	// Of frames, in a handshake or later.
 	reasonLength    reason = "length"
@@ -166,7 +178,12 @@ func newDecoding() cbor.DecMode {
 // encoder makes frames. Its buffer is used again by the next frame.
 type encoder struct{ buf bytes.Buffer }
 
-func (e *encoder) handshake(h *handshake) ([]byte, error) { return e.frame(h, maxHandshake) }
+func (e *encoder) handshake(h *handshake) ([]byte, error) {
+	if h.Kind == kindAdmitted {
+		return e.frame(h, maxFrame)
+	}
+	return e.frame(h, maxHandshake)
+}
 
 func (e *encoder) message(m *election.Message) ([]byte, error) {
 	return e.frame(&wireMessage{
@@ -209,7 +226,7 @@ func decodeHandshake(body []byte) (*handshake, error) {
 		return nil, bad(reasonMalformed, "handshake: %v", err)
 	}
 	switch h.Kind {
-	case kindHello, kindWelcome, kindRefused:
+	case kindHello, kindWelcome, kindRefused, kindJoin, kindAdmitted:
 	default:
 		return nil, bad(reasonEarly, "a %.32q where the handshake should be", string(h.Kind))
 	}
@@ -221,6 +238,14 @@ func decodeHandshake(body []byte) (*handshake, error) {
 	}
 	if h.From.ID == election.None {
 		return nil, bad(reasonID, "handshake: it does not say who speaks")
+	}
+	if h.Token.Epoch > election.MaxEpoch {
+		return nil, bad(reasonEpoch, "handshake: epoch %d", h.Token.Epoch)
+	}
+	for _, m := range h.List {
+		if err := checkEntry(m); err != nil {
+			return nil, err
+		}
 	}
 	return h, nil
 }

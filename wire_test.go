@@ -70,7 +70,7 @@ func TestEveryFieldOfAHandshakeTravels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *got != sent {
+	if !reflect.DeepEqual(*got, sent) {
 		t.Errorf("sent %+v\n got %+v", sent, *got)
 	}
 }

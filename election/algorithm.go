@@ -8,7 +8,7 @@ type EventKind uint8
 // Events. The first group comes from the driver; the Machine passes some of
 // them on to the Algorithm and adds the second group.
 const (
-	Started    EventKind = iota + 1 // the process runs; for the Algorithm: begin a contest, as one that recovered does
+	Started    EventKind = iota + 1 // the process runs, let in as by Welcomed if List says so; for the Algorithm: begin a contest, as one that recovered does
 	Received                        // Message has arrived
 	TimerFired                      // the Algorithm's timer Name has run out
 	PeerDown                        // Peer is gone, or counts as gone
@@ -45,7 +45,7 @@ type Event struct {
 	Token       Token         // Settled, Vacant (the one that ended)
 	Err         error         // Saved
 	Member      Member        // Joined, Added
-	List        []Member      // Welcomed
+	List        []Member      // Started, Welcomed
 	Age         time.Duration // Welcomed
 }
 

@@ -11,9 +11,10 @@ import (
 // not beat to each other.
 type detector struct {
 	// While there is no leader, or after a start.
-	inquiring bool // reports of the highest epoch are awaited before any claim
-	answered  bool // somebody has reported
-	deaf      bool // we stepped down because nobody acknowledged; claim only once answered or alone
+	inquiring bool      // reports of the highest epoch are awaited before any claim
+	answered  bool      // somebody has reported
+	barred    time.Time // since when members have refused this one as removed; zero: they have not
+	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
 
 	// A follower's side.
 	leaderAt  time.Time // when the leader itself was last heard; zero: not in this leadership
@@ -35,6 +36,10 @@ type detector struct {
 	states   []MemberReport
 	stateOf  uint64 // the version that states shows
 }
+
+// inquiryWave is how many members an inquiry asks at a time, so that a large
+// cluster that starts does not dial n² connections at once.
+const inquiryWave = 32
 
 // How often a dial or a disk that fails is tried again.
 const (
@@ -93,7 +98,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]
-	again := !peer.asked || !peer.rebuff.IsZero() // our question may have been lost
+	again := !peer.told && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
 	peer.link, peer.dialing, peer.backoff, peer.rebuff = true, false, 0, time.Time{}
 	m.hear(i)
 	m.setState(i, StateUp)
@@ -101,7 +106,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	switch {
 	case m.leading() || m.draining:
 		m.post(i, m.newBeat(peer.version != m.version))
-	case m.inquiring && again:
+	case m.inquiring && !m.joining && again:
 		m.ask(i)
 	}
 }
@@ -155,12 +160,14 @@ func (m *Machine) dialFailed(id ID, refused bool, why error) {
 		return // it reached us meanwhile
 	}
 	switch why {
-	case ErrRemoved:
-		m.evicted()
-		return
-	case ErrSameID, ErrOldIncarnation:
-		// It still knows an earlier process with our id, or a newer one. Its
-		// answer is owed: we ask again until it knows better.
+	case ErrRemoved, ErrSameID, ErrOldIncarnation:
+		// It still knows an earlier process with our id, or a newer one, or has not
+		// heard that we were added again. Its answer is owed: we ask until it knows
+		// better, or until nobody has taken us for T.
+		if why == ErrRemoved && m.barredForGood() {
+			m.evicted()
+			return
+		}
 		peer.rebuff = m.now
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
 		return
@@ -181,6 +188,20 @@ func (m *Machine) dialFailed(id ID, refused bool, why error) {
 		}
 	}
 	m.unanswered(i)
+}
+
+// barredForGood reports whether members have refused this one as removed for T,
+// and none has let it in.
+func (m *Machine) barredForGood() bool {
+	if m.barred.IsZero() {
+		m.barred = m.now
+	}
+	for i := range m.members {
+		if m.members[i].link {
+			m.barred = m.now
+		}
+	}
+	return m.now.Sub(m.barred) > m.cfg.Timing.T()
 }
 
 // jitter draws from the seed a duration below d.
@@ -242,16 +263,31 @@ func (m *Machine) gone(i int, cause Cause, certain bool, why string) {
 // answers are in. So does a member that starts, that was stopped, or that
 // nobody acknowledged.
 func (m *Machine) inquire(why string) {
-	m.inquiring, m.answered = true, false
+	m.inquiring, m.answered, m.joining = true, false, false
 	m.note("inquires", None, Token{}, why)
-	m.others(func(i int, peer *member) { m.ask(i) })
+	for i := range m.members {
+		m.members[i].queried = m.members[i].told
+	}
 	m.set(timerInquiry, m.cfg.Timing.T())
+	for range inquiryWave {
+		m.askNext()
+	}
 	m.inquiredAll()
+}
+
+// askNext asks the highest member that this inquiry has not asked yet.
+func (m *Machine) askNext() {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me && !m.members[i].queried {
+			m.ask(i)
+			return
+		}
+	}
 }
 
 // ask asks a member what it knows of the leadership.
 func (m *Machine) ask(i int) {
-	m.members[i].asked = true
+	m.members[i].asked, m.members[i].queried = true, true
 	m.send(i, Message{Kind: Query, Token: m.view})
 }
 
@@ -261,6 +297,9 @@ func (m *Machine) unanswered(i int) {
 		return
 	}
 	m.members[i].asked = false
+	if m.inquiring && !m.joining {
+		m.askNext()
+	}
 	m.inquiredAll()
 	if m.suspected && !m.anyAsked() {
 		m.unvouched("nobody vouches for it")
@@ -277,7 +316,7 @@ func (m *Machine) anyAsked() bool {
 }
 
 func (m *Machine) inquiredAll() {
-	if m.inquiring && !m.anyAsked() {
+	if m.inquiring && !m.joining && !m.anyAsked() {
 		m.inquired("all have answered or are down")
 	}
 }
@@ -313,7 +352,7 @@ func (m *Machine) endInquiry() {
 	if !m.inquiring {
 		return
 	}
-	m.inquiring, m.deaf = false, false
+	m.inquiring, m.deaf, m.joining = false, false, false
 	m.cancel(timerInquiry)
 	m.forgetAsked()
 }

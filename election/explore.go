@@ -56,7 +56,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.draining, m.inquiring, m.answered, m.deaf), bits(m.leaderAt.IsZero(), m.started))
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.asked))
+		b = append(b, bits(peer.down, peer.asked, peer.queried))
 		b = append(append(b, peer.aside...), 0)
 	}
 	names := m.Timers()

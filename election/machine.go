@@ -160,7 +160,7 @@ func (m *Machine) Deadline() (time.Time, bool) { return m.deadline, !m.deadline.
 func (m *Machine) handle(ev Event) {
 	switch ev.Kind {
 	case Started:
-		m.start()
+		m.start(ev)
 	case Received:
 		m.receive(ev.Message)
 	case LinkUp:
@@ -209,7 +209,7 @@ func (m *Machine) handleMembership(ev Event) {
 	}
 }
 
-func (m *Machine) start() {
+func (m *Machine) start(ev Event) {
 	m.started, m.origin = true, m.now
 	if t := m.cfg.Following; t.Defined() {
 		m.next, m.onDisk, m.leaderAt = t, t, m.now
@@ -219,7 +219,14 @@ func (m *Machine) start() {
 	if !m.cfg.NoDetector {
 		m.wake(m.now)
 	}
-	m.inquire("it has just started")
+	m.welcomed(ev.List, ev.Token, ev.Age)
+	switch {
+	case !m.vacant():
+	case len(ev.List) > 0:
+		m.awaitLeader()
+	default:
+		m.inquire("it has just started")
+	}
 }
 
 // receive takes a message in. Damage and strangers are the driver's to refuse
@@ -275,6 +282,10 @@ func (m *Machine) fire(name string) {
 	}
 	switch name {
 	case timerInquiry:
+		if m.joining {
+			m.inquire("no leader has reached the newcomer within T")
+			return
+		}
 		m.inquired("no more reports within T")
 	case timerVouch:
 		m.unvouched("nobody vouches for it within 2·t_max")

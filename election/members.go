@@ -14,6 +14,8 @@ type member struct {
 	aside       Aside       // why it does not stand, as it last said
 	epoch       uint64      // of the token it last acknowledged
 	asked       bool        // its report is awaited
+	queried     bool        // it has been asked in this inquiry
+	told        bool        // it has joined through us and knows no more than we do
 
 	link    bool          // a connection stands
 	dialing bool          // a dial is under way
@@ -34,6 +36,7 @@ type roll struct {
 	digest   uint32   // of list
 	listed   bool     // list is on disk
 	expelled bool     // this member has left or was removed
+	joining  bool     // it has just joined and leaves the election to those there before it
 }
 
 // enlist takes up the member list: what the disk remembers, and over that what

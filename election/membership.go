@@ -97,6 +97,12 @@ func (m *Machine) mayEnter(e Member) error {
 // List is the member list, tombstones included, in the order of the ids.
 func (m *Machine) List() []Member { return slices.Clone(m.list) }
 
+// Knows reports whether id is a member now.
+func (m *Machine) Knows(id ID) bool {
+	_, ok := m.index[id]
+	return ok
+}
+
 // entry finds a member's entry.
 func (m *Machine) entry(id ID) (Member, bool) {
 	i, ok := slices.BinarySearchFunc(m.list, id, func(e Member, id ID) int { return e.ID.Compare(id) })
@@ -214,11 +220,13 @@ func (m *Machine) seat(e Member) {
 		}
 	case e.Gone == Present:
 		m.note("adds", e.ID, Token{}, "at "+e.Address)
-		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: m.now})
+		// It may not know us yet, and reaches its leader itself: dial it later.
+		soon := m.now.Add(2 * m.cfg.Timing.TMax)
+		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: soon})
 		m.rank()
 		m.version++
 		m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
-		m.wake(m.now)
+		m.wake(soon)
 	case ok:
 		m.unseat(i, e)
 	}
@@ -261,10 +269,13 @@ func (m *Machine) evicted() {
 
 // joined lets a newcomer in through this member. The driver has asked AdmitJoin.
 func (m *Machine) joined(e Member) {
-	if m.mayEnter(e) == nil && e.ID != m.cfg.Self.ID {
-		e.Gone = Present
-		m.change(e)
+	if m.mayEnter(e) != nil || e.ID == m.cfg.Self.ID {
+		return
 	}
+	e.Gone = Present
+	m.change(e)
+	// It learns what we know in return: an inquiry need not wait for it.
+	m.members[m.index[e.ID]].told = true
 }
 
 // add puts a member on the list because the user says so, a removed one too.
@@ -295,6 +306,14 @@ func (m *Machine) leave() {
 		m.expelled = true
 		m.change(e)
 	}
+}
+
+// awaitLeader leaves it to those who were there before this newcomer to elect,
+// for T: of a hundred that join a cluster as it is born, not each need contest.
+func (m *Machine) awaitLeader() {
+	m.joining, m.inquiring = true, true
+	m.note("awaits", None, Token{}, "the leader of those who let it join")
+	m.set(timerInquiry, m.cfg.Timing.T())
 }
 
 // welcomed takes in what the member that let us join has told: the list and,

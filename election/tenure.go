@@ -14,6 +14,7 @@ const (
 	AsideObserver  Aside = "observer"  // it was set up to follow only
 	AsideUnhealthy Aside = "unhealthy" // its own check has failed
 	AsideGone      Aside = "gone"      // it has left or was removed
+	AsideJoining   Aside = "joining"   // it has just joined and awaits the leader
 )
 
 // tenure is who leads, as this member knows: the part of a Machine that keeps
@@ -59,6 +60,12 @@ func (m *Machine) View() Token {
 // Held is the highest leadership this member knows to have been, ended or not.
 func (m *Machine) Held() Token { return m.view }
 
+// Vouch is the leadership this member follows, or leads in, and how long ago it
+// heard that leader itself: negative when it did not, or there is none.
+func (m *Machine) Vouch() (Token, time.Duration) {
+	return m.View(), m.leaderAge()
+}
+
 // Highest is the highest epoch this member has heard of.
 func (m *Machine) Highest() uint64 { return m.highest }
 
@@ -78,6 +85,8 @@ func (m *Machine) aside() Aside {
 		return AsideObserver
 	case m.unsaved:
 		return AsideUnsaved
+	case m.joining:
+		return AsideJoining
 	case m.sick && !m.lastResort:
 		return AsideUnhealthy
 	case m.working && !m.leading():
@@ -247,7 +256,10 @@ func (m *Machine) settle() {
 		m.takeLeader()
 	}
 	m.step(Event{Kind: Settled, Token: m.view})
-	m.preempt()
+	if m.mayPreempt() {
+		// Not at once: of many that start together only the highest need take over.
+		m.set(timerHandover, m.cfg.Timing.Heartbeat)
+	}
 }
 
 // lose ends the present leadership, if there is one.
@@ -389,12 +401,16 @@ func (m *Machine) handOver(from int, msg *Message) {
 // does or is down. A member that returns takes over so (sources 000, 003, 004),
 // but not before the old leader's work has stopped.
 func (m *Machine) preempt() {
-	if m.cfg.NoPreempt || !m.live() || m.aside() != Stands || !m.cfg.Self.Above(m.view.Leader) {
+	if !m.mayPreempt() {
 		return
 	}
 	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
 	m.send(m.index[m.view.Leader.ID], Message{Kind: Handover, Token: m.view})
 	m.set(timerHandover, m.cfg.Timing.T())
+}
+
+func (m *Machine) mayPreempt() bool {
+	return !m.cfg.NoPreempt && m.live() && m.aside() == Stands && m.cfg.Self.Above(m.view.Leader)
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.

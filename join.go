@@ -1,0 +1,218 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// joinBackoff bounds the pause between two rounds of asking to be let in;
+// lookupTime the wait for a name server.
+const (
+	joinBackoff = time.Second
+	lookupTime  = 2 * time.Second
+)
+
+// join asks every address of Config.Join to be let into the cluster, until each
+// has answered. The Machine starts after the first round, knowing what that has
+// brought: a newcomer to a running cluster so never claims before it has heard of
+// its leader, and the first member of all waits for nobody.
+func (n *Node) join(ctx context.Context) {
+	var answered []string
+	pause := n.cfg.Heartbeat
+	for started := false; ; started = true {
+		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
+		welcome, heard, err := n.askAll(ctx, left)
+		answered = append(answered, heard...)
+		kind := election.Welcomed
+		if !started {
+			kind = election.Started
+		}
+		if n.call(ctx, func() { n.letIn(kind, welcome, err) }) != nil {
+			return // the node closes
+		}
+		if len(left) > 0 && len(heard) == len(left) {
+			return
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, joinBackoff)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// letIn tells the Machine what a round of asking has brought.
+func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	ev := election.Event{Kind: kind}
+	if welcome != nil {
+		ev.List, ev.Token, ev.Age = welcome.List, welcome.Token, welcome.Age
+	}
+	if kind == election.Started || welcome != nil {
+		n.emit(ev)
+	}
+}
+
+// lookup gives the addresses to ask, each name with all that it stands for.
+func (n *Node) lookup(ctx context.Context) (addrs []string) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	for _, addr := range n.cfg.Join {
+		host, port, _ := net.SplitHostPort(addr) // Validate has seen it
+		hosts, err := net.DefaultResolver.LookupHost(ctx, host)
+		if err != nil {
+			n.cfg.Logger.Warn("cannot resolve a name to join through", "name", host, "error", err)
+			addrs = append(addrs, addr) // so that it counts as not answered
+			continue
+		}
+		for _, h := range hosts {
+			addrs = append(addrs, net.JoinHostPort(h, port))
+		}
+	}
+	slices.Sort(addrs)
+	return slices.Compact(addrs)
+}
+
+// askAll asks every address at once. It gives the admission that knows the most,
+// who has answered, and a refusal that nothing but a person can mend.
+func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, heard []string, fatal error) {
+	answers := make([]*handshake, len(addrs))
+	var wait sync.WaitGroup
+	for i, addr := range addrs {
+		wait.Go(func() { answers[i] = n.ask(ctx, addr) })
+	}
+	wait.Wait()
+	for i, a := range answers {
+		switch {
+		case a == nil:
+			continue
+		case a.Kind == kindAdmitted:
+			if welcome == nil || a.Token.Above(welcome.Token) {
+				a.List = slices.Concat(a.List, list(welcome))
+				welcome = a
+			} else {
+				welcome.List = append(welcome.List, a.List...)
+			}
+		case a.Reason == reasonSameID, a.Reason == reasonOldIncarnation, a.Reason == reasonClosing:
+			continue // an earlier process with this id is not forgotten yet: ask again
+		case a.Reason == reasonRemoved:
+			fatal = fmt.Errorf("join through %s: %w", addrs[i], election.ErrRemoved)
+		case a.Reason != reasonItself:
+			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason, a.Detail)
+		}
+		heard = append(heard, addrs[i])
+	}
+	if welcome != nil {
+		fatal = nil
+	}
+	return welcome, heard, fatal
+}
+
+func list(h *handshake) []Member {
+	if h == nil {
+		return nil
+	}
+	return h.List
+}
+
+// ask asks one address; nil when nobody answers.
+func (n *Node) ask(ctx context.Context, addr string) *handshake {
+	ctx, cancel := context.WithTimeout(ctx, n.links.dialTime+n.cfg.TProcess)
+	defer cancel()
+	answer, err := n.askAt(ctx, addr)
+	if err != nil {
+		n.cfg.Logger.Debug("no answer to a join", "address", addr, "error", err)
+		return nil
+	}
+	if answer.Kind == kindRefused && answer.Reason != reasonItself {
+		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason), "detail", answer.Detail)
+	}
+	return answer
+}
+
+func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
+	nc, err := n.cfg.Transport.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	until, _ := ctx.Deadline()
+	c := &conn{bounds: n.links.bounds, live: &n.links.live}
+	if err := c.connect(nc, until); err != nil {
+		return nil, err
+	}
+	hello := n.links.self
+	hello.Kind, hello.Observer = kindJoin, n.cfg.Observer
+	frame, err := new(encoder).handshake(&hello)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := nc.Write(frame); err != nil {
+		return nil, err
+	}
+	body, err := c.read(maxFrame)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := decodeHandshake(body)
+	if err == nil && answer.Kind != kindAdmitted && answer.Kind != kindRefused {
+		err = errors.New("it answers a join with a " + string(answer.Kind))
+	}
+	return answer, err
+}
+
+// joining answers a newcomer that asks to be put on the list.
+func (l *links) joining(c *conn, hello *handshake) {
+	if why, detail := l.judge(hello); why != "" {
+		l.refuse(c, hello, why, detail)
+		return
+	}
+	answer := l.answer(kindAdmitted)
+	answer.List, answer.Token, answer.Age = l.enter(newcomer(hello))
+	if len(answer.List) > maxJoinList {
+		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
+	}
+	l.say(c, &answer)
+	c.finish(l.dialTime)
+}
+
+// maxJoinList is how many entries an admission carries, so that it fits a frame.
+const maxJoinList = 1024
+
+func newcomer(hello *handshake) Member {
+	return Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+}
+
+// mayJoin says why a newcomer may not be put on the list, if it may not.
+func (l *links) mayJoin(hello *handshake) (why reason, detail string) {
+	switch err := l.admitJoin(newcomer(hello), hello.Incarnation); {
+	case hello.From.ID == l.self.From.ID && hello.Incarnation == l.self.Incarnation:
+		return reasonItself, "this is the same process"
+	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull):
+		return reasonJoin, err.Error()
+	case checkAddress(hello.Address, false) != nil:
+		return reasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
+	default:
+		return l.admission(hello.From, err)
+	}
+}
+
+// enter puts a newcomer on the list and gives what it should know.
+func (n *Node) enter(e Member) (list []Member, t Token, age time.Duration) {
+	n.step(election.Event{Kind: election.Joined, Member: e})
+	t, age = n.machine.Vouch()
+	return n.machine.List(), t, age
+}

@@ -1,0 +1,262 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// joins has a member know nothing but the addresses of others.
+func joins(c *cluster, through ...ID) func(*Config) {
+	return func(cfg *Config) {
+		cfg.Members = nil
+		for _, id := range through {
+			i, _ := strconv.Atoi(string(id))
+			cfg.Join = append(cfg.Join, c.members[i-1].Address)
+		}
+	}
+}
+
+// lists waits until every living member lists exactly ids.
+func (c *cluster) lists(ids ...ID) {
+	c.t.Helper()
+	for id, n := range c.nodes {
+		for range n.eventsUntil(c.t) {
+			if slices.Equal(membersOf(n), ids) {
+				break
+			}
+		}
+		if got := membersOf(n); !slices.Equal(got, ids) {
+			c.t.Fatalf("member %s lists %v, want %v; trace:\n%s", id, got, ids, story(n))
+		}
+	}
+}
+
+// eventsUntil yields at every event, at once and at the end of the patience.
+func (n *Node) eventsUntil(t *testing.T) func(func() bool) {
+	return func(yield func() bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for range n.Events(ctx) {
+			if !yield() {
+				return
+			}
+		}
+	}
+}
+
+func membersOf(n *Node) (ids []ID) {
+	for _, m := range n.Status().Members {
+		ids = append(ids, m.ID)
+	}
+	slices.SortFunc(ids, ID.Compare)
+	return ids
+}
+
+func TestANewcomerJoinsWithOneAddress(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start("1", joins(c))
+	c.agree("1")
+	c.start("2", joins(c, "1"))
+	c.agree("2")
+	c.start("3", joins(c, "1"))
+	c.agree("3")
+	c.lists("1", "2", "3")
+	c.kill("3")
+	c.agree("2")
+}
+
+func TestAllJoinEachOtherAtOnce(t *testing.T) {
+	c := newCluster(t, 5)
+	c.startAll(joins(c, "1", "2", "3", "4", "5"))
+	c.lists("1", "2", "3", "4", "5")
+	c.agree("5")
+}
+
+func TestANewcomerNeverLeadsBeforeItKnowsTheLeader(t *testing.T) {
+	c := newCluster(t, 2)
+	c.start("2", joins(c))
+	c.agree("2")
+	n := c.start("1", joins(c, "2"))
+	c.agree("2")
+	for _, r := range n.Trace() {
+		if r.What == "claims" {
+			t.Errorf("it claimed: %s", story(n))
+		}
+	}
+}
+
+func TestARemovedMemberIsToldAndRefused(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startAll()
+	c.agree("3")
+	if err := c.nodes["1"].RemoveMember(t.Context(), "3"); err != nil {
+		t.Fatal(err)
+	}
+	gone := c.nodes["3"]
+	wait(t, "the removed member ends", gone.Done())
+	if err := gone.Err(); !errors.Is(err, ErrRemoved) || errors.Is(err, ErrConfig) {
+		t.Fatalf("it ends with %v, want %v", err, ErrRemoved)
+	}
+	delete(c.nodes, "3")
+	c.agree("2")
+	c.lists("1", "2")
+
+	c.rebind("3")
+	again := c.start("3")
+	wait(t, "it is refused", again.Done())
+	if !errors.Is(again.Err(), ErrRemoved) {
+		t.Fatalf("it ends with %v, want %v", again.Err(), ErrRemoved)
+	}
+	delete(c.nodes, "3")
+
+	if err := c.nodes["2"].AddMember(t.Context(), c.members[2]); err != nil {
+		t.Fatal(err)
+	}
+	c.rebind("3")
+	c.start("3")
+	c.agree("3")
+	c.lists("1", "2", "3")
+}
+
+func TestWhoLeavesIsForgottenUntilItJoins(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startAll()
+	c.agree("3")
+	if err := c.nodes["3"].Leave(); err != nil {
+		t.Fatal(err)
+	}
+	delete(c.nodes, "3")
+	c.agree("2")
+	c.lists("1", "2")
+	c.rebind("3")
+	c.start("3", joins(c, "1"))
+	c.agree("3")
+	c.lists("1", "2", "3")
+}
+
+func TestAMemberThatWasAwayLearnsTheList(t *testing.T) {
+	c := newCluster(t, 4)
+	dirs := map[ID]string{}
+	durable := func(cfg *Config) {
+		id := ID(cfg.ID)
+		if dirs[id] == "" {
+			dirs[id] = t.TempDir()
+		}
+		cfg.DataDir = dirs[id]
+		cfg.Members = c.members[:3]
+	}
+	for _, id := range []ID{"1", "2", "3"} {
+		c.start(id, durable)
+	}
+	c.agree("3")
+	c.nodes["1"].Close()
+	delete(c.nodes, "1")
+	if err := c.nodes["2"].AddMember(t.Context(), c.members[3]); err != nil {
+		t.Fatal(err)
+	}
+	c.rebind("1")
+	c.start("1", durable)
+	c.lists("1", "2", "3", "4")
+	c.nodes["1"].Close()
+	c.rebind("1")
+	c.start("1", durable)
+	if got := membersOf(c.nodes["1"]); len(got) != 4 {
+		t.Errorf("after a restart it lists %v", got)
+	}
+}
+
+func TestJoinsThatCannotBe(t *testing.T) {
+	c := newCluster(t, 2)
+	c.start("1", joins(c))
+	for name, change := range map[string]func(*Config){
+		"another cluster":    func(cfg *Config) { cfg.Cluster = "other" },
+		"another kind of id": func(cfg *Config) { cfg.ID = "host-b" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := Config{ID: "9", Listen: "127.0.0.1:0", Join: []string{c.members[0].Address}, Algorithm: bully.New()}
+			change(&cfg)
+			n, err := Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			wait(t, "it gives up", n.Done())
+			if !errors.Is(n.Err(), ErrConfig) {
+				t.Errorf("it ends with %v, want a fault of the configuration", n.Err())
+			}
+		})
+	}
+	if got := membersOf(c.nodes["1"]); len(got) != 1 {
+		t.Errorf("the cluster lists %v", got)
+	}
+}
+
+func TestAnUnhealthyMemberMakesWay(t *testing.T) {
+	c := newCluster(t, 2)
+	verdict := make(chan error, 1)
+	c.start("1")
+	c.start("2", func(cfg *Config) {
+		cfg.Healthy = func(ctx context.Context) error {
+			select {
+			case err := <-verdict:
+				return err
+			default:
+				return nil
+			}
+		}
+	})
+	c.agree("2")
+	verdict <- errors.New("no database")
+	c.agree("1")
+}
+
+// TestAHundredMembers is a cluster as large as one process can hold; every
+// member joins through the first.
+func TestAHundredMembers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred members")
+	}
+	const n = 100
+	c := newCluster(t, n)
+	began := time.Now()
+	c.startAll(joins(c, "1"), func(cfg *Config) {
+		// Two cores are shared by a hundred members: what is slow is not dead.
+		cfg.Heartbeat, cfg.TMax, cfg.TProcess = 500*time.Millisecond, time.Second, 3*time.Second
+		cfg.Logger = nil
+	})
+	c.agree(ID(fmt.Sprint(n)))
+	var all []ID
+	for _, m := range c.members {
+		all = append(all, m.ID)
+	}
+	c.lists(all...)
+	t.Logf("all joined and agreed after %v", time.Since(began))
+	killed := time.Now()
+	c.kill(ID(fmt.Sprint(n)))
+	c.agree(ID(fmt.Sprint(n - 1)))
+	t.Logf("agreed again %v after the leader's crash", time.Since(killed))
+	links := 0
+	for _, node := range c.nodes {
+		links += node.Status().Links
+	}
+	if links > 20*n {
+		t.Errorf("%d ends of connections stand, want O(n): all pairs would be %d", links, n*(n-1))
+	}
+}
+
+// wait waits for ch to be closed.
+func wait(t *testing.T, what string, ch <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(patience):
+		t.Fatalf("waited in vain until %s", what)
+	}
+}

@@ -1,0 +1,96 @@
+package batuta
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Why a change of the membership is refused.
+var (
+	ErrNotMember = election.ErrNotMember // there is no such member
+	ErrRemoved   = election.ErrRemoved   // this member was removed by another
+)
+
+// AddMember puts a member on the list, one that was removed too; every member
+// learns of it. A member that joins by itself need not be added. It returns when
+// this member has it on its list, with what is wrong with the entry, with ctx's
+// error, or with [ErrClosed].
+func (n *Node) AddMember(ctx context.Context, e Member) error {
+	id, err := election.ParseID(string(e.ID))
+	switch {
+	case err != nil:
+		return err
+	case id.Kind() != n.id.Kind():
+		return fmt.Errorf("%w: %s is of kind %v, here they are of kind %v", election.ErrMixedKind, id, id.Kind(), n.id.Kind())
+	case id == n.id:
+		return fmt.Errorf("%s is this member itself", id)
+	}
+	if err := checkAddress(e.Address, false); err != nil {
+		return fmt.Errorf("address %q of member %s: %w", e.Address, id, err)
+	}
+	e.ID = id
+	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Added, Member: e}) })
+}
+
+// RemoveMember takes a member off the list for good: it is told, loses the lead
+// if it has it, and is refused until it is added again. A member that is away
+// hears of it when it returns. It returns when this member has struck it off, with
+// [ErrNotMember], ctx's error, or [ErrClosed].
+func (n *Node) RemoveMember(ctx context.Context, id ID) error {
+	known := true
+	err := n.call(ctx, func() {
+		known = n.machine.Knows(id)
+		n.emit(election.Event{Kind: election.Dismissed, Peer: id})
+	})
+	if err == nil && !known {
+		return fmt.Errorf("member %s: %w", id, ErrNotMember)
+	}
+	return err
+}
+
+// Leave is [Node.Close] for good: the others strike this member off their lists,
+// until it joins again.
+func (n *Node) Leave() error {
+	n.departing.Store(true)
+	return n.Close()
+}
+
+// healthInterval is the time between two checks of a member's health, and what a
+// check may take.
+const healthInterval = time.Second
+
+// checkHealth tells the Machine what Config.Healthy finds.
+func (n *Node) checkHealth(ctx context.Context) {
+	healthy := true
+	for {
+		err := n.healthy(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if now := err == nil; now != healthy {
+			healthy = now
+			if err != nil {
+				n.cfg.Logger.Warn("this member is unhealthy", "error", err)
+			} else {
+				n.cfg.Logger.Info("this member is healthy again")
+			}
+			if n.call(ctx, func() { n.emit(election.Event{Kind: election.Health, On: healthy && !n.closing}) }) != nil {
+				return
+			}
+		}
+		select {
+		case <-time.After(healthInterval):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (n *Node) healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healthInterval)
+	defer cancel()
+	return n.cfg.Healthy(ctx)
+}
