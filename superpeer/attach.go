@@ -28,8 +28,21 @@ const (
 )
 
 // switchGain is how much nearer a super peer must be for a served node to
-// change: less is not worth three messages.
-const switchGain = 0.01
+// change: less is not worth three messages. Where the place must be taken from another it is more, since that one will have
+// to take somebody else's.
+const (
+	switchGain = 0.01
+	ousterGain = 0.1
+)
+
+// better tells whether k is enough better than the place that the node has.
+func (c *client) better(k *contact) bool {
+	gain := float32(switchGain)
+	if k.price > 0 {
+		gain = ousterGain
+	}
+	return c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-gain)
+}
 
 // contact is a super peer that the node has measured.
 type contact struct {
@@ -51,6 +64,7 @@ type client struct {
 	slot        int32 // where the home keeps its lease
 	renewAt     Round
 	lookAt      Round
+	lookedAt    Round
 	tryUntil    Round
 	trying      Peer // asked for a place, not answered yet
 	lookGap     int16
@@ -64,7 +78,7 @@ type client struct {
 }
 
 func newClient() client {
-	return client{home: None, trying: None, lookGap: 1, renewAt: never}
+	return client{home: None, trying: None, lookGap: 1, lookedAt: -1, renewAt: never}
 }
 
 func (c *client) deadline() Round {
@@ -100,6 +114,7 @@ func (n *Node) wakeClient(now Round, out *Actions) {
 func (n *Node) look(now Round, out *Actions) {
 	c := &n.client
 	c.lookGap = min(2*c.lookGap, maxLookGap)
+	c.lookedAt = now
 	c.lookAt = now + 1 + Round(n.rng.below(int(c.lookGap)))
 	if n.cfg.Method.ranged() {
 		c.skip = 0
@@ -180,7 +195,9 @@ func (n *Node) update(a *Announcement) bool {
 			k.token = a.Token
 			if k.price != a.Price {
 				moved := *k
-				moved.price = a.Price
+				if moved.price = a.Price; a.Price > 0 && a.Price < k.price {
+					moved.price = (a.Price + k.price) / 2 // gossip is late: a fall is believed by halves
+				}
 				n.note(moved)
 			}
 			return true
@@ -300,13 +317,18 @@ func (n *Node) choose(now Round, out *Actions) {
 	if c.trying != None {
 		return
 	}
-	roomy := c.home == None && c.spurned >= maxSpurned && n.knowsRoom()
+	// Who is not served takes a place that is free, and bids from there.
+	roomy := c.home == None && n.knowsRoom()
+	if c.home == None && !roomy && n.cfg.Capacity > 0 && c.lookedAt != now {
+		n.look(now, out) // gossip knows where there is room
+		return
+	}
 	for i := range c.contacts[:c.known] {
 		k := &c.contacts[i]
 		if k.peer == c.home || k.peer == n.self || roomy && k.price > 0 {
 			continue
 		}
-		if c.home == None || c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-switchGain) {
+		if c.home == None || c.better(k) {
 			n.attachTo(now, *k, out)
 		}
 		break
@@ -316,8 +338,8 @@ func (n *Node) choose(now Round, out *Actions) {
 	}
 }
 
-// maxSpurned is how often a node without super peer outbids others before it
-// takes a place that is free, to bid from there.
+// maxSpurned is how often a node without super peer follows those who name
+// another.
 const maxSpurned = 3
 
 func (n *Node) knowsRoom() bool {
@@ -336,7 +358,7 @@ func (n *Node) attachTo(now Round, k contact, out *Actions) {
 
 func (n *Node) request(kind Kind, to Peer, rtt float32) Message {
 	return Message{
-		Kind: kind, From: n.self, To: to, Slot: n.client.slot,
+		Kind: kind, From: n.self, To: to, Slot: n.client.slot, Peer: n.client.home,
 		RTT: rtt, Alt: n.alternative(to), At: n.at, Key: n.key,
 	}
 }

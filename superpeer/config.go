@@ -22,7 +22,7 @@ const (
 func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
 
 // Config is the same on every node of an overlay. The zero value of each field
-// but Fraction and Router is its default.
+// but Fraction and Router stands for its default.
 type Config struct {
 	Method   Method  // default Tokens
 	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
@@ -32,7 +32,7 @@ type Config struct {
 
 	Lease    Round   // rounds that a client's place is kept without renewal; default 10
 	Renew    Round   // rounds between a client's renewals; default 4
-	Gate     float64 // relative gain that a move of a token must promise; default 0.005
+	Gate     float64 // relative gain that a move of a token must promise; default 0.005, with a capacity 0.03
 	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
 	Warmup   Round   // rounds that a token stays before it may jump; default 6
 }
@@ -53,11 +53,14 @@ func (c Config) Defaults() Config {
 	}
 	if c.Gate == 0 {
 		c.Gate = 0.005
+		if c.Capacity > 0 {
+			c.Gate = 0.03 // where places are short, every move unsettles many
+		}
 	}
 	if c.JumpGate == 0 {
 		c.JumpGate = 1.3
 		if c.Capacity > 0 {
-			c.JumpGate = 2.5 // where places are short, every jump unsettles many
+			c.JumpGate = 2.5 // likewise
 		}
 	}
 	if c.Warmup == 0 {

@@ -47,7 +47,7 @@ func (h *holder) loss() (sum float32, ok bool) {
 }
 
 // jumpCooling is after how many rounds a jump is forgotten.
-const jumpCooling = 64
+const jumpCooling = 128
 
 // jumpGate is how much more than the loss the gain must be. A token that has
 // jumped often is harder to convince: what it saw was not what it found. That
@@ -55,7 +55,7 @@ const jumpCooling = 64
 func (n *Node) jumpGate() float64 {
 	doubt := 0.1
 	if n.cfg.Capacity > 0 {
-		doubt = 0.5
+		doubt = 1
 	}
 	return n.cfg.JumpGate * (1 + doubt*float64(n.hold.jumps))
 }

@@ -5,7 +5,7 @@ type Kind uint8
 
 // Messages between a node and a super peer (attach.go).
 const (
-	Attach    Kind = iota + 1 // node → super peer: may I be served? At, RTT, Alt
+	Attach    Kind = iota + 1 // node → super peer: may I be served? At, RTT, Alt; Peer serves it now
 	Renew                     // client → super peer: I still am; At, RTT, Alt
 	Accept                    // super peer → client: you are served; Slot
 	Full                      // super peer → node: no place under Alt; Others may have one

@@ -197,6 +197,9 @@ func (n *Node) refuse(now Round, m *Message, out *Actions) {
 	h := n.hold
 	i, price := n.cheapest()
 	step := priceStep * h.meanRTT()
+	if m.Peer != None {
+		step *= servedSteps
+	}
 	if n.cfg.Method.ranged() {
 		i, price = n.lastInRange(m), 0
 	} else if i >= 0 && offerOf(m.RTT, m.Alt) < price+step {
@@ -222,6 +225,10 @@ func (n *Node) refuse(now Round, m *Message, out *Actions) {
 // priceStep is by how much an offer must exceed the lowest one, as a share of the
 // mean round trip: small steps find the best places, large ones are quick.
 const priceStep = 0.05
+
+// servedSteps is how many of these a node must offer more that is served already:
+// what it gains others lose on the way, and with less the bidding never ends.
+const servedSteps = 5
 
 // topOffer is what a node offers that knows no other super peer.
 const topOffer = 1e6
