@@ -185,6 +185,26 @@ func TestRunPassesOnSoon(t *testing.T) {
 	}
 }
 
+// The command hears of a loss at once.
+func TestRunStopsAtOnce(t *testing.T) {
+	c := newCrew(t, 2, []string{"--preempt=false"})
+	c.startAll()
+	var took []time.Duration
+	for range 9 {
+		command, _ := c.family(1)
+		began := time.Now()
+		c.resign(leaderOf(command))
+		c.Hears(command, "terminated")
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	t.Logf("request to resign to SIGTERM heard: median %v, longest %v", median, took[len(took)-1])
+	if median > 50*time.Millisecond {
+		t.Errorf("median %v", median)
+	}
+}
+
 // Whoever kills the leading batuta kills its command, and all that this has forked.
 func TestRunWhenItsLeaderIsKilled(t *testing.T) {
 	c := newCrew(t, 2, []string{"--preempt=false"}, "deaf", "child", "stray")

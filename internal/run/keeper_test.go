@@ -15,7 +15,6 @@ type guardedRun struct {
 	factory
 	keeper keeper
 	cancel context.CancelCauseFunc
-	renew  bool
 	over   chan struct{}
 
 	outcome Outcome // valid once over is closed
