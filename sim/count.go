@@ -9,16 +9,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Order is how ids lie on a ring.
-type Order string
-
-// Orders. Bully does not care: its members rank themselves.
-const (
-	Ascending  Order = "ascending"
-	Descending Order = "descending"
-	Random     Order = "random"
-)
-
 // CountConfig says whose messages to count. The zero value of each optional
 // field works.
 type CountConfig struct {
@@ -27,8 +17,7 @@ type CountConfig struct {
 	Nodes     int           // required: members 1 to n
 	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
 	Crashed   []election.ID // dead, and nobody knows it yet
-	Order     Order         // of ids on a ring; default ascending. Bully does not care
-	Seed      uint64        // of the random order
+	Seed      uint64
 }
 
 // CountResult is what one contest took.

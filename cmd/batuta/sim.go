@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -86,15 +88,18 @@ crashed member counts too. All begin as followers of the highest member.`,
 	f.StringSliceVar(&start, "start", nil, "who starts, `ID,…` or all; default the lowest alive")
 	f.StringSliceVar(&crashed, "crashed", nil, "who has crashed unnoticed, `ID,…`")
 	f.StringVar(&order, "order", "ascending", "of ids on the ring: `ascending, descending or random`")
-	f.Uint64Var(&c.Seed, "seed", 1, "of the random order")
+	f.Uint64Var(&c.Seed, "seed", 1, "`number` that the random order comes from")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c.Order = sim.Order(order)
+		maker, err := orderedMaker(c, order)
+		if err != nil {
+			return err
+		}
 		c.Start, c.Crashed = memberIDs(start, c), memberIDs(crashed, c)
 		c.Start = slices.DeleteFunc(c.Start, func(id election.ID) bool {
 			return len(start) == 1 && start[0] == "all" && slices.Contains(c.Crashed, id)
 		})
-		r, err := sim.Count(simMaker, c)
+		r, err := sim.Count(maker, c)
 		if err != nil {
 			return labError(err)
 		}
@@ -112,6 +117,30 @@ crashed member counts too. All begin as followers of the highest member.`,
 		return nil
 	}
 	return cmd
+}
+
+// orderedMaker gives rings whose members lie in that order; the others rank
+// their members themselves.
+func orderedMaker(c sim.CountConfig, order string) (sim.Maker, error) {
+	if !slices.Contains([]string{"ascending", "descending", "random"}, order) {
+		return nil, usagef("--order %q: use ascending, descending or random", order)
+	}
+	ids := memberIDs([]string{"all"}, c)
+	switch order {
+	case "descending":
+		slices.Reverse(ids)
+	case "random":
+		rand.New(rand.NewPCG(c.Seed, c.Seed)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	}
+	return func(algorithm, probe string) (func() election.Algorithm, error) {
+		switch algorithm {
+		case "ring":
+			return func() election.Algorithm { return ring.New(ring.WithOrder(ids)) }, nil
+		case "chang-roberts":
+			return func() election.Algorithm { return ring.NewChangRoberts(ring.WithOrder(ids)) }, nil
+		}
+		return simMaker(algorithm, probe)
+	}, nil
 }
 
 func sortedKinds(m map[election.MessageKind]int) []election.MessageKind {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// simulate runs "batuta sim …" and gives its exit code and what it printed.
+func simulate(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	code = run(t.Context(), append([]string{"sim"}, args...), env{&out, &errs, func(string) (string, bool) { return "", false }})
+	return code, out.String(), errs.String()
+}
+
+func TestSimJSON(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		keys string
+	}{
+		{"soak --seeds 1:50 --json", "schedules violations seconds per_second first_failing_seed"},
+		{"count --nodes 9 --probe all --crashed 9 --json", "leader messages rounds"},
+		{"explore --nodes 3 --crashes 1 --restarts 0 --suspicions 0 --json", "states depth complete violations seconds per_second"},
+	} {
+		code, out, errs := simulate(t, strings.Fields(c.args)...)
+		if code != exitDone {
+			t.Errorf("%s: exit code %d: %s", c.args, code, errs)
+			continue
+		}
+		var answer map[string]any
+		if err := json.Unmarshal([]byte(out), &answer); err != nil {
+			t.Errorf("%s: %v in %q", c.args, err, out)
+		}
+		for _, key := range strings.Fields(c.keys) {
+			if _, ok := answer[key]; !ok {
+				t.Errorf("%s: no %q in %s", c.args, key, out)
+			}
+		}
+	}
+}
+
+func TestSimRefuses(t *testing.T) {
+	for _, args := range []string{
+		"soak --seeds 5:1", "soak --seeds a:b", "soak --nodes 0", "soak --faults earthquake", "soak --faults-per-run 0",
+		"soak --algorithm tombola", "count --nodes 0", "count --nodes 3 --crashed 4", "count --nodes 3 --start 3 --crashed 3",
+		"count --order sideways", "explore --nodes 9", "explore --crashes -1", "explore --probe sideways", "run", "run nowhere.txt",
+	} {
+		code, _, errs := simulate(t, strings.Fields(args)...)
+		if code != exitUsage || strings.Count(errs, "\n") != 1 {
+			t.Errorf("sim %s: exit code %d, want 2 and one line, got %q", args, code, errs)
+		}
+	}
+}
+
+// A scenario whose expectation does not come true ends with 1 and says what was
+// the case; its pictures are drawn all the same.
+func TestSimRun(t *testing.T) {
+	dir := t.TempDir()
+	file, svg := filepath.Join(dir, "s.txt"), filepath.Join(dir, "s.svg")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("members 1 2\nrun 1s\nexpect leader 2\n")
+	if code, _, errs := simulate(t, "run", file, "--svg", svg); code != exitDone {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if _, err := os.Stat(svg); err != nil {
+		t.Error(err)
+	}
+	write("members 1 2\nrun 1s\nexpect leader 1\n")
+	if code, _, errs := simulate(t, "run", file); code != exitFailed || !strings.Contains(errs, "s.txt:3: [1.000s] expected leader 1") {
+		t.Errorf("an unmet expectation: exit code %d, %q", code, errs)
+	}
+	write("members 1 2\nrun soon\n")
+	if code, _, errs := simulate(t, "run", file); code != exitUsage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
+		t.Errorf("a typo: exit code %d, %q", code, errs)
+	}
+}
