@@ -98,8 +98,12 @@ func (n *Node) Wake(now Round, size int, out *Actions) {
 	}
 }
 
-// Receive handles m, which was sent to this node.
+// Receive handles m, which was sent to this node. A message that claims a round
+// trip which is no number is dropped.
 func (n *Node) Receive(now Round, m *Message, out *Actions) {
+	if m.RTT != m.RTT || m.Alt != m.Alt {
+		return
+	}
 	switch {
 	case m.Kind < Offer:
 		n.receiveAttach(now, m, out)
@@ -199,7 +203,7 @@ func (n *Node) Heard(now Round, list []Announcement, out *Actions) {
 	if n.hold != nil {
 		n.hold.seen = append(n.hold.seen[:0], list...)
 	}
-	n.learn(now, list, out)
+	n.learn(list, out)
 	if n.hold != nil {
 		n.steer(now, out)
 	} else if n.client.waiting == 0 {

@@ -1,0 +1,170 @@
+package superpeer
+
+import (
+	"cmp"
+	"slices"
+)
+
+// maxContacts is how many super peers a node remembers, the least costly first;
+// the second is its deputy, to which it turns at once when its own fails.
+const maxContacts = 8
+
+// maxProbes is how many unknown super peers a node measures at a time.
+const maxProbes = 4
+
+// contact is a super peer that the node has measured.
+type contact struct {
+	peer  Peer
+	token int32
+	rtt   float32 // milliseconds; negative: not measured
+	price float32 // milliseconds that a place there costs whom it must be taken from
+}
+
+// cost is what a place at k costs all together, in milliseconds.
+func (k *contact) cost() float32 { return k.rtt + k.price }
+
+// learn takes in what gossip says: a token that has moved leaves its old
+// contact; of the unknown ones a few are measured.
+func (n *Node) learn(list []Announcement, out *Actions) {
+	if n.client.waiting > 0 {
+		return
+	}
+	var room [24]Announcement
+	fresh := room[:0]
+	for i := range list {
+		if a := &list[i]; a.Holder != n.self && !n.update(a) && len(fresh) < len(room) {
+			fresh = append(fresh, *a)
+		}
+	}
+	if !n.cfg.Metric.Exact {
+		// Positions mislead: any of the near ones may be the nearest.
+		for i := range fresh {
+			j := i + n.rng.below(len(fresh)-i)
+			fresh[i], fresh[j] = fresh[j], fresh[i]
+		}
+	}
+	if n.client.home == None && n.cfg.Capacity > 0 {
+		// A place anywhere first; the nearest later.
+		slices.SortStableFunc(fresh, func(a, b Announcement) int { return cmp.Compare(min(b.Spare, 1), min(a.Spare, 1)) })
+	}
+	for i := range fresh {
+		if !n.measure(fresh[i].Holder, fresh[i].Token, fresh[i].Price, out) {
+			return
+		}
+	}
+}
+
+// update applies a to the contact it is about and tells whether there was one
+// that still holds.
+func (n *Node) update(a *Announcement) bool {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		k := &c.contacts[i]
+		if k.peer == a.Holder {
+			k.token = a.Token
+			if k.price != a.Price {
+				moved := *k
+				if moved.price = a.Price; a.Price > 0 && a.Price < k.price {
+					moved.price = (a.Price + k.price) / 2 // gossip is late: a fall is believed by halves
+				}
+				n.note(moved)
+			}
+			return true
+		}
+		if k.token == a.Token && k.peer != c.home {
+			n.forget(k.peer)
+			return false
+		}
+	}
+	return false
+}
+
+// measure probes peer unless enough are being probed already.
+func (n *Node) measure(peer Peer, token int32, price float32, out *Actions) bool {
+	c := &n.client
+	for i := range c.asked[:c.waiting] {
+		if c.asked[i].peer == peer {
+			return true
+		}
+	}
+	if int(c.waiting) == maxProbes {
+		return false
+	}
+	c.asked[c.waiting] = contact{peer: peer, token: token, price: price}
+	c.waiting++
+	out.Probe = append(out.Probe, peer)
+	return true
+}
+
+// contactProbed notes a round trip that measure asked for and tells whether it
+// was one.
+func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
+	c := &n.client
+	for i := range c.asked[:c.waiting] {
+		if c.asked[i].peer != peer {
+			continue
+		}
+		k := c.asked[i]
+		c.waiting--
+		c.asked[i] = c.asked[c.waiting]
+		if ok {
+			k.rtt = rtt
+			n.note(k)
+			if peer == c.home {
+				c.homeRTT = rtt
+			}
+		} else {
+			n.forget(peer)
+		}
+		return true
+	}
+	return false
+}
+
+// note keeps k among the contacts if it is near enough, in order of cost.
+func (n *Node) note(k contact) {
+	c := &n.client
+	n.forget(k.peer)
+	i := int(c.known)
+	for i > 0 && c.contacts[i-1].cost() > k.cost() {
+		i--
+	}
+	if i == maxContacts {
+		return
+	}
+	if c.known < maxContacts {
+		c.known++
+	}
+	copy(c.contacts[i+1:c.known], c.contacts[i:])
+	c.contacts[i] = k
+}
+
+func (n *Node) forget(peer Peer) {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		if c.contacts[i].peer == peer {
+			copy(c.contacts[i:], c.contacts[i+1:c.known])
+			c.known--
+			return
+		}
+	}
+}
+
+func (n *Node) contactOf(peer Peer) *contact {
+	c := &n.client
+	for i := range c.contacts[:c.known] {
+		if c.contacts[i].peer == peer {
+			return &c.contacts[i]
+		}
+	}
+	return nil
+}
+
+// reprice notes what a place at peer costs now.
+func (n *Node) reprice(peer Peer, price float32) {
+	if k := n.contactOf(peer); k != nil {
+		moved := *k
+		moved.price = price
+		n.note(moved)
+	}
+}
