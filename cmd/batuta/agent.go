@@ -135,7 +135,11 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 	for {
 		select {
 		case err := <-a.job.ended():
-			return err
+			if err != nil { // the node has ended under it
+				<-a.node.Done()
+				return a.ended()
+			}
+			return nil
 		case s := <-signals:
 			if a.job.pass(s) {
 				continue
@@ -150,14 +154,19 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 				return nil
 			}
 		case <-a.node.Done():
-			if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
-				return &exitError{exitUsage, err}
-			} else if err != nil {
-				return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
-			}
-			return fmt.Errorf("member %s has ended", a.node.ID())
+			return a.ended()
 		}
 	}
+}
+
+// ended says why the node has ended by itself.
+func (a *agentRun) ended() error {
+	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
+		return &exitError{exitUsage, err}
+	} else if err != nil {
+		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
+	}
+	return fmt.Errorf("member %s has ended", a.node.ID())
 }
 
 // close hands over and stops the node; a second signal cuts it short.

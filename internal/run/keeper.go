@@ -101,7 +101,7 @@ func (g *guarded) dead() bool {
 	}
 }
 
-// lost clears up after a guard that has died.
+// lost clears up after a guard that has died, or is not needed any more.
 func (k *keeper) lost() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -136,15 +136,7 @@ func (k *keeper) bury() {
 }
 
 // close ends the guard, which must have nothing to do, and waits for it.
-func (k *keeper) close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.guard != nil {
-		k.guard.file.Close()
-		k.guard.cmd.Wait()
-		k.guard = nil
-	}
-}
+func (k *keeper) close() { k.lost() }
 
 // signal passes s on to the command, if one runs.
 func (k *keeper) signal(s syscall.Signal) { k.order(order{Do: orderSignal, Signal: s}) }
@@ -198,6 +190,8 @@ func (k *keeper) run(ctx context.Context, c *Command, every time.Duration, renew
 		case <-end:
 			end = nil
 			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
+			// A guard that has got stuck itself is no guard; its end is seen to.
+			defer time.AfterFunc(c.Grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
 		}
 	}
 }

@@ -174,6 +174,20 @@ func TestTheEndOfTheGuardKills(t *testing.T) {
 	}
 }
 
+func TestAGuardThatIsStuckIsReplaced(t *testing.T) {
+	f := newFactory(t)
+	r := begin(t, f, long, 50*time.Millisecond, true, f.argv("child")...)
+	family := []*runtest.Worker{f.Next(), f.Next()}
+	r.keeper.mu.Lock()
+	r.keeper.guard.cmd.Process.Signal(syscall.SIGSTOP)
+	r.keeper.mu.Unlock()
+	r.cancel(nil)
+	r.wait()
+	for _, w := range family {
+		f.Dies(w)
+	}
+}
+
 func TestSignalsReachTheGroup(t *testing.T) {
 	f := newFactory(t)
 	r := begin(t, f, long, long, true, f.argv("child")...)
