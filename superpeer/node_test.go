@@ -268,3 +268,50 @@ func TestAnUnwantedTokenRetires(t *testing.T) {
 		t.Errorf("super peers are %v, want token 0's holder alone, 1", h)
 	}
 }
+
+// The node that a range belongs to has come later than the one that serves it.
+// That one goes on until it has handed over, and nobody loses its place.
+func TestAnIncumbentStaysUntilHandedOver(t *testing.T) {
+	v := newVillage(t, Config{Fraction: 0.2, Method: PrefixExact}, 0, 10, 20, 30, 40)
+	v.play(1) // everyone learns how many there are
+	v.nodes[1].Charged(v.round, 0)
+	handed := false
+	v.lost = func(m *Message) bool {
+		handed = handed || m.Kind == Transfer
+		if h := v.holders(); !handed && !slices.Equal(h, []Peer{3}) {
+			t.Fatalf("before the hand-over super peers are %v, want the incumbent, 3", h)
+		}
+		return false
+	}
+	v.grant(3, 0, 1)
+	v.play(12)
+	if !handed {
+		t.Error("nothing was handed over")
+	}
+	if h := v.holders(); !slices.Equal(h, []Peer{1}) {
+		t.Fatalf("super peers are %v, want the one whose range it is, 1", h)
+	}
+	for i := range v.nodes {
+		if home := v.nodes[i].Home(); i != 1 && home != 1 {
+			t.Errorf("%d is served by %d, want 1", i, home)
+		}
+	}
+}
+
+// A range over capacity is split: those nearest to its start stay.
+func TestAFullRangeIsSplit(t *testing.T) {
+	v := newVillage(t, Config{Fraction: 0.3, Capacity: 3, Method: PrefixExact}, 0, 10, 20, 30, 40, 50)
+	v.play(1)
+	// Both ranges' stewards: the first key at or after 0, and at or after half.
+	v.nodes[1].Charged(v.round, 0)
+	v.nodes[0].Charged(v.round, 1)
+	v.play(30)
+	if h := v.holders(); !slices.Equal(h, []Peer{0, 1}) {
+		t.Fatalf("super peers are %v, want 0 and 1", h)
+	}
+	for i, want := range map[int]Peer{2: 1, 3: 1, 4: 1, 5: 0} {
+		if got := v.nodes[i].Home(); got != want {
+			t.Errorf("%d is served by %d, want %d", i, got, want)
+		}
+	}
+}
