@@ -63,7 +63,8 @@ type Config struct {
 
 	DataDir   string       // directory of the state file, created 0700; default "": state dies with the process
 	Store     Store        // keeps the state instead of DataDir
-	Transport Transport    // default TCP
+	Transport Transport    // default TCP; a Wire only listens with it
+	Wire      Wire         // speaks another protocol, such as boss.New(...); default: batuta's own
 	Logger    *slog.Logger // default: nothing is logged
 }
 
@@ -88,10 +89,16 @@ func (c Config) Validate() error {
 			fault("this member's %w", err)
 		}
 	}
+	if c.Wire != nil {
+		faults = append(faults, c.checkWire()...)
+	}
 	return errors.Join(append(faults, c.checkMembers()...)...)
 }
 
 func (c Config) withDefaults() Config {
+	if c.Wire != nil {
+		c = c.Wire.Defaults(c)
+	}
 	c.Cluster = cmp.Or(c.Cluster, DefaultCluster)
 	c.Election = cmp.Or(c.Election, DefaultElection)
 	c.Listen = cmp.Or(c.Listen, DefaultListen)

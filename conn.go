@@ -316,4 +316,5 @@ type incoming struct {
 	handshake *handshake        // a hello, or the answer to ours
 	message   *election.Message // of a connection that stands
 	err       error             // the connection has ended, or could not be made
+	do        func()            // of a foreign network, alone
 }

@@ -69,6 +69,26 @@ const dialAttempts = 3
 // maxConns is how many connections one member may have standing.
 const maxConns = 4
 
+func (l *links) serve() {
+	l.live.Go(func() { l.door.open(l.ctx, l.accept) })
+}
+
+func (l *links) background(f func(context.Context)) { l.live.Go(func() { f(l.ctx) }) }
+
+func (l *links) arrivals() <-chan incoming { return l.inbox }
+
+func (l *links) lead(Token) {} // every link serves every view
+
+func (l *links) traffic() (sent map[string]uint64, links int) { return l.sent, l.standing() }
+
+// address is where a member listens, as far as is known.
+func (l *links) address(id ID) string {
+	if p := l.peers[id]; p != nil {
+		return p.addr
+	}
+	return ""
+}
+
 // add makes a member known, or gives it another address to dial.
 func (l *links) add(id ID, addr string) {
 	if p := l.peers[id]; p != nil {

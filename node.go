@@ -49,8 +49,9 @@ type Node struct {
 
 	// The loop's alone.
 	machine   *election.Machine
-	links     *links
-	store     Store // nil: none
+	links     *links  // nil with Config.Wire
+	net       network // links, or a foreign one
+	store     Store   // nil: none
 	saved     chan error
 	saving    sync.WaitGroup
 	todo      []election.Event // to step the Machine with
@@ -73,23 +74,23 @@ type command struct {
 // loop is the one goroutine that owns the Machine.
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
-	n.links.live.Go(func() { n.links.door.open(n.links.ctx, n.links.accept) })
+	n.net.serve()
 	if len(n.cfg.Join) > 0 {
-		n.links.live.Go(func() { n.join(n.links.ctx) })
+		n.net.background(n.join)
 	} else {
 		n.emit(election.Event{Kind: election.Started})
 		n.drain()
 	}
 	if n.cfg.Healthy != nil {
-		n.links.live.Go(func() { n.checkHealth(n.links.ctx) })
+		n.net.background(n.checkHealth)
 	}
 	end := ctx.Done()
 	for !n.closing || len(n.working) > 0 {
 		n.arm()
 		var done chan struct{}
 		select {
-		case in := <-n.links.inbox:
-			n.links.take(in)
+		case in := <-n.net.arrivals():
+			n.net.take(in)
 		case <-n.timer.C:
 			n.armed = time.Time{}
 			n.emit(election.Event{Kind: election.Woke})
@@ -135,14 +136,15 @@ func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
 	case election.Elect:
 		n.elect(a, now)
+		n.net.lead(n.machine.View())
 	case election.Save:
 		n.save(a.State)
 	case election.Send:
-		n.links.send(a.To, a.Message)
+		n.net.send(a.To, a.Message)
 	case election.Dial:
-		n.links.open(a.To)
+		n.net.open(a.To)
 	case election.Hangup:
-		n.links.hangUp(a.To)
+		n.net.hangUp(a.To)
 	case election.Notify:
 		n.notify(a, now)
 	case election.Halt:
@@ -153,13 +155,13 @@ func (n *Node) do(a election.Action, now time.Time) {
 // notify tells of a member's state, and keeps the links' list of members.
 func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
-		n.links.add(a.Member, a.Address)
+		n.net.add(a.Member, a.Address)
 	}
 	n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
 	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
 		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
 	if a.Status == election.StateRemoved {
-		n.links.remove(a.Member)
+		n.net.remove(a.Member)
 	}
 }
 
@@ -238,7 +240,7 @@ func (n *Node) end() {
 		n.emit(election.Event{Kind: election.Leaving})
 		n.drain()
 	}
-	n.links.shut(n.cfg.TMax)
+	n.net.shut(n.cfg.TMax)
 	n.saving.Wait()
 	n.last = n.status()
 	n.err = errors.Join(n.err, n.closeStore())
@@ -285,10 +287,7 @@ func (n *Node) address(id ID) string {
 	if id == n.id {
 		return n.cfg.Advertise
 	}
-	if p := n.links.peers[id]; p != nil {
-		return p.addr
-	}
-	return ""
+	return n.net.address(id)
 }
 
 // ID is this member's id.

@@ -44,6 +44,7 @@ func (n *Node) prepare() error {
 	if err != nil {
 		return err
 	}
+	n.find()
 	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
 	if err != nil {
 		return config("listen on %s: %w: choose another address, or stop the process that uses it", n.cfg.Listen, err)
@@ -81,7 +82,12 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	n.machine = machine
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
+	if n.cfg.Wire != nil {
+		n.net = n.newForeign(listener)
+		return nil
+	}
 	n.links = n.newLinks(self, listener)
+	n.net = n.links
 	return nil
 }
 

@@ -83,13 +83,14 @@ func (n *Node) Status() Status {
 
 func (n *Node) status() Status {
 	v := n.view()
+	sent, links := n.net.traffic()
 	s := Status{
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
 		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
 		Epoch:  n.machine.Held().Epoch,
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
-		Sent: maps.Clone(n.links.sent), Lost: maps.Clone(n.lost), Links: n.links.standing(),
+		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
 	}
 	n.tally.copyInto(&s)
 	for _, m := range n.machine.Members() {

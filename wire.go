@@ -186,13 +186,17 @@ func (e *encoder) handshake(h *handshake) ([]byte, error) {
 }
 
 func (e *encoder) message(m *election.Message) ([]byte, error) {
-	return e.frame(&wireMessage{
+	return e.frame(outward(m), maxFrame)
+}
+
+func outward(m *election.Message) *wireMessage {
+	return &wireMessage{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List,
-	}, maxFrame)
+	}
 }
 
 func (e *encoder) frame(v any, limit int) ([]byte, error) {
