@@ -31,11 +31,13 @@ const (
 // Bully is one member's side of the algorithm.
 type Bully struct {
 	probe  Probe
+	dead   bool // members known to be down are asked too
 	state  state
 	round  uint64
 	asked  election.Rank // the last member asked; those below it are yet to be
 	more   bool          // there are such, and the timer "next" runs
 	answer election.ID   // who answered; its COORDINATOR is awaited
+	knock  election.ID   // the member asked although it counts as down; PeerDown says that it is
 }
 
 type state uint8
@@ -58,6 +60,11 @@ type Option func(*Bully)
 
 // WithProbe sets how the higher members are asked; default [Descending].
 func WithProbe(p Probe) Option { return func(b *Bully) { b.probe = p } }
+
+// WithDead has a member ask the higher ones that count as down too, as the
+// example of source 002 does: one that has just returned is so found at once. Its
+// driver tells once more, by PeerDown, when it was not there.
+func WithDead() Option { return func(b *Bully) { b.dead = true } }
 
 // New gives the algorithm for one member.
 func New(options ...Option) *Bully {
@@ -112,7 +119,10 @@ func (b *Bully) callElection(out *election.Actions) {
 func (b *Bully) askNext(out *election.Actions) {
 	b.more = false
 	for c, left := b.next(out); c != (election.Rank{}); c, left = b.next(out) {
-		b.asked = c
+		b.asked, b.knock = c, election.None
+		if out.Down(c.ID) {
+			b.knock = c.ID
+		}
 		out.Send(c.ID, election.Message{Kind: election.Election, Round: b.thisRound(out)})
 		if b.probe == Descending && left {
 			b.more = true
@@ -133,7 +143,7 @@ func (b *Bully) next(out *election.Actions) (next election.Rank, left bool) {
 	members := out.Members()
 	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
 		c := members[i]
-		if b.asked.ID != election.None && !b.asked.Above(c) || !out.Stands(c.ID) {
+		if b.asked.ID != election.None && !b.asked.Above(c) || !b.mayAsk(c.ID, out) {
 			continue
 		}
 		if next.ID != election.None {
@@ -144,8 +154,16 @@ func (b *Bully) next(out *election.Actions) (next election.Rank, left bool) {
 	return next, false
 }
 
+// mayAsk reports whether a member is worth asking.
+func (b *Bully) mayAsk(id election.ID, out *election.Actions) bool {
+	return out.Stands(id) || b.dead && out.Down(id)
+}
+
 // awaitsAnswer reports whether anyone asked might still answer.
 func (b *Bully) awaitsAnswer(out *election.Actions) bool {
+	if b.knock != election.None {
+		return true
+	}
 	members := out.Members()
 	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
 		if out.Stands(members[i].ID) && b.asked.Compare(members[i]) <= 0 {
@@ -225,6 +243,9 @@ func (b *Bully) answerFrom(m *election.Message, out *election.Actions) {
 
 // peerDown spares the waiting for one that is gone.
 func (b *Bully) peerDown(peer election.ID, out *election.Actions) {
+	if peer == b.knock {
+		b.knock = election.None
+	}
 	switch {
 	case b.state == waiting && peer == b.answer:
 		b.callElection(out)
@@ -248,7 +269,7 @@ func (b *Bully) timerFired(name string, out *election.Actions) {
 
 // rest ends the contest on this member's side.
 func (b *Bully) rest(out *election.Actions) {
-	b.state, b.asked, b.more, b.answer = idle, election.Rank{}, false, election.None
+	b.state, b.asked, b.more, b.answer, b.knock = idle, election.Rank{}, false, election.None, election.None
 	out.CancelTimer(timerNext)
 	out.CancelTimer(timerAnswer)
 	out.CancelTimer(timerCoordinator)
