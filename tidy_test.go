@@ -23,6 +23,7 @@ var pure = []string{"election", "bully", "ring", "superpeer"}
 var mayImport = map[string][]string{
 	"":             {"election"},
 	"election":     {},
+	"boss":         {"", "election"},
 	"bully":        {"election"},
 	"ring":         {"election"},
 	"quorum":       {"election"},

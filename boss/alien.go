@@ -1,0 +1,126 @@
+package boss
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// hear hands the Machine a message in a foreign member's name.
+func (n *network) hear(p *peer, m election.Message) {
+	m.From, m.To, m.Election, m.Digest = p.id, n.site.Self, n.site.Election, n.digest
+	n.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: &m})
+}
+
+// Lead implements batuta.Network: the boss is presented to, and no other
+// connection is kept (source 002).
+func (n *network) Lead(t election.Token) {
+	if !t.Defined() {
+		return
+	}
+	for _, p := range n.sorted() {
+		switch {
+		case p.lasting != nil && p.lasting.dialed && p.id != t.Leader.ID,
+			p.lasting != nil && !p.lasting.dialed && t.Leader.ID != n.site.Self:
+			n.endLasting(p)
+		}
+		if p.id == t.Leader.ID && p.lasting == nil {
+			n.openLasting(p)
+		}
+	}
+}
+
+// identified hears a member say who it is.
+func (n *network) identified(p *peer, f *frame) {
+	switch {
+	case p.kind != alien:
+	case f.boss():
+		n.claimed(p)
+	default:
+		n.deposed(p)
+	}
+}
+
+// known hears a foreign member's reply to "who are you?", or to an announcement.
+func (n *network) known(p *peer, f *frame, asked bool) {
+	switch {
+	case f.boss() && n.leads() && n.site.Self.Compare(p.id) > 0:
+		// It has yet to take in who leads.
+	case f.boss() && asked:
+		n.hear(p, election.Message{Kind: election.Report, Token: n.reign(p)})
+		return
+	case f.boss():
+		n.claimed(p)
+	case asked:
+		n.hear(p, election.Message{Kind: election.Report, Age: -1})
+	}
+	if !f.boss() {
+		n.deposed(p)
+	}
+}
+
+// claimed hears a foreign member say that it leads.
+func (n *network) claimed(p *peer) {
+	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.reign(p)})
+}
+
+// reign is the token of a foreign member's leadership: the one that it has here,
+// or the next above all that is known.
+func (n *network) reign(p *peer) election.Token {
+	if !p.token.Defined() || p.token != n.site.View() && !p.token.Above(n.site.Held()) {
+		p.token = election.Token{Epoch: max(n.site.Highest(), p.token.Epoch) + 1, Leader: election.Rank{ID: p.id}}
+	}
+	return p.token
+}
+
+// deposed hears that a foreign member does not lead (any more).
+func (n *network) deposed(p *peer) {
+	if p.token.Defined() && p.token == n.site.View() {
+		n.hear(p, election.Message{Kind: election.Resign, Token: p.token})
+	}
+}
+
+// answerFor acknowledges a beat in the name of a foreign member that can be
+// reached.
+func (n *network) answerFor(p *peer, m *election.Message) {
+	if m.Kind != election.Beat || p.lasting == nil && time.Since(p.heard) > n.site.Timing.T() {
+		return
+	}
+	n.hear(p, election.Message{Kind: election.Ack, Token: m.Token, Stamp: m.Stamp, Version: m.Version})
+}
+
+// translate does what a foreign member would make of a message that it does not
+// understand.
+func (n *network) translate(p *peer, m *election.Message) {
+	switch {
+	case m.Kind == election.Query:
+		n.identify(p, m)
+	case m.Kind == election.Handover:
+		n.deposed(p) // it makes way for the announcement of a higher node
+		if !p.up {
+			n.identify(p, nil)
+		}
+	case m.Kind == election.Resign:
+		n.endLasting(p) // it finds no boss at the other end, and calls an election
+	case !p.up:
+		n.identify(p, nil)
+	}
+}
+
+// keep keeps the lasting connection to a foreign member: as a boss it beats for
+// as long as it stands and is not silent.
+func (n *network) keep(p *peer, now time.Time) {
+	l := p.lasting
+	if now.Sub(l.heard) > n.wire.Silence {
+		n.log.Warn("a foreign member is silent on its lasting connection", "member", p.id, "for", n.wire.Silence)
+		l.close() // its end is told by the reader
+		return
+	}
+	if n.follows(p) {
+		n.hear(p, election.Message{Kind: election.Beat, Token: n.site.View(), Stamp: now.UnixNano()})
+	}
+	if now.Sub(l.beat) >= n.wire.Heartbeat {
+		l.beat = now
+		n.sendLasting(p, &frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
+	}
+}

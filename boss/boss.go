@@ -1,0 +1,136 @@
+package boss
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// DefaultPort is where nodes listen that are not told otherwise.
+const DefaultPort = 8080
+
+// Defaults of the timing on this wire. An election waits 3 s for each answer
+// (source 002), which is 2·t_max.
+const (
+	DefaultHeartbeat = 500 * time.Millisecond // between batuta members
+	DefaultTMax      = 1500 * time.Millisecond
+	DefaultTProcess  = 300 * time.Millisecond
+)
+
+// Announce is how a new boss makes itself known.
+type Announce int
+
+// Ways to announce.
+const (
+	Both           Announce = iota // new_boss, then a temporary identification
+	NewBoss                        // new_boss alone
+	Identification                 // the older form alone: a temporary identification with is_boss true
+)
+
+// Options set up the wire. The zero value of each field but NodeType works.
+type Options struct {
+	NodeType  string        // the kind of node, such as "scrapper"; others' announcements are not ours; required
+	Join      []string      // NAME:PORT; every address of a name is a member, its id the address
+	Announce  Announce      // default Both
+	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
+	Silence   time.Duration // of a foreign member that is its death; default 90 s
+}
+
+// wire is a batuta.Wire.
+type wire struct{ Options }
+
+// New gives the wire for one node.
+func New(o Options) batuta.Wire {
+	o.Heartbeat = cmp.Or(o.Heartbeat, 30*time.Second)
+	o.Silence = cmp.Or(o.Silence, 90*time.Second)
+	return &wire{o}
+}
+
+// Defaults gives c this wire's timing and, to a node that names no address to
+// listen on, port 8080 of the address that is its id.
+func (w *wire) Defaults(c batuta.Config) batuta.Config {
+	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
+	c.TMax = cmp.Or(c.TMax, DefaultTMax)
+	c.TProcess = cmp.Or(c.TProcess, DefaultTProcess)
+	if c.Listen == "" && c.ID != "" {
+		c.Listen = net.JoinHostPort(c.ID, strconv.Itoa(DefaultPort))
+	}
+	if host, port, err := net.SplitHostPort(c.Listen); err == nil && c.Advertise == "" && port != "0" && host != c.ID && c.ID != "" {
+		c.Advertise = net.JoinHostPort(c.ID, port)
+	}
+	return c
+}
+
+// Check implements batuta.Wire.
+func (w *wire) Check(c batuta.Config) error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if w.NodeType == "" {
+		fault("the boss wire needs a node type: give the one that the other nodes have, such as scrapper")
+	}
+	if id, err := election.ParseID(c.ID); err != nil || id.Kind() != election.Address {
+		fault("id %q: on the boss wire it is this member's IP address, such as 172.18.0.5", c.ID)
+	}
+	if c.Priority != 0 {
+		fault("priority %d: on the boss wire members rank by address alone; leave it out", c.Priority)
+	}
+	if c.Algorithm != nil && c.Algorithm.Name() != "bully" {
+		fault("algorithm %s: the boss wire carries bully alone", c.Algorithm.Name())
+	}
+	if c.Observer {
+		fault("observer: the boss wire cannot say so to the other nodes; leave it out")
+	}
+	for _, m := range c.Members {
+		host, _, err := net.SplitHostPort(m.Address)
+		if id, bad := election.ParseID(host); err == nil && (bad != nil || id != m.ID) {
+			fault("member %s at %s: on the boss wire a member's id is its IP address", m.ID, m.Address)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Members looks Options.Join up.
+func (w *wire) Members(ctx context.Context) []batuta.Member {
+	members, _ := w.lookup(ctx)
+	return members
+}
+
+func (w *wire) lookup(ctx context.Context) (members []batuta.Member, err error) {
+	for _, name := range w.Join {
+		host, port, bad := net.SplitHostPort(name)
+		if bad != nil {
+			err = errors.Join(err, bad)
+			continue
+		}
+		addrs, bad := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		err = errors.Join(err, bad)
+		for _, a := range addrs {
+			members = append(members, memberAt(a.Unmap(), port))
+		}
+	}
+	return members, err
+}
+
+func memberAt(a netip.Addr, port string) batuta.Member {
+	ip := a.String()
+	return batuta.Member{Rank: batuta.Rank{ID: batuta.ID(ip)}, Address: net.JoinHostPort(ip, port)}
+}
+
+// Open implements batuta.Wire.
+func (w *wire) Open(l net.Listener, s batuta.Site) batuta.Network {
+	n := newNetwork(w, l, s)
+	n.live.Go(n.acceptAll)
+	n.live.Go(n.tickAll)
+	if len(w.Join) > 0 {
+		n.live.Go(n.lookupAll)
+	}
+	return n
+}

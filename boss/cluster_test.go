@@ -1,0 +1,280 @@
+package boss_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// patience is how long a test waits for an event before it gives up.
+const patience = 20 * time.Second
+
+// city is a set of nodes on loopback addresses, batuta's and foreign ones.
+type city struct {
+	t     *testing.T
+	addrs []batuta.Member
+}
+
+func newCity(t *testing.T, ips ...string) *city {
+	t.Helper()
+	c := &city{t: t}
+	for _, ip := range ips {
+		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+		if err != nil {
+			t.Skipf("loopback addresses beside 127.0.0.1 are not to be had here: %v", err)
+		}
+		c.addrs = append(c.addrs, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(ip)}, Address: l.Addr().String()})
+		l.Close()
+	}
+	return c
+}
+
+func (c *city) address(ip string) string {
+	for _, m := range c.addrs {
+		if string(m.ID) == ip {
+			return m.Address
+		}
+	}
+	c.t.Fatalf("no %s here", ip)
+	return ""
+}
+
+// start runs a batuta member. What it logs goes to the test's log.
+func (c *city) start(ip string, change ...func(*batuta.Config, *boss.Options)) *batuta.Node {
+	c.t.Helper()
+	o := boss.Options{NodeType: "scrapper"}
+	cfg := batuta.Config{ID: ip, Listen: c.address(ip), Members: c.addrs, Algorithm: bully.New(bully.WithDead()),
+		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", ip)}
+	for _, f := range change {
+		f(&cfg, &o)
+	}
+	cfg.Wire = boss.New(o)
+	n, err := batuta.Start(c.t.Context(), cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// waitLeader waits until n follows leader, and gives the token.
+func waitLeader(t *testing.T, n *batuta.Node, leader string) batuta.Token {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var last batuta.View
+	for v := range n.Watch(ctx) {
+		if last = v; string(v.Token.Leader.ID) == leader {
+			return v.Token
+		}
+	}
+	t.Fatalf("%s waited in vain for %s; last view %+v", n.ID(), leader, last)
+	return batuta.Token{}
+}
+
+// foreign is a running testdata/node.py.
+type foreign struct {
+	t     *testing.T
+	ip    string
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+
+	mu    sync.Mutex
+	more  *sync.Cond
+	lines []string
+	ended bool
+}
+
+// foreign runs the program that knows nothing of batuta.
+func (c *city) foreign(ip string, args ...string) *foreign {
+	c.t.Helper()
+	_, port, _ := net.SplitHostPort(c.address(ip))
+	var peers []string
+	for _, m := range c.addrs {
+		if string(m.ID) != ip {
+			peers = append(peers, m.Address)
+		}
+	}
+	return runForeign(c.t, ip, nil, append([]string{"--ip", ip, "--port", port, "--peers", strings.Join(peers, ",")}, args...)...)
+}
+
+func runForeign(t *testing.T, ip string, prefix []string, args ...string) *foreign {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	f := &foreign{t: t, ip: ip}
+	f.more = sync.NewCond(&f.mu)
+	command := append(append(slices.Clone(prefix), python, "testdata/node.py"), args...)
+	f.cmd = exec.Command(command[0], command[1:]...)
+	out, err := f.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.stdin, err = f.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	f.cmd.Stderr = t.Output()
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		f.read(out)
+	}()
+	t.Cleanup(func() { f.kill(); <-read })
+	f.wait(`"listening"`)
+	return f
+}
+
+func (f *foreign) read(out io.Reader) {
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		f.mu.Lock()
+		f.lines = append(f.lines, lines.Text())
+		fmt.Fprintf(f.t.Output(), "%s: %s\n", f.ip, lines.Text())
+		f.mu.Unlock()
+		f.more.Broadcast()
+	}
+	f.mu.Lock()
+	f.ended = true
+	f.mu.Unlock()
+	f.more.Broadcast()
+}
+
+// kill ends the program as the kernel does; again is no harm.
+func (f *foreign) kill() {
+	f.cmd.Process.Kill()
+	f.cmd.Wait()
+}
+
+// mark is how much it has told so far.
+func (f *foreign) mark() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.lines)
+}
+
+// wait waits for a line that holds every part.
+func (f *foreign) wait(parts ...string) { f.t.Helper(); f.waitFrom(0, parts...) }
+
+// waitFrom is wait, for a line after the first from; it gives its place.
+func (f *foreign) waitFrom(from int, parts ...string) int {
+	f.t.Helper()
+	late := time.AfterFunc(patience, func() { f.mu.Lock(); f.ended = true; f.mu.Unlock(); f.more.Broadcast() })
+	defer late.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		for ; from < len(f.lines); from++ {
+			if holds(f.lines[from], parts) {
+				return from
+			}
+		}
+		if f.ended {
+			f.t.Fatalf("%s never told %q; it told:\n%s", f.ip, parts, strings.Join(f.lines, "\n"))
+		}
+		f.more.Wait()
+	}
+}
+
+// never checks that no line from the first from on holds every part.
+func (f *foreign) never(from int, parts ...string) {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, line := range f.lines[from:] {
+		if holds(line, parts) {
+			f.t.Errorf("%s tells %s", f.ip, line)
+		}
+	}
+}
+
+func holds(line string, parts []string) bool {
+	if !json.Valid([]byte(line)) {
+		return false
+	}
+	for _, p := range parts {
+		if !strings.Contains(line, p) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestBatutaAloneElectsTheHighest(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+	three, four, five := c.start("127.0.0.3"), c.start("127.0.0.4"), c.start("127.0.0.5")
+	first := waitLeader(t, three, "127.0.0.5")
+	waitLeader(t, four, "127.0.0.5")
+	waitLeader(t, five, "127.0.0.5")
+	five.Close()
+	token := waitLeader(t, three, "127.0.0.4")
+	if waitLeader(t, four, "127.0.0.4") != token || !token.Above(first) {
+		t.Errorf("after %s: %s", first, token)
+	}
+	five = c.start("127.0.0.5")
+	for _, n := range []*batuta.Node{three, four, five} {
+		waitLeader(t, n, "127.0.0.5")
+	}
+}
+
+func TestAForeignBossDies(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+	old := c.foreign("127.0.0.5")
+	three, four := c.start("127.0.0.3"), c.start("127.0.0.4")
+	first := waitLeader(t, three, "127.0.0.5")
+	waitLeader(t, four, "127.0.0.5")
+	old.wait(`"received": "identification"`, "127.0.0.3", `"is_temporary": false`)
+	old.wait(`"received": "identification"`, "127.0.0.4", `"is_temporary": false`)
+	old.kill()
+	token := waitLeader(t, three, "127.0.0.4")
+	if !token.Above(first) {
+		t.Errorf("after %s: %s", first, token)
+	}
+	waitLeader(t, four, "127.0.0.4")
+	c.foreign("127.0.0.5")
+	waitLeader(t, three, "127.0.0.5")
+	waitLeader(t, four, "127.0.0.5")
+}
+
+func TestABatutaBossAmongForeigners(t *testing.T) {
+	for _, older := range []bool{false, true} {
+		t.Run(fmt.Sprintf("older=%v", older), func(t *testing.T) {
+			var args []string
+			if older {
+				args = append(args, "--older")
+			}
+			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+			three, four := c.foreign("127.0.0.3", args...), c.foreign("127.0.0.4", args...)
+			three.wait(`"boss": "127.0.0.4"`)
+			five := c.start("127.0.0.5")
+			waitLeader(t, five, "127.0.0.5")
+			three.wait(`"boss": "127.0.0.5"`)
+			four.wait(`"boss": "127.0.0.5"`)
+			from := three.mark()
+			five.Close()
+			three.waitFrom(from, `"boss": "127.0.0.4"`)
+			four.wait(`"unreachable": "127.0.0.5"`)
+			five = c.start("127.0.0.5")
+			from = three.mark()
+			waitLeader(t, five, "127.0.0.5")
+			three.waitFrom(from, `"boss": "127.0.0.5"`)
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package boss
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// lasting is the connection that a subordinate keeps with its boss.
+type lasting struct {
+	peer   *peer
+	nc     net.Conn
+	dialed bool // by this side: the peer is the boss
+	out    chan []byte
+	ending chan struct{} // write what waits, then close
+	end    func()        // closes ending, once
+	done   chan struct{}
+	close  func() // at once; closes done, once
+
+	began time.Time
+
+	// The loop's alone.
+	heard time.Time
+	beat  time.Time // when a heartbeat last went to a foreign member
+}
+
+// maxQueue is how many frames may wait for a slow reader; more closes the connection.
+const maxQueue = 64
+
+func newLasting(p *peer, nc net.Conn, dialed bool) *lasting {
+	l := &lasting{peer: p, nc: nc, dialed: dialed, out: make(chan []byte, maxQueue),
+		ending: make(chan struct{}), done: make(chan struct{}), began: time.Now(), heard: time.Now(), beat: time.Now()}
+	l.end = sync.OnceFunc(func() { close(l.ending) })
+	l.close = sync.OnceFunc(func() { close(l.done); nc.Close() })
+	return l
+}
+
+// finish closes the connection once all is written that waits.
+func (l *lasting) finish() { l.end() }
+
+// send queues a frame; a reader that has fallen far behind loses the connection.
+func (l *lasting) send(b []byte) {
+	select {
+	case l.out <- b:
+	default:
+		l.close()
+	}
+}
+
+// setLasting takes a connection into use; an older one has served.
+func (n *network) setLasting(p *peer, l *lasting) {
+	n.endLasting(p)
+	p.lasting = l
+}
+
+// endLasting closes the lasting connection to a member and tells nothing of it.
+func (n *network) endLasting(p *peer) {
+	if p.lasting != nil {
+		p.lasting.close()
+		p.lasting = nil
+	}
+}
+
+func (n *network) sendLasting(p *peer, f *frame) {
+	if b := n.bytes(f); b != nil {
+		p.lasting.send(b)
+	}
+}
+
+// serveLasting moves frames until the connection ends.
+func (n *network) serveLasting(l *lasting) {
+	n.live.Go(func() { n.writeLasting(l) })
+	for {
+		l.nc.SetReadDeadline(time.Time{})
+		f, err := readFrame(l.nc, func() { l.nc.SetReadDeadline(time.Now().Add(n.timeout)) })
+		if err != nil {
+			n.broken(l.nc, err)
+			l.close()
+			n.site.Post(func() { n.lastingEnded(l) })
+			return
+		}
+		if !n.site.Post(func() { n.lastingFrame(l, f) }) {
+			l.close()
+			return
+		}
+	}
+}
+
+func (n *network) writeLasting(l *lasting) {
+	for {
+		select {
+		case b := <-l.out:
+			if !n.write(l, b) {
+				return
+			}
+		case <-l.ending:
+			for {
+				select {
+				case b := <-l.out:
+					if !n.write(l, b) {
+						return
+					}
+				default:
+					l.close()
+					return
+				}
+			}
+		case <-l.done:
+			return
+		}
+	}
+}
+
+func (n *network) write(l *lasting, b []byte) bool {
+	l.nc.SetWriteDeadline(time.Now().Add(n.timeout))
+	if _, err := l.nc.Write(b); err != nil {
+		l.close()
+		return false
+	}
+	return true
+}
+
+func (n *network) lastingEnded(l *lasting) {
+	p := l.peer
+	if p.lasting != l || n.peers[p.id] != p {
+		return
+	}
+	p.lasting = nil
+	n.linkDown(p)
+}
+
+// lastingFrame hears a boss or a subordinate. What is not ours is skipped.
+func (n *network) lastingFrame(l *lasting, f *frame) {
+	p := l.peer
+	if p.lasting != l || n.peers[p.id] != p {
+		return
+	}
+	l.heard, p.heard = time.Now(), time.Now()
+	if f.IP != "" && f.id() != p.id {
+		n.site.Bad("id")
+		l.close() // its end is told by the reader
+		return
+	}
+	switch f.Type {
+	case typeIdentification:
+		n.identified(p, f)
+	case typeNewBoss:
+		if p.kind == alien {
+			n.claimed(p)
+		}
+	case typeHeartbeat, typeBatuta:
+		if p.kind == native {
+			n.deliver(p, f.Batuta)
+		}
+	}
+}

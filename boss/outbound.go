@@ -1,0 +1,301 @@
+package boss
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// dialAttempts bounds how often one exchange meets a connection that is made and
+// then reset: the other process is just going, and refuses in a moment.
+const dialAttempts = 3
+
+func port(n int) string { return strconv.Itoa(n) }
+
+// exchange is a temporary connection to a member: one frame, at most one reply.
+type exchange struct {
+	to     *peer
+	addr   string
+	frames [][]byte // one connection each; the last one's reply counts
+	mute   bool     // the last frame has no reply
+	silent bool     // no reply is a reply too
+	done   func(f *frame)
+	failed func(refused bool)
+}
+
+// start runs x beside the loop. Either done (f is nil if there was no reply) or
+// failed is called on the loop.
+func (n *network) start(x *exchange) {
+	if x.to.flights >= maxFlights {
+		n.failed(x.to, false)
+		return
+	}
+	x.to.flights++
+	x.addr = x.to.addr
+	n.out.Add(1)
+	n.live.Go(func() {
+		f, err := n.run(x)
+		n.out.Done()
+		n.site.Post(func() { n.end(x, f, err) })
+	})
+}
+
+// run does the exchange.
+func (n *network) run(x *exchange) (f *frame, err error) {
+	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
+	defer cancel()
+	for i, out := range x.frames {
+		last := i == len(x.frames)-1
+		for attempt := 1; ; attempt++ {
+			f, err = n.once(ctx, x.addr, out, !last || x.mute)
+			if err == io.EOF && x.silent && last {
+				return nil, nil
+			}
+			if attempt == dialAttempts || !wasReset(err) {
+				break
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// once sends one frame on a connection of its own and reads the reply, if there
+// is to be one.
+func (n *network) once(ctx context.Context, addr string, out []byte, mute bool) (*frame, error) {
+	nc, err := n.dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	if _, err := nc.Write(out); err != nil || mute {
+		return nil, err
+	}
+	f, err := readFrame(nc, func() {})
+	if err != nil {
+		n.broken(nc, err)
+		return nil, err
+	}
+	if host := hostOf(nc); f.IP != "" && string(f.id()) != host.String() {
+		err = bad("id", "%s in the name of %.64q, from %s", f.Type, f.IP, host)
+		n.broken(nc, err)
+	}
+	return f, err
+}
+
+// dial connects from the address that this member is known by.
+func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAlive: -1}
+	if a, err := netip.ParseAddr(n.self.IP); err == nil {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
+	}
+	nc, err := d.DialContext(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		n.log.Error("this member's id is no address of this machine: give it one as its id", "id", n.self.IP, "error", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	return nc, nil
+}
+
+func wasReset(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// end tells what has come of an exchange.
+func (n *network) end(x *exchange, f *frame, err error) {
+	p := x.to
+	p.flights--
+	if n.peers[p.id] != p {
+		return
+	}
+	n.log.Debug("exchange is over", "member", p.id, "error", err)
+	if err == nil && f != nil {
+		if err = n.meet(p, f); err != nil {
+			n.site.Emit(election.Event{Kind: election.DialFailed, Peer: p.id, Err: err})
+			return
+		}
+	}
+	if err == nil && f == nil && !p.up {
+		if p.kind == unknown || p.gone { // something has taken the connection and said nothing
+			n.failed(p, false)
+			return
+		}
+		n.meetProcess(p, p.incarnation)
+	}
+	if err != nil {
+		if x.failed != nil {
+			x.failed(errors.Is(err, syscall.ECONNREFUSED))
+		}
+		n.failed(p, errors.Is(err, syscall.ECONNREFUSED))
+		return
+	}
+	if x.done != nil {
+		x.done(f)
+	}
+}
+
+// identify asks a member who it is and, if it is a batuta one, tells it m.
+func (n *network) identify(p *peer, m *election.Message) {
+	asks := m != nil && m.Kind == election.Query
+	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
+	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, m))}, done: func(f *frame) {
+		if p.kind == alien {
+			n.known(p, f, asks)
+			return
+		}
+		n.deliver(p, f.Batuta)
+	}})
+}
+
+// ask calls an election at a higher member. One that is known to be dead is asked
+// too (source 002): it counts as up until that has failed once more.
+func (n *network) ask(p *peer, m *election.Message) {
+	n.log.Debug("sends", "type", typeElection, "to", p.id)
+	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.own(typeElection, m))}, silent: true,
+		failed: func(bool) {
+			if !p.up {
+				n.site.Emit(election.Event{Kind: election.PeerUp, Peer: p.id})
+			}
+		},
+		done: func(f *frame) {
+			switch {
+			case f == nil || f.Type != typeResponse: // it leaves the election to us
+			case p.kind == alien:
+				n.hear(p, election.Message{Kind: election.Answer, Round: m.Round})
+			default:
+				n.deliver(p, f.Batuta)
+			}
+		}})
+}
+
+// announce makes this member known as the boss. Who has just called an election
+// hears first that there is somebody higher.
+func (n *network) announce(p *peer, m *election.Message) {
+	if p.slot != nil && p.slot.Type == typeElection {
+		if p.id.Compare(n.site.Self) > 0 {
+			return // it does not ask us, and will lead in a moment
+		}
+		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
+			Highest: m.Highest, Aside: m.Aside, Digest: m.Digest, Round: p.slot.round()})
+	}
+	var frames [][]byte
+	if n.wire.Announce != Identification {
+		f := n.own(typeNewBoss, m)
+		f.NodeType = n.wire.NodeType
+		frames = append(frames, n.bytes(f))
+	}
+	if n.wire.Announce != NewBoss {
+		var again *election.Message
+		if n.wire.Announce == Identification {
+			again = m
+		}
+		frames = append(frames, n.bytes(n.identification(true, again)))
+	}
+	n.log.Debug("sends", "type", typeNewBoss, "to", p.id)
+	n.start(&exchange{to: p, frames: frames, mute: n.wire.Announce == NewBoss, silent: true, done: func(f *frame) {
+		if f != nil && p.kind == alien {
+			n.known(p, f, false)
+		}
+	}})
+}
+
+// round is the round of an election that was called here.
+func (in *inbound) round() election.Round {
+	if in.Batuta == nil || in.Batuta.Message == nil {
+		return election.Round{}
+	}
+	return in.Batuta.Message.inward().Round
+}
+
+// openLasting presents this member to its boss and keeps the connection.
+func (n *network) openLasting(p *peer) {
+	if p.opening {
+		return
+	}
+	p.opening = true
+	out, addr := n.bytes(n.identification(false, nil)), p.addr
+	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", false)
+	n.live.Go(func() {
+		nc, f, err := n.present(addr, out)
+		var l *lasting
+		if err == nil && f.boss() {
+			l = newLasting(p, nc, true)
+		}
+		if !n.site.Post(func() { n.presented(p, l, f, err) }) || l == nil {
+			if nc != nil {
+				nc.Close()
+			}
+			return
+		}
+		defer nc.Close()
+		defer context.AfterFunc(n.ctx, func() { nc.Close() })()
+		n.serveLasting(l)
+	})
+}
+
+// present makes the connection and reads who is at the other end.
+func (n *network) present(addr string, out []byte) (net.Conn, *frame, error) {
+	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
+	defer cancel()
+	nc, err := n.dial(ctx, addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	if _, err = nc.Write(out); err == nil {
+		var f *frame
+		if f, err = readFrame(nc, func() {}); err == nil {
+			if f.Type == typeIdentification && string(f.id()) == hostOf(nc).String() {
+				return nc, f, nil
+			}
+			err = bad("id", "a %s in the name of %.64q for an answer", f.Type, f.IP)
+		}
+		n.broken(nc, err)
+	}
+	nc.Close()
+	return nil, nil, err
+}
+
+// presented hears what has come of openLasting. A boss that closes or says that
+// it is none is asked once more who it is.
+func (n *network) presented(p *peer, l *lasting, f *frame, err error) {
+	p.opening = false
+	p.retry = time.Now().Add(n.site.Timing.Heartbeat)
+	switch {
+	case n.peers[p.id] != p:
+	case err != nil && !wasReset(err):
+		n.failed(p, errors.Is(err, syscall.ECONNREFUSED))
+		return
+	case err != nil:
+		n.identify(p, nil)
+		return
+	default:
+		if err := n.meet(p, f); err != nil {
+			n.site.Emit(election.Event{Kind: election.DialFailed, Peer: p.id, Err: err})
+			break
+		}
+		n.identified(p, f)
+		if l != nil && !n.leads() {
+			n.setLasting(p, l)
+			return
+		}
+	}
+	if l != nil {
+		l.close()
+	}
+}
