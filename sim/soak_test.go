@@ -8,7 +8,7 @@ import (
 
 func TestSoak(t *testing.T) {
 	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"descending", "all"}, From: 1, To: 5000}
-	if testing.Short() {
+	if testing.Short() || raced {
 		c.To = 500
 	}
 	r, err := sim.Soak(t.Context(), maker, c)
