@@ -65,7 +65,7 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 func TestCapacityAndNumberAlwaysHold(t *testing.T) {
 	for _, method := range []superpeer.Method{superpeer.Tokens, superpeer.Textbook, superpeer.PrefixExact, superpeer.Random} {
 		for _, text := range []string{"none", "10%@40", "30%@40", "+40%@30,-30%@50"} {
-			o := Options{Method: method, Nodes: 1000, Fraction: 0.02, Capacity: 60, Rounds: 100, Seed: 3, Churn: churn(t, text)}
+			o := Options{Method: method, Nodes: 500, Fraction: 0.02, Capacity: 60, Rounds: 100, Seed: 3, Churn: churn(t, text)}
 			r := mustRun(t, o)
 			if r.CapViolations != 0 || r.LoadMax > 60 {
 				t.Errorf("%d super peers were over capacity; %s", r.CapViolations, replay(o, text))
@@ -102,7 +102,7 @@ func TestSteadyChurn(t *testing.T) {
 
 func TestTokensComeCloseToKMedoids(t *testing.T) {
 	for space, most := range map[string]float64{"torus2": 1.08, "plane2": 1.08, "plane3": 1.10, "clustered": 1.15, "internet": 1.6} {
-		o := Options{Space: space, Nodes: 2000, Fraction: 0.01, Rounds: 100, Seed: 1}
+		o := Options{Space: space, Nodes: 1000, Fraction: 0.02, Rounds: 100, Seed: 1}
 		r := mustRun(t, o)
 		if *r.RatioKMedoids > most {
 			t.Errorf("%.3f × k-medoids, want at most %.2f; %s", *r.RatioKMedoids, most, replay(o, "none"))
