@@ -62,7 +62,7 @@ round; several are separated by commas.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.options.Nodes, "nodes", 10_000, "`N`umber of nodes; of a matrix, all its hosts")
+	flags.IntVar(&f.options.Nodes, "nodes", 10_000, "`number` of nodes; of a matrix, all its hosts")
 	flags.Float64Var(&f.options.Fraction, "fraction", 0.01, "share of the nodes that shall be super peers")
 	flags.IntVar(&f.options.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
 	flags.StringVar(&f.method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random")
