@@ -18,9 +18,9 @@ type Wire interface {
 	Defaults(c Config) Config
 	// Check reports what of c does not go with this wire, and how to mend it.
 	Check(c Config) error
-	// Members are those that it finds by itself before the node starts; it may
-	// take until ctx ends.
-	Members(ctx context.Context) []Member
+	// Members are those that it finds at the addresses of [Config.Join] before the
+	// node starts; it may take until ctx ends.
+	Members(ctx context.Context, join []string) []Member
 	// Open serves the connections that l accepts, until [Network.Shut].
 	Open(l net.Listener, s Site) Network
 }
@@ -53,7 +53,8 @@ type Site struct {
 	Cluster     string
 	Election    string
 	Incarnation uint64
-	Advertise   string // HOST:PORT
+	Advertise   string   // HOST:PORT
+	Join        []string // HOST:PORT of [Config.Join]
 	Timing      election.Timing
 	Log         *slog.Logger // anywhere
 
@@ -101,8 +102,7 @@ func (n *Node) find() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
-	n.cfg.Join = nil // the Wire's
-	for _, m := range n.cfg.Wire.Members(ctx) {
+	for _, m := range n.cfg.Wire.Members(ctx, n.cfg.Join) {
 		known := func(e Member) bool { return e.ID == m.ID }
 		if m.ID != n.id && !slices.ContainsFunc(n.cfg.Members, known) {
 			n.cfg.Members = append(n.cfg.Members, m)
@@ -126,7 +126,7 @@ func (n *Node) newForeign(listener net.Listener) *foreign {
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	f.Network = n.cfg.Wire.Open(listener, Site{
 		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
-		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Timing: n.cfg.timing(), Log: n.cfg.Logger,
+		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(), Log: n.cfg.Logger,
 		Emit: func(ev election.Event) {
 			if ev.Kind == election.Received {
 				n.tally.received(ev.Message.Kind)

@@ -75,7 +75,7 @@ type command struct {
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
 	n.net.serve()
-	if len(n.cfg.Join) > 0 {
+	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
 		n.net.background(n.join)
 	} else {
 		n.emit(election.Event{Kind: election.Started})

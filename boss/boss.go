@@ -38,7 +38,6 @@ const (
 // Options set up the wire. The zero value of each field but NodeType works.
 type Options struct {
 	NodeType  string        // the kind of node, such as "scrapper"; others' announcements are not ours; required
-	Join      []string      // NAME:PORT; every address of a name is a member, its id the address
 	Announce  Announce      // default Both
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
 	Silence   time.Duration // of a foreign member that is its death; default 90 s
@@ -97,14 +96,14 @@ func (w *wire) Check(c batuta.Config) error {
 	return errors.Join(faults...)
 }
 
-// Members looks Options.Join up.
-func (w *wire) Members(ctx context.Context) []batuta.Member {
-	members, _ := w.lookup(ctx)
+// Members looks the names up: every address of one is a member, its id the address.
+func (w *wire) Members(ctx context.Context, join []string) []batuta.Member {
+	members, _ := lookup(ctx, join)
 	return members
 }
 
-func (w *wire) lookup(ctx context.Context) (members []batuta.Member, err error) {
-	for _, name := range w.Join {
+func lookup(ctx context.Context, join []string) (members []batuta.Member, err error) {
+	for _, name := range join {
 		host, port, bad := net.SplitHostPort(name)
 		if bad != nil {
 			err = errors.Join(err, bad)
@@ -129,7 +128,7 @@ func (w *wire) Open(l net.Listener, s batuta.Site) batuta.Network {
 	n := newNetwork(w, l, s)
 	n.live.Go(n.acceptAll)
 	n.live.Go(n.tickAll)
-	if len(w.Join) > 0 {
+	if len(s.Join) > 0 {
 		n.live.Go(n.lookupAll)
 	}
 	return n

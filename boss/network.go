@@ -377,7 +377,7 @@ func (n *network) lookupAll() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(n.ctx, lookupPause)
-		members, err := n.wire.lookup(ctx)
+		members, err := lookup(ctx, n.site.Join)
 		cancel()
 		if err != nil {
 			n.log.Debug("cannot resolve a name to join through", "error", err)

@@ -26,6 +26,7 @@ type agentFlags struct {
 	dataDir, http                  string
 	events, logLevel, logFormat    string
 	hooks                          hookFlags
+	wire                           wireFlags
 }
 
 func (f *agentFlags) register(fs *pflag.FlagSet) {
@@ -46,12 +47,16 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
 	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 	f.hooks.register(fs)
+	f.wire.register(fs)
 	fs.StringVar(&f.logFormat, "log-format", "text", "`form` of logs on standard error: text or json")
 }
 
 // config makes the node's configuration. What the library would say of a field
 // is said here of the flag, which is what its user typed.
 func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
+	if err := f.wire.defaults(f); err != nil {
+		return batuta.Config{}, err
+	}
 	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.hooks.check()); err != nil {
 		return batuta.Config{}, err
 	}
@@ -63,12 +68,14 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err != nil {
 		return batuta.Config{}, err
 	}
-	return batuta.Config{
+	c := batuta.Config{
 		Cluster: f.cluster, ID: f.id, Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
 		Members: members, Algorithm: algorithm, NoPreempt: !f.preempt,
 		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
 		DataDir: f.dataDir, Logger: log,
-	}, nil
+	}
+	f.wire.apply(&c)
+	return c, nil
 }
 
 func (f *agentFlags) checkTimes() error {

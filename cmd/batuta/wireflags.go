@@ -1,0 +1,86 @@
+package main
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// wireFlags say which protocol members speak to each other.
+type wireFlags struct {
+	name, nodeType, announce string
+	set                      *pflag.FlagSet // all flags, to see which were given
+}
+
+func (f *wireFlags) register(fs *pflag.FlagSet) {
+	f.set = fs
+	fs.StringVar(&f.name, "wire", "batuta", "`protocol` between members: batuta, or boss: JSON beside nodes that do not run batuta")
+	fs.StringVar(&f.nodeType, "node-type", "", "with --wire boss, the `type` that its nodes have in common, such as scrapper")
+	fs.StringVar(&f.announce, "announce", "both", "with --wire boss, the `way` to announce a boss: both, new_boss or identification")
+}
+
+// defaults puts those of the chosen wire in place of the flags' own.
+func (f *wireFlags) defaults(a *agentFlags) error {
+	if !slices.Contains([]string{"batuta", "boss"}, f.name) {
+		return usagef("--wire %q: use batuta or boss", f.name)
+	}
+	if _, err := f.announcement(); err != nil {
+		return err
+	}
+	if f.name != "boss" {
+		if f.nodeType != "" {
+			return usagef("--node-type %q: it goes with --wire boss; leave it out, or add that", f.nodeType)
+		}
+		return nil
+	}
+	if f.nodeType == "" {
+		return usagef("--wire boss: give --node-type, the type that the other nodes have, such as scrapper")
+	}
+	if a.id == "" {
+		return usagef("--wire boss: give --id, this member's IP address, such as 172.18.0.5")
+	}
+	given := f.set.Changed
+	if !given("heartbeat") {
+		a.heartbeat = boss.DefaultHeartbeat
+	}
+	if !given("t-max") {
+		a.tMax = boss.DefaultTMax
+	}
+	if !given("t-process") {
+		a.tProcess = boss.DefaultTProcess
+	}
+	if !given("listen") {
+		a.listen = net.JoinHostPort(a.id, strconv.Itoa(boss.DefaultPort))
+	}
+	return nil
+}
+
+func (f *wireFlags) announcement() (boss.Announce, error) {
+	switch f.announce {
+	case "both":
+		return boss.Both, nil
+	case "new_boss":
+		return boss.NewBoss, nil
+	case "identification":
+		return boss.Identification, nil
+	}
+	return 0, usagef("--announce %q: use both, new_boss or identification", f.announce)
+}
+
+// apply sets the wire up.
+func (f *wireFlags) apply(c *batuta.Config) {
+	if f.name != "boss" {
+		return
+	}
+	announce, _ := f.announcement() // defaults has seen it
+	c.Wire = boss.New(boss.Options{NodeType: f.nodeType, Announce: announce})
+	if b, ok := c.Algorithm.(*bully.Bully); ok {
+		bully.WithDead()(b) // source 002 asks them too
+	}
+}
