@@ -85,6 +85,9 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		return
 	}
 	if old := m.members[i].incarnation; old != incarnation {
+		if incarnation < old {
+			return // a word from the dead, come late
+		}
 		if old != 0 {
 			m.gone(i, CauseCrashed, true, "another incarnation answers")
 		}
@@ -108,6 +111,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.inquiring && !m.joining && again:
 		m.ask(i)
+		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
 	}
 }
 

@@ -341,6 +341,15 @@ func (m *Machine) set(name string, d time.Duration) {
 	m.wake(at)
 }
 
+// extend lets an armed timer run for d more at least.
+func (m *Machine) extend(name string, d time.Duration) {
+	for i := range m.timers {
+		if t := &m.timers[i]; t.name == name && t.at.Before(m.now.Add(d)) {
+			t.at = m.now.Add(d)
+		}
+	}
+}
+
 // cancel disarms a timer and tells whether it was armed.
 func (m *Machine) cancel(name string) bool {
 	i := slices.IndexFunc(m.timers, func(t timer) bool { return t.name == name })
@@ -377,7 +386,10 @@ func (m *Machine) post(to int, msg *Message) {
 	if !peer.link {
 		peer.dialing = true
 	}
-	peer.used, peer.unheard = m.now, msg
+	if peer.unheard == nil {
+		peer.used = m.now // else the silence lasts since what it has not answered
+	}
+	peer.unheard = msg
 	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {
 		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})

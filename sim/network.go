@@ -210,9 +210,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 	case hello:
 		w.accept(e)
 	case welcome:
-		if e.state == opening {
-			w.linkUp(e, e.other().proc)
-		}
+		w.welcomed(e)
 	case refusal:
 		w.refusedBy(e, f.err)
 	case message:
@@ -260,6 +258,22 @@ func (w *world) accept(e *endpoint) {
 	}
 	w.push(from, frame{kind: welcome})
 	w.linkUp(e, from.proc)
+}
+
+// welcomed hears the answer to a dial, which may come from an earlier life of the
+// other process.
+func (w *world) welcomed(e *endpoint) {
+	if e.state != opening {
+		return
+	}
+	p, other := e.proc, e.other().proc
+	if err := p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), other.rank, e.inc); err != nil {
+		e.state = closed
+		w.hangUpOn(e, false)
+		w.dialFailed(e, false, err)
+		return
+	}
+	w.linkUp(e, other)
 }
 
 // linkUp tells e's process.
