@@ -87,6 +87,7 @@ type wireMessage struct {
 	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
 	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
 	List     []Member                `cbor:"17,keyasint,omitempty"`
+	Follows  bool                    `cbor:"18,keyasint,omitempty"`
 }
 
 // reason says why a connection was refused or a frame dropped. It is a label of
@@ -195,7 +196,7 @@ func outward(m *election.Message) *wireMessage {
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List,
+		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows,
 	}
 }
 
@@ -268,7 +269,7 @@ func decodeMessage(body []byte) (*election.Message, error) {
 		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List,
+		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows,
 	}, nil
 }
 

@@ -375,7 +375,7 @@ func (m *Machine) reported(from int, msg *Message) {
 	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && (m.leading() || m.draining):
-		m.superseded(msg.Token, fresh && !m.isMine(msg.Token))
+		m.superseded(msg.Token, (fresh || msg.Follows) && !m.isMine(msg.Token))
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
 	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:

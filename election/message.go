@@ -64,6 +64,7 @@ type Message struct {
 	Hops  int   // rings: how many members it may still pass
 
 	Ended    bool          // Report: the sender knows that Token's leadership has ended
+	Follows  bool          // Report: the sender follows Token's leader now, whoever told it to
 	Age      time.Duration // Report: how long ago the sender heard Token's leader itself; negative: not within memory
 	Stamp    int64         // Beat and Ack: when the beat left, in the leader's own time
 	Draining bool          // Beat: the leader is finishing its work before it hands over

@@ -479,5 +479,5 @@ func (m *Machine) report(to ID) {
 	if !ok {
 		return
 	}
-	m.send(i, Message{Kind: Report, Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Age: m.leaderAge()})
+	m.send(i, Message{Kind: Report, Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Follows: m.live(), Age: m.leaderAge()})
 }
