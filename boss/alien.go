@@ -64,10 +64,14 @@ func (n *network) claimed(p *peer) {
 	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.reign(p)})
 }
 
-// reign is the token of a foreign member's leadership: the one that it has here,
-// or the next above all that is known.
+// reign is the token of a foreign member's leadership: the one that it is followed
+// under, or the next above all that is known.
 func (n *network) reign(p *peer) election.Token {
-	if !p.token.Defined() || p.token != n.site.View() && !p.token.Above(n.site.Held()) {
+	view := n.site.View()
+	switch {
+	case view.Leader.ID == p.id:
+		p.token = view // another member may have numbered it higher
+	case !p.token.Above(n.site.Held()):
 		p.token = election.Token{Epoch: max(n.site.Highest(), p.token.Epoch) + 1, Leader: election.Rank{ID: p.id}}
 	}
 	return p.token
@@ -75,8 +79,8 @@ func (n *network) reign(p *peer) election.Token {
 
 // deposed hears that a foreign member does not lead (any more).
 func (n *network) deposed(p *peer) {
-	if p.token.Defined() && p.token == n.site.View() {
-		n.hear(p, election.Message{Kind: election.Resign, Token: p.token})
+	if view := n.site.View(); view.Leader.ID == p.id {
+		n.hear(p, election.Message{Kind: election.Resign, Token: view})
 	}
 }
 

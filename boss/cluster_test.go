@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,10 +85,10 @@ func waitLeader(t *testing.T, n *batuta.Node, leader string) batuta.Token {
 	return batuta.Token{}
 }
 
-// foreign is a running testdata/node.py.
-type foreign struct {
+// program is a process that tells what it does, a line of JSON at a time.
+type program struct {
 	t     *testing.T
-	ip    string
+	name  string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 
@@ -97,10 +96,12 @@ type foreign struct {
 	more  *sync.Cond
 	lines []string
 	ended bool
+
+	reading chan struct{} // closed when it has said everything
 }
 
 // foreign runs the program that knows nothing of batuta.
-func (c *city) foreign(ip string, args ...string) *foreign {
+func (c *city) foreign(ip string, args ...string) *program {
 	c.t.Helper()
 	_, port, _ := net.SplitHostPort(c.address(ip))
 	var peers []string
@@ -109,18 +110,24 @@ func (c *city) foreign(ip string, args ...string) *foreign {
 			peers = append(peers, m.Address)
 		}
 	}
-	return runForeign(c.t, ip, nil, append([]string{"--ip", ip, "--port", port, "--peers", strings.Join(peers, ",")}, args...)...)
+	return run(c.t, ip, python(c.t, "node.py", append([]string{"--ip", ip, "--port", port, "--peers", strings.Join(peers, ",")}, args...)...))
 }
 
-func runForeign(t *testing.T, ip string, prefix []string, args ...string) *foreign {
+// python is the command that runs a program of testdata.
+func python(t *testing.T, name string, args ...string) []string {
 	t.Helper()
-	python, err := exec.LookPath("python3")
+	path, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	f := &foreign{t: t, ip: ip}
+	return append([]string{path, "testdata/" + name}, args...)
+}
+
+// run starts a program and waits until it has said that it listens.
+func run(t *testing.T, name string, command []string) *program {
+	t.Helper()
+	f := &program{t: t, name: name}
 	f.more = sync.NewCond(&f.mu)
-	command := append(append(slices.Clone(prefix), python, "testdata/node.py"), args...)
 	f.cmd = exec.Command(command[0], command[1:]...)
 	out, err := f.cmd.StdoutPipe()
 	if err != nil {
@@ -133,21 +140,21 @@ func runForeign(t *testing.T, ip string, prefix []string, args ...string) *forei
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	read := make(chan struct{})
+	f.reading = make(chan struct{})
 	go func() {
-		defer close(read)
+		defer close(f.reading)
 		f.read(out)
 	}()
-	t.Cleanup(func() { f.kill(); <-read })
-	f.wait(`"listening"`)
+	t.Cleanup(f.kill)
+	f.waitFrom(0, `"listen`)
 	return f
 }
 
-func (f *foreign) read(out io.Reader) {
+func (f *program) read(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		f.mu.Lock()
 		f.lines = append(f.lines, lines.Text())
-		fmt.Fprintf(f.t.Output(), "%s: %s\n", f.ip, lines.Text())
+		fmt.Fprintf(f.t.Output(), "%s: %s\n", f.name, lines.Text())
 		f.mu.Unlock()
 		f.more.Broadcast()
 	}
@@ -158,23 +165,24 @@ func (f *foreign) read(out io.Reader) {
 }
 
 // kill ends the program as the kernel does; again is no harm.
-func (f *foreign) kill() {
+func (f *program) kill() {
 	f.cmd.Process.Kill()
+	<-f.reading
 	f.cmd.Wait()
 }
 
 // mark is how much it has told so far.
-func (f *foreign) mark() int {
+func (f *program) mark() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.lines)
 }
 
 // wait waits for a line that holds every part.
-func (f *foreign) wait(parts ...string) { f.t.Helper(); f.waitFrom(0, parts...) }
+func (f *program) wait(parts ...string) { f.t.Helper(); f.waitFrom(0, parts...) }
 
 // waitFrom is wait, for a line after the first from; it gives its place.
-func (f *foreign) waitFrom(from int, parts ...string) int {
+func (f *program) waitFrom(from int, parts ...string) int {
 	f.t.Helper()
 	late := time.AfterFunc(patience, func() { f.mu.Lock(); f.ended = true; f.mu.Unlock(); f.more.Broadcast() })
 	defer late.Stop()
@@ -187,20 +195,20 @@ func (f *foreign) waitFrom(from int, parts ...string) int {
 			}
 		}
 		if f.ended {
-			f.t.Fatalf("%s never told %q; it told:\n%s", f.ip, parts, strings.Join(f.lines, "\n"))
+			f.t.Fatalf("%s never told %q; it told:\n%s", f.name, parts, strings.Join(f.lines, "\n"))
 		}
 		f.more.Wait()
 	}
 }
 
 // never checks that no line from the first from on holds every part.
-func (f *foreign) never(from int, parts ...string) {
+func (f *program) never(from int, parts ...string) {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, line := range f.lines[from:] {
 		if holds(line, parts) {
-			f.t.Errorf("%s tells %s", f.ip, line)
+			f.t.Errorf("%s tells %s", f.name, line)
 		}
 	}
 }
