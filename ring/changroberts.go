@@ -88,6 +88,7 @@ func (c *ChangRoberts) expire(out *election.Actions) {
 func (c *ChangRoberts) receive(m *election.Message, out *election.Actions) {
 	switch m.Kind {
 	case election.Election:
+		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
 		c.electionFrom(m, out)
 	case election.Elected:
 		// "It changes its state to not participating, and registers the new

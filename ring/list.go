@@ -92,6 +92,7 @@ func (l *List) receive(m *election.Message, out *election.Actions) {
 	switch {
 	case !l.sane(m.Round.Number) || len(m.Ring) > len(out.Members()):
 	case m.Kind == election.Election:
+		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
 		l.electionFrom(m, out)
 	case m.Kind == election.Coordinator && m.Token.Defined():
 		l.announced(m, out)
