@@ -113,7 +113,7 @@ func (a *assignment) insert(v int32) bool {
 				continue // whoever gets there stays
 			}
 			for b, w := range a.shift[c*a.k : (c+1)*a.k] {
-				if w != math.MaxFloat32 && dist[c]+w < dist[b]-1e-4 {
+				if w != math.MaxFloat32 && dist[c]+w < dist[b]-1e-4 && !leadsTo(from, int32(b), int32(c)) {
 					dist[b], from[b], changed = dist[c]+w, int32(c), true
 				}
 			}
@@ -132,9 +132,20 @@ func (a *assignment) insert(v int32) bool {
 	return true
 }
 
+// leadsTo tells whether the way to c passes through b. Rounding can make a circle
+// look like a gain; a way must not have one.
+func leadsTo(from []int32, b, c int32) bool {
+	for ; c >= 0; c = from[c] {
+		if c == b {
+			return true
+		}
+	}
+	return false
+}
+
 func (a *assignment) shiftAlong(v, end int32, from []int32) {
 	touched := []int32{end}
-	for c := end; from[c] >= 0 && len(touched) <= a.k; {
+	for c := end; from[c] >= 0; {
 		p := from[c]
 		u := a.mover[int(p)*a.k+int(c)]
 		i := slices.Index(a.members[p], u)
