@@ -26,15 +26,26 @@ func newAgentCommand(e env) *cobra.Command {
 		Use:   "agent",
 		Short: "Run a member of a cluster",
 		Long: `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
-resigns, lets the others elect, and ends with exit code 0. Events go to
-standard output, logs to standard error. SIGHUP reads log-level anew from the
---config file.`,
+resigns, lets the others elect, and ends with exit code 0; with --leave the
+others strike it off their lists too. A member that another removes
+ends with exit code 1. Events go to standard output, logs to standard error.
+SIGHUP reads log-level anew from the --config file.
+
+Members know each other by a fixed list (--member), or by joining any member of
+the cluster (--join). The first of all may name the others too, or nobody.`,
 		Example: `  # three members on one machine, in three terminals
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
   batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403
   batuta agent --id 3 --listen 127.0.0.1:7403 --http 127.0.0.1:7503 --member 1=127.0.0.1:7401 --member 2=127.0.0.1:7402
 
-  # the same from a file, events for a program
+  # a cluster that is born from one member, and grows
+  batuta agent --id 1 --listen 127.0.0.1:7401
+  batuta agent --id 2 --listen 127.0.0.1:7402 --join 127.0.0.1:7401
+
+  # a member that gives up the lead while its service is not well
+  batuta agent --config /etc/batuta.yaml --check 'curl -fsS http://127.0.0.1:8080/healthz'
+
+  # from a file, events for a program
   batuta agent --config /etc/batuta.yaml --events json`,
 		Args: cobra.NoArgs,
 	}
@@ -172,7 +183,11 @@ func (a *agentRun) ended() error {
 // close hands over and stops the node; a second signal cuts it short.
 func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 	closed := make(chan error, 1)
-	go func() { closed <- a.node.Close() }()
+	end := a.node.Close
+	if a.flags.membership.leave {
+		end = a.node.Leave
+	}
+	go func() { closed <- end() }()
 	for {
 		select {
 		case err := <-closed:

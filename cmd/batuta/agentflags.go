@@ -25,6 +25,7 @@ type agentFlags struct {
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
 	events, logLevel, logFormat    string
+	membership                     memberFlags
 	hooks                          hookFlags
 	wire                           wireFlags
 }
@@ -36,6 +37,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`host:port` where members reach it; port 0 picks one")
 	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address)")
 	fs.StringSliceVar(&f.members, "member", nil, "`id=host:port` of a member, this one included or not; repeatable")
+	f.membership.register(fs)
 	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithmNames(), ", "))
 	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
 	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over")
@@ -57,7 +59,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := f.wire.defaults(f); err != nil {
 		return batuta.Config{}, err
 	}
-	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.hooks.check()); err != nil {
+	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.membership.validate(), f.hooks.check()); err != nil {
 		return batuta.Config{}, err
 	}
 	algorithm, err := newAlgorithm(f.algorithm, f.probe)
@@ -74,6 +76,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
 		DataDir: f.dataDir, Logger: log,
 	}
+	f.membership.apply(&c)
 	f.wire.apply(&c)
 	return c, nil
 }
@@ -134,26 +137,32 @@ func parseMembers(list []string) ([]batuta.Member, error) {
 	var members []batuta.Member
 	seen := map[batuta.ID]string{}
 	for _, item := range list {
-		name, addr, ok := strings.Cut(item, "=")
-		if !ok {
-			return nil, usagef("--member %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", item)
-		}
-		id, err := election.ParseID(name)
+		m, err := parseMember("--member", item)
 		if err != nil {
-			return nil, usagef("--member %q: %w", item, err)
-		}
-		if err := checkAddress("--member "+name, addr); err != nil {
 			return nil, err
 		}
-		if earlier, twice := seen[id]; twice && earlier != addr {
-			return nil, usagef("--member %s stands for both %s and %s; keep one", id, earlier, addr)
+		if earlier, twice := seen[m.ID]; twice && earlier != m.Address {
+			return nil, usagef("--member %s stands for both %s and %s; keep one", m.ID, earlier, m.Address)
 		} else if twice {
 			continue
 		}
-		seen[id] = addr
-		members = append(members, batuta.Member{Rank: batuta.Rank{ID: id}, Address: addr})
+		seen[m.ID] = m.Address
+		members = append(members, m)
 	}
 	return members, nil
+}
+
+// parseMember reads ID=HOST:PORT, given as what.
+func parseMember(what, item string) (batuta.Member, error) {
+	name, addr, ok := strings.Cut(item, "=")
+	if !ok {
+		return batuta.Member{}, usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
+	}
+	id, err := election.ParseID(name)
+	if err != nil {
+		return batuta.Member{}, usagef("%s %q: %w", what, item, err)
+	}
+	return batuta.Member{Rank: batuta.Rank{ID: id}, Address: addr}, checkAddress(what+" "+name, addr)
 }
 
 // level reads --log-level.

@@ -10,8 +10,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,15 +21,19 @@ type asking struct {
 	env
 	http string
 	json bool
+	args []string
 }
 
 // newAskingCommand makes such a command; ask does its work.
 func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *asking, *agent.Client) error) *cobra.Command {
 	a := &asking{env: e}
-	cmd.Args = cobra.NoArgs
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
 	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API; its ready event names it")
 	jsonFlag(cmd, &a.json)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.args = args
 		if a.http == "" {
 			return usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
 		}
@@ -76,19 +78,6 @@ func (a *asking) printRaw(raw json.RawMessage) error {
 	return err
 }
 
-func (a *asking) printMembers(members []agent.Member) error {
-	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tEPOCH\tLAST HEARD")
-	for _, m := range members {
-		heard := "never"
-		if !m.LastSeen.IsZero() {
-			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
-		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, m.Epoch, heard)
-	}
-	return out.Flush()
-}
-
 func newLeaderCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
@@ -100,16 +89,6 @@ func newLeaderCommand(e env) *cobra.Command {
 			_, err := fmt.Fprintln(a.stdout, l.Leader)
 			return err
 		})
-	})
-}
-
-func newMembersCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
-		Use:     "members",
-		Short:   "List the members and their states",
-		Example: "  batuta members --http 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		return get(ctx, a, c, "/v1/members", a.printMembers)
 	})
 }
 
@@ -138,6 +117,11 @@ func (a *asking) post(ctx context.Context, c *agent.Client, path, done string) e
 	if err := c.Post(ctx, path, &raw); err != nil {
 		return err
 	}
+	return a.report(raw, done)
+}
+
+// report prints that something is done: the answer as it came with --json.
+func (a *asking) report(raw json.RawMessage, done string) error {
 	if a.json {
 		return a.printRaw(raw)
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
@@ -38,9 +42,12 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": scriptExits,
-			"start": scriptStart,
-			"leave": scriptLeave,
+			"exits":   scriptExits,
+			"start":   scriptStart,
+			"leave":   scriptLeave,
+			"ends":    scriptEnds,
+			"lists":   scriptLists,
+			"follows": scriptFollows,
 		},
 	})
 }
@@ -123,6 +130,76 @@ func scriptLeave(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	case <-time.After(partingTime):
 		ts.Fatalf("agent %s still runs %v after SIGTERM", args[0], partingTime)
+	}
+}
+
+// scriptEnds is "ends NAME CODE TEXT": the agent must end by itself with that
+// code, and its last words hold TEXT.
+func scriptEnds(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: ends NAME CODE TEXT")
+	}
+	p := agents(ts)[args[0]]
+	select {
+	case <-p.ended:
+		if code := p.cmd.ProcessState.ExitCode(); strconv.Itoa(code) != args[1] || !strings.Contains(p.lastWords(), args[2]) {
+			ts.Fatalf("agent %s ended with %d: %s", args[0], code, p.lastWords())
+		}
+	case <-time.After(agreeWithin):
+		ts.Fatalf("agent %s still runs after %v", args[0], agreeWithin)
+	}
+}
+
+// scriptLists is "lists ADDRESS ID…": the agent whose API is there must come to
+// list exactly these members.
+func scriptLists(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: lists ADDRESS ID…")
+	}
+	await(ts, args[0], fmt.Sprintf("lists %q", args[1:]), func(s agent.Status) bool {
+		var ids []string
+		for _, m := range s.Members {
+			ids = append(ids, m.ID)
+		}
+		slices.Sort(ids)
+		return slices.Equal(ids, args[1:])
+	})
+}
+
+// scriptFollows is "follows ADDRESS ID": the agent whose API is there must come
+// to say that ID leads.
+func scriptFollows(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: follows ADDRESS ID")
+	}
+	await(ts, args[0], "follows "+args[1], func(s agent.Status) bool {
+		return s.Leader != nil && *s.Leader == args[1]
+	})
+}
+
+// await waits for an agent's status to be good.
+func await(ts *testscript.TestScript, addr, what string, good func(agent.Status) bool) {
+	client, err := agent.NewClient(addr)
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), agreeWithin)
+	defer cancel()
+	var last json.RawMessage
+	found := errors.New("found")
+	err = client.Watch(ctx, func([]byte) error { // once for the current view, then at each change
+		if err := client.Get(ctx, "/v1/status", &last); err != nil {
+			return err
+		}
+		var s agent.Status
+		if err := json.Unmarshal(last, &s); err != nil {
+			return err
+		}
+		if good(s) {
+			return found
+		}
+		return nil
+	})
+	if err != found {
+		ts.Fatalf("waited %v in vain until the agent at %s %s (%v): %s", agreeWithin, addr, what, err, last)
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -41,32 +43,46 @@ func (e *AnswerError) Error() string { return e.Message }
 
 // Get reads the answer to GET path into v; as raw JSON when v is a *[json.RawMessage].
 func (c *Client) Get(ctx context.Context, path string, v any) error {
-	return c.call(ctx, http.MethodGet, path, v)
+	return c.call(ctx, http.MethodGet, path, nil, v)
 }
 
 // Post reads the answer to POST path into v.
 func (c *Client) Post(ctx context.Context, path string, v any) error {
-	return c.call(ctx, http.MethodPost, path, v)
+	return c.call(ctx, http.MethodPost, path, nil, v)
 }
 
-func (c *Client) call(ctx context.Context, method, path string, v any) error {
-	resp, err := c.do(ctx, method, path)
+// Add puts a member on the list and reads the answer into v.
+func (c *Client) Add(ctx context.Context, p Place, v any) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, "/v1/members", bytes.NewReader(body), v)
+}
+
+// Remove takes a member off the list and reads the answer into v.
+func (c *Client) Remove(ctx context.Context, id string, v any) error {
+	return c.call(ctx, http.MethodDelete, "/v1/members/"+url.PathEscape(id), nil, v)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body io.Reader, v any) error {
+	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	said, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", c.addr, err)
 	}
-	if err := json.Unmarshal(body, v); err != nil {
+	if err := json.Unmarshal(said, v); err != nil {
 		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
 	}
 	return nil
 }
 
-func (c *Client) do(ctx context.Context, method, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.addr+path, nil)
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.addr+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", c.addr, err)
 	}
@@ -74,7 +90,7 @@ func (c *Client) do(ctx context.Context, method, path string) (*http.Response, e
 	if err != nil {
 		return nil, fmt.Errorf("agent %s does not answer: %w", c.addr, unwrapped(err))
 	}
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		defer resp.Body.Close()
 		return nil, c.refusal(resp)
 	}
@@ -103,7 +119,7 @@ func unwrapped(err error) error {
 // Watch gives each event's JSON to yield, until yield returns an error, which
 // it then returns, ctx ends (nil), or the agent goes away.
 func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/events")
+	resp, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +28,8 @@ type Node interface {
 	Events(context.Context) iter.Seq[batuta.Event]
 	Resign(context.Context) error
 	Campaign(context.Context) error
+	AddMember(context.Context, batuta.Member) error
+	RemoveMember(context.Context, batuta.ID) error
 	Done() <-chan struct{}
 }
 
@@ -94,12 +98,8 @@ func (s *Server) Close(ctx context.Context) {
 // a refusal of pages of other origins that would post to a loopback address.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	for _, r := range s.routes() {
-		methods := []string{r.method}
-		if r.method == http.MethodGet {
-			methods = append(methods, http.MethodHead)
-		}
-		mux.Handle(r.path, only(r.do, methods...))
+	for path, calls := range byPath(s.routes()) {
+		mux.Handle(path, calls)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
@@ -122,6 +122,8 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/status", s.status},
 		{"GET", "/v1/leader", s.leader},
 		{"GET", "/v1/members", s.members},
+		{"POST", "/v1/members", s.addMember},
+		{"DELETE", "/v1/members/{id}", s.removeMember},
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.trace},
 		{"POST", "/v1/resign", s.resign},
@@ -144,18 +146,33 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Write(openAPI) // a client that went away is no fault of ours
 }
 
-// only refuses every method but those named.
-func only(h http.HandlerFunc, methods ...string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for _, m := range methods {
-			if r.Method == m {
-				h(w, r)
-				return
-			}
+// calls are what can be done to one path, by method; every other is refused.
+type calls map[string]http.HandlerFunc
+
+func byPath(routes []route) map[string]calls {
+	paths := map[string]calls{}
+	for _, r := range routes {
+		if paths[r.path] == nil {
+			paths[r.path] = calls{}
 		}
-		w.Header().Set("Allow", strings.Join(methods, ", "))
-		fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, methods[0])
-	})
+		paths[r.path][r.method] = r.do
+		if r.method == http.MethodGet {
+			paths[r.path][http.MethodHead] = r.do
+		}
+	}
+	return paths
+}
+
+// ServeHTTP implements [http.Handler].
+func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if do, ok := c[r.Method]; ok {
+		do(w, r)
+		return
+	}
+	methods := slices.Sorted(maps.Keys(c))
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	said := slices.DeleteFunc(methods, func(m string) bool { return m == http.MethodHead })
+	fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, strings.Join(said, " or "))
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
@@ -169,10 +186,6 @@ func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election})
-}
-
-func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, membersOf(s.node.Status()))
 }
 
 func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {
@@ -240,7 +253,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "batuta, member %s%s\n\nGET  /v1/status /v1/leader /v1/members /v1/events /v1/trace\n"+
-		"POST /v1/resign /v1/campaign\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
+		"POST /v1/resign /v1/campaign /v1/members\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
 }
 
 func whoIs(v batuta.View) string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"log/slog"
@@ -46,8 +47,22 @@ func (n *fakeNode) Trace() []batuta.Record {
 	}}
 }
 func (n *fakeNode) Campaign(context.Context) error { return nil }
-func (n *fakeNode) Done() <-chan struct{}          { return n.done }
-func (n *fakeNode) Resign(context.Context) error   { n.resigned.Store(true); return nil }
+func (n *fakeNode) AddMember(_ context.Context, m batuta.Member) error {
+	if m.Address == "" {
+		return errors.New("address missing")
+	}
+	return nil
+}
+
+func (n *fakeNode) RemoveMember(_ context.Context, id batuta.ID) error {
+	if id != "5" {
+		return batuta.ErrNotMember
+	}
+	return nil
+}
+
+func (n *fakeNode) Done() <-chan struct{}        { return n.done }
+func (n *fakeNode) Resign(context.Context) error { n.resigned.Store(true); return nil }
 
 func (n *fakeNode) Events(ctx context.Context) iter.Seq[batuta.Event] {
 	return func(yield func(batuta.Event) bool) {
@@ -149,6 +164,14 @@ func TestAnswers(t *testing.T) {
 		{"resign", leader, call{method: "POST", path: "/v1/resign"}, 200, `{"resigned":"8:3"}`},
 		{"resign, not leading", follower, call{method: "POST", path: "/v1/resign"}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"campaign", follower, call{method: "POST", path: "/v1/campaign"}, 200, `{"campaigning":"3"}`},
+		{"add", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6","address":"h:1"}`)}, 201, `{"id":"6","address":"h:1"}`},
+		{"add again", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"5","address":"h:2"}`)}, 200, `{"id":"5","address":"h:2"}`},
+		{"add, no address", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6"}`)}, 400, `{"error":"address missing"}`},
+		{"add, no JSON", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`6`)}, 400, `{"error":"body: json: cannot unmarshal number into Go value of type agent.Place; send {\"id\":\"4\",\"address\":\"10.0.0.4:7400\"}"}`},
+		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, '=' and '/'"}`},
+		{"remove", follower, call{method: "DELETE", path: "/v1/members/5"}, 200, `{"removed":"5"}`},
+		{"remove nobody", follower, call{method: "DELETE", path: "/v1/members/6"}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
+		{"members, wrong method", follower, call{method: "PUT", path: "/v1/members"}, 405, `{"error":"PUT does not go with /v1/members; use GET or POST"}`},
 		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; a browser finds what there is on /"}`},
 		{"wrong method", follower, call{method: "DELETE", path: "/v1/status"}, 405, `{"error":"DELETE does not go with /v1/status; use GET"}`},
 		{"get of a post", leader, call{path: "/v1/resign"}, 405, `{"error":"GET does not go with /v1/resign; use POST"}`},

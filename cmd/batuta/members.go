@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+func newMembersCommand(e env) *cobra.Command {
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:     "members",
+		Short:   "List the members and their states; add or remove one",
+		Example: "  batuta members --http 127.0.0.1:7501",
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/members", a.printMembers)
+	})
+	cmd.AddCommand(newMembersAddCommand(e), newMembersRemoveCommand(e))
+	return cmd
+}
+
+func (a *asking) printMembers(members []agent.Member) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tEPOCH\tLAST HEARD")
+	for _, m := range members {
+		heard := "never"
+		if !m.LastSeen.IsZero() {
+			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
+		}
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, m.Epoch, heard)
+	}
+	return out.Flush()
+}
+
+func newMembersAddCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "add ID=HOST:PORT",
+		Short: "Put a member on the list, one that was removed too",
+		Long: `add puts a member on the list of the agent asked, and every other learns of it.
+A member that joins by itself (batuta agent --join) need not be added; one that was
+removed must be. Adding a member again changes its address.`,
+		Example: "  batuta members add 4=10.0.0.4:7400 --http 127.0.0.1:7501",
+		Args:    exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		m, err := parseMember("member", a.args[0])
+		if err != nil {
+			return err
+		}
+		var raw json.RawMessage
+		if err := c.Add(ctx, agent.Place{ID: string(m.ID), Address: m.Address}, &raw); err != nil {
+			return err
+		}
+		return a.report(raw, fmt.Sprintf("%s at %s is a member", m.ID, m.Address))
+	})
+}
+
+func newMembersRemoveCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "remove ID",
+		Short: "Take a member off the list; it is refused until it is added again",
+		Long: `remove takes a member off the list of the agent asked, and every other learns of
+it. Its agent ends with exit code 1, now or when it returns. Removing the leader
+makes the others elect.`,
+		Example: "  batuta members remove 4 --http 127.0.0.1:7501",
+		Args:    exactly("ID", "4"),
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		var raw json.RawMessage
+		if err := c.Remove(ctx, a.args[0], &raw); err != nil {
+			return err
+		}
+		return a.report(raw, a.args[0]+" is no member any more")
+	})
+}
+
+// exactly wants one argument, and says of what form.
+func exactly(form, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
+		}
+		return nil
+	}
+}

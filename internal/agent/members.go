@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Place is a member to be added: the body of POST /v1/members, and its answer.
+type Place struct {
+	ID      string `json:"id"`
+	Address string `json:"address"` // HOST:PORT
+}
+
+func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, membersOf(s.node.Status()))
+}
+
+// addMember answers 201 when the member is new, and 200 when it was there: its
+// address may have changed.
+func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
+	var p Place
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	if err := in.Decode(&p); err != nil {
+		fail(w, http.StatusBadRequest, `body: %v; send {"id":"4","address":"10.0.0.4:7400"}`, err)
+		return
+	}
+	id, err := election.ParseID(p.ID)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	code := http.StatusCreated
+	if slices.ContainsFunc(s.node.Status().Members, func(m batuta.MemberStatus) bool { return m.ID == id }) {
+		code = http.StatusOK
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	err = s.node.AddMember(ctx, batuta.Member{Rank: batuta.Rank{ID: id}, Address: p.Address})
+	switch {
+	case unreached(err):
+		fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
+	case err != nil:
+		fail(w, http.StatusBadRequest, "%v", err)
+	default:
+		answer(w, code, Place{string(id), p.Address})
+	}
+}
+
+func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
+	id, err := election.ParseID(r.PathValue("id"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	err = s.node.RemoveMember(ctx, id)
+	switch {
+	case errors.Is(err, batuta.ErrNotMember):
+		fail(w, http.StatusNotFound, "%v", err)
+	case err != nil:
+		fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
+	default:
+		answer(w, http.StatusOK, map[string]string{"removed": string(id)})
+	}
+}
+
+// unreached reports whether the node has not looked at what it was asked.
+func unreached(err error) bool {
+	return errors.Is(err, batuta.ErrClosed) || errors.Is(err, batuta.ErrRemoved) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
