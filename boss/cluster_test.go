@@ -52,12 +52,16 @@ func (c *city) address(ip string) string {
 	return ""
 }
 
+func (c *city) config(ip string) batuta.Config {
+	return batuta.Config{ID: ip, Listen: c.address(ip), Members: c.addrs, Algorithm: bully.New(bully.WithDead()),
+		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", ip)}
+}
+
 // start runs a batuta member. What it logs goes to the test's log.
 func (c *city) start(ip string, change ...func(*batuta.Config, *boss.Options)) *batuta.Node {
 	c.t.Helper()
 	o := boss.Options{NodeType: "scrapper"}
-	cfg := batuta.Config{ID: ip, Listen: c.address(ip), Members: c.addrs, Algorithm: bully.New(bully.WithDead()),
-		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", ip)}
+	cfg := c.config(ip)
 	for _, f := range change {
 		f(&cfg, &o)
 	}
@@ -201,18 +205,6 @@ func (f *program) waitFrom(from int, parts ...string) int {
 	}
 }
 
-// never checks that no line from the first from on holds every part.
-func (f *program) never(from int, parts ...string) {
-	f.t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, line := range f.lines[from:] {
-		if holds(line, parts) {
-			f.t.Errorf("%s tells %s", f.name, line)
-		}
-	}
-}
-
 func holds(line string, parts []string) bool {
 	if !json.Valid([]byte(line)) {
 		return false
@@ -283,6 +275,50 @@ func TestABatutaBossAmongForeigners(t *testing.T) {
 			from = three.mark()
 			waitLeader(t, five, "127.0.0.5")
 			three.waitFrom(from, `"boss": "127.0.0.5"`)
+		})
+	}
+}
+
+// calm checks that n's view stays as it is for long enough that every wait of the
+// Machine and of the wire has come round several times.
+func calm(t *testing.T, n *batuta.Node, long time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	first := n.Leader()
+	for v := range n.Watch(ctx) {
+		if v.Token != first.Token {
+			t.Errorf("%s: %+v becomes %+v", n.ID(), first, v)
+		}
+	}
+}
+
+func TestAMixedClusterIsCalm(t *testing.T) {
+	for _, top := range []string{"batuta", "foreign"} {
+		t.Run(top+" leads", func(t *testing.T) {
+			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+			beats := func(_ *batuta.Config, o *boss.Options) { o.Heartbeat = 200 * time.Millisecond }
+			n := c.start("127.0.0.4", quick, beats)
+			three := c.foreign("127.0.0.3", "--beat", "0.2", "--death", "1")
+			if top == "foreign" {
+				c.foreign("127.0.0.5", "--beat", "0.2", "--death", "1")
+				waitLeader(t, n, "127.0.0.5")
+			} else {
+				five := c.start("127.0.0.5", quick, beats)
+				waitLeader(t, five, "127.0.0.5")
+				waitLeader(t, n, "127.0.0.5")
+			}
+			three.wait(`"boss": "127.0.0.5"`)
+			from := three.mark()
+			calm(t, n, 3*time.Second)
+			three.waitFrom(from, `"received": "heartbeat"`)
+			three.mu.Lock()
+			defer three.mu.Unlock()
+			for _, line := range three.lines[from:] {
+				if holds(line, []string{`"lost"`}) || holds(line, []string{`"calls"`}) {
+					t.Errorf("127.0.0.3 tells %s", line)
+				}
+			}
 		})
 	}
 }

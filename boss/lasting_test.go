@@ -1,0 +1,104 @@
+package boss
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// writing gives a lasting connection whose other end is far.
+func writing(t *testing.T) (n *network, l *lasting, far net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	n = &network{timeout: 3 * time.Second, log: slog.New(slog.DiscardHandler)}
+	n.ctx, n.cancel = context.WithCancel(t.Context())
+	l = newLasting(&peer{id: "172.18.0.5"}, near, false)
+	n.live.Go(func() { n.writeLasting(l) })
+	return n, l, far
+}
+
+func TestAReaderThatFallsBehindIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, l, _ := writing(t)
+		for range maxQueue + 2 {
+			l.send([]byte("frame"))
+			synctest.Wait()
+		}
+		select {
+		case <-l.done:
+		default:
+			t.Error("the connection stands although its queue is full")
+		}
+		n.live.Wait()
+	})
+}
+
+func TestAWriteThatHangsEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, l, _ := writing(t)
+		before := time.Now()
+		l.send([]byte("frame"))
+		<-l.done
+		if waited := time.Since(before); waited != n.timeout {
+			t.Errorf("after %v, want %v", waited, n.timeout)
+		}
+		n.live.Wait()
+	})
+}
+
+func TestWhatWaitsIsWrittenBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, l, far := writing(t)
+		l.send([]byte("one "))
+		l.send([]byte("two"))
+		l.finish()
+		got := make([]byte, 7)
+		for i := 0; i < len(got); {
+			m, err := far.Read(got[i:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			i += m
+		}
+		if string(got) != "one two" {
+			t.Errorf("got %q", got)
+		}
+		<-l.done
+		n.live.Wait()
+	})
+}
+
+// A leader with thousands of members still beats: their states are left out.
+func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
+	n := newNetwork(&wire{Options{NodeType: "scrapper"}}, nil, batuta.Site{Self: "172.18.0.5", Log: slog.New(slog.DiscardHandler)})
+	defer n.cancel()
+	beat := &election.Message{Kind: election.Beat, Stamp: 7}
+	for range 2000 {
+		beat.States = append(beat.States, election.MemberReport{ID: "2001:db8:1234:5678:9abc:def0:1234:5678", State: election.StateUp, Epoch: 1 << 50})
+	}
+	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, Batuta: n.extra(beat)})
+	f, err := readFrame(strings.NewReader(string(b)), func() {})
+	if err != nil || f.Batuta == nil || f.Batuta.Message.Stamp != 7 || f.Batuta.Message.States != nil {
+		t.Errorf("got %+v, %v", f, err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{`{"type":"identification","ip":"1.2.3.4","port":8080,"is_boss":true}`, `{"type":"heartbeat","batuta":{"message":{"list":[{"id":"x"}]}}}`, `{}`, `[`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := decode(body)
+		if err == nil && got.Batuta != nil && got.Batuta.Message != nil {
+			outward(got.Batuta.Message.inward())
+		}
+	})
+}
