@@ -37,9 +37,12 @@ type detector struct {
 	stateOf  uint64 // the version that states shows
 }
 
-// inquiryWave is how many members an inquiry asks at a time, so that a large
-// cluster that starts does not dial n² connections at once.
-const inquiryWave = 32
+// In a large cluster not everyone is asked, or dialed, at once: n members would
+// hold n² connections between them.
+const (
+	inquiryWave = 32 // members that an inquiry asks at a time
+	dialWave    = 32 // members that one without a leader is connected to
+)
 
 // How often a dial or a disk that fails is tried again.
 const (
@@ -487,7 +490,11 @@ func (m *Machine) takeLead() {
 	m.ackedAt = m.now
 	m.version++
 	for i := range m.members {
-		m.members[i].version = 0
+		peer := &m.members[i]
+		peer.version = 0
+		if peer.backoff == 0 {
+			peer.redial = m.now // whoever the announcement misses hears it from the link
+		}
 	}
 	if m.cfg.NoDetector {
 		return
@@ -682,9 +689,23 @@ func (m *Machine) endSuspicion() {
 
 // dialAll dials whom this member should be connected to and is not: the leader
 // and whoever has none dial everyone, a follower its leader.
+//
+// Without a leader that is dialWave members at a time: in a large cluster all
+// would else hold n² connections between them, and the leader to be reaches
+// everyone anyway.
 func (m *Machine) dialAll() {
+	room := len(m.members)
+	if !m.live() && !m.draining {
+		room = dialWave
+	}
+	for i := range m.members {
+		if m.members[i].link || m.members[i].dialing {
+			room--
+		}
+	}
 	m.others(func(i int, peer *member) {
-		if m.shouldDial(i) && !m.now.Before(peer.redial) {
+		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.isLeader(i) || peer.ID == m.watched) {
+			room--
 			peer.dialing = true
 			m.do(Action{Kind: Dial, To: peer.ID})
 		}
@@ -707,7 +728,11 @@ func (m *Machine) wakeForDetector() {
 		case peer.link:
 			m.wake(m.silent(peer))
 		case m.shouldDial(i):
-			m.wake(peer.redial)
+			at := peer.redial
+			if soon := m.now.Add(m.cfg.Timing.Heartbeat); at.Before(soon) && !m.now.Before(at) {
+				at = soon // there was no room for it now
+			}
+			m.wake(at)
 		}
 	}
 	if i, ok := m.index[m.watched]; ok && m.members[i].link {
