@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for an event before it gives up.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // city is a set of nodes on loopback addresses, batuta's and foreign ones.
 type city struct {

@@ -35,6 +35,18 @@ func newLasting(p *peer, nc net.Conn, dialed bool) *lasting {
 	return l
 }
 
+// watch has the kernel find out when the other end's machine is gone, long before
+// its silence says so. A process that is merely busy or frozen it does not accuse.
+func (l *lasting) watch(wait time.Duration) {
+	if tcp, ok := l.nc.(*net.TCPConn); ok {
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true,
+			Idle: max(wait, time.Second), Interval: max(wait/keepAlives, time.Second), Count: keepAlives})
+	}
+}
+
+// keepAlives is how many go unanswered before the other end counts as gone.
+const keepAlives = 3
+
 // finish closes the connection once all is written that waits.
 func (l *lasting) finish() { l.end() }
 
@@ -50,6 +62,7 @@ func (l *lasting) send(b []byte) {
 // setLasting takes a connection into use; an older one has served.
 func (n *network) setLasting(p *peer, l *lasting) {
 	n.endLasting(p)
+	l.watch(n.timeout)
 	p.lasting = l
 }
 

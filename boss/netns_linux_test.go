@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // bridge is network namespaces on one bridge, one for each address. The bridge
@@ -186,4 +187,24 @@ func example(t *testing.T, b *bridge, foreign []bool) {
 	four.follows(told, top)
 	b.wire.waitFrom(seen, `"new_boss"`, top+">"+low)
 	b.wire.waitFrom(seen, `"new_boss"`, top+">"+mid)
+}
+
+// A machine that is gone closes no connection. A foreign boss on it is not waited
+// for until it has been silent for 90 s.
+func TestAForeignBossAndItsMachineDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	b := newBridge(t, build(t), "172.18.0.3", "172.18.0.4", "172.18.0.5")
+	b.start("172.18.0.5", true)
+	four, three := b.start("172.18.0.4", false), b.start("172.18.0.3", false)
+	three.follows(0, "172.18.0.5")
+	four.follows(0, "172.18.0.5")
+	b.wire.waitFrom(0, `"identification"`, "172.18.0.5>172.18.0.3", `"is_boss": true`, `"is_temporary": false`)
+	b.wire.waitFrom(0, `"identification"`, "172.18.0.5>172.18.0.4", `"is_boss": true`, `"is_temporary": false`)
+	b.ip("-n", b.space("br"), "link", "set", "p2", "down")
+	began := time.Now()
+	four.follows(0, "172.18.0.4")
+	three.follows(0, "172.18.0.4")
+	t.Logf("another leads %v after", time.Since(began))
 }
