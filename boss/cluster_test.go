@@ -322,3 +322,54 @@ func TestAMixedClusterIsCalm(t *testing.T) {
 		})
 	}
 }
+
+func TestABossResignsAmongForeigners(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+	five := c.start("127.0.0.5", quick)
+	waitLeader(t, five, "127.0.0.5")
+	four, three := c.foreign("127.0.0.4"), c.foreign("127.0.0.3")
+	four.wait(`"boss": "127.0.0.5"`)
+	three.wait(`"boss": "127.0.0.5"`)
+	waitLinks(t, five, 2)
+	from := three.mark()
+	if err := five.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waitLeader(t, five, "127.0.0.4")
+	three.waitFrom(from, `"boss": "127.0.0.4"`)
+}
+
+// waitLinks waits until n has that many members up.
+func waitLinks(t *testing.T, n *batuta.Node, up int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range n.Events(ctx) {
+		if n.Status().Links >= up {
+			return
+		}
+	}
+	t.Fatalf("%s has %d links, want %d", n.ID(), n.Status().Links, up)
+}
+
+func TestEitherAnnouncementAlone(t *testing.T) {
+	for name, way := range map[string]boss.Announce{"new_boss": boss.NewBoss, "identification": boss.Identification} {
+		t.Run(name, func(t *testing.T) {
+			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+			alone := func(_ *batuta.Config, o *boss.Options) { o.Announce = way }
+			three, four := c.foreign("127.0.0.3"), c.start("127.0.0.4", alone)
+			waitLeader(t, four, "127.0.0.4")
+			five := c.start("127.0.0.5", alone)
+			waitLeader(t, five, "127.0.0.5")
+			waitLeader(t, four, "127.0.0.5")
+			three.wait(`"boss": "127.0.0.5"`)
+			three.mu.Lock()
+			defer three.mu.Unlock()
+			for _, line := range three.lines {
+				if way == boss.Identification && holds(line, []string{`"received": "new_boss"`}) {
+					t.Errorf("announced as %s", line)
+				}
+			}
+		})
+	}
+}
