@@ -205,6 +205,10 @@ func FuzzMachine(f *testing.F) {
 			}
 			for _, a := range m.Step(now, ev) {
 				switch a.Kind {
+				case Send, Dial, Hangup:
+					if a.To == "3" {
+						t.Fatalf("it talks to itself: %q", kinds([]Action{a}))
+					}
 				case Save:
 					if saving {
 						t.Fatal("two Saves outstanding")

@@ -476,7 +476,7 @@ func (m *Machine) campaign() {
 // leader whose work has still to stop has not ended yet in the others' eyes.
 func (m *Machine) report(to ID) {
 	i, ok := m.index[to]
-	if !ok {
+	if !ok || i == m.me {
 		return
 	}
 	m.send(i, Message{Kind: Report, Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Follows: m.live(), Age: m.leaderAge()})
