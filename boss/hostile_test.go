@@ -2,6 +2,7 @@ package boss_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -253,5 +254,51 @@ func TestFaultsOfTheConfiguration(t *testing.T) {
 		if err := cfg.Validate(); !errors.Is(err, batuta.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+}
+
+func TestOneHostCannotTakeAllPlaces(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
+	n := c.start("127.0.0.5") // its guests have 3 s
+	waitLeader(t, n, "127.0.0.5")
+	for range 16 {
+		talk(t, "127.0.0.3", c.address("127.0.0.5"))
+	}
+	closed(t, talk(t, "127.0.0.3", c.address("127.0.0.5")))
+	if got := n.Status().Bad["crowded"]; got != 1 {
+		t.Errorf("%d shown out, want 1", got)
+	}
+	nc := talk(t, "127.0.0.4", c.address("127.0.0.5"))
+	nc.Write(framed(`{"type":"identification","node_type":"scrapper","ip":"127.0.0.4","port":9,"is_temporary":true}`))
+	if said := closed(t, nc); !bytes.Contains(said, []byte(`"is_boss":true`)) {
+		t.Errorf("another host is answered %q", said)
+	}
+}
+
+// Source 002 announces by an identification that does not say it is temporary. An
+// announcer that then cannot be reached does not lead for long.
+func TestTheAnnouncementAsSource002ShowsIt(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.4")
+	n := c.start("127.0.0.3", quick)
+	first := waitLeader(t, n, "127.0.0.3")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var led []batuta.Token
+	for v := range n.Watch(ctx) {
+		if len(led) == 0 {
+			nc := talk(t, "127.0.0.4", c.address("127.0.0.3"))
+			nc.Write(framed(`{"type":"identification","node_type":"scrapper","ip":"127.0.0.4","port":9,"is_boss":true}`))
+			closed(t, nc)
+		}
+		if v.Defined() {
+			led = append(led, v.Token)
+		}
+		if len(led) == 3 {
+			break
+		}
+	}
+	if len(led) != 3 || led[0] != first || led[1].Leader.ID != "127.0.0.4" || led[2].Leader.ID != "127.0.0.3" ||
+		!led[1].Above(led[0]) || !led[2].Above(led[1]) {
+		t.Errorf("led by %v", led)
 	}
 }
