@@ -448,6 +448,7 @@ func (m *Machine) beaten(from int, msg *Message) {
 		}
 	}
 	m.heardLeader()
+	m.members[from].epoch = msg.Token.Epoch
 	m.stamp = msg.Stamp
 	m.nextAck = m.now.Add(2 * m.cfg.Timing.Heartbeat)
 	if msg.States != nil && m.live() {

@@ -109,10 +109,10 @@ func (m *Machine) setState(i int, s MemberState) {
 // MemberView is what a member knows of another.
 type MemberView struct {
 	Member
-	State       MemberState
-	Epoch       uint64    // of the token it last acknowledged to the leader
-	Heard       time.Time // when it last said anything to this member; zero: never
-	Incarnation uint64    // 0: unknown
+	State       MemberState // [StateAdded] until more is known
+	Epoch       uint64      // of the token it last acknowledged to the leader
+	Heard       time.Time   // when it last said anything to this member; zero: never
+	Incarnation uint64      // 0: unknown
 	Aside       Aside
 }
 
@@ -121,6 +121,9 @@ func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {
 		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.aside}
+		if e.state == StateUnknown {
+			views[i].State = StateAdded
+		}
 	}
 	views[m.me].Epoch, views[m.me].Heard, views[m.me].Aside = m.view.Epoch, m.now, m.aside()
 	return views

@@ -107,7 +107,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 // membersByState counts members, with every state there is, so that a rule may
 // compare with zero.
 func membersByState(s batuta.Status) map[string]int {
-	count := map[string]int{"unknown": 0, "up": 0, "unreachable": 0, "down": 0}
+	count := map[string]int{"added": 0, "up": 0, "unreachable": 0, "down": 0}
 	for _, m := range s.Members {
 		count[stateName(m.State)]++
 	}

@@ -151,7 +151,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
 		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
-		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"unknown","epoch":0,"last_seen":null}]`},
+		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","epoch":0,"last_seen":null}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
 		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
@@ -219,7 +219,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		"batuta_is_leader 1", "batuta_has_leader 1", "batuta_epoch 8",
 		`batuta_messages_total{direction="sent",kind="election"} 1`,
-		`batuta_members{state="up"} 1`, `batuta_members{state="unknown"} 1`, `batuta_members{state="down"} 0`,
+		`batuta_members{state="up"} 1`, `batuta_members{state="added"} 1`, `batuta_members{state="down"} 0`,
 		`batuta_leader_changes_total{cause="crashed"} 3`,
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,

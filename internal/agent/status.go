@@ -102,7 +102,7 @@ func membersOf(s batuta.Status) []Member {
 
 func stateName(s batuta.MemberState) string {
 	if s == "" {
-		return "unknown"
+		return "added"
 	}
 	return string(s)
 }
