@@ -1,0 +1,148 @@
+package election
+
+import (
+	"time"
+)
+
+// This file keeps a leadership known while it lasts: the leader's beats, the
+// members' acknowledgements, and the pings of whom the algorithm watches.
+
+// takeLead begins to lead.
+func (m *Machine) takeLead() {
+	m.leaderAt, m.grace = time.Time{}, time.Time{}
+	m.ackedAt = m.now
+	m.version++
+	for i := range m.members {
+		peer := &m.members[i]
+		peer.version = 0
+		if peer.backoff == 0 {
+			peer.redial = m.now // whoever the announcement misses hears it from the link
+		}
+	}
+	if m.cfg.NoDetector {
+		return
+	}
+	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.wake(m.now)
+}
+
+// newBeat makes one beat that serves every member.
+func (m *Machine) newBeat(withStates bool) *Message {
+	msg := &Message{
+		Kind: Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.aside(), Digest: m.digest,
+		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining, Version: m.version,
+	}
+	if withStates {
+		if m.stateOf != m.version || m.states == nil {
+			m.states = make([]MemberReport, len(m.members))
+			for i, e := range m.members {
+				m.states[i] = MemberReport{e.ID, e.state, e.epoch}
+			}
+			m.states[m.me].Epoch = m.view.Epoch
+			m.stateOf = m.version
+		}
+		msg.States = m.states
+	}
+	return msg
+}
+
+// beatAll beats to every member that a link stands to.
+func (m *Machine) beatAll() {
+	var plain, full *Message
+	m.others(func(i int, peer *member) {
+		if !peer.link {
+			return
+		}
+		msg := &plain
+		withStates := peer.version != m.version
+		if withStates {
+			msg = &full
+		}
+		if *msg == nil {
+			*msg = m.newBeat(withStates)
+		}
+		m.post(i, *msg)
+	})
+	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+}
+
+// acked handles an acknowledgement. The stamp is ours, come back.
+func (m *Machine) acked(from int, msg *Message) {
+	if !m.leading() && !m.draining {
+		return
+	}
+	at := m.origin.Add(time.Duration(msg.Stamp))
+	if at.After(m.ackedAt) && !at.After(m.now) {
+		m.ackedAt = at
+	}
+	m.members[from].version = msg.Version
+	if m.members[from].epoch != msg.Token.Epoch {
+		m.members[from].epoch = msg.Token.Epoch
+		m.version++
+	}
+}
+
+// takeLeader begins to follow.
+func (m *Machine) takeLeader() {
+	m.stamp, m.seen = 0, 0
+	m.nextAck = time.Time{}
+	if m.cfg.NoDetector {
+		return
+	}
+	m.wake(m.silentAt())
+	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
+		m.redialAt(i, m.now)
+	}
+}
+
+// beaten handles a leader's beat.
+func (m *Machine) beaten(from int, msg *Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return // nobody beats but the leader
+	}
+	if !m.live() || msg.Token != m.view {
+		m.accept(msg.Token, from)
+		if msg.Token != m.next && msg.Token != m.View() {
+			return
+		}
+	}
+	m.heardLeader()
+	m.members[from].epoch = msg.Token.Epoch
+	m.stamp = msg.Stamp
+	m.nextAck = m.now.Add(2 * m.cfg.Timing.Heartbeat)
+	if msg.States != nil && m.live() {
+		m.seen = msg.Version
+		for _, s := range msg.States {
+			i, ok := m.index[s.ID]
+			if !ok || i == m.me || i == from {
+				continue
+			}
+			m.members[i].epoch = s.Epoch
+			m.setState(i, s.State)
+		}
+	}
+	m.acknowledge(from)
+}
+
+func (m *Machine) acknowledge(leader int) {
+	m.send(leader, Message{Kind: Ack, Token: m.View(), Stamp: m.stamp, Version: m.seen})
+}
+
+// watchToo watches id beside the leader.
+func (m *Machine) watchToo(id ID) {
+	if m.watched == id || m.cfg.NoDetector {
+		return
+	}
+	m.watched, m.nextPing = id, m.now
+	m.wake(m.now)
+}
+
+// ping keeps the link to the watched member alive.
+func (m *Machine) ping() {
+	i, ok := m.index[m.watched]
+	if !ok || !m.members[i].link || m.now.Before(m.nextPing) {
+		return
+	}
+	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.send(i, Message{Kind: Ping, Stamp: int64(m.now.Sub(m.origin))})
+}

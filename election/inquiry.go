@@ -1,0 +1,136 @@
+package election
+
+import (
+	"time"
+)
+
+// This file asks before it claims: what epoch the others know of, after a start,
+// a stall or a fall from the lead.
+
+// inquire asks everyone for the highest epoch; nothing is claimed before the
+// answers are in. So does a member that starts, that was stopped, or that
+// nobody acknowledged.
+func (m *Machine) inquire(why string) {
+	m.inquiring, m.answered, m.joining = true, false, false
+	m.note("inquires", None, Token{}, why)
+	for i := range m.members {
+		m.members[i].queried = m.members[i].told
+	}
+	m.set(timerInquiry, m.cfg.Timing.T())
+	for range inquiryWave {
+		m.askNext()
+	}
+	m.inquiredAll()
+}
+
+// askNext asks the highest member that this inquiry has not asked yet.
+func (m *Machine) askNext() {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me && !m.members[i].queried {
+			m.ask(i)
+			return
+		}
+	}
+}
+
+// ask asks a member what it knows of the leadership.
+func (m *Machine) ask(i int) {
+	m.members[i].asked, m.members[i].queried = true, true
+	m.send(i, Message{Kind: Query, Token: m.view})
+}
+
+// unanswered gives up waiting for a member's report.
+func (m *Machine) unanswered(i int) {
+	if !m.members[i].asked {
+		return
+	}
+	m.members[i].asked = false
+	if m.inquiring && !m.joining {
+		m.askNext()
+	}
+	m.inquiredAll()
+	if m.suspected && !m.anyAsked() {
+		m.unvouched("nobody vouches for it")
+	}
+}
+
+func (m *Machine) anyAsked() bool {
+	for i := range m.members {
+		if m.members[i].asked {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) inquiredAll() {
+	if m.inquiring && !m.joining && !m.anyAsked() {
+		m.inquired("all have answered or are down")
+	}
+}
+
+// inquired ends the inquiry with a contest, if nobody has been found to lead.
+func (m *Machine) inquired(why string) {
+	switch {
+	case m.deaf && !m.answered && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
+		m.inquire("it hears others but no answers")
+		return
+	case m.rebuffed():
+		m.inquire("a member knows another process with this id")
+		return
+	}
+	m.endInquiry()
+	if m.vacant() {
+		m.note("has inquired", None, Token{}, why)
+		m.step(Event{Kind: Started})
+	}
+}
+
+// rebuffed reports whether a member has refused us within T.
+func (m *Machine) rebuffed() bool {
+	for i := range m.members {
+		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.cfg.Timing.T() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) endInquiry() {
+	if !m.inquiring {
+		return
+	}
+	m.inquiring, m.deaf, m.joining = false, false, false
+	m.cancel(timerInquiry)
+	m.forgetAsked()
+}
+
+func (m *Machine) forgetAsked() {
+	for i := range m.members {
+		m.members[i].asked = false
+	}
+}
+
+// reported takes in what a member knows.
+func (m *Machine) reported(from int, msg *Message) {
+	peer := m.members[from].ID
+	m.answered = true
+	itself := msg.Token.Leader.ID == peer && !msg.Ended
+	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
+	switch c := msg.Token.Compare(m.view); {
+	case c > 0 && (m.leading() || m.draining):
+		m.superseded(msg.Token, (fresh || msg.Follows) && !m.isMine(msg.Token))
+	case c == 0 && m.leading() && msg.Ended:
+		m.superseded(msg.Token, false)
+	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
+		m.vacate(CauseResigned, true, "it says that it has ended")
+	case !fresh || m.isMine(msg.Token) || !msg.Token.Defined():
+	case itself:
+		m.accept(msg.Token, from)
+	case c == 0 && m.live():
+		m.vouched(peer, msg.Age)
+	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
+		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.T()-msg.Age))
+	}
+	m.unanswered(from)
+}

@@ -1,0 +1,253 @@
+package election
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// This file keeps the connections: who may have one, whom to dial, and when one
+// has served. The star is source 002's: a lasting connection between each member
+// and its leader, temporary ones for everything else.
+
+// In a large cluster not everyone is asked, or dialed, at once: n members would
+// hold n² connections between them.
+const (
+	inquiryWave = 32 // members that an inquiry asks at a time
+	dialWave    = 32 // members that one without a leader is connected to
+)
+
+// How often a dial or a disk that fails is tried again.
+const (
+	maxBackoff = time.Second
+	saveRetry  = time.Second
+)
+
+// Why a connection is refused.
+var (
+	ErrNotMember      = errors.New("not a member of this cluster")
+	ErrSameID         = errors.New("this id is in use by another process")
+	ErrOldIncarnation = errors.New("a newer process has taken this id")
+)
+
+// Admit reports whether a connection on which a process presents itself as
+// peer may stand: nil, or why it must be refused ([ErrNotMember], [ErrRemoved],
+// [ErrSameID], [ErrOldIncarnation]). It changes nothing.
+func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error {
+	i, ok := m.index[peer.ID]
+	if !ok {
+		if e, listed := m.entry(peer.ID); listed && e.Gone == Removed {
+			return ErrRemoved
+		}
+		return ErrNotMember
+	}
+	known := &m.members[i]
+	switch {
+	case i == m.me:
+		return ErrSameID
+	case incarnation < known.incarnation:
+		return ErrOldIncarnation
+	case incarnation > known.incarnation && known.link && now.Sub(known.heard) <= m.cfg.Timing.T():
+		return ErrSameID // the process that we hear is another
+	}
+	return nil
+}
+
+// linkUp takes note of a connection. Another incarnation means that the old
+// process is gone.
+func (m *Machine) linkUp(rank Rank, incarnation uint64) {
+	i, ok := m.index[rank.ID]
+	if !ok || i == m.me {
+		return
+	}
+	if old := m.members[i].incarnation; old != incarnation {
+		if incarnation < old {
+			return // a word from the dead, come late
+		}
+		if old != 0 {
+			m.gone(i, CauseCrashed, true, "another incarnation answers")
+		}
+		m.members[i].incarnation = incarnation
+		m.members[i].aside = m.members[i].stance()
+		m.members[i].version = 0
+	}
+	if m.members[i].Rank != rank {
+		m.members[i].Rank = rank
+		m.rank()
+		i = m.index[rank.ID]
+	}
+	peer := &m.members[i]
+	again := !peer.told && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
+	peer.link, peer.dialing, peer.backoff, peer.rebuff = true, false, 0, time.Time{}
+	m.hear(i)
+	m.setState(i, StateUp)
+	m.wake(m.now.Add(m.cfg.Timing.T()))
+	switch {
+	case m.leading() || m.draining:
+		m.post(i, m.newBeat(peer.version != m.version))
+	case m.inquiring && !m.joining && again:
+		m.ask(i)
+		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
+	}
+}
+
+// linkDown dials again at once: a refusal tells that the process is gone.
+func (m *Machine) linkDown(id ID) {
+	i, ok := m.index[id]
+	if !ok || !m.members[i].link {
+		return
+	}
+	peer := &m.members[i]
+	peer.link = false
+	m.redialAt(i, m.now)
+	// Message delivery is reliable (source 004): what may have been lost with the
+	// link is said once more. Everything in it is dropped where it is late.
+	if lost := peer.unheard; lost != nil && m.now.Sub(peer.used) <= m.cfg.Timing.T() {
+		m.post(i, lost)
+		m.members[i].unheard = nil
+	}
+}
+
+// hangUp closes the link to a member.
+func (m *Machine) hangUp(i int) {
+	peer := &m.members[i]
+	m.do(Action{Kind: Hangup, To: peer.ID})
+	peer.link, peer.redial = false, m.now
+}
+
+// stale reports whether a link has been idle for so long that the other end may
+// just be closing it: what is sent then is lost, so it goes over a new one.
+func (m *Machine) stale(peer *member) bool {
+	return m.now.Sub(peer.heard) > m.cfg.Timing.T()/2 && m.now.Sub(peer.used) > m.cfg.Timing.T()/2
+}
+
+// hangUpSilent closes every link on which nothing came for T: temporary ones
+// that have served (source 002), and those whose other end may be gone.
+func (m *Machine) hangUpSilent() {
+	m.others(func(i int, peer *member) {
+		if !peer.link || m.now.Before(m.silent(peer)) {
+			return
+		}
+		m.hangUp(i)
+		switch {
+		case peer.ID == m.watched && !m.isLeader(i):
+			m.gone(i, CauseSilent, false, "silent for T")
+		case (m.leading() || m.draining) && peer.state != StateDown:
+			m.setState(i, StateUnreachable)
+		}
+	})
+}
+
+// silent is when a link will have been silent for T: nothing heard, and nothing
+// asked whose answer may be on its way.
+func (m *Machine) silent(peer *member) time.Time {
+	at := peer.heard
+	if peer.used.After(at) {
+		at = peer.used
+	}
+	return at.Add(m.cfg.Timing.T() + 1)
+}
+
+// redialAt has a member dialed no sooner than at.
+func (m *Machine) redialAt(i int, at time.Time) {
+	m.members[i].redial = at
+	m.wake(at)
+}
+
+// dialFailed: refused means that the process is gone; silence is only silence.
+// With why, a live member refuses us.
+func (m *Machine) dialFailed(id ID, refused bool, why error) {
+	i, ok := m.index[id]
+	if !ok {
+		return
+	}
+	peer := &m.members[i]
+	peer.dialing = false
+	if peer.link {
+		return // it reached us meanwhile
+	}
+	switch why {
+	case ErrRemoved, ErrSameID, ErrOldIncarnation:
+		// It still knows an earlier process with our id, or a newer one, or has not
+		// heard that we were added again. Its answer is owed: we ask until it knows
+		// better, or until nobody has taken us for T.
+		if why == ErrRemoved && m.barredForGood() {
+			m.evicted()
+			return
+		}
+		peer.rebuff = m.now
+		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
+		return
+	}
+	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
+	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
+	if refused {
+		m.gone(i, CauseCrashed, true, "it refuses the connection")
+		return
+	}
+	if m.now.Sub(peer.heard) > m.cfg.Timing.T() {
+		if peer.state != StateDown {
+			m.setState(i, StateUnreachable)
+		}
+		if !peer.down && !m.isLeader(i) {
+			peer.down = true
+			m.step(Event{Kind: PeerDown, Peer: id})
+		}
+	}
+	m.unanswered(i)
+}
+
+// barredForGood reports whether members have refused this one as removed for T,
+// and none has let it in.
+func (m *Machine) barredForGood() bool {
+	if m.barred.IsZero() {
+		m.barred = m.now
+	}
+	for i := range m.members {
+		if m.members[i].link {
+			m.barred = m.now
+		}
+	}
+	return m.now.Sub(m.barred) > m.cfg.Timing.T()
+}
+
+// jitter draws from the seed a duration below d.
+func (m *Machine) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(rand.New(&m.random).Int64N(int64(d)))
+}
+
+// dialAll dials whom this member should be connected to and is not: the leader
+// and whoever has none dial everyone, a follower its leader.
+//
+// Without a leader that is dialWave members at a time: in a large cluster all
+// would else hold n² connections between them, and the leader to be reaches
+// everyone anyway.
+func (m *Machine) dialAll() {
+	room := len(m.members)
+	if !m.live() && !m.draining {
+		room = dialWave
+	}
+	for i := range m.members {
+		if m.members[i].link || m.members[i].dialing {
+			room--
+		}
+	}
+	m.others(func(i int, peer *member) {
+		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.isLeader(i) || peer.ID == m.watched) {
+			room--
+			peer.dialing = true
+			m.do(Action{Kind: Dial, To: peer.ID})
+		}
+	})
+}
+
+func (m *Machine) shouldDial(i int) bool {
+	peer := &m.members[i]
+	if peer.link || peer.dialing {
+		return false
+	}
+	return m.leading() || m.draining || !m.live() || m.isLeader(i) || peer.ID == m.watched
+}
