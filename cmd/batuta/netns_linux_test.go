@@ -1,0 +1,319 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// lan is agents on machines of their own, as far as they can tell: network
+// namespaces, each with a wire to one of two switches. Switches and wires are in
+// a namespace too; nothing of this machine's own network is touched.
+type lan struct {
+	*cluster
+	t      *testing.T
+	prefix string // of the names of namespaces
+	dir    string // data directories, by number of the machine
+	ends   map[*process]bool
+}
+
+// Where things are: machine i has the address 10.77.0.i.
+const (
+	mainSwitch, farSwitch = "near", "far"
+	switchRoom            = "sw"
+)
+
+func machineAddress(i int) string { return fmt.Sprintf("10.77.0.%d:7400", i) }
+func machineMAC(i int) string     { return fmt.Sprintf("02:00:00:00:00:%02x", i) }
+
+// newLAN makes n machines, all on one switch; nothing runs on them yet. It skips
+// the test where there are no namespaces to be had, unless BATUTA_TEST_NETNS
+// says that there must be.
+func newLAN(t *testing.T, n int) *lan {
+	t.Helper()
+	unavailable := t.Skipf
+	if os.Getenv("BATUTA_TEST_NETNS") != "" {
+		unavailable = t.Fatalf
+	}
+	if os.Getuid() != 0 {
+		unavailable("network namespaces need root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		unavailable("network namespaces need iproute2: %v", err)
+	}
+	l := &lan{t: t, prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), ends: map[*process]bool{},
+		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
+	l.space(switchRoom)
+	for _, name := range []string{mainSwitch, farSwitch} {
+		l.ip(switchRoom, "link", "add", name, "type", "bridge")
+		l.ip(switchRoom, "link", "set", name, "up")
+	}
+	for i := 1; i <= n; i++ {
+		l.plugIn(i, n)
+	}
+	t.Cleanup(l.close) // before the namespaces go
+	return l
+}
+
+// space makes a namespace that ends with the test.
+func (l *lan) space(name string) {
+	l.t.Helper()
+	l.run("ip", "netns", "add", l.prefix+name)
+	l.t.Cleanup(func() { exec.Command("ip", "netns", "del", l.prefix+name).Run() })
+}
+
+// plugIn makes machine i of n. It knows the others' hardware addresses: how long
+// a kernel takes to ask for them again after a cut is not what is tested here.
+func (l *lan) plugIn(i, n int) {
+	l.t.Helper()
+	name, port := strconv.Itoa(i), wire(i)
+	l.space(name)
+	l.ip(switchRoom, "link", "add", port, "type", "veth", "peer", "name", "eth0", "address", machineMAC(i), "netns", l.prefix+name)
+	l.ip(switchRoom, "link", "set", port, "master", mainSwitch, "up")
+	host, _, _ := net.SplitHostPort(machineAddress(i))
+	l.ip(name, "addr", "add", host+"/24", "dev", "eth0")
+	l.ip(name, "link", "set", "lo", "up")
+	l.ip(name, "link", "set", "eth0", "up")
+	for other := 1; other <= n; other++ {
+		if other != i {
+			l.route(i, other, machineMAC(other))
+		}
+	}
+}
+
+func wire(i int) string { return fmt.Sprintf("port%d", i) }
+
+// ip runs an ip command in a namespace.
+func (l *lan) ip(space string, args ...string) {
+	l.t.Helper()
+	l.run("ip", append([]string{"-n", l.prefix + space}, args...)...)
+}
+
+func (l *lan) run(name string, args ...string) {
+	l.t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		l.t.Fatalf("%s %s: %v: %s", name, strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+}
+
+// part moves machines to the other switch.
+func (l *lan) part(machines ...int) {
+	l.t.Helper()
+	for _, i := range machines {
+		l.ip(switchRoom, "link", "set", wire(i), "master", farSwitch)
+	}
+}
+
+// heal moves them back, and tells when the last of them was.
+func (l *lan) heal(machines ...int) time.Time {
+	l.t.Helper()
+	for _, i := range machines {
+		l.ip(switchRoom, "link", "set", wire(i), "master", mainSwitch)
+	}
+	return l.mark()
+}
+
+// route has machine i send what is for the other to mac.
+func (l *lan) route(i, other int, mac string) {
+	l.t.Helper()
+	host, _, _ := net.SplitHostPort(machineAddress(other))
+	l.ip(strconv.Itoa(i), "neigh", "replace", host, "lladdr", mac, "dev", "eth0", "nud", "permanent")
+}
+
+// cut lets nothing pass between two machines: both send to a hardware address
+// that nobody has.
+func (l *lan) cut(a, b int) {
+	l.t.Helper()
+	l.route(a, b, machineMAC(255))
+	l.route(b, a, machineMAC(255))
+}
+
+func (l *lan) mend(a, b int) {
+	l.t.Helper()
+	l.route(a, b, machineMAC(b))
+	l.route(b, a, machineMAC(a))
+}
+
+// mute lets nothing leave a machine; what is for it arrives.
+func (l *lan) mute(i int) {
+	l.t.Helper()
+	l.run("tc", "-n", l.prefix+strconv.Itoa(i), "qdisc", "add", "dev", "eth0", "root", "blackhole")
+}
+
+func (l *lan) unmute(i int) time.Time {
+	l.t.Helper()
+	l.run("tc", "-n", l.prefix+strconv.Itoa(i), "qdisc", "del", "dev", "eth0", "root")
+	return l.mark()
+}
+
+// boot runs an agent with id on machine i. Its data directory is the machine's.
+func (l *lan) boot(i int, id string, flags ...string) *member {
+	l.t.Helper()
+	m := &member{id: id, listen: machineAddress(i)}
+	l.members = append(slices.DeleteFunc(l.members, func(old *member) bool { return old.process == nil }), m)
+	args := append(l.in(i, "batuta", "agent", "--id", id, "--listen", m.listen, "--http", "127.0.0.1:7500",
+		"--events", "json", "--log-level", "error", "--data-dir", filepath.Join(l.dir, strconv.Itoa(i))), flags...)
+	ip, err := exec.LookPath(args[0])
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if m.process, err = startProcess(ip, l.dir, args); err != nil {
+		l.t.Fatal(err)
+	}
+	go m.process.read(m, l.lines, l.closing)
+	return m
+}
+
+// in is a command line that runs on machine i.
+func (l *lan) in(i int, argv ...string) []string {
+	return append([]string{"ip", "netns", "exec", l.prefix + strconv.Itoa(i)}, argv...)
+}
+
+// bootAll runs agent i on machine i of n, each with the whole list, and waits
+// until they follow the highest.
+func (l *lan) bootAll(n int, flags ...string) {
+	l.t.Helper()
+	for i := 1; i <= n; i++ {
+		flags = append(flags, "--member", fmt.Sprintf("%d=%s", i, machineAddress(i)))
+	}
+	highest := l.boot(n, strconv.Itoa(n), flags...) // first, so that it leads with --preempt=false too
+	l.until("the highest leads", func() bool { return l.follow(highest.id, highest) })
+	for i := n - 1; i > 0; i-- {
+		l.members = append([]*member{l.boot(i, strconv.Itoa(i), flags...)}, l.members[:n-i]...)
+	}
+	l.until("all follow the highest", func() bool { return l.follow(strconv.Itoa(n), l.members...) })
+	l.mark()
+}
+
+// until takes in events until good.
+func (l *lan) until(what string, good func() bool) {
+	l.t.Helper()
+	ctx, cancel := context.WithTimeout(l.t.Context(), agreeWithin)
+	defer cancel()
+	for !good() {
+		select {
+		case line := <-l.lines:
+			l.note(line)
+		case <-ctx.Done():
+			l.explain()
+			l.t.Fatalf("waited %v in vain until %s: %s", agreeWithin, what, l.views())
+		}
+	}
+}
+
+// explain logs what every agent that runs did lately, and why.
+func (l *lan) explain() {
+	for _, m := range l.members {
+		argv := l.in(m.machine(), "batuta", "explain", "--http", "127.0.0.1:7500")
+		if out, err := exec.Command(argv[0], argv[1:]...).Output(); err == nil {
+			l.t.Logf("member %s at %s:\n%s", m.id, m.listen, out)
+		}
+	}
+}
+
+// machine is the number of the machine that m runs on.
+func (m *member) machine() (i int) {
+	for machineAddress(i) != m.listen {
+		i++
+	}
+	return i
+}
+
+// quiet takes in events for d.
+func (l *lan) quiet(d time.Duration) {
+	l.t.Helper()
+	over := time.After(d)
+	for {
+		select {
+		case line := <-l.lines:
+			l.note(line)
+		case <-over:
+			return
+		}
+	}
+}
+
+// note takes in a line, or the end of a process.
+func (l *lan) note(line childLine) {
+	l.t.Helper()
+	if line.end {
+		l.ends[line.process] = true
+		if line.member.process == line.process {
+			line.member.process = nil
+		}
+		return
+	}
+	if err := l.take(line); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// follow reports whether all of ms follow leader under one epoch.
+func (l *lan) follow(leader string, ms ...*member) bool {
+	for _, m := range ms {
+		if m.leader != leader || m.epoch != ms[0].epoch {
+			return false
+		}
+	}
+	return true
+}
+
+// undisturbed fails the test if one of ms has seen its leader change since the
+// last mark.
+func (l *lan) undisturbed(ms ...*member) {
+	l.t.Helper()
+	for _, m := range ms {
+		for _, e := range m.events {
+			if e.Event != "member" {
+				l.t.Errorf("member %s is disturbed, %v after the mark: %s %s of epoch %d %s", m.id, e.Time.Sub(l.since), e.Event, e.Leader, e.Epoch, e.Cause)
+			}
+		}
+	}
+}
+
+// ended waits until a process has ended by itself, as it must: with this code
+// and these last words.
+func (l *lan) ended(m *member, p *process, code int, words string) {
+	l.t.Helper()
+	l.until("member "+m.id+" ends", func() bool { return l.ends[p] })
+	if got := p.cmd.ProcessState.ExitCode(); got != code || !strings.Contains(p.lastWords(), words) {
+		l.t.Errorf("member %s ended with %d, saying %q; want %d and %q", m.id, got, p.lastWords(), code, words)
+	}
+}
+
+// tell runs a batuta command on machine i, which must succeed.
+func (l *lan) tell(i int, args ...string) {
+	l.t.Helper()
+	argv := l.in(i, append(append([]string{"batuta"}, args...), "--http", "127.0.0.1:7500")...)
+	l.cluster.mark()
+	l.run(argv[0], argv[1:]...)
+}
+
+// count is how many of m's events since the last mark are good.
+func (m *member) count(good func(agent.Line) bool) (n int) {
+	for _, e := range m.events {
+		if good(e) {
+			n++
+		}
+	}
+	return n
+}
+
+func lost(leader string) func(agent.Line) bool {
+	return func(e agent.Line) bool { return e.Event == "lost" && e.Leader == leader }
+}
+
+func state(of, is string) func(agent.Line) bool {
+	return func(e agent.Line) bool { return e.Event == "member" && e.Member == of && e.State == is }
+}

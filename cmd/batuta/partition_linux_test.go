@@ -1,0 +1,164 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// How long things may take at default settings.
+var (
+	defaults = election.Timing{Heartbeat: election.DefaultHeartbeat, TMax: election.DefaultTMax, TProcess: election.DefaultTProcess}
+
+	// from the end of a partition to one leader, beside a round trip
+	healTime = 2*defaults.TMax + time.Second + 2*defaults.Heartbeat
+)
+
+// roundTrip bounds a round trip and a save, on a machine that does other things too.
+const roundTrip = 500 * time.Millisecond
+
+// Two groups have a leader each while they are apart, and one afterwards.
+func TestPartitionHeals(t *testing.T) {
+	for _, tt := range []struct {
+		name, winner, loser string
+		flags               []string
+	}{
+		{"preempt", "5", "2", nil},
+		{"no preempt", "2", "5", []string{"--preempt=false"}}, // its token is the higher one
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLAN(t, 5)
+			l.bootAll(5, tt.flags...)
+			one, two, five := l.members[0], l.members[1], l.members[4]
+			old := five.epoch
+
+			l.part(1, 2)
+			l.until("2 leads its side", func() bool { return l.follow("2", one, two) })
+			if two.epoch <= old {
+				t.Errorf("2 leads under epoch %d, and epoch %d was before", two.epoch, old)
+			}
+			l.quiet(10*defaults.T() - time.Since(two.at))
+			if !l.follow("5", l.members[2:]...) || five.epoch != old || five.count(lost("5")) > 0 {
+				t.Errorf("the other side has changed: %s", l.views())
+			}
+
+			healed := l.heal(1, 2)
+			l.until("one leads all", func() bool { return l.follow(tt.winner, l.members...) })
+			for _, m := range l.members {
+				if took := m.at.Sub(healed); took > healTime+roundTrip {
+					t.Errorf("%s follows %s %v after the heal, want %v and a round trip", m.id, m.leader, took, healTime)
+				}
+			}
+			l.quiet(2 * time.Second)
+			if !l.follow(tt.winner, l.members...) || five.epoch < two.epoch {
+				t.Errorf("it did not last: %s", l.views())
+			}
+			loser := l.find(tt.loser)
+			if n := loser.count(lost(tt.loser)); n != 1 {
+				t.Errorf("%s says %d times that it has lost its lead, want once", tt.loser, n)
+			}
+		})
+	}
+}
+
+// One link of three is cut: who cannot hear the leader is told that another does.
+// It may still miss that answer once; nobody claims, and no epoch changes.
+func TestCutBetweenTwoTopplesNobody(t *testing.T) {
+	l := newLAN(t, 3)
+	l.bootAll(3)
+	one, three := l.members[0], l.members[2]
+	epoch := three.epoch
+	l.cut(1, 3)
+	l.until("1 finds 3 unreachable", func() bool { return one.count(state("3", "unreachable")) > 0 })
+	l.quiet(10 * defaults.T())
+	l.undisturbed(l.members[1:]...)
+	otherwise := func(e agent.Line) bool { return e.Event == "leader" && (e.Leader != "3" || e.Epoch != epoch) }
+	if n := one.count(otherwise); n > 0 || one.leader != "3" {
+		t.Errorf("member 1 follows another: %s", l.views())
+		l.explain()
+	}
+	l.mend(1, 3)
+	l.mark()
+	l.until("1 hears 3 again", func() bool { return one.count(state("3", "up")) > 0 })
+}
+
+// The leader hears everyone and nobody hears it: the next one leads the rest,
+// and is not disturbed. Once it can be heard, one leads all.
+func TestMuteLeader(t *testing.T) {
+	l := newLAN(t, 4)
+	l.bootAll(4)
+	rest := l.members[:3]
+	four := l.members[3]
+	l.mute(4)
+	l.until("3 leads the rest", func() bool { return l.follow("3", rest...) })
+	l.mark()
+	l.quiet(10 * defaults.T())
+	l.undisturbed(rest...)
+	three := rest[2]
+	before := three.epoch
+	healed := l.unmute(4)
+	l.until("4 leads all", func() bool { return l.follow("4", l.members...) && four.epoch > before })
+	if took := four.at.Sub(healed); took > healTime+roundTrip {
+		t.Errorf("4 leads %v after it can be heard, want %v and a round trip", took, healTime)
+	}
+	l.quiet(2 * time.Second)
+	if n := three.count(lost("3")); n != 1 || !l.follow("4", l.members...) {
+		t.Errorf("3 says %d times that it has lost its lead, want once: %s", n, l.views())
+	}
+}
+
+// A leader is removed while it is cut off. It is told when it is back, and
+// refused until it is added again.
+func TestRemovedWhileAway(t *testing.T) {
+	l := newLAN(t, 3)
+	one := l.boot(1, "1")
+	two := l.boot(2, "2", "--join", machineAddress(1))
+	three := l.boot(3, "3", "--join", machineAddress(2))
+	l.until("3 leads", func() bool { return l.follow("3", one, two, three) })
+
+	l.part(3)
+	l.until("2 leads the rest", func() bool { return l.follow("2", one, two) })
+	l.tell(1, "members", "remove", "3")
+	l.until("2 hears of the removal", func() bool { return two.count(state("3", "removed")) > 0 })
+	away := three.process
+	l.heal(3)
+	l.ended(three, away, exitFailed, "removed from the cluster")
+
+	three = l.boot(3, "3")
+	l.ended(three, three.process, exitFailed, "removed from the cluster")
+	l.tell(2, "members", "add", "3="+machineAddress(3))
+	before := two.epoch
+	three = l.boot(3, "3")
+	l.until("3 leads again", func() bool { return l.follow("3", one, two, three) && three.epoch > before })
+}
+
+// A machine dies, and another takes its place under its id. The dead one, back
+// again, is refused and disturbs nobody.
+func TestReplacedMember(t *testing.T) {
+	l := newLAN(t, 4)
+	one := l.boot(1, "1")
+	two := l.boot(2, "2", "--join", machineAddress(1))
+	three := l.boot(3, "3", "--join", machineAddress(1))
+	l.until("3 leads", func() bool { return l.follow("3", one, two, three) })
+	if _, err := l.crash(two); err != nil {
+		t.Fatal(err)
+	}
+	l.mark()
+	replacement := l.boot(4, "2", "--join", machineAddress(1))
+	moved := func(e agent.Line) bool {
+		return state("2", "added")(e) && e.Address == machineAddress(4)
+	}
+	l.until("all know 2's new address", func() bool {
+		return one.count(moved) > 0 && three.count(moved) > 0 && replacement.leader == "3"
+	})
+	if _, err := l.crash(three); err != nil {
+		t.Fatal(err)
+	}
+	l.until("the replacement leads", func() bool { return l.follow("2", one, replacement) })
+	l.mark()
+	old := l.boot(2, "2")
+	l.ended(old, old.process, exitUsage, "id 2 is in use by the process at "+machineAddress(4))
+	l.undisturbed(one, replacement)
+}
