@@ -44,6 +44,8 @@ type Status struct {
 	Since         time.Time
 	Members       []MemberStatus // lowest rank first, this one included
 
+	Ring *RingStatus // of the ring algorithms; else nil
+
 	Timing      election.Timing
 	Incarnation uint64
 	Uptime      time.Duration
@@ -56,6 +58,12 @@ type Status struct {
 	Refused  map[string]uint64 // handshakes refused, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
 	Links    int               // connections that stand
+}
+
+// RingStatus is a member's place in the ring.
+type RingStatus struct {
+	Participating bool // whether it takes part in a contest: the flag of sources 000 and 001
+	Successor     ID   // to whom it passes messages on; none while it is alone
 }
 
 // MemberStatus is what is known of one member. Its state is as the leader tells it.
@@ -93,6 +101,12 @@ func (n *Node) status() Status {
 		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
 	}
 	n.tally.copyInto(&s)
+	if r, ok := n.cfg.Algorithm.(interface {
+		Participating() bool
+		Successor() ID
+	}); ok {
+		s.Ring = &RingStatus{r.Participating(), r.Successor()}
+	}
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id {
 			s.Role = role(v, m)

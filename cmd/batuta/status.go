@@ -87,6 +87,9 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
 	printAgreement(out, s, others)
 	printFailover(out, s)
+	if s.Successor != nil {
+		fmt.Fprintf(out, "ring\t%s\n", place(s))
+	}
 	fmt.Fprintf(out, "promise\t%s\n", promise(s))
 	if err := out.Flush(); err != nil {
 		return err
@@ -173,6 +176,17 @@ func times(t agent.Timing) (timing, error) {
 	process, err2 := time.ParseDuration(t.TProcess)
 	silence, err3 := time.ParseDuration(t.T)
 	return timing{limit, process, silence}, errors.Join(err, err2, err3)
+}
+
+// place says in words where a member stands in its ring.
+func place(s agent.Status) string {
+	switch {
+	case *s.Successor == "":
+		return "alone in it"
+	case *s.Participating:
+		return "passes on to " + *s.Successor + ", participating in a contest"
+	}
+	return "passes on to " + *s.Successor + ", no contest"
 }
 
 // promise says in words what a status answer says of its algorithm.

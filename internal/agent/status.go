@@ -25,6 +25,10 @@ type Status struct {
 	Version     string   `json:"version"`
 	Messages    Messages `json:"messages"`
 	Timing      Timing   `json:"timing"`
+
+	// Of the ring algorithms alone.
+	Participating *bool   `json:"participating,omitempty"`
+	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
 }
 
 // Timing is how the member is set up to wait, as Go writes durations.
@@ -81,6 +85,10 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
+	}
+	if s.Ring != nil {
+		next := string(s.Ring.Successor)
+		st.Participating, st.Successor = &s.Ring.Participating, &next
 	}
 	if s.Token.Defined() {
 		leader, token := string(s.Leader), s.Token.String()
