@@ -1,0 +1,223 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// disk is a small file system of its own.
+type disk struct {
+	t      *testing.T
+	dir    string
+	locked bool
+}
+
+// newDisk mounts one. It skips the test where that is not allowed, unless
+// BATUTA_TEST_NETNS says that root's rights are there.
+func newDisk(t *testing.T) *disk {
+	t.Helper()
+	d := &disk{t: t, dir: t.TempDir()}
+	if err := unix.Mount("tmpfs", d.dir, "tmpfs", 0, "size=64k"); err != nil {
+		if os.Getenv("BATUTA_TEST_NETNS") != "" {
+			t.Fatalf("mount: %v", err)
+		}
+		t.Skipf("cannot mount a file system here: %v", err)
+	}
+	t.Cleanup(func() {
+		if d.locked {
+			d.unlock()
+		}
+		if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", d.dir, err)
+		}
+	})
+	return d
+}
+
+func (d *disk) filler() string { return filepath.Join(d.dir, "filler") }
+
+// fill leaves no room at all.
+func (d *disk) fill() {
+	d.t.Helper()
+	if err := os.WriteFile(d.filler(), make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		d.t.Fatalf("the disk takes a megabyte: %v", err)
+	}
+}
+
+func (d *disk) makeRoom() {
+	d.t.Helper()
+	if err := os.Remove(d.filler()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// lock puts a read-only mount of the disk over it: a file system cannot turn
+// read-only while a process has a file open to write.
+func (d *disk) lock() {
+	d.t.Helper()
+	if err := unix.Mount(d.dir, d.dir, "", unix.MS_BIND, ""); err != nil {
+		d.t.Fatal(err)
+	}
+	d.locked = true
+	if err := unix.Mount("", d.dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *disk) unlock() {
+	d.t.Helper()
+	d.locked = false
+	if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// A member whose disk cannot be written follows and does not claim, until the
+// disk is well again. What was saved stays.
+func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
+	for name, fault := range map[string]struct{ begin, end func(*disk) }{
+		"full disk":      {(*disk).fill, (*disk).makeRoom},
+		"read-only disk": {(*disk).lock, (*disk).unlock},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDisk(t)
+			c := newCluster(t, 2)
+			c.start("1")
+			two := c.start("2", func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") })
+			before := c.agree("2")
+			fault.begin(d)
+			if err := two.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			now := c.agree("1") // it follows, unsaved
+			c.kill("1")
+			ctx, cancel := context.WithTimeout(t.Context(), 4*two.T)
+			defer cancel()
+			for v := range two.Watch(ctx) {
+				if v.Token.Leader.ID == "2" {
+					t.Fatalf("it claims %s, which it cannot save", v.Token)
+				}
+			}
+			if state, err := readState(filepath.Join(d.dir, "two", stateFile)); err != nil || state.Token != before {
+				t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
+			}
+			fault.end(d)
+			if again := c.agree("2"); again.Epoch <= now.Epoch {
+				t.Errorf("it claims %s after %s", again, now)
+			}
+		})
+	}
+}
+
+func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
+	for name, fault := range map[string]func(*disk){"full disk": (*disk).fill, "read-only disk": (*disk).lock} {
+		t.Run(name, func(t *testing.T) {
+			d := newDisk(t)
+			dir := filepath.Join(d.dir, "data")
+			saveTwice(t, dir)
+			fault(d)
+			_, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("got %v, want an error that names %s", err, dir)
+			}
+			if state, err := readState(filepath.Join(dir, stateFile)); err != nil || !equalStates(state, stateOf(7)) {
+				t.Errorf("the file now holds %+v, %v", state, err)
+			}
+		})
+	}
+}
+
+// slowStore is a disk on which a save takes as long as the test wants.
+type slowStore struct {
+	mu     sync.Mutex
+	gate   chan struct{} // nil: saves are quick; else they wait until it is closed
+	begun  chan struct{} // takes a value when a save waits
+	stored election.State
+}
+
+func (s *slowStore) Load() (election.State, error) { return election.State{}, nil }
+
+func (s *slowStore) Save(state election.State) error {
+	s.mu.Lock()
+	gate := s.gate
+	s.mu.Unlock()
+	if gate != nil {
+		s.begun <- struct{}{}
+		<-gate
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stored = state
+	return nil
+}
+
+// stall makes saves wait until what it returns is called.
+func (s *slowStore) stall() (release func()) {
+	gate := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gate = gate
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gate = nil
+		close(gate)
+	})
+}
+
+// A save that takes far longer than T stops no heartbeat and no acknowledgement:
+// nobody is suspected, whether the leader's disk is the slow one or a follower's.
+func TestASlowDiskIsNotSuspected(t *testing.T) {
+	for _, slow := range []ID{"3", "1"} {
+		t.Run("member "+string(slow), func(t *testing.T) {
+			c := newCluster(t, 4)
+			known := c.members[:3]
+			store := &slowStore{begun: make(chan struct{}, 16)}
+			for _, id := range []ID{"1", "2", "3"} {
+				c.start(id, func(cfg *Config) {
+					cfg.Members = known
+					if id == slow {
+						cfg.Store = store
+					}
+				})
+			}
+			token := c.agree("3")
+			release := store.stall()
+			defer release()
+			if err := c.nodes[slow].AddMember(t.Context(), c.members[3]); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-store.begun:
+			case <-time.After(patience):
+				t.Fatal("nothing is saved")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*c.nodes["1"].T)
+			defer cancel()
+			var watchers sync.WaitGroup
+			for id, n := range c.nodes {
+				watchers.Go(func() {
+					for v := range n.Watch(ctx) {
+						if v.Token != token {
+							t.Errorf("while the save lasts member %s sees %+v", id, v)
+						}
+					}
+				})
+			}
+			watchers.Wait()
+			release()
+			c.lists("1", "2", "3", "4")
+		})
+	}
+}
