@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -41,6 +42,8 @@ const (
 	ruleRest      = "a cluster does not run in circles without time passing"
 	ruleDriver    = "a Machine asks its driver only for what can be done"
 	ruleConverges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
+	ruleMember    = "nobody follows or leads who is no member as far as it knows"
+	ruleOneList   = "once faults stop, every connected group of live members comes to one list, and who was removed has gone"
 	ruleEndless   = "agreement lasts while nothing happens"
 )
 
@@ -155,6 +158,39 @@ func (c *checks) disturbedAt(p *process, at time.Duration) {
 	}
 }
 
+// disturbedPair takes note that a member knows another since just now, or no more.
+func (c *checks) disturbedPair(w *world, p *process, other int) {
+	if len(c.calm) > 0 {
+		c.calm[p.slot*c.n+other], c.calm[other*c.n+p.slot] = w.now, w.now
+	}
+}
+
+// enrolled takes note of whom a process knows from its start.
+func (c *checks) enrolled(w *world, p *process) {
+	for i := range p.peers {
+		p.peers[i].known = p.machine.Knows(w.procs[i].rank.ID)
+	}
+}
+
+// reaches: a driver knows no address but of those that it was told of.
+func (c *checks) reaches(w *world, p *process, slot int) {
+	if w.roster && !p.peers[slot].known {
+		c.fail(w, p, ruleDriver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
+	}
+}
+
+// belongs looks at a member after its step.
+func (c *checks) belongs(w *world, p *process) {
+	leader := p.view.Leader.ID
+	switch {
+	case !p.view.Defined() || p.condition != alive:
+	case !p.machine.Knows(leader):
+		c.fail(w, p, ruleMember, "its leader is %s, who is not on its list", leader)
+	case leader == p.rank.ID && p.halted != nil:
+		c.fail(w, p, ruleMember, "it leads, and can take no further part: %v", p.halted)
+	}
+}
+
 // about looks at a member just before its step.
 func (c *checks) about(w *world, p *process) {
 	s := &c.seats[p.place]
@@ -241,6 +277,9 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	if p.working {
 		c.fail(w, p, ruleWork, "it leads as %v", t)
 	}
+	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
+		c.fail(w, p, ruleMember, "it claims %v, and its own list says that it has gone", t)
+	}
 	if len(c.calm) == 0 || w.setup.NoDetector || w.setup.Latency.Max > w.setup.Timing.TMax {
 		return
 	}
@@ -258,6 +297,9 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 		return true
 	}
 	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
+	if w.roster && !(a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)) {
+		return false
+	}
 	return c.calm[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
 }
@@ -274,6 +316,9 @@ func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
 func (c *checks) takesOver(w *world, p, q *process) {
 	lead := &c.seats[q.place]
 	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
+	if w.roster && !p.machine.Knows(q.rank.ID) {
+		return // it was removed, or has left
+	}
 	if !leads || c.seats[p.place].held.Above(lead.held) {
 		return
 	}
@@ -328,8 +373,13 @@ func (c *checks) queued(w *world, e *endpoint) {
 }
 
 func (c *checks) notified(w *world, p *process, a *election.Action) {
-	if to, ok := w.slots[a.Member]; ok && len(c.states) > 0 && p.place < c.n {
+	to, ok := w.slots[a.Member]
+	if ok && len(c.states) > 0 && p.place < c.n {
 		c.states[p.place*c.n+to] = a.Status
+	}
+	if ok && (a.Status == election.StateAdded || a.Status == election.StateRemoved) {
+		p.peers[to].known = a.Status == election.StateAdded
+		c.disturbedPair(w, p, to)
 	}
 	if w.log != nil && a.Status == election.StateUnreachable {
 		w.log(Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})

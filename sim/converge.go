@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func (w *world) groups() [][]*process {
 		seen[p.place] = true
 		for i := 0; i < len(group); i++ {
 			for _, q := range w.procs[:w.net.n] {
-				if q.condition == alive && !seen[q.place] && w.reach(group[i], q) {
+				if q.condition == alive && !seen[q.place] && w.reach(group[i], q) && w.related(group[i], q) {
 					seen[q.place] = true
 					group = append(group, q)
 				}
@@ -94,6 +95,22 @@ func (w *world) groups() [][]*process {
 	}
 	return groups
 }
+
+// related says whether two live processes are of one cluster: one knows the other,
+// or both do as long as one has still not been let in by whom it asks.
+func (w *world) related(a, b *process) bool {
+	if !w.roster {
+		return true
+	}
+	knows, known := a.machine.Knows(b.rank.ID), b.machine.Knows(a.rank.ID)
+	if a.waits() || b.waits() {
+		return knows && known
+	}
+	return knows || known
+}
+
+// waits says that it has been let in by nobody yet.
+func (p *process) waits() bool { return len(p.through) > 0 && !p.let }
 
 func (w *world) reach(a, b *process) bool {
 	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
@@ -113,6 +130,11 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 			led = true
 		}
 	}
+	if w.roster {
+		if why := oneList(group); why != "" {
+			return t, why
+		}
+	}
 	if !led {
 		return t, fmt.Sprintf("all follow %v, who is not there", t)
 	}
@@ -124,6 +146,32 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		}
 	}
 	return t, ""
+}
+
+// oneList gives "" when all of a group hold the same list, and are on it.
+func oneList(group []*process) string {
+	first := group[0].machine.List()
+	for _, p := range group {
+		switch list := p.machine.List(); {
+		case p.halted != nil:
+			return fmt.Sprintf("%s has not gone: %v", p.rank.ID, p.halted)
+		case !slices.Equal(list, first):
+			return fmt.Sprintf("%s lists %s and %s lists %s", group[0].rank.ID, spellList(first), p.rank.ID, spellList(list))
+		case !slices.Contains(p.listed(), p.rank.ID):
+			return fmt.Sprintf("%s is not on the list, and lives", p.rank.ID)
+		}
+	}
+	return ""
+}
+
+// spellList writes each member with its version, and with how it has gone.
+func spellList(list []election.Member) string {
+	var words []string
+	for _, e := range list {
+		gone := map[election.Departure]string{election.Left: " left", election.Removed: " removed"}[e.Gone]
+		words = append(words, fmt.Sprintf("%s/%d%s", e.ID, e.Version, gone))
+	}
+	return "[" + strings.Join(words, ", ") + "]"
 }
 
 func orNone(t election.Token) string {
@@ -141,5 +189,9 @@ func (w *world) disagree(bound time.Duration) {
 			views = append(views, string(w.name(p))+" → "+orNone(p.view))
 		}
 	}
-	w.checks.fail(w, w.procs[0], ruleConverges, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
+	rule := ruleConverges
+	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
+		rule = ruleOneList
+	}
+	w.checks.fail(w, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
 }

@@ -11,13 +11,7 @@ import (
 // check goes through the steps without playing them and gives the first that
 // cannot be: a time that runs backwards, a crash of who is dead.
 func (s *Scenario) check() (Step, error) {
-	c := fates{setup: &s.Setup, of: map[election.ID]condition{}, gone: map[election.ID]bool{}}
-	for _, r := range s.Setup.Members {
-		c.of[r.ID] = alive
-	}
-	for _, id := range s.Setup.Absent {
-		c.of[id], c.gone[id] = dead, true
-	}
+	c := newFates(&s.Setup)
 	for _, step := range s.Steps {
 		if err := c.take(step); err != nil {
 			return step, err
@@ -31,7 +25,20 @@ type fates struct {
 	setup *Setup
 	of    map[election.ID]condition
 	gone  map[election.ID]bool // absent: never started
+	left  map[election.ID]bool // of its own will: only who joins again comes back
+	loose map[election.ID]bool // was removed somewhere: it may end by itself at any time
 	now   time.Duration
+}
+
+func newFates(s *Setup) fates {
+	c := fates{setup: s, of: map[election.ID]condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
+	for _, r := range s.Members {
+		c.of[r.ID] = alive
+	}
+	for _, id := range slices.Concat(s.Absent, s.Newcomers) {
+		c.of[id], c.gone[id] = dead, true
+	}
+	return c
 }
 
 func (c *fates) take(s Step) error {
@@ -63,7 +70,20 @@ func (c *fates) take(s Step) error {
 		if s.Members[0] == s.Members[1] {
 			return fmt.Errorf("expected two members, found %s twice", s.Members[0])
 		}
-	case Start, Crash, PowerOff, Restart, Freeze, Thaw, Campaign, Resign, Duplicate:
+	case Join:
+		if slices.Contains(s.Via, s.Members[0]) {
+			return fmt.Errorf("expected other members for %s to join through, found itself", s.Members[0])
+		}
+		return c.change(Join, s.Members[0])
+	case Add, Remove:
+		if s.Do == Add && s.Via[0] == s.Members[0] {
+			return fmt.Errorf("expected another member at which %s is added, found itself", s.Via[0])
+		}
+		if err := c.change(s.Do, s.Via[0]); err != nil {
+			return err
+		}
+		c.loose[s.Members[0]] = c.loose[s.Members[0]] || s.Do == Remove
+	case Start, Crash, PowerOff, Restart, Freeze, Thaw, Campaign, Resign, Leave, Duplicate:
 		for _, id := range s.Members {
 			if err := c.change(s.Do, id); err != nil {
 				return err
@@ -75,18 +95,27 @@ func (c *fates) take(s Step) error {
 
 // change is one member's fate: from what, to what.
 func (c *fates) change(do Verb, id election.ID) error {
+	if do == Duplicate && slices.Contains(c.setup.Newcomers, id) {
+		return fmt.Errorf("expected a member with a configured list, found %s, which joins", id)
+	}
 	var want []condition
 	to := alive
 	switch do {
+	case Join:
+		want = []condition{dead, off}
+	case Leave:
+		want, to = []condition{alive}, dead
 	case Start, Restart:
 		want = []condition{dead, off}
+		if slices.Contains(c.setup.Newcomers, id) && c.gone[id] || c.left[id] {
+			return fmt.Errorf("expected \"join %s via …\": nobody has it on a list", id)
+		}
 		if absent := c.gone[id]; absent != (do == Start) {
 			if absent {
 				return fmt.Errorf("expected \"start %s\": it has never run", id)
 			}
 			return fmt.Errorf("expected an absent member, found %s, which has run before: restart it", id)
 		}
-		c.gone[id] = false
 	case Crash:
 		want, to = []condition{alive, frozen}, dead
 	case PowerOff:
@@ -99,8 +128,9 @@ func (c *fates) change(do Verb, id election.ID) error {
 		want, to = []condition{alive}, alive
 	}
 	for _, w := range want {
-		if c.of[id] == w {
-			c.of[id] = to
+		if c.of[id] == w || c.loose[id] {
+			c.of[id], c.left[id] = to, do == Leave
+			c.gone[id] = c.gone[id] && to != alive
 			return nil
 		}
 	}

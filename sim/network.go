@@ -44,6 +44,7 @@ const (
 type conn struct {
 	ends  [2]endpoint
 	place int32 // in network.conns
+	asks  bool  // it asks to be let in, and serves for nothing else
 }
 
 // endpoint is one side of a connection and what is on its way there.
@@ -68,12 +69,14 @@ func (e *endpoint) other() *endpoint { return &e.c.ends[1-e.side] }
 type frameKind uint8
 
 const (
-	hello   frameKind = iota + 1 // the dial, and who dials
-	welcome                      // the answer to it
-	refusal                      // nobody listens, or not admitted (err)
-	message                      //
-	fin                          // the end, after everything before it
-	rst                          // the end, at once
+	hello    frameKind = iota + 1 // the dial, and who dials
+	welcome                       // the answer to it
+	refusal                       // nobody listens, or not admitted (err)
+	ask                           // the dial of a newcomer, which asks to be let in
+	admitted                      // it is
+	message                       //
+	fin                           // the end, after everything before it
+	rst                           // the end, at once
 )
 
 type frame struct {
@@ -82,7 +85,11 @@ type frame struct {
 	msg    *election.Message
 	flight uint64
 	err    error
+	in     *admission
 }
+
+// dials says that a frame opens its connection: it is lost in a cut, not held.
+func (k frameKind) dials() bool { return k == hello || k == ask }
 
 // pipe is a queue of frames with one arrival scheduled, that of its head.
 type pipe struct {
@@ -114,6 +121,7 @@ func (w *world) newConn() *conn {
 	}
 	c := n.conns[n.used]
 	n.used++
+	c.asks = false
 	for i := range c.ends {
 		in := c.ends[i].in
 		in.clear()
@@ -176,8 +184,8 @@ func (w *world) heldUp(e *endpoint) bool {
 		return true
 	}
 	forth, back := from.linkTo(e, w), e.linkTo(from, w)
-	if n.cut[forth] || n.cut[back] && e.in.frames[e.in.head].kind == hello {
-		if e.in.frames[e.in.head].kind == hello {
+	if head := e.in.frames[e.in.head].kind; n.cut[forth] || n.cut[back] && head.dials() {
+		if head.dials() {
 			e.in.clear()
 			e.state = closed
 			return true
@@ -213,6 +221,10 @@ func (w *world) arrive(e *endpoint, f *frame) {
 		w.welcomed(e)
 	case refusal:
 		w.refusedBy(e, f.err)
+	case ask:
+		w.letIn(e)
+	case admitted:
+		w.answered(e, f.in, nil)
 	case message:
 		w.received(e, f)
 	case fin, rst:
@@ -319,7 +331,7 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 		w.push(to, frame{kind: fin})
 		return
 	}
-	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind == hello
+	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind.dials()
 	to.in.clear()
 	if unheard {
 		to.state = closed
@@ -329,6 +341,10 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 }
 
 func (w *world) ended(e *endpoint) {
+	if e.c.asks {
+		w.answered(e, nil, nil)
+		return
+	}
 	if e.state == closed || e.life != e.proc.life {
 		e.state = closed
 		return
@@ -356,6 +372,7 @@ func (w *world) dial(p *process, to election.ID) {
 		w.checks.fail(w, p, ruleDriver, "it dials %s, who is no member", to)
 		return
 	}
+	w.checks.reaches(w, p, slot)
 	if len(p.peers[slot].ends) == 0 {
 		w.open(p, slot)
 	}
@@ -383,12 +400,20 @@ func (w *world) dialTimedOut(e *endpoint) {
 		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, place: e.place(), life: e.life})
 		return
 	}
+	if e.c.asks {
+		w.answered(e, nil, nil)
+		return
+	}
 	e.state = closed
 	w.hangUpOn(e, false)
 	w.dialFailed(e, false, nil)
 }
 
 func (w *world) refusedBy(e *endpoint, err error) {
+	if e.c.asks {
+		w.answered(e, nil, err)
+		return
+	}
 	if e.state != opening || e.life != e.proc.life {
 		return
 	}
@@ -435,6 +460,7 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 		w.checks.fail(w, p, ruleDriver, "it sends to %s, who is no member", to)
 		return
 	}
+	w.checks.reaches(w, p, slot)
 	if w.setup.NoDetector {
 		w.post(p, w.procs[slot], m)
 		return

@@ -27,6 +27,10 @@ var stepWords = map[Verb]func(*parser, *Step){
 	Resign:    func(p *parser, s *Step) { s.Members = p.members() },
 	Suspect:   func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	Trust:     func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
+	Join:      (*parser).join,
+	Leave:     func(p *parser, s *Step) { s.Members = p.members() },
+	Add:       (*parser).listChange,
+	Remove:    (*parser).listChange,
 	Duplicate: func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
 	Mark:      func(p *parser, s *Step) {},
 	Agree:     (*parser).agree,
@@ -166,6 +170,18 @@ func (p *parser) sides(s *Step) {
 	}
 }
 
+func (p *parser) join(s *Step) {
+	s.Members = []election.ID{p.member()}
+	p.oneOf("via")
+	s.Via = p.members()
+}
+
+func (p *parser) listChange(s *Step) {
+	s.Members = []election.ID{p.member()}
+	p.oneOf("at")
+	s.Via = []election.ID{p.member()}
+}
+
 func (p *parser) disk(s *Step) {
 	s.Members = []election.ID{p.member()}
 	if s.Word = p.oneOf("slow", "fail", "ok"); s.Word == "slow" {
@@ -191,9 +207,14 @@ func (p *parser) agree(s *Step) {
 
 func (p *parser) expect(s *Step) {
 	e := &s.Expect
-	switch e.What = p.oneOf("leader", "undefined", "epoch", "state", "refused", "changes", "lost", "messages"); e.What {
-	case "leader", "refused":
+	switch e.What = p.oneOf("leader", "undefined", "epoch", "state", "refused", "halted", "members", "changes", "lost", "messages"); e.What {
+	case "leader", "refused", "halted":
 		e.Of = string(p.member())
+	case "members":
+		w, _ := p.next("the members on the list, such as 1,2")
+		ids := p.list(w)
+		slices.SortFunc(ids, election.ID.Compare)
+		e.Of = joinIDs(ids, ",")
 	case "epoch":
 		e.N = p.number("an epoch", 1, election.MaxEpoch)
 	case "state":

@@ -44,6 +44,7 @@ func (s *Scenario) play(w *world, maker Maker, log func(Entry)) (Outcome, error)
 	if err != nil {
 		return Outcome{}, err
 	}
+	w.roster = s.changesList()
 	if err := w.reset(s.Setup.filled(), fresh, log); err != nil {
 		return Outcome{}, err
 	}
@@ -67,6 +68,25 @@ func (s *Scenario) play(w *world, maker Maker, log func(Entry)) (Outcome, error)
 	return o, nil
 }
 
+// changesList says whether members come or go.
+func (s *Scenario) changesList() bool {
+	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool {
+		return slices.Contains(MembershipFaults(), step.Do)
+	})
+}
+
+// bound is how long agreement may take: where members come and go, also a round
+// of asking with the pause before it, and how long one that was removed takes to
+// believe it.
+func (s *Scenario) bound() time.Duration {
+	bound := s.Setup.Bound()
+	if s.changesList() {
+		f := s.Setup.filled()
+		bound += joinBackoff + f.askTime() + 3*f.Timing.T()
+	}
+	return bound
+}
+
 func (s *Scenario) counts() bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Expect.What == "messages" })
 }
@@ -84,12 +104,12 @@ func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
 	case Agree:
 		bound := step.For
 		if bound == 0 {
-			bound = s.Setup.Bound()
+			bound = s.bound()
 		}
 		o.Agreed = max(o.Agreed, w.demand(bound))
 	case Settle:
 		w.calmDown()
-		o.Agreed = max(o.Agreed, w.demand(s.Setup.Bound()))
+		o.Agreed = max(o.Agreed, w.demand(s.bound()))
 	case Expect:
 		if got := w.meets(&step.Expect); got != "" {
 			return &Unmet{s.Name, step.line, w.now, step.Expect.String(), got}
@@ -112,6 +132,10 @@ func (w *world) strike(step *Step) error {
 		w.partition(step.Sides)
 	case Mark:
 		w.checks.mark()
+	case Join:
+		return w.join(w.bySlot(step.Members[0]), step.Via)
+	case Add, Remove:
+		w.change(w.bySlot(step.Via[0]), step.Do, w.bySlot(step.Members[0]))
 	case Suspect, Trust:
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
 		kind := map[Verb]election.EventKind{Suspect: election.PeerDown, Trust: election.PeerUp}[step.Do]
@@ -141,6 +165,8 @@ func (w *world) strikeMember(step *Step, p *process) error {
 		w.thaw(p)
 	case Campaign:
 		w.tell(p, election.Campaign)
+	case Leave:
+		w.leave(p)
 	case Resign:
 		w.tell(p, election.Resigned)
 	case Duplicate:
@@ -263,9 +289,11 @@ func (w *world) meets(e *Expectation) string {
 			}
 		}
 		return "no second " + e.Of + " was refused"
+	case "halted":
+		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
 	}
 	for _, p := range w.procs[:w.net.n] {
-		if p.condition != alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+		if p.machine == nil || p.condition != alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
 			continue
 		}
 		if got := w.meetsAt(p, e); got != "" {
@@ -280,6 +308,10 @@ func (w *world) meetsAt(p *process, e *Expectation) string {
 	switch e.What {
 	case "leader":
 		ok = string(p.view.Leader.ID) == e.Of
+	case "members":
+		if got := joinIDs(p.listed(), ","); got != e.Of {
+			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+		}
 	case "undefined":
 		ok = !p.view.Defined()
 	case "epoch":
@@ -294,6 +326,13 @@ func (w *world) meetsAt(p *process, e *Expectation) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, orNone(p.view))
+}
+
+func (w *world) meetsHalt(p *process) string {
+	if p.condition == dead && p.halted != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
 }
 
 func compare(n int64, e *Expectation, what string) string {

@@ -39,6 +39,11 @@ type process struct {
 	after    []election.Event
 	busy     bool
 
+	joining
+	ending bool  // it goes as soon as its work has stopped
+	leaves bool  // and gives up its membership
+	halted error // why its Machine takes no further part, if it does not
+
 	peers   []peer      // by slot
 	stalled []*endpoint // arrivals that wait for a thaw
 
@@ -50,7 +55,10 @@ type process struct {
 }
 
 // peer is what a process has to do with another member.
-type peer struct{ ends []*endpoint }
+type peer struct {
+	ends  []*endpoint
+	known bool // the Machine has told of it; kept only where the list changes
+}
 
 // disk keeps what was saved, and what was before it.
 type disk struct {
@@ -73,7 +81,7 @@ func (p *process) reset(place, slot int, r election.Rank, n int) {
 	}
 	for i := range peers {
 		clear(peers[i].ends)
-		peers[i].ends = peers[i].ends[:0]
+		peers[i] = peer{ends: peers[i].ends[:0]}
 	}
 	*p = process{place: place, slot: slot, rank: r, life: life, wakeAt: never,
 		peers: peers, stalled: stalled, after: after}
@@ -93,10 +101,14 @@ func (w *world) start(p *process) error {
 	p.condition, p.started = alive, w.now
 	p.view, p.working, p.resting, p.refused = election.Token{}, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
+	p.ending, p.leaves, p.halted = false, false, nil
 	c := election.Config{
-		Self: p.rank, Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
+		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector,
 		Incarnation: p.incarnation, Seed: w.chance.pcg.Uint64(),
+	}
+	if len(p.through) > 0 {
+		c.Members = nil // others tell it
 	}
 	if !w.setup.NoDisk {
 		c.State = p.disk.now
@@ -113,6 +125,14 @@ func (w *world) start(p *process) error {
 		return err
 	}
 	p.machine = m
+	if w.roster {
+		w.checks.enrolled(w, p)
+	}
+	if len(p.through) > 0 {
+		w.beginJoin(p)
+		return nil
+	}
+	p.begun = true
 	w.step(p, election.Event{Kind: election.Started})
 	return nil
 }
@@ -151,7 +171,11 @@ func (w *world) step(p *process, ev election.Event) {
 		clear(p.after)
 		p.after = p.after[:0]
 	}
-	if p.condition == alive {
+	switch {
+	case p.condition != alive:
+	case p.ending && !p.working:
+		w.exit(p)
+	default:
 		w.arm(p)
 	}
 }
@@ -163,6 +187,9 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 	p.stall = 0
 	for i := range actions {
 		w.perform(p, &actions[i])
+	}
+	if w.roster {
+		w.checks.belongs(w, p)
 	}
 }
 
@@ -180,6 +207,11 @@ func (w *world) perform(p *process, a *election.Action) {
 		w.hangup(p, a.To)
 	case election.Notify:
 		w.checks.notified(w, p, a)
+		if a.Status == election.StateRemoved {
+			w.hangup(p, a.Member)
+		}
+	case election.Halt:
+		w.quit(p, a.Err)
 	}
 }
 
@@ -288,6 +320,10 @@ func (w *world) crash(p *process, torn bool) {
 	}
 	w.note(p, "crashes", "")
 	w.end(p, dead)
+	w.endConnections(p, torn)
+}
+
+func (w *world) endConnections(p *process, torn bool) {
 	for s := range p.peers {
 		for _, e := range p.peers[s].ends {
 			e.state = closed
@@ -327,6 +363,9 @@ func (w *world) end(p *process, c condition) {
 
 // restart starts a dead process again; with rollback its disk has lost its last write.
 func (w *world) restart(p *process, rollback bool) error {
+	if p.condition == alive || p.condition == frozen {
+		return nil // it was to have ended by itself, and has not yet
+	}
 	why := ""
 	if rollback {
 		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"

@@ -11,6 +11,7 @@ const (
 	diskDone                              // a save is over
 	workDone                              // a former leader's work has stopped
 	mailArrival                           // a message without links, when the detector is off
+	nextRound                             // a newcomer asks to be let in again
 )
 
 // occurrence is something that will happen, unless the life it belongs to has

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,10 +15,8 @@ func (c SoakConfig) Schedule(seed uint64) *Scenario {
 	g.chance.seed(seed ^ 0xba707a) // the world draws from the seed itself
 	s := &Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
 	g.s = s
-	g.fates = fates{setup: &s.Setup, of: map[election.ID]condition{}, gone: map[election.ID]bool{}}
-	for _, r := range s.Setup.Members {
-		g.fates.of[r.ID] = alive
-	}
+	g.fates = newFates(&s.Setup)
+	g.born()
 	g.wait()
 	for range c.PerRun {
 		if g.fault() && !g.chance.one(4) {
@@ -44,6 +43,7 @@ func (g *generator) setup(seed uint64) Setup {
 	for i := 1; i <= g.c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
+	g.newcomers(&s)
 	s.NoPreempt = g.chance.one(4)
 	if g.chance.one(3) {
 		s.Work, s.Drain = true, time.Duration(g.chance.below(4))*100*time.Millisecond
@@ -121,6 +121,10 @@ func (g *generator) fault() bool {
 		}
 	case Restart, Start:
 		return g.restart(s)
+	case Join:
+		return g.join()
+	case Add, Remove:
+		s.Members, s.Via = []election.ID{g.member()}, []election.ID{g.member()}
 	default:
 		s.Members = []election.ID{g.member()}
 		g.detail(&s)
@@ -164,6 +168,56 @@ func (g *generator) restart(s Step) bool {
 	return false
 }
 
+// joins says whether members come and go in these schedules.
+func (g *generator) joins() bool { return slices.Contains(g.c.Faults, Join) }
+
+// newcomers draws who is on nobody's list: some, or, so that a cluster is born,
+// all or all but one.
+func (g *generator) newcomers(s *Setup) {
+	if !g.joins() {
+		return
+	}
+	oneIn := 3
+	if g.chance.one(6) {
+		oneIn = 1
+	}
+	founder := g.chance.below(len(s.Members) + 1) // the last: nobody
+	for i, r := range s.Members {
+		if i != founder && g.chance.one(oneIn) {
+			s.Newcomers = append(s.Newcomers, r.ID)
+		}
+	}
+}
+
+// born has most newcomers join at once.
+func (g *generator) born() {
+	for range g.s.Setup.Newcomers {
+		if g.chance.one(3) {
+			g.wait()
+		}
+		if g.chance.below(4) > 0 {
+			g.join()
+		}
+	}
+}
+
+// join has any of the dead join, through up to three others.
+func (g *generator) join() bool {
+	m := g.s.Setup.Members
+	for range m {
+		s := Step{Do: Join, Members: []election.ID{g.member()}}
+		for range 1 + g.chance.below(3) {
+			if via := g.member(); via != s.Members[0] && !slices.Contains(s.Via, via) {
+				s.Via = append(s.Via, via)
+			}
+		}
+		if len(s.Via) > 0 && g.do(s) {
+			return true
+		}
+	}
+	return false
+}
+
 func (g *generator) partition(s Step) bool {
 	s.Sides = make([][]election.ID, 2)
 	for _, r := range g.s.Setup.Members {
@@ -179,6 +233,9 @@ func (g *generator) finish() {
 		if g.chance.one(2) {
 			g.do(Step{Do: Restart, Members: []election.ID{r.ID}})
 		}
+	}
+	for range g.s.Setup.Newcomers {
+		g.join()
 	}
 	g.do(Step{Do: Settle})
 }

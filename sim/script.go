@@ -42,6 +42,10 @@ const (
 	Resign    Verb = "resign"    // the user asks the leader to step down
 	Suspect   Verb = "suspect"   // A B: A's detector says that B is down ("detector off" alone)
 	Trust     Verb = "trust"     // A B: and that it is up again
+	Join      Verb = "join"      // member, "via", members: its process starts, knows its own file, and asks these to let it in
+	Leave     Verb = "leave"     // its process gives up its membership and goes
+	Add       Verb = "add"       // member, "at", member: the user puts it on the list there
+	Remove    Verb = "remove"    // member, "at", member: the user strikes it off there
 	Duplicate Verb = "duplicate" // a second process claims this id
 	Mark      Verb = "mark"      // count changes, losses and messages from here
 	Agree     Verb = "agree"     // within D (default: the bound): every group agrees, for a while
@@ -73,6 +77,7 @@ type Step struct {
 	Members []election.ID
 	Links   []Link
 	Sides   [][]election.ID // Partition
+	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom
 	Word    string          // torn, rollback; slow, fail, ok; drift, jump
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
@@ -84,10 +89,11 @@ type Step struct {
 // Expectation is what "expect" looks at, of all live members or those listed:
 //
 //	leader ID · undefined · epoch N · state ID STATE · refused ID
+//	members LIST: that and no other is on the list · halted ID: it has ended by itself
 //	changes, lost ID, messages KIND: = < <= > >= N, counted since mark
 type Expectation struct {
 	What  string
-	Of    string // leader's id, state's member, lost's member, message kind
+	Of    string // leader's id, state's member, lost's member, message kind, list
 	State election.MemberState
 	Op    string
 	N     int64
@@ -104,6 +110,10 @@ func (s Step) String() string {
 		words = append(words, l.String())
 	}
 	switch s.Do {
+	case Join:
+		words = append(words, "via", joinIDs(s.Via, " "))
+	case Add, Remove:
+		words = append(words, "at", joinIDs(s.Via, " "))
 	case Partition:
 		var sides []string
 		for _, side := range s.Sides {
@@ -199,6 +209,9 @@ func (s *Scenario) String() string {
 	}
 	if len(c.Absent) > 0 {
 		line("absent %s", joinIDs(c.Absent, " "))
+	}
+	if len(c.Newcomers) > 0 {
+		line("newcomers %s", joinIDs(c.Newcomers, " "))
 	}
 	if c.Settled {
 		line("settled")

@@ -35,6 +35,7 @@ type Setup struct {
 	Work       bool            // leaders work, and take Drain to stop
 	Drain      time.Duration   // default 0
 	Absent     []election.ID   // not started at first
+	Newcomers  []election.ID   // on nobody's list and not started at first: they join
 	Settled    bool            // all start as settled followers of the highest one, present or not
 	Manual     bool            // nothing happens by itself: each delivery and each timer is a step
 }

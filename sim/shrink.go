@@ -89,6 +89,7 @@ func (k *shrinker) dropMembers() {
 		k.try(func(s *Scenario) {
 			id := s.Setup.Members[i].ID
 			s.Setup.Members = slices.Delete(s.Setup.Members, i, i+1)
+			s.Setup.Newcomers = slices.DeleteFunc(slices.Clone(s.Setup.Newcomers), func(n election.ID) bool { return n == id })
 			s.Steps = without(s.Steps, id)
 		})
 	}
@@ -100,7 +101,7 @@ func without(steps []Step, id election.ID) []Step {
 		if s.Do == Partition {
 			return slices.ContainsFunc(s.Sides, func(side []election.ID) bool { return slices.Contains(side, id) })
 		}
-		return slices.Contains(s.Members, id) ||
+		return slices.Contains(s.Members, id) || slices.Contains(s.Via, id) ||
 			slices.ContainsFunc(s.Links, func(l Link) bool { return l.A == id || l.B == id })
 	})
 }

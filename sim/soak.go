@@ -33,6 +33,10 @@ func SoakFaults() []Verb {
 	return []Verb{Crash, PowerOff, Restart, Freeze, Thaw, Cut, Partition, Heal, Reset, Delay, Disk, Clock, Campaign, Resign}
 }
 
+// MembershipFaults are the verbs of schedules in which members come and go: with
+// Join among them, some members are newcomers.
+func MembershipFaults() []Verb { return []Verb{Join, Leave, Add, Remove} }
+
 // SoakResult is what came of it so far.
 type SoakResult struct {
 	Schedules  uint64

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -10,10 +11,11 @@ import (
 // world is everything outside the Machines: time, network, disks and processes.
 // It is used again for schedule after schedule; reset keeps what it has grown.
 type world struct {
-	setup Setup
-	make  func() election.Algorithm
-	list  []election.Member // as each Machine is given it
-	slots map[election.ID]int
+	setup  Setup
+	make   func() election.Algorithm
+	list   []election.Member // as each Machine is given it, newcomers left out
+	roster bool              // the list changes
+	slots  map[election.ID]int
 
 	now    time.Duration
 	queue  queue
@@ -52,7 +54,9 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	clear(w.slots)
 	for i, r := range s.Members {
 		w.slots[r.ID] = i
-		w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID)})
+		if !slices.Contains(s.Newcomers, r.ID) {
+			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID)})
+		}
 	}
 	w.procs = resized(w.procs, len(s.Members))
 	w.net.reset(len(s.Members))
@@ -84,17 +88,12 @@ func resized(procs []*process, n int) []*process {
 }
 
 func (w *world) absent(id election.ID) bool {
-	for _, a := range w.setup.Absent {
-		if a == id {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.setup.Absent, id) || slices.Contains(w.setup.Newcomers, id)
 }
 
 // settledToken is the leadership that everyone starts in when Setup says Settled.
 func (w *world) settledToken() election.Token {
-	return election.Token{Epoch: 1, Leader: w.setup.Members[len(w.setup.Members)-1]}
+	return election.Token{Epoch: 1, Leader: w.list[len(w.list)-1].Rank}
 }
 
 // runTo lets everything happen up to and including the moment end, unless a
@@ -128,6 +127,8 @@ func (w *world) happen(o *occurrence) {
 		w.workStopped(w.procs[o.place], o.life)
 	case mailArrival:
 		w.mailArrived(o.place)
+	case nextRound:
+		w.askAgain(w.procs[o.place], o.life)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +33,8 @@ func newSimSoakCommand(e env) *cobra.Command {
 agreement within the bound. What fails is shrunk to a short scenario, which is
 printed with the command that replays it.`,
 		Example: `  batuta sim soak --algorithm bully --nodes 5 --seeds 1:100000
-  batuta sim soak --seeds 17:17 --faults crash,restart,partition,heal`,
+  batuta sim soak --seeds 17:17 --faults crash,restart,partition,heal
+  batuta sim soak --faults all,membership`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -40,7 +42,7 @@ printed with the command that replays it.`,
 	f.StringVar(&c.Probe, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
 	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
-	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(sim.SoakFaults())+"; default all")
+	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for the others; default all")
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -96,15 +98,22 @@ func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
 	if faults == "" {
 		return nil
 	}
-	known := "," + verbs(sim.SoakFaults()) + ","
 	for _, f := range strings.Split(faults, ",") {
-		if !strings.Contains(known, ","+f+",") {
-			return usagef("--faults %q: use some of %s", f, verbs(sim.SoakFaults()))
+		switch {
+		case f == "all":
+			c.Faults = append(c.Faults, sim.SoakFaults()...)
+		case f == "membership":
+			c.Faults = append(c.Faults, sim.MembershipFaults()...)
+		case slices.Contains(allFaults(), sim.Verb(f)):
+			c.Faults = append(c.Faults, sim.Verb(f))
+		default:
+			return usagef("--faults %q: use some of all, membership, %s", f, verbs(allFaults()))
 		}
-		c.Faults = append(c.Faults, sim.Verb(f))
 	}
 	return nil
 }
+
+func allFaults() []sim.Verb { return slices.Concat(sim.SoakFaults(), sim.MembershipFaults()) }
 
 func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON bool) error {
 	var first *uint64

@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// joining is how a process asks to be let into a cluster, as the runtime does
+// for Config.Join: everyone at once, round after round, until each has answered.
+// The Machine starts after the first round.
+type joining struct {
+	through []int // slots of whom it asks; none: it has its list from a configuration
+	left    []int // of them, who have not answered
+	asked   int   // answers awaited in this round
+	begun   bool  // the Machine has started
+	let     bool  // somebody has let it in, in this life
+	best    *admission
+	refused error // what only a person can mend
+	pause   time.Duration
+}
+
+// admission is what a newcomer is told by who lets it in.
+type admission struct {
+	list  []election.Member
+	token election.Token
+	age   time.Duration
+}
+
+// joinBackoff bounds the pause between two rounds of asking.
+const joinBackoff = time.Second
+
+// askTime is how long a newcomer waits for an answer.
+func (s *Setup) askTime() time.Duration { return 2*s.Timing.TMax + s.Timing.TProcess }
+
+// join starts p as a process that knows nobody but whom it asks, and what its
+// file says.
+func (w *world) join(p *process, through []election.ID) error {
+	if p.condition == alive || p.condition == frozen {
+		return nil
+	}
+	p.through = p.through[:0]
+	for _, id := range through {
+		p.through = append(p.through, w.slots[id])
+	}
+	w.note(p, "joins", "through "+joinIDs(through, ", "))
+	w.checks.disturbedAt(p, w.now-1)
+	return w.start(p)
+}
+
+// beginJoin starts the first round of a life.
+func (w *world) beginJoin(p *process) {
+	p.left = append(p.left[:0], p.through...)
+	p.asked, p.begun, p.let, p.pause = 0, false, false, w.setup.Timing.Heartbeat
+	w.askAround(p)
+}
+
+func (w *world) askAround(p *process) {
+	p.best, p.refused, p.asked = nil, nil, len(p.left)
+	for _, slot := range p.left {
+		w.ask(p, slot)
+	}
+}
+
+func (w *world) ask(p *process, slot int) {
+	c := w.newConn()
+	c.asks = true
+	e := &c.ends[0]
+	e.proc, e.life, e.peer, e.inc = p, p.life, slot, p.incarnation
+	c.ends[1].proc, c.ends[1].peer = w.procs[slot], p.slot
+	w.push(&c.ends[1], frame{kind: ask})
+	at := p.clock.when(p.clock.at(w.now) + w.setup.askTime())
+	w.queue.push(occurrence{at: at, kind: dialTimeout, place: e.place(), life: p.life})
+}
+
+// askAgain begins another round.
+func (w *world) askAgain(p *process, life uint64) {
+	switch {
+	case p.life != life:
+	case p.condition == frozen:
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: nextRound, place: int32(p.place), life: life})
+	default:
+		w.askAround(p)
+	}
+}
+
+// asked answers a newcomer, as the process that owns e does, or its kernel.
+func (w *world) letIn(e *endpoint) {
+	q, from := e.proc, e.other()
+	e.state = closed
+	if q.condition != alive {
+		w.push(from, frame{kind: refusal})
+		return
+	}
+	newcomer := w.entry(from.proc)
+	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
+		w.push(from, frame{kind: refusal, err: err})
+		return
+	}
+	w.step(q, election.Event{Kind: election.Joined, Member: newcomer})
+	t, age := q.machine.Vouch()
+	w.push(from, frame{kind: admitted, in: &admission{q.machine.List(), t, age}})
+}
+
+// entry is what a process says of itself, or a user of it.
+func (w *world) entry(p *process) election.Member {
+	return election.Member{Rank: p.rank, Address: string(p.rank.ID)}
+}
+
+// answered takes in one answer of a round; in and err are nil when there was none.
+func (w *world) answered(e *endpoint, in *admission, err error) {
+	p := e.proc
+	if e.state != opening || e.life != p.life {
+		return
+	}
+	e.state = closed
+	heard := true
+	switch {
+	case in != nil && p.best == nil:
+		p.best = in
+	case in != nil:
+		in.list, p.best.list = slices.Concat(in.list, p.best.list), slices.Concat(p.best.list, in.list)
+		if in.token.Above(p.best.token) {
+			p.best = in
+		}
+	case err == nil, errors.Is(err, election.ErrSameID), errors.Is(err, election.ErrOldIncarnation):
+		heard = false
+	default:
+		p.refused = err
+		w.note(p, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
+	}
+	if heard {
+		p.left = slices.DeleteFunc(p.left, func(slot int) bool { return slot == e.peer })
+	}
+	if p.asked--; p.asked == 0 {
+		w.roundOver(p)
+	}
+}
+
+// roundOver tells the Machine what a round has brought.
+func (w *world) roundOver(p *process) {
+	if p.refused != nil && p.best == nil {
+		w.quit(p, p.refused)
+		return
+	}
+	if len(p.left) > 0 {
+		at := p.clock.when(p.clock.at(w.now) + p.pause)
+		w.queue.push(occurrence{at: at, kind: nextRound, place: int32(p.place), life: p.life})
+		p.pause = min(2*p.pause, joinBackoff)
+	}
+	ev := election.Event{Kind: election.Welcomed}
+	if !p.begun {
+		ev.Kind = election.Started
+	}
+	if p.best != nil {
+		p.let = true
+		ev.List, ev.Token, ev.Age = p.best.list, p.best.token, p.best.age
+	}
+	if !p.begun || p.best != nil {
+		p.begun = true
+		w.step(p, ev)
+	}
+}
+
+// quit begins the end of a process by its own will, or because of err: it gives
+// the lead away, and goes when its work has stopped.
+func (w *world) quit(p *process, err error) {
+	if p.ending {
+		return
+	}
+	p.ending, p.halted = true, err
+	w.step(p, election.Event{Kind: election.Resigned})
+	w.step(p, election.Event{Kind: election.Health})
+}
+
+// exit is the last thing that a process does. What it has said before arrives.
+func (w *world) exit(p *process) {
+	p.ending = false // else its last step would end it again
+	if p.leaves {
+		p.leaves = false
+		w.step(p, election.Event{Kind: election.Leaving})
+		if p.condition != alive {
+			return // it was just removed, too
+		}
+	}
+	if p.disk.saving {
+		_ = w.writeOut(p)
+	}
+	why := ""
+	if p.halted != nil {
+		why = p.halted.Error()
+	}
+	w.note(p, "exits", why)
+	w.end(p, dead)
+	w.endConnections(p, false)
+}
+
+// leave has a process give up its membership and go.
+func (w *world) leave(p *process) {
+	if p.condition == alive && !p.ending {
+		w.note(p, "leaves", "")
+		p.leaves = true
+		w.quit(p, nil)
+	}
+}
+
+// change is what the user does to the list at p.
+func (w *world) change(p *process, do Verb, of *process) {
+	if p.condition != alive {
+		return
+	}
+	w.note(p, string(do)+"s", string(of.rank.ID))
+	if do == Add {
+		w.step(p, election.Event{Kind: election.Added, Member: w.entry(of)})
+		return
+	}
+	w.step(p, election.Event{Kind: election.Dismissed, Peer: of.rank.ID})
+}
+
+// listed gives the members that p's list holds now.
+func (p *process) listed() (ids []election.ID) {
+	for _, e := range p.machine.List() {
+		if e.Gone == election.Present {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
