@@ -274,8 +274,13 @@ func (m *Machine) joined(e Member) {
 	}
 	e.Gone = Present
 	m.change(e)
-	// It learns what we know in return: an inquiry need not wait for it.
-	m.members[m.index[e.ID]].told = true
+	// It learns what we know in return: an inquiry need not wait for it. Without a
+	// leader to tell of, it awaits one.
+	peer := &m.members[m.index[e.ID]]
+	peer.told = true
+	if !m.live() {
+		peer.aside = AsideJoining
+	}
 }
 
 // add puts a member on the list because the user says so, a removed one too.
