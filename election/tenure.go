@@ -433,7 +433,7 @@ func (m *Machine) standAgain(why string) {
 	}
 	if m.vacant() && !m.inquiring {
 		m.note("stands", m.cfg.Self.ID, m.view, why)
-		m.step(Event{Kind: Vacant, Token: m.view})
+		m.inquire("others may have found a leader while it stood aside")
 		return
 	}
 	m.preempt()
