@@ -282,6 +282,16 @@ func (l *lan) undisturbed(ms ...*member) {
 	}
 }
 
+// within fails the test if a member came to its view later than d after since.
+func (l *lan) within(d time.Duration, since time.Time) {
+	l.t.Helper()
+	for _, m := range l.members {
+		if took := m.at.Sub(since); took > d {
+			l.t.Errorf("%s follows %s %v after the heal, want %v at most", m.id, m.leader, took, d)
+		}
+	}
+}
+
 // ended waits until a process has ended by itself, as it must: with this code
 // and these last words.
 func (l *lan) ended(m *member, p *process, code int, words string) {
