@@ -48,6 +48,7 @@ func TestScripts(t *testing.T) {
 			"ends":    scriptEnds,
 			"lists":   scriptLists,
 			"follows": scriptFollows,
+			"sees":    scriptSees,
 		},
 	})
 }
@@ -163,6 +164,17 @@ func scriptLists(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		slices.Sort(ids)
 		return slices.Equal(ids, args[1:])
+	})
+}
+
+// scriptSees is "sees ADDRESS ID STATE": the agent whose API is there must come to
+// say that this is ID's state.
+func scriptSees(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: sees ADDRESS ID STATE")
+	}
+	await(ts, args[0], fmt.Sprintf("sees %s %s", args[1], args[2]), func(s agent.Status) bool {
+		return slices.ContainsFunc(s.Members, func(m agent.Member) bool { return m.ID == args[1] && m.State == args[2] })
 	})
 }
 
