@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -272,6 +273,11 @@ func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
 }
 
 func TestRunTakesSignals(t *testing.T) {
+	// Under nohup, or in a script's background, signals are ignored, and what
+	// this process starts inherits that; a handler of our own it does not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(caught)
 	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(last.String(), func(t *testing.T) {
 			c := newCrew(t, 1, []string{"--grace", "50ms"}, "child")
