@@ -106,7 +106,18 @@ func (w *world) related(a, b *process) bool {
 	if a.waits() || b.waits() {
 		return knows && known
 	}
-	return knows || known
+	return knows && !w.astray(a, b) || known && !w.astray(b, a)
+}
+
+// astray says that a has b from its configuration alone, and b has joined others:
+// it began without a file, and nobody there knows a.
+func (w *world) astray(a, b *process) bool {
+	return w.configured(a, b) && len(b.through) > 0
+}
+
+// configured says whether a has b from its configuration.
+func (w *world) configured(a, b *process) bool {
+	return len(a.through) == 0 && slices.ContainsFunc(w.list, func(e election.Member) bool { return e.ID == b.rank.ID })
 }
 
 // waits says that it has been let in by nobody yet.

@@ -102,6 +102,9 @@ func (c *fates) change(do Verb, id election.ID) error {
 	to := alive
 	switch do {
 	case Join:
+		if !slices.Contains(c.setup.Newcomers, id) && !c.left[id] {
+			return fmt.Errorf("expected a newcomer, or a member that has left, found %s, which has its list: start or restart it", id)
+		}
 		want = []condition{dead, off}
 	case Leave:
 		want, to = []condition{alive}, dead
@@ -129,8 +132,10 @@ func (c *fates) change(do Verb, id election.ID) error {
 	}
 	for _, w := range want {
 		if c.of[id] == w || c.loose[id] {
-			c.of[id], c.left[id] = to, do == Leave
-			c.gone[id] = c.gone[id] && to != alive
+			c.of[id] = to
+			starts := slices.Contains([]Verb{Start, Restart, Join}, do)
+			c.left[id] = do == Leave || c.left[id] && !starts
+			c.gone[id] = c.gone[id] && !starts
 			return nil
 		}
 	}

@@ -20,6 +20,7 @@ type joining struct {
 	best    *admission
 	refused error // what only a person can mend
 	pause   time.Duration
+	back    []int // slots of those that are asked to let it return
 }
 
 // admission is what a newcomer is told by who lets it in.
@@ -53,6 +54,7 @@ func (w *world) join(p *process, through []election.ID) error {
 // beginJoin starts the first round of a life.
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
+	p.back = p.back[:0]
 	p.asked, p.begun, p.let, p.pause = 0, false, false, w.setup.Timing.Heartbeat
 	w.askAround(p)
 }
@@ -116,6 +118,10 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 		return
 	}
 	e.state = closed
+	if slices.Contains(p.back, e.peer) {
+		w.returned(p, e.peer, in)
+		return
+	}
 	heard := true
 	switch {
 	case in != nil && p.best == nil:
@@ -161,6 +167,35 @@ func (w *world) roundOver(p *process) {
 	if !p.begun || p.best != nil {
 		p.begun = true
 		w.step(p, ev)
+	}
+}
+
+// askToReturn asks a member that refuses p as a stranger to let it in (again): it
+// has lost what it knew of p, or has heard late that p had left once. Where p has
+// that member from its configuration, the two configurations disagree, and stay so.
+func (w *world) askToReturn(p *process, slot int) {
+	if !w.configured(p, w.procs[slot]) && p.begun && p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
+		p.back = append(p.back, slot)
+		w.ask(p, slot)
+	}
+}
+
+// tombstone is the entry with which q refuses p as removed.
+func tombstone(q *process, p *process) (e election.Member) {
+	for _, e = range q.machine.List() {
+		if e.ID == p.rank.ID {
+			break
+		}
+	}
+	return e
+}
+
+// returned takes in the answer to that.
+func (w *world) returned(p *process, slot int, in *admission) {
+	p.back = slices.DeleteFunc(p.back, func(s int) bool { return s == slot })
+	if in != nil {
+		p.let = true
+		w.step(p, election.Event{Kind: election.Welcomed, List: in.list, Token: in.token, Age: in.age})
 	}
 }
 

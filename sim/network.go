@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -220,7 +221,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 	case welcome:
 		w.welcomed(e)
 	case refusal:
-		w.refusedBy(e, f.err)
+		w.refusedBy(e, f)
 	case ask:
 		w.letIn(e)
 	case admitted:
@@ -265,7 +266,11 @@ func (w *world) accept(e *endpoint) {
 	local := epochOfTime.Add(p.clock.at(w.now))
 	if err := p.machine.Admit(local, from.proc.rank, from.inc); err != nil {
 		e.state = closed
-		w.push(from, frame{kind: refusal, err: err})
+		f := frame{kind: refusal, err: err}
+		if errors.Is(err, election.ErrRemoved) {
+			f.in = &admission{list: []election.Member{tombstone(p, from.proc)}}
+		}
+		w.push(from, f)
 		return
 	}
 	w.push(from, frame{kind: welcome})
@@ -282,7 +287,7 @@ func (w *world) welcomed(e *endpoint) {
 	if err := p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), other.rank, e.inc); err != nil {
 		e.state = closed
 		w.hangUpOn(e, false)
-		w.dialFailed(e, false, err)
+		w.dialFailed(e, false, err, nil)
 		return
 	}
 	w.linkUp(e, other)
@@ -355,7 +360,7 @@ func (w *world) ended(e *endpoint) {
 	w.tidy(p, e.peer)
 	peer := w.procs[e.peer].rank.ID
 	if was == opening {
-		w.dialFailed(e, false, nil)
+		w.dialFailed(e, false, nil, nil)
 		return
 	}
 	for _, x := range p.peers[e.peer].ends {
@@ -406,10 +411,11 @@ func (w *world) dialTimedOut(e *endpoint) {
 	}
 	e.state = closed
 	w.hangUpOn(e, false)
-	w.dialFailed(e, false, nil)
+	w.dialFailed(e, false, nil, nil)
 }
 
-func (w *world) refusedBy(e *endpoint, err error) {
+func (w *world) refusedBy(e *endpoint, f *frame) {
+	err := f.err
 	if e.c.asks {
 		w.answered(e, nil, err)
 		return
@@ -422,17 +428,24 @@ func (w *world) refusedBy(e *endpoint, err error) {
 		e.proc.refused = err
 		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
 	}
-	w.dialFailed(e, err == nil, err)
+	if errors.Is(err, election.ErrNotMember) {
+		w.askToReturn(e.proc, e.peer)
+	}
+	w.dialFailed(e, err == nil, err, f.in)
 }
 
-func (w *world) dialFailed(e *endpoint, refused bool, why error) {
+func (w *world) dialFailed(e *endpoint, refused bool, why error, with *admission) {
 	w.tidy(e.proc, e.peer)
 	for _, x := range e.proc.peers[e.peer].ends {
 		if x.state == open {
 			return // the other side's dial has been faster
 		}
 	}
-	w.step(e.proc, election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why})
+	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
+	if with != nil {
+		ev.Member = with.list[0]
+	}
+	w.step(e.proc, ev)
 }
 
 func (w *world) hangup(p *process, to election.ID) {
