@@ -64,6 +64,26 @@ func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
 	}
 }
 
+// askToReturn asks a member that does not have this one on its list to let it in
+// again: whoever let it in may have died before telling the others, or they have
+// heard late that it once left. A list that an operator has written is his to mend.
+func (n *Node) askToReturn(p *peer) {
+	written := slices.ContainsFunc(n.cfg.Members, func(m Member) bool { return m.ID == p.id })
+	if n.returning || n.closing || written && len(n.cfg.Join) == 0 {
+		return
+	}
+	n.returning = true
+	n.links.live.Go(func() {
+		answer := n.ask(n.links.ctx, p.addr)
+		n.call(n.links.ctx, func() {
+			n.returning = false
+			if answer != nil && answer.Kind == kindAdmitted {
+				n.letIn(election.Welcomed, answer, nil)
+			}
+		})
+	})
+}
+
 // lookup gives the addresses to ask, each name with all that it stands for.
 func (n *Node) lookup(ctx context.Context) (addrs []string) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)

@@ -260,3 +260,22 @@ func wait(t *testing.T, what string, ch <-chan struct{}) {
 		t.Fatalf("waited in vain until %s", what)
 	}
 }
+
+func TestAForgottenMemberAsksToReturn(t *testing.T) {
+	c := newCluster(t, 3)
+	dir := t.TempDir()
+	durable := func(cfg *Config) { cfg.DataDir = dir }
+	c.start("1", joins(c))
+	c.start("2", joins(c, "1"))
+	c.start("3", joins(c, "1"), durable)
+	c.agree("3")
+	c.lists("1", "2", "3")
+	c.nodes["3"].Leave()
+	delete(c.nodes, "3")
+	c.lists("1", "2")
+	// It comes back with its old list, and with nobody to join through.
+	c.rebind("3")
+	c.start("3", joins(c), durable)
+	c.agree("3")
+	c.lists("1", "2", "3")
+}

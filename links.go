@@ -33,6 +33,8 @@ type links struct {
 	tally     *tally
 	admit     func(from Rank, incarnation uint64) error
 	admitJoin func(e Member, incarnation uint64) error
+	entry     func(id ID) (Member, bool)
+	stranger  func(p *peer) // p does not have this member on its list
 	enter     func(e Member) (list []Member, t Token, age time.Duration)
 	emit      func(election.Event)
 	sameID    func(refusal *handshake)
@@ -317,6 +319,9 @@ func (l *links) refuse(c *conn, hello *handshake, why reason, detail string) {
 	l.log.Warn("connection refused", "id", hello.From.ID, "from", c.remote(), "reason", string(why), "detail", detail)
 	answer := l.answer(kindRefused)
 	answer.Reason, answer.Detail = why, detail
+	if e, ok := l.entry(hello.From.ID); ok && why == reasonRemoved {
+		answer.List = []Member{e} // so that it can tell whether it was added since
+	}
 	l.say(c, &answer)
 	c.finish(l.dialTime)
 }
@@ -380,10 +385,16 @@ func (l *links) answered(c *conn, answer *handshake) {
 	}
 	p.dialing = nil
 	why, detail := answer.Reason, answer.Detail
+	var entry Member // by which it refuses us
 	switch {
 	case answer.Kind == kindRefused:
-		if why == reasonSameID {
+		switch {
+		case why == reasonSameID:
 			l.sameID(answer)
+		case why == reasonNotMember:
+			l.stranger(p)
+		case len(answer.List) == 1 && answer.List[0].ID == l.self.From.ID:
+			entry = answer.List[0]
 		}
 	case answer.Kind != kindWelcome || answer.Version != protocolVersion || answer.From.ID != p.id:
 		why, detail = reasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
@@ -401,7 +412,7 @@ func (l *links) answered(c *conn, answer *handshake) {
 		p.refusal = why
 		l.log.Warn("member refuses the connection, or is not the one meant", "member", p.id, "address", p.addr, "reason", string(why), "detail", detail)
 	}
-	l.unreached(p, false, why)
+	l.unreached(p, election.Event{Err: why.err(), Member: entry})
 }
 
 // stand takes a connection into use.
@@ -473,7 +484,7 @@ func (l *links) deliver(c *conn, m *election.Message) {
 func (l *links) ended(c *conn, err error) {
 	if p := l.peers[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
-		l.unreached(p, errors.Is(err, ErrRefused), "")
+		l.unreached(p, election.Event{Refused: errors.Is(err, ErrRefused)})
 		return
 	}
 	p := c.peer
@@ -488,9 +499,10 @@ func (l *links) ended(c *conn, err error) {
 
 // unreached tells that a dial has failed, unless the member has reached us:
 // nobody listens there (refused), it has told why not, or it kept silent.
-func (l *links) unreached(p *peer, refused bool, why reason) {
+func (l *links) unreached(p *peer, ev election.Event) {
 	if len(p.conns) == 0 {
-		l.emit(election.Event{Kind: election.DialFailed, Peer: p.id, Refused: refused, Err: why.err()})
+		ev.Kind, ev.Peer = election.DialFailed, p.id
+		l.emit(ev)
 	}
 }
 

@@ -61,6 +61,7 @@ type Node struct {
 	lost      map[Cause]uint64
 	closing   bool
 	departing atomic.Bool // it leaves the cluster for good
+	returning bool        // a member is being asked to let this one in again
 	twin      twin
 }
 

@@ -131,6 +131,8 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		admit: func(from Rank, incarnation uint64) error {
 			return n.machine.Admit(time.Now(), from, incarnation)
 		},
+		entry:    n.machine.Entry,
+		stranger: n.askToReturn,
 		admitJoin: func(e Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(time.Now(), e, incarnation)
 		},

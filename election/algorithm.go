@@ -44,7 +44,7 @@ type Event struct {
 	On          bool          // Working
 	Token       Token         // Settled, Vacant (the one that ended)
 	Err         error         // Saved
-	Member      Member        // Joined, Added
+	Member      Member        // Joined, Added; DialFailed with ErrRemoved: the entry by which the other refuses us
 	List        []Member      // Started, Welcomed
 	Age         time.Duration // Welcomed
 }

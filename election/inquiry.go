@@ -14,13 +14,15 @@ func (m *Machine) inquire(why string) {
 	m.inquiring, m.answered, m.joining = true, false, false
 	m.note("inquires", None, Token{}, why)
 	for i := range m.members {
-		m.members[i].queried = m.members[i].told
+		m.members[i].queried = m.members[i].told && !m.view.Defined()
 	}
 	m.set(timerInquiry, m.cfg.Timing.T())
 	for range inquiryWave {
 		m.askNext()
 	}
-	m.inquiredAll()
+	if m.anyAsked() || !m.deaf && !m.rebuffed() {
+		m.inquiredAll() // else only time can tell: there is nobody left to ask
+	}
 }
 
 // askNext asks the highest member that this inquiry has not asked yet.
@@ -117,14 +119,15 @@ func (m *Machine) reported(from int, msg *Message) {
 	m.answered = true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended
 	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
+	known := m.Knows(msg.Token.Leader.ID)
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && (m.leading() || m.draining):
-		m.superseded(msg.Token, (fresh || msg.Follows) && !m.isMine(msg.Token))
+		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
 	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
 		m.vacate(CauseResigned, true, "it says that it has ended")
-	case !fresh || m.isMine(msg.Token) || !msg.Token.Defined():
+	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
 	case itself:
 		m.accept(msg.Token, from)
 	case c == 0 && m.live():

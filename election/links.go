@@ -156,7 +156,7 @@ func (m *Machine) redialAt(i int, at time.Time) {
 
 // dialFailed: refused means that the process is gone; silence is only silence.
 // With why, a live member refuses us.
-func (m *Machine) dialFailed(id ID, refused bool, why error) {
+func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 	i, ok := m.index[id]
 	if !ok {
 		return
@@ -171,7 +171,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error) {
 		// It still knows an earlier process with our id, or a newer one, or has not
 		// heard that we were added again. Its answer is owed: we ask until it knows
 		// better, or until nobody has taken us for T.
-		if why == ErrRemoved && m.barredForGood() {
+		if why == ErrRemoved && m.barredForGood(grave) {
 			m.evicted()
 			return
 		}
@@ -179,6 +179,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error) {
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
 		return
 	}
+	peer.rebuff = time.Time{}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
 	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
 	if refused {
@@ -198,15 +199,19 @@ func (m *Machine) dialFailed(id ID, refused bool, why error) {
 }
 
 // barredForGood reports whether members have refused this one as removed for T,
-// and none has let it in.
-func (m *Machine) barredForGood() bool {
+// and none has told of a later addition. The entry with which one refuses decides:
+// others who let us in may not have heard yet. Without it, whoever lets us in counts.
+func (m *Machine) barredForGood(grave Member) bool {
 	if m.barred.IsZero() {
 		m.barred = m.now
 	}
+	own, _ := m.entry(m.cfg.Self.ID)
+	let := grave.Version > 0 && own.Version > grave.Version
 	for i := range m.members {
-		if m.members[i].link {
-			m.barred = m.now
-		}
+		let = let || grave.Version == 0 && m.members[i].link
+	}
+	if let {
+		m.barred = m.now
 	}
 	return m.now.Sub(m.barred) > m.cfg.Timing.T()
 }

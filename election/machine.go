@@ -168,7 +168,7 @@ func (m *Machine) handle(ev Event) {
 	case LinkDown:
 		m.linkDown(ev.Peer)
 	case DialFailed:
-		m.dialFailed(ev.Peer, ev.Refused, ev.Err)
+		m.dialFailed(ev.Peer, ev.Refused, ev.Err, ev.Member)
 	case PeerDown:
 		if i, ok := m.index[ev.Peer]; ok && i != m.me {
 			m.gone(i, CauseCrashed, false, "the detector says so")
@@ -284,6 +284,7 @@ func (m *Machine) fire(name string) {
 	case timerInquiry:
 		if m.joining {
 			m.inquire("no leader has reached the newcomer within T")
+			m.preempt() // it may have begun to follow before it stood
 			return
 		}
 		m.inquired("no more reports within T")

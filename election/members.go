@@ -51,7 +51,7 @@ func (m *Machine) enlist(c Config) {
 		case last < 0 || m.list[last].ID != e.ID:
 			m.list = append(m.list, e)
 		case e.ID == c.Self.ID:
-			if own := &m.list[last]; e.Version > own.Version {
+			if own := &m.list[last]; e.Version > own.Version && e.Gone != Removed { // its own removal outranks no addition
 				if own.Version = e.Version; e.Address != own.Address {
 					own.Version++ // it has moved
 				}

@@ -103,6 +103,9 @@ func (m *Machine) Knows(id ID) bool {
 	return ok
 }
 
+// Entry is a member's entry on the list, a tombstone too.
+func (m *Machine) Entry(id ID) (Member, bool) { return m.entry(id) }
+
 // entry finds a member's entry.
 func (m *Machine) entry(id ID) (Member, bool) {
 	i, ok := slices.BinarySearchFunc(m.list, id, func(e Member, id ID) int { return e.ID.Compare(id) })
@@ -208,8 +211,13 @@ func (m *Machine) seat(e Member) {
 	i, ok := m.index[e.ID]
 	switch {
 	case e.ID == m.cfg.Self.ID:
-		if e.Gone == Removed {
+		switch e.Gone {
+		case Removed:
 			m.evicted()
+		case Left:
+			m.struckOff()
+		default:
+			m.relisted()
 		}
 	case e.Gone == Present && ok:
 		moved := m.members[i].Address != e.Address
@@ -265,6 +273,31 @@ func (m *Machine) evicted() {
 	m.draining, m.expelled = false, true
 	m.next = Token{}
 	m.do(Action{Kind: Halt, Err: ErrRemoved})
+}
+
+// struckOff: the others have heard late that this member had left, which has come
+// back since. It stands aside until one of them lets it in again.
+func (m *Machine) struckOff() {
+	if m.expelled {
+		return // it is leaving
+	}
+	m.expelled, m.draining = true, false
+	m.lose(CauseRemoved, true, "the others have it that this member has left")
+	if m.isMine(m.next) {
+		m.next = Token{}
+	}
+}
+
+// relisted: this member is on the list again.
+func (m *Machine) relisted() {
+	if !m.expelled {
+		return
+	}
+	m.expelled = false
+	m.preempt()
+	if m.vacant() && !m.inquiring {
+		m.inquire("it is on the list again")
+	}
 }
 
 // joined lets a newcomer in through this member. The driver has asked AdmitJoin.

@@ -103,8 +103,8 @@ func (m *Machine) aside() Aside {
 // It is good if it is higher than the one held, or equal and not known to have
 // ended; a sender with another is told what we hold.
 func (m *Machine) accept(t Token, from int) {
-	if !t.Defined() || m.isMine(t) {
-		return // our own, come back round the ring
+	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) {
+		return // our own, come back round the ring; or a stranger's
 	}
 	itself := t.Leader.ID == m.members[from].ID
 	switch c := t.Compare(m.view); {
