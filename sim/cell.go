@@ -22,6 +22,7 @@ type cell struct {
 	crashes  int8   // how many more there may be
 	restarts int8
 	whims    int8 // false suspicions, and timers ahead of messages
+	starts   int8 // contests that a user asks for
 	asked    bool // a whim has been spent
 }
 
@@ -33,13 +34,14 @@ var goodbye = &letter{}
 type moveKind uint8
 
 const (
-	deliverHead moveKind = iota + 1 // the oldest message from a to b arrives
-	fireTimer                       // a's timer of that name runs out
-	crashMember                     // a dies
-	startMember                     // a returns with its file
-	suspectPeer                     // a's detector wrongly says that b is down
-	trustPeer                       // and takes it back
-	beatPeer                        // a leads and beats to b, who has another leader
+	deliverHead  moveKind = iota + 1 // the oldest message from a to b arrives
+	fireTimer                        // a's timer of that name runs out
+	crashMember                      // a dies
+	startMember                      // a returns with its file
+	suspectPeer                      // a's detector wrongly says that b is down
+	trustPeer                        // and takes it back
+	beatPeer                         // a leads and beats to b, who has another leader
+	callElection                     // a's user asks for a contest
 )
 
 type move struct {
@@ -86,7 +88,7 @@ func (x *explorer) first() (*cell, *Violation) {
 	c := &cell{
 		machines: make([]*local, x.n), disks: make([]election.Token, x.n),
 		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*letter, x.n*x.n),
-		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), whims: int8(x.c.Suspicions),
+		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), whims: int8(x.c.Suspicions), starts: int8(x.c.Initiators),
 	}
 	for i := range c.disks {
 		c.disks[i] = top
@@ -173,6 +175,9 @@ func (x *explorer) moves(c *cell, to []move) []move {
 		if c.crashes > 0 {
 			to = append(to, move{kind: crashMember, a: a})
 		}
+		if c.starts > 0 {
+			to = append(to, move{kind: callElection, a: a})
+		}
 		to = x.doubting(c, i, quiet, to)
 	}
 	return to
@@ -239,6 +244,10 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 		c.doubts &^= 1 << (a*x.n + b)
 		x.note(a, "is told that it is up:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerUp, peer: x.ranks[b].ID})
+	case callElection:
+		c.starts--
+		x.note(a, "is asked to call an election", "")
+		return x.step(c, a, cause{kind: election.Campaign})
 	case beatPeer:
 		x.push(c, a, b, x.store.letter(x, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
 			To: x.ranks[b].ID, Token: c.told[a], Highest: c.told[a].Epoch}))
@@ -294,7 +303,8 @@ func (x *explorer) arrive(c *cell, from, to int) *Violation {
 	if x.log != nil {
 		x.log(Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
-	lower := (msg.Kind == election.Coordinator || msg.Kind == election.Beat) && c.told[to].Above(msg.Token)
+	announces := msg.Kind == election.Coordinator || msg.Kind == election.Beat
+	lower := announces && msg.Token.Defined() && c.told[to].Above(msg.Token)
 	before := c.told[to]
 	v := x.step(c, to, cause{kind: election.Received, msg: l})
 	if v == nil && lower && c.told[to] != before {
@@ -409,7 +419,7 @@ func (x *explorer) atRest(c *cell) *Violation {
 func (x *explorer) key(c *cell, b []byte) []byte {
 	var rounds [16]uint64
 	base := x.bases(c, &rounds)
-	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims), flag(c.asked))
+	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims), byte(c.starts), flag(c.asked))
 	b = binary.LittleEndian.AppendUint64(b, c.doubts)
 	for i, m := range c.machines {
 		b = appendToken(b, c.disks[i], base)

@@ -210,7 +210,10 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		return
 	}
 	m := ev.Message
-	if m == nil || s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator || !s.held.Above(m.Token) {
+	if m == nil || s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator {
+		return
+	}
+	if !m.Token.Defined() || !s.held.Above(m.Token) { // a ring names its winner before that one has numbered its time
 		return
 	}
 	for i := range actions {

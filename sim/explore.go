@@ -21,6 +21,7 @@ type ExploreConfig struct {
 	Crashes    int    // how many there may be
 	Restarts   int    // of the dead, with their files intact
 	Suspicions int    // false ones, and timers that fire ahead of deliverable messages
+	Initiators int    // contests that users call for, beside those after a crash or a suspicion
 	Epochs     int    // how far epochs may lie apart before a state is left unexpanded; 0: any distance
 	OwnRounds  bool   // a member holds no round numbers but its own, as with Bully
 	States     uint64 // give up after so many; 0: never
@@ -44,7 +45,7 @@ func Explore(ctx context.Context, maker Maker, c ExploreConfig) (ExploreResult, 
 	if c.Nodes < 1 || c.Nodes > maxExplored {
 		return ExploreResult{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
 	}
-	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Epochs} {
+	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Initiators, c.Epochs} {
 		if b < 0 || b > 100 {
 			return ExploreResult{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
 		}
@@ -230,7 +231,7 @@ func (e *expander) expand(from reached) {
 func (x *explorer) rests(c *cell, moves []move) bool {
 	for _, mv := range moves {
 		switch mv.kind {
-		case crashMember, startMember:
+		case crashMember, startMember, callElection:
 		case suspectPeer:
 			if c.machines[mv.b] == nil {
 				return false
@@ -308,6 +309,8 @@ func (x *explorer) asStep(c *cell, mv move) Step {
 		return Step{Do: Crash, Members: []election.ID{a}}
 	case startMember:
 		return Step{Do: Restart, Members: []election.ID{a}}
+	case callElection:
+		return Step{Do: Campaign, Members: []election.ID{a}}
 	case suspectPeer:
 		return Step{Do: Suspect, Members: []election.ID{a, b}}
 	case trustPeer:

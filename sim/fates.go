@@ -42,9 +42,9 @@ func newFates(s *Setup) fates {
 }
 
 func (c *fates) take(s Step) error {
-	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Suspect, Trust}, s.Do)
+	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Campaign, Suspect, Trust}, s.Do)
 	if c.setup.Manual && !manual {
-		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, suspect, trust), found %s", s.Do)
+		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, campaign, suspect, trust), found %s", s.Do)
 	}
 	if !c.setup.Manual && slices.Contains([]Verb{Deliver, Fire, Beat}, s.Do) {
 		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")

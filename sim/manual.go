@@ -21,7 +21,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 		}
 		return n
 	}
-	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(Crash), Restarts: count(Restart), Suspicions: len(s.Steps)}
+	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(Crash), Restarts: count(Restart), Suspicions: len(s.Steps), Initiators: count(Campaign)}
 	x, err := newExplorer(maker, c, s.Setup.Members)
 	if err != nil {
 		return Outcome{}, err
@@ -81,6 +81,8 @@ func (x *explorer) asMove(c *cell, s *Step) (move, string) {
 		mv.kind = crashMember
 	case Restart:
 		mv.kind = startMember
+	case Campaign:
+		mv.kind = callElection
 	case Suspect:
 		mv.kind = suspectPeer
 	case Trust:
@@ -88,7 +90,7 @@ func (x *explorer) asMove(c *cell, s *Step) (move, string) {
 	case Beat:
 		mv.kind = beatPeer
 	default:
-		return mv, "a manual script has only deliver, fire, crash, restart, suspect, trust and beat"
+		return mv, "a manual script has only deliver, fire, crash, restart, campaign, suspect, trust and beat"
 	}
 	return mv, ""
 }

@@ -176,6 +176,7 @@ breaks a rule comes out as the shortest scenario.`,
 	f.IntVar(&c.Crashes, "crashes", 1, "`number` of crashes at most")
 	f.IntVar(&c.Restarts, "restarts", 1, "`number` of restarts at most")
 	f.IntVar(&c.Suspicions, "suspicions", 1, "`number` of false suspicions and early timers at most")
+	f.IntVar(&c.Initiators, "initiators", 0, "`number` of elections at most that somebody calls for without a suspicion")
 	f.IntVar(&c.Epochs, "epochs", 0, "how far epochs may lie apart, `E`; default any distance")
 	f.Uint64Var(&c.States, "states", 0, "give up after so many, `N`; default never")
 	jsonFlag(cmd, &asJSON)
