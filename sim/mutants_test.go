@@ -43,6 +43,11 @@ var mutants = []mutant{
 	{"takes a new incarnation for the old one", "election/links.go", "\t\tif old != 0 {\n", "\t\tif false {\n"},
 	{"ignores the token of beats", "election/beats.go", "\t\tm.accept(msg.Token, from)\n\t\tif msg.Token != m.next", "\t\tif msg.Token != m.next"},
 	{"dials nobody but its leader", "election/links.go", "if m.shouldDial(i) && !m.now.Before(peer.redial) &&", "if m.isLeader(i) && m.shouldDial(i) && !m.now.Before(peer.redial) &&"},
+	{"follows a stranger", "election/inquiry.go", "known := m.Knows(msg.Token.Leader.ID)", "known := true"},
+	{"goes on although it was removed", "election/membership.go", "\tm.do(Action{Kind: Halt, Err: ErrRemoved})\n", ""},
+	{"keeps news of members to itself", "election/membership.go", "\tm.spread(news)\n", ""},
+	{"does not compare lists", "election/machine.go", "\tm.compareLists(i, msg)\n", ""},
+	{"lets a member stay that was removed in the same version", "election/membership.go", "\t\tcmp.Compare(e.Gone, old.Gone),\n", ""},
 	{"Bully: skips the round check", "bully/bully.go", "if b.state != asking || m.Round != b.thisRound(out) {", "if b.state != asking {"},
 	{"Bully: leads although a higher one answered", "bully/bully.go", "\tb.state, b.answer = waiting, m.From\n", "\tb.claim(out)\n\tb.state, b.answer = waiting, m.From\n"},
 	{"Bully: waits for ever for a COORDINATOR", "bully/bully.go", "\t\tb.callElection(out) // no COORDINATOR in time: start over", "\t\t_ = out"},
@@ -55,11 +60,14 @@ var mutants = []mutant{
 
 // TestMutants breaks the core in single ways and demands that the lab notices.
 func TestMutants(t *testing.T) {
-	if testing.Short() || raced {
-		t.Skip("mutants are compiled one by one: not with -short or -race")
+	if raced {
+		t.Skip("mutants are compiled one by one: not with -race")
 	}
-	for _, m := range mutants {
+	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
+			if testing.Short() && i%12 != 0 {
+				t.Skip("with -short every twelfth is tried")
+			}
 			t.Parallel()
 			lab := m.build(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -118,6 +126,9 @@ func TestHunt(t *testing.T) {
 	const at, upTo = 250, 4000
 	for from := uint64(1); from <= upTo; from += at {
 		c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"descending", "all"}, From: from, To: from + at - 1, Workers: 1}
+		if from/at%2 == 1 {
+			c.Faults = append(sim.SoakFaults(), sim.MembershipFaults()...)
+		}
 		r, err := sim.Soak(t.Context(), maker, c)
 		if err != nil {
 			t.Fatal(err)

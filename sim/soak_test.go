@@ -7,7 +7,16 @@ import (
 )
 
 func TestSoak(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"descending", "all"}, From: 1, To: 5000}
+	playSeeds(t, sim.SoakConfig{To: 5000})
+}
+
+// TestSoakMembership: members come and go among all the other faults.
+func TestSoakMembership(t *testing.T) {
+	playSeeds(t, sim.SoakConfig{To: 5000, Faults: append(sim.SoakFaults(), sim.MembershipFaults()...)})
+}
+
+func playSeeds(t *testing.T, c sim.SoakConfig) {
+	c.Algorithm, c.Probes, c.From = "bully", []string{"descending", "all"}, 1
 	if testing.Short() || raced {
 		c.To = 500
 	}
