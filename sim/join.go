@@ -39,12 +39,16 @@ func (s *Setup) askTime() time.Duration { return 2*s.Timing.TMax + s.Timing.TPro
 // join starts p as a process that knows nobody but whom it asks, and what its
 // file says.
 func (w *world) join(p *process, through []election.ID) error {
-	if p.condition == alive || p.condition == frozen {
+	lives := p.condition == alive || p.condition == frozen
+	if lives && !p.ending {
 		return nil
 	}
 	p.through = p.through[:0]
 	for _, id := range through {
 		p.through = append(p.through, w.slots[id])
+	}
+	if lives {
+		return nil // its work has not stopped yet; when it starts again it joins
 	}
 	w.note(p, "joins", "through "+joinIDs(through, ", "))
 	w.checks.disturbedAt(p, w.now-1)
