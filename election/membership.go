@@ -339,7 +339,7 @@ func (m *Machine) leave() {
 		m.draining = false
 		m.lose(CauseResigned, true, "it leaves the cluster")
 	}
-	if e, ok := m.entry(m.cfg.Self.ID); ok {
+	if e, ok := m.entry(m.cfg.Self.ID); ok && e.Gone != Removed {
 		e.Gone = Left
 		m.expelled = true
 		m.change(e)

@@ -183,3 +183,12 @@ func TestALeadersOwnWordEndsItsTime(t *testing.T) {
 		t.Errorf("%q, want the leadership over", got)
 	}
 }
+
+func TestWhoIsRemovedWhileItLeavesStaysRemoved(t *testing.T) {
+	m := follow(t, "2")
+	m.Step(start, from("5", Message{Kind: Members, List: []Member{{Rank: rank("2"), Version: 1, Gone: Removed}}}))
+	m.Step(start, Event{Kind: Leaving})
+	if e := entry(m, "2"); e.Gone != Removed || e.Version != 1 {
+		t.Errorf("its entry is %+v, want its removal", e)
+	}
+}
