@@ -3,6 +3,7 @@ package election
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -199,18 +200,14 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 }
 
 // barredForGood reports whether members have refused this one as removed for T,
-// and none has told of a later addition. The entry with which one refuses decides:
-// others who let us in may not have heard yet. Without it, whoever lets us in counts.
+// and none has let it in. A link counts as that, unless the entry with which one
+// refuses is no older than our own: two removed members would else keep each
+// other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
-	if m.barred.IsZero() {
-		m.barred = m.now
-	}
 	own, _ := m.entry(m.cfg.Self.ID)
-	let := grave.Version > 0 && own.Version > grave.Version
-	for i := range m.members {
-		let = let || grave.Version == 0 && m.members[i].link
-	}
-	if let {
+	news := grave.Version == 0 || own.Version > grave.Version
+	linked := slices.ContainsFunc(m.members, func(e member) bool { return e.link })
+	if m.barred.IsZero() || news && linked {
 		m.barred = m.now
 	}
 	return m.now.Sub(m.barred) > m.cfg.Timing.T()
