@@ -46,12 +46,19 @@ func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error {
 	switch {
 	case i == m.me:
 		return ErrSameID
-	case incarnation < known.incarnation:
+	case incarnation < known.incarnation && m.lives(known, now):
 		return ErrOldIncarnation
-	case incarnation > known.incarnation && known.link && now.Sub(known.heard) <= m.cfg.Timing.T():
+	case incarnation > known.incarnation && known.link && m.lives(known, now):
 		return ErrSameID // the process that we hear is another
 	}
 	return nil
+}
+
+// lives reports whether the process that is known by a member's id has been heard
+// within T. When it has not, another may have the id, an older one too: of two
+// that claimed it, it is the one that stayed.
+func (m *Machine) lives(peer *member, now time.Time) bool {
+	return now.Sub(peer.heard) <= m.cfg.Timing.T()
 }
 
 // linkUp takes note of a connection. Another incarnation means that the old
@@ -62,7 +69,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		return
 	}
 	if old := m.members[i].incarnation; old != incarnation {
-		if incarnation < old {
+		if incarnation < old && m.lives(&m.members[i], m.now) {
 			return // a word from the dead, come late
 		}
 		if old != 0 {

@@ -136,6 +136,7 @@ func TestAdmit(t *testing.T) {
 		{"5", 2, 0, ErrSameID},
 		{"5", 2, time.Hour, nil},
 		{"5", 0, 0, ErrOldIncarnation},
+		{"5", 0, time.Hour, nil}, // the newer one is gone, the older one is there
 		{"2", 9, 0, ErrSameID},
 		{"8", 1, 0, ErrNotMember},
 		{"4", 1, 0, nil},

@@ -18,7 +18,6 @@ type joining struct {
 	begun   bool  // the Machine has started
 	let     bool  // somebody has let it in, in this life
 	best    *admission
-	refused error // what only a person can mend
 	pause   time.Duration
 	back    []int // slots of those that are asked to let it return
 }
