@@ -491,9 +491,14 @@ func (l *links) ended(c *conn, err error) {
 	if p == nil {
 		return
 	}
+	written := p.active == c // what was written to it may be lost; the Machine says it again
 	l.forget(c)
-	if len(p.conns) == 0 {
-		l.emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: c.incarnation})
+	if !written && len(p.conns) > 0 {
+		return
+	}
+	l.emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: c.incarnation})
+	if next := p.active; next != nil {
+		l.emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: next.rank, Incarnation: next.incarnation})
 	}
 }
 

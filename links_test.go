@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // pipeConn gives a connection that stands, and its other end.
@@ -144,4 +146,34 @@ func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
 	c.agree("2")
 	waitLinks(t, c.nodes["1"], 1)
 	waitLinks(t, c.nodes["2"], 1)
+}
+
+// What was written to a connection that then ends may be lost, though another
+// stands: the Machine must hear of it, so that it says it again.
+func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
+	var told []election.EventKind
+	l := &links{self: handshake{From: Rank{ID: "1"}}, peers: map[ID]*peer{},
+		emit: func(ev election.Event) { told = append(told, ev.Kind) }}
+	p := &peer{id: "2"}
+	l.peers["2"] = p
+	var live sync.WaitGroup
+	for order := range uint64(2) {
+		c, _ := pipeConn(t, &live)
+		c.peer, c.order = p, order
+		p.conns = append(p.conns, c)
+	}
+	l.choose(p)
+	used := p.active
+	l.ended(used, net.ErrClosed)
+	if want := []election.EventKind{election.LinkDown, election.LinkUp}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	if p.active == nil || p.active == used {
+		t.Error("the other connection is not in use")
+	}
+	l.ended(p.active, net.ErrClosed)
+	if len(told) != 3 || told[2] != election.LinkDown {
+		t.Errorf("after the last one: told %v, want a LinkDown more", told)
+	}
+	live.Wait()
 }
