@@ -50,6 +50,11 @@ func (m *Machine) unanswered(i int) {
 	if m.inquiring && !m.joining {
 		m.askNext()
 	}
+	m.askedAll()
+}
+
+// askedAll ends the inquiry, or the suspicion, that has no answer left to wait for.
+func (m *Machine) askedAll() {
 	m.inquiredAll()
 	if m.suspected && !m.anyAsked() {
 		m.unvouched("nobody vouches for it")

@@ -37,7 +37,7 @@ var (
 func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
-		if e, listed := m.entry(peer.ID); listed && e.Gone == Removed {
+		if e, listed := m.Entry(peer.ID); listed && e.Gone == Removed {
 			return ErrRemoved
 		}
 		return ErrNotMember
@@ -211,7 +211,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 // refuses is no older than our own: two removed members would else keep each
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
-	own, _ := m.entry(m.cfg.Self.ID)
+	own, _ := m.Entry(m.cfg.Self.ID)
 	news := grave.Version == 0 || own.Version > grave.Version
 	linked := slices.ContainsFunc(m.members, func(e member) bool { return e.link })
 	if m.barred.IsZero() || news && linked {

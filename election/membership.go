@@ -82,7 +82,7 @@ func (m *Machine) mayEnter(e Member) error {
 	if _, err := ParseID(string(e.ID)); err != nil {
 		return err
 	}
-	known, ok := m.entry(e.ID)
+	known, ok := m.Entry(e.ID)
 	switch {
 	case ok && known.Gone == Removed:
 		return ErrRemoved
@@ -104,10 +104,7 @@ func (m *Machine) Knows(id ID) bool {
 }
 
 // Entry is a member's entry on the list, a tombstone too.
-func (m *Machine) Entry(id ID) (Member, bool) { return m.entry(id) }
-
-// entry finds a member's entry.
-func (m *Machine) entry(id ID) (Member, bool) {
+func (m *Machine) Entry(id ID) (Member, bool) {
 	i, ok := slices.BinarySearchFunc(m.list, id, func(e Member, id ID) int { return e.ID.Compare(id) })
 	if !ok {
 		return Member{}, false
@@ -117,7 +114,7 @@ func (m *Machine) entry(id ID) (Member, bool) {
 
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
-	if old, ok := m.entry(e.ID); ok {
+	if old, ok := m.Entry(e.ID); ok {
 		if old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
 			return
 		}
@@ -131,7 +128,7 @@ func (m *Machine) change(e Member) {
 func (m *Machine) merge(entries []Member) {
 	var news []Member
 	for _, e := range entries {
-		old, ok := m.entry(e.ID)
+		old, ok := m.Entry(e.ID)
 		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !ok && len(m.list) >= MaxMembers {
 			continue
 		}
@@ -261,10 +258,7 @@ func (m *Machine) unseat(i int, e Member) {
 	case m.next.Leader.ID == e.ID:
 		m.forgo(why)
 	}
-	m.inquiredAll()
-	if m.suspected && !m.anyAsked() {
-		m.unvouched("nobody vouches for it")
-	}
+	m.askedAll()
 }
 
 // evicted: the others have removed this member.
@@ -326,7 +320,7 @@ func (m *Machine) add(e Member) {
 
 // remove sends a member away because the user says so.
 func (m *Machine) remove(id ID) {
-	if e, ok := m.entry(id); ok && e.Gone == Present {
+	if e, ok := m.Entry(id); ok && e.Gone == Present {
 		e.Gone = Removed
 		m.change(e)
 	}
@@ -339,7 +333,7 @@ func (m *Machine) leave() {
 		m.draining = false
 		m.lose(CauseResigned, true, "it leaves the cluster")
 	}
-	if e, ok := m.entry(m.cfg.Self.ID); ok && e.Gone != Removed {
+	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != Removed {
 		e.Gone = Left
 		m.expelled = true
 		m.change(e)
@@ -360,7 +354,7 @@ func (m *Machine) welcomed(list []Member, t Token, age time.Duration) {
 	m.merge(list)
 	T := m.cfg.Timing.T()
 	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= MaxEpoch && !m.leading() {
-		if _, ok := m.index[t.Leader.ID]; ok {
+		if m.Knows(t.Leader.ID) {
 			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(T-age))
 			return
 		}
