@@ -140,6 +140,9 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 		return fmt.Errorf("seed %d broke a rule once and does not again", *first)
 	}
 	v.Replay = soakReplay(c, *first)
+	if len(r.Failing) > 1 {
+		fmt.Fprintf(e.stderr, "seeds that fail: %v\n", r.Failing)
+	}
 	fmt.Fprintf(e.stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", *first, s)
 	return v
 }
