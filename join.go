@@ -22,14 +22,18 @@ const (
 // join asks every address of Config.Join to be let into the cluster, until each
 // has answered. The Machine starts after the first round, knowing what that has
 // brought: a newcomer to a running cluster so never claims before it has heard of
-// its leader, and the first member of all waits for nobody.
+// its leader, and the first member of all waits for nobody. It asks them all once
+// more when the Machine has it that this member must join again.
 func (n *Node) join(ctx context.Context) {
 	var answered []string
-	pause := n.cfg.Heartbeat
+	pause, let := n.cfg.Heartbeat, false
 	for started := false; ; started = true {
 		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
 		welcome, heard, err := n.askAll(ctx, left)
 		answered = append(answered, heard...)
+		if let = let || welcome != nil; let {
+			err = nil // one who refuses late does not undo it; the log has it
+		}
 		kind := election.Welcomed
 		if !started {
 			kind = election.Started
@@ -37,12 +41,15 @@ func (n *Node) join(ctx context.Context) {
 		if n.call(ctx, func() { n.letIn(kind, welcome, err) }) != nil {
 			return // the node closes
 		}
-		if len(left) > 0 && len(heard) == len(left) {
-			return
+		var again <-chan time.Time
+		if len(heard) < len(left) {
+			again = time.After(pause)
+			pause = min(2*pause, joinBackoff)
 		}
 		select {
-		case <-time.After(pause):
-			pause = min(2*pause, joinBackoff)
+		case <-again:
+		case <-n.rejoin:
+			answered, pause = nil, n.cfg.Heartbeat
 		case <-ctx.Done():
 			return
 		}
@@ -64,24 +71,28 @@ func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
 	}
 }
 
-// askToReturn asks a member that does not have this one on its list to let it in
-// again: whoever let it in may have died before telling the others, or they have
-// heard late that it once left. A list that an operator has written is his to mend.
-func (n *Node) askToReturn(p *peer) {
-	written := slices.ContainsFunc(n.cfg.Members, func(m Member) bool { return m.ID == p.id })
-	if n.returning || n.closing || written && len(n.cfg.Join) == 0 {
-		return
-	}
-	n.returning = true
-	n.links.live.Go(func() {
-		answer := n.ask(n.links.ctx, p.addr)
-		n.call(n.links.ctx, func() {
-			n.returning = false
-			if answer != nil && answer.Kind == kindAdmitted {
-				n.letIn(election.Welcomed, answer, nil)
-			}
+// joinAgain asks one member to let this one in, or everyone through whom it joins.
+func (n *Node) joinAgain(to ID) {
+	switch {
+	case n.links == nil || n.closing: // a wire of its own has its own ways
+	case to == election.None:
+		select {
+		case n.rejoin <- struct{}{}:
+		default: // it is to be done already
+		}
+	case !n.returning:
+		n.returning = true
+		addr := n.links.address(to)
+		n.links.background(func(ctx context.Context) {
+			answer := n.ask(ctx, addr)
+			n.call(ctx, func() {
+				n.returning = false
+				if answer != nil && answer.Kind == kindAdmitted {
+					n.letIn(election.Welcomed, answer, nil)
+				}
+			})
 		})
-	})
+	}
 }
 
 // lookup gives the addresses to ask, each name with all that it stands for.
@@ -133,9 +144,6 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, 
 		}
 		heard = append(heard, addrs[i])
 	}
-	if welcome != nil {
-		fatal = nil
-	}
 	return welcome, heard, fatal
 }
 
@@ -176,6 +184,9 @@ func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
 	}
 	hello := n.links.self
 	hello.Kind, hello.Observer = kindJoin, n.cfg.Observer
+	if err := n.call(ctx, func() { hello.List, hello.Token = n.ownEntry(), n.machine.Held() }); err != nil {
+		return nil, err
+	}
 	frame, err := new(encoder).handshake(&hello)
 	if err != nil {
 		return nil, err
@@ -201,7 +212,7 @@ func (l *links) joining(c *conn, hello *handshake) {
 		return
 	}
 	answer := l.answer(kindAdmitted)
-	answer.List, answer.Token, answer.Age = l.enter(newcomer(hello))
+	answer.List, answer.Token, answer.Age = l.enter(newcomer(hello), hello.Token)
 	if len(answer.List) > maxJoinList {
 		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
 	}
@@ -213,7 +224,19 @@ func (l *links) joining(c *conn, hello *handshake) {
 const maxJoinList = 1024
 
 func newcomer(hello *handshake) Member {
-	return Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+	e := Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
+		e.Version = hello.List[0].Version
+	}
+	return e
+}
+
+// ownEntry is this member's entry on its own list, as a list.
+func (n *Node) ownEntry() []Member {
+	if e, ok := n.machine.Entry(n.id); ok {
+		return []Member{e}
+	}
+	return nil
 }
 
 // mayJoin says why a newcomer may not be put on the list, if it may not.
@@ -231,8 +254,8 @@ func (l *links) mayJoin(hello *handshake) (why reason, detail string) {
 }
 
 // enter puts a newcomer on the list and gives what it should know.
-func (n *Node) enter(e Member) (list []Member, t Token, age time.Duration) {
-	n.step(election.Event{Kind: election.Joined, Member: e})
+func (n *Node) enter(e Member, holds Token) (list []Member, t Token, age time.Duration) {
+	n.step(election.Event{Kind: election.Joined, Member: e, Token: holds})
 	t, age = n.machine.Vouch()
 	return n.machine.List(), t, age
 }

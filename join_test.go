@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
 )
 
 // joins has a member know nothing but the addresses of others.
@@ -259,6 +260,54 @@ func wait(t *testing.T, what string, ch <-chan struct{}) {
 	case <-time.After(patience):
 		t.Fatalf("waited in vain until %s", what)
 	}
+}
+
+// Late news that it has left, and that all whom it knows have, leaves a member
+// with nobody but those through whom it joined.
+func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
+	c := newCluster(t, 2)
+	c.start("1", joins(c))
+	n := c.start("2", joins(c, "1"))
+	c.agree("2")
+	c.lists("1", "2")
+	var late []Member
+	for _, m := range c.members {
+		m.Version, m.Gone = 9, election.Left
+		late = append(late, m)
+	}
+	if err := n.call(t.Context(), func() {
+		n.emit(election.Event{Kind: election.Received, Peer: "1",
+			Message: &election.Message{Kind: election.Members, From: "1", Election: DefaultElection, List: late}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	c.lists("1", "2")
+	c.agree("2")
+	var e Member
+	if err := n.call(t.Context(), func() { e, _ = n.machine.Entry("2") }); err != nil || e.Version != 10 {
+		t.Errorf("its entry has version %d, want 10: one above the news (%v)", e.Version, err)
+	}
+}
+
+// One address of several to join through may belong to strangers that come up late.
+func TestARefusalAfterItWasLetInDoesNotEndAMember(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start("1", joins(c))
+	n := c.start("2", joins(c, "1", "3"))
+	c.agree("2")
+	other := c.start("3", joins(c), func(cfg *Config) { cfg.Cluster = "other" })
+	for late := time.Now().Add(patience); other.Status().Refused[string(reasonCluster)] == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("it was not asked")
+		}
+	}
+	select {
+	case <-n.Done():
+		t.Fatalf("it ended: %v", n.Err())
+	case <-time.After(50 * time.Millisecond):
+	}
+	delete(c.nodes, "3")
+	c.agree("2")
 }
 
 func TestAForgottenMemberAsksToReturn(t *testing.T) {

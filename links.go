@@ -24,20 +24,20 @@ import (
 // and retire the other: it is not written to any more, but read until it has
 // been idle for 2·t_max, so that no frame on its way is lost.
 type links struct {
-	transport Transport
-	self      handshake // what this member says of itself
-	dialTime  time.Duration
-	bounds    bounds
-	kinds     map[election.MessageKind]bool
-	log       *slog.Logger
-	tally     *tally
-	admit     func(from Rank, incarnation uint64) error
-	admitJoin func(e Member, incarnation uint64) error
-	entry     func(id ID) (Member, bool)
-	stranger  func(p *peer) // p does not have this member on its list
-	enter     func(e Member) (list []Member, t Token, age time.Duration)
-	emit      func(election.Event)
-	sameID    func(refusal *handshake)
+	transport   Transport
+	self        handshake // what this member says of itself
+	dialTime    time.Duration
+	bounds      bounds
+	kinds       map[election.MessageKind]bool
+	log         *slog.Logger
+	tally       *tally
+	admit       func(from Rank, incarnation uint64) error // one that dials us
+	admitAnswer func(from Rank, incarnation uint64) error // one that answers our dial
+	admitJoin   func(e Member, incarnation uint64) error
+	entry       func(id ID) (Member, bool)
+	enter       func(e Member, holds Token) (list []Member, t Token, age time.Duration)
+	emit        func(election.Event)
+	sameID      func(refusal *handshake)
 
 	ctx    context.Context // of dials
 	cancel context.CancelFunc
@@ -391,15 +391,13 @@ func (l *links) answered(c *conn, answer *handshake) {
 		switch {
 		case why == reasonSameID:
 			l.sameID(answer)
-		case why == reasonNotMember:
-			l.stranger(p)
 		case len(answer.List) == 1 && answer.List[0].ID == l.self.From.ID:
 			entry = answer.List[0]
 		}
 	case answer.Kind != kindWelcome || answer.Version != protocolVersion || answer.From.ID != p.id:
 		why, detail = reasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
 	default:
-		why, detail = l.admission(answer.From, l.admit(answer.From, answer.Incarnation))
+		why, detail = l.admission(answer.From, l.admitAnswer(answer.From, answer.Incarnation))
 	}
 	if why == "" {
 		p.refusal = ""
@@ -502,13 +500,11 @@ func (l *links) ended(c *conn, err error) {
 	}
 }
 
-// unreached tells that a dial has failed, unless the member has reached us:
-// nobody listens there (refused), it has told why not, or it kept silent.
+// unreached tells that a dial has failed: nobody listens there (refused), it has
+// told why not, or it kept silent.
 func (l *links) unreached(p *peer, ev election.Event) {
-	if len(p.conns) == 0 {
-		ev.Kind, ev.Peer = election.DialFailed, p.id
-		l.emit(ev)
-	}
+	ev.Kind, ev.Peer = election.DialFailed, p.id
+	l.emit(ev)
 }
 
 // forget closes one connection and says nothing of it.

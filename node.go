@@ -60,8 +60,9 @@ type Node struct {
 	working   map[*work]struct{}
 	lost      map[Cause]uint64
 	closing   bool
-	departing atomic.Bool // it leaves the cluster for good
-	returning bool        // a member is being asked to let this one in again
+	departing atomic.Bool   // it leaves the cluster for good
+	rejoin    chan struct{} // everyone through whom it joins is to be asked again
+	returning bool          // a member is being asked to let this one in again
 	twin      twin
 }
 
@@ -148,6 +149,8 @@ func (n *Node) do(a election.Action, now time.Time) {
 		n.net.hangUp(a.To)
 	case election.Notify:
 		n.notify(a, now)
+	case election.Rejoin:
+		n.joinAgain(a.To)
 	case election.Halt:
 		n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
 	}

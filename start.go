@@ -25,6 +25,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		tally:    newTally(),
 		commands: make(chan command),
 		done:     make(chan struct{}),
+		rejoin:   make(chan struct{}, 1),
 		saved:    make(chan error, 1), // a saver never waits for the loop
 		working:  map[*work]struct{}{},
 		lost:     map[Cause]uint64{},
@@ -131,8 +132,10 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		admit: func(from Rank, incarnation uint64) error {
 			return n.machine.Admit(time.Now(), from, incarnation)
 		},
-		entry:    n.machine.Entry,
-		stranger: n.askToReturn,
+		admitAnswer: func(from Rank, incarnation uint64) error {
+			return n.machine.AdmitAnswer(time.Now(), from, incarnation)
+		},
+		entry: n.machine.Entry,
 		admitJoin: func(e Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(time.Now(), e, incarnation)
 		},

@@ -49,8 +49,8 @@ type handshake struct {
 	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
 	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
 
-	List  []Member      `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part
-	Token Token         `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows
+	List  []Member      `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
+	Token Token         `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
 	Age   time.Duration `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
 }
 

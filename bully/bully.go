@@ -248,7 +248,7 @@ func (b *Bully) peerDown(peer election.ID, out *election.Actions) {
 	}
 	switch {
 	case b.state == waiting && peer == b.answer:
-		b.callElection(out)
+		b.startOver(out)
 	case b.state == asking && b.more && peer == b.asked.ID:
 		b.askNext(out)
 	case b.state == asking && !b.more && !b.awaitsAnswer(out):
@@ -263,8 +263,15 @@ func (b *Bully) timerFired(name string, out *election.Actions) {
 	case timerAnswer:
 		b.claim(out)
 	case timerCoordinator:
-		b.callElection(out) // no COORDINATOR in time: start over
+		b.startOver(out) // no COORDINATOR in time
 	}
+}
+
+// startOver begins anew after a wait in vain. Another may have won meanwhile who
+// cannot reach us: the others know.
+func (b *Bully) startOver(out *election.Actions) {
+	b.rest(out)
+	out.Inquire()
 }
 
 // rest ends the contest on this member's side.

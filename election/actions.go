@@ -84,6 +84,10 @@ func (a *Actions) Vouch(to ID) {
 	}
 }
 
+// Inquire asks everyone what leadership they know, because a contest has come to
+// nothing. The Algorithm gets Started when nobody knows any.
+func (a *Actions) Inquire() { a.m.inquire("the contest has come to nothing") }
+
 // Watch has the detector watch one more member beside the leader, such as the
 // successor in a ring; None watches nobody. Its end is told as PeerDown within a
 // round trip of a crash, or T of silence.

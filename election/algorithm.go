@@ -21,7 +21,7 @@ const (
 	Saved                           // the last Save is done, or failed with Err
 	Working                         // the leader's work has begun (On) or has all stopped (!On)
 	Health                          // this member's own check: healthy (On) or not
-	Joined                          // Member asks to join through us; AdmitJoin has let it
+	Joined                          // Member, which holds Token and its entry's Version, asks to join through us; AdmitJoin has let it
 	Welcomed                        // who let us join has told us its List and, if it knows one, the leadership Token, heard Age ago
 	Added                           // the user puts Member on the list
 	Dismissed                       // the user removes Peer
@@ -42,7 +42,7 @@ type Event struct {
 	Incarnation uint64        // LinkUp
 	Refused     bool          // DialFailed
 	On          bool          // Working
-	Token       Token         // Settled, Vacant (the one that ended)
+	Token       Token         // Settled, Vacant (the one that ended), Joined, Welcomed
 	Err         error         // Saved
 	Member      Member        // Joined, Added; DialFailed with ErrRemoved: the entry by which the other refuses us
 	List        []Member      // Started, Welcomed
@@ -86,6 +86,7 @@ const (
 	Dial                         // open a link to To, within 2·t_max; step with LinkUp or DialFailed
 	Hangup                       // close every link to To
 	Notify                       // Member's Status has changed; with StateAdded it is reached at Address
+	Rejoin                       // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
 	Halt                         // this member can take no further part, because of Err
 )
 
@@ -106,7 +107,7 @@ const (
 // Action is one thing a driver must do.
 type Action struct {
 	Kind    ActionKind
-	To      ID          // Send, Dial, Hangup
+	To      ID          // Send, Dial, Hangup, Rejoin
 	Message *Message    // Send
 	Token   Token       // Elect
 	Lost    bool        // Elect: Token's leadership has ended (by Cause) rather than begun

@@ -119,6 +119,9 @@ func (m *Machine) beaten(from int, msg *Message) {
 			}
 			m.members[i].epoch = s.Epoch
 			m.setState(i, s.State)
+			if s.State == StateUp {
+				m.up(i) // the leader hears it; a dial will tell if that is over
+			}
 		}
 	}
 	m.acknowledge(from)

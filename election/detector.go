@@ -155,7 +155,8 @@ func (m *Machine) suspect() {
 	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
 	m.forgetAsked()
 	m.others(func(i int, peer *member) {
-		if !peer.down && peer.ID != m.view.Leader.ID {
+		// Who was found down long ago may have come back: followers do not dial each other.
+		if peer.ID != m.view.Leader.ID && (!peer.down || m.now.Sub(peer.missed) > m.cfg.Timing.T()) {
 			m.ask(i)
 		}
 	})
@@ -263,9 +264,11 @@ func (m *Machine) thaw(last time.Time) {
 		}
 	}
 	m.heardAt, m.ackedAt = m.now, m.now
-	led := m.leading() || m.draining
-	m.draining = false
-	if led {
+	if m.draining { // the others have long given it up
+		m.draining = false
+		m.reconsider()
+	}
+	if m.leading() {
 		m.lose(CauseStalled, true, "this process was stopped for longer than T")
 	}
 	m.endSuspicion()

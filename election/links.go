@@ -54,6 +54,16 @@ func (m *Machine) Admit(now time.Time, peer Rank, incarnation uint64) error {
 	return nil
 }
 
+// AdmitAnswer is [Machine.Admit] for a process that has answered our own dial:
+// it is where the list has that member, so a newer incarnation is the member, and
+// the process that was heard under its id is gone.
+func (m *Machine) AdmitAnswer(now time.Time, peer Rank, incarnation uint64) error {
+	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
+		return nil
+	}
+	return m.Admit(now, peer, incarnation)
+}
+
 // lives reports whether the process that is known by a member's id has been heard
 // within T. When it has not, another may have the id, an older one too: of two
 // that claimed it, it is the one that stayed.
@@ -72,7 +82,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		if incarnation < old && m.lives(&m.members[i], m.now) {
 			return // a word from the dead, come late
 		}
-		if old != 0 {
+		if old != 0 && !m.hearsay(rank.ID) {
 			m.gone(i, CauseCrashed, true, "another incarnation answers")
 		}
 		m.members[i].incarnation = incarnation
@@ -97,6 +107,12 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		m.ask(i)
 		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
 	}
+}
+
+// hearsay reports whether a member's leadership is known from others alone: it may
+// be that of a newer process than the one we knew.
+func (m *Machine) hearsay(leader ID) bool {
+	return m.leaderAt.IsZero() && (m.live() && m.view.Leader.ID == leader || m.next.Leader.ID == leader)
 }
 
 // linkDown dials again at once: a refusal tells that the process is gone.
@@ -170,9 +186,12 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 		return
 	}
 	peer := &m.members[i]
-	peer.dialing = false
+	peer.dialing, peer.missed = false, m.now
 	if peer.link {
-		return // it reached us meanwhile
+		if peer.asked {
+			m.ask(i) // it reached us meanwhile, but what went with our dial is lost
+		}
+		return
 	}
 	switch why {
 	case ErrRemoved, ErrSameID, ErrOldIncarnation:
@@ -183,9 +202,15 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 			m.evicted()
 			return
 		}
+		if why == ErrRemoved && m.outdates(grave) {
+			m.do(Action{Kind: Rejoin, To: id})
+		}
 		peer.rebuff = m.now
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
 		return
+	}
+	if why == ErrNotMember && !m.disagree(peer) {
+		m.do(Action{Kind: Rejoin, To: id})
 	}
 	peer.rebuff = time.Time{}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
@@ -211,13 +236,28 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 // refuses is no older than our own: two removed members would else keep each
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
-	own, _ := m.Entry(m.cfg.Self.ID)
-	news := grave.Version == 0 || own.Version > grave.Version
+	news := grave.Version == 0 || m.outdates(grave)
 	linked := slices.ContainsFunc(m.members, func(e member) bool { return e.link })
 	if m.barred.IsZero() || news && linked {
 		m.barred = m.now
 	}
 	return m.now.Sub(m.barred) > m.cfg.Timing.T()
+}
+
+// outdates reports whether our entry is above the one by which another refuses us:
+// it will hold when the lists meet.
+func (m *Machine) outdates(grave Member) bool {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	return grave.Version > 0 && own.Version > grave.Version
+}
+
+// disagree reports whether a member that does not know us, and we know, are both
+// on our list by configuration alone. The two configurations are an operator's to
+// mend. Else who let us in has died before it told the others, or they have lost
+// what they knew, or have heard late that we had once left.
+func (m *Machine) disagree(peer *member) bool {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	return own.Version == 0 && peer.Version == 0
 }
 
 // jitter draws from the seed a duration below d.

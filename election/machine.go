@@ -195,7 +195,7 @@ func (m *Machine) handle(ev Event) {
 func (m *Machine) handleMembership(ev Event) {
 	switch ev.Kind {
 	case Joined:
-		m.joined(ev.Member)
+		m.joined(ev.Member, ev.Token)
 	case Welcomed:
 		m.welcomed(ev.List, ev.Token, ev.Age)
 	case Added:
@@ -234,7 +234,7 @@ func (m *Machine) start(ev Event) {
 func (m *Machine) receive(msg *Message) {
 	i, ok := m.index[msg.From]
 	top := max(msg.Token.Epoch, msg.Highest)
-	if !ok || i == m.me || msg.Election != m.cfg.Election || !m.started || top > min(MaxEpoch, m.highest+maxLeap) {
+	if !ok || i == m.me || msg.Election != m.cfg.Election || !m.started || top > m.maxEpoch() {
 		return
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
@@ -271,6 +271,9 @@ func (m *Machine) receive(msg *Message) {
 		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
 	}
 }
+
+// maxEpoch is the highest epoch that is believed.
+func (m *Machine) maxEpoch() uint64 { return min(MaxEpoch, m.highest+maxLeap) }
 
 // step steps the Algorithm.
 func (m *Machine) step(ev Event) { m.algorithm.Step(ev, &Actions{m}) }

@@ -145,6 +145,11 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s of incarnation %d after %v: %v, want %v", c.peer, c.inc, c.at, got, c.want)
 		}
 	}
+	for inc, want := range []error{ErrOldIncarnation, nil, nil} {
+		if got := m.AdmitAnswer(start, rank("5"), uint64(inc)); got != want {
+			t.Errorf("5 of incarnation %d, where we dialed 5: %v, want %v", inc, got, want)
+		}
+	}
 }
 
 func TestAbsurdMessagesMoveNothing(t *testing.T) {

@@ -22,6 +22,7 @@ type member struct {
 	redial  time.Time     // not before
 	backoff time.Duration // until the dial after that
 	heard   time.Time     // when it last said anything; zero: never
+	missed  time.Time     // when a dial to it last failed
 	used    time.Time     // when more than a routine message last went to it
 	unheard *Message      // that message, until anything is heard; sent again if the link breaks under it
 	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not

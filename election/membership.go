@@ -67,12 +67,13 @@ func (e Member) stance() Aside {
 
 // AdmitJoin reports whether e may join through this member: nil, or why not
 // ([ErrRemoved], [ErrSameID], [ErrOldIncarnation], [ErrMixedKind], [ErrFull]).
-// It changes nothing.
+// Who was removed may return with an entry of a later version: it was added again
+// where that has not been heard. It changes nothing.
 func (m *Machine) AdmitJoin(now time.Time, e Member, incarnation uint64) error {
 	if err := m.mayEnter(e); err != nil {
 		return err
 	}
-	if err := m.Admit(now, e.Rank, incarnation); err != ErrNotMember {
+	if err := m.Admit(now, e.Rank, incarnation); err != ErrNotMember && err != ErrRemoved {
 		return err
 	}
 	return nil
@@ -84,7 +85,7 @@ func (m *Machine) mayEnter(e Member) error {
 	}
 	known, ok := m.Entry(e.ID)
 	switch {
-	case ok && known.Gone == Removed:
+	case ok && known.Gone == Removed && e.Version <= known.Version:
 		return ErrRemoved
 	case e.ID.Kind() != m.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
@@ -115,10 +116,10 @@ func (m *Machine) Entry(id ID) (Member, bool) {
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
 	if old, ok := m.Entry(e.ID); ok {
-		if old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
+		if e.Version <= old.Version && old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
 			return
 		}
-		e.Version = old.Version
+		e.Version = max(e.Version, old.Version)
 	}
 	e.Version++
 	m.merge([]Member{e})
@@ -280,6 +281,7 @@ func (m *Machine) struckOff() {
 	if m.isMine(m.next) {
 		m.next = Token{}
 	}
+	m.do(Action{Kind: Rejoin})
 }
 
 // relisted: this member is on the list again.
@@ -295,16 +297,21 @@ func (m *Machine) relisted() {
 }
 
 // joined lets a newcomer in through this member. The driver has asked AdmitJoin.
-func (m *Machine) joined(e Member) {
+// The newcomer tells what it holds: the version of its own entry, for it may have
+// heard of its leaving before we have, and t, the highest leadership on its disk.
+func (m *Machine) joined(e Member, t Token) {
 	if m.mayEnter(e) != nil || e.ID == m.cfg.Self.ID {
 		return
 	}
+	if t.Epoch <= m.maxEpoch() {
+		m.highest = max(m.highest, t.Epoch)
+	}
 	e.Gone = Present
 	m.change(e)
-	// It learns what we know in return: an inquiry need not wait for it. Without a
-	// leader to tell of, it awaits one.
+	// It learns what we know in return: an inquiry need not wait for it, unless it
+	// knows of leaders already. Without a leader to tell of, it awaits one.
 	peer := &m.members[m.index[e.ID]]
-	peer.told = true
+	peer.told = !t.Defined()
 	if !m.live() {
 		peer.aside = AsideJoining
 	}

@@ -308,7 +308,12 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
+// One that has been following may claim at once; where members join, its leader
+// need not have known of q.
 func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
+	if w.roster && c.seats[p.place].told {
+		return
+	}
 	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
 		c.fail(w, p, ruleAsked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
 	}
@@ -329,7 +334,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 		c.fail(w, p, ruleTakeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
 	long := w.now - 3*w.setup.Timing.T()
-	if p.started > long || lead.since > long {
+	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
 		return
 	}
 	for _, v := range w.procs[:c.n] {
@@ -382,6 +387,9 @@ func (c *checks) notified(w *world, p *process, a *election.Action) {
 	}
 	if ok && (a.Status == election.StateAdded || a.Status == election.StateRemoved) {
 		p.peers[to].known = a.Status == election.StateAdded
+		if a.Status == election.StateRemoved {
+			p.peers[to].dropped = w.now
+		}
 		c.disturbedPair(w, p, to)
 	}
 	if w.log != nil && a.Status == election.StateUnreachable {

@@ -109,15 +109,11 @@ func (w *world) related(a, b *process) bool {
 	return knows && !w.astray(a, b) || known && !w.astray(b, a)
 }
 
-// astray says that a has b from its configuration alone, and b has joined others:
-// it began without a file, and nobody there knows a.
+// astray says that a has b from a configuration alone, its own or that of who let
+// it in, and b has joined others: it began without a file, and nobody there knows a.
 func (w *world) astray(a, b *process) bool {
-	return w.configured(a, b) && len(b.through) > 0
-}
-
-// configured says whether a has b from its configuration.
-func (w *world) configured(a, b *process) bool {
-	return len(a.through) == 0 && slices.ContainsFunc(w.list, func(e election.Member) bool { return e.ID == b.rank.ID })
+	e, _ := a.machine.Entry(b.rank.ID)
+	return e.Version == 0 && len(b.through) > 0
 }
 
 // waits says that it has been let in by nobody yet.
@@ -127,8 +123,19 @@ func (w *world) reach(a, b *process) bool {
 	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
 }
 
+// orphaned says that a group is one member that has heard of its leaving, and
+// through which it joins nobody lives: it has nobody to ask.
+func (w *world) orphaned(group []*process) bool {
+	p := group[0]
+	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
+		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == alive })
+}
+
 func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	t := group[0].view
+	if w.orphaned(group) {
+		return t, ""
+	}
 	if !t.Defined() {
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
 	}

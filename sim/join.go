@@ -17,12 +17,15 @@ type joining struct {
 	asked   int   // answers awaited in this round
 	begun   bool  // the Machine has started
 	let     bool  // somebody has let it in, in this life
+	fatal   error // why somebody has refused to, in this round
 	best    *admission
 	pause   time.Duration
+	paused  bool  // the next round is to come
 	back    []int // slots of those that are asked to let it return
 }
 
-// admission is what a newcomer is told by who lets it in.
+// admission is what a newcomer is told by who lets it in. What the newcomer itself
+// holds, its own entry alone for a list, goes with its asking.
 type admission struct {
 	list  []election.Member
 	token election.Token
@@ -58,12 +61,13 @@ func (w *world) join(p *process, through []election.ID) error {
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
 	p.back = p.back[:0]
-	p.asked, p.begun, p.let, p.pause = 0, false, false, w.setup.Timing.Heartbeat
+	p.asked, p.begun, p.let, p.pause, p.paused = 0, false, false, w.setup.Timing.Heartbeat, false
 	w.askAround(p)
 }
 
 func (w *world) askAround(p *process) {
-	p.best, p.refused, p.asked = nil, nil, len(p.left)
+	p.paused = false
+	p.best, p.fatal, p.asked = nil, nil, len(p.left)
 	for _, slot := range p.left {
 		w.ask(p, slot)
 	}
@@ -75,9 +79,22 @@ func (w *world) ask(p *process, slot int) {
 	e := &c.ends[0]
 	e.proc, e.life, e.peer, e.inc = p, p.life, slot, p.incarnation
 	c.ends[1].proc, c.ends[1].peer = w.procs[slot], p.slot
-	w.push(&c.ends[1], frame{kind: ask})
+	own, _ := p.machine.Entry(p.rank.ID)
+	w.push(&c.ends[1], frame{kind: ask, in: &admission{list: []election.Member{own}, token: p.machine.Held()}})
 	at := p.clock.when(p.clock.at(w.now) + w.setup.askTime())
 	w.queue.push(occurrence{at: at, kind: dialTimeout, place: e.place(), life: p.life})
+}
+
+// rejoin asks one member, or everyone through whom it joins, once more.
+func (w *world) rejoin(p *process, to election.ID) {
+	if to != election.None {
+		w.askToReturn(p, w.slots[to])
+		return
+	}
+	p.left, p.pause = append(p.left[:0], p.through...), w.setup.Timing.Heartbeat
+	if p.begun && p.asked == 0 && !p.paused && len(p.left) > 0 {
+		w.askAround(p)
+	}
 }
 
 // askAgain begins another round.
@@ -91,8 +108,8 @@ func (w *world) askAgain(p *process, life uint64) {
 	}
 }
 
-// asked answers a newcomer, as the process that owns e does, or its kernel.
-func (w *world) letIn(e *endpoint) {
+// letIn answers a newcomer, as the process that owns e does, or its kernel.
+func (w *world) letIn(e *endpoint, f *frame) {
 	q, from := e.proc, e.other()
 	e.state = closed
 	if q.condition != alive {
@@ -100,11 +117,12 @@ func (w *world) letIn(e *endpoint) {
 		return
 	}
 	newcomer := w.entry(from.proc)
+	newcomer.Version = f.in.list[0].Version
 	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
 		w.push(from, frame{kind: refusal, err: err})
 		return
 	}
-	w.step(q, election.Event{Kind: election.Joined, Member: newcomer})
+	w.step(q, election.Event{Kind: election.Joined, Member: newcomer, Token: f.in.token})
 	t, age := q.machine.Vouch()
 	w.push(from, frame{kind: admitted, in: &admission{q.machine.List(), t, age}})
 }
@@ -137,7 +155,7 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 	case err == nil, errors.Is(err, election.ErrSameID), errors.Is(err, election.ErrOldIncarnation):
 		heard = false
 	default:
-		p.refused = err
+		p.refused, p.fatal = err, err
 		w.note(p, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
 	}
 	if heard {
@@ -150,11 +168,13 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 
 // roundOver tells the Machine what a round has brought.
 func (w *world) roundOver(p *process) {
-	if p.refused != nil && p.best == nil {
-		w.quit(p, p.refused)
+	p.let = p.let || p.best != nil
+	if p.fatal != nil && !p.let {
+		w.quit(p, p.fatal)
 		return
 	}
 	if len(p.left) > 0 {
+		p.paused = true
 		at := p.clock.when(p.clock.at(w.now) + p.pause)
 		w.queue.push(occurrence{at: at, kind: nextRound, place: int32(p.place), life: p.life})
 		p.pause = min(2*p.pause, joinBackoff)
@@ -164,7 +184,6 @@ func (w *world) roundOver(p *process) {
 		ev.Kind = election.Started
 	}
 	if p.best != nil {
-		p.let = true
 		ev.List, ev.Token, ev.Age = p.best.list, p.best.token, p.best.age
 	}
 	if !p.begun || p.best != nil {
@@ -173,24 +192,12 @@ func (w *world) roundOver(p *process) {
 	}
 }
 
-// askToReturn asks a member that refuses p as a stranger to let it in (again): it
-// has lost what it knew of p, or has heard late that p had left once. Where p has
-// that member from its configuration, the two configurations disagree, and stay so.
+// askToReturn asks one member, unless that is under way.
 func (w *world) askToReturn(p *process, slot int) {
-	if !w.configured(p, w.procs[slot]) && p.begun && p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
+	if p.begun && p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
 		p.back = append(p.back, slot)
 		w.ask(p, slot)
 	}
-}
-
-// tombstone is the entry with which q refuses p as removed.
-func tombstone(q *process, p *process) (e election.Member) {
-	for _, e = range q.machine.List() {
-		if e.ID == p.rank.ID {
-			break
-		}
-	}
-	return e
 }
 
 // returned takes in the answer to that.

@@ -223,7 +223,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 	case refusal:
 		w.refusedBy(e, f)
 	case ask:
-		w.letIn(e)
+		w.letIn(e, f)
 	case admitted:
 		w.answered(e, f.in, nil)
 	case message:
@@ -268,7 +268,8 @@ func (w *world) accept(e *endpoint) {
 		e.state = closed
 		f := frame{kind: refusal, err: err}
 		if errors.Is(err, election.ErrRemoved) {
-			f.in = &admission{list: []election.Member{tombstone(p, from.proc)}}
+			grave, _ := p.machine.Entry(from.proc.rank.ID)
+			f.in = &admission{list: []election.Member{grave}}
 		}
 		w.push(from, f)
 		return
@@ -284,7 +285,7 @@ func (w *world) welcomed(e *endpoint) {
 		return
 	}
 	p, other := e.proc, e.other().proc
-	if err := p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), other.rank, e.inc); err != nil {
+	if err := p.machine.AdmitAnswer(epochOfTime.Add(p.clock.at(w.now)), other.rank, e.inc); err != nil {
 		e.state = closed
 		w.hangUpOn(e, false)
 		w.dialFailed(e, false, err, nil)
@@ -428,19 +429,11 @@ func (w *world) refusedBy(e *endpoint, f *frame) {
 		e.proc.refused = err
 		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
 	}
-	if errors.Is(err, election.ErrNotMember) {
-		w.askToReturn(e.proc, e.peer)
-	}
 	w.dialFailed(e, err == nil, err, f.in)
 }
 
 func (w *world) dialFailed(e *endpoint, refused bool, why error, with *admission) {
 	w.tidy(e.proc, e.peer)
-	for _, x := range e.proc.peers[e.peer].ends {
-		if x.state == open {
-			return // the other side's dial has been faster
-		}
-	}
 	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
 	if with != nil {
 		ev.Member = with.list[0]

@@ -56,8 +56,9 @@ type process struct {
 
 // peer is what a process has to do with another member.
 type peer struct {
-	ends  []*endpoint
-	known bool // the Machine has told of it; kept only where the list changes
+	ends    []*endpoint
+	known   bool          // the Machine has told of it; kept only where the list changes
+	dropped time.Duration // when the Machine last told that it is no member any more
 }
 
 // disk keeps what was saved, and what was before it.
@@ -210,6 +211,8 @@ func (w *world) perform(p *process, a *election.Action) {
 		if a.Status == election.StateRemoved {
 			w.hangup(p, a.Member)
 		}
+	case election.Rejoin:
+		w.rejoin(p, a.To)
 	case election.Halt:
 		w.quit(p, a.Err)
 	}
