@@ -108,6 +108,30 @@ func TestWhoCannotSaveDoesNotClaimButFollows(t *testing.T) {
 	}
 }
 
+func TestALeadershipKnownToHaveEndedIsNotTakenBack(t *testing.T) {
+	m := follow(t, "2")
+	ended := Token{3, rank("5")}
+	m.Step(start, from("5", Message{Kind: Resign, Token: ended, Aside: AsideResigned}))
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: ended, Aside: AsideResigned})) // it had come late
+	m.Step(start, Event{Kind: Saved})
+	if m.View() == ended {
+		t.Error("it follows a leader that has resigned")
+	}
+}
+
+func TestAStoppedFollowerVouchesForWhatItHasHeardAlone(t *testing.T) {
+	m := follow(t, "4")
+	heard, T := start, Timing{DefaultHeartbeat, DefaultTMax, DefaultTProcess}.T()
+	woke := start.Add(5 * T)
+	m.Step(woke, Event{Kind: Woke})
+	m.Step(woke, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	for _, a := range m.Step(woke, from("2", Message{Kind: Query})) {
+		if a.Kind == Send && a.Message.Kind == Report && a.Message.Age >= 0 && a.Message.Age < woke.Sub(heard) {
+			t.Errorf("it says that it heard the leader %v ago, and that was %v ago", a.Message.Age, woke.Sub(heard))
+		}
+	}
+}
+
 func TestASlowDiskDoesNotStopTheAcknowledgements(t *testing.T) {
 	m := follow(t, "2")
 	m.Step(start, from("5", Message{Kind: Coordinator, Token: Token{4, rank("5")}})) // the Save is outstanding
