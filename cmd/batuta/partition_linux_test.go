@@ -150,12 +150,12 @@ func TestReplacedMember(t *testing.T) {
 	l.until("all know 2's new address", func() bool {
 		return one.count(moved) > 0 && three.count(moved) > 0 && replacement.leader == "3"
 	})
+	l.mark()
+	old := l.boot(2, "2")
+	l.ended(old, old.process, exitUsage, "id 2 is in use by the process at "+machineAddress(4))
+	l.undisturbed(one, three, replacement)
 	if _, err := l.crash(three); err != nil {
 		t.Fatal(err)
 	}
 	l.until("the replacement leads", func() bool { return l.follow("2", one, replacement) })
-	l.mark()
-	old := l.boot(2, "2")
-	l.ended(old, old.process, exitUsage, "id 2 is in use by the process at "+machineAddress(4))
-	l.undisturbed(one, replacement)
 }
