@@ -27,9 +27,9 @@ type mortal struct {
 	conns []net.Conn
 }
 
-func newMortal(t *testing.T) *mortal {
+func newMortal(t *testing.T, addr string) *mortal {
 	t.Helper()
-	l, err := TCP{}.Listen("127.0.0.1:0")
+	l, err := TCP{}.Listen(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,19 @@ type cluster struct {
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, nodes: map[ID]*Node{}}
-	for i := range n {
-		c.transports = append(c.transports, newMortal(t))
-		c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(i + 1))}, Address: c.transports[i].Addr().String()})
+	for range n {
+		c.seat("127.0.0.1:0")
 	}
 	return c
+}
+
+// seat adds a member that will listen there, and gives the address as bound.
+func (c *cluster) seat(addr string) string {
+	c.t.Helper()
+	m := newMortal(c.t, addr)
+	c.transports = append(c.transports, m)
+	c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(len(c.transports)))}, Address: m.Addr().String()})
+	return m.Addr().String()
 }
 
 func (c *cluster) config(id ID) Config {

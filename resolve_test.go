@@ -1,0 +1,99 @@
+package batuta
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// nameServer is a DNS server on loopback that knows one name, and the process's
+// resolver asks it alone.
+type nameServer struct {
+	t       *testing.T
+	conn    net.PacketConn
+	answers func(asked int) []net.IP // of the asked-th question for addresses of version 4
+	asked   atomic.Int64
+}
+
+func newNameServer(t *testing.T, answers func(asked int) []net.IP) *nameServer {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameServer{t: t, conn: conn, answers: answers}
+	done := make(chan struct{})
+	go func() { defer close(done); s.serve() }()
+	usual := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	t.Cleanup(func() {
+		net.DefaultResolver = usual
+		conn.Close()
+		<-done
+	})
+	return s
+}
+
+func (s *nameServer) serve() {
+	buffer := make([]byte, 1500)
+	for {
+		n, from, err := s.conn.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if err := m.Unpack(buffer[:n]); err != nil || len(m.Questions) != 1 {
+			s.t.Errorf("the resolver asks what cannot be read: %v", err)
+			return
+		}
+		q := m.Questions[0]
+		m.Header.Response, m.Additionals = true, nil
+		if q.Type == dnsmessage.TypeA {
+			for _, ip := range s.answers(int(s.asked.Add(1))) {
+				m.Answers = append(m.Answers, dnsmessage.Resource{
+					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+					Body:   &dnsmessage.AResource{A: [4]byte(ip.To4())},
+				})
+			}
+		}
+		packed, err := m.Pack()
+		if err != nil {
+			s.t.Errorf("the answer cannot be packed: %v", err)
+			return
+		}
+		s.conn.WriteTo(packed, from)
+	}
+}
+
+// As source 002 has it: all know one name, and nothing else. It stands for nobody
+// that lives at first, then for all of them.
+func TestOneNameForAllMembers(t *testing.T) {
+	c := newCluster(t, 0)
+	all := []net.IP{net.IPv4(127, 0, 0, 11), net.IPv4(127, 0, 0, 12), net.IPv4(127, 0, 0, 13)}
+	_, port, _ := net.SplitHostPort(c.seat(all[0].String() + ":0"))
+	for _, ip := range all[1:] {
+		c.seat(net.JoinHostPort(ip.String(), port))
+	}
+	s := newNameServer(t, func(asked int) []net.IP {
+		if asked <= 6 {
+			return []net.IP{net.IPv4(127, 0, 0, 99)}
+		}
+		return all
+	})
+	for i := range 3 {
+		c.start(ID(strconv.Itoa(i+1)), func(cfg *Config) {
+			cfg.Members, cfg.Join = nil, []string{"members.test:" + port}
+		})
+	}
+	c.lists("1", "2", "3")
+	c.agree("3")
+	if s.asked.Load() <= 6 {
+		t.Errorf("the name was looked up %d times: nobody has asked again", s.asked.Load())
+	}
+}
