@@ -218,6 +218,20 @@ func TestAnUnhealthyMemberMakesWay(t *testing.T) {
 	c.agree("1")
 }
 
+func TestWhoIsUnhealthyFromTheStartNeverLeads(t *testing.T) {
+	c := newCluster(t, 2)
+	sick := c.start("2", func(cfg *Config) {
+		cfg.Healthy = func(context.Context) error { return errors.New("no database") }
+	})
+	c.start("1")
+	c.agree("1")
+	for _, r := range sick.Trace() {
+		if r.What == "claims" {
+			t.Errorf("it claimed: %s", story(sick))
+		}
+	}
+}
+
 // TestAHundredMembers is a cluster as large as one process can hold; every
 // member joins through the first.
 func TestAHundredMembers(t *testing.T) {

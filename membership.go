@@ -3,7 +3,6 @@ package batuta
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -56,41 +55,4 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 func (n *Node) Leave() error {
 	n.departing.Store(true)
 	return n.Close()
-}
-
-// healthInterval is the time between two checks of a member's health, and what a
-// check may take.
-const healthInterval = time.Second
-
-// checkHealth tells the Machine what Config.Healthy finds.
-func (n *Node) checkHealth(ctx context.Context) {
-	healthy := true
-	for {
-		err := n.healthy(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if now := err == nil; now != healthy {
-			healthy = now
-			if err != nil {
-				n.cfg.Logger.Warn("this member is unhealthy", "error", err)
-			} else {
-				n.cfg.Logger.Info("this member is healthy again")
-			}
-			if n.call(ctx, func() { n.emit(election.Event{Kind: election.Health, On: healthy && !n.closing}) }) != nil {
-				return
-			}
-		}
-		select {
-		case <-time.After(healthInterval):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (n *Node) healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthInterval)
-	defer cancel()
-	return n.cfg.Healthy(ctx)
 }

@@ -77,14 +77,11 @@ type command struct {
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
 	n.net.serve()
-	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
-		n.net.background(n.join)
-	} else {
-		n.emit(election.Event{Kind: election.Started})
-		n.drain()
-	}
 	if n.cfg.Healthy != nil {
-		n.net.background(n.checkHealth)
+		n.net.background(n.checkHealth) // which begins
+	} else {
+		n.takePart()
+		n.drain()
 	}
 	end := ctx.Done()
 	for !n.closing || len(n.working) > 0 {
@@ -111,6 +108,15 @@ func (n *Node) loop(ctx context.Context) {
 		}
 	}
 	n.end()
+}
+
+// takePart starts the Machine, or has this member ask to be let in first.
+func (n *Node) takePart() {
+	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
+		n.net.background(n.join)
+		return
+	}
+	n.emit(election.Event{Kind: election.Started})
 }
 
 // emit has the Machine stepped with ev, after what is already waiting.
