@@ -237,11 +237,15 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
 	news := grave.Version == 0 || m.outdates(grave)
-	linked := slices.ContainsFunc(m.members, func(e member) bool { return e.link })
-	if m.barred.IsZero() || news && linked {
+	if m.barred.IsZero() || news && m.linked() {
 		m.barred = m.now
 	}
 	return m.now.Sub(m.barred) > m.cfg.Timing.T()
+}
+
+// linked reports whether a connection stands to anyone.
+func (m *Machine) linked() bool {
+	return slices.ContainsFunc(m.members, func(e member) bool { return e.link })
 }
 
 // outdates reports whether our entry is above the one by which another refuses us:
@@ -257,7 +261,7 @@ func (m *Machine) outdates(grave Member) bool {
 // what they knew, or have heard late that we had once left.
 func (m *Machine) disagree(peer *member) bool {
 	own, _ := m.Entry(m.cfg.Self.ID)
-	return own.Version == 0 && peer.Version == 0
+	return !m.cfg.Joins && own.Version == 0 && peer.Version == 0
 }
 
 // jitter draws from the seed a duration below d.

@@ -15,6 +15,7 @@ type Config struct {
 	Address       string         // HOST:PORT where the others reach this member
 	Observer      bool           // this member follows and never leads
 	Members       []Member       // everyone, this member included or not
+	Joins         bool           // others let this member in: it asks whoever does not know it
 	Algorithm     Algorithm      // required; belongs to this Machine alone
 	Timing        Timing         // defaults: see [Timing]
 	NoPreempt     bool           // a higher-ranked member that returns follows the sitting leader
@@ -234,8 +235,11 @@ func (m *Machine) start(ev Event) {
 func (m *Machine) receive(msg *Message) {
 	i, ok := m.index[msg.From]
 	top := max(msg.Token.Epoch, msg.Highest)
-	if !ok || i == m.me || msg.Election != m.cfg.Election || !m.started || top > m.maxEpoch() {
+	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
 		return
+	}
+	if !m.started && msg.Kind != Query {
+		return // it asks to be let in first; but what its disk knows it can tell
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
 		m.trace(Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})

@@ -116,7 +116,7 @@ func (m *Machine) Entry(id ID) (Member, bool) {
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
 	if old, ok := m.Entry(e.ID); ok {
-		if e.Version <= old.Version && old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
+		if old.Version > 0 && e.Version <= old.Version && old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
 			return
 		}
 		e.Version = max(e.Version, old.Version)
@@ -344,6 +344,14 @@ func (m *Machine) leave() {
 		e.Gone = Left
 		m.expelled = true
 		m.change(e)
+		if !m.linked() { // it has just come, and nobody would hear of it
+			e, _ = m.Entry(m.cfg.Self.ID)
+			m.others(func(i int, peer *member) {
+				if !peer.down {
+					m.sendList(i, []Member{e})
+				}
+			})
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (w *world) start(p *process) error {
 		Incarnation: p.incarnation, Seed: w.chance.pcg.Uint64(),
 	}
 	if len(p.through) > 0 {
-		c.Members = nil // others tell it
+		c.Members, c.Joins = nil, true // others tell it
 	}
 	if !w.setup.NoDisk {
 		c.State = p.disk.now
