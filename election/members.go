@@ -46,6 +46,7 @@ func (m *Machine) enlist(c Config) {
 	self := Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
 	all := slices.Concat([]Member{self}, c.State.Members, c.Members)
 	slices.SortStableFunc(all, func(a, b Member) int { return a.ID.Compare(b.ID) })
+	m.list, m.members = make([]Member, 0, len(all)), make([]member, 0, len(all))
 	for _, e := range all {
 		last := len(m.list) - 1
 		switch {

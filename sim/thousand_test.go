@@ -3,19 +3,25 @@ package sim_test
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
 )
 
+// thousand members, and how many messages they may need to replace a leader.
+const (
+	thousand = 1000
+	linear   = 8 * thousand
+)
+
 // 1,000 members, all notice in one instant that their leader is gone: O(n) messages.
 func TestThousandMembers(t *testing.T) {
-	const n = 1000
 	var all []election.ID
-	for i := 1; i < n; i++ {
+	for i := 1; i < thousand; i++ {
 		all = append(all, election.ID(strconv.Itoa(i)))
 	}
-	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Probe: "descending", Nodes: n, Start: all, Crashed: ids(n)})
+	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Probe: "descending", Nodes: thousand, Start: all, Crashed: ids(thousand)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +29,45 @@ func TestThousandMembers(t *testing.T) {
 	for _, count := range r.Messages {
 		total += count
 	}
-	if total > 8*n {
-		t.Errorf("%d messages among %d members: %v", total, n, r.Messages)
+	if total > linear {
+		t.Errorf("%d messages among %d members: %v", total, thousand, r.Messages)
 	}
 	if r.Leader != "999" {
 		t.Errorf("%s leads, want 999", r.Leader)
+	}
+}
+
+// The same with the detector, disks and connections: what a crash of the leader
+// costs a real cluster.
+func TestThousandMembersDetectACrash(t *testing.T) {
+	const crash = 300 * time.Millisecond
+	s := &sim.Scenario{Setup: sim.Setup{Algorithm: "bully", Probe: "descending", Settled: true}}
+	for i := range thousand {
+		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
+	}
+	s.Steps = []sim.Step{
+		{Do: sim.Run, For: crash},
+		{Do: sim.Crash, Members: []election.ID{"1000"}},
+		{Do: sim.Run, For: 700 * time.Millisecond},
+		{Do: sim.Expect, Expect: sim.Expectation{What: "leader", Of: "999"}},
+	}
+	sent, total := map[election.MessageKind]int{}, 0
+	began := time.Now()
+	if _, err := s.Play(maker, func(e sim.Entry) {
+		if e.What != "sends" || e.At < crash {
+			return
+		}
+		switch k := e.Message.Kind; k {
+		case election.Beat, election.Ack: // what leading costs at any time
+		default:
+			sent[k]++
+			total++
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v in %v", sent, time.Since(began).Round(time.Millisecond))
+	if total > linear {
+		t.Errorf("%d messages among %d members: %v", total, thousand, sent)
 	}
 }
