@@ -29,7 +29,7 @@ func (a *Actions) Stands(id ID) bool {
 	case i == a.m.me:
 		return a.m.aside() == Stands
 	}
-	return !a.m.members[i].down && a.m.members[i].aside == Stands
+	return a.m.standsFor(&a.m.members[i])
 }
 
 // Down reports whether a member counts as down.

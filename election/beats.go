@@ -18,6 +18,9 @@ func (m *Machine) takeLead() {
 		if peer.backoff == 0 {
 			peer.redial = m.now // whoever the announcement misses hears it from the link
 		}
+		if peer.link {
+			m.setState(i, StateUp) // our own link counts, not what the last leader has said
+		}
 	}
 	if m.cfg.NoDetector {
 		return
@@ -29,7 +32,7 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *Message {
 	msg := &Message{
-		Kind: Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.aside(), Digest: m.digest,
+		Kind: Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.said(), Digest: m.digest,
 		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining, Version: m.version,
 	}
 	if withStates {

@@ -247,9 +247,8 @@ func (m *Machine) receive(msg *Message) {
 	m.hear(i)
 	m.members[i].aside = msg.Aside
 	m.compareLists(i, msg)
-	if msg.Aside == Stands && m.lastResort && m.leading() {
-		m.lastResort = false
-		m.stepDown("a healthy member is there")
+	if msg.Aside == Stands && m.lastResort {
+		m.makeWay()
 	}
 	m.highest = max(m.highest, top)
 	switch msg.Kind {
@@ -300,7 +299,8 @@ func (m *Machine) fire(name string) {
 	case timerHandover:
 		m.preempt()
 	case timerStand:
-		m.resigned, m.lastResort = 0, m.sick && m.cfg.LeadUnhealthy
+		m.resigned = 0
+		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerSave:
 		m.save()
@@ -375,7 +375,7 @@ func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 func (m *Machine) send(to int, msg Message) {
 	peer := &m.members[to]
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, peer.ID, m.cfg.Election
-	msg.Highest, msg.Aside, msg.Digest = m.highest, m.aside(), m.digest
+	msg.Highest, msg.Aside, msg.Digest = m.highest, m.said(), m.digest
 	m.post(to, &msg)
 }
 

@@ -7,14 +7,15 @@ type Aside string
 
 // Reasons to stand aside.
 const (
-	Stands         Aside = ""
-	AsideResigned  Aside = "resigned"  // it stepped down; until a later leader's time ends
-	AsideWorking   Aside = "working"   // its work of an earlier leadership has not stopped yet
-	AsideUnsaved   Aside = "unsaved"   // it cannot write its state
-	AsideObserver  Aside = "observer"  // it was set up to follow only
-	AsideUnhealthy Aside = "unhealthy" // its own check has failed
-	AsideGone      Aside = "gone"      // it has left or was removed
-	AsideJoining   Aside = "joining"   // it has just joined and awaits the leader
+	Stands          Aside = ""
+	AsideResigned   Aside = "resigned"    // it stepped down; until a later leader's time ends
+	AsideWorking    Aside = "working"     // its work of an earlier leadership has not stopped yet
+	AsideUnsaved    Aside = "unsaved"     // it cannot write its state
+	AsideObserver   Aside = "observer"    // it was set up to follow only
+	AsideUnhealthy  Aside = "unhealthy"   // its own check has failed
+	AsideLastResort Aside = "last-resort" // unhealthy, and nobody healthy leads: it stands among such alone
+	AsideGone       Aside = "gone"        // it has left or was removed
+	AsideJoining    Aside = "joining"     // it has just joined and awaits the leader
 )
 
 // tenure is who leads, as this member knows: the part of a Machine that keeps
@@ -97,6 +98,20 @@ func (m *Machine) aside() Aside {
 	return Stands
 }
 
+// said is what the others are told of that.
+func (m *Machine) said() Aside {
+	if a := m.aside(); a != Stands || !m.lastResort {
+		return a
+	}
+	return AsideLastResort
+}
+
+// standsFor reports whether a member may be elected, in our eyes: one that stands
+// as a last resort is a rival of such alone.
+func (m *Machine) standsFor(peer *member) bool {
+	return !peer.down && (peer.aside == Stands || peer.aside == AsideLastResort && m.lastResort)
+}
+
 // accept takes the leadership t that from announces: the leader itself, or in a
 // ring whoever passes it on.
 //
@@ -133,7 +148,7 @@ func (m *Machine) superseded(t Token, live bool) {
 	m.lose(CauseSuperseded, true, "a higher token "+t.String())
 	claims := m.aside() == Stands && !m.deaf
 	if live {
-		claims = claims && !m.cfg.NoPreempt && m.cfg.Self.Above(t.Leader)
+		claims = claims && !m.cfg.NoPreempt && !m.lastResort && m.cfg.Self.Above(t.Leader)
 	}
 	switch {
 	case claims:
@@ -253,6 +268,7 @@ func (m *Machine) settle() {
 		m.takeLead()
 	} else {
 		m.note("follows", m.view.Leader.ID, m.view, "")
+		m.lastResort = false
 		m.takeLeader()
 	}
 	m.step(Event{Kind: Settled, Token: m.view})
@@ -324,12 +340,17 @@ func (m *Machine) resign() {
 	m.resigned = max(m.highest, 1)
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if claiming {
-		m.next = Token{} // nobody has heard of it
-		m.reconsider()
-		m.step(Event{Kind: Vacant, Token: m.view})
+		m.unclaim()
 		return
 	}
 	m.stepDown("it resigned")
+}
+
+// unclaim drops a claim that is on its way to the disk: nobody has heard of it.
+func (m *Machine) unclaim() {
+	m.next = Token{}
+	m.reconsider()
+	m.step(Event{Kind: Vacant, Token: m.view})
 }
 
 // stepDown gives the lead away: at once in our own eyes, in the others' when
@@ -410,7 +431,7 @@ func (m *Machine) preempt() {
 }
 
 func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.live() && m.aside() == Stands && m.cfg.Self.Above(m.view.Leader)
+	return !m.cfg.NoPreempt && m.live() && m.said() == Stands && m.cfg.Self.Above(m.view.Leader)
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.
@@ -453,6 +474,36 @@ func (m *Machine) setHealth(ok bool) {
 		m.standAgain("it is healthy again")
 	case m.leading():
 		m.stepDown("it is unhealthy")
+	case m.isMine(m.next):
+		m.unclaim()
+	case m.vacant():
+		m.reconsider()
+	}
+}
+
+// tryLastResort has an unhealthy member stand, if it may and nobody healthy is in
+// sight that could lead instead.
+func (m *Machine) tryLastResort() {
+	if !m.sick || !m.cfg.LeadUnhealthy {
+		return
+	}
+	for i := range m.members {
+		if peer := &m.members[i]; i != m.me && !peer.down && peer.aside == Stands {
+			m.reconsider()
+			return
+		}
+	}
+	m.lastResort = true
+}
+
+// makeWay ends the last resort: a healthy member is there.
+func (m *Machine) makeWay() {
+	m.lastResort = false
+	switch {
+	case m.leading():
+		m.stepDown("a healthy member is there")
+	case m.isMine(m.next):
+		m.unclaim()
 	case m.vacant():
 		m.reconsider()
 	}

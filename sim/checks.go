@@ -36,6 +36,7 @@ const (
 	ruleStalled   = "who was stopped for longer than T loses its leadership before it says anything"
 	ruleAsked     = "who starts claims above what every member it can reach has on disk"
 	ruleTakeover  = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
+	ruleStands    = "nobody leads who only follows, or is unhealthy"
 	ruleWork      = "nobody leads again while its earlier work runs"
 	ruleSkip      = "epochs follow each other, but for those of claims given up before they were saved"
 	ruleBounded   = "queues and messages are bounded"
@@ -217,7 +218,8 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		return
 	}
 	for i := range actions {
-		if actions[i].Kind == election.Elect {
+		yields := p.sick && actions[i].Lost && actions[i].Cause == election.CauseResigned // to any that is healthy
+		if actions[i].Kind == election.Elect && !yields {
 			c.fail(w, p, ruleLower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
 		}
 	}
@@ -279,6 +281,9 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	c.claims[t] = p.place
 	if p.working {
 		c.fail(w, p, ruleWork, "it leads as %v", t)
+	}
+	if p.observer || p.sick && !w.setup.LeadUnhealthy {
+		c.fail(w, p, ruleStands, "it leads as %v", t)
 	}
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
 		c.fail(w, p, ruleMember, "it claims %v, and its own list says that it has gone", t)

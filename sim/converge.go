@@ -133,10 +133,13 @@ func (w *world) orphaned(group []*process) bool {
 
 func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	t := group[0].view
-	if w.orphaned(group) {
+	fit, any := slices.ContainsFunc(group, (*process).fit), w.setup.LeadUnhealthy && slices.ContainsFunc(group, (*process).mayLead)
+	switch {
+	case w.orphaned(group):
 		return t, ""
-	}
-	if !t.Defined() {
+	case !fit && !any:
+		return t, w.unled(group)
+	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
 	}
 	led := false
@@ -144,6 +147,8 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		switch {
 		case p.view != t:
 			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, orNone(t), p.rank.ID, orNone(p.view))
+		case p.rank.ID == t.Leader.ID && fit && !p.fit():
+			return t, fmt.Sprintf("%v leads, which is unhealthy, and others are not", t)
 		case p.rank.ID == t.Leader.ID:
 			led = true
 		}
@@ -158,12 +163,27 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	}
 	if !w.setup.NoPreempt {
 		for _, p := range group {
-			if p.rank.Above(t.Leader) && !p.resting && !p.working {
+			if p.rank.Above(t.Leader) && p.fit() && !p.resting && !p.working {
 				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
 			}
 		}
 	}
 	return t, ""
+}
+
+func (p *process) mayLead() bool { return !p.observer }
+
+// fit says that it may lead, and its own check finds nothing wrong.
+func (p *process) fit() bool { return !p.observer && !p.sick }
+
+// unled gives "" when nobody of a group has a leader.
+func (w *world) unled(group []*process) string {
+	for _, p := range group {
+		if p.view.Defined() {
+			return fmt.Sprintf("%s follows %v, and nobody there may lead", p.rank.ID, p.view)
+		}
+	}
+	return ""
 }
 
 // oneList gives "" when all of a group hold the same list, and are on it.

@@ -83,7 +83,7 @@ func (c *fates) take(s Step) error {
 			return err
 		}
 		c.loose[s.Members[0]] = c.loose[s.Members[0]] || s.Do == Remove
-	case Start, Crash, PowerOff, Restart, Freeze, Thaw, Campaign, Resign, Leave, Duplicate:
+	case Start, Crash, PowerOff, Restart, Freeze, Thaw, Campaign, Resign, Health, Leave, Duplicate:
 		for _, id := range s.Members {
 			if err := c.change(s.Do, id); err != nil {
 				return err

@@ -129,7 +129,7 @@ func (w *world) letIn(e *endpoint, f *frame) {
 
 // entry is what a process says of itself, or a user of it.
 func (w *world) entry(p *process) election.Member {
-	return election.Member{Rank: p.rank, Address: string(p.rank.ID)}
+	return election.Member{Rank: p.rank, Address: string(p.rank.ID), Observer: p.observer}
 }
 
 // answered takes in one answer of a round; in and err are nil when there was none.

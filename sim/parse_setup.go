@@ -24,8 +24,8 @@ func (s Setup) Validate() error {
 			faults = append(faults, fmt.Errorf("from %v to %v: give a range that starts at 0 or later and does not run backwards", span.Min, span.Max))
 		}
 	}
-	if s.Settled && len(s.Newcomers) >= len(s.Members) {
-		faults = append(faults, errors.New("settled, and every member is a newcomer: leave one that leads"))
+	if s.Settled && s.settledLeader() == (election.Rank{}) {
+		faults = append(faults, errors.New("settled, and every member is a newcomer or an observer: leave one that leads"))
 	}
 	for _, r := range s.Members {
 		c := election.Config{Self: r, Algorithm: nobody{}, Timing: s.Timing}
@@ -63,11 +63,13 @@ var setupWords = map[string]func(*parser){
 	"work": func(p *parser) {
 		p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)
 	},
-	"absent":    func(p *parser) { p.s.Setup.Absent = p.members() },
-	"newcomers": func(p *parser) { p.s.Setup.Newcomers = p.members() },
-	"manual":    func(p *parser) { p.s.Setup.Manual = true },
-	"settled":   func(p *parser) { p.s.Setup.Settled = true },
-	"trace":     func(p *parser) { p.s.Messages = p.oneOf("messages") == "messages" },
+	"absent":         func(p *parser) { p.s.Setup.Absent = p.members() },
+	"newcomers":      func(p *parser) { p.s.Setup.Newcomers = p.members() },
+	"observers":      func(p *parser) { p.s.Setup.Observers = p.members() },
+	"lead_unhealthy": func(p *parser) { p.s.Setup.LeadUnhealthy = p.oneOf("on", "off") == "on" },
+	"manual":         func(p *parser) { p.s.Setup.Manual = true },
+	"settled":        func(p *parser) { p.s.Setup.Settled = true },
+	"trace":          func(p *parser) { p.s.Messages = p.oneOf("messages") == "messages" },
 }
 
 func (p *parser) setupLine(first word, read func(*parser)) {

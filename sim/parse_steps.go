@@ -25,6 +25,9 @@ var stepWords = map[Verb]func(*parser, *Step){
 	Clock:     (*parser).clock,
 	Campaign:  func(p *parser, s *Step) { s.Members = p.members() },
 	Resign:    func(p *parser, s *Step) { s.Members = p.members() },
+	Health: func(p *parser, s *Step) {
+		s.Members, s.Word = []election.ID{p.member()}, p.oneOf("healthy", "unhealthy")
+	},
 	Suspect:   func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	Trust:     func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	Join:      (*parser).join,

@@ -169,6 +169,8 @@ func (w *world) strikeMember(step *Step, p *process) error {
 		w.leave(p)
 	case Resign:
 		w.tell(p, election.Resigned)
+	case Health:
+		w.health(p, step.Word)
 	case Duplicate:
 		return w.duplicate(p)
 	case Clock:
@@ -195,7 +197,7 @@ func spell(d time.Duration) string {
 func (w *world) duplicate(p *process) error {
 	q := &process{}
 	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
-	q.incarnation = p.incarnation
+	q.incarnation, q.observer = p.incarnation, p.observer
 	w.procs = append(w.procs, q)
 	w.note(p, "is claimed by a second process", "")
 	return w.start(q)

@@ -34,6 +34,8 @@ type process struct {
 	frozenAt time.Duration // own time of the freeze
 	stall    time.Duration // how long the last freeze lasted, until the first step after it
 	working  bool
+	observer bool // it follows and never leads
+	sick     bool // its own check has failed
 	savedErr error
 	hasSaved bool // a save ended while frozen, with savedErr
 	after    []election.Event
@@ -100,12 +102,12 @@ func (w *world) start(p *process) error {
 	p.life++
 	p.incarnation++
 	p.condition, p.started = alive, w.now
-	p.view, p.working, p.resting, p.refused = election.Token{}, false, false, nil
+	p.view, p.working, p.resting, p.sick, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted = false, false, nil
 	c := election.Config{
 		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
-		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector,
+		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
 		Incarnation: p.incarnation, Seed: w.chance.pcg.Uint64(),
 	}
 	if len(p.through) > 0 {
@@ -407,6 +409,15 @@ func (w *world) thaw(p *process) {
 		w.step(p, election.Event{Kind: election.Saved, Err: p.savedErr})
 	}
 	w.arm(p)
+}
+
+// health is what its own check finds.
+func (w *world) health(p *process, state string) {
+	w.note(p, "is "+state, "")
+	if p.condition == alive {
+		p.sick = state == "unhealthy"
+		w.step(p, election.Event{Kind: election.Health, On: !p.sick})
+	}
 }
 
 func (w *world) drift(p *process, ppm int64) {

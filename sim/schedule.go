@@ -56,6 +56,10 @@ func (g *generator) setup(seed uint64) Setup {
 		s.Latency = Span{50 * time.Microsecond, time.Millisecond}
 	}
 	if g.chance.one(8) {
+		s.Observers = []election.ID{s.Members[g.chance.below(len(s.Members))].ID}
+	}
+	s.LeadUnhealthy = g.chance.one(3)
+	if g.chance.one(8) {
 		s.NoDisk = true
 	} else if g.chance.one(4) {
 		s.Fsync = Span{time.Millisecond, 200 * time.Millisecond}
@@ -143,6 +147,8 @@ func (g *generator) detail(s *Step) {
 		if s.Word == "slow" {
 			s.For = time.Duration(1+g.chance.below(800)) * time.Millisecond
 		}
+	case Health:
+		s.Word = [...]string{"unhealthy", "healthy"}[g.chance.below(2)]
 	case Clock:
 		s.Word = [...]string{"drift", "jump"}[g.chance.below(2)]
 		if s.Word == "drift" {

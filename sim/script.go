@@ -40,6 +40,7 @@ const (
 	Clock     Verb = "clock"     // member, then drift PPM or jump D
 	Campaign  Verb = "campaign"  // the user asks for a contest
 	Resign    Verb = "resign"    // the user asks the leader to step down
+	Health    Verb = "health"    // member, then healthy or unhealthy: what its own check finds
 	Suspect   Verb = "suspect"   // A B: A's detector says that B is down ("detector off" alone)
 	Trust     Verb = "trust"     // A B: and that it is up again
 	Join      Verb = "join"      // member, "via", members: its process starts, knows its own file, and asks these to let it in
@@ -212,6 +213,12 @@ func (s *Scenario) String() string {
 	}
 	if len(c.Newcomers) > 0 {
 		line("newcomers %s", joinIDs(c.Newcomers, " "))
+	}
+	if len(c.Observers) > 0 {
+		line("observers %s", joinIDs(c.Observers, " "))
+	}
+	if c.LeadUnhealthy {
+		line("lead_unhealthy on")
 	}
 	if c.Settled {
 		line("settled")

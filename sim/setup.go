@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -22,22 +23,24 @@ var (
 
 // Setup is a cluster to simulate. The zero value of each optional field works.
 type Setup struct {
-	Members    []election.Rank // required
-	Algorithm  string          // required; what the [Maker] is asked for
-	Probe      string          // the algorithm's own option
-	Timing     election.Timing // defaults: see [election.Timing]
-	NoPreempt  bool            // a higher-ranked member that returns follows the sitting leader
-	NoDetector bool            // suspicion comes from the script alone; no links, no beats
-	Seed       uint64          // of every random draw: latencies, jitter, what a crash tears
-	Latency    Span            // one way; default 1 ms to 5 ms
-	Fsync      Span            // of a disk; default 1 ms to 4 ms
-	NoDisk     bool            // state dies with the process
-	Work       bool            // leaders work, and take Drain to stop
-	Drain      time.Duration   // default 0
-	Absent     []election.ID   // not started at first
-	Newcomers  []election.ID   // on nobody's list and not started at first: they join
-	Settled    bool            // all start as settled followers of the highest one, present or not
-	Manual     bool            // nothing happens by itself: each delivery and each timer is a step
+	Members       []election.Rank // required
+	Algorithm     string          // required; what the [Maker] is asked for
+	Probe         string          // the algorithm's own option
+	Timing        election.Timing // defaults: see [election.Timing]
+	NoPreempt     bool            // a higher-ranked member that returns follows the sitting leader
+	NoDetector    bool            // suspicion comes from the script alone; no links, no beats
+	Seed          uint64          // of every random draw: latencies, jitter, what a crash tears
+	Latency       Span            // one way; default 1 ms to 5 ms
+	Fsync         Span            // of a disk; default 1 ms to 4 ms
+	NoDisk        bool            // state dies with the process
+	Work          bool            // leaders work, and take Drain to stop
+	Drain         time.Duration   // default 0
+	Absent        []election.ID   // not started at first
+	Newcomers     []election.ID   // on nobody's list and not started at first: they join
+	Observers     []election.ID   // they follow and never lead
+	LeadUnhealthy bool            // an unhealthy member leads when nobody else does
+	Settled       bool            // all start as settled followers of the highest one, present or not
+	Manual        bool            // nothing happens by itself: each delivery and each timer is a step
 }
 
 func (s Setup) filled() Setup {
@@ -57,6 +60,16 @@ func (s Setup) filled() Setup {
 		s.Fsync = defaultFsync
 	}
 	return s
+}
+
+// settledLeader is the highest member that may lead from the start; zero: there is none.
+func (s *Setup) settledLeader() (highest election.Rank) {
+	for _, r := range s.Members {
+		if !slices.Contains(s.Newcomers, r.ID) && !slices.Contains(s.Observers, r.ID) {
+			highest = r
+		}
+	}
+	return highest
 }
 
 // Bound is how long after the last fault every connected group of live members

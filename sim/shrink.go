@@ -89,7 +89,9 @@ func (k *shrinker) dropMembers() {
 		k.try(func(s *Scenario) {
 			id := s.Setup.Members[i].ID
 			s.Setup.Members = slices.Delete(s.Setup.Members, i, i+1)
-			s.Setup.Newcomers = slices.DeleteFunc(slices.Clone(s.Setup.Newcomers), func(n election.ID) bool { return n == id })
+			for _, of := range []*[]election.ID{&s.Setup.Newcomers, &s.Setup.Observers} {
+				*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
+			}
 			s.Steps = without(s.Steps, id)
 		})
 	}
@@ -131,6 +133,8 @@ func (k *shrinker) simplify() {
 		func(s *Setup) { s.Latency = Span{} },
 		func(s *Setup) { s.Fsync = Span{} },
 		func(s *Setup) { s.NoDisk = false },
+		func(s *Setup) { s.Observers = nil },
+		func(s *Setup) { s.LeadUnhealthy = false },
 	} {
 		k.try(func(s *Scenario) { change(&s.Setup) })
 	}

@@ -30,7 +30,7 @@ type SoakConfig struct {
 
 // SoakFaults are the verbs that random schedules are made of.
 func SoakFaults() []Verb {
-	return []Verb{Crash, PowerOff, Restart, Freeze, Thaw, Cut, Partition, Heal, Reset, Delay, Disk, Clock, Campaign, Resign}
+	return []Verb{Crash, PowerOff, Restart, Freeze, Thaw, Cut, Partition, Heal, Reset, Delay, Disk, Clock, Campaign, Resign, Health}
 }
 
 // MembershipFaults are the verbs of schedules in which members come and go: with

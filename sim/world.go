@@ -55,7 +55,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	for i, r := range s.Members {
 		w.slots[r.ID] = i
 		if !slices.Contains(s.Newcomers, r.ID) {
-			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID)})
+			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID), Observer: slices.Contains(s.Observers, r.ID)})
 		}
 	}
 	w.procs = resized(w.procs, len(s.Members))
@@ -64,6 +64,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	w.checks.reset(w)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))
+		w.procs[i].observer = slices.Contains(s.Observers, r.ID)
 	}
 	for i := range w.setup.Members {
 		if w.absent(w.procs[i].rank.ID) {
@@ -93,7 +94,7 @@ func (w *world) absent(id election.ID) bool {
 
 // settledToken is the leadership that everyone starts in when Setup says Settled.
 func (w *world) settledToken() election.Token {
-	return election.Token{Epoch: 1, Leader: w.list[len(w.list)-1].Rank}
+	return election.Token{Epoch: 1, Leader: w.setup.settledLeader()}
 }
 
 // runTo lets everything happen up to and including the moment end, unless a
