@@ -106,7 +106,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	case m.inquiring && !m.joining && again:
 		m.ask(i)
 		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
-	case m.vacant() && m.started && m.aside() != Stands:
+	case m.started && m.vacant() && !m.inquiring && m.aside() != Stands:
 		m.send(i, Message{Kind: Query, Token: m.view}) // it calls no election by which others would hear of it
 	}
 }
