@@ -14,7 +14,7 @@ func (m *Machine) inquire(why string) {
 	m.inquiring, m.answered, m.joining = true, false, false
 	m.note("inquires", None, Token{}, why)
 	for i := range m.members {
-		m.members[i].queried = m.members[i].told && !m.view.Defined()
+		m.members[i].queried, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
 	}
 	m.set(timerInquiry, m.cfg.Timing.T())
 	for range inquiryWave {
@@ -121,7 +121,7 @@ func (m *Machine) forgetAsked() {
 // reported takes in what a member knows.
 func (m *Machine) reported(from int, msg *Message) {
 	peer := m.members[from].ID
-	m.answered = true
+	m.answered, m.members[from].replied = true, true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended
 	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
 	known := m.Knows(msg.Token.Leader.ID)

@@ -95,7 +95,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]
-	again := !peer.told && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
+	again := !peer.told && !peer.replied && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
 	peer.link, peer.dialing, peer.backoff, peer.rebuff = true, false, 0, time.Time{}
 	m.hear(i)
 	m.setState(i, StateUp)

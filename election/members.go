@@ -15,6 +15,7 @@ type member struct {
 	epoch       uint64      // of the token it last acknowledged
 	asked       bool        // its report is awaited
 	queried     bool        // it has been asked in this inquiry
+	replied     bool        // and has answered
 	told        bool        // it has joined through us and knows no more than we do
 
 	link    bool          // a connection stands

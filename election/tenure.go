@@ -516,10 +516,9 @@ func (m *Machine) campaign() {
 		m.cancel(timerStand)
 	}
 	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
-	if !m.started || m.inquiring || m.next.Defined() {
-		return
+	if m.started && !m.inquiring && !m.next.Defined() {
+		m.step(Event{Kind: Campaign})
 	}
-	m.step(Event{Kind: Campaign})
 	m.preempt()
 }
 

@@ -37,6 +37,7 @@ var mutants = []mutant{
 	{"forgets the vouching", "election/detector.go", "\tm.set(timerVouch, 2*m.cfg.Timing.TMax)\n\tif !m.anyAsked() {", "\tif true {"},
 	{"takes an old vouch for a fresh one", "election/inquiry.go", "!msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()", "!msg.Ended"},
 	{"does not notice that it was stopped", "election/detector.go", "\t\treturn m.now.Sub(last) > T\n", "\t\treturn false\n"},
+	{"vouches for what it did not hear while it was stopped", "election/detector.go", "\t\tm.grace = m.now.Add(m.cfg.Timing.T()) // not", "\t\tm.grace, m.leaderAt = m.now.Add(m.cfg.Timing.T()), m.now // not"},
 	{"leads although nobody acknowledges", "election/detector.go", "if m.leading() && hears &&", "if m.leading() && !hears &&"},
 	{"never suspects", "election/detector.go", "if !m.suspected && !m.now.Before(m.silentAt()) {", "if false {"},
 	{"believes a dial that is refused", "election/links.go", "\tif refused {\n", "\tif false {\n"},
