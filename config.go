@@ -54,7 +54,8 @@ type Config struct {
 	// Healthy is this member's own check, called every second with that time to
 	// answer: with an error the member gives up the lead and does not claim. It
 	// takes part from the first answer on.
-	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T.
+	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T and
+	// nobody healthy is in reach, until one is.
 	Healthy       func(ctx context.Context) error
 	LeadUnhealthy bool
 

@@ -82,8 +82,8 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		if incarnation < old && m.lives(&m.members[i], m.now) {
 			return // a word from the dead, come late
 		}
-		if old != 0 && !m.hearsay(rank.ID) {
-			m.gone(i, CauseCrashed, true, "another incarnation answers")
+		if old != 0 {
+			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
 		m.members[i].aside = m.members[i].stance()
@@ -108,6 +108,20 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
 	case m.started && m.vacant() && !m.inquiring && m.aside() != Stands:
 		m.send(i, Message{Kind: Query, Token: m.view}) // it calls no election by which others would hear of it
+	}
+}
+
+// replaced: another process has a member's id. It owes the answer that the old one
+// was asked for, and knows what that one did not.
+func (m *Machine) replaced(i int) {
+	peer := &m.members[i]
+	owed := peer.asked
+	peer.asked, peer.replied, peer.told = false, false, false
+	if !m.hearsay(peer.ID) {
+		m.gone(i, CauseCrashed, true, "another incarnation answers")
+	}
+	if owed && m.suspected {
+		m.ask(i)
 	}
 }
 

@@ -472,6 +472,9 @@ func (m *Machine) setHealth(ok bool) {
 	case ok:
 		m.cancel(timerStand)
 		m.standAgain("it is healthy again")
+		if m.vacant() {
+			m.reconsider() // it may have resigned, too
+		}
 	case m.leading():
 		m.stepDown("it is unhealthy")
 	case m.isMine(m.next):

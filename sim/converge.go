@@ -147,7 +147,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		switch {
 		case p.view != t:
 			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, orNone(t), p.rank.ID, orNone(p.view))
-		case p.rank.ID == t.Leader.ID && fit && !p.fit():
+		case p.rank.ID == t.Leader.ID && !p.fit() && slices.ContainsFunc(group, (*process).stands):
 			return t, fmt.Sprintf("%v leads, which is unhealthy, and others are not", t)
 		case p.rank.ID == t.Leader.ID:
 			led = true
@@ -163,7 +163,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	}
 	if !w.setup.NoPreempt {
 		for _, p := range group {
-			if p.rank.Above(t.Leader) && p.fit() && !p.resting && !p.working {
+			if p.rank.Above(t.Leader) && p.stands() {
 				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
 			}
 		}
@@ -175,6 +175,9 @@ func (p *process) mayLead() bool { return !p.observer }
 
 // fit says that it may lead, and its own check finds nothing wrong.
 func (p *process) fit() bool { return !p.observer && !p.sick }
+
+// stands says that nothing keeps it from leading.
+func (p *process) stands() bool { return p.fit() && !p.resting && !p.working }
 
 // unled gives "" when nobody of a group has a leader.
 func (w *world) unled(group []*process) string {

@@ -41,7 +41,7 @@ var mutants = []mutant{
 	{"leads although nobody acknowledges", "election/detector.go", "if m.leading() && hears &&", "if m.leading() && !hears &&"},
 	{"never suspects", "election/detector.go", "if !m.suspected && !m.now.Before(m.silentAt()) {", "if false {"},
 	{"believes a dial that is refused", "election/links.go", "\tif refused {\n", "\tif false {\n"},
-	{"takes a new incarnation for the old one", "election/links.go", "\t\tif old != 0 && ", "\t\tif false && "},
+	{"takes a new incarnation for the old one", "election/links.go", "\tif !m.hearsay(peer.ID) {\n", "\tif false {\n"},
 	{"ignores the token of beats", "election/beats.go", "\t\tm.accept(msg.Token, from)\n\t\tif msg.Token != m.next", "\t\tif msg.Token != m.next"},
 	{"dials nobody but its leader", "election/links.go", "if m.shouldDial(i) && !m.now.Before(peer.redial) &&", "if m.isLeader(i) && m.shouldDial(i) && !m.now.Before(peer.redial) &&"},
 	{"follows a stranger", "election/inquiry.go", "known := m.Knows(msg.Token.Leader.ID)", "known := true"},
