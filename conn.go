@@ -34,6 +34,7 @@ type conn struct {
 	incarnation uint64
 	address     string // where the other end says it listens
 	order       uint64 // grows with each connection that stands
+	laden       bool   // a dial that has more to say than hello
 
 	mu        sync.Mutex
 	net       net.Conn // nil until the dial is through

@@ -303,6 +303,49 @@ func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
 	}
 }
 
+// A member that leaves before it has a connection to anyone dials to say so.
+func TestWhoLeavesAtOnceIsForgotten(t *testing.T) {
+	for range 20 {
+		c := newCluster(t, 2)
+		c.start("1", joins(c))
+		c.agree("1")
+		n := c.start("2", joins(c, "1"))
+		for late := time.Now().Add(patience); len(membersOf(n)) < 2; {
+			if time.Now().After(late) {
+				t.Fatal("2 was not let in")
+			}
+		}
+		if err := n.Leave(); err != nil {
+			t.Fatal(err)
+		}
+		delete(c.nodes, "2")
+		c.lists("1")
+		c.nodes["1"].Close()
+	}
+}
+
+// A newcomer's word on the version of its own entry is not believed beyond measure:
+// entries of a later version than frames can carry would part the members.
+func TestAnAbsurdVersionOfANewcomerPartsNobody(t *testing.T) {
+	c := newCluster(t, 3)
+	one := c.start("1", joins(c))
+	c.start("2", joins(c, "1"))
+	c.agree("2")
+	conn := stranger(t, one)
+	answer := say(t, conn, helloFrom("3", "", func(h *handshake) {
+		h.Kind, h.To = kindJoin, election.None
+		h.List = []Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: 1 << 62}}
+	}))
+	if answer.Kind != kindAdmitted {
+		t.Fatalf("it is answered with %s (%s)", answer.Kind, answer.Reason)
+	}
+	c.lists("1", "2", "3")
+	if err := one.RemoveMember(t.Context(), "3"); err != nil {
+		t.Fatal(err)
+	}
+	c.lists("1", "2")
+}
+
 // One address of several to join through may belong to strangers that come up late.
 func TestARefusalAfterItWasLetInDoesNotEndAMember(t *testing.T) {
 	c := newCluster(t, 3)

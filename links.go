@@ -124,6 +124,7 @@ func (l *links) send(to ID, msg *election.Message) {
 	c := p.active
 	if c == nil {
 		c = l.dial(p)
+		c.laden = true
 	}
 	if err := c.send(frame); errors.Is(err, errOverflow) {
 		l.tally.bad(reasonOverflow)
@@ -440,18 +441,36 @@ func (l *links) shut(wait time.Duration) {
 	l.live.Wait()
 }
 
-// outlast takes in the ends of connections until none stands, or wait is over.
+// outlast takes in the ends of connections until none stands, and no dial is under
+// way that has something to say, or wait is over.
 func (l *links) outlast(wait time.Duration) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
-	for l.standing() > 0 {
+	for l.standing() > 0 || l.reaching() {
 		select {
 		case in := <-l.inbox:
-			if in.err != nil && in.conn.peer != nil {
-				l.forget(in.conn)
+			switch c := in.conn; {
+			case in.err != nil && c.peer != nil:
+				l.forget(c)
+			case in.err != nil:
+				if p := l.peers[c.to]; p != nil && p.dialing == c {
+					p.dialing = nil
+				}
+			case in.handshake != nil && c.dialed:
+				c.finish(wait) // it was written right behind our hello
 			}
 		case <-over.C:
 			return
 		}
 	}
+}
+
+// reaching reports whether a dial is under way that has something to say.
+func (l *links) reaching() bool {
+	for _, p := range l.peers {
+		if p.dialing != nil && p.dialing.laden {
+			return true
+		}
+	}
+	return false
 }

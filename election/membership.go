@@ -113,6 +113,9 @@ func (m *Machine) Entry(id ID) (Member, bool) {
 	return m.list[i], true
 }
 
+// maxVersion is the highest version of an entry: the frames carry none above it.
+const maxVersion = 1 << 62
+
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
 	if old, ok := m.Entry(e.ID); ok {
@@ -121,7 +124,7 @@ func (m *Machine) change(e Member) {
 		}
 		e.Version = max(e.Version, old.Version)
 	}
-	e.Version++
+	e.Version = min(e.Version+1, maxVersion)
 	m.merge([]Member{e})
 }
 
@@ -305,6 +308,9 @@ func (m *Machine) joined(e Member, t Token) {
 	}
 	if t.Epoch <= m.maxEpoch() {
 		m.highest = max(m.highest, t.Epoch)
+	}
+	if known, _ := m.Entry(e.ID); e.Version > known.Version+maxLeap {
+		e.Version = 0 // as with epochs: no single message uses them up
 	}
 	e.Gone = Present
 	m.change(e)
