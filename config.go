@@ -52,8 +52,8 @@ type Config struct {
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
 	// Healthy is this member's own check, called every second with that time to
-	// answer: with an error the member gives up the lead and does not claim. It
-	// takes part from the first answer on.
+	// answer: with an error the member gives up the lead and does not claim. Until
+	// the first answer it counts as unhealthy.
 	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T and
 	// nobody healthy is in reach, until one is.
 	Healthy       func(ctx context.Context) error

@@ -22,39 +22,31 @@ func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
 // check may take.
 const healthInterval = time.Second
 
-// checkHealth tells the Machine what Config.Healthy finds. The member takes part
-// only after its first check: it must not lead unfit, be it for a moment.
+// checkHealth tells the Machine what Config.Healthy finds. Until its first check a
+// member counts as unhealthy: it must not lead unfit, be it for a moment.
 func (n *Node) checkHealth(ctx context.Context) {
-	fit := true
-	for begun := false; ; begun = true {
-		was := fit
+	fit := false
+	for first := true; ; first = false {
 		err := n.check(ctx)
-		if fit = err == nil; fit != was {
-			n.logHealth(err)
-		}
-		if n.call(ctx, func() {
-			if fit != was {
-				n.emit(election.Event{Kind: election.Health, On: fit && !n.closing})
-			}
-			if !begun {
-				n.takePart()
-			}
-		}) != nil {
+		if ctx.Err() != nil {
 			return
+		}
+		if now := err == nil; now != fit || first {
+			fit = now
+			if err != nil {
+				n.cfg.Logger.Warn("this member is unhealthy", "error", err)
+			} else {
+				n.cfg.Logger.Info("this member is healthy")
+			}
+			if n.SetHealthy(ctx, fit) != nil {
+				return
+			}
 		}
 		select {
 		case <-time.After(healthInterval):
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (n *Node) logHealth(err error) {
-	if err != nil {
-		n.cfg.Logger.Warn("this member is unhealthy", "error", err)
-	} else {
-		n.cfg.Logger.Info("this member is healthy again")
 	}
 }
 

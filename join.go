@@ -26,14 +26,11 @@ const (
 // more when the Machine has it that this member must join again.
 func (n *Node) join(ctx context.Context) {
 	var answered []string
-	pause, let := n.cfg.Heartbeat, false
+	pause := n.cfg.Heartbeat
 	for started := false; ; started = true {
 		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
 		welcome, heard, err := n.askAll(ctx, left)
 		answered = append(answered, heard...)
-		if let = let || welcome != nil; let {
-			err = nil // one who refuses late does not undo it; the log has it
-		}
 		kind := election.Welcomed
 		if !started {
 			kind = election.Started
@@ -42,7 +39,7 @@ func (n *Node) join(ctx context.Context) {
 			return // the node closes
 		}
 		var again <-chan time.Time
-		if len(heard) < len(left) {
+		if len(left) == 0 || len(heard) < len(left) { // a name that stands for fewer may stand for more again
 			again = time.After(pause)
 			pause = min(2*pause, joinBackoff)
 		}
@@ -56,12 +53,15 @@ func (n *Node) join(ctx context.Context) {
 	}
 }
 
-// letIn tells the Machine what a round of asking has brought.
+// letIn tells the Machine what a round of asking has brought. A refusal that only a
+// person can mend ends a member that nobody has let in, nor has known without that.
 func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
-	if err != nil {
+	n.let = n.let || welcome != nil
+	if err != nil && !n.let && !n.links.met() {
 		n.fail(err)
 		return
 	}
+	n.begun = true
 	ev := election.Event{Kind: kind}
 	if welcome != nil {
 		ev.List, ev.Token, ev.Age = welcome.List, welcome.Token, welcome.Age
@@ -74,7 +74,7 @@ func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
 // joinAgain asks one member to let this one in, or everyone through whom it joins.
 func (n *Node) joinAgain(to ID) {
 	switch {
-	case n.links == nil || n.closing: // a wire of its own has its own ways
+	case n.links == nil || n.closing || !n.begun: // a wire of its own has its own ways
 	case to == election.None:
 		select {
 		case n.rejoin <- struct{}{}:

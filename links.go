@@ -410,6 +410,9 @@ func (l *links) hangUp(id ID) {
 	}
 }
 
+// met reports whether a connection to a member has ever stood.
+func (l *links) met() bool { return l.order > 0 }
+
 // standing is how many connections stand.
 func (l *links) standing() int {
 	n := 0

@@ -61,6 +61,8 @@ type Node struct {
 	lost      map[Cause]uint64
 	closing   bool
 	departing atomic.Bool   // it leaves the cluster for good
+	let       bool          // somebody has let this member in
+	begun     bool          // the Machine has started
 	rejoin    chan struct{} // everyone through whom it joins is to be asked again
 	returning bool          // a member is being asked to let this one in again
 	twin      twin
@@ -78,11 +80,11 @@ func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
 	n.net.serve()
 	if n.cfg.Healthy != nil {
-		n.net.background(n.checkHealth) // which begins
-	} else {
-		n.takePart()
-		n.drain()
+		n.emit(election.Event{Kind: election.Health}) // until it has been asked
+		n.net.background(n.checkHealth)
 	}
+	n.takePart()
+	n.drain()
 	end := ctx.Done()
 	for !n.closing || len(n.working) > 0 {
 		n.arm()
@@ -116,6 +118,7 @@ func (n *Node) takePart() {
 		n.net.background(n.join)
 		return
 	}
+	n.begun = true
 	n.emit(election.Event{Kind: election.Started})
 }
 

@@ -320,7 +320,7 @@ func checkEntry(m Member) error {
 	if err := checkIDs(m.ID); err != nil {
 		return err
 	}
-	if len(m.Address) > maxText || m.Version > 1<<62 || m.Gone > election.Removed {
+	if len(m.Address) > maxText || m.Version > election.MaxVersion || m.Gone > election.Removed {
 		return bad(reasonMalformed, "member list: %s with an address of %d bytes, version %d, departure %d", m.ID, len(m.Address), m.Version, m.Gone)
 	}
 	return nil

@@ -85,7 +85,8 @@ func (a *Actions) Vouch(to ID) {
 }
 
 // Inquire asks everyone what leadership they know, because a contest has come to
-// nothing. The Algorithm gets Started when nobody knows any.
+// nothing. Nothing is claimed until the answers are in, for T at most. The Algorithm
+// gets Started when nobody knows any: before Inquire returns if nobody can be asked.
 func (a *Actions) Inquire() { a.m.inquire("the contest has come to nothing") }
 
 // Watch has the detector watch one more member beside the leader, such as the

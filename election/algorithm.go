@@ -17,7 +17,7 @@ const (
 	Resigned                        // the user asks the Machine to step down
 	LinkUp                          // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
 	LinkDown                        // the last connection to Peer has ended
-	DialFailed                      // Peer did not answer a dial; Refused: nobody listens there
+	DialFailed                      // Peer did not answer a dial, though another connection to it may stand; Refused: nobody listens there
 	Saved                           // the last Save is done, or failed with Err
 	Working                         // the leader's work has begun (On) or has all stopped (!On)
 	Health                          // this member's own check: healthy (On) or not
@@ -41,12 +41,12 @@ type Event struct {
 	Rank        Rank          // LinkUp
 	Incarnation uint64        // LinkUp
 	Refused     bool          // DialFailed
-	On          bool          // Working
-	Token       Token         // Settled, Vacant (the one that ended), Joined, Welcomed
-	Err         error         // Saved
+	On          bool          // Working, Health
+	Token       Token         // Settled, Vacant (the one that ended), Started, Joined, Welcomed
+	Err         error         // Saved, DialFailed (a live member refuses)
 	Member      Member        // Joined, Added; DialFailed with ErrRemoved: the entry by which the other refuses us
 	List        []Member      // Started, Welcomed
-	Age         time.Duration // Welcomed
+	Age         time.Duration // Started, Welcomed
 }
 
 // Algorithm decides who should lead. It holds no clock, goroutine, socket or

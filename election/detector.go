@@ -12,6 +12,7 @@ type detector struct {
 	inquiring bool      // reports of the highest epoch are awaited before any claim
 	answered  bool      // somebody has reported
 	barred    time.Time // since when members have refused this one as removed; zero: they have not
+	barredAt  time.Time // when one last did
 	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
 
 	// A follower's side.

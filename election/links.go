@@ -116,6 +116,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 func (m *Machine) replaced(i int) {
 	peer := &m.members[i]
 	owed := peer.asked
+	peer.link = false // what stood was the old one's
 	peer.asked, peer.replied, peer.told = false, false, false
 	if !m.hearsay(peer.ID) {
 		m.gone(i, CauseCrashed, true, "another incarnation answers")
@@ -202,9 +203,10 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 		return
 	}
 	peer := &m.members[i]
+	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
 	peer.dialing, peer.missed = false, m.now
 	if peer.link {
-		if peer.asked {
+		if peer.asked && again {
 			m.ask(i) // it reached us meanwhile, but what went with our dial is lost
 		}
 		return
@@ -253,9 +255,10 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
 	news := grave.Version == 0 || m.outdates(grave)
-	if m.barred.IsZero() || news && m.linked() {
+	if m.barred.IsZero() || news && m.linked() || m.now.Sub(m.barredAt) > m.cfg.Timing.T() {
 		m.barred = m.now
 	}
+	m.barredAt = m.now
 	return m.now.Sub(m.barred) > m.cfg.Timing.T()
 }
 

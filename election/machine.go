@@ -19,7 +19,7 @@ type Config struct {
 	Algorithm     Algorithm      // required; belongs to this Machine alone
 	Timing        Timing         // defaults: see [Timing]
 	NoPreempt     bool           // a higher-ranked member that returns follows the sitting leader
-	LeadUnhealthy bool           // an unhealthy member leads when nobody else does
+	LeadUnhealthy bool           // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
 	Incarnation   uint64         // greater than that of any earlier process with this id
 	State         State          // as last saved; zero at a first start
 	Following     Token          // start as settled under this leadership, as if elected before; for the lab

@@ -85,7 +85,7 @@ func (m *Machine) mayEnter(e Member) error {
 	}
 	known, ok := m.Entry(e.ID)
 	switch {
-	case ok && known.Gone == Removed && e.Version <= known.Version:
+	case ok && known.Gone == Removed && (e.Version <= known.Version || !believable(e, known)):
 		return ErrRemoved
 	case e.ID.Kind() != m.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
@@ -94,6 +94,10 @@ func (m *Machine) mayEnter(e Member) error {
 	}
 	return nil
 }
+
+// believable reports whether a newcomer's entry can have the version that it says:
+// as with epochs, no single message uses them up.
+func believable(e, known Member) bool { return e.Version <= known.Version+maxLeap }
 
 // List is the member list, tombstones included, in the order of the ids.
 func (m *Machine) List() []Member { return slices.Clone(m.list) }
@@ -113,8 +117,13 @@ func (m *Machine) Entry(id ID) (Member, bool) {
 	return m.list[i], true
 }
 
-// maxVersion is the highest version of an entry: the frames carry none above it.
-const maxVersion = 1 << 62
+// MaxVersion is the highest version of a list's entry. removalLead is how far a
+// removal rises above what it removes: over whatever the member itself does to its
+// entry without having heard of it, such as to move, or to leave and join again.
+const (
+	MaxVersion  = 1 << 62
+	removalLead = 1 << 16
+)
 
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
@@ -124,7 +133,7 @@ func (m *Machine) change(e Member) {
 		}
 		e.Version = max(e.Version, old.Version)
 	}
-	e.Version = min(e.Version+1, maxVersion)
+	e.Version = min(e.Version+1, MaxVersion)
 	m.merge([]Member{e})
 }
 
@@ -309,8 +318,8 @@ func (m *Machine) joined(e Member, t Token) {
 	if t.Epoch <= m.maxEpoch() {
 		m.highest = max(m.highest, t.Epoch)
 	}
-	if known, _ := m.Entry(e.ID); e.Version > known.Version+maxLeap {
-		e.Version = 0 // as with epochs: no single message uses them up
+	if known, _ := m.Entry(e.ID); !believable(e, known) {
+		e.Version = 0
 	}
 	e.Gone = Present
 	m.change(e)
@@ -335,6 +344,7 @@ func (m *Machine) add(e Member) {
 func (m *Machine) remove(id ID) {
 	if e, ok := m.Entry(id); ok && e.Gone == Present {
 		e.Gone = Removed
+		e.Version += removalLead
 		m.change(e)
 	}
 }

@@ -33,7 +33,7 @@ type tenure struct {
 	highest uint64 // the highest epoch heard of
 
 	sick       bool // its own check has failed
-	lastResort bool // it leads all the same, because nobody healthy does
+	lastResort bool // it stands all the same: nobody healthy leads, nor is in reach
 
 	working  bool   // user work of a leadership of ours still runs
 	draining bool   // we have stepped down and tell the others when the work has stopped
@@ -183,7 +183,7 @@ func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
 
 // claim makes this member the next leader, above every epoch it knows.
 func (m *Machine) claim(why string) {
-	if m.aside() != Stands || m.inquiring || m.next.Defined() || m.highest >= MaxEpoch {
+	if !m.started || m.aside() != Stands || m.inquiring || m.next.Defined() || m.highest >= MaxEpoch {
 		return // may not yet, or a leadership is on its way to the disk
 	}
 	if m.leading() || m.live() && !m.cfg.NoDetector {
@@ -461,8 +461,8 @@ func (m *Machine) standAgain(why string) {
 }
 
 // setHealth hears from this member's own check. Who is unhealthy gives up the
-// lead and does not claim; with LeadUnhealthy it does when nobody else has
-// within 2·T.
+// lead and does not claim; with LeadUnhealthy it does when nobody else has within
+// 2·T and nobody healthy is in reach.
 func (m *Machine) setHealth(ok bool) {
 	if m.sick == !ok {
 		return

@@ -17,6 +17,7 @@ type joining struct {
 	asked   int   // answers awaited in this round
 	begun   bool  // the Machine has started
 	let     bool  // somebody has let it in, in this life
+	met     bool  // a connection to a member has stood, in this life
 	fatal   error // why somebody has refused to, in this round
 	best    *admission
 	pause   time.Duration
@@ -61,7 +62,7 @@ func (w *world) join(p *process, through []election.ID) error {
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
 	p.back = p.back[:0]
-	p.asked, p.begun, p.let, p.pause, p.paused = 0, false, false, w.setup.Timing.Heartbeat, false
+	p.asked, p.begun, p.let, p.met, p.pause, p.paused = 0, false, false, false, w.setup.Timing.Heartbeat, false
 	w.askAround(p)
 }
 
@@ -169,7 +170,7 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 // roundOver tells the Machine what a round has brought.
 func (w *world) roundOver(p *process) {
 	p.let = p.let || p.best != nil
-	if p.fatal != nil && !p.let {
+	if p.fatal != nil && !p.let && !p.met {
 		w.quit(p, p.fatal)
 		return
 	}

@@ -27,7 +27,7 @@ var mutants = []mutant{
 	{"saves what it had before", "election/tenure.go", "\t\t\tm.writing = t\n", "\t\t\t_ = t\n"},
 	{"claims although its disk refused", "election/tenure.go", "\t\tif m.isMine(m.next) {\n\t\t\tm.next = Token{}\n\t\t\tm.step(", "\t\tif false {\n\t\t\tm.next = Token{}\n\t\t\tm.step("},
 	{"claims the same epoch again", "election/tenure.go", "\tm.highest++\n", ""},
-	{"claims while it still asks", "election/tenure.go", "m.aside() != Stands || m.inquiring || m.next", "m.aside() != Stands || m.next"},
+	{"claims while it still asks", "election/tenure.go", "!m.started || m.aside() != Stands || m.inquiring || m.next", "!m.started || m.aside() != Stands || m.next"},
 	{"claims without asking", "election/machine.go", `m.inquire("it has just started")`, `m.step(Event{Kind: Started})`},
 	{"accepts a lower token", "election/tenure.go", "\tcase c < 0, c == 0 && m.certain:", "\tcase c == 0 && m.certain:"},
 	{"does not hear that its leader resigns", "election/tenure.go", "\t\tm.vacate(CauseResigned, true, \"it says so\")\n", ""},

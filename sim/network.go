@@ -135,7 +135,7 @@ func (w *world) linkUp(e *endpoint, other *process) {
 	if e.side == 1 { // the hello and the welcome say who they are from
 		e.inc, e.other().inc = e.other().inc, p.incarnation
 	}
-	e.state = open
+	e.state, p.met = open, true
 	for _, x := range p.peers[e.peer].ends {
 		if x != e && x.state == open && x.inc < e.inc {
 			x.state = closed
