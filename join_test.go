@@ -232,6 +232,16 @@ func TestWhoIsUnhealthyFromTheStartNeverLeads(t *testing.T) {
 	}
 }
 
+// A check that hangs is a failing one: its member follows meanwhile.
+func TestAMemberWhoseCheckHangsFollows(t *testing.T) {
+	c := newCluster(t, 2)
+	c.start("1")
+	c.start("2", func(cfg *Config) {
+		cfg.Healthy = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	})
+	c.agree("1")
+}
+
 // TestAHundredMembers is a cluster as large as one process can hold; every
 // member joins through the first.
 func TestAHundredMembers(t *testing.T) {
@@ -348,9 +358,20 @@ func TestAnAbsurdVersionOfANewcomerPartsNobody(t *testing.T) {
 
 // One address of several to join through may belong to strangers that come up late.
 func TestARefusalAfterItWasLetInDoesNotEndAMember(t *testing.T) {
+	t.Run("let in", func(t *testing.T) { lateRefusal(t, func(c *cluster) func(*Config) { return joins(c, "1", "3") }) })
+	t.Run("known", func(t *testing.T) {
+		lateRefusal(t, func(c *cluster) func(*Config) {
+			return func(cfg *Config) {
+				cfg.Members, cfg.Join = c.members[:2], []string{c.members[2].Address}
+			}
+		})
+	})
+}
+
+func lateRefusal(t *testing.T, two func(c *cluster) func(*Config)) {
 	c := newCluster(t, 3)
-	c.start("1", joins(c))
-	n := c.start("2", joins(c, "1", "3"))
+	c.start("1", func(cfg *Config) { cfg.Members = c.members[:2] })
+	n := c.start("2", two(c))
 	c.agree("2")
 	other := c.start("3", joins(c), func(cfg *Config) { cfg.Cluster = "other" })
 	for late := time.Now().Add(patience); other.Status().Refused[string(reasonCluster)] == 0; time.Sleep(time.Millisecond) {

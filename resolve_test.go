@@ -71,6 +71,27 @@ func (s *nameServer) serve() {
 	}
 }
 
+// A name that stands for fewer addresses than before may stand for more again.
+func TestANameThatShrinksIsLookedUpAgain(t *testing.T) {
+	c := newCluster(t, 0)
+	ips := []net.IP{net.IPv4(127, 0, 0, 21), net.IPv4(127, 0, 0, 22)}
+	_, port, _ := net.SplitHostPort(c.seat(ips[0].String() + ":0"))
+	c.seat(net.JoinHostPort(ips[1].String(), port))
+	c.kill("2")
+	newNameServer(t, func(asked int) []net.IP {
+		if asked > 1 && asked < 4 {
+			return ips[:1]
+		}
+		return ips
+	})
+	c.start("1", func(cfg *Config) { cfg.Members, cfg.Join = nil, []string{"members.test:" + port} })
+	c.agree("1")
+	c.rebind("2")
+	c.start("2", joins(c)) // it asks nobody: 1 must find it
+	c.lists("1", "2")
+	c.agree("2")
+}
+
 // As source 002 has it: all know one name, and nothing else. It stands for nobody
 // that lives at first, then for all of them.
 func TestOneNameForAllMembers(t *testing.T) {

@@ -179,6 +179,29 @@ func TestWhoIsUnhealthyGivesUpTheLead(t *testing.T) {
 	}
 }
 
+// Only refusals that follow each other bar a member: one of an hour ago does not count.
+func TestAnOldRefusalBarsNobody(t *testing.T) {
+	m := newMachine(t, "2", func(c *Config) { c.Joins = true })
+	stepAlone(m, start, Event{Kind: Started})
+	refused := Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: Member{Rank: rank("2"), Version: 1, Gone: Removed}}
+	for _, at := range []time.Duration{0, time.Hour, 2 * time.Hour} {
+		for _, a := range m.Step(start.Add(at), refused) {
+			if a.Kind == Halt {
+				t.Fatalf("after %v one refusal ends it: %v", at, a.Err)
+			}
+		}
+	}
+	halted := false
+	for at := 2 * time.Hour; at < 2*time.Hour+2*time.Second; at += 100 * time.Millisecond {
+		for _, a := range m.Step(start.Add(at), refused) {
+			halted = halted || a.Kind == Halt
+		}
+	}
+	if !halted {
+		t.Error("refused again and again, it goes on")
+	}
+}
+
 func TestALeadersOwnWordEndsItsTime(t *testing.T) {
 	m := follow(t, "2")
 	got := kinds(m.Step(start, from("5", Message{Kind: Report, Token: Token{3, rank("5")}, Ended: true, Age: -1})))
