@@ -214,6 +214,9 @@ func (m *Machine) start(ev Event) {
 	m.started, m.origin = true, m.now
 	if t := m.cfg.Following; t.Defined() {
 		m.next, m.onDisk, m.leaderAt = t, t, m.now
+		for i := range m.members {
+			m.members[i].state = StateUp
+		}
 		m.settle()
 		return
 	}

@@ -385,6 +385,15 @@ func (c *checks) queued(w *world, e *endpoint) {
 	}
 }
 
+// allUp: who starts settled takes the others for up.
+func (c *checks) allUp(p *process) {
+	if len(c.states) > 0 {
+		for i := range c.n {
+			c.states[p.place*c.n+i] = election.StateUp
+		}
+	}
+}
+
 func (c *checks) notified(w *world, p *process, a *election.Action) {
 	to, ok := w.slots[a.Member]
 	if ok && len(c.states) > 0 && p.place < c.n {

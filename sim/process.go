@@ -147,6 +147,7 @@ func (w *world) settle(p *process, c *election.Config) {
 	p.disk.before = p.disk.now
 	c.State, c.Following = election.State{}, t
 	w.checks.top = max(w.checks.top, t.Epoch)
+	w.checks.allUp(p)
 	if t.Leader.ID != p.rank.ID {
 		w.checks.claims[t] = w.slots[t.Leader.ID]
 	}
