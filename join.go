@@ -61,7 +61,6 @@ func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
 		n.fail(err)
 		return
 	}
-	n.begun = true
 	ev := election.Event{Kind: kind}
 	if welcome != nil {
 		ev.List, ev.Token, ev.Age = welcome.List, welcome.Token, welcome.Age
@@ -74,7 +73,7 @@ func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
 // joinAgain asks one member to let this one in, or everyone through whom it joins.
 func (n *Node) joinAgain(to ID) {
 	switch {
-	case n.links == nil || n.closing || !n.begun: // a wire of its own has its own ways
+	case n.links == nil || n.closing: // a wire of its own has its own ways
 	case to == election.None:
 		select {
 		case n.rejoin <- struct{}{}:

@@ -62,7 +62,6 @@ type Node struct {
 	closing   bool
 	departing atomic.Bool   // it leaves the cluster for good
 	let       bool          // somebody has let this member in
-	begun     bool          // the Machine has started
 	rejoin    chan struct{} // everyone through whom it joins is to be asked again
 	returning bool          // a member is being asked to let this one in again
 	twin      twin
@@ -83,7 +82,11 @@ func (n *Node) loop(ctx context.Context) {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
 		n.net.background(n.checkHealth)
 	}
-	n.takePart()
+	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
+		n.net.background(n.join)
+	} else {
+		n.emit(election.Event{Kind: election.Started})
+	}
 	n.drain()
 	end := ctx.Done()
 	for !n.closing || len(n.working) > 0 {
@@ -110,16 +113,6 @@ func (n *Node) loop(ctx context.Context) {
 		}
 	}
 	n.end()
-}
-
-// takePart starts the Machine, or has this member ask to be let in first.
-func (n *Node) takePart() {
-	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
-		n.net.background(n.join)
-		return
-	}
-	n.begun = true
-	n.emit(election.Event{Kind: election.Started})
 }
 
 // emit has the Machine stepped with ev, after what is already waiting.

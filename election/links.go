@@ -221,14 +221,14 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 			return
 		}
 		if why == ErrRemoved && m.outdates(grave) {
-			m.do(Action{Kind: Rejoin, To: id})
+			m.rejoin(id)
 		}
 		peer.rebuff = m.now
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
 		return
 	}
 	if why == ErrNotMember && !m.disagree(peer) {
-		m.do(Action{Kind: Rejoin, To: id})
+		m.rejoin(id)
 	}
 	peer.rebuff = time.Time{}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)

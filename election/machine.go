@@ -251,7 +251,8 @@ func (m *Machine) receive(msg *Message) {
 	m.members[i].aside = msg.Aside
 	m.compareLists(i, msg)
 	if msg.Aside == Stands && m.lastResort {
-		m.makeWay()
+		m.lastResort = false
+		m.makeWay("a healthy member is there")
 	}
 	m.highest = max(m.highest, top)
 	switch msg.Kind {

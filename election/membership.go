@@ -85,7 +85,7 @@ func (m *Machine) mayEnter(e Member) error {
 	}
 	known, ok := m.Entry(e.ID)
 	switch {
-	case ok && known.Gone == Removed && (e.Version <= known.Version || !believable(e, known)):
+	case ok && known.Gone == Removed && saidVersion(e, known) <= known.Version:
 		return ErrRemoved
 	case e.ID.Kind() != m.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
@@ -95,9 +95,14 @@ func (m *Machine) mayEnter(e Member) error {
 	return nil
 }
 
-// believable reports whether a newcomer's entry can have the version that it says:
-// as with epochs, no single message uses them up.
-func believable(e, known Member) bool { return e.Version <= known.Version+maxLeap }
+// saidVersion is the version that a newcomer says its entry has, 0 if that cannot
+// be: as with epochs, no single message uses them up.
+func saidVersion(e, known Member) uint64 {
+	if e.Version > known.Version+maxLeap {
+		return 0
+	}
+	return e.Version
+}
 
 // List is the member list, tombstones included, in the order of the ids.
 func (m *Machine) List() []Member { return slices.Clone(m.list) }
@@ -293,7 +298,15 @@ func (m *Machine) struckOff() {
 	if m.isMine(m.next) {
 		m.next = Token{}
 	}
-	m.do(Action{Kind: Rejoin})
+	m.rejoin(None)
+}
+
+// rejoin has the driver ask a member, or (None) everyone through whom this one
+// joins, to let it in. Before its start it is asking already.
+func (m *Machine) rejoin(through ID) {
+	if m.started {
+		m.do(Action{Kind: Rejoin, To: through})
+	}
 }
 
 // relisted: this member is on the list again.
@@ -318,9 +331,8 @@ func (m *Machine) joined(e Member, t Token) {
 	if t.Epoch <= m.maxEpoch() {
 		m.highest = max(m.highest, t.Epoch)
 	}
-	if known, _ := m.Entry(e.ID); !believable(e, known) {
-		e.Version = 0
-	}
+	known, _ := m.Entry(e.ID)
+	e.Version = saidVersion(e, known)
 	e.Gone = Present
 	m.change(e)
 	// It learns what we know in return: an inquiry need not wait for it, unless it

@@ -333,24 +333,26 @@ func (m *Machine) vacate(cause Cause, certain bool, why string) {
 
 // resign steps down: this member stands aside until a later leader's time ends.
 func (m *Machine) resign() {
-	claiming := m.isMine(m.next)
-	if !m.leading() && !claiming {
+	if !m.leading() && !m.isMine(m.next) {
 		return // nothing to give up
 	}
 	m.resigned = max(m.highest, 1)
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
-	if claiming {
-		m.unclaim()
-		return
-	}
-	m.stepDown("it resigned")
+	m.makeWay("it resigned")
 }
 
-// unclaim drops a claim that is on its way to the disk: nobody has heard of it.
-func (m *Machine) unclaim() {
-	m.next = Token{}
-	m.reconsider()
-	m.step(Event{Kind: Vacant, Token: m.view})
+// makeWay has this member neither lead nor claim: its reason to stand aside is set.
+func (m *Machine) makeWay(why string) {
+	switch {
+	case m.leading():
+		m.stepDown(why)
+	case m.isMine(m.next): // on its way to the disk: nobody has heard of it
+		m.next = Token{}
+		m.reconsider()
+		m.step(Event{Kind: Vacant, Token: m.view})
+	case m.vacant():
+		m.reconsider()
+	}
 }
 
 // stepDown gives the lead away: at once in our own eyes, in the others' when
@@ -468,19 +470,14 @@ func (m *Machine) setHealth(ok bool) {
 		return
 	}
 	m.sick, m.lastResort = !ok, false
-	switch {
-	case ok:
-		m.cancel(timerStand)
-		m.standAgain("it is healthy again")
-		if m.vacant() {
-			m.reconsider() // it may have resigned, too
-		}
-	case m.leading():
-		m.stepDown("it is unhealthy")
-	case m.isMine(m.next):
-		m.unclaim()
-	case m.vacant():
-		m.reconsider()
+	if !ok {
+		m.makeWay("it is unhealthy")
+		return
+	}
+	m.cancel(timerStand)
+	m.standAgain("it is healthy again")
+	if m.vacant() {
+		m.reconsider() // it may have resigned, too
 	}
 }
 
@@ -497,19 +494,6 @@ func (m *Machine) tryLastResort() {
 		}
 	}
 	m.lastResort = true
-}
-
-// makeWay ends the last resort: a healthy member is there.
-func (m *Machine) makeWay() {
-	m.lastResort = false
-	switch {
-	case m.leading():
-		m.stepDown("a healthy member is there")
-	case m.isMine(m.next):
-		m.unclaim()
-	case m.vacant():
-		m.reconsider()
-	}
 }
 
 // campaign begins a contest because the user asks for one.

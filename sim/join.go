@@ -93,7 +93,7 @@ func (w *world) rejoin(p *process, to election.ID) {
 		return
 	}
 	p.left, p.pause = append(p.left[:0], p.through...), w.setup.Timing.Heartbeat
-	if p.begun && p.asked == 0 && !p.paused && len(p.left) > 0 {
+	if p.asked == 0 && !p.paused && len(p.left) > 0 {
 		w.askAround(p)
 	}
 }
@@ -195,7 +195,7 @@ func (w *world) roundOver(p *process) {
 
 // askToReturn asks one member, unless that is under way.
 func (w *world) askToReturn(p *process, slot int) {
-	if p.begun && p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
+	if p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
 		p.back = append(p.back, slot)
 		w.ask(p, slot)
 	}
