@@ -86,6 +86,11 @@ func TestANewcomerNeverLeadsBeforeItKnowsTheLeader(t *testing.T) {
 	c.agree("2")
 	n := c.start("1", joins(c, "2"))
 	c.agree("2")
+	hasNotClaimed(t, n)
+}
+
+func hasNotClaimed(t *testing.T, n *Node) {
+	t.Helper()
 	for _, r := range n.Trace() {
 		if r.What == "claims" {
 			t.Errorf("it claimed: %s", story(n))
@@ -225,11 +230,7 @@ func TestWhoIsUnhealthyFromTheStartNeverLeads(t *testing.T) {
 	})
 	c.start("1")
 	c.agree("1")
-	for _, r := range sick.Trace() {
-		if r.What == "claims" {
-			t.Errorf("it claimed: %s", story(sick))
-		}
-	}
+	hasNotClaimed(t, sick)
 }
 
 // A check that hangs is a failing one: its member follows meanwhile.

@@ -2,6 +2,7 @@ package electiontest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,35 +23,58 @@ func Scenarios(t *testing.T, maker sim.Maker, pattern string, update bool) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.ToSlash(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
-			playFile(t, maker, file, update)
+			s, err := Load(file)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case update:
+				rewrite(t, maker, s)
+			default:
+				if err := Replay(maker, s); err != nil {
+					t.Error(err)
+				}
+			}
 		})
 	}
 }
 
-func playFile(t *testing.T, maker sim.Maker, file string, update bool) {
+// Load reads a scenario file.
+func Load(file string) (*sim.Scenario, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	s, err := sim.Parse(file, string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	return sim.Parse(file, string(text))
+}
+
+// Replay plays a scenario. Its error is the first rule or expectation that breaks,
+// with the trace, or where the trace is not the scenario's own.
+func Replay(maker sim.Maker, s *sim.Scenario) error {
 	trace := sim.Trace{Messages: s.Messages}
-	if _, err = s.Play(maker, trace.Add); err != nil {
+	if _, err := s.Play(maker, trace.Add); err != nil {
+		return fmt.Errorf("%w\n%s", err, trace.Text())
+	}
+	if d := sim.Differs(s.Golden, trace.Text()); d != "" {
+		return fmt.Errorf("%s: %s\nplay it with \"batuta sim run --trace %s\"; if each change is meant, take it over with -update", s.Name, d, s.Name)
+	}
+	return nil
+}
+
+// rewrite writes the trace that a scenario gives into its file.
+func rewrite(t *testing.T, maker sim.Maker, s *sim.Scenario) {
+	trace := sim.Trace{Messages: s.Messages}
+	if _, err := s.Play(maker, trace.Add); err != nil {
 		t.Errorf("%v\n%s", err, trace.Text())
-		if _, broken := errors.AsType[*sim.Violation](err); broken || !update {
+		if _, broken := errors.AsType[*sim.Violation](err); broken {
 			return
 		}
 	}
-	if update {
-		script, _, _ := strings.Cut(string(text), "\n----\n")
-		if err := os.WriteFile(file, []byte(strings.TrimRight(script, "\n")+"\n----\n"+trace.Text()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
+	text, err := os.ReadFile(s.Name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d := sim.Differs(s.Golden, trace.Text()); d != "" {
-		t.Errorf("%s: %s\nplay it with \"batuta sim run --trace %s\"; if each change is meant, take it over with -update", file, d, file)
+	script, _, _ := strings.Cut(string(text), "\n----\n")
+	if err := os.WriteFile(s.Name, []byte(strings.TrimRight(script, "\n")+"\n----\n"+trace.Text()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -282,7 +282,7 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	if p.working {
 		c.fail(w, p, ruleWork, "it leads as %v", t)
 	}
-	if p.observer || p.sick && !w.setup.LeadUnhealthy {
+	if !w.mayLead(p) {
 		c.fail(w, p, ruleStands, "it leads as %v", t)
 	}
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {

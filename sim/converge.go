@@ -133,11 +133,10 @@ func (w *world) orphaned(group []*process) bool {
 
 func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	t := group[0].view
-	fit, any := slices.ContainsFunc(group, (*process).fit), w.setup.LeadUnhealthy && slices.ContainsFunc(group, (*process).mayLead)
 	switch {
 	case w.orphaned(group):
 		return t, ""
-	case !fit && !any:
+	case !slices.ContainsFunc(group, w.mayLead):
 		return t, w.unled(group)
 	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
@@ -171,7 +170,10 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	return t, ""
 }
 
-func (p *process) mayLead() bool { return !p.observer }
+// mayLead says that a member may lead at all, be it as a last resort.
+func (w *world) mayLead(p *process) bool {
+	return !p.observer && (!p.sick || w.setup.LeadUnhealthy)
+}
 
 // fit says that it may lead, and its own check finds nothing wrong.
 func (p *process) fit() bool { return !p.observer && !p.sick }

@@ -50,9 +50,6 @@ func TestTheLanguagesExamplePlays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Setup.Algorithm == "" {
-		s.Setup.Algorithm = "bully"
-	}
 	if _, err := s.Play(maker, nil); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -151,16 +152,11 @@ func TestHunt(t *testing.T) {
 	}
 	files, _ := filepath.Glob("../bully/testdata/*.txt")
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		s, err := electiontest.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := sim.Parse(file, string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		trace := sim.Trace{Messages: s.Messages}
-		if _, err := s.Play(maker, trace.Add); err != nil || sim.Differs(s.Golden, trace.Text()) != "" {
+		if electiontest.Replay(maker, s) != nil {
 			t.Fatalf("caught by the trace of %s", filepath.Base(file))
 		}
 	}
