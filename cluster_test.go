@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -182,7 +183,11 @@ func waitView(t *testing.T, n *Node, what string, good func(View) bool) View {
 
 func story(n *Node) (s string) {
 	for _, r := range n.Trace() {
-		s += fmt.Sprintf("  %s %s %s %s %s\n", r.At.Format("05.000000"), r.What, r.Peer, r.Token, r.Why)
+		kind, token := election.MessageKind(""), r.Token
+		if r.Message != nil {
+			kind, token = r.Message.Kind, r.Message.Token
+		}
+		s += fmt.Sprintf("  %s %s %s %s %s %s\n", r.At.Format("05.000000"), r.What, kind, r.Peer, token, r.Why)
 	}
 	return s
 }

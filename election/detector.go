@@ -122,6 +122,11 @@ func (m *Machine) watch() {
 	}
 	m.ping()
 	m.dialAll()
+	m.others(func(i int, peer *member) {
+		if peer.differs {
+			m.pull(i)
+		}
+	})
 }
 
 func (m *Machine) watchFollowers() {
@@ -218,6 +223,9 @@ func (m *Machine) wakeForDetector() {
 		case i == m.me:
 		case peer.link:
 			m.wake(m.silent(peer))
+			if peer.differs {
+				m.wake(m.pullAt(peer))
+			}
 		case m.shouldDial(i):
 			at := peer.redial
 			if soon := m.now.Add(m.cfg.Timing.Heartbeat); at.Before(soon) && !m.now.Before(at) {

@@ -96,10 +96,15 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	}
 	peer := &m.members[i]
 	again := !peer.told && !peer.replied && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
-	peer.link, peer.dialing, peer.backoff, peer.rebuff = true, false, 0, time.Time{}
+	lost := peer.lost
+	if peer.link && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
+		lost = peer.unheard // another connection: the old one was broken, it seems
+	}
+	peer.link, peer.dialing, peer.backoff, peer.rebuff, peer.lost = true, false, 0, time.Time{}, nil
 	m.hear(i)
 	m.setState(i, StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
+	m.repeat(i, lost)
 	switch {
 	case m.leading() || m.draining:
 		m.post(i, m.newBeat(peer.version != m.version))
@@ -141,9 +146,13 @@ func (m *Machine) linkDown(id ID) {
 	peer := &m.members[i]
 	peer.link = false
 	m.redialAt(i, m.now)
-	// Message delivery is reliable (source 004): what may have been lost with the
-	// link is said once more. Everything in it is dropped where it is late.
-	if lost := peer.unheard; lost != nil && m.now.Sub(peer.used) <= m.cfg.Timing.T() {
+	m.repeat(i, peer.unheard)
+}
+
+// repeat says once more what may have been lost with a link or a dial: message
+// delivery is reliable (source 004). Everything in it is dropped where it is late.
+func (m *Machine) repeat(i int, lost *Message) {
+	if lost != nil && m.now.Sub(m.members[i].used) <= m.cfg.Timing.T() {
 		m.post(i, lost)
 		m.members[i].unheard = nil
 	}
@@ -211,6 +220,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 		}
 		return
 	}
+	peer.lost, peer.unheard = peer.unheard, nil
 	switch why {
 	case ErrRemoved, ErrSameID, ErrOldIncarnation:
 		// It still knows an earlier process with our id, or a newer one, or has not

@@ -272,8 +272,10 @@ func (m *Machine) receive(msg *Message) {
 		m.send(i, Message{Kind: Pong, Stamp: msg.Stamp})
 	case Pong:
 		// Hearing it was all.
+	case GetMembers:
+		m.sendList(i, m.list)
 	case Members:
-		m.merge(msg.List)
+		m.merge(msg.List, msg.From)
 	default:
 		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
 	}
@@ -401,7 +403,7 @@ func (m *Machine) post(to int, msg *Message) {
 	if peer.unheard == nil {
 		peer.used = m.now // else the silence lasts since what it has not answered
 	}
-	peer.unheard = msg
+	peer.unheard, peer.lost = msg, nil
 	m.do(Action{Kind: Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {
 		m.trace(Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})

@@ -26,19 +26,22 @@ type member struct {
 	missed  time.Time     // when a dial to it last failed
 	used    time.Time     // when more than a routine message last went to it
 	unheard *Message      // that message, until anything is heard; sent again if the link breaks under it
+	lost    *Message      // a message that went with a dial that failed
 	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version uint64        // of the member states it has acknowledged
 
-	listAgain time.Time // when our list may be sent to it again
+	differs  bool      // its list is another than ours, as it last said
+	nextPull time.Time // not before is it asked for that
 }
 
 // roll is the member list and what goes with it.
 type roll struct {
-	list     []Member // by id, tombstones included; never changed in place
-	digest   uint32   // of list
-	listed   bool     // list is on disk
-	expelled bool     // this member has left or was removed
-	joining  bool     // it has just joined and leaves the election to those there before it
+	list     []Member  // by id, tombstones included; never changed in place
+	digest   uint32    // of list
+	listed   bool      // list is on disk
+	nextPull time.Time // not before is anyone asked for his list
+	expelled bool      // this member has left or was removed
+	joining  bool      // it has just joined and leaves the election to those there before it
 }
 
 // enlist takes up the member list: what the disk remembers, and over that what

@@ -139,16 +139,20 @@ func (m *Machine) change(e Member) {
 		e.Version = max(e.Version, old.Version)
 	}
 	e.Version = min(e.Version+1, MaxVersion)
-	m.merge([]Member{e})
+	m.merge([]Member{e}, m.cfg.Self.ID)
 }
 
-// merge takes in the entries that hold over ours and passes them on.
-func (m *Machine) merge(entries []Member) {
+// merge takes in the entries that hold over ours, as from has them, and passes
+// them on.
+func (m *Machine) merge(entries []Member, from ID) {
 	var news []Member
 	for _, e := range entries {
 		old, ok := m.Entry(e.ID)
 		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !ok && len(m.list) >= MaxMembers {
 			continue
+		}
+		if news == nil {
+			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
 		}
 		news = append(news, e)
 		m.put(e)
@@ -156,8 +160,8 @@ func (m *Machine) merge(entries []Member) {
 	if len(news) == 0 {
 		return
 	}
-	m.listed = false
-	m.spread(news)
+	m.digest, m.listed = digest(m.list), false
+	m.spread(news, from)
 	for _, e := range news {
 		m.seat(e)
 	}
@@ -167,13 +171,11 @@ func (m *Machine) merge(entries []Member) {
 // put writes an entry into the list.
 func (m *Machine) put(e Member) {
 	i, ok := slices.BinarySearchFunc(m.list, e.ID, func(e Member, id ID) int { return e.ID.Compare(id) })
-	m.list = slices.Clone(m.list) // whoever was given the old one keeps it
 	if ok {
 		m.list[i] = e
 	} else {
 		m.list = slices.Insert(m.list, i, e)
 	}
-	m.digest = digest(m.list)
 }
 
 // digest is a short sum of a list: two members whose digests differ exchange
@@ -193,13 +195,14 @@ func digest(list []Member) uint32 {
 }
 
 // spread tells news to everyone a link stands to, whom they concern included: a
-// leader so tells all, a follower its leader. Others learn by the digests.
-func (m *Machine) spread(news []Member) {
-	if m.cfg.NoDetector {
+// leader so tells all, a follower its leader. Others learn by the digests. Without
+// a leader only who makes the news tells it: each to each would be n² messages.
+func (m *Machine) spread(news []Member, from ID) {
+	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.live() {
 		return
 	}
 	m.others(func(i int, peer *member) {
-		if peer.link {
+		if peer.link && peer.ID != from {
 			m.sendList(i, news)
 		}
 	})
@@ -211,14 +214,39 @@ func (m *Machine) sendList(to int, entries []Member) {
 	}
 }
 
-// compareLists sends a member our list when its own is another, once in T.
+// compareLists notes whether a member's list is another than ours, and asks for it.
 func (m *Machine) compareLists(i int, msg *Message) {
+	if m.cfg.NoDetector || msg.Kind == Members {
+		return // the rest of its list may be on its way
+	}
+	if m.members[i].differs = msg.Digest != m.digest; m.members[i].differs {
+		m.pull(i)
+	}
+}
+
+// pull asks a member for its list, which differs: as soon as it may.
+func (m *Machine) pull(i int) {
 	peer := &m.members[i]
-	if msg.Digest == m.digest || m.cfg.NoDetector || !peer.link || m.now.Before(peer.listAgain) {
+	if !peer.link {
 		return
 	}
-	peer.listAgain = m.now.Add(m.cfg.Timing.T())
-	m.sendList(i, m.list)
+	if at := m.pullAt(peer); m.now.Before(at) {
+		m.wake(at)
+		return
+	}
+	peer.differs = false
+	m.nextPull, peer.nextPull = m.now.Add(m.cfg.Timing.Heartbeat), m.now.Add(m.cfg.Timing.T())
+	m.send(i, Message{Kind: GetMembers})
+}
+
+// pullAt is when a member may be asked for its list: one is in a heartbeat, and
+// none twice in T. While a hundred join at once all lists differ, and if each
+// were sent to all there would be n³ entries under way.
+func (m *Machine) pullAt(peer *member) time.Time {
+	if peer.nextPull.After(m.nextPull) {
+		return peer.nextPull
+	}
+	return m.nextPull
 }
 
 // seat makes the members agree with a changed entry.
@@ -394,7 +422,7 @@ func (m *Machine) awaitLeader() {
 // welcomed takes in what the member that let us join has told: the list and,
 // if it knows one, who leads.
 func (m *Machine) welcomed(list []Member, t Token, age time.Duration) {
-	m.merge(list)
+	m.merge(list, None)
 	T := m.cfg.Timing.T()
 	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= MaxEpoch && !m.leading() {
 		if m.Knows(t.Leader.ID) {

@@ -103,11 +103,15 @@ func TestDifferingListsAreExchanged(t *testing.T) {
 	m := follow(t, "2")
 	m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8")}})
 	beat := from("5", Message{Kind: Beat, Token: Token{3, rank("5")}, Digest: 1})
-	if told := news(m.Step(start.Add(time.Second), beat), "5"); len(told) != 6 {
-		t.Errorf("a leader with another list hears %v, want ours", told)
+	later := start.Add(time.Second)
+	if did := kinds(m.Step(later, beat)); !slices.Contains(did, "get-members>5") {
+		t.Errorf("%q, want the leader asked for its list, which is another", did)
 	}
-	if told := news(m.Step(start.Add(time.Second), beat), "5"); told != nil {
-		t.Errorf("and at once again %v, want nothing for T", told)
+	if did := kinds(m.Step(later, beat)); slices.Contains(did, "get-members>5") {
+		t.Errorf("and at once again %q, want that once in T", did)
+	}
+	if told := news(m.Step(later, from("5", Message{Kind: GetMembers})), "5"); len(told) != 6 {
+		t.Errorf("who asks hears %v, want our list", told)
 	}
 }
 

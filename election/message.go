@@ -8,15 +8,16 @@ type MessageKind string
 
 // Messages of the Machine: the detector and the epoch.
 const (
-	Beat     MessageKind = "beat"     // leader → member: Token, Stamp; Draining; States when they changed
-	Ack      MessageKind = "ack"      // member → leader: Token held, the last beat's Stamp
-	Query    MessageKind = "query"    // what do you know? Token: the leadership asked about
-	Report   MessageKind = "report"   // Token held, Ended, Age of its own hearing of that leader
-	Resign   MessageKind = "resign"   // leader → all: the leadership Token has ended
-	Handover MessageKind = "handover" // higher-ranked member → leader: please end Token, I take over
-	Members  MessageKind = "members"  // List: entries of the member list
-	Ping     MessageKind = "ping"     // to a member that the algorithm watches: Stamp
-	Pong     MessageKind = "pong"     // its answer: the Stamp
+	Beat       MessageKind = "beat"        // leader → member: Token, Stamp; Draining; States when they changed
+	Ack        MessageKind = "ack"         // member → leader: Token held, the last beat's Stamp
+	Query      MessageKind = "query"       // what do you know? Token: the leadership asked about
+	Report     MessageKind = "report"      // Token held, Ended, Age of its own hearing of that leader
+	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended
+	Handover   MessageKind = "handover"    // higher-ranked member → leader: please end Token, I take over
+	Members    MessageKind = "members"     // List: entries of the member list
+	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
+	Ping       MessageKind = "ping"        // to a member that the algorithm watches: Stamp
+	Pong       MessageKind = "pong"        // its answer: the Stamp
 )
 
 // Messages of the algorithms.

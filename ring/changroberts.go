@@ -27,7 +27,7 @@ func (c *ChangRoberts) Name() string { return "chang-roberts" }
 // Step handles one event.
 func (c *ChangRoberts) Step(ev election.Event, out *election.Actions) {
 	if c.mend(out) && c.phase == participating {
-		c.restart("the ring has changed", out)
+		c.restart("its successor is gone", out)
 	}
 	switch ev.Kind {
 	case election.Started, election.Vacant, election.Campaign:
@@ -68,7 +68,7 @@ func own(out *election.Actions) []election.Rank {
 // nominate sends this member's message on its way round.
 func (c *ChangRoberts) nominate(candidate []election.Rank, out *election.Actions) {
 	c.round.Initiator = out.Self().ID
-	c.send(election.Message{Kind: election.Election, Round: c.round, Ring: candidate}, far(out), out)
+	c.send(election.Message{Kind: election.Election, Round: c.round, Ring: candidate}, far, out)
 }
 
 // restart makes a lost round good by a new one.

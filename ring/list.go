@@ -33,7 +33,7 @@ func (l *List) Name() string { return "ring" }
 // Step handles one event.
 func (l *List) Step(ev election.Event, out *election.Actions) {
 	if l.mend(out) && l.phase == participating {
-		l.restart("the ring has changed", out)
+		l.restart("its successor is gone", out)
 	}
 	switch ev.Kind {
 	case election.Started, election.Vacant, election.Campaign:
@@ -58,7 +58,7 @@ func (l *List) start(out *election.Actions) {
 		l.decideOn(list, out) // a ring of one: the message is home
 		return
 	}
-	l.sendElection(list, far(out), out)
+	l.sendElection(list, far, out)
 }
 
 // withOwn is the list and this member, if it stands.
@@ -148,7 +148,7 @@ func (l *List) decideOn(list []election.Rank, out *election.Actions) {
 		l.claim(out)
 	default:
 		l.await(out)
-		l.send(msg, far(out), out)
+		l.send(msg, far, out)
 	}
 }
 
@@ -170,8 +170,13 @@ func highest(list []election.Rank) (top election.Rank) {
 // coordinatorFrom passes on who is to lead, unless it is this member: then it
 // claims, and what it announces carries the epoch.
 func (l *List) coordinatorFrom(m *election.Message, out *election.Actions) {
-	if l.phase != participating || m.Round != l.round || m.Round.Initiator == out.Self().ID {
-		return // late, or come home
+	switch {
+	case m.Round.Initiator == out.Self().ID:
+		return // come home
+	case l.newer(m.Round):
+		l.join(m.Round, out) // the list has gone past this member
+	case l.phase != participating || m.Round != l.round:
+		return // late
 	}
 	winner := highest(m.Ring)
 	switch {

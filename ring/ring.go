@@ -111,15 +111,16 @@ func (r *ring) skips(id election.ID, out *election.Actions) bool {
 }
 
 // mend has the detector watch the successor, "so that a broken ring is repaired
-// before it is needed", and reports whether it is a new one.
-func (r *ring) mend(out *election.Actions) bool {
-	next := r.successor(out)
-	if next == r.next {
+// before it is needed", and reports whether the last one is gone, and with it what
+// it was to pass on. A ring that has only grown is not broken.
+func (r *ring) mend(out *election.Actions) (broken bool) {
+	last := r.next
+	r.next = r.successor(out)
+	if r.next == last {
 		return false
 	}
-	r.next = next
-	out.Watch(next)
-	return true
+	out.Watch(r.next)
+	return out.Down(last)
 }
 
 // send sends msg to the successor, and drops it when it has gone too far.
@@ -129,9 +130,9 @@ func (r *ring) send(msg election.Message, hops int, out *election.Actions) {
 	}
 }
 
-// far is how many members a message may pass: twice round. Once is what it
-// takes; the rest is for members that others do not know of yet.
-func far(out *election.Actions) int { return 2 * len(out.Members()) }
+// far is how many members a message may pass. No ring has more; who sends it may
+// not know yet how many this one has.
+const far = election.MaxMembers
 
 // begin opens a round of this member's own, above all it knows.
 func (r *ring) begin(out *election.Actions) {
@@ -191,7 +192,7 @@ func (r *ring) announce(msg election.Message, out *election.Actions) {
 	r.rest(out)
 	r.round.Initiator = out.Self().ID
 	msg.Round, msg.Token = r.round, out.Leader()
-	r.send(msg, far(out), out)
+	r.send(msg, far, out)
 }
 
 // announced takes the leadership that m announces, and passes m on when it is

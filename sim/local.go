@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"sync"
 
 	"github.com/batuta-dev/batuta/election"
@@ -145,7 +146,8 @@ func appendMessage(b []byte, m *election.Message, epoch, round uint64) []byte {
 	b = append(append(b, m.Aside...), 0)
 	b = election.AppendRelative(b, m.Round.Number, round)
 	b = append(append(b, m.Round.Initiator...), 0)
-	b = append(b, byte(m.Hops), flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
+	b = binary.AppendUvarint(b, uint64(m.Hops))
+	b = append(b, flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
 	for _, r := range m.Ring {
 		b = append(append(b, r.ID...), 0)
 	}

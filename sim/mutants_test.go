@@ -47,7 +47,7 @@ var mutants = []mutant{
 	{"dials nobody but its leader", "election/links.go", "if m.shouldDial(i) && !m.now.Before(peer.redial) &&", "if m.isLeader(i) && m.shouldDial(i) && !m.now.Before(peer.redial) &&"},
 	{"follows a stranger", "election/inquiry.go", "known := m.Knows(msg.Token.Leader.ID)", "known := true"},
 	{"goes on although it was removed", "election/membership.go", "\tm.do(Action{Kind: Halt, Err: ErrRemoved})\n", ""},
-	{"keeps news of members to itself", "election/membership.go", "\tm.spread(news)\n", ""},
+	{"keeps news of members to itself", "election/membership.go", "\tm.spread(news, from)\n", ""},
 	{"does not compare lists", "election/machine.go", "\tm.compareLists(i, msg)\n", ""},
 	{"lets a member stay that was removed in the same version", "election/membership.go", "\t\tcmp.Compare(e.Gone, old.Gone),\n", ""},
 	{"Bully: skips the round check", "bully/bully.go", "if b.state != asking || m.Round != b.thisRound(out) {", "if b.state != asking {"},
