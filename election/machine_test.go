@@ -330,3 +330,20 @@ func BenchmarkBeat(b *testing.B) {
 		}
 	})
 }
+
+func TestWhatAFailedDialTookIsSaidOnceMore(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true}))
+	if !slices.Contains(got, "election>4") {
+		t.Fatalf("%q, want 4 asked to stand", got)
+	}
+	m.Step(start, Event{Kind: DialFailed, Peer: "4"})
+	up := Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1}
+	if got := kinds(m.Step(start.Add(100*time.Millisecond), up)); !slices.Contains(got, "election>4") {
+		t.Errorf("4 is linked at last: %q, want it asked after all", got)
+	}
+	if got := kinds(m.Step(start.Add(101*time.Millisecond), up)); slices.Contains(got, "election>4") {
+		t.Errorf("linked again: %q, want that said once", got)
+	}
+}
