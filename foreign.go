@@ -82,7 +82,8 @@ type network interface {
 	add(id ID, addr string)
 	remove(id ID)
 	address(id ID) string
-	lead(t Token) // the view has changed
+	refusal(id ID) string // why the last connection to a member was refused
+	lead(t Token)         // the view has changed
 	traffic() (sent map[string]uint64, links int)
 	shut(wait time.Duration)
 }
@@ -178,6 +179,7 @@ func (f *foreign) take(in incoming)          { in.do() }
 func (f *foreign) open(to ID)                { f.Dial(to) }
 func (f *foreign) hangUp(to ID)              { f.Hangup(to) }
 func (f *foreign) address(id ID) string      { return f.addrs[id] }
+func (f *foreign) refusal(ID) string         { return "" }
 
 func (f *foreign) send(to ID, m *election.Message) {
 	f.sent[string(m.Kind)]++

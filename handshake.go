@@ -3,6 +3,7 @@ package batuta
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -33,15 +34,36 @@ func (l *links) answer(kind handshakeKind) handshake {
 }
 
 func (l *links) refuse(c *conn, hello *handshake, why reason, detail string) {
-	l.tally.refused(why)
-	l.log.Warn("connection refused", "id", hello.From.ID, "from", c.remote(), "reason", string(why), "detail", detail)
+	l.refused(hello.From.ID, c.remote(), why, detail)
 	answer := l.answer(kindRefused)
-	answer.Reason, answer.Detail = why, detail
+	answer.Reason, answer.Detail = why, clamped(detail)
 	if e, ok := l.entry(hello.From.ID); ok && why == reasonRemoved {
 		answer.List = []Member{e} // so that it can tell whether it was added since
 	}
 	l.say(c, &answer)
 	c.finish(l.dialTime)
+}
+
+// refused counts a connection that came to nothing because one end refused it,
+// logs it unless that is known of a member, and keeps the words for its status.
+func (l *links) refused(id ID, at string, why reason, detail string) {
+	l.tally.refused(why.known())
+	p := l.peers[id]
+	if p == nil || p.refusal != why {
+		l.log.Warn("connection refused", "id", id, "at", at, "reason", string(why.known()), "detail", shown(detail))
+	}
+	if p != nil {
+		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.known(), shown(detail))
+	}
+}
+
+// clamped cuts a detail so that it fits a handshake.
+func clamped(detail string) string {
+	for len(detail) > maxText {
+		_, size := utf8.DecodeLastRuneInString(detail)
+		detail = detail[:len(detail)-size]
+	}
+	return detail
 }
 
 func (l *links) say(c *conn, h *handshake) {
@@ -65,10 +87,31 @@ func (l *links) judge(hello *handshake) (why reason, detail string) {
 	case hello.Kind == kindHello && hello.To != l.self.From.ID:
 		return reasonReceiver, fmt.Sprintf("this is member %s", l.self.From.ID)
 	}
+	if why, detail := l.differs(hello); why != "" {
+		return why, detail
+	}
 	if hello.Kind == kindJoin {
 		return l.mayJoin(hello)
 	}
 	return l.admission(hello.From, l.admit(hello.From, hello.Incarnation))
+}
+
+// differs names what the other end has otherwise than this one, though all members
+// must have it alike: an election goes wrong between two algorithms or two ideas of
+// how long to wait. Heartbeats may differ: each is below the one T.
+func (l *links) differs(other *handshake) (why reason, detail string) {
+	a, b := &l.self, other
+	if b.Algorithm != "" && a.Algorithm != b.Algorithm {
+		return reasonAlgorithm, fmt.Sprintf("member %s has algorithm %.64q, member %s has %.64q: give all the same", a.From.ID, a.Algorithm, b.From.ID, b.Algorithm)
+	}
+	if b.Election != "" && a.Election != b.Election {
+		return reasonElection, fmt.Sprintf("member %s has election %.64q, member %s has %.64q: give all the same, or another cluster", a.From.ID, a.Election, b.From.ID, b.Election)
+	}
+	if b.TMax != 0 && (a.TMax != b.TMax || a.TProcess != b.TProcess) {
+		return reasonTimes, fmt.Sprintf("member %s has t_max %v and t_process %v, member %s has %v and %v: give all the same",
+			a.From.ID, a.TMax, a.TProcess, b.From.ID, b.TMax, b.TProcess)
+	}
+	return "", ""
 }
 
 // admission says why the Machine refuses a member, if it does.
@@ -106,6 +149,9 @@ func (l *links) answered(c *conn, answer *handshake) {
 	var entry Member // by which it refuses us
 	switch {
 	case answer.Kind == kindRefused:
+		if here, words := l.differs(answer); here == why {
+			detail = words // in full, and this member first
+		}
 		switch {
 		case why == reasonSameID:
 			l.sameID(answer)
@@ -115,18 +161,16 @@ func (l *links) answered(c *conn, answer *handshake) {
 	case answer.Kind != kindWelcome || answer.Version != protocolVersion || answer.From.ID != p.id:
 		why, detail = reasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
 	default:
-		why, detail = l.admission(answer.From, l.admitAnswer(answer.From, answer.Incarnation))
+		if why, detail = l.differs(answer); why == "" {
+			why, detail = l.admission(answer.From, l.admitAnswer(answer.From, answer.Incarnation))
+		}
 	}
 	if why == "" {
-		p.refusal = ""
 		c.established()
 		l.stand(c, answer)
 		return
 	}
 	c.close()
-	if why != p.refusal {
-		p.refusal = why
-		l.log.Warn("member refuses the connection, or is not the one meant", "member", p.id, "address", p.addr, "reason", string(why), "detail", detail)
-	}
+	l.refused(p.id, p.addr, why, detail)
 	l.unreached(p, election.Event{Err: why.err(), Member: entry})
 }

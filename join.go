@@ -139,7 +139,7 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, 
 		case a.Reason == reasonRemoved:
 			fatal = fmt.Errorf("join through %s: %w", addrs[i], election.ErrRemoved)
 		case a.Reason != reasonItself:
-			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason, a.Detail)
+			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason.known(), shown(a.Detail))
 		}
 		heard = append(heard, addrs[i])
 	}
@@ -163,7 +163,11 @@ func (n *Node) ask(ctx context.Context, addr string) *handshake {
 		return nil
 	}
 	if answer.Kind == kindRefused && answer.Reason != reasonItself {
-		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason), "detail", answer.Detail)
+		if here, words := n.links.differs(answer); here == answer.Reason {
+			answer.Detail = words // in full, and this member first
+		}
+		n.tally.refused(answer.Reason.known())
+		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason.known()), "detail", shown(answer.Detail))
 	}
 	return answer
 }

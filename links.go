@@ -60,7 +60,8 @@ type peer struct {
 	conns       []*conn // that stand, oldest first
 	active      *conn   // of them, the one to write to
 	dialing     *conn   // the dial under way
-	refusal     reason  // of the last dial, to log each change once
+	refusal     reason  // why the last connection was refused, by either end; none once one stands
+	words       string  // that in words, for Status
 }
 
 // dialAttempts bounds how often one dial meets a connection that is made and
@@ -86,6 +87,15 @@ func (l *links) traffic() (sent map[string]uint64, links int) { return l.sent, l
 func (l *links) address(id ID) string {
 	if p := l.peers[id]; p != nil {
 		return p.addr
+	}
+	return ""
+}
+
+// refusal says why the last connection to a member was refused, by either end; ""
+// once one stands.
+func (l *links) refusal(id ID) string {
+	if p := l.peers[id]; p != nil {
+		return p.words
 	}
 	return ""
 }
@@ -308,6 +318,7 @@ func (l *links) stand(c *conn, h *handshake) {
 		c.established()
 	}
 	p.conns = append(p.conns, c)
+	p.refusal, p.words = "", ""
 	l.choose(p)
 	l.emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
 }

@@ -123,7 +123,8 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 	l := &links{
 		transport: n.cfg.Transport,
 		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
-			Incarnation: n.incarnation, Address: n.cfg.Advertise},
+			Incarnation: n.incarnation, Address: n.cfg.Advertise,
+			Algorithm: n.cfg.Algorithm.Name(), Election: n.cfg.Election, TMax: n.cfg.TMax, TProcess: n.cfg.TProcess},
 		dialTime: 2 * n.cfg.TMax,
 		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.T, idle: 2 * n.cfg.TMax},
 		kinds:    kindsOf(n.cfg.Algorithm),

@@ -55,7 +55,7 @@ type Status struct {
 	Sent     map[string]uint64 // messages by kind
 	Received map[string]uint64 // messages by kind
 	Lost     map[Cause]uint64  // leaderships ended, by cause
-	Refused  map[string]uint64 // handshakes refused, by reason
+	Refused  map[string]uint64 // connections refused, by this member or another, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
 	Links    int               // connections that stand
 }
@@ -74,6 +74,7 @@ type MemberStatus struct {
 	State    MemberState
 	Epoch    uint64    // of the token it last acknowledged
 	LastSeen time.Time // when this member last heard it; zero: never
+	Refusal  string    // why the last connection between it and this member was refused; empty once one stands
 }
 
 // Status is a snapshot of everything this member knows; the last one, once the
@@ -112,7 +113,7 @@ func (n *Node) status() Status {
 			s.Role = role(v, m)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard})
+			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.refusal(m.ID)})
 	}
 	return s
 }

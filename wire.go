@@ -52,6 +52,13 @@ type handshake struct {
 	List  []Member      `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
 	Token Token         `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
 	Age   time.Duration `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
+
+	// What all members must have alike. A member of an earlier version says nothing
+	// of it, and is admitted.
+	Algorithm string        `cbor:"13,keyasint,omitempty"`
+	Election  string        `cbor:"14,keyasint,omitempty"`
+	TMax      time.Duration `cbor:"15,keyasint,omitempty"`
+	TProcess  time.Duration `cbor:"16,keyasint,omitempty"`
 }
 
 type handshakeKind string
@@ -107,6 +114,10 @@ const (
 	reasonClosing        reason = "closing"
 	reasonJoin           reason = "join"   // may not join: of another kind of id, or the cluster is full
 	reasonItself         reason = "itself" // the process has dialed its own address
+	reasonAlgorithm      reason = "algorithm"
+	reasonTimes          reason = "times" // another t_max or t_process
+	reasonElection       reason = "election"
+	reasonOther          reason = "other" // of a later version, which this one does not know
 
 	// Of frames, in a handshake or later.
 	reasonLength    reason = "length"
@@ -118,6 +129,16 @@ const (
 	reasonKind      reason = "kind"  // unknown: dropped, the connection stays
 	reasonOverflow  reason = "overflow"
 )
+
+// known gives why if it is one of ours: what others send never labels a counter.
+func (why reason) known() reason {
+	switch why {
+	case reasonVersion, reasonCluster, reasonReceiver, reasonNotMember, reasonRemoved, reasonSameID, reasonOldIncarnation,
+		reasonCrowded, reasonClosing, reasonJoin, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonEarly:
+		return why
+	}
+	return reasonOther
+}
 
 // err gives the Machine's word for a refusal; nil for those it has none for.
 func (why reason) err() error {
@@ -235,8 +256,10 @@ func decodeHandshake(body []byte) (*handshake, error) {
 	default:
 		return nil, bad(reasonEarly, "a %.32q where the handshake should be", string(h.Kind))
 	}
-	if len(h.Cluster) > maxText || len(h.Address) > maxText || len(h.Detail) > maxText || len(h.Reason) > maxText {
-		return nil, bad(reasonLength, "handshake: a text is longer than %d bytes", maxText)
+	for _, text := range []string{h.Cluster, h.Address, h.Detail, string(h.Reason), h.Algorithm, h.Election} {
+		if len(text) > maxText {
+			return nil, bad(reasonLength, "handshake: a text is longer than %d bytes", maxText)
+		}
 	}
 	if err := checkIDs(h.From.ID, h.To); err != nil {
 		return nil, err

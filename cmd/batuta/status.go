@@ -86,6 +86,7 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 	}
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
 	printAgreement(out, s, others)
+	printRefusals(out, s)
 	printFailover(out, s)
 	if s.Successor != nil {
 		fmt.Fprintf(out, "ring\t%s\n", place(s))
@@ -146,6 +147,15 @@ func printAgreement(out io.Writer, s agent.Status, others []view) {
 	}
 	if len(others) > 0 {
 		fmt.Fprintf(out, "agreement\t%d of the %d asked say the same\n", agreed, len(others)+1)
+	}
+}
+
+// printRefusals tells which members and the one asked do not let each other in.
+func printRefusals(out io.Writer, s agent.Status) {
+	for _, m := range s.Members {
+		if m.Refusal != "" {
+			fmt.Fprintf(out, "REFUSED\t%s, by %s\n", m.ID, m.Refusal)
+		}
 	}
 }
 

@@ -43,6 +43,14 @@ func TestDisagreementIsShown(t *testing.T) {
 	}
 }
 
+func TestRefusalsAreShown(t *testing.T) {
+	var b strings.Builder
+	printRefusals(&b, agent.Status{Members: []agent.Member{{ID: "1"}, {ID: "2", Refusal: "times: mine and yours"}}})
+	if b.String() != "REFUSED\t2, by times: mine and yours\n" {
+		t.Errorf("got %q", b.String())
+	}
+}
+
 func TestSecretsAreMasked(t *testing.T) {
 	var fs pflag.FlagSet
 	fs.String("join-secret", "hush", "")

@@ -49,7 +49,7 @@ func newCollector(n Node, version string, d *drought) *collector {
 		messages:   desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
 		lost:       desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
 		leaderless: desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
-		refused:    desc("handshakes_refused_total", "Connections refused at their handshake, by reason.", "reason"),
+		refused:    desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
 		bad:        desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }

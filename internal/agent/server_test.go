@@ -86,7 +86,7 @@ func (n *fakeNode) Status() batuta.Status {
 		Timing: election.Timing{Heartbeat: 100 * time.Millisecond, TMax: 150 * time.Millisecond, TProcess: 300 * time.Millisecond},
 		Members: []batuta.MemberStatus{
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
-			{ID: "5", Address: "127.0.0.1:7405", Priority: 2},
+			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Refusal: "times: here and there"},
 		},
 		Sent:    map[string]uint64{"election": 1},
 		Refused: map[string]uint64{"cluster": 2},
@@ -151,7 +151,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
 		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
-		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","epoch":0,"last_seen":null}]`},
+		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","epoch":0,"last_seen":null,"refusal":"times: here and there"}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
 		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
@@ -195,7 +195,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}

@@ -26,6 +26,8 @@ type Status struct {
 	Messages    Messages `json:"messages"`
 	Timing      Timing   `json:"timing"`
 
+	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
+
 	// Of the ring algorithms alone.
 	Participating *bool   `json:"participating,omitempty"`
 	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
@@ -46,7 +48,8 @@ type Member struct {
 	Priority int    `json:"priority"`
 	State    string `json:"state"`
 	Epoch    uint64 `json:"epoch"`
-	LastSeen Stamp  `json:"last_seen"` // null: never
+	LastSeen Stamp  `json:"last_seen"`         // null: never
+	Refusal  string `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
 }
 
 // Messages counts messages by kind.
@@ -83,6 +86,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, HTTP: http, Version: version,
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
+		Refused:  orEmpty(s.Refused),
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
 	}
@@ -102,7 +106,7 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen},
+			State: stateName(m.State), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Refusal: m.Refusal,
 		})
 	}
 	return list
