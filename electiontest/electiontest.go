@@ -87,11 +87,11 @@ func Soak(t *testing.T, maker sim.Maker, c sim.SoakConfig) {
 		t.Logf("%d schedules, %v simulated, agreement after %v at most", r.Schedules, r.Simulated, r.Agreed)
 		return
 	}
-	s, v := sim.Shrink(c.Schedule(r.Failing[0]), maker)
+	s, v := sim.Shrink(c.Schedule(r.Failing[0].Seed), maker)
 	if v == nil {
-		t.Fatalf("seed %d broke a rule and did not when played again: the algorithm must draw on nothing but its events", r.Failing[0])
+		t.Fatalf("seed %d broke a rule and did not when played again: the algorithm must draw on nothing but its events", r.Failing[0].Seed)
 	}
-	t.Errorf("%d of %d random schedules break a rule; the first is seed %d", r.Violations, r.Schedules, r.Failing[0])
+	t.Errorf("%d of %d random schedules break a rule; the first is seed %d", r.Violations, r.Schedules, r.Failing[0].Seed)
 	play(t, maker, "", s)
 }
 

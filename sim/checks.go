@@ -31,6 +31,7 @@ const (
 	ruleOnce      = "a token is claimed once, by the member that it names"
 	ruleClaimed   = "a member's leader is one that has claimed that token, or undefined"
 	ruleLost      = "every leadership is lost, once, before the next begins"
+	ruleTells     = "a leader has lost its lead before it sends what gives the lead away"
 	ruleSaved     = "a token is on disk before any message or watcher is told of it"
 	ruleLower     = "nothing is done for a COORDINATOR or beat with a lower token"
 	ruleStalled   = "who was stopped for longer than T loses its leadership before it says anything"
@@ -61,6 +62,7 @@ type checks struct {
 	lastAt time.Duration
 	same   int // occurrences at lastAt
 
+	told    uint64 // views that have changed
 	changes int    // claims since the last mark
 	rounds  uint64 // the highest round number sent since then
 	lost    []int
@@ -244,6 +246,7 @@ func (c *checks) losesFirst(w *world, p *process, actions []election.Action) {
 // elected looks at what a member tells its watchers.
 func (c *checks) elected(w *world, p *process, a *election.Action) {
 	s := &c.seats[p.place]
+	c.told++
 	if a.Lost {
 		if a.Token != p.view || !a.Token.Defined() {
 			c.fail(w, p, ruleLost, "it loses %v while its leader is %v", a.Token, p.view)
@@ -372,11 +375,20 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
 		c.fail(w, p, ruleBounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
 	}
+	if p.view.Leader.ID == p.rank.ID && givesAway(p.view, m) {
+		c.fail(w, p, ruleTells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
+	}
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
 		if !d.failed || m.Token.Leader.ID == p.rank.ID {
 			c.fail(w, p, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
 		}
 	}
+}
+
+// givesAway says that whoever hears m may take the leadership t for over: it says so,
+// says so of its leader's work, or speaks of a leadership above it.
+func givesAway(t election.Token, m *election.Message) bool {
+	return m.Token.Above(t) || m.Token == t && (m.Ended || m.Draining || m.Kind == election.Resign)
 }
 
 func (c *checks) queued(w *world, e *endpoint) {

@@ -23,16 +23,11 @@ func (w *world) calmDown() {
 	}
 }
 
-// hold is how long an agreement must stand to count.
-func (w *world) hold() time.Duration {
-	return w.setup.Timing.T() + 2*w.setup.Timing.Heartbeat
-}
-
 // demand runs until everyone has agreed for a while, and breaks a rule if that
 // has not begun within the bound. It gives the time until the agreement began.
 func (w *world) demand(bound time.Duration) time.Duration {
 	from, since, agreed := w.now, time.Duration(0), false
-	stride := w.setup.Timing.Heartbeat / 2
+	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
 	var last election.Token
 	for w.checks.broken == nil {
 		t, _, ok := w.agreement()
@@ -42,7 +37,7 @@ func (w *world) demand(bound time.Duration) time.Duration {
 		case !agreed || t != last:
 			agreed, since, last = true, w.now, t
 		}
-		if agreed && w.now-since >= w.hold() {
+		if agreed && w.now-since >= hold {
 			return since - from
 		}
 		if !agreed && w.now-from > bound {
@@ -50,10 +45,14 @@ func (w *world) demand(bound time.Duration) time.Duration {
 			break
 		}
 		if w.now-from > 3*bound {
-			w.checks.fail(w, w.procs[0], ruleEndless, "after %v the agreement has still not lasted for %v", w.now-from, w.hold())
+			w.checks.fail(w, w.procs[0], ruleEndless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
 			break
 		}
+		told := w.checks.told
 		w.runTo(w.now + stride)
+		for agreed && w.checks.told == told && w.now-since < hold && w.checks.broken == nil {
+			w.runTo(w.now + stride) // nobody has another leader: it is looked at when its time is over
+		}
 	}
 	return 0
 }

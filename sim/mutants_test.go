@@ -137,11 +137,11 @@ func TestHunt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Violations > 0 {
-			_, err := c.Schedule(r.Failing[0]).Play(maker, nil)
+			_, err := c.Schedule(r.Failing[0].Seed).Play(maker, nil)
 			if v, ok := errors.AsType[*sim.Violation](err); ok {
-				t.Fatalf("caught by soak, seed %d: %s", r.Failing[0], v.Rule)
+				t.Fatalf("caught by soak, seed %d: %s", r.Failing[0].Seed, v.Rule)
 			}
-			t.Fatalf("caught by soak, seed %d: it panics", r.Failing[0])
+			t.Fatalf("caught by soak, seed %d: it panics", r.Failing[0].Seed)
 		}
 	}
 	for _, probe := range []string{"descending", "all"} {

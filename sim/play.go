@@ -26,6 +26,7 @@ func (u *Unmet) Error() string {
 type Outcome struct {
 	Elapsed  time.Duration                // simulated
 	Agreed   time.Duration                // the longest that an agree or settle took
+	Share    float64                      // the largest part of its bound that one took
 	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
 	Leader   election.ID                  // of the highest token that anyone has at the end
 }
@@ -106,10 +107,10 @@ func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
 		if bound == 0 {
 			bound = s.bound()
 		}
-		o.Agreed = max(o.Agreed, w.demand(bound))
+		o.took(w.demand(bound), bound)
 	case Settle:
 		w.calmDown()
-		o.Agreed = max(o.Agreed, w.demand(s.bound()))
+		o.took(w.demand(s.bound()), s.bound())
 	case Expect:
 		if got := w.meets(&step.Expect); got != "" {
 			return &Unmet{s.Name, step.line, w.now, step.Expect.String(), got}
@@ -121,6 +122,11 @@ func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
 		return w.checks.broken
 	}
 	return err
+}
+
+// took notes how long an agreement took, of how long it might.
+func (o *Outcome) took(d, bound time.Duration) {
+	o.Agreed, o.Share = max(o.Agreed, d), max(o.Share, float64(d)/float64(bound))
 }
 
 // strike does what a step does to members and links.

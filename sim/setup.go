@@ -85,3 +85,13 @@ func (s Setup) Bound() time.Duration {
 	contest := t.T() + 2*t.T() + 2*t.TMax*n
 	return notice + 3*contest + s.Drain + 2*t.T() + 10*s.Fsync.Max + 2*t.Heartbeat
 }
+
+// Hold is how long an agreement must stand to count: longer than the detector takes
+// to find that it was none. The last beat may have come a heartbeat after the one
+// that others go by; a leader that is cut off is silent after T; who misses it asks
+// the others, whom it dials first, and hears from one that vouches, or from none
+// within 2·t_max; and asks once more when what that one heard is T old.
+func (s Setup) Hold() time.Duration {
+	t := s.filled().Timing
+	return t.Heartbeat + t.T() + 2*2*t.TMax
+}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,14 +42,22 @@ func MembershipFaults() []Verb { return []Verb{Join, Leave, Add, Remove} }
 type SoakResult struct {
 	Schedules  uint64
 	Violations uint64
-	Failing    []uint64      // the lowest failing seeds, at most 100
-	Simulated  time.Duration // in all schedules together
-	Agreed     time.Duration // the longest that agreement took after a schedule's last fault
-	Elapsed    time.Duration // of real time; the caller's to fill in, for sim has no clock
+	Failing    []Failure         // the lowest failing seeds, at most 1000
+	ByRule     map[string]uint64 // how many schedules broke each rule
+	Simulated  time.Duration     // in all schedules together
+	Agreed     time.Duration     // the longest that agreement took after a schedule's last fault
+	Share      float64           // the largest part of its bound that any agreement took
+	Elapsed    time.Duration     // of real time; the caller's to fill in, for sim has no clock
+}
+
+// Failure is a seed whose schedule broke a rule.
+type Failure struct {
+	Seed uint64 `json:"seed"`
+	Rule string `json:"rule"`
 }
 
 // keepFailing bounds SoakResult.Failing.
-const keepFailing = 100
+const keepFailing = 1000
 
 func (c SoakConfig) filled() SoakConfig {
 	if c.Nodes == 0 {
@@ -75,14 +84,13 @@ func Soak(ctx context.Context, maker Maker, c SoakConfig) (SoakResult, error) {
 	if _, err := maker(c.Algorithm, c.Probe); err != nil {
 		return SoakResult{}, err
 	}
-	s := soak{c: c, maker: maker}
+	s := soak{c: c, maker: maker, result: SoakResult{ByRule: map[string]uint64{}}}
 	s.next.Store(c.From)
 	var workers sync.WaitGroup
 	for range c.Workers {
 		workers.Go(func() { s.work(ctx) })
 	}
 	workers.Wait()
-	slices.Sort(s.result.Failing)
 	return s.result, s.err
 }
 
@@ -111,17 +119,18 @@ func (s *soak) work(ctx context.Context) {
 			o, err := playSafely(w, s.c.Schedule(seed), s.maker)
 			part.Schedules++
 			part.Simulated += o.Elapsed
-			part.Agreed = max(part.Agreed, o.Agreed)
+			part.Agreed, part.Share = max(part.Agreed, o.Agreed), max(part.Share, o.Share)
 			if err == nil {
 				continue
 			}
 			w = newWorld() // whatever state the failure has left
-			if v := (*Violation)(nil); !errors.As(err, &v) {
+			v, broken := errors.AsType[*Violation](err)
+			if !broken {
 				s.abort(err)
 				return
 			}
 			part.Violations++
-			part.Failing = append(part.Failing, seed)
+			part.Failing = append(part.Failing, Failure{seed, v.Rule})
 		}
 		s.add(part)
 	}
@@ -140,12 +149,13 @@ func (s *soak) add(part SoakResult) {
 	r.Schedules += part.Schedules
 	r.Violations += part.Violations
 	r.Simulated += part.Simulated
-	r.Agreed = max(r.Agreed, part.Agreed)
-	r.Failing = append(r.Failing, part.Failing...)
-	if len(r.Failing) > keepFailing {
-		slices.Sort(r.Failing)
-		r.Failing = r.Failing[:keepFailing]
+	r.Agreed, r.Share = max(r.Agreed, part.Agreed), max(r.Share, part.Share)
+	for _, f := range part.Failing {
+		r.ByRule[f.Rule]++
 	}
+	r.Failing = append(r.Failing, part.Failing...)
+	slices.SortFunc(r.Failing, func(a, b Failure) int { return cmp.Compare(a.Seed, b.Seed) })
+	r.Failing = r.Failing[:min(len(r.Failing), keepFailing)]
 	if s.c.Progress != nil {
 		s.c.Progress(*r)
 	}

@@ -1,8 +1,10 @@
 package sim_test
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/sim"
 )
@@ -23,3 +25,49 @@ func playSeeds(t *testing.T, c sim.SoakConfig) {
 	}
 	electiontest.Soak(t, maker, c)
 }
+
+// Agreement is not believed sooner than the detector can find that it was none: the
+// leader is cut off from one follower, and at any time later from the one that vouches.
+func TestAgreementOutlastsDetection(t *testing.T) {
+	for seed := range 200 {
+		for _, timing := range []string{"", "heartbeat 10ms\nt_max 20ms\nt_process 40ms\n"} {
+			s, err := sim.Parse("cut off", fmt.Sprintf("members 1 2 3\n%sseed %d\nagree\ncut 1-3\nrun %dms\ncut 2-3\nmark\n", timing, seed, 1+seed*11))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Steps = append(s.Steps, sim.Step{Do: sim.Run, For: s.Setup.Hold()})
+			for _, id := range []string{"1", "2"} {
+				s.Steps = append(s.Steps, sim.Step{Do: sim.Expect, Expect: sim.Expectation{What: "lost", Of: id, Op: "=", N: 1}})
+			}
+			if _, err := s.Play(maker, nil); err != nil {
+				t.Errorf("%v\n%s", err, s)
+			}
+		}
+	}
+}
+
+// A soak says which rules were broken, how often, and by which seeds.
+func TestSoakTellsTheRules(t *testing.T) {
+	nobody := func(string, string) (func() election.Algorithm, error) {
+		return func() election.Algorithm { return idle{} }, nil
+	}
+	r, err := sim.Soak(t.Context(), nobody, sim.SoakConfig{Algorithm: "idle", From: 1, To: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
+	if r.Violations == 0 || r.ByRule[rule] != r.Violations || len(r.Failing) != int(r.Violations) {
+		t.Errorf("an algorithm that does nothing: %d violations, by rule %v, seeds %v", r.Violations, r.ByRule, r.Failing)
+	}
+	for i, f := range r.Failing {
+		if f.Rule != rule || i > 0 && r.Failing[i-1].Seed >= f.Seed {
+			t.Errorf("seed %d broke %q, after seed %v", f.Seed, f.Rule, r.Failing[:i])
+		}
+	}
+}
+
+// idle never leads.
+type idle struct{}
+
+func (idle) Name() string                           { return "idle" }
+func (idle) Step(election.Event, *election.Actions) {}

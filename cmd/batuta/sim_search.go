@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -25,16 +27,18 @@ const labMemory = 7 << 30
 func newSimSoakCommand(e env) *cobra.Command {
 	var c sim.SoakConfig
 	var seeds, faults string
-	var asJSON bool
+	var asJSON, list bool
 	cmd := &cobra.Command{
 		Use:   "soak",
 		Short: "Play random schedules of faults and check every rule at every step",
 		Long: `soak makes a random schedule of each seed, plays it, ends all faults and demands
-agreement within the bound. What fails is shrunk to a short scenario, which is
-printed with the command that replays it.`,
+agreement within the bound. It counts the schedules that broke each rule; the first
+of them is shrunk to a short scenario, which is printed with the command that
+replays it.`,
 		Example: `  batuta sim soak --algorithm bully --nodes 5 --seeds 1:100000
   batuta sim soak --seeds 17:17 --faults crash,restart,partition,heal
-  batuta sim soak --faults all,membership`,
+  batuta sim soak --faults all,membership
+  batuta sim soak --seeds 1:100000 --list`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -44,6 +48,7 @@ printed with the command that replays it.`,
 	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
 	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for the others; default all")
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
+	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := soakFlags(&c, seeds, faults); err != nil {
@@ -63,7 +68,7 @@ printed with the command that replays it.`,
 		if err != nil {
 			return labError(err)
 		}
-		return reportSoak(e, c, r, bar.seconds(), asJSON)
+		return reportSoak(e, c, r, bar.seconds(), asJSON, list)
 	}
 	return cmd
 }
@@ -115,36 +120,54 @@ func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
 
 func allFaults() []sim.Verb { return slices.Concat(sim.SoakFaults(), sim.MembershipFaults()) }
 
-func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON bool) error {
-	var first *uint64
-	if len(r.Failing) > 0 {
-		first = &r.Failing[0]
-	}
+func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
 	if asJSON {
-		if err := json.NewEncoder(e.stdout).Encode(map[string]any{
+		answer := map[string]any{
 			"schedules": r.Schedules, "violations": r.Violations, "seconds": seconds,
-			"per_second": float64(r.Schedules) / seconds, "first_failing_seed": first,
-			"simulated_seconds": r.Simulated.Seconds(), "longest_agreement_ms": r.Agreed.Seconds() * 1000,
-		}); err != nil {
+			"per_second": float64(r.Schedules) / seconds, "first_failing_seed": nil, "by_rule": r.ByRule,
+			"simulated_seconds": r.Simulated.Seconds(), "longest_agreement_ms": r.Agreed.Seconds() * 1000, "share_of_bound": r.Share,
+		}
+		if len(r.Failing) > 0 {
+			answer["first_failing_seed"] = r.Failing[0].Seed
+		}
+		if list {
+			answer["failing"] = r.Failing
+		}
+		if err := json.NewEncoder(e.stdout).Encode(answer); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most\n",
-			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond))
+		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most, %.0f %% of its bound\n",
+			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond), 100*r.Share)
+		showFailing(e.stdout, r, list)
 	}
-	if first == nil {
+	if len(r.Failing) == 0 {
 		return nil
 	}
-	s, v := sim.Shrink(c.Schedule(*first), simMaker)
+	first := r.Failing[0].Seed
+	s, v := sim.Shrink(c.Schedule(first), simMaker)
 	if v == nil {
-		return fmt.Errorf("seed %d broke a rule once and does not again", *first)
+		return fmt.Errorf("seed %d broke a rule once and does not again", first)
 	}
-	v.Replay = soakReplay(c, *first)
-	if len(r.Failing) > 1 {
-		fmt.Fprintf(e.stderr, "seeds that fail: %v\n", r.Failing)
-	}
-	fmt.Fprintf(e.stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", *first, s)
+	v.Replay = soakReplay(c, first)
+	fmt.Fprintf(e.stderr, "seed %d, shrunk; save it to a file and \"batuta sim run FILE --trace\" shows it:\n\n%s\n", first, s)
 	return v
+}
+
+// showFailing tells how many schedules broke each rule, the most often broken first,
+// and, as a list, which.
+func showFailing(to io.Writer, r sim.SoakResult, list bool) {
+	rules := slices.SortedFunc(maps.Keys(r.ByRule), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.ByRule[b], r.ByRule[a]), cmp.Compare(a, b))
+	})
+	for _, rule := range rules {
+		fmt.Fprintf(to, "%8d broke: %s\n", r.ByRule[rule], rule)
+	}
+	if list {
+		for _, f := range r.Failing {
+			fmt.Fprintf(to, "seed %d: %s\n", f.Seed, f.Rule)
+		}
+	}
 }
 
 // soakReplay is the command that plays that seed's schedule again.
