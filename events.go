@@ -2,7 +2,10 @@ package batuta
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -40,55 +43,84 @@ type Event struct {
 	Address string      // EventMember: HOST:PORT
 }
 
-// Watch yields this member's views in order, none skipped, the current one
-// first, until ctx or the node ends. A slow reader holds up nobody.
-func (n *Node) Watch(ctx context.Context) iter.Seq[View] {
-	return func(yield func(View) bool) {
-		at := n.history.last()
-		if !yield(at.View) {
+// MaxBacklog is how many events a reader of [Node.Events] or [Node.Watch] may be
+// behind. One that is further behind is ended by [ErrBehind].
+const MaxBacklog = 16384
+
+// ErrBehind is the last thing that [Node.Events] and [Node.Watch] yield to a reader
+// that has stopped reading, or reads too slowly: more than [MaxBacklog] events were
+// waiting for it, and it has missed them. Call Events or Watch again to go on from
+// the present view.
+var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has missed them: read faster, or begin anew at the present view", MaxBacklog)
+
+// Watch yields this member's views in order, none skipped, the present one first,
+// until ctx or the node ends. Its place is taken when Watch is called. The error is
+// nil but for a reader that falls behind: to that the last thing yielded is the zero
+// View with [ErrBehind]. A slow reader holds up nobody.
+func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
+	place := n.history.place()
+	return func(yield func(View, error) bool) {
+		r := place()
+		defer r.leave()
+		if !yield(r.view, nil) {
 			return
 		}
-		for at = n.history.next(ctx, at); at != nil; at = n.history.next(ctx, at) {
-			if at.Kind != EventMember && !yield(at.View) {
+		for {
+			switch ev, err := r.next(ctx); {
+			case err == ErrBehind:
+				yield(View{}, err)
+				return
+			case err != nil:
+				return
+			case ev.Kind != EventMember && !yield(ev.View, nil):
 				return
 			}
 		}
 	}
 }
 
-// Events yields everything this member sees, in order, none skipped. The current
-// view comes first: as a leader event, or as the lost event that led to it, or
-// not at all when no leader was ever known. It ends with ctx or the node.
-func (n *Node) Events(ctx context.Context) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
-		at := n.history.last()
-		if ev, known := current(at.View); known && !yield(ev) {
-			return
+// Events yields everything this member sees, in order, none skipped, until ctx or
+// the node ends. Its place is taken when Events is called: called in
+// [Config.Prepare] it tells all of the node's life. The present view comes first, as
+// the leader event that began it, and the lost event that ended it if nobody leads;
+// nothing when no leader was ever known. So the first event of a leadership is
+// always its leader event. The error is nil but for a reader that falls behind: to
+// that the last thing yielded is the zero Event with [ErrBehind]. A slow reader
+// holds up nobody.
+func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
+	place := n.history.place()
+	return func(yield func(Event, error) bool) {
+		r := place()
+		defer r.leave()
+		for _, ev := range r.first {
+			if !yield(ev, nil) {
+				return
+			}
 		}
-		for at = n.history.next(ctx, at); at != nil; at = n.history.next(ctx, at) {
-			if !yield(at.Event) {
+		for {
+			ev, err := r.next(ctx)
+			if err == ErrBehind {
+				yield(Event{}, err)
+				return
+			}
+			if err != nil || !yield(ev, nil) {
 				return
 			}
 		}
 	}
 }
 
-// current is the event that led to v; unknown when there was none yet.
-func current(v View) (ev Event, known bool) {
-	switch {
-	case v.Defined():
-		return Event{Time: v.Since, Kind: EventLeader, View: v}, true
-	case v.Lost.Defined():
-		return Event{Time: v.Since, Kind: EventLost, View: v}, true
-	}
-	return Event{}, false
-}
-
-// history is a list of events that any number of watchers walk at their own
-// pace. What all have passed is garbage; what one has not is kept for it.
+// history is a list of events that any number of readers walk at their own pace.
+// What all have passed is garbage; what one has not is kept for it, up to a limit.
 type history struct {
-	tail atomic.Pointer[happening]
-	over chan struct{} // closed after the last event
+	over  chan struct{} // closed after the last event
+	limit int           // that a reader may be behind
+	tail  atomic.Pointer[happening]
+
+	mu      sync.Mutex
+	led     Event // the last that began a leadership
+	lost    Event // the last that ended one
+	readers map[*reader]struct{}
 }
 
 // happening is an event and, once more is closed, the way to the next.
@@ -99,17 +131,31 @@ type happening struct {
 }
 
 func newHistory(first View) *history {
-	h := &history{over: make(chan struct{})}
+	h := &history{over: make(chan struct{}), limit: MaxBacklog, readers: map[*reader]struct{}{}}
 	h.tail.Store(&happening{Event: Event{View: first}, more: make(chan struct{})})
 	return h
 }
 
 // add appends an event. One goroutine at a time may call it.
 func (h *history) add(ev Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch ev.Kind {
+	case EventLeader:
+		h.led = ev
+	case EventLost:
+		h.lost = ev
+	}
 	tail := h.tail.Load()
 	tail.then = &happening{Event: ev, more: make(chan struct{})}
 	h.tail.Store(tail.then)
 	close(tail.more)
+	for r := range h.readers {
+		if r.behind++; r.behind > h.limit {
+			r.at = nil // what waits for it is garbage
+			delete(h.readers, r)
+		}
+	}
 }
 
 // end tells that nothing follows.
@@ -132,4 +178,73 @@ func (h *history) next(ctx context.Context, at *happening) *happening {
 	default:
 		return nil
 	}
+}
+
+// reader is one walk along a history.
+type reader struct {
+	history *history
+	view    View    // the present one when it began
+	first   []Event // that led to it
+
+	// Under the history's lock.
+	at     *happening // the last that it was given; nil: it is too far behind
+	behind int
+}
+
+// place takes a place at the present for a reader. What it returns gives that once,
+// and after that places at what is the present then.
+func (h *history) place() func() *reader {
+	var taken atomic.Pointer[reader]
+	taken.Store(h.join())
+	return func() *reader {
+		if r := taken.Swap(nil); r != nil {
+			return r
+		}
+		return h.join()
+	}
+}
+
+func (h *history) join() *reader {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.tail.Load()
+	r := &reader{history: h, view: at.View, at: at}
+	switch v := r.view; {
+	case v.Defined():
+		r.first = []Event{h.led}
+	case v.Lost.Defined():
+		r.first = []Event{h.led, h.lost}
+	}
+	h.readers[r] = struct{}{}
+	return r
+}
+
+// leave gives the reader's place up.
+func (r *reader) leave() {
+	r.history.mu.Lock()
+	defer r.history.mu.Unlock()
+	delete(r.history.readers, r)
+}
+
+// errOver: nothing follows, or the reader's context has ended.
+var errOver = errors.New("no more events")
+
+// next waits for the next event. Its error is [ErrBehind] or errOver.
+func (r *reader) next(ctx context.Context) (Event, error) {
+	r.history.mu.Lock()
+	at := r.at
+	r.history.mu.Unlock()
+	if at == nil {
+		return Event{}, ErrBehind
+	}
+	if at = r.history.next(ctx, at); at == nil {
+		return Event{}, errOver
+	}
+	r.history.mu.Lock()
+	defer r.history.mu.Unlock()
+	if r.at != nil {
+		r.at = at
+		r.behind--
+	}
+	return at.Event, nil
 }

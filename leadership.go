@@ -30,8 +30,8 @@ func (e *LostError) Error() string {
 // ErrClosed is what a node answers after it has ended.
 var ErrClosed = errors.New("node is closed")
 
-// Lead runs fn once per leadership of this member, with a context that is
-// cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
+// Lead runs fn once per leadership of this member, beginning with the present one
+// if it leads already, with a context that is cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
 // given away, and the next one begun, only after fn has returned. When fn returns
 // while still leading, Lead resigns and returns fn's error. When ctx ends,
 // Lead waits for fn, resigns if still leading, and returns ctx's error. When the
@@ -40,21 +40,23 @@ var ErrClosed = errors.New("node is closed")
 // Lead may be called several times at once; the lead is given away when every fn
 // has returned.
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
-	for at := n.history.last(); at != nil; at = n.history.next(ctx, at) {
-		if at.Kind == EventMember || at.View.Token.Leader.ID != n.id {
+	at := n.history.last() // whatever kind of event it is: its view is the present one
+	for at != nil && ctx.Err() == nil {
+		var work *work
+		v := at.View
+		if v.Token.Leader.ID == n.id {
+			work = n.begin(ctx, v.Token)
+		}
+		if work == nil { // another leads, or it was lost meanwhile
+			at = n.history.next(ctx, at)
 			continue
 		}
-		work := n.begin(ctx, at.View.Token)
-		if work == nil {
-			continue // lost meanwhile
-		}
-		l := Leadership{Election: at.View.Election, Token: work.token, Since: at.View.Since}
+		l := Leadership{Election: v.Election, Token: work.token, Since: v.Since}
 		if led, err := n.run(work, l, fn); led && ctx.Err() == nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
+		at = n.history.last()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -107,6 +107,27 @@ func TestLeadRunsOncePerLeadership(t *testing.T) {
 	})
 }
 
+// Whatever has been seen since it was elected: a leader's work begins at once.
+func TestLeadBeginsWithThePresentLeadership(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		change(t, n, 0)
+		if last := n.history.last().Kind; last != EventMember {
+			t.Fatalf("the last event is %q", last)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		done := errors.New("done")
+		if err := n.Lead(ctx, func(_ context.Context, l Leadership) error {
+			if l.Token != n.Leader().Token {
+				t.Errorf("it leads under %v, its work under %v", n.Leader().Token, l.Token)
+			}
+			return done
+		}); err != done {
+			t.Errorf("Lead gives %v, and this member has led all the time", err)
+		}
+	})
+}
+
 func TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -35,6 +35,9 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	ctx, n.close = context.WithCancel(ctx)
+	if n.cfg.Prepare != nil {
+		n.cfg.Prepare(n)
+	}
 	go n.loop(ctx)
 	return n, nil
 }

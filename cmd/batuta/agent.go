@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"os"
@@ -65,7 +66,8 @@ type agentRun struct {
 	level slog.LevelVar
 	log   *slog.Logger
 	node  *batuta.Node
-	job   *job // what "batuta run" runs; nil: nothing
+	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began
+	job   *job                           // what "batuta run" runs; nil: nothing
 }
 
 func (a *agentRun) run(ctx context.Context) error {
@@ -95,13 +97,20 @@ func (a *agentRun) run(ctx context.Context) error {
 	}
 	defer a.job.close()
 	began := time.Now() // "ready" is told before what happens while it starts
-	if a.node, err = batuta.Start(ctx, config); err != nil {
-		if errors.Is(err, batuta.ErrConfig) {
-			return &exitError{exitUsage, err}
-		}
+	if err := a.start(ctx, config); err != nil {
 		return err
 	}
 	return a.serve(began, api, signals)
+}
+
+// start starts the node. Its events are taken up before it takes part: none that
+// happens until they are printed is missed.
+func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) {
+	config.Prepare = func(n *batuta.Node) { a.told = n.Events(context.Background()) }
+	if a.node, err = batuta.Start(ctx, config); errors.Is(err, batuta.ErrConfig) {
+		return &exitError{exitUsage, err}
+	}
+	return err
 }
 
 // serve runs the started node until a signal or its own end.
@@ -213,13 +222,13 @@ func (a *agentRun) printEvents(ready agent.Line) {
 	case "json":
 		write = agent.Line.WriteJSON
 	}
-	err := write(ready, a.stdout)
-	for ev := range a.node.Events(context.Background()) {
-		if err != nil {
+	unread := write(ready, a.stdout)
+	for ev, err := range a.told {
+		if err = errors.Join(unread, err); err != nil {
 			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
 			return
 		}
-		err = write(agent.EventLine(a.node.ID(), ev), a.stdout)
+		unread = write(agent.EventLine(a.node.ID(), ev), a.stdout)
 	}
 }
 

@@ -2,15 +2,22 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/internal/agent"
 )
 
 // lone is an agent without other members, with its output in the test's hands.
@@ -124,5 +131,38 @@ func TestWatch(t *testing.T) {
 	watch.Wait()
 	if code := watch.ProcessState.ExitCode(); code != exitFailed {
 		t.Errorf("watch ends with %d when the agent goes, want %d", code, exitFailed)
+	}
+}
+
+// However late an agent comes to print: it tells every leadership from its first
+// line on.
+func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
+	var out, logs strings.Builder
+	a := &agentRun{env: env{stdout: &out, stderr: &logs}, flags: &agentFlags{events: "json", logFormat: "text"}}
+	a.log = a.logger()
+	if err := a.start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()}); err != nil {
+		t.Fatal(err)
+	}
+	views := 0
+	for v := range a.node.Watch(t.Context()) {
+		if views++; v.Defined() && v.Token.Epoch == 2 {
+			break
+		}
+		if v.Defined() {
+			go a.node.Resign(t.Context()) // and it leads anew when nobody else does
+		}
+	}
+	a.node.Close()
+	a.printEvents(agent.Line{Event: "ready"})
+	var told []string
+	for line := range strings.Lines(out.String()) {
+		var l agent.Line
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, fmt.Sprintf("%s %d", l.Event, l.Epoch))
+	}
+	if want := []string{"ready 0", "leader 1", "lost 1", "leader 2", "lost 2"}; !slices.Equal(told, want) {
+		t.Errorf("printed %q, want %q", told, want)
 	}
 }

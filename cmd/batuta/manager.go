@@ -36,8 +36,10 @@ func tellManager(a *agentRun) *manager {
 
 // tellViews keeps the line up to date that "systemctl status" shows.
 func (m *manager) tellViews(node *batuta.Node) {
-	for v := range node.Watch(context.Background()) {
+	for v, err := range node.Watch(context.Background()) {
 		switch {
+		case err != nil:
+			go m.tellViews(node) // from the present on
 		case !v.Defined():
 			m.Status("no leader is known")
 		case v.Token.Leader.ID == node.ID():

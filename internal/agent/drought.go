@@ -30,12 +30,16 @@ func newDrought(began time.Time) *drought {
 
 // follow takes in what node sees, until it or ctx ends.
 func (d *drought) follow(ctx context.Context, node Node) {
-	for ev := range node.Events(ctx) {
-		switch ev.Kind {
-		case batuta.EventLost:
-			d.begin(ev.Time)
-		case batuta.EventLeader:
-			d.end(ev.Time)
+	for behind := true; behind; {
+		behind = false
+		for ev, err := range node.Events(ctx) {
+			behind = err != nil // it goes on at the present
+			switch ev.Kind {
+			case batuta.EventLost:
+				d.begin(ev.Time)
+			case batuta.EventLeader:
+				d.end(ev.Time)
+			}
 		}
 	}
 }

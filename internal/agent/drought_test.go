@@ -18,10 +18,10 @@ type told struct {
 	events []batuta.Event
 }
 
-func (n told) Events(context.Context) iter.Seq[batuta.Event] {
-	return func(yield func(batuta.Event) bool) {
+func (n told) Events(context.Context) iter.Seq2[batuta.Event, error] {
+	return func(yield func(batuta.Event, error) bool) {
 		for _, ev := range n.events {
-			if !yield(ev) {
+			if !yield(ev, nil) {
 				return
 			}
 		}

@@ -25,7 +25,7 @@ type Node interface {
 	Leader() batuta.View
 	Status() batuta.Status
 	Trace() []batuta.Record
-	Events(context.Context) iter.Seq[batuta.Event]
+	Events(context.Context) iter.Seq2[batuta.Event, error]
 	Resign(context.Context) error
 	Campaign(context.Context) error
 	AddMember(context.Context, batuta.Member) error

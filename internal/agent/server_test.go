@@ -64,10 +64,10 @@ func (n *fakeNode) RemoveMember(_ context.Context, id batuta.ID) error {
 func (n *fakeNode) Done() <-chan struct{}        { return n.done }
 func (n *fakeNode) Resign(context.Context) error { n.resigned.Store(true); return nil }
 
-func (n *fakeNode) Events(ctx context.Context) iter.Seq[batuta.Event] {
-	return func(yield func(batuta.Event) bool) {
+func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
+	return func(yield func(batuta.Event, error) bool) {
 		for _, ev := range n.events {
-			if !yield(ev) {
+			if !yield(ev, nil) {
 				return
 			}
 		}

@@ -61,7 +61,11 @@ func (s *Server) eventChannel(ctx context.Context) <-chan batuta.Event {
 	events := make(chan batuta.Event)
 	go func() {
 		defer close(events)
-		for ev := range s.node.Events(ctx) {
+		for ev, err := range s.node.Events(ctx) {
+			if err != nil {
+				s.log.Warn("an event stream has ended", "err", err)
+				return
+			}
 			select {
 			case events <- ev:
 			case <-ctx.Done():

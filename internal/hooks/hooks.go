@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/run"
 )
 
@@ -41,17 +42,9 @@ const (
 // OnLose has run.
 func Follow(node *batuta.Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
-	var holding sync.WaitGroup
-	defer holding.Wait()
-	started := false
-	for v := range node.Watch(context.Background()) {
-		if !started {
-			started = true
-			f.run(context.Background(), "on-lose", c.OnLose, eventStart, v)
-			// Only now: whatever it leads, we are told of the end of.
-			holding.Go(func() { node.Lead(context.Background(), f.hold) })
-		}
-		f.see(v)
+	defer f.holding.Wait()
+	for f.watch() == batuta.ErrBehind {
+		f.Logger.Error("hooks have missed what happened meanwhile and go on with the present leader", "err", batuta.ErrBehind)
 	}
 }
 
@@ -60,9 +53,39 @@ type follower struct {
 	Config
 	node *batuta.Node
 
+	started bool
+	holding sync.WaitGroup
+	led     batuta.Token // the leadership of ours that OnLose has still to be run for
+
 	mu   sync.Mutex
 	past batuta.Token  // the last leadership of ours whose end has been seen to
 	more chan struct{} // closed when past has moved on
+}
+
+// watch sees every view until node ends, or we are too far behind.
+func (f *follower) watch() error {
+	present := true
+	for v, err := range f.node.Watch(context.Background()) {
+		switch {
+		case err != nil:
+			return err
+		case !f.started:
+			f.start(v)
+			f.see(v)
+		case !present || !f.catchUp(v):
+			f.see(v)
+		}
+		present = false
+	}
+	return nil
+}
+
+// start runs OnLose for what an earlier process may have left. Our place among the
+// watchers is taken: of whatever this member leads from now on we are told the end.
+func (f *follower) start(v batuta.View) {
+	f.started = true
+	f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })
+	f.run(context.Background(), "on-lose", f.OnLose, eventStart, v)
 }
 
 // see runs what belongs to a view.
@@ -70,21 +93,43 @@ func (f *follower) see(v batuta.View) {
 	switch {
 	case v.Defined():
 		if v.Token.Leader.ID == f.node.ID() {
+			f.led = v.Token
 			f.lead(v)
 		}
 		f.run(context.Background(), "on-change", f.OnChange, eventLeader, v)
 	case v.Lost.Defined():
 		if v.Lost.Leader.ID == f.node.ID() {
-			f.run(context.Background(), "on-lose", f.OnLose, eventLost, v)
-			f.pass(v.Lost)
+			f.lose(v)
 		}
 		f.run(context.Background(), "on-change", f.OnChange, eventLost, v)
 	}
 }
 
+// lose runs OnLose for v.Lost, a leadership of ours.
+func (f *follower) lose(v batuta.View) {
+	f.run(context.Background(), "on-lose", f.OnLose, eventLost, v)
+	f.led = batuta.Token{}
+	f.pass(v.Lost)
+}
+
+// catchUp sees to the end of what ended unseen before v, the present view. It
+// reports whether v itself has been seen.
+func (f *follower) catchUp(v batuta.View) (seen bool) {
+	if f.led.Defined() && f.led != v.Token && f.led != v.Lost {
+		f.lose(batuta.View{Election: v.Election, Lost: f.led, Cause: election.CauseSuperseded})
+	}
+	if v.Defined() && v.Token.Leader.ID != f.node.ID() {
+		f.pass(v.Token) // and all of ours before it
+	}
+	return v.Defined() && v.Token == f.led
+}
+
 // lead runs OnLead. It is killed when the lead is lost meanwhile: what it has
 // begun is for OnLose to end, and soon.
 func (f *follower) lead(v batuta.View) {
+	if f.node.Leader().Token != v.Token {
+		return // lost already: there is nothing to begin
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	defer watching.Wait()

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -69,6 +70,32 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 	}()
 	t.Cleanup(func() { listen.Close(); node.Close(); <-b.over })
 	return b
+}
+
+// leads waits until the member leads with that epoch.
+func (b *bench) leads(epoch uint64) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	for v := range b.node.Watch(ctx) {
+		if v.Token.Epoch == epoch {
+			return
+		}
+	}
+	b.t.Fatalf("epoch %d does not begin", epoch)
+}
+
+// waits fails if the lead passes on, for longer than a member stands aside that
+// has resigned and has no work to wait for.
+func (b *bench) waits() {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), 4*b.node.T)
+	defer cancel()
+	for v := range b.node.Watch(ctx) {
+		if v.Defined() {
+			b.t.Fatalf("%v leads before on-lose has run", v.Token)
+		}
+	}
 }
 
 // call is a hook that waits for the test's answer.
@@ -146,6 +173,40 @@ func TestTheLeadWaitsForOnLose(t *testing.T) {
 	b.next("on-change lost 1:1 stopped").finish()
 	<-closed
 	<-b.over
+}
+
+// Whatever happens during the start hook, a lead taken then waits for on-lose too.
+func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
+	b := newBench(t, patience)
+	start := b.next("on-lose start")
+	b.leads(1)
+	// An event that is no leadership's, as when a member dies.
+	if err := b.node.AddMember(t.Context(), batuta.Member{Rank: batuta.Rank{ID: "2"}, Address: "127.0.0.1:1"}); err != nil {
+		t.Fatal(err)
+	}
+	start.finish()
+	b.next("on-lead leader 1:1").finish()
+	b.next("on-change leader 1:1").finish()
+	if err := b.node.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lose := b.next("on-lose lost 1:1 resigned")
+	b.waits()
+	lose.finish()
+}
+
+// A lead that is lost during the start hook is another's after on-lose only.
+func TestALeadLostDuringTheStartHook(t *testing.T) {
+	b := newBench(t, patience)
+	start := b.next("on-lose start")
+	b.leads(1)
+	if err := b.node.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.waits()
+	start.finish()
+	b.next("on-change leader 1:1").finish()
+	b.next("on-lose lost 1:1 resigned").finish()
 }
 
 func TestAHookThatTakesTooLongIsKilled(t *testing.T) {

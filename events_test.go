@@ -1,0 +1,167 @@
+package batuta
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"weak"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// epoch is a leadership of member 1.
+func epoch(e uint64) Token { return Token{Epoch: e, Leader: Rank{ID: "1"}} }
+
+// A reader that is called for late begins with the leader event of the leadership
+// that has ended since.
+func TestTheFirstEventOfALeadershipIsItsLeader(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var kinds []EventKind
+		for ev, err := range n.Events(ctx) {
+			if kinds = append(kinds, ev.Kind); err != nil || len(kinds) == 2 {
+				cancel()
+			}
+			if token := epoch(1); ev.View.Token != token && ev.View.Lost != token {
+				t.Errorf("%s of another leadership: %+v", ev.Kind, ev.View)
+			}
+		}
+		if !slices.Equal(kinds, []EventKind{EventLeader, EventLost}) {
+			t.Errorf("events %q, want leader and lost", kinds)
+		}
+	})
+}
+
+// What is taken up in Prepare tells the whole life of the node, however late it is read.
+func TestEventsTakenUpInPrepareMissNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []Token
+		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(), Prepare: func(n *Node) {
+			events := n.Events(context.Background())
+			t.Cleanup(func() {
+				for ev := range events {
+					told = append(told, ev.View.Token, ev.View.Lost)
+				}
+				one, two := epoch(1), epoch(2)
+				if !slices.Equal(told, []Token{one, {}, {}, one, two, {}, {}, two}) {
+					t.Errorf("told %v", told)
+				}
+			})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitView(t, n, "it leads", View.Defined)
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waitView(t, n, "it leads again", View.Defined)
+		n.Close()
+	})
+}
+
+// change makes an event.
+func change(t *testing.T, n *Node, i int) {
+	t.Helper()
+	if err := n.AddMember(t.Context(), Member{Rank: Rank{ID: "3"}, Address: "127.0.0.1:" + strconv.Itoa(10000+i)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAReaderThatStopsIsEnded(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		n.history.limit = 10
+		events := 0
+		for ev, err := range n.Events(t.Context()) {
+			if events++; events == 2 {
+				if err != ErrBehind || ev != (Event{}) {
+					t.Errorf("%+v, %v: it is told to a reader that has missed something", ev, err)
+				}
+				continue
+			}
+			for i := range 11 {
+				change(t, n, i)
+			}
+		}
+		if events != 2 || len(n.history.readers) > 0 {
+			t.Errorf("%d events, and %d readers are left", events, len(n.history.readers))
+		}
+	})
+}
+
+func TestNothingIsKeptForAReaderThatStops(t *testing.T) {
+	n := &Node{history: newHistory(View{})}
+	n.history.limit = 10
+	events := n.Events(t.Context()) // its place is taken, and it never reads
+	n.history.add(Event{Kind: EventMember})
+	waits := weak.Make(n.history.last())
+	for range 9 {
+		n.history.add(Event{Kind: EventMember})
+	}
+	if runtime.GC(); waits.Value() == nil {
+		t.Error("an event is gone although its reader is not behind the limit")
+	}
+	n.history.add(Event{Kind: EventMember})
+	if runtime.GC(); waits.Value() != nil {
+		t.Error("an event is kept for a reader behind the limit")
+	}
+	for _, err := range events {
+		if err != ErrBehind {
+			t.Errorf("ended by %v", err)
+		}
+	}
+}
+
+func TestAWatcherThatStopsIsToldSo(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		n.history.limit = 10
+		var views []View
+		for v, err := range n.Watch(t.Context()) {
+			if err != nil {
+				if err != ErrBehind || v.Defined() {
+					t.Errorf("ended by %v with %+v", err, v)
+				}
+				break
+			}
+			views = append(views, v)
+			for i := range 11 {
+				change(t, n, i)
+			}
+		}
+		if len(views) != 1 {
+			t.Errorf("views %+v", views)
+		}
+	})
+}
+
+// A reader at the limit misses nothing.
+func TestAReaderAtTheLimitGoesOn(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		n.history.limit = 10
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		seen := 0
+		for ev, err := range n.Events(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Kind == EventLeader {
+				for i := range 10 {
+					change(t, n, i)
+				}
+				continue
+			}
+			if seen++; seen == 10 {
+				break
+			}
+			change(t, n, 10+seen) // the distance stays
+		}
+	})
+}
