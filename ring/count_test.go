@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -26,16 +27,13 @@ func descending(n int) []election.ID {
 	return ids
 }
 
-// The closed forms of the sources, for every size from 4 to 200. The highest
+// The closed forms of the sources, for sizes from 4 to 200: every one in full. The highest
 // leads, lives and wins again.
 func TestClosedForms(t *testing.T) {
 	all := ascending
 	lowest := func(int) []election.ID { return []election.ID{"1"} }
 	one := func(n int) int { return n }
-	step := 1
-	if testing.Short() {
-		step = 49
-	}
+	step := fulltest.Size(7, 1)
 	cases := []struct {
 		name, algorithm  string
 		order, starts    func(n int) []election.ID
@@ -75,10 +73,7 @@ func count(t *testing.T, algorithm string, n int, order, starts []election.ID) m
 // On a ring in random order n·H_n messages are to be expected when all start.
 func TestRandomOrder(t *testing.T) {
 	const n = 12
-	runs := 10_000
-	if testing.Short() {
-		runs = 1000
-	}
+	runs := fulltest.Size(2000, 10_000)
 	random := rand.New(rand.NewPCG(1, 2))
 	order, total := ascending(n), 0
 	for range runs {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestSoak(t *testing.T) {
 	for _, algorithm := range algorithms {
 		t.Run(algorithm, func(t *testing.T) {
-			electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: 3000})
+			electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](600, 3000)})
 		})
 	}
 }

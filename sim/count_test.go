@@ -5,16 +5,14 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
-// The closed forms of the sources, for every size from 4 to 200.
+// The closed forms of the sources, for sizes from 4 to 200: every one in full.
 func TestClosedForms(t *testing.T) {
 	first := func(int) int { return 1 }
-	stride := 1
-	if testing.Short() || raced {
-		stride = 14
-	}
+	stride := fulltest.Size(14, 1)
 	cases := []struct {
 		name, probe                   string
 		starts                        func(n int) int

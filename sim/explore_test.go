@@ -3,16 +3,14 @@ package sim_test
 import (
 	"testing"
 
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
 func TestExplore(t *testing.T) {
 	for _, probe := range []string{"descending", "all"} {
 		t.Run(probe, func(t *testing.T) {
-			c := sim.ExploreConfig{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: 1, Suspicions: 1, OwnRounds: true}
-			if testing.Short() || raced {
-				c.Restarts = 0
-			}
+			c := sim.ExploreConfig{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: fulltest.Size(0, 1), Suspicions: 1, OwnRounds: true}
 			r, err := sim.Explore(t.Context(), maker, c)
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -68,8 +69,8 @@ func TestMutants(t *testing.T) {
 	}
 	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			if testing.Short() && i%20 != 0 {
-				t.Skip("with -short every twentieth is tried")
+			if i%fulltest.Size(20, 1) != 0 {
+				t.Skip("every twentieth is tried; all with BATUTA_TEST_FULL=1")
 			}
 			t.Parallel()
 			lab := m.build(t)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 
@@ -19,10 +20,7 @@ func TestSoakMembership(t *testing.T) {
 }
 
 func playSeeds(t *testing.T, c sim.SoakConfig) {
-	c.Algorithm, c.Probes, c.From, c.To = "bully", []string{"descending", "all"}, 1, 5000
-	if raced && !testing.Short() { // which plays a tenth by itself
-		c.To = 500
-	}
+	c.Algorithm, c.Probes, c.From, c.To = "bully", []string{"descending", "all"}, 1, fulltest.Size[uint64](1000, 5000)
 	electiontest.Soak(t, maker, c)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"syscall"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // startCluster runs n members until the test ends, and waits for the highest to lead.
@@ -50,25 +50,11 @@ func mustCrash(t *testing.T, c *cluster, m *member) {
 	}
 }
 
-// rounds is how often a test repeats: short, unless the environment wants more.
-func rounds(t *testing.T, variable string, short int) int {
-	t.Helper()
-	text, ok := os.LookupEnv(variable)
-	if !ok {
-		return short
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s=%q: want a number of rounds", variable, text)
-	}
-	return n
-}
-
 // Each time the leader is killed the next takes over with a higher epoch, and
 // it takes the lead back when it returns.
 func TestKillLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
-	for round := range rounds(t, "BATUTA_TEST_KILLS", 5) {
+	for round := range fulltest.Size(5, 200) {
 		victim := now.leader
 		mustCrash(t, c, victim)
 		next := mustAgree(t, c, now.epoch+1, "")
@@ -84,7 +70,7 @@ func TestKillLeader(t *testing.T) {
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
-	for round := range rounds(t, "BATUTA_TEST_FREEZES", 2) {
+	for round := range fulltest.Size(2, 50) {
 		victim, epoch := now.leader, now.epoch
 		if _, err := c.freeze(victim); err != nil {
 			t.Fatal(err)
@@ -109,7 +95,7 @@ func TestFreezeLeader(t *testing.T) {
 // Five members survive any two of them dying in any order.
 func TestAnyTwoDie(t *testing.T) {
 	pairs := [][2]int{{4, 3}, {4, 0}, {1, 4}, {0, 1}}
-	if _, all := os.LookupEnv("BATUTA_TEST_KILLS"); all {
+	if fulltest.Enabled() {
 		pairs = everyPair(5)
 	}
 	c, now := startCluster(t, 5)

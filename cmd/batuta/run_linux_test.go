@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
@@ -167,7 +168,7 @@ func TestRunPassesOnSoon(t *testing.T) {
 	c.startAll()
 	_, old := c.settle("3", 1)
 	var took []time.Duration
-	for range rounds(t, "BATUTA_TEST_RUN_KILLS", 7) {
+	for range fulltest.Size(7, 60) {
 		began := time.Now()
 		c.signal("3", syscall.SIGKILL)
 		command, _ := c.family(1)
@@ -227,7 +228,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 	c := newCrew(t, 3, []string{"--grace", "20ms", "--preempt=false"}, "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
-	for range rounds(t, "BATUTA_TEST_CHANGES", 10) {
+	for range fulltest.Size(10, 1000) {
 		old, epoch := all, command.Token
 		c.resign(leaderOf(command))
 		command, all = c.family(3)
