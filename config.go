@@ -45,7 +45,7 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound
 
-	Members   []Member  // everyone, this member included or not, at most 4096; default nobody else
+	Members   []Member  // everyone, this member included or not, at most 4096 and [election.MaxListBytes]; default nobody else
 	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
 	Observer  bool      // this member follows and never leads
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()

@@ -15,8 +15,8 @@ var (
 
 // AddMember puts a member on the list, one that was removed too; every member
 // learns of it. A member that joins by itself need not be added. It returns when
-// this member has it on its list, with what is wrong with the entry, with ctx's
-// error, or with [ErrClosed].
+// this member has it on its list, with what is wrong with the entry, with
+// [election.ErrFull], ctx's error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, e Member) error {
 	id, err := election.ParseID(string(e.ID))
 	switch {
@@ -31,7 +31,16 @@ func (n *Node) AddMember(ctx context.Context, e Member) error {
 		return fmt.Errorf("address %q of member %s: %w", e.Address, id, err)
 	}
 	e.ID = id
-	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Added, Member: e}) })
+	full := false
+	err = n.call(ctx, func() {
+		if full = !n.machine.Fits(e); !full {
+			n.emit(election.Event{Kind: election.Added, Member: e})
+		}
+	})
+	if err == nil && full {
+		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
+	}
+	return err
 }
 
 // RemoveMember takes a member off the list for good: it is told, loses the lead

@@ -41,6 +41,7 @@ type dirStore struct {
 	lock *os.File
 	log  *slog.Logger
 	keep bool // the state file is good: let it be the previous copy
+	link func(old, new string) error
 }
 
 // Names in the data directory.
@@ -51,7 +52,10 @@ const (
 
 	stateMagic   = "batuta-state"
 	stateVersion = "1"
-	maxState     = 1 << 20 // bytes; ours take a few hundred
+
+	// maxState is more than any state takes: JSON writes a quotation mark in an id as
+	// two bytes, an entry's names and numbers as 128 at most.
+	maxState = 2*election.MaxListBytes + 128*election.MaxMembers + 4096
 )
 
 // errDamaged says that a state file does not hold what was written.
@@ -71,7 +75,7 @@ func openDir(dir string, log *slog.Logger) (*dirStore, error) {
 		lock.Close()
 		return nil, config("data directory %s is in use by another process: give each member its own", dir)
 	}
-	s := &dirStore{dir: dir, lock: lock, log: log}
+	s := &dirStore{dir: dir, lock: lock, log: log, link: os.Link}
 	s.sweep()
 	return s, nil
 }
@@ -121,6 +125,9 @@ func (s *dirStore) Save(state election.State) error {
 	if err != nil {
 		return fmt.Errorf("encode the state: %w", err)
 	}
+	if len(body) > maxState {
+		return fmt.Errorf("save the state: %d bytes, and at most %d are read again: take members off the list", len(body), maxState)
+	}
 	file, err := renameio.NewPendingFile(s.path(stateFile), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
 	if err != nil {
 		return fmt.Errorf("save the state: %w", err)
@@ -148,7 +155,23 @@ func (s *dirStore) keepPrevious() error {
 	if err := os.Remove(s.path(previousFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Link(s.path(stateFile), s.path(previousFile))
+	err := s.link(s.path(stateFile), s.path(previousFile))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EIO) {
+		return err // a copy would fare no better
+	}
+	if err != nil {
+		return s.copyPrevious() // no hard links here: exFAT, some network file systems
+	}
+	return nil
+}
+
+// copyPrevious makes the previous copy where there are no hard links.
+func (s *dirStore) copyPrevious() error {
+	body, err := os.ReadFile(s.path(stateFile))
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(s.path(previousFile), body, 0o600, renameio.WithTempDir(s.dir))
 }
 
 // sync makes the names in the directory safe, not only the files.
@@ -190,11 +213,13 @@ func encodeState(s election.State) ([]byte, error) {
 	for _, m := range s.Members {
 		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone})
 	}
-	line, err := json.Marshal(saved)
-	if err != nil {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false) // '<' is one byte, and six as \u003c
+	if err := encoder.Encode(saved); err != nil {
 		return nil, err
 	}
-	body := append(line, '\n')
+	body := out.Bytes()
 	return fmt.Appendf(nil, "%s %s %s\n%s", stateMagic, stateVersion, checksum(stateVersion, body), body), nil
 }
 

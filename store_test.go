@@ -3,12 +3,16 @@ package batuta
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
@@ -103,6 +107,124 @@ func TestEveryDamageMeansTheOlderCopyAndAWarning(t *testing.T) {
 			t.Fatalf("%q gives the warning %q", damaged, warnings)
 		}
 	})
+}
+
+// longest is an entry that takes as much room as one can, in memory and in a file.
+func longest(i int) Member {
+	id := fmt.Sprintf("%s%04d", strings.Repeat(`"`, election.MaxID-4), i)
+	addr := strings.Repeat(strings.Repeat("h", 62)+".", 3) + strings.Repeat("h", 61) + ":65535"
+	return Member{Rank: Rank{ID: ID(id), Priority: math.MinInt}, Address: addr, Observer: true, Version: election.MaxVersion, Gone: election.Removed}
+}
+
+// Whatever the Machine takes onto its list can be saved, and what is saved loaded.
+func TestAListAtItsBoundIsSavedAndLoaded(t *testing.T) {
+	for what, entry := range map[string]func(i int) Member{
+		"many": func(i int) Member { e := longest(i); e.ID, e.Address = ID(fmt.Sprintf(`"%04d`, i)), "h:1"; return e },
+		"long": longest,
+	} {
+		t.Run(what, func(t *testing.T) {
+			m, err := election.New(election.Config{Self: Rank{ID: `"`}, Address: "h:1", Incarnation: 1, Algorithm: bully.New()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Step(time.Unix(0, 0), election.Event{Kind: election.Started})
+			list := make([]Member, 0, election.MaxMembers)
+			for i := range election.MaxMembers {
+				list = append(list, entry(i))
+			}
+			state := stateOf(1)
+			for _, a := range m.Step(time.Unix(0, 0), election.Event{Kind: election.Welcomed, List: list}) {
+				if a.Kind == election.Save {
+					state = a.State
+				}
+			}
+			state.Members = m.List()
+			refused := 0
+			for _, e := range list {
+				if _, ok := m.Entry(e.ID); !ok {
+					refused++
+					if m.AdmitJoin(time.Unix(0, 0), e, 1) != election.ErrFull {
+						t.Fatalf("%s is not on the list, and not refused", e.ID)
+					}
+				}
+			}
+			if refused == 0 || refused == len(list) {
+				t.Fatalf("%d of %d entries are refused", refused, len(list))
+			}
+			dir := t.TempDir()
+			s, _ := openStore(t, dir)
+			for range 2 { // and with a previous copy
+				if err := s.Save(state); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := s.Load()
+			if err != nil || !equalStates(got, state) {
+				t.Errorf("%d entries saved, %d loaded: %v", len(state.Members), len(got.Members), err)
+			}
+		})
+	}
+}
+
+func TestAStateThatIsTooLargeIsNotSaved(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	if _, err := s.Load(); err != nil {
+		t.Fatal(err)
+	}
+	large := stateOf(8)
+	for i := range election.MaxMembers {
+		large.Members = append(large.Members, longest(i))
+	}
+	if err := s.Save(large); err == nil || !strings.Contains(err.Error(), "take members off") {
+		t.Errorf("got %v", err)
+	}
+	if state, err := s.Load(); err != nil || !equalStates(state, stateOf(7)) {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+// A disk may hold a list from before there was a bound in bytes.
+func TestAListBeyondItsBoundIsCutAtTheStart(t *testing.T) {
+	state := election.State{ID: `"`, Incarnation: 1}
+	for i := range election.MaxMembers {
+		state.Members = append(state.Members, longest(i))
+	}
+	last := state.Members[len(state.Members)-1]
+	last.Gone, last.Version = election.Present, 0
+	m, err := election.New(election.Config{Self: Rank{ID: `"`}, Address: "h:1", Incarnation: 2, State: state,
+		Members: []Member{last}, Algorithm: bully.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	for _, e := range m.List() {
+		size += e.Size()
+	}
+	if _, ok := m.Entry(last.ID); !ok || size > election.MaxListBytes || size < election.MaxListBytes*9/10 {
+		t.Errorf("a list of %d bytes; it holds the member that is configured: %v", size, ok)
+	}
+}
+
+func TestAFileSystemWithoutHardLinks(t *testing.T) {
+	for _, refusal := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.EXDEV, syscall.ENOSYS, syscall.EMLINK} {
+		t.Run(refusal.Error(), func(t *testing.T) {
+			s, warnings := openStore(t, t.TempDir())
+			s.link = func(old, new string) error { return &os.LinkError{Op: "link", Old: old, New: new, Err: refusal} }
+			for _, epoch := range []uint64{5, 6, 7} {
+				if err := s.Save(stateOf(epoch)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if state, err := s.Load(); err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
+				t.Errorf("%+v, %v, %s", state, err, warnings)
+			}
+			if previous, err := readState(s.path(previousFile)); err != nil || !equalStates(previous, stateOf(6)) {
+				t.Errorf("previous copy: %+v, %v", previous, err)
+			}
+		})
+	}
 }
 
 func TestBothCopiesDamagedIsRefusedWithTheWayOut(t *testing.T) {

@@ -49,6 +49,10 @@ func (c Config) Validate() error {
 		}
 		seen[e.ID] = true
 	}
+	others := slices.DeleteFunc(slices.Clone(c.Members), func(e Member) bool { return e.ID == c.Self.ID })
+	if len(others) >= MaxMembers || listBytes(others)+(Member{Rank: c.Self, Address: c.Address}).Size() > MaxListBytes {
+		faults = append(faults, fmt.Errorf("%d members: %w", len(c.Members), ErrFull))
+	}
 	return errors.Join(append(faults, c.Timing.validate())...)
 }
 

@@ -66,6 +66,9 @@ func (m *Machine) enlist(c Config) {
 			m.list[last] = e
 		}
 	}
+	m.list = bounded(m.list, func(id ID) bool {
+		return id == c.Self.ID || slices.ContainsFunc(c.Members, func(e Member) bool { return e.ID == id })
+	})
 	m.digest, m.listed = digest(m.list), true
 	for _, e := range m.list {
 		if e.Gone != Present && e.ID != c.Self.ID {

@@ -31,9 +31,6 @@ const (
 	Removed           // it was sent away and is refused until it is added again
 )
 
-// MaxMembers bounds the member list, tombstones included.
-const MaxMembers = 4096
-
 // listChunk is how many entries one message carries.
 const listChunk = 128
 
@@ -41,7 +38,6 @@ const listChunk = 128
 var (
 	ErrRemoved   = errors.New("this member was removed from the cluster: it is refused until it is added again")
 	ErrMixedKind = errors.New("all ids of a cluster must be of one kind")
-	ErrFull      = fmt.Errorf("a cluster has at most %d members", MaxMembers)
 )
 
 // supersedes reports whether entry e replaces old. An entry from a configuration
@@ -89,7 +85,7 @@ func (m *Machine) mayEnter(e Member) error {
 		return ErrRemoved
 	case e.ID.Kind() != m.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
-	case !ok && len(m.list) >= MaxMembers:
+	case !m.Fits(e):
 		return ErrFull
 	}
 	return nil
@@ -148,7 +144,7 @@ func (m *Machine) merge(entries []Member, from ID) {
 	var news []Member
 	for _, e := range entries {
 		old, ok := m.Entry(e.ID)
-		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !ok && len(m.list) >= MaxMembers {
+		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) {
 			continue
 		}
 		if news == nil {
