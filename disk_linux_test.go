@@ -121,15 +121,21 @@ func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
 }
 
 func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
-	for name, fault := range map[string]func(*disk){"full disk": (*disk).fill, "read-only disk": (*disk).lock} {
+	for name, fault := range map[string]struct {
+		begin  func(*disk)
+		remedy string
+	}{
+		"full disk":      {(*disk).fill, "make room"},
+		"read-only disk": {(*disk).lock, "mount that file system writable"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisk(t)
 			dir := filepath.Join(d.dir, "data")
 			saveTwice(t, dir)
-			fault(d)
+			fault.begin(d)
 			_, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) {
-				t.Errorf("got %v, want an error that names %s", err, dir)
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fault.remedy) {
+				t.Errorf("got %v, want an error that names %s and says: %s", err, dir, fault.remedy)
 			}
 			if state, err := readState(filepath.Join(dir, stateFile)); err != nil || !equalStates(state, stateOf(7)) {
 				t.Errorf("the file now holds %+v, %v", state, err)

@@ -72,7 +72,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	state.ID, state.Incarnation = n.id, n.incarnation
 	if n.store != nil {
 		if err := n.store.Save(state); err != nil {
-			return config("data directory %s: %w: make it writable, or make room", n.cfg.DataDir, err)
+			return config("data directory %s: %w", n.cfg.DataDir, err)
 		}
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}

@@ -65,11 +65,19 @@ var errDamaged = errors.New("damaged")
 // Its errors wrap [ErrConfig].
 func openDir(dir string, log *slog.Logger) (*dirStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, config("data directory %s: %w: name one that can be created", dir, err)
+		return nil, config("data directory %s: %w: name one that can be made", dir, remedy(err))
+	}
+	if err := checkAccess(dir); err != nil {
+		return nil, config("data directory %s %w", dir, err)
+	}
+	for _, name := range []string{stateFile, previousFile, lockFile} {
+		if err := checkFile(filepath.Join(dir, name)); err != nil {
+			return nil, config("data directory %s: %w", dir, err)
+		}
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, config("data directory %s: %w: make it writable for this user", dir, err)
+		return nil, config("data directory %s: %w", dir, remedy(err))
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		lock.Close()
@@ -105,7 +113,7 @@ func (s *dirStore) Load() (election.State, error) {
 		return state, nil
 	}
 	if !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
-		return election.State{}, config("%w: make the file readable for this user", err)
+		return election.State{}, config("%w: make the file readable for this user, or replace a disk that fails", err)
 	}
 	previous, errPrevious := readState(s.path(previousFile))
 	switch {
@@ -121,26 +129,33 @@ func (s *dirStore) Load() (election.State, error) {
 
 // Save implements [Store].
 func (s *dirStore) Save(state election.State) error {
+	if err := s.save(state); err != nil {
+		return fmt.Errorf("save the state: %w", remedy(err))
+	}
+	return nil
+}
+
+func (s *dirStore) save(state election.State) error {
 	body, err := encodeState(state)
 	if err != nil {
-		return fmt.Errorf("encode the state: %w", err)
+		return fmt.Errorf("encode it: %w", err)
 	}
 	if len(body) > maxState {
-		return fmt.Errorf("save the state: %d bytes, and at most %d are read again: take members off the list", len(body), maxState)
+		return fmt.Errorf("%d bytes, and at most %d are read again: take members off the list", len(body), maxState)
 	}
 	file, err := renameio.NewPendingFile(s.path(stateFile), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
 	if err != nil {
-		return fmt.Errorf("save the state: %w", err)
+		return err
 	}
 	defer file.Cleanup()
 	if _, err := file.Write(body); err != nil {
-		return fmt.Errorf("save the state: %w", err)
+		return err
 	}
 	if err := s.keepPrevious(); err != nil {
 		return fmt.Errorf("keep the previous copy: %w", err)
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
-		return fmt.Errorf("save the state: %w", err)
+		return err
 	}
 	s.keep = true
 	return s.sync()
@@ -178,11 +193,11 @@ func (s *dirStore) copyPrevious() error {
 func (s *dirStore) sync() error {
 	d, err := os.Open(s.dir)
 	if err != nil {
-		return fmt.Errorf("sync the data directory: %w", err)
+		return fmt.Errorf("sync the directory: %w", err)
 	}
 	defer d.Close()
 	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync the data directory: %w", err)
+		return fmt.Errorf("sync the directory: %w", err)
 	}
 	return nil
 }

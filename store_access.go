@@ -1,0 +1,90 @@
+package batuta
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// This file says who may write the data directory, and what mends one that cannot
+// be written.
+
+// checkAccess refuses a data directory that others may write: they could put another
+// epoch or another member list into it. It names the command that mends it.
+func checkAccess(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if owner, foreign := foreignOwner(info, os.Geteuid()); foreign {
+		return fmt.Errorf("belongs to user %d, and this process runs as user %d: run it as that user, or: chown -R %d %s", owner, os.Geteuid(), os.Geteuid(), quoted(dir))
+	}
+	if info.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("may be written by everyone (mode %04o): chmod 700 %s, or name a directory inside it that is yet to be made", info.Mode().Perm(), quoted(dir))
+	}
+	return nil
+}
+
+// checkFile refuses a state file that everyone may write, or that is no file.
+func checkFile(name string) error {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file: move it away", name)
+	case info.Mode().Perm()&0o002 != 0:
+		return fmt.Errorf("%s may be written by everyone (mode %04o): look whether it is as you left it, then: chmod 600 %s", name, info.Mode().Perm(), quoted(name))
+	}
+	return nil
+}
+
+// foreignOwner tells the owner of a file, and whether that is neither user uid nor
+// root.
+func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return uid, false
+	}
+	owner = int(stat.Uid)
+	return owner, owner != uid && owner != 0
+}
+
+// quoted is a file name as a shell takes it.
+func quoted(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return !strings.ContainsRune(plainInShell, r) }) < 0 {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}
+
+const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+"
+
+// remedy adds to an error of the file system what to do about it.
+func remedy(err error) error {
+	todo := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		todo = "make room on that file system"
+	case errors.Is(err, syscall.EROFS):
+		todo = "mount that file system writable, and look in the system's log why it is not"
+	case errors.Is(err, fs.ErrPermission):
+		todo = "make it writable for this user"
+	case errors.Is(err, syscall.EIO):
+		todo = "the disk fails: replace it"
+	case errors.Is(err, fs.ErrNotExist):
+		todo = "the data directory is gone: put it back, or restart the member"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		todo = "raise the limit of open files"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, todo)
+}

@@ -1,0 +1,113 @@
+package batuta
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+	for _, test := range []struct {
+		what, name string // below the data directory
+		mode       os.FileMode
+		want       string // "" is fine
+	}{
+		{"directory 0777", "", 0o777, "chmod 700 "},
+		{"directory 1777", "", 0o777 | os.ModeSticky, "chmod 700 "},
+		{"directory 0755", "", 0o755, ""},
+		{"directory of a group", "", 0o770, ""},
+		{"state 0666", stateFile, 0o666, "chmod 600 "},
+		{"state 0644", stateFile, 0o644, ""},
+		{"previous copy 0602", previousFile, 0o602, "chmod 600 "},
+		{"lock 0666", lockFile, 0o666, "chmod 600 "},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			saveTwice(t, dir)
+			name := filepath.Join(dir, test.name)
+			if err := os.Chmod(name, test.mode); err != nil {
+				t.Fatal(err)
+			}
+			n, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
+			if err == nil {
+				n.Close()
+			}
+			switch {
+			case test.want == "" && err != nil:
+				t.Errorf("got %v", err)
+			case test.want != "" && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.want+name)):
+				t.Errorf("got %v, want: %s%s", err, test.want, name)
+			}
+		})
+	}
+}
+
+// A pipe in the state file's place would never end.
+func TestAStateThatIsNoFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, stateFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openDir(dir, nil)
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestADirectoryOfAnotherUserIsForeign(t *testing.T) {
+	info, err := os.Stat(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := int(info.Sys().(*syscall.Stat_t).Uid)
+	for _, test := range []struct {
+		uid  int
+		want bool
+	}{{owner, false}, {owner + 1, owner != 0}} { // root's are everyone's
+		if _, foreign := foreignOwner(info, test.uid); foreign != test.want {
+			t.Errorf("for user %d a directory of user %d is foreign: %v", test.uid, owner, foreign)
+		}
+	}
+	if owner != 0 {
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "it's")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 4242, 4242); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDir(dir, nil); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "chown -R 0 "+quoted(dir)) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnErrorOfTheDiskSaysWhatToDo(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		syscall.ENOSPC: "make room", syscall.EDQUOT: "make room", syscall.EROFS: "mount that file system writable",
+		syscall.EACCES: "make it writable", syscall.EIO: "replace it", syscall.EMFILE: "limit of open files", syscall.ENOENT: "put it back",
+	} {
+		s, _ := openStore(t, t.TempDir())
+		if err := s.Save(stateOf(6)); err != nil {
+			t.Fatal(err)
+		}
+		s.link = func(old, new string) error { return &os.LinkError{Op: "link", Old: old, New: new, Err: errno} }
+		err := remedy(fmt.Errorf("write: %w", errno))
+		if !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v", errno, err)
+		}
+		if errno != syscall.ENOSPC && errno != syscall.EROFS && errno != syscall.EIO {
+			continue // there a copy is tried
+		}
+		if err := s.Save(stateOf(7)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: saving gives %v", errno, err)
+		}
+	}
+}
