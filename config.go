@@ -72,7 +72,7 @@ type Config struct {
 	Store     Store        // keeps the state instead of DataDir
 	Transport Transport    // default TCP; a Wire only listens with it
 	Wire      Wire         // speaks another protocol, such as boss.New(...); default: batuta's own
-	Logger    *slog.Logger // default: nothing is logged
+	Logger    *slog.Logger // default: nothing is logged; what it does not take in time is dropped, see [Status]
 }
 
 // Validate reports every fault of c at once; each names the field, its value and

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"sync"
@@ -67,6 +68,9 @@ func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
 			if n.IsLeader() {
 				t.Error("IsLeader is still true after more than T")
 			}
+			if v := n.Leader(); v.Defined() || v.Lost != token || v.Cause != election.CauseStalled || !v.Since.Equal(time.Now().Add(-1)) {
+				t.Errorf("after more than T the view is %+v", v)
+			}
 		})
 		first := n.history.next(t.Context(), watch)
 		if first.Kind != EventLost || first.View.Lost != token || first.View.Cause != election.CauseStalled {
@@ -75,6 +79,70 @@ func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
 		if v := waitView(t, n, "it leads again", View.Defined); v.Token.Epoch <= token.Epoch {
 			t.Errorf("token %v after %v", v.Token, token)
 		}
+	})
+}
+
+// Who asks a node whose loop is stuck waits no longer than it likes.
+func TestAStuckLoopIsToldByWhoAsksIt(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		stuck := make(chan struct{})
+		go n.call(t.Context(), func() { <-stuck })
+		synctest.Wait()
+		within, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := n.StatusContext(within); err != context.DeadlineExceeded {
+			t.Errorf("status: %v", err)
+		}
+		if err := n.Campaign(within); err != context.DeadlineExceeded {
+			t.Errorf("campaign: %v", err)
+		}
+		close(stuck)
+		if s, err := n.StatusContext(t.Context()); err != nil || s.ID != "1" {
+			t.Errorf("status: %v, %v", s, err)
+		}
+	})
+}
+
+// Nor is it kept waiting when the loop gets stuck with what it was asked.
+func TestALoopThatGetsStuckWithACallIsTold(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		stuck := make(chan struct{})
+		within, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.call(within, func() { <-stuck }); err != context.DeadlineExceeded {
+			t.Errorf("call: %v", err)
+		}
+		close(stuck)
+	})
+}
+
+// gated is a log that is written only while the gate is open.
+type gated struct{ open chan struct{} }
+
+func (g gated) Write(b []byte) (int, error) {
+	<-g.open
+	return len(b), nil
+}
+
+func TestALogThatNobodyReadsDoesNotCostTheLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := gated{make(chan struct{})}
+		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(),
+			Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitView(t, n, "it leads", View.Defined)
+		token := n.Leader().Token
+		for n.Status().LogDropped == 0 {
+			change(t, n, int(time.Now().Unix()%1000))
+			time.Sleep(n.T)
+		}
+		if !n.IsLeader() || n.Leader().Token != token {
+			t.Errorf("it leads %v, and has led %v", n.Leader(), token)
+		}
+		n.Close() // nor is it waited for at the end for longer than T
+		close(log.open)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
 // Names of package election that users of this package need.
@@ -41,6 +42,8 @@ type Node struct {
 	history  *history
 	trace    trace
 	tally    *tally
+	logs     *logqueue.Queue // nil: nothing is logged
+	ownLogs  bool            // logs ends with the node
 	commands chan command
 	close    context.CancelFunc // asks the loop to end
 	done     chan struct{}
@@ -252,6 +255,7 @@ func (n *Node) end() {
 	n.err = errors.Join(n.err, n.closeStore())
 	n.history.end()
 	n.close()
+	n.closeLogs()
 	close(n.done)
 }
 
@@ -263,7 +267,8 @@ func (n *Node) closeStore() error {
 }
 
 // call does f on the loop, and waits until all that comes of it at once is done.
-// It gives ctx's error if that comes first, or why the node has ended.
+// It gives ctx's error if that comes first (f may be done all the same, later), or
+// why the node has ended.
 func (n *Node) call(ctx context.Context, f func()) error {
 	c := command{f, make(chan struct{})}
 	select {
@@ -273,8 +278,12 @@ func (n *Node) call(ctx context.Context, f func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	<-c.done
-	return nil
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err() // the loop has begun with it, and is stuck
+	}
 }
 
 // closed is what a node that has ended answers.
@@ -302,14 +311,27 @@ func (n *Node) ID() ID { return n.id }
 // Addr is the listen address as bound, HOST:PORT.
 func (n *Node) Addr() string { return n.addr }
 
-// Leader is this member's current view.
-func (n *Node) Leader() View { return n.view() }
+// Leader is this member's present view. It names this member itself only while
+// IsLeader does: before the end of a stalled leadership is known it is undefined.
+func (n *Node) Leader() View {
+	v := n.view()
+	if late := n.late(); v.Token.Leader.ID == n.id && late > 0 {
+		return View{Election: v.Election, Since: time.Now().Add(-late), Lost: v.Token, Cause: election.CauseStalled}
+	}
+	return v
+}
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
-// the process has been stopped for longer than T it is false at once.
+// the process, or its node alone, has been stopped for longer than T it is false at
+// once.
 func (n *Node) IsLeader() bool {
-	return n.view().Token.Leader.ID == n.id &&
-		time.Since(n.born)-time.Duration(n.stepped.Load()) <= n.T
+	return n.view().Token.Leader.ID == n.id && n.late() <= 0
+}
+
+// late is how long ago the loop should have stepped the Machine, for its leadership
+// to last; not positive while that is to come.
+func (n *Node) late() time.Duration {
+	return time.Since(n.born) - time.Duration(n.stepped.Load()) - n.T
 }
 
 // Resign steps down and lets the others elect; no effect when not leading. It

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
@@ -30,8 +32,10 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		working:  map[*work]struct{}{},
 		lost:     map[Cause]uint64{},
 	}
+	n.queueLogs()
 	if err := n.prepare(); err != nil {
 		n.closeStore()
+		n.closeLogs()
 		return nil, err
 	}
 	ctx, n.close = context.WithCancel(ctx)
@@ -40,6 +44,24 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	}
 	go n.loop(ctx)
 	return n, nil
+}
+
+// queueLogs has the log written beside the loop: one that nobody reads must not
+// stop an election. A logger that goes by a queue already keeps that.
+func (n *Node) queueLogs() {
+	h := n.cfg.Logger.Handler()
+	if n.logs = logqueue.Of(n.cfg.Logger); n.logs != nil || h == slog.DiscardHandler {
+		return
+	}
+	n.logs, n.ownLogs = logqueue.New(), true
+	n.cfg.Logger = slog.New(n.logs.Handler(h))
+}
+
+// closeLogs writes what is left, if it is read within T.
+func (n *Node) closeLogs() {
+	if n.ownLogs {
+		n.logs.Close(n.T)
+	}
 }
 
 // prepare gets everything ready that can fail.

@@ -58,6 +58,8 @@ type Status struct {
 	Refused  map[string]uint64 // connections refused, by this member or another, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
 	Links    int               // connections that stand
+
+	LogDropped uint64 // log records dropped because 1,024 waited to be written
 }
 
 // RingStatus is a member's place in the ring.
@@ -78,15 +80,35 @@ type MemberStatus struct {
 }
 
 // Status is a snapshot of everything this member knows; the last one, once the
-// node has ended.
+// node has ended. It waits for the node's loop, which answers at once unless it is
+// stuck: see [Node.StatusContext].
 func (n *Node) Status() Status {
-	var s Status
-	if n.call(context.Background(), func() { s = n.status() }) != nil {
-		s = n.last
-		s.Sent, s.Lost = maps.Clone(s.Sent), maps.Clone(s.Lost)
-		s.Received, s.Refused, s.Bad = maps.Clone(s.Received), maps.Clone(s.Refused), maps.Clone(s.Bad)
-		s.Members = slices.Clone(s.Members)
+	s, _ := n.StatusContext(context.Background())
+	return s
+}
+
+// StatusContext is [Node.Status] for who does not wait longer than ctx lasts. Its
+// error is ctx's: the loop has not answered, so that this member does not take part
+// now.
+func (n *Node) StatusContext(ctx context.Context) (Status, error) {
+	answer := make(chan Status, 1)
+	err := n.call(ctx, func() { answer <- n.status() })
+	select {
+	case <-n.done:
+		return n.last.clone(), nil
+	default:
 	}
+	if err != nil {
+		return Status{}, err
+	}
+	return <-answer, nil
+}
+
+// clone is s with lists of its own.
+func (s Status) clone() Status {
+	s.Sent, s.Lost = maps.Clone(s.Sent), maps.Clone(s.Lost)
+	s.Received, s.Refused, s.Bad = maps.Clone(s.Received), maps.Clone(s.Refused), maps.Clone(s.Bad)
+	s.Members = slices.Clone(s.Members)
 	return s
 }
 
@@ -100,6 +122,7 @@ func (n *Node) status() Status {
 		Epoch:  n.machine.Held().Epoch,
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
+		LogDropped: n.logs.Dropped(),
 	}
 	n.tally.copyInto(&s)
 	if r, ok := n.cfg.Algorithm.(interface {

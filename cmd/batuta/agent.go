@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
 // partingTime is how long an agent takes at most to hand over and close.
@@ -64,6 +65,7 @@ type agentRun struct {
 	flags *agentFlags
 	cmd   *cobra.Command
 	level slog.LevelVar
+	logs  *logqueue.Queue
 	log   *slog.Logger
 	node  *batuta.Node
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began
@@ -83,7 +85,8 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	a.level.Set(level)
-	a.log = a.logger()
+	a.openLog()
+	defer a.logs.Close(lastWords)
 	config, err := a.flags.config(a.nodeLogger())
 	if err != nil {
 		return err
@@ -255,12 +258,21 @@ func (a *agentRun) reload() {
 	a.log.Info("reloaded", "log-level", level.String())
 }
 
-func (a *agentRun) logger() *slog.Logger {
+// openLog has the log written beside whoever logs: nobody need read it.
+func (a *agentRun) openLog() {
+	a.logs = logqueue.New()
+	a.log = slog.New(a.logs.Handler(a.logHandler()))
+}
+
+// lastWords is how long a process that ends waits for its log to be read.
+const lastWords = time.Second
+
+func (a *agentRun) logHandler() slog.Handler {
 	options := &slog.HandlerOptions{Level: &a.level}
 	if a.flags.logFormat == "json" {
-		return slog.New(slog.NewJSONHandler(a.stderr, options))
+		return slog.NewJSONHandler(a.stderr, options)
 	}
-	return slog.New(slog.NewTextHandler(a.stderr, options))
+	return slog.NewTextHandler(a.stderr, options)
 }
 
 // nodeLogger is the log of the node. It tells its events there too, at level
@@ -269,7 +281,7 @@ func (a *agentRun) nodeLogger() *slog.Logger {
 	if a.flags.events == "off" {
 		return a.log
 	}
-	return slog.New(withoutInfo{a.log.Handler()})
+	return slog.New(a.logs.Handler(withoutInfo{a.logHandler()}))
 }
 
 // withoutInfo drops records of level info.

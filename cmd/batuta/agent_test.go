@@ -139,7 +139,8 @@ func TestWatch(t *testing.T) {
 func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 	var out, logs strings.Builder
 	a := &agentRun{env: env{stdout: &out, stderr: &logs}, flags: &agentFlags{events: "json", logFormat: "text"}}
-	a.log = a.logger()
+	a.openLog()
+	defer a.logs.Close(lastWords)
 	if err := a.start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()}); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -31,7 +32,15 @@ func run(ctx context.Context, args []string, e env) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), oneLine(err))
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), oneLine(err))
+	}()
+	select {
+	case <-said:
+	case <-time.After(lastWords): // nobody reads it
+	}
 	if coded, ok := errors.AsType[*exitError](err); ok {
 		return coded.code
 	}

@@ -17,8 +17,10 @@ type Place struct {
 	Address string `json:"address"` // HOST:PORT
 }
 
-func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, membersOf(s.node.Status()))
+func (s *Server) members(w http.ResponseWriter, r *http.Request) {
+	if st, ok := s.ask(w, r); ok {
+		answer(w, http.StatusOK, membersOf(st))
+	}
 }
 
 // addMember answers 201 when the member is new, and 200 when it was there: its
@@ -36,8 +38,12 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
+	st, ok := s.ask(w, r)
+	if !ok {
+		return
+	}
 	code := http.StatusCreated
-	if slices.ContainsFunc(s.node.Status().Members, func(m batuta.MemberStatus) bool { return m.ID == id }) {
+	if slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id }) {
 		code = http.StatusOK
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -30,7 +32,7 @@ type collector struct {
 	drought *drought
 
 	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
-	messages, lost, refused, bad, leaderless                 *prometheus.Desc
+	messages, lost, refused, bad, leaderless, unlogged       *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *drought) *collector {
@@ -50,6 +52,7 @@ func newCollector(n Node, version string, d *drought) *collector {
 		lost:       desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
 		leaderless: desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
 		refused:    desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		unlogged:   desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
 		bad:        desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
@@ -58,7 +61,7 @@ func newCollector(n Node, version string, d *drought) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
-		c.messages, c.lost, c.refused, c.bad, c.leaderless,
+		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
 	} {
 		ch <- d
 	}
@@ -66,7 +69,13 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	s := c.node.Status()
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	s, err := c.node.StatusContext(ctx)
+	if err != nil { // the scrape fails, and says why
+		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf("member %s is stuck: it has not answered within %v", c.node.ID(), askTime))
+		return
+	}
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
@@ -87,6 +96,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 	count := func(d *prometheus.Desc, n uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
+	count(c.unlogged, s.LogDropped)
 	for kind, n := range s.Sent {
 		count(c.messages, n, kind, "sent")
 	}

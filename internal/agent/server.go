@@ -23,7 +23,7 @@ type Node interface {
 	ID() batuta.ID
 	IsLeader() bool
 	Leader() batuta.View
-	Status() batuta.Status
+	StatusContext(context.Context) (batuta.Status, error)
 	Trace() []batuta.Record
 	Events(context.Context) iter.Seq2[batuta.Event, error]
 	Resign(context.Context) error
@@ -35,14 +35,15 @@ type Node interface {
 
 // Limits of the API.
 const (
-	maxBody      = 64 << 10         // bytes of a request's body
-	maxHeader    = 16 << 10         // bytes of a request's header
-	maxStreams   = 64               // event streams at one time
-	readTimeout  = 5 * time.Second  // for a whole request
-	writeTimeout = 10 * time.Second // for an answer, or for one event of a stream
-	callTimeout  = 8 * time.Second  // for resigning and campaigning
-	closeTime    = time.Second      // for a client that is slow to the end
-	pingEvery    = 15 * time.Second // of a stream on which nothing happens
+	maxBody      = 64 << 10               // bytes of a request's body
+	maxHeader    = 16 << 10               // bytes of a request's header
+	maxStreams   = 64                     // event streams at one time
+	readTimeout  = 5 * time.Second        // for a whole request
+	writeTimeout = 10 * time.Second       // for an answer, or for one event of a stream
+	callTimeout  = 8 * time.Second        // for resigning and campaigning
+	askTime      = 900 * time.Millisecond // for the node to answer; below the second that probes wait by default
+	closeTime    = time.Second            // for a client that is slow to the end
+	pingEvery    = 15 * time.Second       // of a stream on which nothing happens
 )
 
 // Server is the HTTP API of one node.
@@ -175,8 +176,21 @@ func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, strings.Join(said, " or "))
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, statusOf(s.node.Status(), s.addr, s.version))
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	if st, ok := s.ask(w, r); ok {
+		answer(w, http.StatusOK, statusOf(st, s.addr, s.version))
+	}
+}
+
+// ask asks the node, which answers at once unless it is stuck: then that is told.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, ok bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	st, err := s.node.StatusContext(ctx)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
+	}
+	return st, err == nil
 }
 
 func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
@@ -226,11 +240,14 @@ func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"leader": s.node.ID()})
 }
 
-func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.node.Done():
 		fail(w, http.StatusServiceUnavailable, "member %s has ended", s.node.ID())
+		return
 	default:
+	}
+	if _, ok := s.ask(w, r); ok {
 		answer(w, http.StatusOK, map[string]bool{"healthy": true})
 	}
 }

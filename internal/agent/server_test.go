@@ -25,6 +25,7 @@ type fakeNode struct {
 	view     batuta.View
 	events   []batuta.Event
 	resigned atomic.Bool
+	stuck    bool // its loop does not answer
 	done     chan struct{}
 }
 
@@ -78,6 +79,14 @@ func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
 	}
 }
 
+func (n *fakeNode) StatusContext(ctx context.Context) (batuta.Status, error) {
+	if n.stuck {
+		<-ctx.Done()
+		return batuta.Status{}, ctx.Err()
+	}
+	return n.Status(), nil
+}
+
 func (n *fakeNode) Status() batuta.Status {
 	return batuta.Status{
 		ID: "3", Cluster: "default", Election: "default", Algorithm: "bully", Guarantee: "best-effort",
@@ -88,6 +97,8 @@ func (n *fakeNode) Status() batuta.Status {
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
 			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Refusal: "times: here and there"},
 		},
+		LogDropped: 6,
+
 		Sent:    map[string]uint64{"election": 1},
 		Refused: map[string]uint64{"cluster": 2},
 		Bad:     map[string]uint64{"too long": 4},
@@ -195,7 +206,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}
@@ -223,11 +234,26 @@ func TestMetrics(t *testing.T) {
 		`batuta_leader_changes_total{cause="crashed"} 3`,
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
+		"batuta_log_records_dropped_total 6",
 		"batuta_failover_seconds_count 0",
 	} {
 		if !strings.Contains(body, want+"\n") {
 			t.Errorf("/metrics lacks %q", want)
 		}
+	}
+}
+
+// A node that is stuck is told from one that is well, within a bound.
+func TestAStuckNodeIsNotHealthy(t *testing.T) {
+	addr := serve(t, &fakeNode{stuck: true})
+	const why = `{"error":"member 3 is stuck: it has not answered within 900ms, and takes no part in elections meanwhile"}`
+	for _, path := range []string{"/healthz", "/v1/status", "/v1/members"} {
+		if code, body := (call{path: path}).do(t, addr); code != 503 || body != why {
+			t.Errorf("%s: got %d %s", path, code, body)
+		}
+	}
+	if code, body := (call{path: "/metrics"}).do(t, addr); code != 500 || !strings.Contains(body, "member 3 is stuck") {
+		t.Errorf("/metrics: got %d %s", code, body)
 	}
 }
 
