@@ -14,8 +14,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// patience is how long a test waits for an event before it gives up.
-const patience = 10 * time.Second
+// patience is how long a test waits for an event before it gives up: generous, for
+// a machine that does other things too. No test passes or fails by how soon it comes.
+const patience = 30 * time.Second
 
 // mortal is TCP on a port that is bound already; kill ends all of it at once,
 // as the kernel does with a process.
@@ -77,17 +78,34 @@ func (m *mortal) kill() {
 	}
 }
 
-// cluster is members 1 to n on loopback.
+// cluster is members 1 to n on loopback, or in a memory.
 type cluster struct {
 	t          *testing.T
-	transports []*mortal
+	memory     *memory // nil: real connections
+	transports []killable
 	members    []Member
 	nodes      map[ID]*Node
 }
 
+// killable is a member's transport, which can end as a process does.
+type killable interface {
+	Transport
+	kill()
+}
+
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	c := &cluster{t: t, nodes: map[ID]*Node{}}
+	return (&cluster{t: t, nodes: map[ID]*Node{}}).seats(n)
+}
+
+// newVirtualCluster is a cluster within [virtually].
+func newVirtualCluster(t *testing.T, n int) *cluster {
+	t.Helper()
+	return (&cluster{t: t, memory: newMemory(), nodes: map[ID]*Node{}}).seats(n)
+}
+
+func (c *cluster) seats(n int) *cluster {
+	c.t.Helper()
 	for range n {
 		c.seat("127.0.0.1:0")
 	}
@@ -97,10 +115,16 @@ func newCluster(t *testing.T, n int) *cluster {
 // seat adds a member that will listen there, and gives the address as bound.
 func (c *cluster) seat(addr string) string {
 	c.t.Helper()
-	m := newMortal(c.t, addr)
-	c.transports = append(c.transports, m)
-	c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(len(c.transports)))}, Address: m.Addr().String()})
-	return m.Addr().String()
+	if c.memory != nil {
+		addr = "127.0.0.1:" + strconv.Itoa(7401+len(c.transports))
+		c.transports = append(c.transports, &host{net: c.memory})
+	} else {
+		m := newMortal(c.t, addr)
+		addr = m.Addr().String()
+		c.transports = append(c.transports, m)
+	}
+	c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(len(c.transports)))}, Address: addr})
+	return addr
 }
 
 func (c *cluster) config(id ID) Config {
@@ -142,6 +166,10 @@ func (c *cluster) kill(id ID) {
 func (c *cluster) rebind(id ID) {
 	c.t.Helper()
 	i, _ := strconv.Atoi(string(id))
+	if c.memory != nil {
+		c.transports[i-1] = &host{net: c.memory}
+		return
+	}
 	l, err := TCP{}.Listen(c.members[i-1].Address)
 	if err != nil {
 		c.t.Fatal(err)
@@ -149,20 +177,42 @@ func (c *cluster) rebind(id ID) {
 	c.transports[i-1] = &mortal{listener: l}
 }
 
-// agree waits until every living member names leader, with one epoch, and gives it.
+// agree waits until every living member names leader, all with one token, and
+// gives it.
 func (c *cluster) agree(leader ID) Token {
 	c.t.Helper()
-	var token Token
-	for id, n := range c.nodes {
-		v := waitView(c.t, n, fmt.Sprintf("member %s follows %s", id, leader), func(v View) bool {
-			return v.Token.Leader.ID == leader && v.Token.Epoch >= token.Epoch
-		})
-		token = v.Token
+	for {
+		views, highest := c.views()
+		id := c.dissenter(views, Token{Epoch: highest.Epoch, Leader: Rank{ID: leader}})
+		if id == "" {
+			return highest
+		}
+		waitView(c.t, c.nodes[id], fmt.Sprintf("member %s and the others agree on %s", id, leader),
+			func(v View) bool { return v.Token != views[id] })
 	}
+}
+
+// views are the tokens that living members hold, and the highest of them.
+func (c *cluster) views() (views map[ID]Token, highest Token) {
+	views = map[ID]Token{}
 	for id, n := range c.nodes {
-		waitView(c.t, n, fmt.Sprintf("member %s holds %s", id, token), func(v View) bool { return v.Token == token })
+		views[id] = n.Leader().Token
+		if views[id].Above(highest) {
+			highest = views[id]
+		}
 	}
-	return token
+	return views, highest
+}
+
+// dissenter is a member that must change its view before all agree on want, if
+// there is one. Priorities do not matter here.
+func (c *cluster) dissenter(views map[ID]Token, want Token) ID {
+	for id, t := range views {
+		if t.Epoch != want.Epoch || t.Leader.ID != want.Leader.ID {
+			return id
+		}
+	}
+	return ""
 }
 
 // waitView waits for a view that is good.

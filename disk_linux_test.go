@@ -91,31 +91,33 @@ func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
 		"read-only disk": {(*disk).lock, (*disk).unlock},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDisk(t)
-			c := newCluster(t, 2)
-			c.start("1")
-			two := c.start("2", func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") })
-			before := c.agree("2")
-			fault.begin(d)
-			if err := two.Resign(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			now := c.agree("1") // it follows, unsaved
-			c.kill("1")
-			ctx, cancel := context.WithTimeout(t.Context(), 4*two.T)
-			defer cancel()
-			for v := range two.Watch(ctx) {
-				if v.Token.Leader.ID == "2" {
-					t.Fatalf("it claims %s, which it cannot save", v.Token)
+			virtually(t, func(t *testing.T) {
+				d := newDisk(t)
+				c := newVirtualCluster(t, 2)
+				c.start("1")
+				two := c.start("2", func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") })
+				before := c.agree("2")
+				fault.begin(d)
+				if err := two.Resign(t.Context()); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if state, err := readState(filepath.Join(d.dir, "two", stateFile)); err != nil || state.Token != before {
-				t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
-			}
-			fault.end(d)
-			if again := c.agree("2"); again.Epoch <= now.Epoch {
-				t.Errorf("it claims %s after %s", again, now)
-			}
+				now := c.agree("1") // it follows, unsaved
+				c.kill("1")
+				ctx, cancel := context.WithTimeout(t.Context(), 4*two.T)
+				defer cancel()
+				for v := range two.Watch(ctx) {
+					if v.Token.Leader.ID == "2" {
+						t.Fatalf("it claims %s, which it cannot save", v.Token)
+					}
+				}
+				if state, err := readState(filepath.Join(d.dir, "two", stateFile)); err != nil || state.Token != before {
+					t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
+				}
+				fault.end(d)
+				if again := c.agree("2"); again.Epoch <= now.Epoch {
+					t.Errorf("it claims %s after %s", again, now)
+				}
+			})
 		})
 	}
 }
@@ -187,43 +189,45 @@ func (s *slowStore) stall() (release func()) {
 func TestASlowDiskIsNotSuspected(t *testing.T) {
 	for _, slow := range []ID{"3", "1"} {
 		t.Run("member "+string(slow), func(t *testing.T) {
-			c := newCluster(t, 4)
-			known := c.members[:3]
-			store := &slowStore{begun: make(chan struct{}, 16)}
-			for _, id := range []ID{"1", "2", "3"} {
-				c.start(id, func(cfg *Config) {
-					cfg.Members = known
-					if id == slow {
-						cfg.Store = store
-					}
-				})
-			}
-			token := c.agree("3")
-			release := store.stall()
-			defer release()
-			if err := c.nodes[slow].AddMember(t.Context(), c.members[3]); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-store.begun:
-			case <-time.After(patience):
-				t.Fatal("nothing is saved")
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*c.nodes["1"].T)
-			defer cancel()
-			var watchers sync.WaitGroup
-			for id, n := range c.nodes {
-				watchers.Go(func() {
-					for v := range n.Watch(ctx) {
-						if v.Token != token {
-							t.Errorf("while the save lasts member %s sees %+v", id, v)
+			virtually(t, func(t *testing.T) {
+				c := newVirtualCluster(t, 4)
+				known := c.members[:3]
+				store := &slowStore{begun: make(chan struct{}, 16)}
+				for _, id := range []ID{"1", "2", "3"} {
+					c.start(id, func(cfg *Config) {
+						cfg.Members = known
+						if id == slow {
+							cfg.Store = store
 						}
-					}
-				})
-			}
-			watchers.Wait()
-			release()
-			c.lists("1", "2", "3", "4")
+					})
+				}
+				token := c.agree("3")
+				release := store.stall()
+				defer release()
+				if err := c.nodes[slow].AddMember(t.Context(), c.members[3]); err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case <-store.begun:
+				case <-time.After(patience):
+					t.Fatal("nothing is saved")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 5*c.nodes["1"].T)
+				defer cancel()
+				var watchers sync.WaitGroup
+				for id, n := range c.nodes {
+					watchers.Go(func() {
+						for v := range n.Watch(ctx) {
+							if v.Token != token {
+								t.Errorf("while the save lasts member %s sees %+v", id, v)
+							}
+						}
+					})
+				}
+				watchers.Wait()
+				release()
+				c.lists("1", "2", "3", "4")
+			})
 		})
 	}
 }
