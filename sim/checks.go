@@ -94,10 +94,7 @@ func (c *checks) reset(w *world) {
 		c.claims = map[election.Token]int{}
 	}
 	clear(c.claims)
-	if len(c.seats) < n {
-		c.seats = make([]seat, n)
-	}
-	clear(c.seats)
+	c.seats = sized(c.seats, n)
 	c.lost = sized(c.lost, n)
 	c.calm, c.states = sized(c.calm, 0), sized(c.states, 0)
 	if n <= pairsUpTo {
@@ -278,7 +275,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 
 func (c *checks) claimed(w *world, p *process, t election.Token) {
 	c.changes++
-	if _, again := c.claims[t]; again && c.seats[p.place].intact && !(w.setup.Settled && w.now == 0) {
+	if _, again := c.claims[t]; again && c.seats[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
 		c.fail(w, p, ruleOnce, "it claims %v, which has been claimed before", t)
 	}
 	c.claims[t] = p.place
@@ -291,7 +288,7 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
 		c.fail(w, p, ruleMember, "it claims %v, and its own list says that it has gone", t)
 	}
-	if len(c.calm) == 0 || w.setup.NoDetector || w.setup.Latency.Max > w.setup.Timing.TMax {
+	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {
 		return
 	}
 	for _, q := range w.procs[:c.n] {
@@ -307,12 +304,26 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 	if a == b {
 		return true
 	}
+	if w.doubled(a.slot) || w.doubled(b.slot) {
+		return false // either process may be the one that is heard
+	}
 	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
 	if w.roster && !(a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)) {
 		return false
 	}
 	return c.calm[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
+}
+
+// everDoubled says that a second process has had this id: the two share no disk, and
+// may claim one token where they cannot hear of each other.
+func (w *world) everDoubled(slot int) bool {
+	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot })
+}
+
+// doubled says that a second process has this id.
+func (w *world) doubled(slot int) bool {
+	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != dead })
 }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.

@@ -9,16 +9,23 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// calmDown stops every fault: cuts heal, delays end, the frozen thaw, disks work.
-// The dead stay dead.
-func (w *world) calmDown() {
+// calmDown stops every fault: cuts heal, unless they are to stay, delays end, the
+// frozen thaw, disks work, second processes with a member's id die. The dead stay dead.
+func (w *world) calmDown(cutsStay bool) {
 	for _, a := range w.procs[:w.net.n] {
 		for _, b := range w.procs[:w.net.n] {
-			w.healLink(a, b)
+			if link := a.slot*w.net.n + b.slot; cutsStay && w.net.cut[link] {
+				w.net.delay[link] = 0
+			} else {
+				w.healLink(a, b)
+			}
 		}
-		a.disk.slow, a.disk.failing = 0, false
+		w.setDisk(a, 0, false)
 	}
 	for _, p := range w.procs {
+		if p.place != p.slot {
+			w.crash(p, false)
+		}
 		w.thaw(p)
 	}
 }

@@ -39,7 +39,8 @@ func (m *mail) take(place int32) flight {
 }
 
 func (w *world) post(from, to *process, m *election.Message) {
-	at := w.now + w.chance.in(w.setup.Latency) + w.net.delay[from.slot*w.net.n+to.slot]
+	link := from.slot*w.net.n + to.slot
+	at := w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
 	w.queue.push(occurrence{at: at, kind: mailArrival, place: w.mail.put(flight{to, m, w.flights})})
 }
 

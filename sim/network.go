@@ -14,15 +14,18 @@ import (
 type network struct {
 	n     int
 	cut   []bool          // from·n + to
-	delay []time.Duration // from·n + to: on top of the usual
+	takes []Span          // from·n + to: the usual latency
+	delay []time.Duration // from·n + to: on top of that
 	held  [][]*endpoint   // from·n + to: pipes that wait for a heal
 	conns []*conn         // all that were opened in this run
 	used  int
+
+	slowest time.Duration // the longest of takes
 }
 
 func (n *network) reset(members int) {
 	if n.n != members {
-		*n = network{n: members, cut: make([]bool, members*members),
+		*n = network{n: members, takes: make([]Span, members*members), cut: make([]bool, members*members),
 			delay: make([]time.Duration, members*members), held: make([][]*endpoint, members*members)}
 	}
 	clear(n.cut)
@@ -31,6 +34,22 @@ func (n *network) reset(members int) {
 		n.held[i] = n.held[i][:0]
 	}
 	n.used = 0
+}
+
+// setLatencies gives each link its latency.
+func (w *world) setLatencies() {
+	for i := range w.net.takes {
+		w.net.takes[i] = w.setup.Latency
+	}
+	w.net.slowest = w.setup.Latency.Max
+	for _, l := range w.setup.Links {
+		a, b := w.slots[l.A], w.slots[l.B]
+		w.net.takes[a*w.net.n+b] = l.Span
+		if l.Both {
+			w.net.takes[b*w.net.n+a] = l.Span
+		}
+		w.net.slowest = max(w.net.slowest, l.Max)
+	}
 }
 
 func (w *world) newConn() *conn {

@@ -19,7 +19,11 @@ func (s Setup) Validate() error {
 		faults = append(faults, fmt.Errorf("%d members: give 1 to %d", len(s.Members), maxMembers))
 	}
 	s = s.filled()
-	for _, span := range []Span{s.Latency, s.Fsync} {
+	spans := []Span{s.Latency, s.Fsync}
+	for _, l := range s.Links {
+		spans = append(spans, l.Span)
+	}
+	for _, span := range spans {
 		if span.Min < 0 || span.Max < span.Min {
 			faults = append(faults, fmt.Errorf("from %v to %v: give a range that starts at 0 or later and does not run backwards", span.Min, span.Max))
 		}
@@ -58,7 +62,7 @@ var setupWords = map[string]func(*parser){
 	"heartbeat": func(p *parser) { p.s.Setup.Timing.Heartbeat = p.duration("a time", 1) },
 	"t_max":     func(p *parser) { p.s.Setup.Timing.TMax = p.duration("a time", 1) },
 	"t_process": func(p *parser) { p.s.Setup.Timing.TProcess = p.duration("a time", 1) },
-	"latency":   func(p *parser) { p.s.Setup.Latency = p.span() },
+	"latency":   (*parser).setLatency,
 	"fsync":     (*parser).setFsync,
 	"work": func(p *parser) {
 		p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)
@@ -73,15 +77,30 @@ var setupWords = map[string]func(*parser){
 }
 
 func (p *parser) setupLine(first word, read func(*parser)) {
+	again := first.text == "priority" || p.ofLink(first.text)
 	switch {
 	case p.acting:
 		p.fault(first.col, "expected a step: %q belongs before the first one", first.text)
-	case p.seen[first.text] && first.text != "priority":
+	case p.seen[first.text] && !again:
 		p.fault(first.col, "expected one line of %q, found a second", first.text)
 	default:
 		read(p)
 	}
-	p.seen[first.text] = true
+	p.seen[first.text] = p.seen[first.text] || !again
+}
+
+// ofLink says that a line sets the latency of one link.
+func (p *parser) ofLink(setting string) bool {
+	return setting == "latency" && len(p.words) > 1 && strings.ContainsAny(p.words[0].text, "->")
+}
+
+func (p *parser) setLatency() {
+	if p.ofLink("latency") {
+		w, _ := p.next("a link")
+		p.s.Setup.Links = append(p.s.Setup.Links, LinkLatency{p.link(w), p.span()})
+		return
+	}
+	p.s.Setup.Latency = p.span()
 }
 
 // setMembers reads ids, or a range "1..50" of integers.

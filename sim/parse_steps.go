@@ -37,7 +37,7 @@ var stepWords = map[Verb]func(*parser, *Step){
 	Duplicate: func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
 	Mark:      func(p *parser, s *Step) {},
 	Agree:     (*parser).agree,
-	Settle:    func(p *parser, s *Step) {},
+	Settle:    (*parser).settle,
 	Expect:    (*parser).expect,
 	Deliver:   func(p *parser, s *Step) { s.Links = p.oneLink() },
 	Beat:      func(p *parser, s *Step) { s.Links = p.oneLink() },
@@ -187,7 +187,7 @@ func (p *parser) listChange(s *Step) {
 
 func (p *parser) disk(s *Step) {
 	s.Members = []election.ID{p.member()}
-	if s.Word = p.oneOf("slow", "fail", "ok"); s.Word == "slow" {
+	if s.Word = p.oneOf("slow", "hang", "fail", "ok"); s.Word == "slow" {
 		s.For = p.duration("how much longer a write takes", 1)
 	}
 }
@@ -205,6 +205,12 @@ func (p *parser) clock(s *Step) {
 func (p *parser) agree(s *Step) {
 	if p.maybe("within") != "" {
 		s.For = p.duration("a time", 1)
+	}
+}
+
+func (p *parser) settle(s *Step) {
+	if p.maybe("but") != "" {
+		s.Word = "but " + p.oneOf("cuts")
 	}
 }
 

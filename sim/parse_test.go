@@ -36,6 +36,9 @@ func TestParseRefuses(t *testing.T) {
 		{"an odd comparison", "members 1 2\nexpect changes ~ 1", `expected = or < or <= or > or >=, found "~"`},
 		{"manual step", "members 1 2\ndeliver 1>2", `s:2:1: expected "manual" above`},
 		{"an endless range", "members 1..99999999", `expected a range of at most 10000 integers`},
+		{"a link's latency backwards", "members 1 2\nlatency 1-2 5ms 1ms", `s:2:17: expected the longest time of at least 5ms`},
+		{"a second latency", "members 1 2\nlatency 1-2 5ms\nlatency 1>2 1ms\nlatency 5ms\nlatency 6ms", `s:5:1: expected one line of "latency"`},
+		{"a settle without", "members 1 2\nsettle but", `s:2:11: expected cuts`},
 		{"a latency backwards", "members 1 2\nlatency 5ms 1ms", `s:2:13: expected the longest time of at least 5ms`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -52,7 +55,7 @@ func TestParseRefuses(t *testing.T) {
 
 // What a schedule prints is read back as the same schedule.
 func TestScriptsReadBack(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"", "all"}}
+	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"", "all"}, Draws: sim.Draws()}
 	for seed := uint64(1); seed <= 300; seed++ {
 		text := c.Schedule(seed).String()
 		s, err := sim.Parse("again", text)
@@ -67,7 +70,7 @@ func TestScriptsReadBack(t *testing.T) {
 
 // The same seed gives the same trace, also when the script was printed and read.
 func TestSameSeedSameTrace(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully"}
+	c := sim.SoakConfig{Algorithm: "bully", Draws: []sim.Draw{sim.DrawTimes, sim.DrawLatencies, sim.DrawDuplicates}}
 	for seed := uint64(1); seed <= 50; seed++ {
 		s := c.Schedule(seed)
 		again, err := sim.Parse(s.Name, s.String())

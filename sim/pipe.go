@@ -93,7 +93,7 @@ func (p *pipe) pop() frame {
 // push puts a frame on its way to e.
 func (w *world) push(e *endpoint, f frame) {
 	link := e.other().linkTo(e, w)
-	f.at = w.now + w.chance.in(w.setup.Latency) + w.net.delay[link]
+	f.at = w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
 	if k := len(e.in.frames); e.in.len() > 0 && e.in.frames[k-1].at > f.at {
 		f.at = e.in.frames[k-1].at
 	}

@@ -109,7 +109,7 @@ func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
 		}
 		o.took(w.demand(bound), bound)
 	case Settle:
-		w.calmDown()
+		w.calmDown(step.Word != "")
 		o.took(w.demand(s.bound()), s.bound())
 	case Expect:
 		if got := w.meets(&step.Expect); got != "" {
@@ -187,7 +187,11 @@ func (w *world) strikeMember(step *Step, p *process) error {
 		}
 	case Disk:
 		w.note(p, "disk "+strings.TrimSpace(step.Word+" "+spell(step.For)), "")
-		p.disk.slow, p.disk.failing = step.For, step.Word == "fail"
+		slow := step.For
+		if step.Word == "hang" {
+			slow = hung
+		}
+		w.setDisk(p, slow, step.Word == "fail")
 	}
 	return nil
 }

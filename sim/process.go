@@ -69,6 +69,7 @@ type disk struct {
 	saving      bool
 	next        election.State
 	slow        time.Duration // on top of the usual
+	due         time.Duration // when the outstanding write is over
 	failing     bool
 	failed      bool // the last save was refused
 	rolledBack  bool // ever
@@ -285,8 +286,25 @@ func (w *world) save(p *process, s election.State) {
 	w.checks.saves(w, p)
 	w.checks.tries(w, p, s.Token)
 	p.disk.saving, p.disk.next = true, s
-	at := w.now + w.chance.in(w.setup.Fsync) + p.disk.slow
-	w.queue.push(occurrence{at: at, kind: diskDone, place: int32(p.place), life: p.life})
+	w.writes(p, w.now+w.chance.in(w.setup.Fsync)+p.disk.slow)
+}
+
+// writes has the outstanding write be over at that time, and no sooner.
+func (w *world) writes(p *process, due time.Duration) {
+	p.disk.due = due
+	w.queue.push(occurrence{at: due, kind: diskDone, place: int32(p.place), life: p.life})
+}
+
+// hung is how long a disk that hangs takes: longer than any run.
+const hung = 100 * 365 * 24 * time.Hour
+
+// setDisk changes how a disk works. One that is well again ends a write that was to
+// take longer.
+func (w *world) setDisk(p *process, slow time.Duration, failing bool) {
+	p.disk.slow, p.disk.failing = slow, failing
+	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
+		w.writes(p, soon)
+	}
 }
 
 type diskError struct{}
@@ -294,7 +312,7 @@ type diskError struct{}
 func (diskError) Error() string { return "the simulated disk refuses to write" }
 
 func (w *world) saved(p *process, life uint64) {
-	if p.life != life || !p.disk.saving {
+	if p.life != life || !p.disk.saving || w.now != p.disk.due {
 		return
 	}
 	err := w.writeOut(p)

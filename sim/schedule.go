@@ -11,14 +11,16 @@ import (
 // Schedule is the random scenario of that seed.
 func (c SoakConfig) Schedule(seed uint64) *Scenario {
 	c = c.filled()
-	g := generator{c: &c}
+	g := generator{c: &c, seed: seed}
 	g.chance.seed(seed ^ 0xba707a) // the world draws from the seed itself
 	s := &Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
 	g.s = s
 	g.fates = newFates(&s.Setup)
+	g.begin()
 	g.born()
 	g.wait()
 	for range c.PerRun {
+		g.happenings()
 		if g.fault() && !g.chance.one(4) {
 			g.wait()
 		}
@@ -30,8 +32,20 @@ func (c SoakConfig) Schedule(seed uint64) *Scenario {
 type generator struct {
 	c      *SoakConfig
 	s      *Scenario
+	seed   uint64
 	chance chance
 	fates  fates
+
+	hangs, duplicates, stalls *chance // nil: they do not happen
+}
+
+// begin says which of the draws happen again and again in this schedule.
+func (g *generator) begin() {
+	for d, c := range map[Draw]**chance{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls} {
+		if drawn, ok := g.draw(d, 3); ok {
+			*c = drawn
+		}
+	}
 }
 
 // setup draws a cluster: most often the defaults.
@@ -43,6 +57,7 @@ func (g *generator) setup(seed uint64) Setup {
 	for i := 1; i <= g.c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
+	g.vary(&s)
 	g.newcomers(&s)
 	s.NoPreempt = g.chance.one(4)
 	if g.chance.one(3) {
@@ -64,6 +79,10 @@ func (g *generator) setup(seed uint64) Setup {
 	} else if g.chance.one(4) {
 		s.Fsync = Span{time.Millisecond, 200 * time.Millisecond}
 	}
+	if most := f.Timing.TProcess; s.Fsync.Max > most {
+		s.Fsync.Max = most // that is part of handling a message
+	}
+	g.varyLinks(&s)
 	return s
 }
 
@@ -243,5 +262,5 @@ func (g *generator) finish() {
 	for range g.s.Setup.Newcomers {
 		g.join()
 	}
-	g.do(Step{Do: Settle})
+	g.settle()
 }

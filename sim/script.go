@@ -36,7 +36,7 @@ const (
 	Partition Verb = "partition" // 1,2 | 3,4,5: cuts every link between the sides
 	Reset     Verb = "reset"     // links: ends their connections; what is on its way is lost
 	Delay     Verb = "delay"     // links, D: what leaves from now on takes D longer
-	Disk      Verb = "disk"      // member, then slow D, fail or ok
+	Disk      Verb = "disk"      // member, then slow D, hang, fail or ok
 	Clock     Verb = "clock"     // member, then drift PPM or jump D
 	Campaign  Verb = "campaign"  // the user asks for a contest
 	Resign    Verb = "resign"    // the user asks the leader to step down
@@ -50,7 +50,7 @@ const (
 	Duplicate Verb = "duplicate" // a second process claims this id
 	Mark      Verb = "mark"      // count changes, losses and messages from here
 	Agree     Verb = "agree"     // within D (default: the bound): every group agrees, for a while
-	Settle    Verb = "settle"    // every fault but death ends, then as agree
+	Settle    Verb = "settle"    // every fault but death ends ("but cuts": and but cuts), then as agree
 	Expect    Verb = "expect"    // see [Expectation]
 
 	// Of manual scripts alone, in which nothing happens by itself.
@@ -79,7 +79,7 @@ type Step struct {
 	Links   []Link
 	Sides   [][]election.ID // Partition
 	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom
-	Word    string          // torn, rollback; slow, fail, ok; drift, jump
+	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
 	Expect  Expectation
@@ -199,6 +199,9 @@ func (s *Scenario) String() string {
 	}
 	if f.Latency != d.Latency {
 		line("latency %v %v", f.Latency.Min, f.Latency.Max)
+	}
+	for _, l := range c.Links {
+		line("latency %v %v %v", l.Link, l.Min, l.Max)
 	}
 	if c.NoDisk {
 		line("fsync none")

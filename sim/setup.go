@@ -15,6 +15,12 @@ type Maker func(algorithm, probe string) (func() election.Algorithm, error)
 // Span is a range of times, drawn from evenly; both ends are included.
 type Span struct{ Min, Max time.Duration }
 
+// LinkLatency is how long a message takes on one link.
+type LinkLatency struct {
+	Link
+	Span
+}
+
 // Defaults of [Setup].
 var (
 	defaultLatency = Span{time.Millisecond, 5 * time.Millisecond}
@@ -31,6 +37,7 @@ type Setup struct {
 	NoDetector    bool            // suspicion comes from the script alone; no links, no beats
 	Seed          uint64          // of every random draw: latencies, jitter, what a crash tears
 	Latency       Span            // one way; default 1 ms to 5 ms
+	Links         []LinkLatency   // what is otherwise on some links
 	Fsync         Span            // of a disk; default 1 ms to 4 ms
 	NoDisk        bool            // state dies with the process
 	Work          bool            // leaders work, and take Drain to stop

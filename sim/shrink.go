@@ -92,6 +92,7 @@ func (k *shrinker) dropMembers() {
 			for _, of := range []*[]election.ID{&s.Setup.Newcomers, &s.Setup.Observers} {
 				*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
 			}
+			s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l LinkLatency) bool { return l.A == id || l.B == id })
 			s.Steps = without(s.Steps, id)
 		})
 	}
@@ -130,6 +131,8 @@ func (k *shrinker) simplify() {
 		func(s *Setup) { s.Drain = 0 },
 		func(s *Setup) { s.NoPreempt = false },
 		func(s *Setup) { s.Probe = "" },
+		func(s *Setup) { s.Links = nil },
+		func(s *Setup) { s.Timing = election.Timing{} },
 		func(s *Setup) { s.Latency = Span{} },
 		func(s *Setup) { s.Fsync = Span{} },
 		func(s *Setup) { s.NoDisk = false },

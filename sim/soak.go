@@ -24,6 +24,7 @@ type SoakConfig struct {
 	From, To  uint64          // seeds, both included
 	Faults    []Verb          // what may happen; default: everything ([SoakFaults])
 	PerRun    int             // faults in a schedule; default 10
+	Draws     []Draw          // what else varies; nil: [DefaultDraws]
 	Timing    election.Timing // defaults: see [election.Timing]
 	Workers   int             // default: one a core
 	Progress  func(SoakResult)
@@ -65,6 +66,9 @@ func (c SoakConfig) filled() SoakConfig {
 	}
 	if len(c.Faults) == 0 {
 		c.Faults = SoakFaults()
+	}
+	if c.Draws == nil {
+		c.Draws = DefaultDraws()
 	}
 	if c.PerRun == 0 {
 		c.PerRun = 10

@@ -60,6 +60,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	}
 	w.procs = resized(w.procs, len(s.Members))
 	w.net.reset(len(s.Members))
+	w.setLatencies()
 	w.mail.reset()
 	w.checks.reset(w)
 	for i, r := range s.Members {

@@ -26,7 +26,7 @@ const labMemory = 7 << 30
 
 func newSimSoakCommand(e env) *cobra.Command {
 	var c sim.SoakConfig
-	var seeds, faults string
+	var seeds, faults, draws string
 	var asJSON, list bool
 	cmd := &cobra.Command{
 		Use:   "soak",
@@ -47,11 +47,12 @@ replays it.`,
 	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
 	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for the others; default all")
+	f.StringVar(&draws, "draw", "", "what else varies, `LIST` of "+verbs(sim.Draws())+"; or all, or none; default "+verbs(sim.DefaultDraws()))
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
 	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := soakFlags(&c, seeds, faults); err != nil {
+		if err := soakFlags(&c, seeds, faults, draws); err != nil {
 			return err
 		}
 		ctx, stop := interruptible(cmd.Context())
@@ -73,7 +74,7 @@ replays it.`,
 	return cmd
 }
 
-func verbs(list []sim.Verb) string {
+func verbs[T ~string](list []T) string {
 	words := make([]string, len(list))
 	for i, v := range list {
 		words[i] = string(v)
@@ -81,7 +82,7 @@ func verbs(list []sim.Verb) string {
 	return strings.Join(words, ",")
 }
 
-func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
+func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 	from, to, ok := strings.Cut(seeds, ":")
 	if !ok {
 		to = from
@@ -100,8 +101,8 @@ func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
 	if c.Algorithm == "bully" && c.Probe == "" {
 		c.Probes = []string{"descending", "all"}
 	}
-	if faults == "" {
-		return nil
+	if err := soakDraws(c, draws); err != nil || faults == "" {
+		return err
 	}
 	for _, f := range strings.Split(faults, ",") {
 		switch {
@@ -114,6 +115,26 @@ func soakFlags(c *sim.SoakConfig, seeds, faults string) error {
 		default:
 			return usagef("--faults %q: use some of all, membership, %s", f, verbs(allFaults()))
 		}
+	}
+	return nil
+}
+
+func soakDraws(c *sim.SoakConfig, draws string) error {
+	switch draws {
+	case "":
+		return nil
+	case "all":
+		c.Draws = sim.Draws()
+		return nil
+	case "none":
+		c.Draws = []sim.Draw{}
+		return nil
+	}
+	for _, d := range strings.Split(draws, ",") {
+		if !slices.Contains(sim.Draws(), sim.Draw(d)) {
+			return usagef("--draw %q: use all, none, or some of %s", d, verbs(sim.Draws()))
+		}
+		c.Draws = append(c.Draws, sim.Draw(d))
 	}
 	return nil
 }
@@ -175,6 +196,9 @@ func soakReplay(c sim.SoakConfig, seed uint64) string {
 	b := fmt.Sprintf("batuta sim soak --algorithm %s --nodes %d --faults-per-run %d --seeds %d:%d", c.Algorithm, c.Nodes, c.PerRun, seed, seed)
 	if c.Probe != "" {
 		b += " --probe " + c.Probe
+	}
+	if c.Draws != nil {
+		b += " --draw " + cmp.Or(verbs(c.Draws), "none")
 	}
 	if len(c.Faults) > 0 {
 		b += " --faults " + verbs(c.Faults)

@@ -43,7 +43,7 @@ func TestSimJSON(t *testing.T) {
 
 func TestSimRefuses(t *testing.T) {
 	for _, args := range []string{
-		"soak --seeds 5:1", "soak --seeds a:b", "soak --nodes 0", "soak --faults earthquake", "soak --faults-per-run 0",
+		"soak --seeds 5:1", "soak --seeds a:b", "soak --nodes 0", "soak --faults earthquake", "soak --faults-per-run 0", "soak --draw lots",
 		"soak --algorithm tombola", "count --nodes 0", "count --nodes 3 --crashed 4", "count --nodes 3 --start 3 --crashed 3",
 		"count --order sideways", "explore --nodes 9", "explore --crashes -1", "explore --probe sideways", "run", "run nowhere.txt",
 	} {

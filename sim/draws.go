@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Draw is something that random schedules vary beside their faults. Each draws from
+// a sequence of its own: what a seed means without it stays as it is.
+type Draw string
+
+// The draws.
+const (
+	DrawPriorities Draw = "priorities" // members rank by priority before the id
+	DrawTimes      Draw = "times"      // heartbeat, t_max and t_process are others, T from 25 ms to 3 s
+	DrawLatencies  Draw = "latencies"  // each link has a latency of its own, up to t_max one way, with jitter
+	DrawHangs      Draw = "hangs"      // a disk takes minutes to write, or does not end
+	DrawDuplicates Draw = "duplicates" // another process starts under a member's id
+	DrawStalls     Draw = "stalls"     // a process is stopped for less than T
+	DrawCuts       Draw = "cuts"       // some cuts stay: everyone is still reached over one member between at most
+)
+
+// Draws are all that there are.
+func Draws() []Draw {
+	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts}
+}
+
+// DefaultDraws are those of which no schedule is known to break a rule.
+func DefaultDraws() []Draw {
+	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawDuplicates, DrawStalls}
+}
+
+// draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
+func (g *generator) draw(d Draw, oneIn int) (*chance, bool) {
+	i := slices.Index(Draws(), d)
+	c := &chance{}
+	c.seed(g.seed ^ uint64(i+1)<<40)
+	return c, slices.Contains(g.c.Draws, d) && c.one(oneIn)
+}
+
+// vary draws the settings, before anything is drawn that depends on them.
+func (g *generator) vary(s *Setup) {
+	if c, ok := g.draw(DrawPriorities, 3); ok {
+		for i := range s.Members {
+			if c.one(2) {
+				s.Members[i].Priority = c.below(7) - 3
+			}
+		}
+		slices.SortFunc(s.Members, election.Rank.Compare)
+	}
+	if c, ok := g.draw(DrawTimes, 3); ok {
+		t := &s.Timing
+		t.TMax = max(5*time.Millisecond, c.upTo([...]time.Duration{10, 50, 200, 1000}[c.below(4)]*time.Millisecond))
+		t.TProcess = t.TMax/2 + c.upTo(2*t.TMax)
+		t.Heartbeat = t.T()/10 + c.upTo(t.T()/4)
+	}
+}
+
+// upTo draws from 1 ns to d, in whole microseconds if d is that long.
+func (c *chance) upTo(d time.Duration) time.Duration {
+	if d < time.Microsecond {
+		return 1
+	}
+	return time.Duration(1+c.below(int(d/time.Microsecond))) * time.Microsecond
+}
+
+// varyLinks gives some links a latency of their own. What is sent over one link takes
+// about as long as what was sent before; that of another may take ten times as long.
+func (g *generator) varyLinks(s *Setup) {
+	c, ok := g.draw(DrawLatencies, 3)
+	if !ok {
+		return
+	}
+	tMax := s.filled().Timing.TMax
+	for i, a := range s.Members {
+		for _, b := range s.Members[i+1:] {
+			if c.one(4) {
+				continue
+			}
+			both := c.one(2)
+			s.Links = append(s.Links, LinkLatency{Link{a.ID, b.ID, both}, c.someSpan(tMax)})
+			if !both {
+				s.Links = append(s.Links, LinkLatency{Link{b.ID, a.ID, false}, c.someSpan(tMax)})
+			}
+		}
+	}
+}
+
+func (c *chance) someSpan(most time.Duration) Span {
+	high := c.upTo(most)
+	if c.one(4) {
+		high = most
+	}
+	return Span{high - c.upTo(high), high}
+}
+
+// happenings has what a draw brings happen beside the faults.
+func (g *generator) happenings() {
+	if g.hangs != nil && g.hangs.one(6) {
+		s := Step{Do: Disk, Members: []election.ID{g.someone(g.hangs)}, Word: "hang"}
+		if g.hangs.one(2) {
+			s.Word, s.For = "slow", time.Minute+g.hangs.upTo(9*time.Minute)
+		}
+		g.do(s)
+	}
+	if g.duplicates != nil && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
+		g.do(Step{Do: Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
+	}
+	if g.stalls != nil && g.stalls.one(4) {
+		who := []election.ID{g.someone(g.stalls)}
+		if g.do(Step{Do: Freeze, Members: who}) {
+			g.do(Step{Do: Run, For: g.stalls.upTo(g.s.Setup.filled().Timing.T() - 1)})
+			g.do(Step{Do: Thaw, Members: who})
+		}
+	}
+}
+
+// someone draws a member, the highest as often as all others together.
+func (g *generator) someone(c *chance) election.ID {
+	m := g.s.Setup.Members
+	if c.one(2) {
+		return m[len(m)-1].ID
+	}
+	return m[c.below(len(m))].ID
+}
+
+// settle ends the schedule: every fault ends but death, and now and then some cuts.
+func (g *generator) settle() {
+	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
+		if cuts := g.fewCuts(c); len(cuts) > 0 {
+			g.do(Step{Do: Heal})
+			g.do(Step{Do: Cut, Links: cuts})
+			g.do(Step{Do: Settle, Word: "but cuts"})
+			return
+		}
+	}
+	g.do(Step{Do: Settle})
+}
+
+// fewCuts draws cuts that leave each two of the living with a link, or with a member
+// that both have a link to; or with nobody between them, on two sides. None: it did
+// not come to that.
+func (g *generator) fewCuts(c *chance) (cuts []Link) {
+	var living []election.ID
+	for _, r := range g.s.Setup.Members {
+		if is := g.fates.of[r.ID]; is == alive || is == frozen {
+			living = append(living, r.ID)
+		}
+	}
+	n := len(living)
+	for range 8 {
+		linked := make([][]bool, n)
+		for i := range linked {
+			linked[i] = make([]bool, n)
+		}
+		cuts = cuts[:0]
+		oneIn := 2 + c.below(3)
+		for i := range n {
+			for j := range i {
+				linked[i][j] = !c.one(oneIn)
+				if linked[j][i] = linked[i][j]; !linked[i][j] {
+					cuts = append(cuts, Link{living[j], living[i], true})
+				}
+			}
+		}
+		if narrow(linked) {
+			return cuts
+		}
+	}
+	return nil
+}
+
+// narrow says that any two members between which there is a way have a link, or each
+// a link to a third.
+func narrow(linked [][]bool) bool {
+	for a := range linked {
+		reached := map[int]bool{a: true}
+		for way := []int{a}; len(way) > 0; way = way[1:] {
+			for b, ok := range linked[way[0]] {
+				if ok && !reached[b] {
+					reached[b] = true
+					way = append(way, b)
+				}
+			}
+		}
+		for b := range reached {
+			between := func(c int) bool { return linked[a][c] && linked[c][b] }
+			if a != b && !linked[a][b] && !slices.ContainsFunc(slices.Sorted(maps.Keys(reached)), between) {
+				return false
+			}
+		}
+	}
+	return true
+}
