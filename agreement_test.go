@@ -76,18 +76,20 @@ func TestMembersThatDifferRefuseEachOtherAndBothSayWhy(t *testing.T) {
 func TestAMemberThatDiffersDisturbsNobody(t *testing.T) {
 	for _, test := range differences {
 		t.Run(test.what, func(t *testing.T) {
-			c := newCluster(t, 3)
-			c.start("1")
-			c.start("2")
-			token := c.agree("2")
-			odd := c.start("3", test.change)
-			waitView(t, odd, "it leads itself alone", func(v View) bool { return v.Token.Leader.ID == "3" })
-			for _, id := range []ID{"1", "2"} {
-				waitStatus(t, c.nodes[id], "it has refused", func(s Status) bool { return s.Refused[string(test.want)] > 0 })
-				if got := c.nodes[id].Leader().Token; got != token {
-					t.Errorf("member %s holds %v, and held %v", id, got, token)
+			virtually(t, func(t *testing.T) {
+				c := newVirtualCluster(t, 3)
+				c.start("1")
+				c.start("2")
+				token := c.agree("2")
+				odd := c.start("3", test.change)
+				waitView(t, odd, "it leads itself alone", func(v View) bool { return v.Token.Leader.ID == "3" })
+				for _, id := range []ID{"1", "2"} {
+					waitStatus(t, c.nodes[id], "it has refused", func(s Status) bool { return s.Refused[string(test.want)] > 0 })
+					if got := c.nodes[id].Leader().Token; got != token {
+						t.Errorf("member %s holds %v, and held %v", id, got, token)
+					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -169,8 +171,10 @@ func olderMember(t *testing.T, id ID) (addr string, conns chan net.Conn) {
 // up to date member by member.
 func TestAnOlderMemberIsAdmitted(t *testing.T) {
 	t.Run("when it dials", func(t *testing.T) {
-		_, c := impostor(t) // its hello has none of the fields
-		c.Close()
+		virtually(t, func(t *testing.T) {
+			_, c := impostor(t) // its hello has none of the fields
+			c.Close()
+		})
 	})
 	t.Run("when it is dialed", func(t *testing.T) {
 		c := newCluster(t, 2)

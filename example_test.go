@@ -87,9 +87,11 @@ func ExampleNode_Events() {
 	leads(ctx, node)
 	node.Close() // the events up to the end can still be read
 	for event := range node.Events(ctx) {
-		fmt.Println(event.Kind, event.View.Lost, event.View.Cause)
+		fmt.Println(event.Kind)
 	}
-	// Output: lost 1:1 stopped
+	// Output:
+	// leader
+	// lost
 }
 
 func ExampleNode_Leader() {

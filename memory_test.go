@@ -19,10 +19,11 @@ import (
 // nobody has anything left to do, so f must wait, not spin.
 func virtually(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 
+// oneWay is how long a trip takes in a memory.
+const oneWay = time.Millisecond
+
 // memory is a network in which every trip takes oneWay.
 type memory struct {
-	oneWay time.Duration
-
 	mu        sync.Mutex
 	listeners map[string]*memoryListener
 	ports     int
@@ -32,7 +33,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{oneWay: time.Millisecond, listeners: map[string]*memoryListener{}, ports: 7400}
+	return &memory{listeners: map[string]*memoryListener{}, ports: 17400}
 }
 
 // host is one process's side of a memory: a [Transport] that can be killed.
@@ -72,7 +73,7 @@ func (h *host) Listen(addr string) (net.Listener, error) {
 // Dial takes a trip there and one back.
 func (h *host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	select {
-	case <-time.After(2 * h.net.oneWay):
+	case <-time.After(2 * oneWay):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -82,7 +83,7 @@ func (h *host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if l == nil {
 		return nil, ErrRefused
 	}
-	there, back := newHalf(h.net.oneWay), newHalf(h.net.oneWay)
+	there, back := newHalf(), newHalf()
 	near := &memoryConn{net: h.net, in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
 	far := &memoryConn{net: h.net, in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
 	if !h.keep(near) || !l.host.keep(far) {
@@ -200,8 +201,6 @@ func (c *memoryConn) Close() error {
 
 // half is one direction of a connection.
 type half struct {
-	oneWay time.Duration
-
 	mu       sync.Mutex
 	more     *sync.Cond
 	parts    []part
@@ -217,8 +216,8 @@ type part struct {
 	at    time.Time
 }
 
-func newHalf(oneWay time.Duration) *half {
-	h := &half{oneWay: oneWay}
+func newHalf() *half {
+	h := &half{}
 	h.more = sync.NewCond(&h.mu)
 	return h
 }
@@ -232,7 +231,7 @@ func (h *half) write(p []byte) (int, error) {
 	case h.gone:
 		return 0, syscall.EPIPE
 	}
-	h.parts = append(h.parts, part{append([]byte(nil), p...), time.Now().Add(h.oneWay)})
+	h.parts = append(h.parts, part{append([]byte(nil), p...), time.Now().Add(oneWay)})
 	h.more.Broadcast()
 	return len(p), nil
 }
@@ -242,7 +241,7 @@ func (h *half) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended == nil {
-		h.ended, h.endedAt = err, time.Now().Add(h.oneWay)
+		h.ended, h.endedAt = err, time.Now().Add(oneWay)
 		h.more.Broadcast()
 	}
 }
@@ -319,7 +318,7 @@ func TestMemory(t *testing.T) {
 		began := time.Now()
 		near.Write([]byte("hello"))
 		near.(*memoryConn).CloseWrite()
-		if text, err := io.ReadAll(far); string(text) != "hello" || err != nil || time.Since(began) != m.oneWay {
+		if text, err := io.ReadAll(far); string(text) != "hello" || err != nil || time.Since(began) != oneWay {
 			t.Errorf("%q, %v after %v", text, err, time.Since(began))
 		}
 		near.SetReadDeadline(time.Now().Add(time.Hour))
