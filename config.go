@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -87,6 +86,8 @@ func (c Config) Validate() error {
 	for _, name := range []struct{ field, value string }{{"cluster", c.Cluster}, {"election", c.Election}} {
 		if len(name.value) > election.MaxID {
 			fault("%s name of %d bytes is too long: at most %d", name.field, len(name.value), election.MaxID)
+		} else if !election.Printable(name.value, election.MaxID) {
+			fault("%s name %q holds what does not print: leave out control characters and marks", name.field, name.value)
 		}
 	}
 	faults = append(faults, c.checkTiming()...)
@@ -167,23 +168,12 @@ func (c Config) checkAddresses() (faults []error) {
 	return faults
 }
 
-func checkAddress(addr string, anyPort bool) error {
-	if len(addr) > maxText {
-		return fmt.Errorf("longer than %d bytes", maxText)
+// checkAddress is for the address of a member; its own may stand for any port.
+func checkAddress(addr string, own bool) error {
+	if own {
+		return election.CheckListen(addr)
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return errors.New("give it as HOST:PORT")
-	}
-	switch n, err := strconv.ParseUint(port, 10, 16); {
-	case err != nil:
-		return fmt.Errorf("port %q: give a number up to 65535", port)
-	case n == 0 && !anyPort:
-		return errors.New("port 0 cannot be dialed: give the port itself")
-	case host == "" && !anyPort:
-		return errors.New("the host is missing")
-	}
-	return nil
+	return election.CheckAddress(addr)
 }
 
 // checkMembers finds what is wrong with the list, and with this member in it.

@@ -101,6 +101,9 @@ func (l *links) judge(hello *handshake) (why reason, detail string) {
 // how long to wait. Heartbeats may differ: each is below the one T.
 func (l *links) differs(other *handshake) (why reason, detail string) {
 	a, b := &l.self, other
+	if b.Address != "" && election.CheckListen(b.Address) != nil {
+		return reasonAddress, fmt.Sprintf("member %s listens on %q, which is not HOST:PORT: give it another --advertise", b.From.ID, b.Address)
+	}
 	if b.Algorithm != "" && a.Algorithm != b.Algorithm {
 		return reasonAlgorithm, fmt.Sprintf("member %s has algorithm %.64q, member %s has %.64q: give all the same", a.From.ID, a.Algorithm, b.From.ID, b.Algorithm)
 	}

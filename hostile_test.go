@@ -107,6 +107,8 @@ func TestStrangersAreRefusedAndCounted(t *testing.T) {
 		{"the leader's own id", helloFrom("3", "3", nil), reasonSameID},
 		{"the id of a member that is linked", helloFrom("1", "3", nil), reasonSameID},
 		{"an older process", helloFrom("1", "3", func(h *handshake) { h.Incarnation = 1 }), reasonOldIncarnation},
+		{"an address that is none", helloFrom("1", "3", func(h *handshake) { h.Address = "$(touch x):7400" }), reasonAddress},
+		{"an address that steers", helloFrom("1", "3", func(h *handshake) { h.Address = "\x1b[31m:7400" }), reasonAddress},
 		{"no hello", helloFrom("1", "3", func(h *handshake) { h.Kind = kindWelcome }), reasonEarly},
 	} {
 		counted := func(s Status) uint64 { return s.Refused[string(test.want)] }

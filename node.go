@@ -383,7 +383,7 @@ func (n *Node) refusedAsTwin(refusal *handshake) {
 	}
 	n.twin.last = now
 	if now.Sub(n.twin.since) > 2*n.T {
-		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, refusal.Detail, refusal.From.ID))
+		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, shown(refusal.Detail), refusal.From.ID))
 	}
 }
 

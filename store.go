@@ -295,10 +295,11 @@ func decodeState(data []byte) (election.State, error) {
 		Token: Token{Epoch: s.Epoch, Leader: Rank{Priority: s.Priority, ID: s.Leader}}}
 	for _, m := range s.Members {
 		e := Member{Rank: Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone}
-		if err := checkEntry(e); err != nil {
-			return damaged("%v", err)
-		}
 		state.Members = append(state.Members, e)
+	}
+	var err error
+	if state.Members, err = sane(state.Members); err != nil {
+		return damaged("%v", err)
 	}
 	return state, nil
 }

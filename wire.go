@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -33,7 +34,7 @@ const (
 	lengthSize      = 4
 	maxHandshake    = 4 << 10
 	maxFrame        = 1 << 20
-	maxText         = 256 // bytes of an address or a detail
+	maxText         = election.MaxAddress // bytes of an address or a detail
 )
 
 // handshake is a hello, a welcome or a refusal; or a join and its admission.
@@ -117,7 +118,8 @@ const (
 	reasonAlgorithm      reason = "algorithm"
 	reasonTimes          reason = "times" // another t_max or t_process
 	reasonElection       reason = "election"
-	reasonOther          reason = "other" // of a later version, which this one does not know
+	reasonAddress        reason = "address" // it does not say where it listens
+	reasonOther          reason = "other"   // of a later version, which this one does not know
 
 	// Of frames, in a handshake or later.
 	reasonLength    reason = "length"
@@ -134,7 +136,7 @@ const (
 func (why reason) known() reason {
 	switch why {
 	case reasonVersion, reasonCluster, reasonReceiver, reasonNotMember, reasonRemoved, reasonSameID, reasonOldIncarnation,
-		reasonCrowded, reasonClosing, reasonJoin, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonEarly:
+		reasonCrowded, reasonClosing, reasonJoin, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonAddress, reasonEarly:
 		return why
 	}
 	return reasonOther
@@ -246,8 +248,8 @@ func frameSize(head []byte, limit int) (int, error) {
 }
 
 // decodeHandshake reads the body of a connection's first frame.
-func decodeHandshake(body []byte) (*handshake, error) {
-	h := new(handshake)
+func decodeHandshake(body []byte) (h *handshake, err error) {
+	h = new(handshake)
 	if err := decoding.Unmarshal(body, h); err != nil {
 		return nil, bad(reasonMalformed, "handshake: %v", err)
 	}
@@ -270,10 +272,8 @@ func decodeHandshake(body []byte) (*handshake, error) {
 	if h.Token.Epoch > election.MaxEpoch {
 		return nil, bad(reasonEpoch, "handshake: epoch %d", h.Token.Epoch)
 	}
-	for _, m := range h.List {
-		if err := checkEntry(m); err != nil {
-			return nil, err
-		}
+	if h.List, err = sane(h.List); err != nil {
+		return nil, err
 	}
 	return h, nil
 }
@@ -283,6 +283,10 @@ func decodeMessage(body []byte) (*election.Message, error) {
 	var w wireMessage
 	if err := decoding.Unmarshal(body, &w); err != nil {
 		return nil, bad(reasonMalformed, "message: %v", err)
+	}
+	var err error
+	if w.List, err = sane(w.List); err != nil {
+		return nil, err
 	}
 	if err := w.check(); err != nil {
 		return nil, err
@@ -298,8 +302,8 @@ func decodeMessage(body []byte) (*election.Message, error) {
 
 // check refuses what no honest member would send.
 func (w *wireMessage) check() error {
-	if w.Kind == "" || len(w.Kind) > maxText || len(w.Election) > maxText || len(w.Aside) > maxText {
-		return bad(reasonMalformed, "message: a kind of %d bytes, an election of %d", len(w.Kind), len(w.Election))
+	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Aside)) || !election.Printable(w.Election, maxText) {
+		return bad(reasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Aside))
 	}
 	if w.From == election.None {
 		return bad(reasonID, "message: it does not say who sends it")
@@ -323,8 +327,11 @@ func (w *wireMessage) check() error {
 		if err := checkIDs(s.ID); err != nil {
 			return err
 		}
-		if s.Epoch > election.MaxEpoch || len(s.State) > maxText {
-			return bad(reasonEpoch, "message: member %s with epoch %d, a state of %d bytes", s.ID, s.Epoch, len(s.State))
+		if s.Epoch > election.MaxEpoch {
+			return bad(reasonEpoch, "message: member %s with epoch %d", s.ID, s.Epoch)
+		}
+		if !plain(string(s.State)) {
+			return bad(reasonMalformed, "message: member %s with a state of %d bytes, which is too long or does not print", s.ID, len(s.State))
 		}
 	}
 	for _, m := range w.List {
@@ -335,6 +342,27 @@ func (w *wireMessage) check() error {
 	return nil
 }
 
+// plain reports whether a word of the protocol may be one, of a later version too.
+func plain(word string) bool { return election.Printable(word, maxWord) }
+
+const maxWord = 64 // bytes of a kind, a member's state, a reason not to stand
+
+// sane leaves entries out of a member list whose id does not print or whose address
+// is not HOST:PORT: earlier versions let them in, and one such entry must not cut
+// members off that hold it. A list with any other fault is refused as a whole.
+func sane(list []Member) ([]Member, error) {
+	list = slices.DeleteFunc(list, func(m Member) bool {
+		_, err := election.ParseID(string(m.ID))
+		return m.ID != election.None && err != nil || m.Address != "" && election.CheckListen(m.Address) != nil
+	})
+	for _, m := range list {
+		if err := checkEntry(m); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 // checkEntry refuses an entry of the member list that could not stand in one.
 func checkEntry(m Member) error {
 	if m.ID == election.None {
@@ -343,7 +371,7 @@ func checkEntry(m Member) error {
 	if err := checkIDs(m.ID); err != nil {
 		return err
 	}
-	if len(m.Address) > maxText || m.Version > election.MaxVersion || m.Gone > election.Removed {
+	if m.Address != "" && election.CheckListen(m.Address) != nil || m.Version > election.MaxVersion || m.Gone > election.Removed {
 		return bad(reasonMalformed, "member list: %s with an address of %d bytes, version %d, departure %d", m.ID, len(m.Address), m.Version, m.Gone)
 	}
 	return nil

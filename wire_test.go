@@ -16,7 +16,9 @@ func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i))
+			if fill(v.Field(i)); v.Type().Field(i).Name == "Address" {
+				v.Field(i).SetString("h:7")
+			}
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
@@ -134,6 +136,14 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		{"a version near 2^64", message(t, func(m *election.Message) {
 			m.List = []Member{{Rank: Rank{ID: "3"}, Version: math.MaxUint64}}
 		}), reasonMalformed},
+		{"a kind that does not print", message(t, func(m *election.Message) { m.Kind = "be\x1b[31mat" }), reasonMalformed},
+		{"an election that does not print", message(t, func(m *election.Message) { m.Election = "a\u202eb" }), reasonMalformed},
+		{"a long reason not to stand", message(t, func(m *election.Message) { m.Aside = election.Aside(strings.Repeat("a", 65)) }), reasonMalformed},
+		{"a state that does not print", message(t, func(m *election.Message) {
+			m.States = []election.MemberReport{{ID: "3", State: "up\a"}}
+		}), reasonMalformed},
+		{"an id that does not print", message(t, func(m *election.Message) { m.From = "a\u200bb" }), reasonID},
+		{"an id in another form", message(t, func(m *election.Message) { m.From = "Ma\u0301laga" }), reasonID},
 		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), reasonMalformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -153,6 +163,37 @@ func TestAnUnknownKeyIsSkipped(t *testing.T) {
 	}
 	if m, err := decodeMessage(later); err != nil || m.Kind != election.Beat || m.From != "5" {
 		t.Errorf("got %+v, %v", m, err)
+	}
+}
+
+// An earlier version let such entries in: the members that hold them are not cut off.
+func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
+	list := []Member{{Rank: Rank{ID: "3"}, Address: "h:1"}, {Rank: Rank{ID: "4"}, Address: "$(touch x):80"},
+		{Rank: Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: Rank{ID: "6"}}}
+	m, err := decodeMessage(message(t, func(m *election.Message) { m.List = list }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame, err := new(encoder).handshake(&handshake{Kind: kindAdmitted, From: Rank{ID: "3"}, List: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := decodeHandshake(frame[lengthSize:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := encodeState(election.State{ID: "3", Members: list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := decodeState(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, got := range map[string][]Member{"message": m.List, "admission": h.List, "state": state.Members} {
+		if len(got) != 2 || got[0].ID != "3" || got[1].ID != "6" {
+			t.Errorf("%s: %+v", what, got)
+		}
 	}
 }
 
@@ -193,6 +234,20 @@ func FuzzMessage(f *testing.F) {
 		f.Add(bytes.Clone(frame[lengthSize:]))
 	}
 	f.Add([]byte("random bytes"))
+	for _, text := range []string{"\x1b[31m", "a\u202eb", "a\u200bb", "$(touch x):80", "<script>"} {
+		for _, m := range []election.Message{
+			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Query, From: ID(text)}, {Kind: election.Query, From: "5", Election: text},
+			{Kind: election.Report, From: "5", Aside: election.Aside(text)},
+			{Kind: election.Beat, From: "5", States: []election.MemberReport{{ID: "4", State: election.MemberState(text)}}},
+			{Kind: election.Members, From: "5", List: []Member{{Rank: Rank{ID: "4"}, Address: text}, {Rank: Rank{ID: ID(text)}, Address: "h:1"}}},
+		} {
+			frame, err := e.message(&m)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(bytes.Clone(frame[lengthSize:]))
+		}
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		m, err := decodeMessage(body)
 		if err != nil {
@@ -201,6 +256,20 @@ func FuzzMessage(f *testing.F) {
 				t.Fatalf("an error without a reason: %v", err)
 			}
 			return
+		}
+		for _, e := range m.List {
+			if e.Address != "" && election.CheckListen(e.Address) != nil {
+				t.Fatalf("accepted an address %q", e.Address)
+			}
+		}
+		shown := []string{string(m.Kind), m.Election, string(m.Aside), string(m.From), string(m.To), string(m.Token.Leader.ID)}
+		for _, s := range m.States {
+			shown = append(shown, string(s.ID), string(s.State))
+		}
+		for _, text := range shown {
+			if election.Shown(text) != text {
+				t.Fatalf("accepted the text %+q", text)
+			}
 		}
 		if m.From == "" || m.Token.Epoch > election.MaxEpoch || m.Highest > election.MaxEpoch {
 			t.Fatalf("accepted %+v", m)
@@ -221,6 +290,10 @@ func FuzzHandshake(f *testing.F) {
 	for _, h := range []handshake{
 		{Kind: kindHello, Version: protocolVersion, Cluster: "default", From: Rank{ID: "5"}, Incarnation: 1, To: "4"},
 		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: reasonCluster},
+		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: "\x1b[31m", Detail: "a\u202eb\n"},
+		{Kind: kindJoin, Version: protocolVersion, From: Rank{ID: "a\u200bb"}, Address: "$(touch x):80"},
+		{Kind: kindAdmitted, Version: protocolVersion, From: Rank{ID: "4"}, Algorithm: "bully", Election: "a", TMax: 1, TProcess: 2,
+			List: []Member{{Rank: Rank{ID: "6"}, Address: "\x1b[31m:80"}}},
 	} {
 		frame, err := e.handshake(&h)
 		if err != nil {
@@ -230,8 +303,16 @@ func FuzzHandshake(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h, err := decodeHandshake(body)
-		if err == nil && (h.From.ID == "" || len(h.Cluster) > maxText) {
+		if err != nil {
+			return
+		}
+		if h.From.ID == "" || len(h.Cluster) > maxText || election.Shown(string(h.From.ID)) != string(h.From.ID) {
 			t.Fatalf("accepted %+v", h)
+		}
+		for _, e := range h.List {
+			if e.Address != "" && election.CheckListen(e.Address) != nil {
+				t.Fatalf("accepted an address %q", e.Address)
+			}
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // ID names a member. It is unique in its cluster, never changes while the
@@ -36,9 +38,11 @@ func (k Kind) String() string {
 }
 
 // ParseID gives the canonical form of s: an integer without leading zeros, an
-// address as net/netip prints it, a UUID in lower case, a name as it stands.
-// It refuses what is empty, longer than [MaxID] bytes, not UTF-8, or holds
-// white space, "=" , "/" or control characters.
+// address as net/netip prints it, a UUID in lower case, a name in Unicode's form
+// NFC, so that two ways to write it are one id. It refuses what is empty, longer
+// than [MaxID] bytes, not UTF-8, begins with a combining mark, or holds "=", "/",
+// white space or what does not print: control characters, zero-width and
+// bidirectional marks.
 func ParseID(s string) (ID, error) {
 	switch {
 	case s == "":
@@ -48,9 +52,15 @@ func ParseID(s string) (ID, error) {
 	case !utf8.ValidString(s):
 		return None, fmt.Errorf("id %q is not UTF-8", s)
 	}
-	for _, r := range s {
-		if unicode.IsSpace(r) || unicode.IsControl(r) || r == '=' || r == '/' {
-			return None, fmt.Errorf("id %q holds %q: leave out white space, control characters, '=' and '/'", s, r)
+	if s = norm.NFC.String(s); len(s) > MaxID {
+		return None, fmt.Errorf("id of %d bytes in Unicode's form NFC is too long: at most %d", len(s), MaxID)
+	}
+	for i, r := range s {
+		if !prints(r) || r == '=' || r == '/' {
+			return None, fmt.Errorf("id %q holds %q: leave out white space, control characters, marks that do not print, '=' and '/'", s, r)
+		}
+		if i == 0 && unicode.IsMark(r) {
+			return None, fmt.Errorf("id %q begins with the combining mark %q: put a letter before it", s, r)
 		}
 	}
 	switch id := ID(s); id.Kind() {

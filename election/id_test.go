@@ -51,6 +51,8 @@ func TestParseIDRefuses(t *testing.T) {
 		"a b":                    "white space",
 		"a=b":                    "'='",
 		"a\x00b":                 "control",
+		"a\u200bb":               "print",
+		"\u0301a":                "combining",
 		"a/b":                    "'/'",
 		"\xff":                   "UTF-8",
 		strings.Repeat("x", 129): "too long",
@@ -65,10 +67,16 @@ func FuzzParseID(f *testing.F) {
 	for _, s := range []string{"7", "007", "1.2.3.4", "::1", "fe80::1%eth0", "x", "a0000000-0000-4000-8000-000000000000"} {
 		f.Add(s, "9")
 	}
+	for _, s := range append([]string{"<script>", "Ma\u0301laga", "\u212a"}, hostile...) {
+		f.Add(s, "a")
+	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, err := ParseID(a)
 		if err != nil {
 			return
+		}
+		if !isNFC(x) || !Printable(string(x), MaxID) || strings.ContainsAny(string(x), " =/") {
+			t.Fatalf("%+q is taken as %+q", a, x)
 		}
 		if again, err := ParseID(string(x)); err != nil || again != x {
 			t.Fatalf("%q is canonical for %q, but parses to %q, %v", x, a, again, err)

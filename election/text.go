@@ -1,17 +1,104 @@
 package election
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
+// This file says what text from outside may be: what users give and what peers
+// send reaches terminals, logs and the variables of hooks.
+
+// MaxAddress is the longest an address may be, in bytes.
+const MaxAddress = 256
+
+// CheckAddress reports what is wrong with addr as an address to dial, or nil.
+// It is HOST:PORT and nothing else: HOST an IPv4 address, an IPv6 address in
+// brackets, or a name of letters, digits, '-', '_' and '.' (RFC 1123); PORT a
+// number from 1 to 65535.
+func CheckAddress(addr string) error {
+	host, port, err := splitAddress(addr)
+	switch {
+	case err != nil:
+		return err
+	case host == "":
+		return errors.New("the host is missing")
+	case port == 0:
+		return errors.New("port 0 cannot be dialed: give the port itself")
+	}
+	return nil
+}
+
+// CheckListen is CheckAddress for an address to listen on: port 0 takes any port,
+// and without a host it is every address of the machine.
+func CheckListen(addr string) error {
+	_, _, err := splitAddress(addr)
+	return err
+}
+
+func splitAddress(addr string) (host string, port uint64, err error) {
+	if len(addr) > MaxAddress {
+		return "", 0, fmt.Errorf("longer than %d bytes", MaxAddress)
+	}
+	i := strings.LastIndexByte(addr, ':')
+	if i < 0 {
+		return "", 0, errors.New("give it as HOST:PORT")
+	}
+	host, digits := addr[:i], addr[i+1:]
+	if port, err = strconv.ParseUint(digits, 10, 16); err != nil || strconv.FormatUint(port, 10) != digits {
+		return "", 0, fmt.Errorf("port %q: give a number up to 65535", digits)
+	}
+	inner, bracketed := strings.CutPrefix(host, "[")
+	if bracketed {
+		inner, bracketed = strings.CutSuffix(inner, "]")
+		if ip, err := netip.ParseAddr(inner); !bracketed || err != nil || !ip.Is6() || !isHostName(ip.Zone()) && ip.Zone() != "" {
+			return "", 0, fmt.Errorf("host %q: in brackets stands an IPv6 address", host)
+		}
+		return inner, port, nil
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() || host == "" || isHostName(host) {
+		return host, port, nil
+	}
+	return "", 0, fmt.Errorf("host %q: give an IPv4 address, an IPv6 address in brackets, or a name of letters, digits, '-', '_' and '.'", host)
+}
+
+// isHostName reports whether s is a name as in RFC 1123, 2.1, with '_' beside it
+// because container networks use it. What looks like an IPv4 address is none.
+func isHostName(s string) bool {
+	s = strings.TrimSuffix(s, ".")
+	if len(s) > 253 || strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == "" {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			switch {
+			case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '-', c == '_':
+			default:
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Printable reports whether text of others may be kept: at most most bytes, all of
+// which print or are spaces.
+func Printable(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !prints(r) && r != ' ' }) < 0
+}
+
 // Shown is text from outside as a terminal may see it: what does not print, or
 // changes how the rest does (control codes, zero-width and bidirectional marks),
 // stands as an escape of Go, such as \u202e. All other text stays as it is.
 func Shown(text string) string {
-	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !prints(r) && r != ' ' }) < 0 {
+	if Printable(text, len(text)) {
 		return text
 	}
 	var b strings.Builder
@@ -26,7 +113,11 @@ func Shown(text string) string {
 	return b.String()
 }
 
-// prints reports whether a rune is seen as one of its own, and white space is not.
+// prints reports whether a rune is seen, as one of its own or as a mark on the one
+// before it. White space is not.
 func prints(r rune) bool {
-	return r != ' ' && unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+	if r < utf8.RuneSelf {
+		return '!' <= r && r <= '~'
+	}
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,12 +120,8 @@ func (f *agentFlags) checkChoices() error {
 }
 
 func checkAddress(flag, addr string) error {
-	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err != nil {
-		return usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400", flag, addr)
+	if err := election.CheckListen(addr); err != nil {
+		return usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400: %w", flag, addr, err)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
 )
 
@@ -41,11 +43,30 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		if err != nil {
 			return usagef("--http: %w", err)
 		}
+		if !a.json {
+			a.stdout = shownWriter{a.stdout}
+		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return leaderless(ask(ctx, a, client))
 	}
 	return cmd
+}
+
+// shownWriter escapes what an agent says and does not print: ids, addresses and
+// reasons come from other machines, and must not steer this terminal.
+type shownWriter struct{ io.Writer }
+
+// Write takes whole texts: no character goes over the end of one.
+func (w shownWriter) Write(p []byte) (int, error) {
+	lines := strings.Split(string(p), "\n")
+	for i, line := range lines {
+		lines[i] = election.Shown(line)
+	}
+	if _, err := io.WriteString(w.Writer, strings.Join(lines, "\n")); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // leaderless gives the answers that mean "no leader" and "not the leader" their exit code.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // env is the world around a command, so that a test can give it another.
@@ -146,5 +148,5 @@ func oneLine(err error) string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	return strings.Join(lines, "; ")
+	return election.Shown(strings.Join(lines, "; "))
 }

@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // Client asks the HTTP API of one agent.
@@ -23,8 +25,8 @@ type Client struct {
 
 // NewClient makes a client of the agent whose API is on addr, HOST:PORT.
 func NewClient(addr string) (*Client, error) {
-	if _, _, err := net.SplitHostPort(addr); err != nil {
-		return nil, fmt.Errorf("address %q of an agent is not HOST:PORT", addr)
+	if err := election.CheckListen(addr); err != nil {
+		return nil, fmt.Errorf("address %q of an agent is not HOST:PORT: %w", addr, err)
 	}
 	// The agent is asked directly: a proxy in the environment is for the world outside.
 	return &Client{addr, &http.Client{Transport: &http.Transport{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 )
 
 // Stamp is a time that prints as RFC 3339 in UTC, always with nine decimals, so
@@ -87,9 +88,9 @@ func (l Line) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// WriteText writes the line for a person, in one write.
+// WriteText writes the line for a person, in one write; what does not print is escaped.
 func (l Line) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), l.Event, l.story())
+	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), election.Shown(l.Event), election.Shown(l.story()))
 	return err
 }
 

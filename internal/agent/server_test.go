@@ -179,7 +179,7 @@ func TestAnswers(t *testing.T) {
 		{"add again", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"5","address":"h:2"}`)}, 200, `{"id":"5","address":"h:2"}`},
 		{"add, no address", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6"}`)}, 400, `{"error":"address missing"}`},
 		{"add, no JSON", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`6`)}, 400, `{"error":"body: json: cannot unmarshal number into Go value of type agent.Place; send {\"id\":\"4\",\"address\":\"10.0.0.4:7400\"}"}`},
-		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, '=' and '/'"}`},
+		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, marks that do not print, '=' and '/'"}`},
 		{"remove", follower, call{method: "DELETE", path: "/v1/members/5"}, 200, `{"removed":"5"}`},
 		{"remove nobody", follower, call{method: "DELETE", path: "/v1/members/6"}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
 		{"members, wrong method", follower, call{method: "PUT", path: "/v1/members"}, 405, `{"error":"PUT does not go with /v1/members; use GET or POST"}`},
