@@ -9,18 +9,26 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// calmDown stops every fault: cuts heal, unless they are to stay, delays end, the
+// What "settle" leaves as it is.
+const (
+	butCuts  = "but cuts"
+	butDisks = "but disks" // those that take minutes for a write, or for ever
+)
+
+// calmDown stops every fault, but for what is to stay: cuts heal, delays end, the
 // frozen thaw, disks work, second processes with a member's id die. The dead stay dead.
-func (w *world) calmDown(cutsStay bool) {
+func (w *world) calmDown(but string) {
 	for _, a := range w.procs[:w.net.n] {
 		for _, b := range w.procs[:w.net.n] {
-			if link := a.slot*w.net.n + b.slot; cutsStay && w.net.cut[link] {
+			if link := a.slot*w.net.n + b.slot; but == butCuts && w.net.cut[link] {
 				w.net.delay[link] = 0
 			} else {
 				w.healLink(a, b)
 			}
 		}
-		w.setDisk(a, 0, false)
+		if but != butDisks || !a.disk.hangs() {
+			w.setDisk(a, 0, false)
+		}
 	}
 	for _, p := range w.procs {
 		if p.place != p.slot {
@@ -185,7 +193,7 @@ func (w *world) mayLead(p *process) bool {
 func (p *process) fit() bool { return !p.observer && !p.sick }
 
 // stands says that nothing keeps it from leading.
-func (p *process) stands() bool { return p.fit() && !p.resting && !p.working }
+func (p *process) stands() bool { return p.fit() && !p.resting && !p.working && !p.disk.hangs() }
 
 // unled gives "" when nobody of a group has a leader.
 func (w *world) unled(group []*process) string {

@@ -127,15 +127,20 @@ func (g *generator) someone(c *chance) election.ID {
 	return m[c.below(len(m))].ID
 }
 
-// settle ends the schedule: every fault ends but death, and now and then some cuts.
+// settle ends the schedule: every fault ends but death, and now and then some cuts, or
+// disks that hang.
 func (g *generator) settle() {
 	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
 			g.do(Step{Do: Heal})
 			g.do(Step{Do: Cut, Links: cuts})
-			g.do(Step{Do: Settle, Word: "but cuts"})
+			g.do(Step{Do: Settle, Word: butCuts})
 			return
 		}
+	}
+	if g.hangs != nil && g.hangs.one(2) {
+		g.do(Step{Do: Settle, Word: butDisks})
+		return
 	}
 	g.do(Step{Do: Settle})
 }

@@ -16,7 +16,7 @@ func TestDraws(t *testing.T) {
 		},
 		sim.DrawTimes:      func(s *sim.Scenario) bool { return s.Setup.Timing != election.Timing{} },
 		sim.DrawLatencies:  func(s *sim.Scenario) bool { return len(s.Setup.Links) > 0 },
-		sim.DrawHangs:      hasStep(func(s sim.Step) bool { return s.Do == sim.Disk }),
+		sim.DrawHangs:      hasStep(func(s sim.Step) bool { return s.Do == sim.Disk || s.Word == "but disks" }),
 		sim.DrawDuplicates: hasStep(func(s sim.Step) bool { return s.Do == sim.Duplicate }),
 		sim.DrawStalls:     hasStep(func(s sim.Step) bool { return s.Do == sim.Freeze }),
 		sim.DrawCuts:       hasStep(func(s sim.Step) bool { return s.Word == "but cuts" }),

@@ -210,7 +210,7 @@ func (p *parser) agree(s *Step) {
 
 func (p *parser) settle(s *Step) {
 	if p.maybe("but") != "" {
-		s.Word = "but " + p.oneOf("cuts")
+		s.Word = "but " + p.oneOf("cuts", "disks")
 	}
 }
 

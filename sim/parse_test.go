@@ -38,7 +38,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an endless range", "members 1..99999999", `expected a range of at most 10000 integers`},
 		{"a link's latency backwards", "members 1 2\nlatency 1-2 5ms 1ms", `s:2:17: expected the longest time of at least 5ms`},
 		{"a second latency", "members 1 2\nlatency 1-2 5ms\nlatency 1>2 1ms\nlatency 5ms\nlatency 6ms", `s:5:1: expected one line of "latency"`},
-		{"a settle without", "members 1 2\nsettle but", `s:2:11: expected cuts`},
+		{"a settle without", "members 1 2\nsettle but", `s:2:11: expected cuts or disks`},
 		{"a latency backwards", "members 1 2\nlatency 5ms 1ms", `s:2:13: expected the longest time of at least 5ms`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
 		}
 		o.took(w.demand(bound), bound)
 	case Settle:
-		w.calmDown(step.Word != "")
+		w.calmDown(step.Word)
 		o.took(w.demand(s.bound()), s.bound())
 	case Expect:
 		if got := w.meets(&step.Expect); got != "" {

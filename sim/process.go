@@ -298,6 +298,9 @@ func (w *world) writes(p *process, due time.Duration) {
 // hung is how long a disk that hangs takes: longer than any run.
 const hung = 100 * 365 * 24 * time.Hour
 
+// hangs says that a write will not be over within any bound.
+func (d *disk) hangs() bool { return d.slow >= time.Minute }
+
 // setDisk changes how a disk works. One that is well again ends a write that was to
 // take longer.
 func (w *world) setDisk(p *process, slow time.Duration, failing bool) {

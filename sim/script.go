@@ -50,7 +50,7 @@ const (
 	Duplicate Verb = "duplicate" // a second process claims this id
 	Mark      Verb = "mark"      // count changes, losses and messages from here
 	Agree     Verb = "agree"     // within D (default: the bound): every group agrees, for a while
-	Settle    Verb = "settle"    // every fault but death ends ("but cuts": and but cuts), then as agree
+	Settle    Verb = "settle"    // every fault but death ends ("but cuts", "but disks": and but those), then as agree
 	Expect    Verb = "expect"    // see [Expectation]
 
 	// Of manual scripts alone, in which nothing happens by itself.
@@ -79,7 +79,7 @@ type Step struct {
 	Links   []Link
 	Sides   [][]election.ID // Partition
 	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom
-	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts
+	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
 	Expect  Expectation

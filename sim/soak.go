@@ -48,6 +48,7 @@ type SoakResult struct {
 	Simulated  time.Duration     // in all schedules together
 	Agreed     time.Duration     // the longest that agreement took after a schedule's last fault
 	Share      float64           // the largest part of its bound that any agreement took
+	Slowest    uint64            // the seed of that
 	Elapsed    time.Duration     // of real time; the caller's to fill in, for sim has no clock
 }
 
@@ -123,7 +124,7 @@ func (s *soak) work(ctx context.Context) {
 			o, err := playSafely(w, s.c.Schedule(seed), s.maker)
 			part.Schedules++
 			part.Simulated += o.Elapsed
-			part.Agreed, part.Share = max(part.Agreed, o.Agreed), max(part.Share, o.Share)
+			part.took(o.Agreed, o.Share, seed)
 			if err == nil {
 				continue
 			}
@@ -153,7 +154,7 @@ func (s *soak) add(part SoakResult) {
 	r.Schedules += part.Schedules
 	r.Violations += part.Violations
 	r.Simulated += part.Simulated
-	r.Agreed, r.Share = max(r.Agreed, part.Agreed), max(r.Share, part.Share)
+	r.took(part.Agreed, part.Share, part.Slowest)
 	for _, f := range part.Failing {
 		r.ByRule[f.Rule]++
 	}
@@ -162,6 +163,14 @@ func (s *soak) add(part SoakResult) {
 	r.Failing = r.Failing[:min(len(r.Failing), keepFailing)]
 	if s.c.Progress != nil {
 		s.c.Progress(*r)
+	}
+}
+
+// took takes note of how long an agreement took, of which share of its bound.
+func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
+	r.Agreed = max(r.Agreed, agreed)
+	if share > r.Share || share == r.Share && seed < r.Slowest {
+		r.Share, r.Slowest = share, seed
 	}
 }
 

@@ -146,7 +146,7 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 		answer := map[string]any{
 			"schedules": r.Schedules, "violations": r.Violations, "seconds": seconds,
 			"per_second": float64(r.Schedules) / seconds, "first_failing_seed": nil, "by_rule": r.ByRule,
-			"simulated_seconds": r.Simulated.Seconds(), "longest_agreement_ms": r.Agreed.Seconds() * 1000, "share_of_bound": r.Share,
+			"simulated_seconds": r.Simulated.Seconds(), "longest_agreement_ms": r.Agreed.Seconds() * 1000, "share_of_bound": r.Share, "slowest_seed": r.Slowest,
 		}
 		if len(r.Failing) > 0 {
 			answer["first_failing_seed"] = r.Failing[0].Seed
@@ -158,8 +158,8 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 			return err
 		}
 	} else {
-		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most, %.0f %% of its bound\n",
-			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond), 100*r.Share)
+		fmt.Fprintf(e.stdout, "%d schedules in %.1f s (%.0f/s, %.0f simulated seconds a second): %d violations; agreement after %v at most; seed %d took %.0f %% of its bound\n",
+			r.Schedules, seconds, float64(r.Schedules)/seconds, r.Simulated.Seconds()/seconds, r.Violations, r.Agreed.Round(time.Millisecond), r.Slowest, 100*r.Share)
 		showFailing(e.stdout, r, list)
 	}
 	if len(r.Failing) == 0 {

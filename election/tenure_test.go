@@ -1,0 +1,68 @@
+package election_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/batuta-dev/batuta/election"
+)
+
+// A leader makes way for a member that outranks it and stands, and for nobody else.
+func TestALeaderMakesWayForAHigherRankThatStands(t *testing.T) {
+	for _, c := range []struct {
+		by       ID
+		aside    Aside
+		token    Token
+		makesWay bool
+	}{
+		{"5", Stands, Token{3, rank("3")}, true},
+		{"2", Stands, Token{3, rank("3")}, false},
+		{"5", AsideResigned, Token{3, rank("3")}, false},
+		{"5", Stands, Token{2, rank("3")}, false},
+	} {
+		m := newMachine(t, "3", func(c *Config) { c.Following = Token{3, rank("3")} })
+		m.Step(start, Event{Kind: Started})
+		got := kinds(m.Step(start, from(c.by, Message{Kind: Handover, Token: c.token, Aside: c.aside})))
+		if slices.Contains(got, "lose:resigned") != c.makesWay {
+			t.Errorf("%s (%q) asks to be handed %v: %q, want it to make way: %v", c.by, c.aside, c.token, got, c.makesWay)
+		}
+	}
+}
+
+// A leader that nobody hears any more may still lead; once it has said that its time
+// is over, be it late, nothing brings that time back.
+func TestALateResignIsCertain(t *testing.T) {
+	for _, resigns := range []bool{false, true} {
+		m := follow(t, "2")
+		now := start
+		for range 100 {
+			if !m.View().Defined() {
+				break
+			}
+			now = now.Add(DefaultHeartbeat)
+			m.Step(now, Event{Kind: Woke})
+		}
+		ended := Token{3, rank("5")}
+		if resigns {
+			m.Step(now, from("5", Message{Kind: Resign, Token: ended, Aside: AsideResigned}))
+		}
+		m.Step(now.Add(time.Millisecond), from("5", Message{Kind: Coordinator, Token: ended}))
+		m.Step(now.Add(time.Millisecond), Event{Kind: Saved})
+		if follows := m.View() == ended; follows == resigns {
+			t.Errorf("the silent leader has resigned: %v, and it is followed again: %v", resigns, follows)
+		}
+	}
+}
+
+// A newcomer knows of leaderships that nobody here has heard of: what is claimed next
+// is above them, but no single word uses the epochs up.
+func TestANewcomersEpochIsHeard(t *testing.T) {
+	for said, want := range map[uint64]uint64{50: 50, 1 << 50: 3} {
+		m := follow(t, "2")
+		m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("9"), Address: "127.0.0.1:9"}, Token: Token{said, rank("9")}})
+		if m.Highest() != want {
+			t.Errorf("a newcomer holds epoch %d: the highest is %d, want %d", said, m.Highest(), want)
+		}
+	}
+}

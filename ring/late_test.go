@@ -1,0 +1,107 @@
+package ring_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// stepped is one member of 1…4, stepped by hand, which follows 4.
+type stepped struct{ *election.Machine }
+
+func newStepped(t *testing.T, algorithm string, self election.ID) stepped {
+	t.Helper()
+	fresh, err := maker(algorithm, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := election.Config{Self: election.Rank{ID: self}, Algorithm: fresh(), NoDetector: true,
+		Following: election.Token{Epoch: 1, Leader: election.Rank{ID: "4"}}}
+	for _, id := range ascending(4) {
+		c.Members = append(c.Members, election.Member{Rank: election.Rank{ID: id}})
+	}
+	m, err := election.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stepped{m}
+	s.step(election.Event{Kind: election.Started})
+	return s
+}
+
+// step gives what it sends, and whether it saves, which it does to claim.
+func (s stepped) step(ev election.Event) (sent []*election.Message, saves bool) {
+	for _, a := range s.Step(time.Unix(1, 0), ev) {
+		switch a.Kind {
+		case election.Send:
+			sent = append(sent, a.Message)
+		case election.Save:
+			saves = true
+		}
+	}
+	return sent, saves
+}
+
+func (s stepped) down(id election.ID) ([]*election.Message, bool) {
+	return s.step(election.Event{Kind: election.PeerDown, Peer: id})
+}
+
+func (s stepped) hears(from election.ID, m election.Message) ([]*election.Message, bool) {
+	m.From, m.Election = from, "default"
+	return s.step(election.Event{Kind: election.Received, Message: &m})
+}
+
+func ranks(ids ...election.ID) (list []election.Rank) {
+	for _, id := range ids {
+		list = append(list, election.Rank{ID: id})
+	}
+	return list
+}
+
+// A member that died after the list had passed it is not named the winner.
+func TestTheDeadDoNotWin(t *testing.T) {
+	m := newStepped(t, "ring", "1")
+	sent, _ := m.down("4")
+	if len(sent) != 1 || sent[0].Kind != election.Election {
+		t.Fatalf("the leader is gone, and it sends %v, want an ELECTION", sent)
+	}
+	m.down("3")
+	sent, _ = m.hears("2", election.Message{Kind: election.Election, Round: sent[0].Round, Hops: 9, Ring: ranks("1", "2", "3")})
+	if len(sent) != 1 || sent[0].Kind != election.Coordinator || !slices.Equal(sent[0].Ring, ranks("1", "2")) {
+		t.Errorf("the list comes home and 3 is dead: it sends %+v, want a COORDINATOR with the ring 1, 2", sent)
+	}
+}
+
+// No single message raises the rounds beyond all use.
+func TestAbsurdRoundsAreNotBelieved(t *testing.T) {
+	for _, algorithm := range algorithms {
+		for _, number := range []uint64{0, 1 << 33, 1<<64 - 1} {
+			m := newStepped(t, algorithm, "1")
+			for _, kind := range []election.MessageKind{election.Election, election.Coordinator, election.Elected} {
+				m.hears("2", election.Message{Kind: kind, Round: election.Round{Number: number, Initiator: "2"}, Hops: 9, Ring: ranks("2"),
+					Token: election.Token{Epoch: 1, Leader: election.Rank{ID: "4"}}})
+			}
+			sent, _ := m.down("4")
+			if len(sent) != 1 || sent[0].Round.Number != 1 {
+				t.Errorf("%s: after a message of round %d it begins with %+v, want round 1", algorithm, number, sent)
+			}
+		}
+	}
+}
+
+// A process that starts again may meet its own message from an earlier life: that is no
+// proof that it has won.
+func TestAMessageOfAnEarlierLifeDoesNotWin(t *testing.T) {
+	m := newStepped(t, "chang-roberts", "3")
+	own := election.Message{Kind: election.Election, Round: election.Round{Number: 5, Initiator: "3"}, Hops: 9, Ring: ranks("3")}
+	if sent, saves := m.hears("2", own); saves || len(sent) > 0 {
+		t.Errorf("it takes no part and its own candidacy comes home: it saves %v and sends %+v, want neither", saves, sent)
+	}
+	sent, _ := m.down("4")
+	own.Round = sent[0].Round
+	if _, saves := m.hears("2", own); !saves {
+		t.Error("its candidacy of this round comes home, and it does not claim")
+	}
+}
