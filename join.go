@@ -155,7 +155,7 @@ func list(h *handshake) []Member {
 
 // ask asks one address; nil when nobody answers.
 func (n *Node) ask(ctx context.Context, addr string) *handshake {
-	ctx, cancel := context.WithTimeout(ctx, n.links.dialTime+n.cfg.TProcess)
+	ctx, cancel := context.WithTimeout(ctx, 2*n.links.dialTime+n.cfg.TProcess)
 	defer cancel()
 	answer, err := n.askAt(ctx, addr)
 	if err != nil {
@@ -173,7 +173,7 @@ func (n *Node) ask(ctx context.Context, addr string) *handshake {
 }
 
 func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
-	nc, err := n.cfg.Transport.Dial(ctx, addr)
+	nc, err := dialWithin(ctx, n.links.dialTime, n.cfg.Transport, addr)
 	if err != nil {
 		return nil, err
 	}

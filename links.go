@@ -24,8 +24,8 @@ import (
 // been idle for 2·t_max, so that no frame on its way is lost.
 type links struct {
 	transport   Transport
-	self        handshake // what this member says of itself
-	dialTime    time.Duration
+	self        handshake     // what this member says of itself
+	dialTime    time.Duration // to be connected, and as much again to be answered
 	bounds      bounds
 	kinds       map[election.MessageKind]bool
 	log         *slog.Logger
@@ -189,7 +189,7 @@ func (l *links) dial(p *peer) *conn {
 
 // reach makes a dialed connection and serves it to its end.
 func (l *links) reach(c *conn, addr string, hello []byte) {
-	ctx, cancel := context.WithTimeout(l.ctx, l.dialTime)
+	ctx, cancel := context.WithTimeout(l.ctx, 2*l.dialTime)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		answer, err := l.greet(ctx, c, addr)
@@ -207,13 +207,17 @@ func (l *links) reach(c *conn, addr string, hello []byte) {
 	l.receive(c)
 }
 
-// greet connects, says hello and hears the answer.
+// greet connects, says hello and hears the answer. Each is a message there and one
+// back, and has a bound of its own.
 func (l *links) greet(ctx context.Context, c *conn, addr string) (*handshake, error) {
-	nc, err := l.transport.Dial(ctx, addr)
+	nc, err := dialWithin(ctx, l.dialTime, l.transport, addr)
 	if err != nil {
 		return nil, err
 	}
 	until, _ := ctx.Deadline()
+	if own := time.Now().Add(l.dialTime); own.Before(until) {
+		until = own
+	}
 	if err := c.connect(nc, until); err != nil {
 		return nil, err
 	}
@@ -223,6 +227,12 @@ func (l *links) greet(ctx context.Context, c *conn, addr string) (*handshake, er
 		return nil, err
 	}
 	return decodeHandshake(body)
+}
+
+func dialWithin(ctx context.Context, limit time.Duration, t Transport, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return t.Dial(ctx, addr)
 }
 
 // wasReset tells a process that has just gone: it let us connect and then did not.

@@ -19,11 +19,13 @@ import (
 // nobody has anything left to do, so f must wait, not spin.
 func virtually(t *testing.T, f func(t *testing.T)) { synctest.Test(t, f) }
 
-// oneWay is how long a trip takes in a memory.
+// oneWay is how long a trip takes in a memory that says nothing else.
 const oneWay = time.Millisecond
 
-// memory is a network in which every trip takes oneWay.
+// memory is a network in which every trip takes as long as takes says.
 type memory struct {
+	takes func() time.Duration // nil: oneWay
+
 	mu        sync.Mutex
 	listeners map[string]*memoryListener
 	ports     int
@@ -34,6 +36,14 @@ type memory struct {
 
 func newMemory() *memory {
 	return &memory{listeners: map[string]*memoryListener{}, ports: 17400}
+}
+
+// trip is how long the next one takes.
+func (m *memory) trip() time.Duration {
+	if m.takes == nil {
+		return oneWay
+	}
+	return m.takes()
 }
 
 // host is one process's side of a memory: a [Transport] that can be killed.
@@ -73,7 +83,7 @@ func (h *host) Listen(addr string) (net.Listener, error) {
 // Dial takes a trip there and one back.
 func (h *host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	select {
-	case <-time.After(2 * oneWay):
+	case <-time.After(h.net.trip() + h.net.trip()):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -83,7 +93,7 @@ func (h *host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if l == nil {
 		return nil, ErrRefused
 	}
-	there, back := newHalf(), newHalf()
+	there, back := newHalf(h.net.trip), newHalf(h.net.trip)
 	near := &memoryConn{net: h.net, in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
 	far := &memoryConn{net: h.net, in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
 	if !h.keep(near) || !l.host.keep(far) {
@@ -201,10 +211,13 @@ func (c *memoryConn) Close() error {
 
 // half is one direction of a connection.
 type half struct {
+	trip func() time.Duration
+
 	mu       sync.Mutex
 	more     *sync.Cond
 	parts    []part
-	ended    error // after parts
+	last     time.Time // arrival of the newest
+	ended    error     // after parts
 	endedAt  time.Time
 	gone     bool // the reading end is closed
 	deadline time.Time
@@ -216,8 +229,8 @@ type part struct {
 	at    time.Time
 }
 
-func newHalf() *half {
-	h := &half{}
+func newHalf(trip func() time.Duration) *half {
+	h := &half{trip: trip}
 	h.more = sync.NewCond(&h.mu)
 	return h
 }
@@ -231,9 +244,17 @@ func (h *half) write(p []byte) (int, error) {
 	case h.gone:
 		return 0, syscall.EPIPE
 	}
-	h.parts = append(h.parts, part{append([]byte(nil), p...), time.Now().Add(oneWay)})
+	h.parts = append(h.parts, part{append([]byte(nil), p...), h.arrival()})
 	h.more.Broadcast()
 	return len(p), nil
+}
+
+// arrival is when what leaves now arrives, no sooner than what left before.
+func (h *half) arrival() time.Time {
+	if at := time.Now().Add(h.trip()); at.After(h.last) {
+		h.last = at
+	}
+	return h.last
 }
 
 // end is the last that the reading end hears; the first end holds.
@@ -241,7 +262,7 @@ func (h *half) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ended == nil {
-		h.ended, h.endedAt = err, time.Now().Add(oneWay)
+		h.ended, h.endedAt = err, h.arrival()
 		h.more.Broadcast()
 	}
 }

@@ -150,7 +150,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
 			Incarnation: n.incarnation, Address: n.cfg.Advertise,
 			Algorithm: n.cfg.Algorithm.Name(), Election: n.cfg.Election, TMax: n.cfg.TMax, TProcess: n.cfg.TProcess},
-		dialTime: 2 * n.cfg.TMax,
+		dialTime: n.cfg.timing().DialTime(),
 		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.T, idle: 2 * n.cfg.TMax},
 		kinds:    kindsOf(n.cfg.Algorithm),
 		log:      n.cfg.Logger,

@@ -21,7 +21,7 @@ type Probe int
 
 const (
 	// Descending asks the highest first and stops at the first ANSWER; it moves
-	// on after 2·t_max (source 002). O(n) messages when everyone notices at once.
+	// on after 2·t_max (source 002), 4·t_max where no link stood. O(n) messages when everyone notices at once.
 	Descending Probe = iota
 	// All asks everyone above at once (sources 000, 003 and 004). One wait of T,
 	// but O(n²) messages.
@@ -50,8 +50,8 @@ const (
 
 // The timers.
 const (
-	timerNext        = "next"        // 2·t_max: ask the next lower one
-	timerAnswer      = "answer"      // T: nobody has answered
+	timerNext        = "next"        // 2·t_max, 4·t_max over a new link: ask the next lower one
+	timerAnswer      = "answer"      // T, T + 2·t_max over a new link: nobody has answered
 	timerCoordinator = "coordinator" // nobody has announced himself
 )
 
@@ -126,15 +126,16 @@ func (b *Bully) askNext(out *election.Actions) {
 		out.Send(c.ID, election.Message{Kind: election.Election, Round: b.thisRound(out)})
 		if b.probe == Descending && left {
 			b.more = true
-			out.SetTimer(timerNext, 2*out.Timing().TMax)
+			out.SetTimer(timerNext, out.AnswerTime(c.ID))
 			return
 		}
 	}
-	if !b.awaitsAnswer(out) {
+	longest, any := b.awaitsAnswer(out)
+	if !any {
 		b.claim(out)
 		return
 	}
-	out.SetTimer(timerAnswer, out.Timing().T())
+	out.SetTimer(timerAnswer, longest+out.Timing().TProcess)
 }
 
 // next is the highest member that may still be asked (zero: none), and whether
@@ -159,18 +160,19 @@ func (b *Bully) mayAsk(id election.ID, out *election.Actions) bool {
 	return out.Stands(id) || b.dead && out.Down(id)
 }
 
-// awaitsAnswer reports whether anyone asked might still answer.
-func (b *Bully) awaitsAnswer(out *election.Actions) bool {
+// awaitsAnswer reports whether anyone asked might still answer, and how long what
+// is asked now and its answer may travel.
+func (b *Bully) awaitsAnswer(out *election.Actions) (longest time.Duration, any bool) {
 	if b.knock != election.None {
-		return true
+		longest, any = out.AnswerTime(b.knock), true
 	}
 	members := out.Members()
 	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
-		if out.Stands(members[i].ID) && b.asked.Compare(members[i]) <= 0 {
-			return true
+		if id := members[i].ID; out.Stands(id) && b.asked.Compare(members[i]) <= 0 {
+			longest, any = max(longest, out.AnswerTime(id)), true
 		}
 	}
-	return false
+	return longest, any
 }
 
 func (b *Bully) claim(out *election.Actions) {
@@ -238,7 +240,8 @@ func (b *Bully) answerFrom(m *election.Message, out *election.Actions) {
 			higher++
 		}
 	}
-	out.SetTimer(timerCoordinator, 2*t.T()+2*t.TMax*time.Duration(higher))
+	// Its links to those above it may have yet to be made.
+	out.SetTimer(timerCoordinator, 2*t.T()+(t.DialTime()+2*t.TMax)*time.Duration(higher))
 }
 
 // peerDown spares the waiting for one that is gone.
@@ -251,8 +254,10 @@ func (b *Bully) peerDown(peer election.ID, out *election.Actions) {
 		b.startOver(out)
 	case b.state == asking && b.more && peer == b.asked.ID:
 		b.askNext(out)
-	case b.state == asking && !b.more && !b.awaitsAnswer(out):
-		b.claim(out)
+	case b.state == asking && !b.more:
+		if _, any := b.awaitsAnswer(out); !any {
+			b.claim(out)
+		}
 	}
 }
 

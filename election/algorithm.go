@@ -83,7 +83,7 @@ const (
 	Elect  ActionKind = iota + 1 // the view has changed: Token leads, or (undefined) the leadership Token ended by Cause
 	Save                         // write State; step with Saved when it is safe on disk
 	Send                         // send Message to To, dialing when no link stands; best effort
-	Dial                         // open a link to To, within 2·t_max; step with LinkUp or DialFailed
+	Dial                         // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed
 	Hangup                       // close every link to To
 	Notify                       // Member's Status has changed; with StateAdded it is reached at Address
 	Rejoin                       // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more

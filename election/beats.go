@@ -94,6 +94,7 @@ func (m *Machine) takeLeader() {
 	}
 	m.wake(m.silentAt())
 	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
+		m.members[i].anew = true
 		m.redialAt(i, m.now)
 	}
 }

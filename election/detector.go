@@ -136,7 +136,7 @@ func (m *Machine) watchFollowers() {
 	// "Beats are acknowledged": who hears members but is not heard steps down;
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
-	if m.leading() && hears && m.now.Sub(m.ackedAt) > m.cfg.Timing.T() {
+	if m.leading() && hears && !m.relinking() && m.now.Sub(m.ackedAt) > m.cfg.Timing.T() {
 		m.lose(CauseSilent, true, "it hears members, but nobody has acknowledged for T")
 		m.deaf = true
 		m.inquire("nobody hears it")
@@ -150,7 +150,7 @@ func (m *Machine) watchLeader() {
 			m.acknowledge(i) // an old stamp: "I live, but I do not hear you"
 		}
 	}
-	if !m.suspected && !m.now.Before(m.silentAt()) {
+	if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {
 		m.suspect()
 	}
 }
@@ -166,7 +166,7 @@ func (m *Machine) suspect() {
 			m.ask(i)
 		}
 	})
-	m.set(timerVouch, 2*m.cfg.Timing.TMax)
+	m.set(timerVouch, m.longestAnswer())
 	if !m.anyAsked() {
 		m.unvouched("there is nobody to ask")
 	}
@@ -241,7 +241,7 @@ func (m *Machine) wakeForDetector() {
 	case m.leading() || m.draining:
 		m.wake(m.nextBeat)
 	case m.live():
-		if !m.suspected {
+		if !m.suspected && !m.firstDial(m.index[m.view.Leader.ID]) {
 			m.wake(m.silentAt())
 		}
 		if !m.nextAck.IsZero() {

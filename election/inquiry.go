@@ -16,10 +16,10 @@ func (m *Machine) inquire(why string) {
 	for i := range m.members {
 		m.members[i].queried, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
 	}
-	m.set(timerInquiry, m.cfg.Timing.T())
 	for range inquiryWave {
 		m.askNext()
 	}
+	m.set(timerInquiry, m.longestAnswer()+m.cfg.Timing.TProcess)
 	if m.anyAsked() || !m.deaf && !m.rebuffed() {
 		m.inquiredAll() // else only time can tell: there is nobody left to ask
 	}
@@ -93,10 +93,10 @@ func (m *Machine) inquired(why string) {
 	}
 }
 
-// rebuffed reports whether a member has refused us within T.
+// rebuffed reports whether a member has refused us lately: it would have again.
 func (m *Machine) rebuffed() bool {
 	for i := range m.members {
-		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.cfg.Timing.T() {
+		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.farT() {
 			return true
 		}
 	}

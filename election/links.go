@@ -100,13 +100,15 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	if peer.link && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
 		lost = peer.unheard // another connection: the old one was broken, it seems
 	}
-	peer.link, peer.dialing, peer.backoff, peer.rebuff, peer.lost = true, false, 0, time.Time{}, nil
+	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuff, peer.lost = true, false, false, 0, time.Time{}, nil
 	m.hear(i)
+	m.greetedBy(i)
 	m.setState(i, StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
 	switch {
 	case m.leading() || m.draining:
+		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.inquiring && !m.joining && again:
 		m.ask(i)
@@ -144,7 +146,7 @@ func (m *Machine) linkDown(id ID) {
 		return
 	}
 	peer := &m.members[i]
-	peer.link = false
+	peer.link, peer.anew = false, true
 	m.redialAt(i, m.now)
 	m.repeat(i, peer.unheard)
 }
@@ -152,7 +154,7 @@ func (m *Machine) linkDown(id ID) {
 // repeat says once more what may have been lost with a link or a dial: message
 // delivery is reliable (source 004). Everything in it is dropped where it is late.
 func (m *Machine) repeat(i int, lost *Message) {
-	if lost != nil && m.now.Sub(m.members[i].used) <= m.cfg.Timing.T() {
+	if lost != nil && m.now.Sub(m.members[i].used) <= m.farT() {
 		m.post(i, lost)
 		m.members[i].unheard = nil
 	}
@@ -162,7 +164,7 @@ func (m *Machine) repeat(i int, lost *Message) {
 func (m *Machine) hangUp(i int) {
 	peer := &m.members[i]
 	m.do(Action{Kind: Hangup, To: peer.ID})
-	peer.link, peer.redial = false, m.now
+	peer.link, peer.anew, peer.redial = false, false, m.now
 }
 
 // stale reports whether a link has been idle for so long that the other end may
@@ -213,7 +215,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 	}
 	peer := &m.members[i]
 	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
-	peer.dialing, peer.missed = false, m.now
+	peer.dialing, peer.anew, peer.missed = false, false, m.now
 	if peer.link {
 		if peer.asked && again {
 			m.ask(i) // it reached us meanwhile, but what went with our dial is lost
@@ -265,7 +267,7 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) barredForGood(grave Member) bool {
 	news := grave.Version == 0 || m.outdates(grave)
-	if m.barred.IsZero() || news && m.linked() || m.now.Sub(m.barredAt) > m.cfg.Timing.T() {
+	if m.barred.IsZero() || news && m.linked() || m.now.Sub(m.barredAt) > m.farT() {
 		m.barred = m.now
 	}
 	m.barredAt = m.now

@@ -20,6 +20,7 @@ type member struct {
 
 	link    bool          // a connection stands
 	dialing bool          // a dial is under way
+	anew    bool          // no dial has failed since its link ended, or since it leads without one
 	redial  time.Time     // not before
 	backoff time.Duration // until the dial after that
 	heard   time.Time     // when it last said anything; zero: never

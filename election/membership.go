@@ -412,7 +412,7 @@ func (m *Machine) leave() {
 func (m *Machine) awaitLeader() {
 	m.joining, m.inquiring = true, true
 	m.note("awaits", None, Token{}, "the leader of those who let it join")
-	m.set(timerInquiry, m.cfg.Timing.T())
+	m.set(timerInquiry, m.farT())
 }
 
 // welcomed takes in what the member that let us join has told: the list and,

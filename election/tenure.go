@@ -429,7 +429,7 @@ func (m *Machine) preempt() {
 	}
 	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
 	m.send(m.index[m.view.Leader.ID], Message{Kind: Handover, Token: m.view})
-	m.set(timerHandover, m.cfg.Timing.T())
+	m.set(timerHandover, m.answerTime(m.index[m.view.Leader.ID])+m.cfg.Timing.TProcess)
 }
 
 func (m *Machine) mayPreempt() bool {

@@ -146,10 +146,12 @@ func (r *ring) join(round election.Round, out *election.Actions) {
 }
 
 // await sets the time after which the round counts as lost:
-// n·(t_max + t_process), a full turn of the slowest ring.
+// n·(t_max + t_process), a full turn of the slowest ring, and what it takes to make
+// a link for it, if this member has none to its successor.
 func (r *ring) await(out *election.Actions) {
 	t := out.Timing()
-	out.SetTimer(timerRound, time.Duration(len(out.Members()))*(t.TMax+t.TProcess))
+	making := max(0, out.AnswerTime(r.next)-2*t.TMax)
+	out.SetTimer(timerRound, time.Duration(len(out.Members()))*(t.TMax+t.TProcess)+making)
 }
 
 // decide ends this member's participation: the round is over, and its outcome

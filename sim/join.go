@@ -36,8 +36,9 @@ type admission struct {
 // joinBackoff bounds the pause between two rounds of asking.
 const joinBackoff = time.Second
 
-// askTime is how long a newcomer waits for an answer.
-func (s *Setup) askTime() time.Duration { return 2*s.Timing.TMax + s.Timing.TProcess }
+// askTime is how long a newcomer waits for an answer: for the connection, and then
+// for what is said on it.
+func (s *Setup) askTime() time.Duration { return 2*s.Timing.TMax + s.greetTime(true) }
 
 // join starts p as a process that knows nobody but whom it asks, and what its
 // file says.
@@ -77,13 +78,8 @@ func (w *world) askAround(p *process) {
 func (w *world) ask(p *process, slot int) {
 	c := w.newConn()
 	c.asks = true
-	e := &c.ends[0]
-	e.proc, e.life, e.peer, e.inc = p, p.life, slot, p.incarnation
-	c.ends[1].proc, c.ends[1].peer = w.procs[slot], p.slot
 	own, _ := p.machine.Entry(p.rank.ID)
-	w.push(&c.ends[1], frame{kind: ask, in: &admission{list: []election.Member{own}, token: p.machine.Held()}})
-	at := p.clock.when(p.clock.at(w.now) + w.setup.askTime())
-	w.queue.push(occurrence{at: at, kind: dialTimeout, place: e.place(), life: p.life})
+	w.connect(p, slot, c, frame{kind: ask, in: &admission{list: []election.Member{own}, token: p.machine.Held()}})
 }
 
 // rejoin asks one member, or everyone through whom it joins, once more.

@@ -70,6 +70,10 @@ func (w *world) newConn() *conn {
 
 func (w *world) arrive(e *endpoint, f *frame) {
 	switch f.kind {
+	case syn:
+		w.synced(e)
+	case synAck:
+		w.connected(e)
 	case hello:
 		w.accept(e)
 	case welcome:
@@ -109,7 +113,44 @@ func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
 	}
 }
 
-// accept answers a dial as the process that owns e does, or its kernel.
+// synced is a kernel's answer to a dial: it makes the connection if a process
+// listens, stopped or not, and refuses if none does.
+func (w *world) synced(e *endpoint) {
+	from := e.other()
+	if e.proc.condition == dead {
+		w.unmade(e.c)
+		w.push(from, frame{kind: refusal})
+		return
+	}
+	w.push(from, frame{kind: synAck})
+}
+
+// connected: the dial is through. What has been written goes on its way, and the
+// answer to it has a bound of its own.
+func (w *world) connected(e *endpoint) {
+	if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + w.setup.greetTime(e.c.asks)
+		w.uncork(e.other())
+	}
+}
+
+// unmade: a dial is lost before there was a connection, and all that was to follow.
+func (w *world) unmade(c *conn) {
+	c.ends[0].in.clear()
+	c.ends[1].in.clear()
+	c.ends[1].state = closed
+}
+
+// greetTime is how long a dialer waits for the answer to what it has said first; a
+// connection, too, has 2·t_max to be made. Letting one join takes t_process.
+func (s *Setup) greetTime(asks bool) time.Duration {
+	if asks {
+		return s.Timing.T()
+	}
+	return 2 * s.Timing.TMax
+}
+
+// accept answers a hello as the process that owns e does, or its kernel.
 func (w *world) accept(e *endpoint) {
 	p, from := e.proc, e.other()
 	if p.condition != alive {
@@ -187,11 +228,15 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 	if to.state == closed {
 		return
 	}
+	if to.corked {
+		w.unmade(e.c)
+		return
+	}
 	if !torn {
 		w.push(to, frame{kind: fin})
 		return
 	}
-	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind.dials()
+	unheard := to.in.len() > 0 && to.in.frames[to.in.head].kind == hello
 	to.in.clear()
 	if unheard {
 		to.state = closed
@@ -240,15 +285,23 @@ func (w *world) dial(p *process, to election.ID) {
 
 // open dials; what is sent meanwhile goes right behind the hello.
 func (w *world) open(p *process, slot int) *endpoint {
-	c := w.newConn()
-	e := &c.ends[0]
-	e.proc, e.life, e.peer, e.inc = p, p.life, slot, 0
-	c.ends[1].proc, c.ends[1].peer = w.procs[slot], p.slot
-	e.inc = p.incarnation // until the welcome, what our own hello says
+	e := w.connect(p, slot, w.newConn(), frame{kind: hello})
 	p.peers[slot].ends = append(p.peers[slot].ends, e)
-	w.push(&c.ends[1], frame{kind: hello})
-	limit := 2 * w.setup.Timing.TMax
-	w.queue.push(occurrence{at: p.clock.when(p.clock.at(w.now) + limit), kind: dialTimeout, place: e.place(), life: p.life})
+	return e
+}
+
+// connect begins a dial, in the manner of TCP: SYN, SYN-ACK, what the dialer says
+// first (with more right behind it), and the answer: four trips.
+func (w *world) connect(p *process, slot int, c *conn, first frame) *endpoint {
+	e, to := &c.ends[0], &c.ends[1]
+	e.proc, e.life, e.peer = p, p.life, slot
+	e.inc = p.incarnation // until the welcome, what our own hello says
+	to.proc, to.peer = w.procs[slot], p.slot
+	w.push(to, frame{kind: syn})
+	to.corked = true
+	w.push(to, first)
+	e.until = p.clock.at(w.now) + 2*w.setup.Timing.TMax
+	w.queue.push(occurrence{at: p.clock.when(e.until), kind: dialTimeout, place: e.place(), life: p.life})
 	return e
 }
 
@@ -260,7 +313,14 @@ func (w *world) dialTimedOut(e *endpoint) {
 		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, place: e.place(), life: e.life})
 		return
 	}
+	if e.proc.clock.at(w.now) < e.until { // it is connected, and awaits the answer
+		w.queue.push(occurrence{at: e.proc.clock.when(e.until), kind: dialTimeout, place: e.place(), life: e.life})
+		return
+	}
 	if e.c.asks {
+		if e.other().corked {
+			w.unmade(e.c)
+		}
 		w.answered(e, nil, nil)
 		return
 	}
@@ -344,6 +404,11 @@ func (w *world) resetLink(a, b *process) {
 	w.checks.disturbed(w, a)
 	for _, e := range a.peers[b.slot].ends {
 		other := e.other()
+		if e.corked || other.corked {
+			w.unmade(e.c)
+			w.push(&e.c.ends[0], frame{kind: rst})
+			continue
+		}
 		e.in.clear()
 		other.in.clear()
 		w.push(e, frame{kind: rst})

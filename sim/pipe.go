@@ -25,14 +25,16 @@ type conn struct {
 
 // endpoint is one side of a connection and what is on its way there.
 type endpoint struct {
-	c     *conn
-	side  int
-	proc  *process
-	life  uint64
-	peer  int    // slot of the other side's id
-	inc   uint64 // the other side's incarnation, once open
-	state endState
-	in    pipe
+	c      *conn
+	side   int
+	proc   *process
+	life   uint64
+	peer   int    // slot of the other side's id
+	inc    uint64 // the other side's incarnation, once open
+	state  endState
+	in     pipe
+	corked bool          // of ends[1]: no connection yet, so what the dialer writes waits there
+	until  time.Duration // of ends[0], in its own time: when the dial fails
 }
 
 // endAt is the endpoint of that place: its connection's, and which side.
@@ -45,7 +47,9 @@ func (e *endpoint) other() *endpoint { return &e.c.ends[1-e.side] }
 type frameKind uint8
 
 const (
-	hello    frameKind = iota + 1 // the dial, and who dials
+	syn      frameKind = iota + 1 // the dial; a kernel answers it, whatever its process does
+	synAck                        // the connection is made
+	hello                         // who dials
 	welcome                       // the answer to it
 	refusal                       // nobody listens, or not admitted (err)
 	ask                           // the dial of a newcomer, which asks to be let in
@@ -64,8 +68,8 @@ type frame struct {
 	in     *admission
 }
 
-// dials says that a frame opens its connection: it is lost in a cut, not held.
-func (k frameKind) dials() bool { return k == hello || k == ask }
+// dials says that a frame makes a connection: it is lost in a cut, not held.
+func (k frameKind) dials() bool { return k == syn || k == synAck }
 
 // pipe is a queue of frames with one arrival scheduled, that of its head.
 type pipe struct {
@@ -92,15 +96,34 @@ func (p *pipe) pop() frame {
 
 // push puts a frame on its way to e.
 func (w *world) push(e *endpoint, f frame) {
-	link := e.other().linkTo(e, w)
-	f.at = w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
+	f.at = w.travels(e)
 	if k := len(e.in.frames); e.in.len() > 0 && e.in.frames[k-1].at > f.at {
 		f.at = e.in.frames[k-1].at
 	}
 	e.in.frames = append(e.in.frames, f)
 	w.checks.queued(w, e)
-	if e.in.len() == 1 {
+	if e.in.len() == 1 && !e.corked {
 		w.expect(e, f.at)
+	}
+}
+
+// travels is when what leaves now arrives at e.
+func (w *world) travels(e *endpoint) time.Duration {
+	link := e.other().linkTo(e, w)
+	return w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
+}
+
+// uncork puts on its way what a dialer has written before there was a connection.
+func (w *world) uncork(e *endpoint) {
+	e.corked = false
+	for i := range e.in.frames[e.in.head:] {
+		f := &e.in.frames[e.in.head+i]
+		if f.at = w.travels(e); i > 0 {
+			f.at = max(f.at, e.in.frames[e.in.head+i-1].at)
+		}
+	}
+	if e.in.len() > 0 {
+		w.expect(e, e.in.frames[e.in.head].at)
 	}
 }
 
@@ -121,7 +144,7 @@ func (w *world) deliver(e *endpoint) {
 		}
 		f := e.in.pop()
 		e.in.due = never
-		if e.in.len() > 0 {
+		if e.in.len() > 0 && !e.corked {
 			e.in.due = max(e.in.frames[e.in.head].at, w.now)
 			if e.in.due > w.now {
 				w.expect(e, e.in.due)
@@ -136,7 +159,7 @@ func (w *world) deliver(e *endpoint) {
 
 // heldUp says whether the head must wait for a heal or a thaw, and sees to it
 // that it is looked at again then. Dials do not wait for a heal: their packets
-// are lost.
+// are lost. Nor do they wait for a thaw: the kernel answers.
 func (w *world) heldUp(e *endpoint) bool {
 	from, n := e.other(), &w.net
 	if e.proc.condition == off {
@@ -146,14 +169,13 @@ func (w *world) heldUp(e *endpoint) bool {
 	forth, back := from.linkTo(e, w), e.linkTo(from, w)
 	if head := e.in.frames[e.in.head].kind; n.cut[forth] || n.cut[back] && head.dials() {
 		if head.dials() {
-			e.in.clear()
-			e.state = closed
+			w.unmade(e.c)
 			return true
 		}
 		n.held[forth] = append(n.held[forth], e)
 		return true
 	}
-	if e.proc.condition == frozen {
+	if e.proc.condition == frozen && e.in.frames[e.in.head].kind != syn {
 		e.proc.stalled = append(e.proc.stalled, e)
 		return true
 	}

@@ -82,14 +82,14 @@ func (s *Setup) settledLeader() (highest election.Rank) {
 // Bound is how long after the last fault every connected group of live members
 // may take to agree: the longest backoff (1 s) and dial, the silence after which
 // a leader is suspected and its vouching, three contests of the longest wait
-// (2·T + 2·t_max for each higher member; a first one may be lost to what is still
+// (2·T + 4·t_max for each higher member; a first one may be lost to what is still
 // on the way from before, the second to a preempting hand-over), the hand-over's
 // drain, the return of a member that stepped aside (2·T), and what saves take.
 func (s Setup) Bound() time.Duration {
 	s = s.filled()
 	t, n := s.Timing, time.Duration(len(s.Members))
-	notice := time.Second + 2*t.TMax + t.T() + 2*t.TMax
-	contest := t.T() + 2*t.T() + 2*t.TMax*n
+	notice := time.Second + 2*t.DialTime() + t.T() + 4*t.TMax
+	contest := t.T() + t.DialTime() + 2*t.T() + 4*t.TMax*n
 	return notice + 3*contest + s.Drain + 2*t.T() + 10*s.Fsync.Max + 2*t.Heartbeat
 }
 
