@@ -40,7 +40,7 @@ var mutants = []mutant{
 	{"takes an old vouch for a fresh one", "election/inquiry.go", "!msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()", "!msg.Ended"},
 	{"does not notice that it was stopped", "election/detector.go", "\t\treturn m.now.Sub(last) > T\n", "\t\treturn false\n"},
 	{"vouches for what it did not hear while it was stopped", "election/detector.go", "\t\tm.grace = m.now.Add(m.cfg.Timing.T()) // not", "\t\tm.grace, m.leaderAt = m.now.Add(m.cfg.Timing.T()), m.now // not"},
-	{"leads although nobody acknowledges", "election/detector.go", "if m.leading() && hears && !m.relinking() &&", "if false &&"},
+	{"leads although nobody acknowledges", "election/detector.go", "if m.leading() && hears && !m.relinking() &&", "if m.leading() && !hears &&"},
 	{"never suspects", "election/detector.go", "if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {", "if false {"},
 	{"believes a dial that is refused", "election/links.go", "\tif refused {\n", "\tif false {\n"},
 	{"takes a new incarnation for the old one", "election/links.go", "\tif !m.hearsay(peer.ID) {\n", "\tif false {\n"},
