@@ -327,10 +327,10 @@ func (w *world) doubled(slot int) bool {
 }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
-// One that has been following may claim at once; where members join, its leader
-// need not have known of q.
+// One that has been following may claim at once; where members join, or two claim one
+// id, its leader need not have known of q.
 func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
-	if w.roster && c.seats[p.place].told {
+	if (w.roster || len(w.procs) > w.net.n) && c.seats[p.place].told {
 		return
 	}
 	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
