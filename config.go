@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/clock"
 )
 
 // ErrConfig is wrapped by every error that only a change of the configuration,
@@ -72,6 +73,8 @@ type Config struct {
 	Transport Transport    // default TCP; a Wire only listens with it
 	Wire      Wire         // speaks another protocol, such as boss.New(...); default: batuta's own
 	Logger    *slog.Logger // default: nothing is logged; what it does not take in time is dropped, see [Status]
+
+	clocks clock.Source // of tests; nil: the machine's
 }
 
 // Validate reports every fault of c at once; each names the field, its value and
@@ -115,6 +118,9 @@ func (c Config) withDefaults() Config {
 	c.TProcess = cmp.Or(c.TProcess, election.DefaultTProcess)
 	if c.Transport == nil {
 		c.Transport = TCP{}
+	}
+	if c.clocks == nil {
+		c.clocks = clock.System()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -17,9 +17,12 @@
 // What does hold always, for every member: its views come in order and none is
 // skipped; the token (epoch, leader) never goes down while the process runs, nor
 // across an intact state file; a process that was stopped for longer than T knows,
-// when it wakes, that it does not lead any more before it does anything else. The
-// clock that tells is the system's monotonic one: it does not count the time that
-// the whole machine is suspended.
+// when it wakes, that it does not lead any more before it does anything else. That
+// counts the time in which the whole machine was suspended (Linux; elsewhere as below).
+// A virtual machine that was paused cannot see it but by its wall clock, once that is
+// set right: one that runs ahead by more than T at once counts as a stall. So a wall
+// clock that is set ahead by hand costs a leader one election; one that is set back, or
+// ahead by less, changes nothing.
 //
 // # How to use it
 //

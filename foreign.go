@@ -135,10 +135,10 @@ func (n *Node) newForeign(listener net.Listener) *foreign {
 			n.emit(ev)
 		},
 		Admit: func(peer Rank, incarnation uint64) error {
-			return n.machine.Admit(time.Now(), peer, incarnation)
+			return n.machine.Admit(n.now(), peer, incarnation)
 		},
 		AdmitJoin: func(e Member, incarnation uint64) error {
-			return n.machine.AdmitJoin(time.Now(), e, incarnation)
+			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
 		View: n.machine.View, Held: n.machine.Held, Highest: n.machine.Highest,
 		Check: checkMessage,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
@@ -38,7 +39,8 @@ type Node struct {
 	T           time.Duration
 
 	born     time.Time
-	stepped  atomic.Int64 // when the loop last stepped the Machine, since born
+	clock    *clock.Clock // tells the time since born, to the Machine too
+	stepped  atomic.Int64 // what it showed when the loop last stepped the Machine
 	history  *history
 	trace    trace
 	tally    *tally
@@ -131,13 +133,17 @@ func (n *Node) drain() {
 }
 
 func (n *Node) step(ev election.Event) {
-	now := time.Now()
-	for _, a := range n.machine.Step(now, ev) {
+	passed := n.clock.Now()
+	now := time.Now() // for people: the Machine's time goes on where this one is set back
+	for _, a := range n.machine.Step(n.born.Add(passed), ev) {
 		n.do(a, now)
 	}
 	// Only now: after a stall, IsLeader stays false until its loss is known.
-	n.stepped.Store(int64(now.Sub(n.born)))
+	n.stepped.Store(int64(passed))
 }
+
+// now is the Machine's time.
+func (n *Node) now() time.Time { return n.born.Add(n.clock.Now()) }
 
 func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
@@ -218,12 +224,15 @@ func (n *Node) save(s election.State) {
 // arm sets the timer to the Machine's deadline.
 func (n *Node) arm() {
 	at, due := n.machine.Deadline()
-	switch {
-	case !due:
+	if !due {
 		n.timer.Stop()
 		n.armed = time.Time{}
-	case at != n.armed:
-		n.timer.Reset(time.Until(at))
+		return
+	}
+	// The timer does not see the time that the clock leaps over: it may have still to
+	// wait for what is due.
+	if wait := at.Sub(n.now()); at != n.armed || wait <= 0 {
+		n.timer.Reset(wait)
 		n.armed = at
 	}
 }
@@ -322,8 +331,8 @@ func (n *Node) Leader() View {
 }
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
-// the process, or its node alone, has been stopped for longer than T it is false at
-// once.
+// the process, its machine or its node alone has been stopped for longer than T it is
+// false at once, in a paused virtual machine as soon as its wall clock is set right.
 func (n *Node) IsLeader() bool {
 	return n.view().Token.Leader.ID == n.id && n.late() <= 0
 }
@@ -331,7 +340,7 @@ func (n *Node) IsLeader() bool {
 // late is how long ago the loop should have stepped the Machine, for its leadership
 // to last; not positive while that is to come.
 func (n *Node) late() time.Duration {
-	return time.Since(n.born) - time.Duration(n.stepped.Load()) - n.T
+	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.T
 }
 
 // Resign steps down and lets the others elect; no effect when not leading. It

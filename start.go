@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
@@ -85,7 +86,8 @@ func (n *Node) prepare() error {
 // enroll marks this process as the newest with its id, before anyone hears of
 // it, and builds the Machine.
 func (n *Node) enroll(state election.State, listener net.Listener) error {
-	n.born = time.Now()
+	n.born = time.Now().Round(0)
+	n.clock = clock.New(n.cfg.clocks, n.T)
 	n.addr = listener.Addr().String()
 	if n.cfg.Advertise == "" {
 		n.cfg.Advertise = n.addr
@@ -156,14 +158,14 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		log:      n.cfg.Logger,
 		tally:    n.tally,
 		admit: func(from Rank, incarnation uint64) error {
-			return n.machine.Admit(time.Now(), from, incarnation)
+			return n.machine.Admit(n.now(), from, incarnation)
 		},
 		admitAnswer: func(from Rank, incarnation uint64) error {
-			return n.machine.AdmitAnswer(time.Now(), from, incarnation)
+			return n.machine.AdmitAnswer(n.now(), from, incarnation)
 		},
 		entry: n.machine.Entry,
 		admitJoin: func(e Member, incarnation uint64) error {
-			return n.machine.AdmitJoin(time.Now(), e, incarnation)
+			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
 		enter:  n.enter,
 		emit:   n.emit,

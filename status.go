@@ -120,11 +120,12 @@ func (n *Node) status() Status {
 		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
 		Epoch:  n.machine.Held().Epoch,
-		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: time.Since(n.born), Listen: n.addr, Advertise: n.cfg.Advertise,
+		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
 		LogDropped: n.logs.Dropped(),
 	}
 	n.tally.copyInto(&s)
+	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {
 		Participating() bool
 		Successor() ID
@@ -134,6 +135,9 @@ func (n *Node) status() Status {
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id {
 			s.Role = role(v, m)
+		}
+		if !m.Heard.IsZero() {
+			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
 			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.refusal(m.ID)})
@@ -176,6 +180,7 @@ func (n *Node) record(r Record) {
 	if n.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		n.cfg.Logger.Debug(r.What, "peer", r.Peer, "token", r.Token, "why", r.Why)
 	}
+	r.At = time.Now() // the Machine's own time may have parted from the calendar's
 	n.trace.mu.Lock()
 	defer n.trace.mu.Unlock()
 	if len(n.trace.records) < traceSize {

@@ -5,13 +5,12 @@ import "time"
 // epochOfTime is where every simulated clock begins.
 var epochOfTime = time.Unix(0, 0).UTC()
 
-// clock is a member's own: it drifts by parts per million. Wall time may jump,
-// which no Machine sees, since drivers give it monotonic time.
+// clock is a member's own: it drifts by parts per million, and leaps where a driver
+// finds that time has passed unseen.
 type clock struct {
 	since time.Duration // world time of the last change of rate
 	local time.Duration // own time then
 	ppm   int64
-	wall  time.Duration // how far the wall clock has been set off
 }
 
 const million = 1_000_000
@@ -43,4 +42,8 @@ func (c *clock) when(local time.Duration) time.Duration {
 
 func (c *clock) drift(world time.Duration, ppm int64) {
 	c.local, c.since, c.ppm = c.at(world), world, ppm
+}
+
+func (c *clock) leap(world, d time.Duration) {
+	c.local, c.since = c.at(world)+d, world
 }

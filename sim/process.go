@@ -451,9 +451,19 @@ func (w *world) drift(p *process, ppm int64) {
 	}
 }
 
+// jump sets the wall clock. A driver takes one that has run ahead by more than T
+// for the end of a pause that no other clock has seen; else it changes nothing.
 func (w *world) jump(p *process, d time.Duration) {
 	w.note(p, "wall clock jumps", d.String())
-	p.clock.wall += d
+	if d <= w.setup.Timing.T() {
+		return
+	}
+	p.clock.leap(w.now, d)
+	p.wakeAt = never
+	if p.condition == alive {
+		p.stall += d
+		w.arm(p)
+	}
 }
 
 func (w *world) tell(p *process, k election.EventKind) {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/clock"
 )
 
 // guardFD is where a guard finds its end of the pipe.
@@ -45,8 +47,9 @@ type guard struct {
 
 	group   *group // nil: nothing runs
 	grace   time.Duration
-	until   instant // end of the lease
-	killAt  instant // end of the grace period; 0: nobody has asked it to stop
+	until   instant      // end of the lease
+	clock   *clock.Clock // tells that the virtual machine was paused; of the command that runs
+	killAt  instant      // end of the grace period; 0: nobody has asked it to stop
 	killing bool
 	expired bool
 }
@@ -68,7 +71,6 @@ func (g *guard) loop() {
 		g.arm()
 		select {
 		case o, alive := <-orders:
-			g.checkTime() // before a renewal that has waited too long counts
 			if !alive {
 				orders = nil
 				g.kill()
@@ -84,6 +86,7 @@ func (g *guard) loop() {
 }
 
 func (g *guard) obey(o order) {
+	g.checkTime() // before a renewal that has waited too long counts
 	switch {
 	case o.Do == orderStart:
 		g.start(o)
@@ -111,6 +114,7 @@ func (g *guard) start(o order) {
 		return
 	}
 	g.group = started
+	g.clock = clock.New(clock.System(), o.Leap)
 	g.pipe.tell(report{What: reportStarted, Group: started.id})
 }
 
@@ -137,7 +141,8 @@ func (g *guard) checkTime() {
 		return
 	}
 	at := now()
-	g.expired = at >= g.until
+	g.clock.Now()
+	g.expired = at >= g.until || g.clock.Leapt() > 0
 	if g.expired || g.killAt != 0 && at >= g.killAt {
 		g.kill()
 	}
@@ -162,15 +167,19 @@ func (g *guard) look() {
 	}
 }
 
+// awake is how long a guard waits at most: its timer stands still while the machine
+// is away, and the lease does not.
+const awake = 100 * time.Millisecond
+
 // arm sets the timer to when something must be done, or looked at.
 func (g *guard) arm() {
 	if g.group == nil {
 		g.timer.Stop()
 		return
 	}
-	wait := time.Hour
+	wait := awake
 	if !g.killing {
-		wait = g.until.sub(now())
+		wait = min(wait, g.until.sub(now()))
 		if g.killAt != 0 {
 			wait = min(wait, g.killAt.sub(now()))
 		}

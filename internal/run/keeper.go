@@ -156,8 +156,9 @@ func (k *keeper) order(o order) {
 // run runs c, and returns when nothing of it is left. When ctx ends, the command
 // is asked to end by ctx's [StopSignal], or SIGTERM. renew gives the end of the
 // lease; it is asked now, and then at every tick, until run returns. It may
-// block, and what it says late is of no harm.
-func (k *keeper) run(ctx context.Context, c *Command, every time.Duration, renew func() (instant, bool)) (Outcome, error) {
+// block, and what it says late is of no harm. A wall clock that runs ahead by more
+// than leap ends the lease too.
+func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration, renew func() (instant, bool)) (Outcome, error) {
 	g, err := k.ready()
 	if err != nil {
 		return Outcome{}, err
@@ -166,7 +167,7 @@ func (k *keeper) run(ctx context.Context, c *Command, every time.Duration, renew
 	if !ok {
 		return Outcome{Code: -1, Expired: true}, nil
 	}
-	if g.tell(order{Do: orderStart, Command: c, Until: until}) == nil {
+	if g.tell(order{Do: orderStart, Command: c, Until: until, Leap: leap}) == nil {
 		over := make(chan struct{})
 		defer close(over)
 		go g.keepAlive(over, every, renew)

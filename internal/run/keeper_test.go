@@ -30,7 +30,7 @@ func begin(t *testing.T, f factory, lease, grace time.Duration, renew bool, argv
 	first := true
 	go func() {
 		defer close(r.over)
-		r.outcome, r.err = r.keeper.run(ctx, &Command{argv, os.Environ(), grace}, lease/4, func() (instant, bool) {
+		r.outcome, r.err = r.keeper.run(ctx, &Command{argv, os.Environ(), grace}, lease/4, long, func() (instant, bool) {
 			give := first || renew
 			first = false
 			return now().add(lease), give

@@ -12,7 +12,7 @@ import (
 type orderKind string
 
 const (
-	orderStart  orderKind = "start"  // Command, Until
+	orderStart  orderKind = "start"  // Command, Until, Leap
 	orderRenew  orderKind = "renew"  // Until
 	orderSignal orderKind = "signal" // Signal: pass it on to the group
 	orderStop   orderKind = "stop"   // Signal: the group has the grace period to end
@@ -24,6 +24,7 @@ type order struct {
 	Do      orderKind      `json:"do"`
 	Command *Command       `json:"command,omitempty"`
 	Until   instant        `json:"until,omitempty"` // end of the lease
+	Leap    time.Duration  `json:"leap,omitempty"`  // a wall clock that runs ahead by more ends the lease
 	Signal  syscall.Signal `json:"signal,omitempty"`
 }
 

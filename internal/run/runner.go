@@ -108,7 +108,7 @@ func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadershi
 	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace}
 	for {
 		began := time.Now()
-		outcome, err := r.keeper.run(ctx, command, r.every(), r.renewal(ctx, node, l.Token))
+		outcome, err := r.keeper.run(ctx, command, r.every(), r.cfg.T, r.renewal(ctx, node, l.Token))
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}

@@ -106,6 +106,48 @@ func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 	}
 }
 
+// The lease is renewed while this very leadership lasts, or the command is being
+// stopped, and not otherwise.
+func TestWhenTheLeaseIsRenewed(t *testing.T) {
+	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	for v := range node.Watch(t.Context()) {
+		if v.Defined() {
+			break
+		}
+	}
+	r := &Runner{cfg: Config{Heartbeat: 100 * time.Millisecond, T: node.T}}
+	ctx, stop := context.WithCancel(t.Context())
+	token := node.Leader().Token
+	renewed := func(token batuta.Token) bool {
+		_, ok := r.renewal(ctx, node, token)()
+		return ok
+	}
+	before := now()
+	until, ok := r.renewal(ctx, node, token)()
+	if rest := until.sub(before); !ok || rest < r.lease() || until.sub(now()) > r.lease() {
+		t.Errorf("renewed %v, for %v; want the lease, %v", ok, rest, r.lease())
+	}
+	if r.lease() != node.T-100*time.Millisecond {
+		t.Errorf("the lease is %v; the others may elect %v after a beat that is up to 100ms old", r.lease(), node.T)
+	}
+	if other := (batuta.Token{Epoch: token.Epoch + 1, Leader: token.Leader}); renewed(other) {
+		t.Error("renewed for another leadership")
+	}
+	if err := node.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if renewed(token) {
+		t.Error("renewed while not leading")
+	}
+	if stop(); !renewed(token) {
+		t.Error("not renewed for the grace period of a command that is being stopped")
+	}
+}
+
 func TestTheEnvironmentOfTheCommand(t *testing.T) {
 	l := batuta.Leadership{Election: "default", Token: batuta.Token{Epoch: 7, Leader: batuta.Rank{ID: "5"}}}
 	got := environment([]string{"HOME=/", "NOTIFY_SOCKET=/x", "BATUTA_ID=old", "BATUTA_HTTP=127.0.0.1:1"}, "5", l)

@@ -1,0 +1,81 @@
+package run
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/run/runtest"
+)
+
+// guarding is a guard's state in the test's own process, while a deaf worker runs.
+func guarding(t *testing.T, until instant, read clock.Source) (*guard, *runtest.Worker, factory) {
+	t.Helper()
+	runtime.LockOSThread() // who starts a command must live as long
+	t.Cleanup(runtime.UnlockOSThread)
+	f := newFactory(t)
+	started, err := startGroup(&Command{Argv: f.argv("deaf"), Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guard{group: started, until: until, clock: clock.New(read, time.Second)}
+	w := f.Next()
+	t.Cleanup(func() {
+		syscall.Kill(w.Pid, syscall.SIGKILL)
+		syscall.Wait4(w.Pid, nil, 0, nil)
+	})
+	return g, w, f
+}
+
+// A paused virtual machine shows in its wall clock alone.
+func TestAPausedMachineEndsTheLease(t *testing.T) {
+	wall := time.Unix(1e9, 0)
+	g, w, f := guarding(t, now().add(long), func() clock.Reading { return clock.Reading{Wall: wall} })
+	for _, step := range []time.Duration{time.Second, -time.Hour, 0} {
+		wall = wall.Add(step)
+		if g.checkTime(); g.expired || g.killing {
+			t.Fatalf("a wall clock set by %v ends the lease", step)
+		}
+	}
+	wall = wall.Add(10 * time.Minute)
+	if g.checkTime(); !g.expired {
+		t.Error("the lease outlives a pause of 10 minutes")
+	}
+	f.Dies(w)
+}
+
+// A renewal that comes when the lease is over is none: another may lead already.
+func TestARenewalThatIsLateIsNone(t *testing.T) {
+	g, w, f := guarding(t, now().add(-1), clock.System())
+	g.obey(order{Do: orderRenew, Until: now().add(long)})
+	if !g.expired {
+		t.Error("it counts")
+	}
+	f.Dies(w)
+}
+
+// A renewal may come after a later one; it takes nothing away.
+func TestARenewalNeverShortensTheLease(t *testing.T) {
+	until := now().add(long)
+	g, _, _ := guarding(t, until, clock.System())
+	g.obey(order{Do: orderRenew, Until: now().add(time.Second)})
+	if g.until != until {
+		t.Errorf("the lease ends %v earlier", until.sub(g.until))
+	}
+}
+
+// What the lease is told in goes on while the machine is suspended.
+func TestInstants(t *testing.T) {
+	began, at := time.Now(), now()
+	for time.Since(began) < 10*time.Millisecond {
+	}
+	if passed := now().sub(at); passed < 10*time.Millisecond {
+		t.Errorf("%v have passed, and 10ms have", passed)
+	}
+	if at.add(time.Second).sub(at) != time.Second {
+		t.Error("a second is none")
+	}
+}
