@@ -122,7 +122,7 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 	var server *agent.Server
 	if api != nil {
 		address = api.Addr().String()
-		server = agent.NewServer(a.node, api, version(), a.log)
+		server = agent.NewServer(a.node, api, version(), a.log, a.flags.apiNames()...)
 		go server.Serve(api)
 	}
 	printed := make(chan struct{})

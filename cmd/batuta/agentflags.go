@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type agentFlags struct {
 	preempt                        bool
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
+	httpHosts                      []string
 	events, logLevel, logFormat    string
 	membership                     memberFlags
 	hooks                          hookFlags
@@ -44,6 +46,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")
 	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
 	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, or off")
+	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`name` under which the API may be asked, beside localhost and IP addresses; repeatable")
 	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
 	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 	f.hooks.register(fs)
@@ -113,10 +116,25 @@ func (f *agentFlags) checkChoices() error {
 			return err
 		}
 	}
+	for _, name := range f.httpHosts {
+		if election.CheckAddress(name+":1") != nil {
+			return usagef("--http-host %q is not a host name, such as batuta.example; leave out the port", name)
+		}
+	}
 	if f.http != "off" {
 		return checkAddress("--http", f.http)
 	}
 	return nil
+}
+
+// apiNames are the names under which the API may be asked: those given, and the one
+// that --http itself has.
+func (f *agentFlags) apiNames() []string {
+	host, _, err := net.SplitHostPort(f.http)
+	if err != nil || host == "" {
+		return f.httpHosts
+	}
+	return append(slices.Clone(f.httpHosts), host)
 }
 
 func checkAddress(flag, addr string) error {

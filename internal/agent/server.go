@@ -58,14 +58,15 @@ type Server struct {
 }
 
 // NewServer makes the API of node, to be served on l. version is what the
-// status calls this program.
-func NewServer(node Node, l net.Listener, version string, log *slog.Logger) *Server {
+// status calls this program. It may be asked by IP address, as localhost, and under
+// the names given.
+func NewServer(node Node, l net.Listener, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
 		node: node, addr: l.Addr().String(), version: version, log: log,
 		streams: make(chan struct{}, maxStreams), drought: newDrought(time.Now()),
 	}
 	s.http = &http.Server{
-		Handler:        s.handler(),
+		Handler:        newHosts(names).guard(s.handler()),
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
