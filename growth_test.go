@@ -1,0 +1,73 @@
+package batuta
+
+import (
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+// What a member holds levels off however often others come and go: a connection
+// or a goroutine kept from each would be more than is allowed here.
+func TestAMemberDoesNotGrowWhileOthersComeAndGo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := Config{ID: "2", Listen: l.Addr().String()}
+	l.Close()
+	quick(&peer)
+	n := startAlone(t, func(c *Config) {
+		quick(c)
+		c.ID, c.Members, c.DataDir = "1", []Member{{Rank: Rank{ID: "2"}, Address: peer.Listen}}, t.TempDir()
+	})
+	peer.Members = []Member{{Rank: Rank{ID: "1"}, Address: n.Addr()}}
+	comeAndGo := func(times int) {
+		for range times {
+			peer.Algorithm = bully.New()
+			other, err := Start(t.Context(), peer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waitView(t, n, "it follows 2", func(v View) bool { return v.Token.Leader.ID == "2" })
+			other.Close()
+			waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
+		}
+	}
+	for len(n.Trace()) < traceSize {
+		comeAndGo(20)
+	}
+	heap, goroutines := held()
+	const times = 60
+	comeAndGo(times)
+	later, then := held()
+	t.Logf("heap %d then %d, goroutines %d then %d", heap, later, goroutines, then)
+	if grown := int(later) - int(heap); grown > times*readBuffer/2 || then > goroutines+times/4 {
+		t.Errorf("after %d more comings and goings it holds %d bytes more, and %d goroutines instead of %d", times, grown, then, goroutines)
+	}
+}
+
+// held is what lives, once what is on its way out is gone.
+func held() (heap uint64, goroutines int) {
+	heap = 1 << 62
+	for range 5 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		heap = min(heap, m.HeapAlloc)
+	}
+	return heap, runtime.NumGoroutine()
+}
+
+func startAlone(t *testing.T, change func(*Config)) *Node {
+	t.Helper()
+	cfg := Config{Listen: "127.0.0.1:0", Algorithm: bully.New()}
+	change(&cfg)
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
