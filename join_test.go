@@ -3,7 +3,6 @@ package batuta
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // joins has a member know nothing but the addresses of others.
@@ -261,21 +261,24 @@ func TestAMemberWhoseCheckHangsFollows(t *testing.T) {
 	})
 }
 
-// TestAHundredMembers is a cluster as large as one process can hold; every
-// member joins through the first.
-func TestAHundredMembers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a hundred members")
-	}
-	const n = 100
+// crowded is a config for many members that share a few processors: what is slow
+// is not dead.
+func crowded(cfg *Config) {
+	cfg.Heartbeat, cfg.TMax, cfg.TProcess = 500*time.Millisecond, time.Second, 3*time.Second
+	cfg.Logger = nil
+}
+
+// last is the member that ranks last but back.
+func (c *cluster) last(back int) ID { return c.members[len(c.members)-1-back].ID }
+
+// TestManyMembers is a large cluster in one process; every member joins through
+// the first.
+func TestManyMembers(t *testing.T) {
+	n := fulltest.Size(30, 100)
 	c := newCluster(t, n)
 	began := time.Now()
-	c.startAll(joins(c, "1"), func(cfg *Config) {
-		// Two cores are shared by a hundred members: what is slow is not dead.
-		cfg.Heartbeat, cfg.TMax, cfg.TProcess = 500*time.Millisecond, time.Second, 3*time.Second
-		cfg.Logger = nil
-	})
-	c.agree(ID(fmt.Sprint(n)))
+	c.startAll(joins(c, "1"), crowded)
+	c.agree(c.last(0))
 	var all []ID
 	for _, m := range c.members {
 		all = append(all, m.ID)
@@ -283,8 +286,8 @@ func TestAHundredMembers(t *testing.T) {
 	c.lists(all...)
 	t.Logf("all joined and agreed after %v", time.Since(began))
 	killed := time.Now()
-	c.kill(ID(fmt.Sprint(n)))
-	c.agree(ID(fmt.Sprint(n - 1)))
+	c.kill(c.last(0))
+	c.agree(c.last(1))
 	t.Logf("agreed again %v after the leader's crash", time.Since(killed))
 	links := 0
 	for _, node := range c.nodes {

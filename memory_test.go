@@ -29,9 +29,6 @@ type memory struct {
 	mu        sync.Mutex
 	listeners map[string]*memoryListener
 	ports     int
-	dials     int // that reached a listener
-	standing  int // ends of connections that stand
-	most      int // they ever were
 }
 
 func newMemory() *memory {
@@ -94,8 +91,8 @@ func (h *host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, ErrRefused
 	}
 	there, back := newHalf(h.net.trip), newHalf(h.net.trip)
-	near := &memoryConn{net: h.net, in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
-	far := &memoryConn{net: h.net, in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
+	near := &memoryConn{in: back, out: there, local: "127.0.0.1:9", remote: l.addr}
+	far := &memoryConn{in: there, out: back, local: l.addr, remote: "127.0.0.1:9"}
 	if !h.keep(near) || !l.host.keep(far) {
 		return nil, ErrRefused
 	}
@@ -111,7 +108,6 @@ func (h *host) keep(c *memoryConn) bool {
 		return false
 	}
 	h.ends = append(h.ends, c)
-	h.net.count(1)
 	return true
 }
 
@@ -128,16 +124,6 @@ func (h *host) kill() {
 		c.out.end(syscall.ECONNRESET)
 		c.Close()
 	}
-}
-
-func (m *memory) count(n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n > 0 {
-		m.dials++
-	}
-	m.standing += n
-	m.most = max(m.most, m.standing)
 }
 
 type memoryAddr string
@@ -185,7 +171,6 @@ func (l *memoryListener) Addr() net.Addr { return l.addr }
 
 // memoryConn is one end of a connection. Writing never waits.
 type memoryConn struct {
-	net           *memory
 	in, out       *half
 	local, remote memoryAddr
 	once          sync.Once
@@ -202,7 +187,6 @@ func (c *memoryConn) SetDeadline(t time.Time) error     { return c.SetReadDeadli
 
 func (c *memoryConn) Close() error {
 	c.once.Do(func() {
-		c.net.count(-1)
 		c.out.end(io.EOF)
 		c.in.abandon()
 	})

@@ -47,7 +47,7 @@ func (m *Machine) unanswered(i int) {
 		return
 	}
 	m.members[i].asked = false
-	if m.inquiring && !m.joining {
+	if m.inquiring && !m.joining && !m.outranked() {
 		m.askNext()
 	}
 	m.askedAll()
@@ -59,6 +59,26 @@ func (m *Machine) askedAll() {
 	if m.suspected && !m.anyAsked() {
 		m.unvouched("nobody vouches for it")
 	}
+}
+
+// outranked reports whether, in a large cluster, there is no need to ask more
+// members than have been asked: a leadership is known, or a higher member has
+// answered that stands. That one asks on and will claim, if anybody does; if it
+// dies, whoever claims in its place with too low an epoch is told so. All would
+// else ask all.
+func (m *Machine) outranked() bool {
+	if len(m.members) <= inquiryWave+1 {
+		return false
+	}
+	if !m.vacant() {
+		return true
+	}
+	for i := len(m.members) - 1; i > m.me; i-- {
+		if m.members[i].replied && m.standsFor(&m.members[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Machine) anyAsked() bool {

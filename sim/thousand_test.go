@@ -68,3 +68,24 @@ func TestThousandMembersDetectACrash(t *testing.T) {
 		t.Errorf("%d messages among %d members: %v", total, thousand, o.Messages)
 	}
 }
+
+// Members that start together ask each other what epoch there has been. Not all of
+// a large cluster ask all of it: who has heard a higher one that stands leaves the
+// rest to that.
+func TestACrowdAtBirthAsksAFew(t *testing.T) {
+	const n, wave = 200, 32
+	s := &sim.Scenario{Setup: sim.Setup{Algorithm: "bully", Probe: "descending"}}
+	for i := range n {
+		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
+	}
+	s.Steps = []sim.Step{
+		{Do: sim.Run, For: 3 * time.Second},
+		{Do: sim.Expect, Expect: sim.Expectation{What: "leader", Of: strconv.Itoa(n)}},
+		{Do: sim.Expect, Expect: sim.Expectation{What: "messages", Of: string(election.Query), Op: "<=", N: (n-1)*wave + n - 1}},
+	}
+	o, err := s.Play(maker, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%v", o.Messages)
+}
