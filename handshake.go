@@ -29,6 +29,7 @@ func (l *links) greeted(c *conn, hello *handshake) {
 // answer begins an answer to a hello.
 func (l *links) answer(kind handshakeKind) handshake {
 	h := l.self
+	h.From = l.rank()
 	h.Kind, h.Cluster = kind, ""
 	return h
 }

@@ -187,7 +187,7 @@ func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
 	}
 	hello := n.links.self
 	hello.Kind, hello.Observer = kindJoin, n.cfg.Observer
-	if err := n.call(ctx, func() { hello.List, hello.Token = n.ownEntry(), n.machine.Held() }); err != nil {
+	if err := n.call(ctx, func() { hello.From, hello.List, hello.Token = n.machine.Self(), n.ownEntry(), n.machine.Held() }); err != nil {
 		return nil, err
 	}
 	frame, err := new(encoder).handshake(&hello)

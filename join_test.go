@@ -432,3 +432,55 @@ func TestAForgottenMemberAsksToReturn(t *testing.T) {
 		c.lists("1", "2", "3")
 	})
 }
+
+// A member that is added again keeps the priority that its process tells, unless
+// the call says another, which that process then has too.
+func TestAddingAMemberAgainKeepsItsPriority(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start("1", func(cfg *Config) { cfg.Priority = 10 })
+	c.start("2")
+	c.start("3")
+	c.agree("1")
+	again := Member{Rank: Rank{ID: "1"}, Address: c.members[0].Address}
+	if err := c.nodes["2"].AddMember(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	c.ranks("1", 10)
+	if err := c.nodes["1"].Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.agree("3")
+	if err := c.nodes["1"].Campaign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.agree("1")
+	again = Member{Rank: Rank{ID: "2", Priority: 20}, Address: c.members[1].Address}
+	if err := c.nodes["3"].AddMember(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	c.agree("2")
+	c.ranks("2", 20)
+	if err := c.nodes["2"].SetPriority(t.Context(), "2", 0); err != nil { // its own
+		t.Fatal(err)
+	}
+	c.agree("1")
+	c.ranks("2", 0)
+	if err := c.nodes["2"].SetPriority(t.Context(), "9", 1); !errors.Is(err, ErrNotMember) {
+		t.Errorf("a priority for nobody: %v, want %v", err, ErrNotMember)
+	}
+}
+
+// ranks waits until everyone lists a member with that priority.
+func (c *cluster) ranks(id ID, priority int) {
+	c.t.Helper()
+	for at, n := range c.nodes {
+		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			if slices.ContainsFunc(n.Status().Members, func(m MemberStatus) bool { return m.ID == id && m.Priority == priority }) {
+				break
+			}
+			if time.Now().After(late) {
+				c.t.Fatalf("%s lists %+v, want %s with priority %d", at, n.Status().Members, id, priority)
+			}
+		}
+	}
+}

@@ -33,6 +33,7 @@ type links struct {
 	admit       func(from Rank, incarnation uint64) error // one that dials us
 	admitAnswer func(from Rank, incarnation uint64) error // one that answers our dial
 	admitJoin   func(e Member, incarnation uint64) error
+	rank        func() Rank // this member's, by now
 	entry       func(id ID) (Member, bool)
 	enter       func(e Member, holds Token) (list []Member, t Token, age time.Duration)
 	emit        func(election.Event)
@@ -176,6 +177,7 @@ func (l *links) dial(p *peer) *conn {
 		return p.dialing
 	}
 	hello := l.self
+	hello.From = l.rank()
 	hello.Kind, hello.To = kindHello, p.id
 	frame, err := new(encoder).handshake(&hello)
 	if err != nil {

@@ -14,9 +14,11 @@ var (
 )
 
 // AddMember puts a member on the list, one that was removed too; every member
-// learns of it. A member that joins by itself need not be added. It returns when
-// this member has it on its list, with what is wrong with the entry, with
-// [election.ErrFull], ctx's error, or [ErrClosed].
+// learns of it. A member that joins by itself need not be added. Of one that is
+// known it changes the address, and the priority unless e.Priority is 0: then what
+// is known stays, and [Node.SetPriority] sets 0. It returns when this member has it
+// on its list, with what is wrong with the entry, with [election.ErrFull], ctx's
+// error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, e Member) error {
 	id, err := election.ParseID(string(e.ID))
 	switch {
@@ -34,11 +36,28 @@ func (n *Node) AddMember(ctx context.Context, e Member) error {
 	full := false
 	err = n.call(ctx, func() {
 		if full = !n.machine.Fits(e); !full {
-			n.emit(election.Event{Kind: election.Added, Member: e})
+			n.emit(election.Event{Kind: election.Added, Member: e, On: e.Priority != 0})
 		}
 	})
 	if err == nil && full {
 		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
+	}
+	return err
+}
+
+// SetPriority sets what a member ranks by, at every member and at its own process,
+// this one's too: if it outranks the leader then, it takes over. It holds until
+// that process starts again, with a [Config.Priority] of its own. It returns when
+// this member has it on its list, with [ErrNotMember], ctx's error, or [ErrClosed].
+func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
+	known := false
+	err := n.call(ctx, func() {
+		if known = n.machine.Knows(id); known {
+			n.emit(election.Event{Kind: election.Added, Member: Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
+		}
+	})
+	if err == nil && !known {
+		return fmt.Errorf("member %s: %w", id, ErrNotMember)
 	}
 	return err
 }

@@ -163,6 +163,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		admitAnswer: func(from Rank, incarnation uint64) error {
 			return n.machine.AdmitAnswer(n.now(), from, incarnation)
 		},
+		rank:  n.machine.Self,
 		entry: n.machine.Entry,
 		admitJoin: func(e Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(n.now(), e, incarnation)

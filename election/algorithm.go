@@ -41,7 +41,7 @@ type Event struct {
 	Rank        Rank          // LinkUp
 	Incarnation uint64        // LinkUp
 	Refused     bool          // DialFailed
-	On          bool          // Working, Health
+	On          bool          // Working, Health; Added: Member's priority is said, else what is known stays
 	Token       Token         // Settled, Vacant (the one that ended), Started, Joined, Welcomed
 	Err         error         // Saved, DialFailed (a live member refuses)
 	Member      Member        // Joined, Added; DialFailed with ErrRemoved: the entry by which the other refuses us

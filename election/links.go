@@ -78,7 +78,8 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	if !ok || i == m.me {
 		return
 	}
-	if old := m.members[i].incarnation; old != incarnation {
+	old := m.members[i].incarnation
+	if old != incarnation {
 		if incarnation < old && m.lives(&m.members[i], m.now) {
 			return // a word from the dead, come late
 		}
@@ -89,9 +90,8 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		m.members[i].aside = m.members[i].stance()
 		m.members[i].version = 0
 	}
-	if m.members[i].Rank != rank {
-		m.members[i].Rank = rank
-		m.rank()
+	if old != incarnation {
+		m.toldRank(rank)
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]

@@ -204,7 +204,7 @@ func (m *Machine) handleMembership(ev Event) {
 	case Welcomed:
 		m.welcomed(ev.List, ev.Token, ev.Age)
 	case Added:
-		m.add(ev.Member)
+		m.add(ev.Member, ev.On)
 	case Dismissed:
 		m.remove(ev.Peer)
 	case Leaving:

@@ -49,6 +49,9 @@ type roll struct {
 // the configuration says of members that were never changed at run time.
 func (m *Machine) enlist(c Config) {
 	self := Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
+	if c.Self.Priority != 0 && !c.Joins {
+		self.Version, self.Fixed = 1, true // no configuration says it: all are to hear of it
+	}
 	all := slices.Concat([]Member{self}, c.State.Members, c.Members)
 	slices.SortStableFunc(all, func(a, b Member) int { return a.ID.Compare(b.ID) })
 	m.list, m.members = make([]Member, 0, len(all)), make([]member, 0, len(all))
@@ -58,13 +61,19 @@ func (m *Machine) enlist(c Config) {
 		case last < 0 || m.list[last].ID != e.ID:
 			m.list = append(m.list, e)
 		case e.ID == c.Self.ID:
-			if own := &m.list[last]; e.Version > own.Version && e.Gone != Removed { // its own removal outranks no addition
-				if own.Version = e.Version; e.Address != own.Address {
-					own.Version++ // it has moved
+			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Gone != Removed { // its own removal outranks no addition
+				own.Version, own.Fixed = e.Version, e.Fixed
+				if e.Fixed {
+					e.Address = own.Address
+				}
+				if e.Gone == Present && e != *own {
+					own.Version++ // it has moved, or ranks otherwise: all are to hear of it
 				}
 			}
 		case m.list[last].Version == 0 || e.supersedes(m.list[last]):
 			m.list[last] = e
+		case m.list[last].Fixed && e.Version == 0:
+			m.list[last].Address = e.Address
 		}
 	}
 	m.list = bounded(m.list, func(id ID) bool {
@@ -104,6 +113,9 @@ func (m *Machine) others(f func(i int, peer *member)) {
 		}
 	}
 }
+
+// Self is this member, as it ranks now.
+func (m *Machine) Self() Rank { return m.cfg.Self }
 
 // setState notes what is known of a member and tells when it has changed.
 func (m *Machine) setState(i int, s MemberState) {

@@ -19,6 +19,8 @@ type Member struct {
 	Observer bool      `cbor:"o,omitempty"` // follows and never leads
 	Version  uint64    `cbor:"v,omitempty"` // 0: from a configuration
 	Gone     Departure `cbor:"g,omitempty"`
+	Fixed    bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
+	Pinned   bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
 }
 
 // Departure is how a member left the list. Its entry stays as a tombstone.
@@ -49,8 +51,26 @@ func (e Member) supersedes(old Member) bool {
 	return cmp.Or(
 		cmp.Compare(e.Version, old.Version),
 		cmp.Compare(e.Gone, old.Gone),
-		cmp.Compare(e.Address, old.Address), // any rule will do, if it is everyone's
+		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do, if it is everyone's
+		cmp.Compare(e.rankWord(), old.rankWord()),
 	) > 0
+}
+
+// commonAddress is the address if it is the same for all.
+func (e Member) commonAddress() string {
+	if e.Version == 0 || e.Fixed {
+		return "" // each configuration has its own
+	}
+	return e.Address
+}
+
+// rankWord is what the entry says of the member's priority, as one number.
+func (e Member) rankWord() int64 {
+	word := int64(e.Priority) << 1
+	if e.Pinned {
+		word++
+	}
+	return word
 }
 
 // stance is what the entry alone says of whether the member stands.
@@ -129,10 +149,10 @@ const (
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e Member) {
 	if old, ok := m.Entry(e.ID); ok {
-		if old.Version > 0 && e.Version <= old.Version && old.Gone == e.Gone && old.Address == e.Address && old.Rank == e.Rank && old.Observer == e.Observer {
+		e.Version = max(e.Version, old.Version)
+		if old.Version > 0 && e == old {
 			return
 		}
-		e.Version = max(e.Version, old.Version)
 	}
 	e.Version = min(e.Version+1, MaxVersion)
 	m.merge([]Member{e}, m.cfg.Self.ID)
@@ -146,6 +166,9 @@ func (m *Machine) merge(entries []Member, from ID) {
 		old, ok := m.Entry(e.ID)
 		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) {
 			continue
+		}
+		if e.Fixed && ok {
+			e.Address = old.Address
 		}
 		if news == nil {
 			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
@@ -175,13 +198,17 @@ func (m *Machine) put(e Member) {
 }
 
 // digest is a short sum of a list: two members whose digests differ exchange
-// their lists. Priorities are not in it, because each process tells its own.
+// their lists. A priority of 0 adds nothing: members of before there were
+// priorities in it have the same digest of a list without any.
 func digest(list []Member) uint32 {
 	b := make([]byte, 0, 32*len(list))
 	for _, e := range list {
 		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Gone))
-		if e.Version > 0 { // else each configuration has its own
-			b = append(b, e.Address...)
+		if e.Version > 0 {
+			b = append(b, e.commonAddress()...)
+			if word := e.rankWord(); word != 0 {
+				b = binary.AppendVarint(b, word)
+			}
 		}
 		b = append(b, 0)
 	}
@@ -257,11 +284,15 @@ func (m *Machine) seat(e Member) {
 			m.struckOff()
 		default:
 			m.relisted()
+			m.ranked(e)
 		}
 	case e.Gone == Present && ok:
-		moved := m.members[i].Address != e.Address
+		moved, reranked := m.members[i].Address != e.Address, m.members[i].Rank != e.Rank
 		m.members[i].Member = e
 		m.rank()
+		if reranked {
+			m.reconsiderRank()
+		}
 		if moved {
 			m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
 		}
@@ -276,6 +307,53 @@ func (m *Machine) seat(e Member) {
 		m.wake(soon)
 	case ok:
 		m.unseat(i, e)
+	}
+}
+
+// ranked takes note of this member's priority on the list: one that a user has set
+// holds, any other is corrected to what the process itself was started with, or
+// was told since.
+func (m *Machine) ranked(e Member) {
+	switch {
+	case e.Priority == m.cfg.Self.Priority:
+	case e.Pinned:
+		m.note("ranks", m.cfg.Self.ID, Token{}, fmt.Sprintf("with priority %d: a user has set it", e.Priority))
+		m.cfg.Self.Priority = e.Priority
+		m.members[m.me].Rank = e.Rank
+		m.rank()
+		m.reconsiderRank()
+	default:
+		e.Priority = m.cfg.Self.Priority
+		m.change(e)
+	}
+}
+
+// toldRank takes note of the rank with which a new process has presented itself: its
+// word on its own priority holds over what is on the list, and goes to all. A
+// configuration does not say it, and the address there stays each operator's own.
+func (m *Machine) toldRank(rank Rank) {
+	e, _ := m.Entry(rank.ID)
+	if e.Rank == rank {
+		return
+	}
+	e.Fixed = e.Fixed || e.Version == 0
+	e.Rank, e.Pinned = rank, false
+	m.change(e)
+}
+
+// rankOf is what a leader ranks by now: what its token says, unless that was
+// changed on the list since.
+func (m *Machine) rankOf(leader Rank) Rank {
+	if e, ok := m.Entry(leader.ID); ok && e.Version > 0 {
+		return e.Rank
+	}
+	return leader
+}
+
+// reconsiderRank has this member take over soon if it outranks the leader now.
+func (m *Machine) reconsiderRank() {
+	if m.started && m.mayPreempt() {
+		m.set(timerHandover, m.cfg.Timing.Heartbeat)
 	}
 }
 
@@ -368,12 +446,23 @@ func (m *Machine) joined(e Member, t Token) {
 	}
 }
 
-// add puts a member on the list because the user says so, a removed one too.
-func (m *Machine) add(e Member) {
-	if e.ID.Kind() == m.cfg.Self.ID.Kind() {
-		e.Gone = Present
-		m.change(e)
+// add puts a member on the list because the user says so, a removed one too. What
+// he does not say of a known one stays: its address, its priority unless that is
+// said, and that it only follows.
+func (m *Machine) add(e Member, withPriority bool) {
+	if e.ID.Kind() != m.cfg.Self.ID.Kind() {
+		return
 	}
+	known, _ := m.Entry(e.ID)
+	e.Gone, e.Fixed, e.Pinned = Present, false, withPriority
+	if !withPriority {
+		e.Priority, e.Pinned = known.Priority, known.Pinned
+	}
+	if e.Address == "" {
+		e.Address, e.Fixed = known.Address, known.Fixed || known.ID != None && known.Version == 0
+	}
+	e.Observer = e.Observer || known.Observer
+	m.change(e)
 }
 
 // remove sends a member away because the user says so.

@@ -222,3 +222,56 @@ func TestWhoIsRemovedWhileItLeavesStaysRemoved(t *testing.T) {
 		t.Errorf("its entry is %+v, want its removal", e)
 	}
 }
+
+func TestPrioritiesEndTheSameEverywhere(t *testing.T) {
+	a, b := follow(t, "1"), follow(t, "2")
+	a.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 7, ID: "4"}}})
+	b.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 9, ID: "4"}}})
+	listA, listB := a.List(), b.List()
+	a.Step(start, from("5", Message{Kind: Members, List: listB}))
+	b.Step(start, from("5", Message{Kind: Members, List: listA}))
+	if !slices.Equal(a.List(), b.List()) {
+		t.Fatalf("lists differ:\n%v\n%v", a.List(), b.List())
+	}
+	a.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "moved:4"}})
+	if e := entry(a, "4"); e.Priority != 9 || e.Address != "moved:4" {
+		t.Errorf("added without a priority it is %+v, want 9, which is known, and its new address", e)
+	}
+}
+
+// What the process itself says at its start holds over the list, and reaches all.
+func TestAProcessTellsItsOwnPriority(t *testing.T) {
+	disk := State{ID: "2", Members: []Member{{Rank: Rank{Priority: 3, ID: "2"}, Version: 4, Pinned: true}}}
+	m := newMachine(t, "2", func(c *Config) { c.State = disk })
+	if e := entry(m, "2"); e.Priority != 0 || e.Version != 5 || e.Pinned {
+		t.Errorf("its own entry is %+v, want its own priority, 0, in version 5", e)
+	}
+	other := follow(t, "1")
+	other.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 3, ID: "2"}}})
+	other.Step(start, Event{Kind: LinkUp, Rank: Rank{Priority: 8, ID: "2"}, Incarnation: 9})
+	if e := entry(other, "2"); e.Priority != 8 || e.Version != 2 {
+		t.Errorf("a new process that says 8 is listed as %+v", e)
+	}
+	other.Step(start, Event{Kind: LinkUp, Rank: Rank{Priority: 1, ID: "2"}, Incarnation: 9})
+	if e := entry(other, "2"); e.Priority != 8 {
+		t.Errorf("the same process, which has still to hear of its priority, is listed as %+v", e)
+	}
+}
+
+// Members of before there were priorities in digests see another digest for ever:
+// they are asked for their list once in T, and each asks once in T.
+func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
+	m := follow(t, "2")
+	now, asked := start, 0
+	for range 600 {
+		now = now.Add(100 * time.Millisecond)
+		for _, a := range m.Step(now, from("5", Message{Kind: Beat, Token: Token{3, rank("5")}, Digest: 1})) {
+			if a.Kind == Send && a.Message.Kind == GetMembers {
+				asked++
+			}
+		}
+	}
+	if T := 2*DefaultTMax + DefaultTProcess; asked < 2 || asked > int(time.Minute/T)+1 {
+		t.Errorf("asked %d times in a minute, want once in %v", asked, T)
+	}
+}

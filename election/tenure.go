@@ -148,7 +148,7 @@ func (m *Machine) superseded(t Token, live bool) {
 	m.lose(CauseSuperseded, true, "a higher token "+t.String())
 	claims := m.aside() == Stands && !m.deaf
 	if live {
-		claims = claims && !m.cfg.NoPreempt && !m.lastResort && m.cfg.Self.Above(t.Leader)
+		claims = claims && !m.cfg.NoPreempt && !m.lastResort && m.cfg.Self.Above(m.rankOf(t.Leader))
 	}
 	switch {
 	case claims:
@@ -433,7 +433,7 @@ func (m *Machine) preempt() {
 }
 
 func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.live() && m.said() == Stands && m.cfg.Self.Above(m.view.Leader)
+	return !m.cfg.NoPreempt && m.live() && m.said() == Stands && m.cfg.Self.Above(m.rankOf(m.view.Leader))
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.

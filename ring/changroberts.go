@@ -114,7 +114,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out *election.Actions) 
 	switch home := origin(m); {
 	case home == out.Self().ID:
 		c.cameHome(m, participant, out)
-	case c.skips(home, out):
+	case c.skips(home, out), c.astray(m, out):
 		c.meet(m, out)
 		c.restart("its candidate is gone", out)
 	default:
@@ -128,6 +128,13 @@ func origin(m *election.Message) election.ID {
 		return m.Round.Initiator
 	}
 	return m.Ring[0].ID
+}
+
+// astray reports whether m has passed everyone without coming home: its candidate
+// is no member any more, or is gone and has its place elsewhere in some members'
+// rings, which have not heard of its priority.
+func (c *ChangRoberts) astray(m *election.Message, out *election.Actions) bool {
+	return far-m.Hops > len(out.Members())
 }
 
 // cameHome: "if it is equal to its own, then it is the leader" (source 000).

@@ -176,7 +176,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	}
 	if !w.setup.NoPreempt {
 		for _, p := range group {
-			if p.rank.Above(t.Leader) && p.stands() {
+			if p.machine.Self().Above(w.bySlot(t.Leader.ID).machine.Self()) && p.stands() {
 				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
 			}
 		}
@@ -226,7 +226,11 @@ func spellList(list []election.Member) string {
 	var words []string
 	for _, e := range list {
 		gone := map[election.Departure]string{election.Left: " left", election.Removed: " removed"}[e.Gone]
-		words = append(words, fmt.Sprintf("%s/%d%s", e.ID, e.Version, gone))
+		rank := ""
+		if e.Priority != 0 {
+			rank = fmt.Sprintf(" priority %d", e.Priority)
+		}
+		words = append(words, fmt.Sprintf("%s/%d%s%s", e.ID, e.Version, rank, gone))
 	}
 	return "[" + strings.Join(words, ", ") + "]"
 }

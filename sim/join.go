@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -113,8 +114,8 @@ func (w *world) letIn(e *endpoint, f *frame) {
 		w.push(from, frame{kind: refusal})
 		return
 	}
-	newcomer := w.entry(from.proc)
-	newcomer.Version = f.in.list[0].Version
+	newcomer := f.in.list[0]
+	newcomer.Gone, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
 	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
 		w.push(from, frame{kind: refusal, err: err})
 		return
@@ -122,11 +123,6 @@ func (w *world) letIn(e *endpoint, f *frame) {
 	w.step(q, election.Event{Kind: election.Joined, Member: newcomer, Token: f.in.token})
 	t, age := q.machine.Vouch()
 	w.push(from, frame{kind: admitted, in: &admission{q.machine.List(), t, age}})
-}
-
-// entry is what a process says of itself, or a user of it.
-func (w *world) entry(p *process) election.Member {
-	return election.Member{Rank: p.rank, Address: string(p.rank.ID), Observer: p.observer}
 }
 
 // answered takes in one answer of a round; in and err are nil when there was none.
@@ -249,15 +245,21 @@ func (w *world) leave(p *process) {
 }
 
 // change is what the user does to the list at p.
-func (w *world) change(p *process, do Verb, of *process) {
+func (w *world) change(p *process, step *Step, of *process) {
 	if p.condition != alive {
 		return
 	}
-	w.note(p, string(do)+"s", string(of.rank.ID))
-	if do == Add {
-		w.step(p, election.Event{Kind: election.Added, Member: w.entry(of)})
+	if step.Do == Add {
+		what := string(of.rank.ID)
+		if step.Ranked {
+			what += " with priority " + strconv.Itoa(step.Priority)
+		}
+		w.note(p, "adds", what)
+		w.step(p, election.Event{Kind: election.Added, On: step.Ranked, Member: election.Member{
+			Rank: election.Rank{Priority: step.Priority, ID: of.rank.ID}, Address: string(of.rank.ID), Observer: of.observer}})
 		return
 	}
+	w.note(p, "removes", string(of.rank.ID))
 	w.step(p, election.Event{Kind: election.Dismissed, Peer: of.rank.ID})
 }
 

@@ -159,7 +159,7 @@ func (w *world) accept(e *endpoint) {
 	}
 	e.life = p.life
 	local := epochOfTime.Add(p.clock.at(w.now))
-	if err := p.machine.Admit(local, from.proc.rank, from.inc); err != nil {
+	if err := p.machine.Admit(local, from.proc.machine.Self(), from.inc); err != nil {
 		e.state = closed
 		f := frame{kind: refusal, err: err}
 		if errors.Is(err, election.ErrRemoved) {
@@ -180,7 +180,7 @@ func (w *world) welcomed(e *endpoint) {
 		return
 	}
 	p, other := e.proc, e.other().proc
-	if err := p.machine.AdmitAnswer(epochOfTime.Add(p.clock.at(w.now)), other.rank, e.inc); err != nil {
+	if err := p.machine.AdmitAnswer(epochOfTime.Add(p.clock.at(w.now)), other.machine.Self(), e.inc); err != nil {
 		e.state = closed
 		w.hangUpOn(e, false)
 		w.dialFailed(e, false, err, nil)
@@ -206,7 +206,7 @@ func (w *world) linkUp(e *endpoint, other *process) {
 		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
 	}
 	w.tidy(p, e.peer)
-	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.rank, Incarnation: e.inc})
+	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.machine.Self(), Incarnation: e.inc})
 }
 
 // tidy forgets closed ends.

@@ -183,6 +183,9 @@ func (p *parser) listChange(s *Step) {
 	s.Members = []election.ID{p.member()}
 	p.oneOf("at")
 	s.Via = []election.ID{p.member()}
+	if s.Do == Add && p.maybe("priority") != "" {
+		s.Ranked, s.Priority = true, int(p.number("a priority", -1<<31, 1<<31))
+	}
 }
 
 func (p *parser) disk(s *Step) {

@@ -141,7 +141,7 @@ func (w *world) strike(step *Step) error {
 	case Join:
 		return w.join(w.bySlot(step.Members[0]), step.Via)
 	case Add, Remove:
-		w.change(w.bySlot(step.Via[0]), step.Do, w.bySlot(step.Members[0]))
+		w.change(w.bySlot(step.Via[0]), step, w.bySlot(step.Members[0]))
 	case Suspect, Trust:
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
 		kind := map[Verb]election.EventKind{Suspect: election.PeerDown, Trust: election.PeerUp}[step.Do]

@@ -36,12 +36,12 @@ type generator struct {
 	chance chance
 	fates  fates
 
-	hangs, duplicates, stalls *chance // nil: they do not happen
+	hangs, duplicates, stalls, ranks *chance // nil: they do not happen
 }
 
 // begin says which of the draws happen again and again in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Draw]**chance{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls} {
+	for d, c := range map[Draw]**chance{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks} {
 		if drawn, ok := g.draw(d, 3); ok {
 			*c = drawn
 		}
@@ -148,6 +148,9 @@ func (g *generator) fault() bool {
 		return g.join()
 	case Add, Remove:
 		s.Members, s.Via = []election.ID{g.member()}, []election.ID{g.member()}
+		if s.Do == Add && g.ranks != nil && g.ranks.one(2) {
+			s.Ranked, s.Priority = true, g.ranks.below(7)-3
+		}
 	default:
 		s.Members = []election.ID{g.member()}
 		g.detail(&s)

@@ -45,7 +45,7 @@ const (
 	Trust     Verb = "trust"     // A B: and that it is up again
 	Join      Verb = "join"      // member, "via", members: its process starts, knows its own file, and asks these to let it in
 	Leave     Verb = "leave"     // its process gives up its membership and goes
-	Add       Verb = "add"       // member, "at", member: the user puts it on the list there
+	Add       Verb = "add"       // member, "at", member: the user puts it on the list there. "priority", number: with that
 	Remove    Verb = "remove"    // member, "at", member: the user strikes it off there
 	Duplicate Verb = "duplicate" // a second process claims this id
 	Mark      Verb = "mark"      // count changes, losses and messages from here
@@ -82,7 +82,11 @@ type Step struct {
 	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
-	Expect  Expectation
+
+	Ranked   bool // Add: the user says the priority
+	Priority int
+
+	Expect Expectation
 
 	line, col int
 }
@@ -115,6 +119,9 @@ func (s Step) String() string {
 		words = append(words, "via", joinIDs(s.Via, " "))
 	case Add, Remove:
 		words = append(words, "at", joinIDs(s.Via, " "))
+		if s.Ranked {
+			words = append(words, "priority", strconv.Itoa(s.Priority))
+		}
 	case Partition:
 		var sides []string
 		for _, side := range s.Sides {

@@ -55,6 +55,9 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	for i, r := range s.Members {
 		w.slots[r.ID] = i
 		if !slices.Contains(s.Newcomers, r.ID) {
+			if !s.Settled && !s.NoDetector {
+				r.Priority = 0 // a configured list does not say: each process tells its own
+			}
 			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID), Observer: slices.Contains(s.Observers, r.ID)})
 		}
 	}

@@ -38,21 +38,30 @@ func (a *asking) printMembers(members []agent.Member) error {
 }
 
 func newMembersAddCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+	var priority int
+	cmd := &cobra.Command{
 		Use:   "add ID=HOST:PORT",
 		Short: "Put a member on the list, one that was removed too",
 		Long: `add puts a member on the list of the agent asked, and every other learns of it.
 A member that joins by itself (batuta agent --join) need not be added; one that was
-removed must be. Adding a member again changes its address.`,
-		Example: "  batuta members add 4=10.0.0.4:7400 --http 127.0.0.1:7501",
+removed must be. Adding a member again changes its address, and with --priority what
+it ranks by: at once, and until its agent starts again with a --priority of its own.
+Without it what is known of its priority stays.`,
+		Example: "  batuta members add 4=10.0.0.4:7400 --http 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --http 127.0.0.1:7501",
 		Args:    exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}
+	cmd.Flags().IntVar(&priority, "priority", 0, "a `number` that ranks before the id; default what is known")
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
 		m, err := parseMember("member", a.args[0])
 		if err != nil {
 			return err
 		}
 		var raw json.RawMessage
-		if err := c.Add(ctx, agent.Place{ID: string(m.ID), Address: m.Address}, &raw); err != nil {
+		place := agent.Place{ID: string(m.ID), Address: m.Address}
+		if cmd.Flags().Changed("priority") {
+			place.Priority = &priority
+		}
+		if err := c.Add(ctx, place, &raw); err != nil {
 			return err
 		}
 		return a.report(raw, fmt.Sprintf("%s at %s is a member", m.ID, m.Address))

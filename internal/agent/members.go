@@ -15,6 +15,9 @@ import (
 type Place struct {
 	ID      string `json:"id"`
 	Address string `json:"address"` // HOST:PORT
+	// Priority ranks before the id, until the member's process starts again; nil:
+	// what is known of it stays.
+	Priority *int `json:"priority,omitempty"`
 }
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) {
@@ -24,7 +27,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 }
 
 // addMember answers 201 when the member is new, and 200 when it was there: its
-// address may have changed.
+// address or its priority may have changed.
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	var p Place
 	in := json.NewDecoder(r.Body)
@@ -49,13 +52,16 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	err = s.node.AddMember(ctx, batuta.Member{Rank: batuta.Rank{ID: id}, Address: p.Address})
+	if err == nil && p.Priority != nil {
+		err = s.node.SetPriority(ctx, id, *p.Priority)
+	}
 	switch {
 	case unreached(err):
 		fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
 	case err != nil:
 		fail(w, http.StatusBadRequest, "%v", err)
 	default:
-		answer(w, code, Place{string(id), p.Address})
+		answer(w, code, Place{string(id), p.Address, p.Priority})
 	}
 }
 

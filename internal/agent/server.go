@@ -29,6 +29,7 @@ type Node interface {
 	Resign(context.Context) error
 	Campaign(context.Context) error
 	AddMember(context.Context, batuta.Member) error
+	SetPriority(ctx context.Context, id batuta.ID, priority int) error
 	RemoveMember(context.Context, batuta.ID) error
 	Done() <-chan struct{}
 }

@@ -26,6 +26,7 @@ type fakeNode struct {
 	events   []batuta.Event
 	resigned atomic.Bool
 	stuck    bool // its loop does not answer
+	priority atomic.Int64
 	done     chan struct{}
 }
 
@@ -52,6 +53,11 @@ func (n *fakeNode) AddMember(_ context.Context, m batuta.Member) error {
 	if m.Address == "" {
 		return errors.New("address missing")
 	}
+	return nil
+}
+
+func (n *fakeNode) SetPriority(_ context.Context, _ batuta.ID, priority int) error {
+	n.priority.Store(int64(priority))
 	return nil
 }
 
@@ -177,6 +183,7 @@ func TestAnswers(t *testing.T) {
 		{"campaign", follower, call{method: "POST", path: "/v1/campaign"}, 200, `{"campaigning":"3"}`},
 		{"add", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6","address":"h:1"}`)}, 201, `{"id":"6","address":"h:1"}`},
 		{"add again", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"5","address":"h:2"}`)}, 200, `{"id":"5","address":"h:2"}`},
+		{"add, with a priority", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"5","address":"h:2","priority":0}`)}, 200, `{"id":"5","address":"h:2","priority":0}`},
 		{"add, no address", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6"}`)}, 400, `{"error":"address missing"}`},
 		{"add, no JSON", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`6`)}, 400, `{"error":"body: json: cannot unmarshal number into Go value of type agent.Place; send {\"id\":\"4\",\"address\":\"10.0.0.4:7400\"}"}`},
 		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, marks that do not print, '=' and '/'"}`},
