@@ -81,6 +81,20 @@ func TestALeaderWhoseMachineWasAway(t *testing.T) {
 	}
 }
 
+// A timer that was set before the machine slept has still to run for what is due
+// long since; whatever wakes the loop has it done at once.
+func TestATimerDoesNotWaitForTimeThatHasPassed(t *testing.T) {
+	onStrange(t, func(t *testing.T, n *Node, m *strange) {
+		began := time.Now()
+		m.set(0, time.Hour)
+		n.call(t.Context(), func() {}) // no event of the Machine's
+		synctest.Wait()
+		if !n.Leader().Defined() && n.view().Defined() {
+			t.Errorf("after %v it has not noticed that it lost the lead", time.Since(began))
+		}
+	})
+}
+
 // Its work is told before anything else.
 func TestTheWorkOfALeaderWhoseMachineWasAway(t *testing.T) {
 	onStrange(t, func(t *testing.T, n *Node, m *strange) {

@@ -123,8 +123,10 @@ func TestAWatcherThatStopsIsToldSo(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		n.history.limit = 10
 		var views []View
+		told := false
 		for v, err := range n.Watch(t.Context()) {
 			if err != nil {
+				told = true
 				if err != ErrBehind || v.Defined() {
 					t.Errorf("ended by %v with %+v", err, v)
 				}
@@ -135,10 +137,26 @@ func TestAWatcherThatStopsIsToldSo(t *testing.T) {
 				change(t, n, i)
 			}
 		}
-		if len(views) != 1 {
-			t.Errorf("views %+v", views)
+		if len(views) != 1 || !told {
+			t.Errorf("views %+v; told that it has missed some: %v", views, told)
 		}
 	})
+}
+
+// What a reader that has left would have missed is nobody's.
+func TestAReaderThatLeavesKeepsNothing(t *testing.T) {
+	n := &Node{history: newHistory(View{})}
+	for range n.Watch(t.Context()) {
+		break
+	}
+	if len(n.history.readers) > 0 {
+		t.Error("its place is kept")
+	}
+	waits := weak.Make(n.history.last())
+	n.history.add(Event{Kind: EventMember})
+	if runtime.GC(); waits.Value() != nil {
+		t.Error("an event is kept for it")
+	}
 }
 
 // A reader at the limit misses nothing.

@@ -196,6 +196,111 @@ func TestLeadBeginsWithThePresentLeadership(t *testing.T) {
 	})
 }
 
+func TestNoWorkBeginsUnderALeadershipThatHasEnded(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		token := n.Leader().Token
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if w := n.begin(t.Context(), token); w != nil {
+			t.Error("it begins before the next leadership")
+			n.finish(w)
+		}
+		waitView(t, n, "it leads again", View.Defined)
+		if w := n.begin(t.Context(), token); w != nil {
+			t.Error("it begins under the next leadership")
+			n.finish(w)
+		}
+	})
+}
+
+// onCancel has f called, on the loop, when the work that runs is told of its end.
+func onCancel(t *testing.T, n *Node, f func()) {
+	t.Helper()
+	n.call(t.Context(), func() {
+		if len(n.working) == 0 {
+			t.Error("nothing works")
+		}
+		for w := range n.working {
+			cancel, first := w.cancel, sync.OnceFunc(f)
+			w.cancel = func(err error) { first(); cancel(err) }
+		}
+	})
+}
+
+// Work is the first to know: nobody sees another view before it has been told.
+func TestWorkIsToldBeforeTheViewChanges(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		begun, seen := make(chan Token), View{}
+		go n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+			begun <- l.Token
+			<-ctx.Done()
+			return nil
+		})
+		token := <-begun
+		onCancel(t, n, func() { seen = n.view() })
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if seen.Token != token {
+			t.Errorf("when it was told the view was %+v", seen)
+		}
+		<-begun
+	})
+}
+
+// After a stall IsLeader stays false until everyone knows.
+func TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		begun, leads := make(chan Token), true
+		go n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+			begun <- l.Token
+			<-ctx.Done()
+			return nil
+		})
+		<-begun
+		onCancel(t, n, func() { leads = n.IsLeader() })
+		n.call(t.Context(), func() { time.Sleep(2 * n.T) })
+		<-begun // the next leadership
+		if leads {
+			t.Error("IsLeader was true between the stall and the loss")
+		}
+	})
+}
+
+// The lead is given away when the last of several functions has returned.
+func TestTheLeadWaitsForEveryFunction(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		first := n.Leader().Token
+		slow := make(chan struct{})
+		var all sync.WaitGroup
+		for _, wait := range []chan struct{}{nil, slow} {
+			all.Go(func() {
+				n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+					if l.Token != first {
+						return nil
+					}
+					<-ctx.Done()
+					if wait != nil {
+						<-wait
+					}
+					return nil
+				})
+			})
+		}
+		synctest.Wait()
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * n.T)
+		if v := n.Leader(); v.Defined() {
+			t.Errorf("%v leads, and one of two functions still runs", v.Token)
+		}
+		close(slow)
+		all.Wait()
+	})
+}
+
 func TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -41,7 +41,10 @@ type dirStore struct {
 	lock *os.File
 	log  *slog.Logger
 	keep bool // the state file is good: let it be the previous copy
-	link func(old, new string) error
+
+	// What the kernel does; a test may see to it, or refuse.
+	link    func(old, new string) error
+	syncDir func(dir string) error
 }
 
 // Names in the data directory.
@@ -83,7 +86,7 @@ func openDir(dir string, log *slog.Logger) (*dirStore, error) {
 		lock.Close()
 		return nil, config("data directory %s is in use by another process: give each member its own", dir)
 	}
-	s := &dirStore{dir: dir, lock: lock, log: log, link: os.Link}
+	s := &dirStore{dir: dir, lock: lock, log: log, link: os.Link, syncDir: syncDir}
 	s.sweep()
 	return s, nil
 }
@@ -158,7 +161,7 @@ func (s *dirStore) save(state election.State) error {
 		return err
 	}
 	s.keep = true
-	return s.sync()
+	return s.syncDir(s.dir)
 }
 
 // keepPrevious makes the present file the previous copy. The present one never
@@ -189,9 +192,9 @@ func (s *dirStore) copyPrevious() error {
 	return renameio.WriteFile(s.path(previousFile), body, 0o600, renameio.WithTempDir(s.dir))
 }
 
-// sync makes the names in the directory safe, not only the files.
-func (s *dirStore) sync() error {
-	d, err := os.Open(s.dir)
+// syncDir makes the names in a directory safe, not only the files.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("sync the directory: %w", err)
 	}

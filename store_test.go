@@ -373,3 +373,35 @@ func equalStates(a, b election.State) bool {
 	return a.ID == b.ID && a.Incarnation == b.Incarnation && a.Token == b.Token &&
 		slices.Equal(a.Members, b.Members)
 }
+
+// A name is safe only when its directory is: after the state file is in its place,
+// and before anyone is told that it is saved.
+func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
+	s, err := openDir(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var synced []uint64
+	s.syncDir = func(dir string) error {
+		state, err := readState(filepath.Join(dir, stateFile))
+		if err != nil {
+			t.Error(err)
+		}
+		synced = append(synced, state.Token.Epoch)
+		return syncDir(dir)
+	}
+	for e := range uint64(3) {
+		if err := s.Save(election.State{ID: "1", Token: epoch(e + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(synced, []uint64{1, 2, 3}) {
+		t.Errorf("synced with the epochs %v in place", synced)
+	}
+	broken := errors.New("it cannot be synced")
+	s.syncDir = func(string) error { return broken }
+	if err := s.Save(election.State{ID: "1", Token: epoch(4)}); !errors.Is(err, broken) {
+		t.Errorf("Save gives %v", err)
+	}
+}
