@@ -85,6 +85,8 @@ func (c Config) Validate() error {
 	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
 	if c.Algorithm == nil {
 		fault("no algorithm: set Algorithm, for example to bully.New()")
+	} else if name := c.Algorithm.Name(); !election.Printable(name, election.MaxID) {
+		fault("algorithm name %.64q: the members tell it each other, so it must print and take at most %d bytes", name, election.MaxID)
 	}
 	for _, name := range []struct{ field, value string }{{"cluster", c.Cluster}, {"election", c.Election}} {
 		if len(name.value) > election.MaxID {
@@ -185,8 +187,12 @@ func checkAddress(addr string, own bool) error {
 // checkMembers finds what is wrong with the list, and with this member in it.
 func (c Config) checkMembers() (faults []error) {
 	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
-	if len(c.Members) > election.MaxMembers {
-		fault("%d members: at most %d", len(c.Members), election.MaxMembers)
+	size := 0
+	for _, m := range c.Members {
+		size += m.Size()
+	}
+	if len(c.Members) > election.MaxMembers || size > election.MaxListBytes {
+		fault("%d members of %d bytes: %w", len(c.Members), size, election.ErrFull)
 	}
 	ids, addresses := map[ID]bool{}, map[string]ID{}
 	first := ID(c.ID)

@@ -3,6 +3,7 @@ package batuta
 import (
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,13 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"heartbeat", Config{Heartbeat: time.Second}, []string{"heartbeat 1s is not below T = 2·t_max + t_process = 600ms"}},
 		{"addresses", Config{Listen: "7400", Advertise: "host:0"}, []string{`listen address "7400"`, `advertised address "host:0"`}},
 		{"id", Config{ID: "a b"}, []string{`id "a b"`}},
+		{"an id that does not print", Config{ID: "a\u200bb"}, []string{`id "a\u200bb"`, "print"}},
+		{"names", Config{Cluster: "a\x1b[31m", Election: "a\u202eb"}, []string{`cluster name "a\x1b[31m"`, `election name "a\u202eb"`}},
+		{"addresses that steer", Config{Listen: "\x1b[31m:7400", Advertise: "$(touch x):1", Join: []string{"a b:1"}},
+			[]string{`listen address "\x1b[31m:7400"`, `advertised address "$(touch x):1"`, `join through "a b:1"`}},
+		{"a member's address", Config{ID: "1", Members: []Member{member("2", "a;b:1")}}, []string{`address "a;b:1" of member 2`}},
+		{"an algorithm's name", Config{Algorithm: named{bully.New(), "\x1b[31m"}}, []string{`algorithm name "\x1b[31m"`}},
+		{"too many bytes", Config{ID: "0", Members: crowd(2000, 255)}, []string{"member list is full"}},
 		{"mixed kinds", Config{ID: "1", Members: []Member{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
 		{"twice", Config{ID: "1", Members: []Member{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
 		{"one address", Config{ID: "1", Members: []Member{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
@@ -45,6 +53,23 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
+}
+
+// named is an algorithm with another name.
+type named struct {
+	Algorithm
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+// crowd is n members with addresses so long.
+func crowd(n, length int) (list []Member) {
+	for i := range n {
+		host := strings.Repeat("a.", (length-6)/2) + "a"
+		list = append(list, Member{Rank: Rank{ID: ID(strconv.Itoa(i + 1))}, Address: host + ":" + strconv.Itoa(10000+i)})
+	}
+	return list
 }
 
 func TestABusyPortIsRefused(t *testing.T) {

@@ -65,10 +65,14 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 // RemoveMember takes a member off the list for good: it is told, loses the lead
 // if it has it, and is refused until it is added again. A member that is away
 // hears of it when it returns. It returns when this member has struck it off, with
-// [ErrNotMember], ctx's error, or [ErrClosed].
+// what is wrong with id, [ErrNotMember], ctx's error, or [ErrClosed].
 func (n *Node) RemoveMember(ctx context.Context, id ID) error {
+	id, err := election.ParseID(string(id))
+	if err != nil {
+		return err
+	}
 	known := true
-	err := n.call(ctx, func() {
+	err = n.call(ctx, func() {
 		known = n.machine.Knows(id)
 		n.emit(election.Event{Kind: election.Dismissed, Peer: id})
 	})

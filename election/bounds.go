@@ -16,7 +16,7 @@ const (
 const entryBytes = 32
 
 // ErrFull says that an entry would go beyond [MaxMembers] or [MaxListBytes].
-var ErrFull = errors.New("the member list is full: it holds 4096 entries at most, departed members included, and 512 KiB; take long ids and addresses out of use")
+var ErrFull = errors.New("the member list is full: at most 4096 entries and 512 KiB of ids and addresses, departed members included; use shorter ids and addresses, or another cluster")
 
 // Size is what the entry counts for in [MaxListBytes]: the bytes of its id and its
 // address, and 32.
