@@ -30,3 +30,26 @@ func TestOnlyAHigherRankAnswers(t *testing.T) {
 		}
 	}
 }
+
+// ANSWER promises to take over: who may not lead does not give it.
+func TestWhoDoesNotStandDoesNotAnswer(t *testing.T) {
+	for _, observer := range []bool{false, true} {
+		m, err := election.New(election.Config{
+			Self: election.Rank{ID: "2"}, Algorithm: bully.New(), NoDetector: true, Observer: observer,
+			Members:   []election.Member{{Rank: election.Rank{ID: "1"}}, {Rank: election.Rank{ID: "3"}}},
+			Following: election.Token{Epoch: 1, Leader: election.Rank{ID: "3"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, answered := time.Unix(1, 0), false
+		m.Step(now, election.Event{Kind: election.Started})
+		for _, a := range m.Step(now, election.Event{Kind: election.Received, Message: &election.Message{
+			Kind: election.Election, Election: "default", From: "1", Round: election.Round{Number: 1, Initiator: "1"}}}) {
+			answered = answered || a.Kind == election.Send && a.Message.Kind == election.Answer
+		}
+		if answered == observer {
+			t.Errorf("an observer: %v; it answers: %v", observer, answered)
+		}
+	}
+}

@@ -275,3 +275,33 @@ func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
 		t.Errorf("asked %d times in a minute, want once in %v", asked, T)
 	}
 }
+
+// Who hears late that it had left stands aside and asks to be let in again, by all
+// through whom it joins; on the list once more, it takes part.
+func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
+	m := follow(t, "2")
+	own := entry(m, "2")
+	own.Version, own.Gone = own.Version+5, Left
+	got := m.Step(start, from("5", Message{Kind: Members, List: []Member{own}}))
+	if !slices.ContainsFunc(got, func(a Action) bool { return a.Kind == Rejoin && a.To == None }) {
+		t.Errorf("it has left, it hears, and does %+v: want it to ask to be let in", got)
+	}
+	if aside := said(m); aside != AsideGone {
+		t.Errorf("it stands aside as %q, want %q", aside, AsideGone)
+	}
+	own.Version, own.Gone = own.Version+1, Present
+	m.Step(start, from("5", Message{Kind: Members, List: []Member{own}}))
+	if aside := said(m); aside != Stands {
+		t.Errorf("it is on the list again, and stands aside as %q", aside)
+	}
+}
+
+// said is why a member stands aside itself.
+func said(m *Machine) Aside {
+	for _, v := range m.Members() {
+		if v.ID == "2" {
+			return v.Aside
+		}
+	}
+	return AsideGone
+}

@@ -66,3 +66,14 @@ func TestANewcomersEpochIsHeard(t *testing.T) {
 		}
 	}
 }
+
+// A leader that has resigned while its leadership was being saved is not followed.
+func TestALeadershipThatEndsWhileItIsSavedIsNotFollowed(t *testing.T) {
+	m := follow(t, "2")
+	next := Token{9, rank("4")}
+	m.Step(start, from("4", Message{Kind: Coordinator, Token: next}))
+	m.Step(start, from("4", Message{Kind: Resign, Token: next, Aside: AsideResigned}))
+	if got := kinds(m.Step(start, Event{Kind: Saved})); slices.Contains(got, "elect") || m.View() == next {
+		t.Errorf("the leader has resigned before it was saved: %q, and it follows %v", got, m.View())
+	}
+}

@@ -105,3 +105,47 @@ func TestAMessageOfAnEarlierLifeDoesNotWin(t *testing.T) {
 		t.Error("its candidacy of this round comes home, and it does not claim")
 	}
 }
+
+// A COORDINATOR whose winner has died is not passed on: a new round begins. One of an
+// older round, or of none, is late.
+func TestACoordinatorOfTheDeadOrOfAnOldRound(t *testing.T) {
+	m := newStepped(t, "ring", "1")
+	m.down("4")
+	sent, _ := m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "2"}, Hops: 9, Ring: ranks("2", "3")})
+	if len(sent) != 1 || sent[0].Round.Number != 7 {
+		t.Fatalf("an ELECTION of round 7 comes by, and it sends %+v, want that passed on", sent)
+	}
+	named := election.Message{Kind: election.Coordinator, Round: election.Round{Number: 6, Initiator: "2"}, Hops: 9, Ring: ranks("2", "3")}
+	if sent, _ := m.hears("3", named); len(sent) > 0 {
+		t.Errorf("a COORDINATOR of round 6 is late, and it sends %+v", sent)
+	}
+	m.down("2")
+	named.Round.Number, named.Ring = 8, ranks("2", "1")
+	sent, _ = m.hears("3", named)
+	if len(sent) != 1 || sent[0].Kind != election.Election || sent[0].Round.Number <= 7 {
+		t.Errorf("the winner is dead and has no other home: it sends %+v, want an ELECTION of a new round", sent)
+	}
+}
+
+// Whoever has sent a message still holds it: what travels on is a copy.
+func TestAListThatWasSentDoesNotChange(t *testing.T) {
+	m := newStepped(t, "ring", "1")
+	m.down("4")
+	list := append(make([]election.Rank, 0, 4), ranks("3")...)
+	m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "3"}, Hops: 9, Ring: list})
+	if behind := list[:2][1]; behind != (election.Rank{}) {
+		t.Errorf("behind the list that was sent stands %v now", behind)
+	}
+}
+
+// A candidate that has died does not go round for ever: whoever would pass its home by
+// begins anew.
+func TestACandidateThatIsGone(t *testing.T) {
+	m := newStepped(t, "chang-roberts", "2")
+	m.down("4")
+	m.down("3")
+	sent, _ := m.hears("1", election.Message{Kind: election.Election, Round: election.Round{Number: 9, Initiator: "3"}, Hops: 9, Ring: ranks("3")})
+	if len(sent) != 1 || sent[0].Round.Number != 10 || !slices.Equal(sent[0].Ring, ranks("2")) {
+		t.Errorf("the candidate 3 is dead and its home is passed: it sends %+v, want its own candidacy in round 10", sent)
+	}
+}

@@ -96,9 +96,9 @@ func (s Setup) Bound() time.Duration {
 // Hold is how long an agreement must stand to count: longer than the detector takes
 // to find that it was none. The last beat may have come a heartbeat after the one
 // that others go by; a leader that is cut off is silent after T; who misses it asks
-// the others, whom it dials first, and hears from one that vouches, or from none
-// within 2·t_max; and asks once more when what that one heard is T old.
+// the others, whom it dials first, and hears from one that vouches, or from none; and
+// asks once more, over links that stand, when what that one heard is T old.
 func (s Setup) Hold() time.Duration {
 	t := s.filled().Timing
-	return t.Heartbeat + t.T() + 2*2*t.TMax
+	return t.Heartbeat + t.T() + t.DialTime() + 2*t.TMax + 2*t.TMax
 }
