@@ -77,3 +77,20 @@ func TestALeadershipThatEndsWhileItIsSavedIsNotFollowed(t *testing.T) {
 		t.Errorf("the leader has resigned before it was saved: %q, and it follows %v", got, m.View())
 	}
 }
+
+// Who has stepped down stands again once a later leader's time has ended.
+func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
+	m := newMachine(t, "2", func(c *Config) { c.Following = Token{3, rank("2")} })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: Resigned})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: Token{4, rank("5")}}))
+	m.Step(start, Event{Kind: Saved})
+	if aside := said(m); aside != AsideResigned || m.View().Leader.ID != "5" {
+		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, AsideResigned)
+	}
+	m.Step(start, from("5", Message{Kind: Resign, Token: Token{4, rank("5")}, Aside: AsideResigned}))
+	if aside := said(m); aside != Stands {
+		t.Errorf("the next leader's time has ended, and it stands aside as %q", aside)
+	}
+}

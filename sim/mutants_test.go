@@ -2,163 +2,270 @@ package sim_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/mutant"
+	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 )
 
-// A mutant is the core or Bully with one thing wrong. No seam is needed in
-// them: the compiler is given a changed copy of one file (go build -overlay).
-type mutant struct {
-	name     string
-	file     string // below the module's root
-	old, new string // old stands in it exactly once
+// mutants are the core and the algorithms with one thing wrong. By is one of
+//
+//	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;
+//	                                membership for ALGORITHM: Bully, and members come and go
+//	explore PROBE                   the exhaustive search of a small cluster
+//	scenario FILE                   a rule, an expectation or the trace of that file
+//	test PACKAGE NAME               a unit test
+func mutants() (all []mutant.Mutant) {
+	for _, w := range slices.Concat(coreMutants, memberMutants, bullyMutants, ringMutants) {
+		all = append(all, mutant.Mutant(w))
+	}
+	return all
 }
 
-var mutants = []mutant{
-	{"tells before it has saved", "election/tenure.go", "\tm.saving, m.listed = true, true\n", "\tm.saving, m.listed = true, true\n\tif m.next.Defined() {\n\t\tm.settle()\n\t}\n"},
-	{"saves what it had before", "election/tenure.go", "\t\t\tm.writing = t\n", "\t\t\t_ = t\n"},
-	{"claims although its disk refused", "election/tenure.go", "\t\tif m.isMine(m.next) {\n\t\t\tm.next = Token{}\n\t\t\tm.step(", "\t\tif false {\n\t\t\tm.next = Token{}\n\t\t\tm.step("},
-	{"claims the same epoch again", "election/tenure.go", "\tm.highest++\n", ""},
-	{"claims while it still asks", "election/tenure.go", "!m.started || m.aside() != Stands || m.inquiring || m.next", "!m.started || m.aside() != Stands || m.next"},
-	{"claims without asking", "election/machine.go", `m.inquire("it has just started")`, `m.step(Event{Kind: Started})`},
-	{"accepts a lower token", "election/tenure.go", "\tcase c < 0, c == 0 && m.certain:", "\tcase c == 0 && m.certain:"},
-	{"does not hear that its leader resigns", "election/tenure.go", "\t\tm.vacate(CauseResigned, true, \"it says so\")\n", ""},
-	{"follows without telling of the loss", "election/tenure.go", "\tm.lose(CauseSuperseded, true, \"a higher token \"+t.String())\n\tm.note(\"adopts\"", "\tm.note(\"adopts\""},
-	{"hands over before its work has stopped", "election/tenure.go", "\tm.lose(CauseResigned, true, why)\n\tif !m.working {", "\tm.lose(CauseResigned, true, why)\n\tif true {"},
-	{"forgets the epochs it hears of", "election/machine.go", "\tm.highest = max(m.highest, top)\n", ""},
-	{"forgets the vouching", "election/detector.go", "\tm.set(timerVouch, m.longestAnswer())\n\tif !m.anyAsked() {", "\tif true {"},
-	{"takes an old vouch for a fresh one", "election/inquiry.go", "!msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()", "!msg.Ended"},
-	{"does not notice that it was stopped", "election/detector.go", "\t\treturn m.now.Sub(last) > T\n", "\t\treturn false\n"},
-	{"vouches for what it did not hear while it was stopped", "election/detector.go", "\t\tm.grace = m.now.Add(m.cfg.Timing.T()) // not", "\t\tm.grace, m.leaderAt = m.now.Add(m.cfg.Timing.T()), m.now // not"},
-	{"leads although nobody acknowledges", "election/detector.go", "if m.leading() && hears && !m.relinking() &&", "if m.leading() && !hears &&"},
-	{"never suspects", "election/detector.go", "if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {", "if false {"},
-	{"believes a dial that is refused", "election/links.go", "\tif refused {\n", "\tif false {\n"},
-	{"takes a new incarnation for the old one", "election/links.go", "\tif !m.hearsay(peer.ID) {\n", "\tif false {\n"},
-	{"ignores the token of beats", "election/beats.go", "\t\tm.accept(msg.Token, from)\n\t\tif msg.Token != m.next", "\t\tif msg.Token != m.next"},
-	{"dials nobody but its leader", "election/links.go", "if m.shouldDial(i) && !m.now.Before(peer.redial) &&", "if m.isLeader(i) && m.shouldDial(i) && !m.now.Before(peer.redial) &&"},
-	{"follows a stranger", "election/inquiry.go", "known := m.Knows(msg.Token.Leader.ID)", "known := true"},
-	{"goes on although it was removed", "election/membership.go", "\tm.do(Action{Kind: Halt, Err: ErrRemoved})\n", ""},
-	{"keeps news of members to itself", "election/membership.go", "\tm.spread(news, from)\n", ""},
-	{"does not compare lists", "election/machine.go", "\tm.compareLists(i, msg)\n", ""},
-	{"lets a member stay that was removed in the same version", "election/membership.go", "\t\tcmp.Compare(e.Gone, old.Gone),\n", ""},
-	{"Bully: skips the round check", "bully/bully.go", "if b.state != asking || m.Round != b.thisRound(out) {", "if b.state != asking {"},
-	{"Bully: leads although a higher one answered", "bully/bully.go", "\tb.state, b.answer = waiting, m.From\n", "\tb.claim(out)\n\tb.state, b.answer = waiting, m.From\n"},
-	{"Bully: waits for ever for a COORDINATOR", "bully/bully.go", "\t\tb.startOver(out) // no", "\t\t_ = out // no"},
-	{"Bully: starts over without asking who has won", "bully/bully.go", "\tb.rest(out)\n\tout.Inquire()\n", "\tb.callElection(out)\n"},
-	{"Bully: waits for ever for an ANSWER", "bully/bully.go", "\tcase timerAnswer:\n\t\tb.claim(out)", "\tcase timerAnswer:\n\t\t_ = out"},
-	{"Bully: waits for one that is gone", "bully/bully.go", "case b.state == waiting && peer == b.answer:", "case b.state == waiting && peer == b.answer && false:"},
-	{"Bully: a leader does not say that it leads", "bully/bully.go", "\t\tb.coordinator(m.From, out)\n", ""},
-	{"Bully: tells nobody that it leads", "bully/bully.go", "\t\t\tb.announce(out)\n\t\t}\n\t}\n}", "\t\t}\n\t}\n}"},
-	{"Bully: asks the lowest of the higher only", "bully/bully.go", "for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {\n\t\tc := members[i]", "for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {\n\t\tif i > 0 && members[i-1].Above(out.Self()) {\n\t\t\tcontinue\n\t\t}\n\t\tc := members[i]"},
-}
+// wrong is a mutant in the tables.
+type wrong struct{ Name, File, Old, New, By string }
 
-// TestMutants breaks the core in single ways and demands that the lab notices.
+// TestMutants breaks the core in single ways and demands that what is said to catch
+// each does. When it does not, everything else is tried and told.
 func TestMutants(t *testing.T) {
 	if raced {
 		t.Skip("mutants are compiled one by one: not with -race")
 	}
-	for i, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
-			if i%fulltest.Size(20, 1) != 0 {
-				t.Skip("every twentieth is tried; all with BATUTA_TEST_FULL=1")
-			}
+	every := fulltest.Size(20, 1)
+	for i, m := range mutants() {
+		if i%every != 0 {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			lab := m.build(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, lab, "-test.run", "^TestHunt$", "-test.v")
-			cmd.Env = append(os.Environ(), "BATUTA_HUNT=1")
-			out, err := cmd.CombinedOutput()
-			if ctx.Err() != nil {
-				t.Logf("killed by: it does not come to an end")
+			h := newHunt(t, m)
+			if m.By != "" && h.caughtBy(m.By) {
 				return
 			}
-			_, how, caught := strings.Cut(string(out), "caught by ")
-			if err == nil || !caught {
-				t.Fatalf("it lives: no rule, search or trace sees this\n%s", out)
+			if by := h.search(); by != "" {
+				t.Errorf("mutant of %s: %q does not catch it, but this does: %q", m.File, m.By, by)
+				return
 			}
-			how, _, _ = strings.Cut(how, "\n")
-			t.Logf("killed by %s", how)
+			t.Errorf("mutant of %s: it lives, and nothing sees this", m.File)
 		})
 	}
 }
 
-// build compiles this package's tests with the mutant in place.
-func (m mutant) build(t *testing.T) string {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(root, m.file)
-	source, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), m.old); n != 1 {
-		t.Fatalf("%s holds %d times, not once:\n%s\nbring the mutant up to date", m.file, n, m.old)
-	}
-	dir := t.TempDir()
-	changed, overlay, lab := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "lab.test")
-	replace, _ := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	for file, text := range map[string]string{changed: strings.Replace(string(source), m.old, m.new, 1), overlay: string(replace)} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+// TestMutantsFit: each still says where the source is to be changed.
+func TestMutantsFit(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		if _, err := m.Overlay(root, t.TempDir()); err != nil {
+			t.Error(err)
 		}
+		if m.By == "" || names[m.Name] {
+			t.Errorf("mutant %q: it is not said what catches it, or there are two of this name", m.Name)
+		}
+		names[m.Name] = true
 	}
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", lab, ".").CombinedOutput(); err != nil {
-		t.Fatalf("it does not compile: %v\n%s", err, out)
-	}
-	return lab
 }
 
-// TestHunt is what a mutant is put to: random schedules, then an exhaustive
-// search, then the golden traces.
-func TestHunt(t *testing.T) {
-	if os.Getenv("BATUTA_HUNT") == "" {
-		t.Skip("it is run by TestMutants, on mutants")
+// docs/verification.md says of each what catches it; -update writes that.
+func TestMutantsAreDocumented(t *testing.T) {
+	const file, from, to = "../docs/verification.md", "<!-- mutants -->\n", "<!-- end of mutants -->\n"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	const at, upTo = 250, 4000
-	for from := uint64(1); from <= upTo; from += at {
-		c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"descending", "all"}, From: from, To: from + at - 1, Workers: 1}
-		if from/at%2 == 1 {
-			c.Faults = append(sim.SoakFaults(), sim.MembershipFaults()...)
+	before, rest, ok := strings.Cut(string(text), from)
+	found, after, ends := strings.Cut(rest, to)
+	if !ok || !ends {
+		t.Fatalf("%s has no place for the mutants between %q and %q", file, from, to)
+	}
+	var b strings.Builder
+	b.WriteString("| mutant | of | caught by |\n| --- | --- | --- |\n")
+	for _, m := range mutants() {
+		how, rule, isRule := strings.Cut(m.By, ": ")
+		if isRule {
+			how += ": *" + rule + "*"
 		}
-		r, err := sim.Soak(t.Context(), maker, c)
-		if err != nil {
+		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", m.Name, m.File, how)
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(before+from+b.String()+to+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if r.Violations > 0 {
-			_, err := c.Schedule(r.Failing[0].Seed).Play(maker, nil)
-			if v, ok := errors.AsType[*sim.Violation](err); ok {
-				t.Fatalf("caught by soak, seed %d: %s", r.Failing[0].Seed, v.Rule)
+	} else if found != b.String() {
+		t.Errorf("the mutants in %s are others: take them over with go test ./sim -run MutantsAreDocumented -update", file)
+	}
+}
+
+// hunt is the search for what catches one mutant.
+type hunt struct {
+	*testing.T
+	mutant       mutant.Mutant
+	overlay, lab string
+	how          string // what the last that caught it has said
+}
+
+const root = ".."
+
+func newHunt(t *testing.T, m mutant.Mutant) *hunt {
+	h := &hunt{T: t, mutant: m}
+	var err error
+	if h.overlay, err = m.Overlay(root, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// caughtBy tries one way.
+func (h *hunt) caughtBy(by string) bool {
+	h.Helper()
+	ctx, cancel := context.WithTimeout(h.Context(), 3*time.Minute)
+	defer cancel()
+	if words := strings.Fields(by); words[0] == "test" {
+		name, err := mutant.Fails(ctx, root, h.overlay, "./"+words[1], h.TempDir(), "-test.run=^"+words[2]+"$")
+		if err != nil {
+			h.Fatal(err)
+		}
+		return name != ""
+	}
+	if h.lab == "" {
+		var err error
+		if h.lab, err = mutant.Build(ctx, root, h.overlay, "./sim", h.TempDir()); err != nil {
+			h.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, h.lab, "-test.run", "^TestHunt$", "-test.v")
+	cmd.Env = append(os.Environ(), "BATUTA_HUNT="+by)
+	out, err := cmd.CombinedOutput()
+	_, how, found := strings.Cut(string(out), "caught: ")
+	h.how, _, _ = strings.Cut(how, "\n")
+	switch {
+	case ctx.Err() != nil:
+		h.Log("it does not come to an end")
+	case err == nil:
+		return false
+	case !found && !strings.Contains(string(out), "panic: "):
+		h.Fatalf("%s: %v\n%s", by, err, out)
+	default:
+		h.Log(h.how)
+	}
+	return true
+}
+
+// search tries all ways, those first that need the fewest words to be believed.
+func (h *hunt) search() string {
+	dir := path.Dir(h.mutant.File)
+	algorithms := map[string][]string{"bully": {"bully"}, "ring": {"ring", "chang-roberts"}}[dir]
+	if algorithms == nil {
+		algorithms = []string{"bully", "membership", "ring", "chang-roberts"}
+	}
+	const at = 500
+	for from := 1; from <= 2*at; from += at {
+		for _, a := range algorithms {
+			if by := fmt.Sprintf("soak %s %d:%d", a, from, from+at-1); h.caughtBy(by) {
+				_, rule, _ := strings.Cut(h.how, ": ")
+				return by + ": " + rule
 			}
-			t.Fatalf("caught by soak, seed %d: it panics", r.Failing[0].Seed)
+		}
+	}
+	for _, pkg := range slices.Compact([]string{dir, "election", "bully", "ring"}) {
+		name, err := mutant.Fails(h.Context(), root, h.overlay, "./"+pkg, h.TempDir(), "-test.skip=^Test(Soak|Scenarios|Explore|ClosedForms|RandomOrder)$")
+		if err != nil {
+			h.Fatal(err)
+		}
+		if name != "" {
+			return "test " + pkg + " " + name
+		}
+	}
+	for _, pattern := range []string{"../bully/testdata/*.txt", "../ring/testdata/*/*.txt"} {
+		files, _ := filepath.Glob(pattern)
+		for _, file := range files {
+			if by := "scenario " + strings.TrimPrefix(filepath.ToSlash(file), "../"); h.caughtBy(by) {
+				return by
+			}
 		}
 	}
 	for _, probe := range []string{"descending", "all"} {
-		c := sim.ExploreConfig{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
-		if r, err := sim.Explore(t.Context(), maker, c); err != nil || r.Violation != nil {
-			t.Fatalf("caught by explore, probe %s, %d states: %v %v", probe, r.States, r.Violation, err)
+		if by := "explore " + probe; h.caughtBy(by) {
+			return by
 		}
 	}
-	files, _ := filepath.Glob("../bully/testdata/*.txt")
-	for _, file := range files {
-		s, err := electiontest.Load(file)
+	return ""
+}
+
+// TestHunt is what the changed lab is run for, with one way of catching in its
+// environment: it fails when that catches something.
+func TestHunt(t *testing.T) {
+	by, ok := os.LookupEnv("BATUTA_HUNT")
+	if !ok {
+		by = "soak bully 1:2" // on what stands, nothing is caught
+	}
+	how, rule, _ := strings.Cut(by, ": ")
+	words := strings.Fields(how)
+	switch words[0] {
+	case "soak":
+		huntBySoak(t, words[1], words[2], rule)
+	case "explore":
+		c := sim.ExploreConfig{Algorithm: "bully", Probe: words[1], Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
+		if r, err := sim.Explore(t.Context(), anyMaker, c); err != nil || r.Violation != nil {
+			t.Fatalf("caught: %d states: %v %v", r.States, r.Violation, err)
+		}
+	case "scenario":
+		s, err := electiontest.Load("../" + words[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if electiontest.Replay(maker, s) != nil {
-			t.Fatalf("caught by the trace of %s", filepath.Base(file))
+		if err := electiontest.Replay(anyMaker, s); err != nil {
+			first, _, _ := strings.Cut(err.Error(), "\n")
+			t.Fatalf("caught: %s", first)
 		}
 	}
+}
+
+// huntBySoak looks for a broken rule, any if none is named.
+func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
+	c := sim.SoakConfig{Algorithm: algorithm, Workers: 1}
+	if _, err := fmt.Sscanf(seeds, "%d:%d", &c.From, &c.To); err != nil {
+		t.Fatal(err)
+	}
+	switch algorithm {
+	case "membership":
+		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
+		fallthrough
+	case "bully":
+		c.Probes = []string{"descending", "all"}
+	}
+	r, err := sim.Soak(t.Context(), anyMaker, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Violations > 0 && (rule == "" || r.ByRule[rule] > 0) {
+		t.Fatalf("caught: seed %d and %d others: %s", r.Failing[0].Seed, r.Violations-1, r.Failing[0].Rule)
+	}
+}
+
+// anyMaker knows every algorithm.
+func anyMaker(algorithm, probe string) (func() election.Algorithm, error) {
+	switch algorithm {
+	case "bully":
+		p := map[string]bully.Probe{"all": bully.All}[probe]
+		return func() election.Algorithm { return bully.New(bully.WithProbe(p)) }, nil
+	case "ring":
+		return func() election.Algorithm { return ring.New() }, nil
+	case "chang-roberts":
+		return func() election.Algorithm { return ring.NewChangRoberts() }, nil
+	}
+	return nil, errors.New("no such algorithm")
 }
