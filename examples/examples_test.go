@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for an event before it gives up.
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // built is the path of an example's program.
 func built(t *testing.T, name string) string {

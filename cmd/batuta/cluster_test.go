@@ -10,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // startCluster runs n members until the test ends, and waits for the highest to lead.
@@ -139,6 +140,7 @@ func highestRunning(c *cluster) string {
 
 // SIGTERM hands over: the others follow the next, and the leader ends with exit code 0.
 func TestTermHandsOver(t *testing.T) {
+	watch := stalltest.Start(t)
 	c, now := startCluster(t, 3)
 	old, leaving := now.leader, now.leader.process
 	at := c.mark()
@@ -147,7 +149,7 @@ func TestTermHandsOver(t *testing.T) {
 	}
 	old.process = nil // its last lines are not of interest: it may go at once
 	next := mustAgree(t, c, now.epoch+1, "2")
-	if took := next.all.Sub(at); took > time.Second {
+	if took := watch.Given(at, next.all); took > time.Second {
 		t.Errorf("hand-over took %v", took)
 	}
 	select {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // TestMain lets the test binary be batuta when it is called by that name: by the
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) {
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
 func TestScripts(t *testing.T) {
+	watch := stalltest.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(s *testscript.Env) error {
@@ -42,7 +44,9 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   scriptExits,
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				scriptExits(ts, watch, neg, args)
+			},
 			"start":   scriptStart,
 			"leave":   scriptLeave,
 			"ends":    scriptEnds,
@@ -55,13 +59,13 @@ func TestScripts(t *testing.T) {
 
 // scriptExits is "exits CODE COMMAND…": it must end with that code, within the
 // five seconds a user may be kept waiting, and say why on one line.
-func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+func scriptExits(ts *testscript.TestScript, watch *stalltest.Watch, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
 	}
 	began := time.Now()
 	err := ts.Exec(args[1], args[2:]...)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := watch.Given(began, time.Now()); took > 5*time.Second {
 		ts.Fatalf("took %v, want 5s at most", took)
 	}
 	code := 0

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
 // The service manager hears when the agent is ready, who leads, that it lives, and
@@ -46,7 +48,7 @@ func awaitTold(t *testing.T, conn *net.UnixConn, want ...string) {
 	for _, w := range want {
 		missing[w] = true
 	}
-	conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(runtest.Patience))
 	for line := make([]byte, 1000); len(missing) > 0; {
 		n, err := conn.Read(line)
 		if err != nil {

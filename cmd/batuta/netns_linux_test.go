@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // lan is agents on machines of their own, as far as they can tell: network
@@ -23,6 +24,7 @@ import (
 type lan struct {
 	*cluster
 	t      *testing.T
+	watch  *stalltest.Watch
 	prefix string // of the names of namespaces
 	dir    string // data directories, by number of the machine
 	ends   map[*process]bool
@@ -52,7 +54,7 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {
@@ -269,25 +271,62 @@ func (l *lan) follow(leader string, ms ...*member) bool {
 	return true
 }
 
-// undisturbed fails the test if one of ms has seen its leader change since the
-// last mark.
-func (l *lan) undisturbed(ms ...*member) {
+// undisturbed takes in events for d and fails the test if one of ms, who all follow
+// leader, sees that change since the last mark. A machine that held processes up for
+// t_max or longer earns a suspicion: then it marks and looks once more.
+func (l *lan) undisturbed(d time.Duration, leader string, ms ...*member) {
 	l.t.Helper()
+	const looks = 10
+	for range looks {
+		l.quiet(d)
+		seen, stall := l.disturbances(ms), l.stall()
+		if len(seen) == 0 && l.follow(leader, ms...) {
+			return
+		}
+		if stall < defaults.TMax {
+			l.explain()
+			l.t.Fatalf("disturbed, and the machine stalled for %v at most: %s; now %s", stall, strings.Join(seen, "; "), l.views())
+		}
+		l.t.Logf("the machine stalled for %v: %s", stall, strings.Join(seen, "; "))
+		l.until("all follow "+leader+" again", func() bool { return l.follow(leader, ms...) })
+		l.mark()
+	}
+	l.t.Fatalf("the machine stalled each of %d times: nothing can be said on it", looks)
+}
+
+// disturbances are the changes of leader that ms have seen since the last mark.
+func (l *lan) disturbances(ms []*member) (seen []string) {
 	for _, m := range ms {
 		for _, e := range m.events {
 			if e.Event != "member" {
-				l.t.Errorf("member %s is disturbed, %v after the mark: %s %s of epoch %d %s", m.id, e.Time.Sub(l.since), e.Event, e.Leader, e.Epoch, e.Cause)
+				seen = append(seen, fmt.Sprintf("%v after the mark %s tells %s %s of epoch %d %s", e.Time.Sub(l.since), m.id, e.Event, e.Leader, e.Epoch, e.Cause))
 			}
 		}
 	}
+	return seen
 }
 
-// within fails the test if a member came to its view later than d after since.
+// stall is the machine's longest since the last mark.
+func (l *lan) stall() time.Duration { return l.watch.Longest(l.since, time.Now()) }
+
+// once fails the test unless m has lost its own lead once since the last mark, or
+// oftener on a machine that stalled.
+func (l *lan) once(m *member) {
+	l.t.Helper()
+	n, stall := m.count(lost(m.id)), l.stall()
+	if n == 0 || n > 1 && stall < defaults.TMax {
+		l.explain()
+		l.t.Errorf("%s says %d times that it has lost its lead, want once; the machine stalled for %v at most", m.id, n, stall)
+	}
+}
+
+// within fails the test if a member came to its view later than d after since, but
+// for what the machine held up.
 func (l *lan) within(d time.Duration, since time.Time) {
 	l.t.Helper()
 	for _, m := range l.members {
-		if took := m.at.Sub(since); took > d {
-			l.t.Errorf("%s follows %s %v after the heal, want %v at most", m.id, m.leader, took, d)
+		if took := l.watch.Given(since, m.at); took > d {
+			l.t.Errorf("%s follows %s %v after the heal, %v of it given by the machine; want %v at most", m.id, m.leader, m.at.Sub(since), took, d)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // crew is a cluster of "batuta run" processes, all with the same command.
@@ -141,8 +142,9 @@ func (c *crew) settle(id string, size int) (command *runtest.Worker, all []*runt
 
 func lockFile(t *testing.T) string { return "lock=" + t.TempDir() + "/lock" }
 
-// startUp is how long a worker takes from its start to its hello: the median of some.
-func startUp(t *testing.T) time.Duration {
+// startUp is how long a worker takes from its start to its hello: the median of
+// some, less what the machine held up.
+func startUp(t *testing.T, watch *stalltest.Watch) time.Duration {
 	t.Helper()
 	f := runtest.NewFactory(t)
 	var took []time.Duration
@@ -153,7 +155,7 @@ func startUp(t *testing.T) time.Duration {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		took = append(took, f.Next().Came.Sub(began))
+		took = append(took, watch.Given(began, f.Next().Came))
 		cmd.Process.Kill()
 		cmd.Wait()
 	}
@@ -163,7 +165,8 @@ func startUp(t *testing.T) time.Duration {
 
 // When the leading batuta is killed another member's command runs soon.
 func TestRunPassesOnSoon(t *testing.T) {
-	own := startUp(t)
+	watch := stalltest.Start(t)
+	own := startUp(t, watch)
 	c := newCrew(t, 3, nil)
 	c.startAll()
 	_, old := c.settle("3", 1)
@@ -172,7 +175,7 @@ func TestRunPassesOnSoon(t *testing.T) {
 		began := time.Now()
 		c.signal("3", syscall.SIGKILL)
 		command, _ := c.family(1)
-		took = append(took, command.Came.Sub(began)-own)
+		took = append(took, watch.Given(began, command.Came)-own)
 		c.Dies(old[0])
 		c.ends("3")
 		c.start("3")
@@ -188,6 +191,7 @@ func TestRunPassesOnSoon(t *testing.T) {
 
 // The command hears of a loss at once.
 func TestRunStopsAtOnce(t *testing.T) {
+	watch := stalltest.Start(t)
 	c := newCrew(t, 2, []string{"--preempt=false"})
 	c.startAll()
 	var took []time.Duration
@@ -196,7 +200,7 @@ func TestRunStopsAtOnce(t *testing.T) {
 		began := time.Now()
 		c.resign(leaderOf(command))
 		c.Hears(command, "terminated")
-		took = append(took, time.Since(began))
+		took = append(took, watch.Given(began, time.Now()))
 	}
 	slices.Sort(took)
 	median := took[len(took)/2]
@@ -281,7 +285,7 @@ func TestRunTakesSignals(t *testing.T) {
 	defer signal.Stop(caught)
 	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(last.String(), func(t *testing.T) {
-			c := newCrew(t, 1, []string{"--grace", "50ms"}, "child")
+			c := newCrew(t, 1, []string{"--grace", "1s"}, "child")
 			c.startAll()
 			_, all := c.family(2)
 			for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, last} {

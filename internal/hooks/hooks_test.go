@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for an event before it gives up.
-const patience = 15 * time.Second
+const patience = 30 * time.Second
 
 // TestMain lets the test binary be a hook: it calls the test and ends when told.
 func TestMain(m *testing.M) {

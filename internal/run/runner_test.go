@@ -92,7 +92,7 @@ func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
 
 func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 	f := newFactory(t)
-	s := lead(t, f, func(c *Config) { c.Grace = 50 * time.Millisecond }, f.argv("deaf", "child")...)
+	s := lead(t, f, func(c *Config) { c.Grace = time.Second }, f.argv("deaf", "child")...)
 	family := []*runtest.Worker{f.Next(), f.Next()}
 	if err := s.node.Resign(t.Context()); err != nil {
 		t.Fatal(err)

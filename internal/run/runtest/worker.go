@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a test waits for an event before it gives up.
-const Patience = 15 * time.Second
+const Patience = 30 * time.Second
 
 // Work is a command. self is how this program becomes it, and args are those of
 // [Factory.Argv]. It says hello to the test, tells what signals it

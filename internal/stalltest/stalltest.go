@@ -1,0 +1,104 @@
+// Package stalltest tells a test what the machine itself has held up, so that it
+// can tell a stall of the machine from a fault of ours.
+//
+// A heartbeat on every processor wants to run each few milliseconds and notes by
+// how much it came late. A test that bounds real time bounds [Watch.Given], the
+// time that the machine gave; one in which a suspicion is a fault asks
+// [Watch.Longest] whether any process could have been held up for long enough to
+// earn it.
+package stalltest
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	period = 5 * time.Millisecond // of the heartbeat
+	noise  = 2 * time.Millisecond // a lateness below this is none
+)
+
+// Watch measures the machine until its test ends.
+type Watch struct {
+	mu     sync.Mutex
+	beats  []time.Time // when each heartbeat is due, or was when it did not come
+	stalls []stall
+}
+
+type stall struct{ from, to time.Time }
+
+// Start begins to watch.
+func Start(t testing.TB) *Watch {
+	w := &Watch{beats: make([]time.Time, runtime.NumCPU())}
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for cpu := range w.beats {
+		w.beats[cpu] = time.Now()
+		all.Go(func() { w.beat(cpu, done) })
+	}
+	t.Cleanup(func() { close(done); all.Wait() })
+	return w
+}
+
+// beat is one heartbeat, on a thread of its own that ends with it.
+func (w *Watch) beat(cpu int, done <-chan struct{}) {
+	runtime.LockOSThread()
+	pin(cpu)
+	for {
+		due := time.Now().Add(period)
+		w.mu.Lock()
+		w.beats[cpu] = due
+		w.mu.Unlock()
+		select {
+		case <-done:
+			return
+		case <-time.After(period):
+		}
+		if now := time.Now(); now.Sub(due) > noise {
+			w.mu.Lock()
+			w.stalls = append(w.stalls, stall{due, now})
+			w.mu.Unlock()
+		}
+	}
+}
+
+// within calls f with what lies between from and to of each stall, one that still
+// lasts included.
+func (w *Watch) within(from, to time.Time, f func(stall)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cut := func(s stall) {
+		if s.from.Before(from) {
+			s.from = from
+		}
+		if s.to.After(to) {
+			s.to = to
+		}
+		if s.from.Before(s.to) {
+			f(s)
+		}
+	}
+	for _, s := range w.stalls {
+		cut(s)
+	}
+	for now, cpu := time.Now(), 0; cpu < len(w.beats); cpu++ {
+		cut(stall{w.beats[cpu], now})
+	}
+}
+
+// Longest is the longest stall between two times. None longer can have held up a
+// process that had something to do then.
+func (w *Watch) Longest(from, to time.Time) (longest time.Duration) {
+	w.within(from, to, func(s stall) { longest = max(longest, s.to.Sub(s.from)) })
+	return longest
+}
+
+// Given is the time between two times in which no processor stalled, or, as two may
+// have stalled at different moments, at least that.
+func (w *Watch) Given(from, to time.Time) time.Duration {
+	given := to.Sub(from)
+	w.within(from, to, func(s stall) { given -= s.to.Sub(s.from) })
+	return max(given, 0)
+}
