@@ -2,80 +2,217 @@ package batuta_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"path"
 	"testing"
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/mutant"
 )
 
-// A mutant is the runtime with one thing wrong, and the test that must see it: the
-// compiler is given a changed copy of one file, and that test is run. What the lab
-// sees has mutants of its own, in package sim.
-type mutant struct {
-	name     string
-	file     string // the test is in its package
-	old, new string // old stands in it exactly once
-	test     string
-}
-
-var mutants = []mutant{
-	{"Watch drops a view", "events.go", "case ev.Kind != EventMember && !yield(ev.View, nil):", "case ev.Kind == EventLeader && !yield(ev.View, nil):", "TestEveryWatcherSeesEveryViewInOrder"},
-	{"Events takes its place when it is read", "events.go", "	taken.Store(h.join())\n", "", "TestEventsTakenUpInPrepareMissNothing"},
-	{"a late reader hears of an end first", "events.go", "r.first = []Event{h.led, h.lost}", "r.first = []Event{h.lost}", "TestTheFirstEventOfALeadershipIsItsLeader"},
-	{"a reader is ended at the limit", "events.go", "r.behind > h.limit", "r.behind >= h.limit", "TestAReaderAtTheLimitGoesOn"},
-	{"a reader that stops is kept all", "events.go", "			r.at = nil // what waits for it is garbage\n", "", "TestNothingIsKeptForAReaderThatStops"},
-	{"a watcher is not told that it has missed views", "events.go", "				yield(View{}, err)\n", "", "TestAWatcherThatStopsIsToldSo"},
-	{"a reader that leaves keeps its place", "events.go", "func (r *reader) leave() {\n", "func (r *reader) leave() {\n	return\n", "TestAReaderThatLeavesKeepsNothing"},
-	{"Lead begins with an event that is a leadership's", "leadership.go", "		if v.Token.Leader.ID == n.id {\n", "		if v.Token.Leader.ID == n.id && at.Kind != EventMember {\n", "TestLeadBeginsWithThePresentLeadership"},
-	{"work begins under a leadership that has ended", "leadership.go", "begun = n.view().Token == token && !n.closing;", "begun = !n.closing;", "TestNoWorkBeginsUnderALeadershipThatHasEnded"},
-	{"a function that returns keeps the lead", "leadership.go", "		if led {\n			n.emit(election.Event{Kind: election.Resigned})\n		}\n", "", "TestAPanicOfTheWorkEndsIt"},
-	{"the lead passes on when one of several has returned", "leadership.go", "		if len(n.working) == 0 {\n			n.emit(election.Event{Kind: election.Working, On: false})\n		}\n", "		n.emit(election.Event{Kind: election.Working, On: false})\n", "TestTheLeadWaitsForEveryFunction"},
-	{"work is not said to run", "leadership.go", "			n.emit(election.Event{Kind: election.Working, On: true})\n", "", "TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned"},
-	{"work is not told", "leadership.go", "			w.cancel(&LostError{token, cause})\n", "", "TestWorkIsToldBeforeTheViewChanges"},
-	{"the view changes before the work is told", "node.go", "	n.cancelWork(token, cause)\n	n.lost[cause]++\n", "	defer n.cancelWork(token, cause)\n	n.lost[cause]++\n", "TestWorkIsToldBeforeTheViewChanges"},
-	{"IsLeader reads no clock", "node.go", "return n.view().Token.Leader.ID == n.id && n.late() <= 0", "return n.view().Token.Leader.ID == n.id", "TestAStalledLeaderKnowsBeforeItsLoopRuns"},
-	{"Leader reads no clock", "node.go", "v.Token.Leader.ID == n.id && late > 0", "v.Token.Leader.ID == n.id && late > time.Hour", "TestAStalledLeaderKnowsBeforeItsLoopRuns"},
-	{"IsLeader is true again before the loss is told", "node.go", "	now := time.Now() // for people", "	n.stepped.Store(int64(passed))\n	now := time.Now() // for people", "TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold"},
-	{"Close does not wait for the work", "node.go", "for !n.closing || len(n.working) > 0 {", "for !n.closing {", "TestCloseWaitsForTheWork"},
-	{"a call waits for a loop that is stuck with it", "node.go", "	case <-ctx.Done():\n		return ctx.Err() // the loop has begun with it, and is stuck\n", "", "TestALoopThatGetsStuckWithACallIsTold"},
-	{"a timer outlives the machine's sleep", "node.go", "at != n.armed || wait <= 0 {", "at != n.armed {", "TestATimerDoesNotWaitForTimeThatHasPassed"},
-	{"the log is written on the loop", "start.go", "	n.cfg.Logger = slog.New(n.logs.Handler(h))\n", "", "TestALogThatNobodyReadsDoesNotCostTheLead"},
-	{"the directory is not synced", "store.go", "	return s.syncDir(s.dir)\n", "	return nil\n", "TestTheDirectoryIsSyncedBehindTheFile"},
-	{"the machine's sleep does not count", "internal/clock/clock.go", " + r.Asleep - c.first.Asleep", "", "TestWhatCountsAsTimeThatHasPassed"},
-	{"a wall clock ahead by T is a stall", "internal/clock/clock.go", "step > c.leap", "step >= c.leap", "TestWhatCountsAsTimeThatHasPassed"},
-	{"a wall clock far ahead is none", "internal/clock/clock.go", "			c.leapt += step\n", "", "TestWhatCountsAsTimeThatHasPassed"},
-	{"a wall clock set back hides a pause", "internal/clock/clock.go", "		c.ahead = ahead\n", "		c.ahead = max(c.ahead, ahead)\n", "TestStepsOfTheWallClock"},
-	{"clocks that do not go together are compared", "internal/clock/clock.go", "if !r.Torn {", "if true {", "TestWhatCountsAsTimeThatHasPassed"},
-	{"a full log stops who logs", "internal/logqueue/logqueue.go", "	default:\n		h.queue.dropped.Add(1)\n", "", "TestALogThatNobodyReadsStopsNobody"},
-	{"nobody is told what the log lacks", "internal/logqueue/logqueue.go", "			tell(r.handler, n-told, n)\n", "", "TestALogThatNobodyReadsStopsNobody"},
-	{"Close waits for a log that nobody reads", "internal/logqueue/logqueue.go", "	case <-late.C:\n", "", "TestCloseDoesNotWaitForEver"},
-	{"the lease of run is renewed while not leading", "internal/run/runner.go", "leads || ctx.Err() != nil", "leads || true", "TestWhenTheLeaseIsRenewed"},
-	{"it is renewed under another leadership", "internal/run/runner.go", "node.IsLeader() && node.Leader().Token == token", "node.IsLeader() && token.Defined()", "TestWhenTheLeaseIsRenewed"},
-	{"the lease outlasts the others' patience", "internal/run/runner.go", "max(r.cfg.T-r.cfg.Heartbeat, r.cfg.T/2)", "max(r.cfg.T, r.cfg.T/2)", "TestWhenTheLeaseIsRenewed"},
-	{"a late renewal counts", "internal/run/guard.go", "	g.checkTime() // before a renewal", "	// before a renewal", "TestARenewalThatIsLateIsNone"},
-	{"a renewal shortens the lease", "internal/run/guard.go", "g.until = max(g.until, o.Until)", "g.until = o.Until", "TestARenewalNeverShortensTheLease"},
-	{"the lease outlives a pause of the machine", "internal/run/guard.go", " || g.clock.Leapt() > 0", "", "TestAPausedMachineEndsTheLease"},
-	{"the lease is never renewed", "internal/run/keeper.go", "		if until, ok := renew(); ok {", "		if until, ok := renew(); ok && until == 0 {", "TestARenewedLeaseLasts"},
-	{"a stuck node is healthy", "internal/agent/server.go", "	if _, ok := s.ask(w, r); ok {\n		answer(w, http.StatusOK, map[string]bool{\"healthy\": true})\n	}\n", "	answer(w, http.StatusOK, map[string]bool{\"healthy\": true})\n", "TestAStuckNodeIsNotHealthy"},
-	{"metrics of a stuck node are all zero", "internal/agent/metrics.go", "		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf(", "		_ = prometheus.NewInvalidMetric(c.info, fmt.Errorf(", "TestAStuckNodeIsNotHealthy"},
-	{"a load balancer is sent to a follower", "internal/agent/server.go", "func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {\n	if !s.node.IsLeader() {", "func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {\n	if !s.node.Leader().Defined() {", "TestAnswers"},
-	{"the wait for the first leader is a failover", "internal/agent/drought.go", "	if d.lost {\n", "	if true {\n", "TestDrought"},
-	{"a stream loses what happened before the node's end", "internal/agent/stream.go", "			if !ok {\n				return\n			}\n			err = out.event(", "			select {\n			case <-s.node.Done():\n				return\n			default:\n			}\n			if !ok {\n				return\n			}\n			err = out.event(", "TestStreamEndsWithNode"},
-	{"the lead does not wait for on-lose", "internal/hooks/hooks.go", "past.Compare(l.Token) >= 0", "past.Compare(l.Token) < 2", "TestTheLeadWaitsForOnLoseAfterALongStart"},
-	{"the lead is not held during the start hook", "internal/hooks/hooks.go", "	f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })\n", "	defer f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })\n", "TestALeadLostDuringTheStartHook"},
+// mutants are the runtime with one thing wrong each, and the test of the same package
+// that must see it. What the lab sees has mutants of its own, in package sim.
+var mutants = []mutant.Mutant{
+	{Name: "Watch drops a view", File: "events.go",
+		Old: "case ev.Kind != EventMember && !yield(ev.View, nil):",
+		New: "case ev.Kind == EventLeader && !yield(ev.View, nil):",
+		By:  "TestEveryWatcherSeesEveryViewInOrder"},
+	{Name: "Events takes its place when it is read", File: "events.go",
+		Old: "	taken.Store(h.join())\n",
+		New: "",
+		By:  "TestEventsTakenUpInPrepareMissNothing"},
+	{Name: "a late reader hears of an end first", File: "events.go",
+		Old: "r.first = []Event{h.led, h.lost}",
+		New: "r.first = []Event{h.lost}",
+		By:  "TestTheFirstEventOfALeadershipIsItsLeader"},
+	{Name: "a reader is ended at the limit", File: "events.go",
+		Old: "r.behind > h.limit",
+		New: "r.behind >= h.limit",
+		By:  "TestAReaderAtTheLimitGoesOn"},
+	{Name: "a reader that stops is kept all", File: "events.go",
+		Old: "			r.at = nil // what waits for it is garbage\n",
+		New: "",
+		By:  "TestNothingIsKeptForAReaderThatStops"},
+	{Name: "a watcher is not told that it has missed views", File: "events.go",
+		Old: "				yield(View{}, err)\n",
+		New: "",
+		By:  "TestAWatcherThatStopsIsToldSo"},
+	{Name: "a reader that leaves keeps its place", File: "events.go",
+		Old: "func (r *reader) leave() {\n",
+		New: "func (r *reader) leave() {\n	return\n",
+		By:  "TestAReaderThatLeavesKeepsNothing"},
+	{Name: "Lead begins with an event that is a leadership's", File: "leadership.go",
+		Old: "		if v.Token.Leader.ID == n.id {\n",
+		New: "		if v.Token.Leader.ID == n.id && at.Kind != EventMember {\n",
+		By:  "TestLeadBeginsWithThePresentLeadership"},
+	{Name: "work begins under a leadership that has ended", File: "leadership.go",
+		Old: "begun = n.view().Token == token && !n.closing;",
+		New: "begun = !n.closing;",
+		By:  "TestNoWorkBeginsUnderALeadershipThatHasEnded"},
+	{Name: "a function that returns keeps the lead", File: "leadership.go",
+		Old: "		if led {\n			n.emit(election.Event{Kind: election.Resigned})\n		}\n",
+		New: "",
+		By:  "TestAPanicOfTheWorkEndsIt"},
+	{Name: "the lead passes on when one of several has returned", File: "leadership.go",
+		Old: "		if len(n.working) == 0 {\n			n.emit(election.Event{Kind: election.Working, On: false})\n		}\n",
+		New: "		n.emit(election.Event{Kind: election.Working, On: false})\n",
+		By:  "TestTheLeadWaitsForEveryFunction"},
+	{Name: "work is not said to run", File: "leadership.go",
+		Old: "			n.emit(election.Event{Kind: election.Working, On: true})\n",
+		New: "",
+		By:  "TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned"},
+	{Name: "work is not told", File: "leadership.go",
+		Old: "			w.cancel(&LostError{token, cause})\n",
+		New: "",
+		By:  "TestWorkIsToldBeforeTheViewChanges"},
+	{Name: "the view changes before the work is told", File: "node.go",
+		Old: "	n.cancelWork(token, cause)\n	n.lost[cause]++\n",
+		New: "	defer n.cancelWork(token, cause)\n	n.lost[cause]++\n",
+		By:  "TestWorkIsToldBeforeTheViewChanges"},
+	{Name: "IsLeader reads no clock", File: "node.go",
+		Old: "return n.view().Token.Leader.ID == n.id && n.late() <= 0",
+		New: "return n.view().Token.Leader.ID == n.id",
+		By:  "TestAStalledLeaderKnowsBeforeItsLoopRuns"},
+	{Name: "Leader reads no clock", File: "node.go",
+		Old: "v.Token.Leader.ID == n.id && late > 0",
+		New: "v.Token.Leader.ID == n.id && late > time.Hour",
+		By:  "TestAStalledLeaderKnowsBeforeItsLoopRuns"},
+	{Name: "IsLeader is true again before the loss is told", File: "node.go",
+		Old: "	now := time.Now() // for people",
+		New: "	n.stepped.Store(int64(passed))\n	now := time.Now() // for people",
+		By:  "TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold"},
+	{Name: "Close does not wait for the work", File: "node.go",
+		Old: "for !n.closing || len(n.working) > 0 {",
+		New: "for !n.closing {",
+		By:  "TestCloseWaitsForTheWork"},
+	{Name: "a call waits for a loop that is stuck with it", File: "node.go",
+		Old: "	case <-ctx.Done():\n		return ctx.Err() // the loop has begun with it, and is stuck\n",
+		New: "",
+		By:  "TestALoopThatGetsStuckWithACallIsTold"},
+	{Name: "a timer outlives the machine's sleep", File: "node.go",
+		Old: "at != n.armed || wait <= 0 {",
+		New: "at != n.armed {",
+		By:  "TestATimerDoesNotWaitForTimeThatHasPassed"},
+	{Name: "the log is written on the loop", File: "start.go",
+		Old: "	n.cfg.Logger = slog.New(n.logs.Handler(h))\n",
+		New: "",
+		By:  "TestALogThatNobodyReadsDoesNotCostTheLead"},
+	{Name: "a disk that fails is not told of", File: "node.go",
+		Old: "			n.wasSaved(err)\n",
+		New: "",
+		By:  "TestAFailingDiskIsSeen"},
+	{Name: "a disk that fails is logged at every try", File: "standing.go",
+		Old: "was == nil || was.Error() != err.Error()",
+		New: "true",
+		By:  "TestAFailingDiskIsSeen"},
+	{Name: "a disk that hangs is not told of", File: "standing.go",
+		Old: "n.disk.began > 0 && since > n.T",
+		New: "false",
+		By:  "TestADiskThatHangsIsSeen"},
+	{Name: "the loop takes a failed save for a good one", File: "node.go",
+		Old: "election.Event{Kind: election.Saved, Err: err}",
+		New: "election.Event{Kind: election.Saved}",
+		By:  "TestAFailingDiskIsSeen"},
+	{Name: "the directory is not synced", File: "store.go",
+		Old: "	return s.syncDir(s.dir)\n",
+		New: "	return nil\n",
+		By:  "TestTheDirectoryIsSyncedBehindTheFile"},
+	{Name: "the machine's sleep does not count", File: "internal/clock/clock.go",
+		Old: " + r.Asleep - c.first.Asleep",
+		New: "",
+		By:  "TestWhatCountsAsTimeThatHasPassed"},
+	{Name: "a wall clock ahead by T is a stall", File: "internal/clock/clock.go",
+		Old: "step > c.leap",
+		New: "step >= c.leap",
+		By:  "TestWhatCountsAsTimeThatHasPassed"},
+	{Name: "a wall clock far ahead is none", File: "internal/clock/clock.go",
+		Old: "			c.leapt += step\n",
+		New: "",
+		By:  "TestWhatCountsAsTimeThatHasPassed"},
+	{Name: "a wall clock set back hides a pause", File: "internal/clock/clock.go",
+		Old: "		c.ahead = ahead\n",
+		New: "		c.ahead = max(c.ahead, ahead)\n",
+		By:  "TestStepsOfTheWallClock"},
+	{Name: "clocks that do not go together are compared", File: "internal/clock/clock.go",
+		Old: "if !r.Torn {",
+		New: "if true {",
+		By:  "TestWhatCountsAsTimeThatHasPassed"},
+	{Name: "a full log stops who logs", File: "internal/logqueue/logqueue.go",
+		Old: "	default:\n		h.queue.dropped.Add(1)\n",
+		New: "",
+		By:  "TestALogThatNobodyReadsStopsNobody"},
+	{Name: "nobody is told what the log lacks", File: "internal/logqueue/logqueue.go",
+		Old: "			tell(r.handler, n-told, n)\n",
+		New: "",
+		By:  "TestALogThatNobodyReadsStopsNobody"},
+	{Name: "Close waits for a log that nobody reads", File: "internal/logqueue/logqueue.go",
+		Old: "	case <-late.C:\n",
+		New: "",
+		By:  "TestCloseDoesNotWaitForEver"},
+	{Name: "the lease of run is renewed while not leading", File: "internal/run/runner.go",
+		Old: "leads || ctx.Err() != nil",
+		New: "leads || true",
+		By:  "TestWhenTheLeaseIsRenewed"},
+	{Name: "it is renewed under another leadership", File: "internal/run/runner.go",
+		Old: "node.IsLeader() && node.Leader().Token == token",
+		New: "node.IsLeader() && token.Defined()",
+		By:  "TestWhenTheLeaseIsRenewed"},
+	{Name: "the lease outlasts the others' patience", File: "internal/run/runner.go",
+		Old: "max(r.cfg.T-r.cfg.Heartbeat, r.cfg.T/2)",
+		New: "max(r.cfg.T, r.cfg.T/2)",
+		By:  "TestWhenTheLeaseIsRenewed"},
+	{Name: "a late renewal counts", File: "internal/run/guard.go",
+		Old: "	g.checkTime() // before a renewal",
+		New: "	// before a renewal",
+		By:  "TestARenewalThatIsLateIsNone"},
+	{Name: "a renewal shortens the lease", File: "internal/run/guard.go",
+		Old: "g.until = max(g.until, o.Until)",
+		New: "g.until = o.Until",
+		By:  "TestARenewalNeverShortensTheLease"},
+	{Name: "the lease outlives a pause of the machine", File: "internal/run/guard.go",
+		Old: " || g.clock.Leapt() > 0",
+		New: "",
+		By:  "TestAPausedMachineEndsTheLease"},
+	{Name: "the lease is never renewed", File: "internal/run/keeper.go",
+		Old: "		if until, ok := renew(); ok {",
+		New: "		if until, ok := renew(); ok && until == 0 {",
+		By:  "TestARenewedLeaseLasts"},
+	{Name: "a stuck node is healthy", File: "internal/agent/server.go",
+		Old: "	if _, ok := s.ask(w, r); ok {\n		answer(w, http.StatusOK, map[string]bool{\"healthy\": true})\n	}\n",
+		New: "	answer(w, http.StatusOK, map[string]bool{\"healthy\": true})\n",
+		By:  "TestAStuckNodeIsNotHealthy"},
+	{Name: "metrics of a stuck node are all zero", File: "internal/agent/metrics.go",
+		Old: "		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf(",
+		New: "		_ = prometheus.NewInvalidMetric(c.info, fmt.Errorf(",
+		By:  "TestAStuckNodeIsNotHealthy"},
+	{Name: "a load balancer is sent to a follower", File: "internal/agent/server.go",
+		Old: "func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {\n	if !s.node.IsLeader() {",
+		New: "func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {\n	if !s.node.Leader().Defined() {",
+		By:  "TestAnswers"},
+	{Name: "the wait for the first leader is a failover", File: "internal/agent/drought.go",
+		Old: "	if d.lost {\n",
+		New: "	if true {\n",
+		By:  "TestDrought"},
+	{Name: "a stream loses what happened before the node's end", File: "internal/agent/stream.go",
+		Old: "			if !ok {\n				return\n			}\n			err = out.event(",
+		New: "			select {\n			case <-s.node.Done():\n				return\n			default:\n			}\n			if !ok {\n				return\n			}\n			err = out.event(",
+		By:  "TestStreamEndsWithNode"},
+	{Name: "the lead does not wait for on-lose", File: "internal/hooks/hooks.go",
+		Old: "past.Compare(l.Token) >= 0",
+		New: "past.Compare(l.Token) < 2",
+		By:  "TestTheLeadWaitsForOnLoseAfterALongStart"},
+	{Name: "the lead is not held during the start hook", File: "internal/hooks/hooks.go",
+		Old: "	f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })\n",
+		New: "	defer f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })\n",
+		By:  "TestALeadLostDuringTheStartHook"},
 }
 
 // TestTidyMutants finds at once which mutants a change of the sources leaves behind.
 func TestTidyMutants(t *testing.T) {
+	dir := t.TempDir()
 	for _, m := range mutants {
-		if _, err := m.changed(); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+		if _, err := m.Overlay(".", dir); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -84,59 +221,25 @@ func TestTidyMutants(t *testing.T) {
 // of each notices.
 func TestRuntimeMutants(t *testing.T) {
 	for i, m := range mutants {
-		t.Run(m.name, func(t *testing.T) {
+		t.Run(m.Name, func(t *testing.T) {
 			if i%20 != 0 && !fulltest.Enabled() {
 				t.Skip("every twentieth is tried; all with BATUTA_TEST_FULL=1")
 			}
 			t.Parallel()
-			m.try(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			dir := t.TempDir()
+			overlay, err := m.Overlay(".", dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			by, err := mutant.Fails(ctx, ".", overlay, "./"+path.Dir(m.File), dir, "-test.run=^"+m.By+"$", "-test.timeout=90s")
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case by == "":
+				t.Fatalf("it lives: %s does not see it", m.By)
+			}
 		})
-	}
-}
-
-// changed is the mutant's file.
-func (m mutant) changed() (string, error) {
-	source, err := os.ReadFile(m.file)
-	if err != nil {
-		return "", err
-	}
-	if strings.Count(string(source), m.old) != 1 {
-		return "", errors.New(m.file + " does not hold exactly once:\n" + m.old + "\nbring the mutant up to date")
-	}
-	return strings.Replace(string(source), m.old, m.new, 1), nil
-}
-
-// try runs the mutant's test, which must fail.
-func (m mutant) try(t *testing.T) {
-	text, err := m.changed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
-	replace, _ := json.Marshal(map[string]any{"Replace": map[string]string{path: file}})
-	for name, body := range map[string][]byte{file: []byte(text), overlay: replace} {
-		if err := os.WriteFile(name, body, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-timeout=90s", "-overlay", overlay,
-		"-run", "^"+m.test+"$", "./"+filepath.ToSlash(filepath.Dir(m.file)))
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	said := string(out)
-	switch failed := strings.Contains(said, "--- FAIL: "+m.test) || strings.Contains(said, "panic: ") || strings.Contains(said, "fatal error: "); {
-	case err == nil && strings.Contains(said, "no tests to run"):
-		t.Fatalf("there is no %s", m.test)
-	case err == nil:
-		t.Fatalf("it lives: %s does not see it", m.test)
-	case !failed:
-		t.Fatalf("it was not tried: %v\n%s", err, said)
 	}
 }

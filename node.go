@@ -59,6 +59,8 @@ type Node struct {
 	store     Store   // nil: none
 	saved     chan error
 	saving    sync.WaitGroup
+	disk      diskHealth
+	standing  Standing
 	todo      []election.Event // to step the Machine with
 	timer     *time.Timer
 	armed     time.Time // what timer is set to
@@ -104,6 +106,7 @@ func (n *Node) loop(ctx context.Context) {
 			n.armed = time.Time{}
 			n.emit(election.Event{Kind: election.Woke})
 		case err := <-n.saved:
+			n.wasSaved(err)
 			n.emit(election.Event{Kind: election.Saved, Err: err})
 		case c := <-n.commands:
 			c.do()
@@ -140,6 +143,7 @@ func (n *Node) step(ev election.Event) {
 	}
 	// Only now: after a stall, IsLeader stays false until its loss is known.
 	n.stepped.Store(int64(passed))
+	n.noteStanding()
 }
 
 // now is the Machine's time.
@@ -218,6 +222,7 @@ func (n *Node) save(s election.State) {
 		n.emit(election.Event{Kind: election.Saved})
 		return
 	}
+	n.saveBegins()
 	n.saving.Go(func() { n.saved <- n.store.Save(s) })
 }
 

@@ -109,6 +109,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		return config("%w", err)
 	}
 	n.machine = machine
+	n.standing = standings[machine.Standing()]
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
 	if n.cfg.Wire != nil {
 		n.net = n.newForeign(listener)

@@ -37,6 +37,7 @@ type Status struct {
 	Fencing   bool   // whether the epoch is safe to fence with
 
 	Role          Role
+	Standing      Standing
 	Leader        ID     // none while undefined
 	LeaderAddress string // HOST:PORT, empty while undefined
 	Epoch         uint64 // of Token, or the last one held while undefined
@@ -58,6 +59,9 @@ type Status struct {
 	Refused  map[string]uint64 // connections refused, by this member or another, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
 	Links    int               // connections that stand
+
+	DiskError   string // what is wrong with saving the state; "" when nothing is
+	SavesFailed uint64
 
 	LogDropped uint64 // log records dropped because 1,024 waited to be written
 }
@@ -122,6 +126,7 @@ func (n *Node) status() Status {
 		Epoch:  n.machine.Held().Epoch,
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
+		Standing: standings[n.machine.Standing()], DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
 	n.tally.copyInto(&s)

@@ -128,6 +128,9 @@ func (m *Machine) setState(i int, s MemberState) {
 	m.do(Action{Kind: Notify, Member: peer.ID, Status: s})
 }
 
+// Standing is why this member does not stand for election; [Stands] when it does.
+func (m *Machine) Standing() Aside { return m.said() }
+
 // MemberView is what a member knows of another.
 type MemberView struct {
 	Member

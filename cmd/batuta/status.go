@@ -85,6 +85,7 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 		fmt.Fprintf(out, "why\t%s\n", why)
 	}
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
+	printStanding(out, s)
 	printAgreement(out, s, others)
 	printRefusals(out, s)
 	printFailover(out, s)
@@ -127,6 +128,16 @@ func reason(s agent.Status, trace []agent.Record) string {
 		}
 	}
 	return strings.Join(parts, ", then ")
+}
+
+// printStanding tells why the member asked does not stand for election, if it does not.
+func printStanding(out io.Writer, s agent.Status) {
+	if s.Standing != "" && s.Standing != "eligible" { // an older agent does not tell
+		fmt.Fprintf(out, "standing\t%s: it does not stand for election\n", s.Standing)
+	}
+	if s.DiskError != "" {
+		fmt.Fprintf(out, "DISK\t%s\n", s.DiskError)
+	}
 }
 
 // printAgreement compares what the members hold: by their own word where they

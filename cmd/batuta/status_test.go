@@ -43,6 +43,22 @@ func TestDisagreementIsShown(t *testing.T) {
 	}
 }
 
+func TestWhoDoesNotStandIsShown(t *testing.T) {
+	for _, tt := range []struct {
+		status agent.Status
+		want   string
+	}{
+		{agent.Status{}, ""},
+		{agent.Status{Standing: "eligible"}, ""},
+		{agent.Status{Standing: "unsaved", DiskError: "no room"}, "standing\tunsaved: it does not stand for election\nDISK\tno room\n"},
+	} {
+		var b strings.Builder
+		if printStanding(&b, tt.status); b.String() != tt.want {
+			t.Errorf("got %q, want %q", b.String(), tt.want)
+		}
+	}
+}
+
 func TestRefusalsAreShown(t *testing.T) {
 	var b strings.Builder
 	printRefusals(&b, agent.Status{Members: []agent.Member{{ID: "1"}, {ID: "2", Refusal: "times: mine and yours"}}})

@@ -33,6 +33,7 @@ type collector struct {
 
 	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
 	messages, lost, refused, bad, leaderless, unlogged       *prometheus.Desc
+	standing, diskFailing, savesFailed                       *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *drought) *collector {
@@ -41,19 +42,22 @@ func newCollector(n Node, version string, d *drought) *collector {
 	}
 	return &collector{
 		node: n, version: version, drought: d,
-		info:       desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
-		isLeader:   desc("is_leader", "1 while this member leads, else 0."),
-		hasLeader:  desc("has_leader", "1 while this member knows a leader, else 0."),
-		epoch:      desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
-		uptime:     desc("uptime_seconds", "Seconds since this member started."),
-		members:    desc("members", "Members by state, as the leader tells it.", "state"),
-		links:      desc("links", "Connections to other members that stand."),
-		messages:   desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
-		lost:       desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
-		leaderless: desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
-		refused:    desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
-		unlogged:   desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
-		bad:        desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+		info:        desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:    desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader:   desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:       desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:      desc("uptime_seconds", "Seconds since this member started."),
+		members:     desc("members", "Members by state, as the leader tells it.", "state"),
+		links:       desc("links", "Connections to other members that stand."),
+		messages:    desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		lost:        desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		leaderless:  desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
+		refused:     desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		unlogged:    desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
+		standing:    desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
+		diskFailing: desc("disk_failing", "1 while this member cannot save its state, else 0."),
+		savesFailed: desc("saves_failed_total", "Attempts to save the state that failed."),
+		bad:         desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
 
@@ -62,6 +66,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
+		c.standing, c.diskFailing, c.savesFailed,
 	} {
 		ch <- d
 	}
@@ -85,6 +90,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.epoch, float64(s.Epoch))
 	gauge(c.uptime, s.Uptime.Seconds())
 	gauge(c.links, float64(s.Links))
+	gauge(c.diskFailing, oneIf(s.DiskError != ""))
+	for _, standing := range standings {
+		gauge(c.standing, oneIf(s.Standing == standing), string(standing))
+	}
 	for state, n := range membersByState(s) {
 		gauge(c.members, float64(n), state)
 	}
@@ -97,6 +106,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 	}
 	count(c.unlogged, s.LogDropped)
+	count(c.savesFailed, s.SavesFailed)
 	for kind, n := range s.Sent {
 		count(c.messages, n, kind, "sent")
 	}
@@ -113,6 +123,10 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 		count(c.bad, n, reason)
 	}
 }
+
+// standings are told each, so that a rule may compare with zero.
+var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
+	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRemoved}
 
 // membersByState counts members, with every state there is, so that a rule may
 // compare with zero.

@@ -103,6 +103,7 @@ func (n *fakeNode) Status() batuta.Status {
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
 			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Refusal: "times: here and there"},
 		},
+		Standing: "unsaved", DiskError: "no room", SavesFailed: 2,
 		LogDropped: 6,
 
 		Sent:    map[string]uint64{"election": 1},
@@ -213,7 +214,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"log_dropped":6,"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"standing":"unsaved","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}
@@ -242,6 +243,8 @@ func TestMetrics(t *testing.T) {
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
 		"batuta_log_records_dropped_total 6",
+		`batuta_standing{standing="unsaved"} 1`, `batuta_standing{standing="eligible"} 0`,
+		"batuta_disk_failing 1", "batuta_saves_failed_total 2",
 		"batuta_failover_seconds_count 0",
 	} {
 		if !strings.Contains(body, want+"\n") {

@@ -25,6 +25,8 @@ type Status struct {
 	Version     string   `json:"version"`
 	Messages    Messages `json:"messages"`
 	Timing      Timing   `json:"timing"`
+	Standing    string   `json:"standing"`    // eligible, or why the member does not stand
+	DiskError   string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped  uint64   `json:"log_dropped"` // log records that nobody read in time
 
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
@@ -90,7 +92,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Refused:  orEmpty(s.Refused),
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
-		LogDropped: s.LogDropped,
+		Standing: string(s.Standing), DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)

@@ -1,0 +1,83 @@
+package batuta
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Standing says whether a member stands for election, and if not, why.
+type Standing string
+
+// Standings.
+const (
+	StandingEligible  Standing = "eligible"  // it stands, or leads
+	StandingUnhealthy Standing = "unhealthy" // its own check has failed; it leads as a last resort at most
+	StandingResigned  Standing = "resigned"  // it stepped down; until a later leader's time ends, or nobody leads for 2·T
+	StandingObserver  Standing = "observer"  // it is set up to follow only
+	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
+	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
+	StandingJoining   Standing = "joining"   // it has just joined and awaits the leader
+	StandingRemoved   Standing = "removed"   // it is no member any more
+)
+
+// standings are the Machine's words for them.
+var standings = map[election.Aside]Standing{
+	election.Stands:          StandingEligible,
+	election.AsideUnhealthy:  StandingUnhealthy,
+	election.AsideLastResort: StandingUnhealthy,
+	election.AsideResigned:   StandingResigned,
+	election.AsideObserver:   StandingObserver,
+	election.AsideWorking:    StandingDraining,
+	election.AsideUnsaved:    StandingUnsaved,
+	election.AsideJoining:    StandingJoining,
+	election.AsideGone:       StandingRemoved,
+}
+
+// diskHealth is how saving goes. It belongs to the loop.
+type diskHealth struct {
+	began  time.Duration // when the outstanding save did, on the node's clock; 0: none is
+	err    error         // of the last save
+	failed uint64        // saves, all told
+}
+
+// saveBegins takes note that a save begins.
+func (n *Node) saveBegins() { n.disk.began = max(n.clock.Now(), 1) }
+
+// wasSaved takes note of how it ended, and logs what has changed.
+func (n *Node) wasSaved(err error) {
+	was := n.disk.err
+	n.disk.began, n.disk.err = 0, err
+	switch {
+	case err != nil:
+		if n.disk.failed++; was == nil || was.Error() != err.Error() {
+			n.cfg.Logger.Warn("the state cannot be saved: this member follows, and does not stand for election until it can", "error", err)
+		}
+	case was != nil:
+		n.cfg.Logger.Warn("the state can be saved again", "failed", n.disk.failed)
+	}
+}
+
+// trouble says what is wrong with the disk; "" when nothing is known to be.
+func (n *Node) trouble() string {
+	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.T {
+		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
+	}
+	if n.disk.err != nil {
+		return n.disk.err.Error()
+	}
+	return ""
+}
+
+// noteStanding logs a standing that has changed.
+func (n *Node) noteStanding() {
+	now := standings[n.machine.Standing()]
+	if now == n.standing || n.closing {
+		return
+	}
+	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now))
+	if n.standing = now; now == StandingUnsaved && n.disk.err == nil {
+		n.cfg.Logger.Warn("the disk does not answer: this member does not stand for election until it does", "error", n.trouble())
+	}
+}

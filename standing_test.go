@@ -1,0 +1,150 @@
+package batuta
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// fragile is a store that refuses, or hangs, as the test wants.
+type fragile struct {
+	mu    sync.Mutex
+	err   error
+	hangs chan struct{} // until it is closed; nil: not at all
+}
+
+func (f *fragile) Load() (election.State, error) { return election.State{}, nil }
+
+func (f *fragile) Save(election.State) error {
+	f.mu.Lock()
+	err, hangs := f.err, f.hangs
+	f.mu.Unlock()
+	if hangs != nil {
+		<-hangs
+	}
+	return err
+}
+
+func (f *fragile) set(err error, hangs chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err, f.hangs = err, hangs
+}
+
+// onFragile runs f with a member that leads itself and whose disk may fail. It gives
+// the log when it has been written.
+func onFragile(t *testing.T, f func(t *testing.T, n *Node, store *fragile)) (log string) {
+	var out bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		store := &fragile{}
+		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(), Store: store,
+			Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitView(t, n, "it leads", View.Defined)
+		f(t, n, store)
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return out.String()
+}
+
+func TestAFailingDiskIsSeen(t *testing.T) {
+	log := onFragile(t, func(t *testing.T, n *Node, store *fragile) {
+		if s := n.Status(); s.Standing != StandingEligible || s.DiskError != "" || s.SavesFailed != 0 {
+			t.Errorf("at first: %q, %q, %d saves failed", s.Standing, s.DiskError, s.SavesFailed)
+		}
+		store.set(errors.New("no room on it"), nil)
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // it stands again, claims, and tries to save again and again
+		if s := n.Status(); s.Standing != StandingUnsaved || s.DiskError != "no room on it" || s.SavesFailed < 2 {
+			t.Errorf("failing: %q, %q, %d saves failed", s.Standing, s.DiskError, s.SavesFailed)
+		}
+		store.set(nil, nil)
+		waitView(t, n, "it leads again", View.Defined)
+		if s := n.Status(); s.Standing != StandingEligible || s.DiskError != "" {
+			t.Errorf("mended: %q, %q", s.Standing, s.DiskError)
+		}
+	})
+	for _, want := range []string{`level=WARN msg="the state cannot be saved`, `error="no room on it"`, "level=WARN msg=\"the state can be saved again\"", "msg=standing was=eligible is=resigned", "msg=standing was=unsaved is=eligible"} {
+		if n := strings.Count(log, want); n != 1 {
+			t.Errorf("the log says %d times, not once: %s\n%s", n, want, log)
+		}
+	}
+}
+
+func TestADiskThatHangsIsSeen(t *testing.T) {
+	onFragile(t, func(t *testing.T, n *Node, store *fragile) {
+		hangs := make(chan struct{})
+		store.set(nil, hangs)
+		if err := n.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // it stands again, and claims
+		if s := n.Status(); !strings.HasPrefix(s.DiskError, "a save has not ended in ") {
+			t.Errorf("the disk's error is %q", s.DiskError)
+		}
+		store.set(nil, nil)
+		close(hangs)
+		waitView(t, n, "it leads again", View.Defined)
+		if s := n.Status(); s.DiskError != "" {
+			t.Errorf("the disk's error is %q", s.DiskError)
+		}
+	})
+}
+
+func TestStandings(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		stands := func(want Standing) {
+			t.Helper()
+			if s := n.Status(); s.Standing != want {
+				t.Errorf("it is %q, want %q", s.Standing, want)
+			}
+		}
+		stands(StandingEligible)
+		slow, over := make(chan struct{}), make(chan error)
+		go func() {
+			over <- n.Lead(t.Context(), func(ctx context.Context, _ Leadership) error {
+				<-ctx.Done()
+				<-slow
+				return errors.New("enough")
+			})
+		}()
+		synctest.Wait()
+		n.Resign(t.Context())
+		stands(StandingDraining)
+		close(slow)
+		synctest.Wait()
+		stands(StandingResigned)
+		n.SetHealthy(t.Context(), false)
+		stands(StandingUnhealthy)
+		n.SetHealthy(t.Context(), true)
+		n.Campaign(t.Context())
+		stands(StandingEligible)
+		n.Close()
+		<-over
+	})
+}
+
+// Every reason that the Machine has is told by a name.
+func TestEveryStandingHasAName(t *testing.T) {
+	for _, a := range []election.Aside{election.Stands, election.AsideResigned, election.AsideWorking, election.AsideUnsaved, election.AsideObserver,
+		election.AsideUnhealthy, election.AsideLastResort, election.AsideGone, election.AsideJoining} {
+		if standings[a] == "" {
+			t.Errorf("%q has none", a)
+		}
+	}
+}
