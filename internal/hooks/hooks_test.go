@@ -209,6 +209,28 @@ func TestALeadLostDuringTheStartHook(t *testing.T) {
 	b.next("on-lose lost 1:1 resigned").finish()
 }
 
+// Hooks that have slept through more than is kept for them go on with the present,
+// and run on-lose for what has ended meanwhile.
+func TestHooksThatFallBehind(t *testing.T) {
+	b := newBench(t, time.Hour)
+	b.next("on-lose start").finish()
+	b.next("on-lead leader 1:1").finish()
+	slow := b.next("on-change leader 1:1")
+	if err := b.node.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range batuta.MaxBacklog + 1 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+i)
+		if err := b.node.AddMember(t.Context(), batuta.Member{Rank: batuta.Rank{ID: "2"}, Address: address}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow.finish()
+	b.next("on-lose lost 1:1 resigned").finish()
+	b.next("on-change lost 1:1 resigned").finish()
+	b.next("on-lead leader 2:1").finish()
+}
+
 func TestAHookThatTakesTooLongIsKilled(t *testing.T) {
 	b := newBench(t, 100*time.Millisecond)
 	b.next("on-lose start").killed()
