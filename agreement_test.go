@@ -25,6 +25,8 @@ var differences = []struct {
 		c.Heartbeat = 10 * time.Millisecond
 	},
 		reasonTimes, []string{"150ms", "300ms", "20ms", "40ms"}},
+	{"t_max", func(c *Config) { c.TMax = 200 * time.Millisecond }, reasonTimes, []string{"150ms", "200ms"}},
+	{"t_process", func(c *Config) { c.TProcess = 400 * time.Millisecond }, reasonTimes, []string{"300ms", "400ms"}},
 	{"election", func(c *Config) { c.Election = "backups" }, reasonElection, []string{`"default"`, `"backups"`}},
 }
 

@@ -121,6 +121,11 @@ func TestAListAtItsBoundIsSavedAndLoaded(t *testing.T) {
 	for what, entry := range map[string]func(i int) Member{
 		"many": func(i int) Member { e := longest(i); e.ID, e.Address = ID(fmt.Sprintf(`"%04d`, i)), "h:1"; return e },
 		"long": longest,
+		"tags": func(i int) Member {
+			e := longest(i)
+			e.ID, e.Address = ID(strings.ReplaceAll(string(e.ID), `"`, "<")), "h:1"
+			return e
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			m, err := election.New(election.Config{Self: Rank{ID: `"`}, Address: "h:1", Incarnation: 1, Algorithm: bully.New()})
