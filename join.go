@@ -134,7 +134,7 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, 
 			} else {
 				welcome.List = append(welcome.List, a.List...)
 			}
-		case a.Reason == reasonSameID, a.Reason == reasonOldIncarnation, a.Reason == reasonClosing:
+		case a.Reason == reasonSameID, a.Reason == reasonOldIncarnation, a.Reason == reasonClosing, a.Reason == reasonManyJoins:
 			continue // an earlier process with this id is not forgotten yet: ask again
 		case a.Reason == reasonRemoved:
 			fatal = fmt.Errorf("join through %s: %w", addrs[i], election.ErrRemoved)
@@ -247,7 +247,9 @@ func (l *links) mayJoin(hello *handshake) (why reason, detail string) {
 	switch err := l.admitJoin(newcomer(hello), hello.Incarnation); {
 	case hello.From.ID == l.self.From.ID && hello.Incarnation == l.self.Incarnation:
 		return reasonItself, "this is the same process"
-	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull):
+	case errors.Is(err, election.ErrTooManyJoins):
+		return reasonManyJoins, err.Error()
+	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull), errors.Is(err, election.ErrWornOut):
 		return reasonJoin, err.Error()
 	case checkAddress(hello.Address, false) != nil:
 		return reasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)

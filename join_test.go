@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/ring"
 )
 
 // joins has a member know nothing but the addresses of others.
@@ -481,6 +483,90 @@ func (c *cluster) ranks(id ID, priority int) {
 			if time.Now().After(late) {
 				c.t.Fatalf("%s lists %+v, want %s with priority %d", at, n.Status().Members, id, priority)
 			}
+		}
+	}
+}
+
+// Three joins by a stranger, each with an epoch far above the last, do not part the
+// leader of a ring from the others, nor keep one that starts again from coming back.
+func TestThreeJoinsDoNotPartARing(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startAll(func(cfg *Config) { cfg.Algorithm = ring.New() })
+	c.agree("3")
+	leader := c.nodes["3"]
+	for i, id := range []ID{"7", "8", "9"} {
+		answer := say(t, stranger(t, leader), helloFrom(id, "", func(h *handshake) {
+			h.Kind, h.To = kindJoin, election.None
+			h.Token = Token{Epoch: uint64(i+1) << 32, Leader: Rank{ID: id}}
+		}))
+		if answer.Kind != kindAdmitted {
+			t.Fatalf("%s is answered with %s (%s)", id, answer.Kind, answer.Reason)
+		}
+	}
+	var highest uint64
+	if err := leader.call(t.Context(), func() { highest = leader.machine.Highest() }); err != nil || highest > 1<<20 {
+		t.Errorf("the leader has taken over epoch %d (%v)", highest, err)
+	}
+	c.lists("1", "2", "3", "7", "8", "9")
+	c.agree("3")
+	c.kill("2")
+	c.rebind("2")
+	c.start("2", func(cfg *Config) { cfg.Algorithm = ring.New() })
+	c.agree("3")
+}
+
+// A removed member that says its entry has a later version than its removal is
+// refused all the same, until a member adds it.
+func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
+	c := newCluster(t, 3)
+	one := c.start("1")
+	c.start("2")
+	c.agree("2")
+	if err := one.RemoveMember(t.Context(), "3"); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(version uint64) *handshake {
+		return say(t, stranger(t, one), helloFrom("3", "", func(h *handshake) {
+			h.Kind, h.To = kindJoin, election.None
+			h.List = []Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: version}}
+		}))
+	}
+	var grave Member
+	if answer := ask(0); answer.Reason != reasonRemoved || len(answer.List) != 1 {
+		t.Fatalf("it is answered with %+v", answer)
+	} else {
+		grave = answer.List[0]
+	}
+	for _, version := range []uint64{grave.Version + 1, grave.Version + 1<<16, grave.Version + 1<<20} {
+		if answer := ask(version); answer.Reason != reasonRemoved {
+			t.Errorf("with version %d, and its removal has %d, it is answered with %s (%s)", version, grave.Version, answer.Kind, answer.Reason)
+		}
+	}
+	if err := c.nodes["2"].AddMember(t.Context(), c.members[2]); err != nil {
+		t.Fatal(err)
+	}
+	c.lists("1", "2", "3")
+	if answer := ask(0); answer.Kind != kindAdmitted {
+		t.Errorf("added again, it is answered with %s (%s)", answer.Kind, answer.Reason)
+	}
+}
+
+// A stranger's flood of joins is refused, counted, and bounded; an honest newcomer
+// asks again until it is let in.
+func TestAFloodOfJoinsIsRefused(t *testing.T) {
+	c := newCluster(t, 2)
+	one := c.start("1", joins(c))
+	c.agree("1")
+	for i := 0; one.Status().Refused[string(reasonManyJoins)] == 0; i++ {
+		if i > 2000 {
+			t.Fatal("2000 joins, and none was refused")
+		}
+		say(t, stranger(t, one), helloFrom(ID(fmt.Sprint(1000+i)), "", func(h *handshake) { h.Kind, h.To = kindJoin, election.None }))
+	}
+	c.start("2", joins(c, "1"))
+	for late := time.Now().Add(patience); !slices.Contains(membersOf(one), "2"); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("an honest newcomer is not let in")
 		}
 	}
 }

@@ -224,6 +224,7 @@ type savedMember struct {
 	Version  uint64             `json:"version,omitempty"`
 	Gone     election.Departure `json:"gone,omitempty"`
 	Fixed    bool               `json:"fixed,omitempty"`
+	New      bool               `json:"new,omitempty"`
 	Pinned   bool               `json:"pinned,omitempty"`
 }
 
@@ -231,7 +232,7 @@ func encodeState(s election.State) ([]byte, error) {
 	saved := savedState{ID: s.ID, Incarnation: s.Incarnation,
 		Epoch: s.Token.Epoch, Leader: s.Token.Leader.ID, Priority: s.Token.Leader.Priority}
 	for _, m := range s.Members {
-		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone, m.Fixed, m.Pinned})
+		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone, m.Fixed, m.New, m.Pinned})
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -299,7 +300,7 @@ func decodeState(data []byte) (election.State, error) {
 	state := election.State{ID: s.ID, Incarnation: s.Incarnation,
 		Token: Token{Epoch: s.Epoch, Leader: Rank{Priority: s.Priority, ID: s.Leader}}}
 	for _, m := range s.Members {
-		e := Member{Rank: Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone, Fixed: m.Fixed, Pinned: m.Pinned}
+		e := Member{Rank: Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone, Fixed: m.Fixed, New: m.New, Pinned: m.Pinned}
 		state.Members = append(state.Members, e)
 	}
 	var err error

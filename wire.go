@@ -113,8 +113,9 @@ const (
 	reasonOldIncarnation reason = "old-incarnation"
 	reasonCrowded        reason = "crowded" // too many connections
 	reasonClosing        reason = "closing"
-	reasonJoin           reason = "join"   // may not join: of another kind of id, or the cluster is full
-	reasonItself         reason = "itself" // the process has dialed its own address
+	reasonJoin           reason = "join"       // may not join: of another kind of id, or the cluster is full
+	reasonManyJoins      reason = "many-joins" // too many newcomers just now: it is to ask again
+	reasonItself         reason = "itself"     // the process has dialed its own address
 	reasonAlgorithm      reason = "algorithm"
 	reasonTimes          reason = "times" // another t_max or t_process
 	reasonElection       reason = "election"
@@ -136,7 +137,7 @@ const (
 func (why reason) known() reason {
 	switch why {
 	case reasonVersion, reasonCluster, reasonReceiver, reasonNotMember, reasonRemoved, reasonSameID, reasonOldIncarnation,
-		reasonCrowded, reasonClosing, reasonJoin, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonAddress, reasonEarly:
+		reasonCrowded, reasonClosing, reasonJoin, reasonManyJoins, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonAddress, reasonEarly:
 		return why
 	}
 	return reasonOther

@@ -51,6 +51,7 @@ func (m *Machine) newBeat(withStates bool) *Message {
 
 // beatAll beats to every member that a link stands to.
 func (m *Machine) beatAll() {
+	m.forgetStrangers()
 	var plain, full *Message
 	m.others(func(i int, peer *member) {
 		if !peer.link {

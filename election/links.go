@@ -232,11 +232,11 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 			m.evicted()
 			return
 		}
-		if why == ErrRemoved && m.outdates(grave) {
-			m.rejoin(id)
-		}
-		peer.rebuff = m.now
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
+		if peer.rebuff = m.now; why == ErrRemoved && m.outdates(grave) && m.linked() {
+			peer.rebuff = time.Time{} // we need not wait: a member will tell it
+			m.unreached(i)
+		}
 		return
 	}
 	if why == ErrNotMember && !m.disagree(peer) {
@@ -249,13 +249,19 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 		m.gone(i, CauseCrashed, true, "it refuses the connection")
 		return
 	}
+	m.unreached(i)
+}
+
+// unreached: a member has not answered, and may live.
+func (m *Machine) unreached(i int) {
+	peer := &m.members[i]
 	if m.now.Sub(peer.heard) > m.cfg.Timing.T() {
 		if peer.state != StateDown {
 			m.setState(i, StateUnreachable)
 		}
 		if !peer.down && !m.isLeader(i) {
 			peer.down = true
-			m.step(Event{Kind: PeerDown, Peer: id})
+			m.step(Event{Kind: PeerDown, Peer: peer.ID})
 		}
 	}
 	m.unanswered(i)

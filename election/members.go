@@ -31,6 +31,7 @@ type member struct {
 	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version uint64        // of the member states it has acknowledged
 
+	since    time.Time // when it was put on the list, in this life
 	differs  bool      // its list is another than ours, as it last said
 	nextPull time.Time // not before is it asked for that
 }
@@ -42,6 +43,7 @@ type roll struct {
 	listed   bool      // list is on disk
 	nextPull time.Time // not before is anyone asked for his list
 	expelled bool      // this member has left or was removed
+	joins    time.Time // what newcomers have used up of what is let in: see [joinEvery]
 	joining  bool      // it has just joined and leaves the election to those there before it
 }
 
@@ -62,7 +64,7 @@ func (m *Machine) enlist(c Config) {
 			m.list = append(m.list, e)
 		case e.ID == c.Self.ID:
 			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Gone != Removed { // its own removal outranks no addition
-				own.Version, own.Fixed = e.Version, e.Fixed
+				own.Version, own.Fixed, own.New = e.Version, e.Fixed, e.New
 				if e.Fixed {
 					e.Address = own.Address
 				}

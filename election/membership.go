@@ -20,6 +20,7 @@ type Member struct {
 	Version  uint64    `cbor:"v,omitempty"` // 0: from a configuration
 	Gone     Departure `cbor:"g,omitempty"`
 	Fixed    bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
+	New      bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
 	Pinned   bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
 }
 
@@ -51,6 +52,7 @@ func (e Member) supersedes(old Member) bool {
 	return cmp.Or(
 		cmp.Compare(e.Version, old.Version),
 		cmp.Compare(e.Gone, old.Gone),
+		cmp.Compare(old.isNew(), e.isNew()),
 		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do, if it is everyone's
 		cmp.Compare(e.rankWord(), old.rankWord()),
 	) > 0
@@ -66,11 +68,18 @@ func (e Member) commonAddress() string {
 
 // rankWord is what the entry says of the member's priority, as one number.
 func (e Member) rankWord() int64 {
-	word := int64(e.Priority) << 1
+	word := int64(e.Priority) << 2
 	if e.Pinned {
 		word++
 	}
 	return word
+}
+
+func (e Member) isNew() int {
+	if e.New {
+		return 1
+	}
+	return 0
 }
 
 // stance is what the entry alone says of whether the member stands.
@@ -79,45 +88,6 @@ func (e Member) stance() Aside {
 		return AsideObserver
 	}
 	return Stands
-}
-
-// AdmitJoin reports whether e may join through this member: nil, or why not
-// ([ErrRemoved], [ErrSameID], [ErrOldIncarnation], [ErrMixedKind], [ErrFull]).
-// Who was removed may return with an entry of a later version: it was added again
-// where that has not been heard. It changes nothing.
-func (m *Machine) AdmitJoin(now time.Time, e Member, incarnation uint64) error {
-	if err := m.mayEnter(e); err != nil {
-		return err
-	}
-	if err := m.Admit(now, e.Rank, incarnation); err != ErrNotMember && err != ErrRemoved {
-		return err
-	}
-	return nil
-}
-
-func (m *Machine) mayEnter(e Member) error {
-	if _, err := ParseID(string(e.ID)); err != nil {
-		return err
-	}
-	known, ok := m.Entry(e.ID)
-	switch {
-	case ok && known.Gone == Removed && saidVersion(e, known) <= known.Version:
-		return ErrRemoved
-	case e.ID.Kind() != m.cfg.Self.ID.Kind():
-		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
-	case !m.Fits(e):
-		return ErrFull
-	}
-	return nil
-}
-
-// saidVersion is the version that a newcomer says its entry has, 0 if that cannot
-// be: as with epochs, no single message uses them up.
-func saidVersion(e, known Member) uint64 {
-	if e.Version > known.Version+maxLeap {
-		return 0
-	}
-	return e.Version
 }
 
 // List is the member list, tombstones included, in the order of the ids.
@@ -164,12 +134,13 @@ func (m *Machine) merge(entries []Member, from ID) {
 	var news []Member
 	for _, e := range entries {
 		old, ok := m.Entry(e.ID)
-		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) {
+		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) || !ok && e.forgotten() {
 			continue
 		}
 		if e.Fixed && ok {
 			e.Address = old.Address
 		}
+		e.New = e.New && (e.ID != m.cfg.Self.ID || e.Gone == Present) // we are here, and ask to return
 		if news == nil {
 			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
 		}
@@ -179,6 +150,7 @@ func (m *Machine) merge(entries []Member, from ID) {
 	if len(news) == 0 {
 		return
 	}
+	m.list = slices.DeleteFunc(m.list, Member.forgotten)
 	m.digest, m.listed = digest(m.list), false
 	m.spread(news, from)
 	for _, e := range news {
@@ -206,7 +178,7 @@ func digest(list []Member) uint32 {
 		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Gone))
 		if e.Version > 0 {
 			b = append(b, e.commonAddress()...)
-			if word := e.rankWord(); word != 0 {
+			if word := e.rankWord() + 2*int64(e.isNew()); word != 0 {
 				b = binary.AppendVarint(b, word)
 			}
 		}
@@ -300,7 +272,7 @@ func (m *Machine) seat(e Member) {
 		m.note("adds", e.ID, Token{}, "at "+e.Address)
 		// It may not know us yet, and reaches its leader itself: dial it later.
 		soon := m.now.Add(2 * m.cfg.Timing.TMax)
-		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: soon})
+		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: soon, since: m.now})
 		m.rank()
 		m.version++
 		m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
@@ -362,6 +334,8 @@ func (m *Machine) unseat(i int, e Member) {
 	cause, why := CauseResigned, "it left the cluster"
 	if e.Gone == Removed {
 		cause, why = CauseRemoved, "it was removed"
+	} else if e.forgotten() {
+		why = "it was let in and never came"
 	}
 	m.note("drops", e.ID, Token{}, why)
 	m.do(Action{Kind: Notify, Member: e.ID, Status: StateRemoved})
@@ -423,29 +397,6 @@ func (m *Machine) relisted() {
 	}
 }
 
-// joined lets a newcomer in through this member. The driver has asked AdmitJoin.
-// The newcomer tells what it holds: the version of its own entry, for it may have
-// heard of its leaving before we have, and t, the highest leadership on its disk.
-func (m *Machine) joined(e Member, t Token) {
-	if m.mayEnter(e) != nil || e.ID == m.cfg.Self.ID {
-		return
-	}
-	if t.Epoch <= m.maxEpoch() {
-		m.highest = max(m.highest, t.Epoch)
-	}
-	known, _ := m.Entry(e.ID)
-	e.Version = saidVersion(e, known)
-	e.Gone = Present
-	m.change(e)
-	// It learns what we know in return: an inquiry need not wait for it, unless it
-	// knows of leaders already. Without a leader to tell of, it awaits one.
-	peer := &m.members[m.index[e.ID]]
-	peer.told = !t.Defined()
-	if !m.live() {
-		peer.aside = AsideJoining
-	}
-}
-
 // add puts a member on the list because the user says so, a removed one too. What
 // he does not say of a known one stays: its address, its priority unless that is
 // said, and that it only follows.
@@ -454,7 +405,7 @@ func (m *Machine) add(e Member, withPriority bool) {
 		return
 	}
 	known, _ := m.Entry(e.ID)
-	e.Gone, e.Fixed, e.Pinned = Present, false, withPriority
+	e.Gone, e.Fixed, e.New, e.Pinned = Present, false, false, withPriority
 	if !withPriority {
 		e.Priority, e.Pinned = known.Priority, known.Pinned
 	}
@@ -482,7 +433,7 @@ func (m *Machine) leave() {
 		m.lose(CauseResigned, true, "it leaves the cluster")
 	}
 	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != Removed {
-		e.Gone = Left
+		e.Gone, e.New = Left, false
 		m.expelled = true
 		m.change(e)
 		if !m.linked() { // it has just come, and nobody would hear of it

@@ -2,6 +2,7 @@ package election_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -304,4 +305,114 @@ func said(m *Machine) Aside {
 		}
 	}
 	return AsideGone
+}
+
+// A newcomer's word on its own entry never beats a removal, be it known here or not.
+func TestNobodyLetsItselfInAgain(t *testing.T) {
+	m := follow(t, "2")
+	m.Step(start, Event{Kind: Dismissed, Peer: "4"})
+	grave := entry(m, "4")
+	for _, said := range []uint64{0, grave.Version + 1, grave.Version + 1<<20, MaxVersion} {
+		e := Member{Rank: rank("4"), Address: "x:4", Version: said}
+		if err := m.AdmitJoin(start, e, 9); !errors.Is(err, ErrRemoved) {
+			t.Errorf("removed, it joins with version %d: %v, want %v", said, err, ErrRemoved)
+		}
+		if m.Step(start, Event{Kind: Joined, Member: e}); entry(m, "4") != grave {
+			t.Fatalf("version %d has made its entry %+v", said, entry(m, "4"))
+		}
+		deaf := follow(t, "1") // has not heard of the removal
+		for range 300 {
+			deaf.Step(start, Event{Kind: Joined, Member: e})
+			if e.Version < MaxVersion {
+				e.Version += 200
+			}
+		}
+		deaf.Step(start, from("5", Message{Kind: Members, List: []Member{grave}}))
+		if entry(deaf, "4") != grave {
+			t.Errorf("a member that had not heard of the removal has %+v after it", entry(deaf, "4"))
+		}
+	}
+	m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "x:4"}})
+	if err := m.AdmitJoin(start, Member{Rank: rank("4"), Address: "x:4"}, 9); err != nil {
+		t.Errorf("added again it is refused: %v", err)
+	}
+}
+
+// A newcomer says what epoch it holds; three in a row do not lead the one that lets
+// them in beyond what the others believe.
+func TestNewcomersDoNotPartALeaderFromTheOthers(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Following = Token{3, rank("5")} })
+	m.Step(start, Event{Kind: Started})
+	for i, id := range []ID{"7", "8", "9"} {
+		m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank(id), Address: "x:1"}, Token: Token{Epoch: uint64(i+1) << 32, Leader: rank(id)}})
+	}
+	if m.Highest() > 3+1<<16 {
+		t.Errorf("it has taken over epoch %d", m.Highest())
+	}
+	m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("6"), Address: "x:1"}, Token: Token{Epoch: 40, Leader: rank("6")}})
+	if m.Highest() != 40 {
+		t.Errorf("the highest epoch is %d, want 40: a newcomer's disk has it", m.Highest())
+	}
+}
+
+// A thousand joins in 13 s, by whoever it is, end with a list as it was.
+func TestJoinsAreBounded(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Following = Token{3, rank("5")} })
+	m.Step(start, Event{Kind: Started})
+	before := m.List()
+	now, refused := start, 0
+	for i := range 1000 {
+		now = now.Add(13 * time.Millisecond)
+		e := Member{Rank: rank(ID(fmt.Sprint(100 + i))), Address: "x:1"}
+		switch err := m.AdmitJoin(now, e, 1); {
+		case errors.Is(err, ErrTooManyJoins):
+			refused++
+			continue
+		case err != nil:
+			t.Fatal(err)
+		case i == 7:
+			m.Step(now, Event{Kind: Joined, Member: e})
+			m.Step(now, Event{Kind: LinkUp, Rank: e.Rank, Incarnation: 1})
+		default:
+			m.Step(now, Event{Kind: Joined, Member: e})
+		}
+	}
+	if n := len(m.List()); n != 1000-refused+len(before) || n < 256 || n > 330 {
+		t.Errorf("the list has %d entries, and %d were refused", n, refused)
+	}
+	if err := m.AdmitJoin(now, Member{Rank: rank("100"), Address: "x:1"}, 1); err != nil {
+		t.Errorf("one that is a member is refused: %v", err)
+	}
+	m.Step(now, Event{Kind: Added, Member: Member{Rank: rank("50"), Address: "x:1"}})
+	m.Step(now, Event{Kind: Added, Member: Member{Rank: rank("101"), Address: "x:1"}})
+	for end := now.Add(2 * time.Minute); now.Before(end); now = now.Add(100 * time.Millisecond) {
+		m.Step(now, Event{Kind: Woke})
+	}
+	want := len(before) + 3 // 107, which was heard, and 50 and 101, which a user has added
+	if got := m.List(); len(got) != want || entry(m, "107").ID == None || entry(m, "50").ID == None || entry(m, "101").ID == None {
+		t.Errorf("two minutes later the list has %d entries, want %d: %v", len(got), want, got[:min(len(got), 12)])
+	}
+	if err := m.AdmitJoin(now, Member{Rank: rank("1099")}, 9); err != nil {
+		t.Errorf("an honest newcomer is refused: %v", err)
+	}
+}
+
+func TestWhoIsForgottenIsForgottenByAll(t *testing.T) {
+	leader, other := newMachine(t, "5", func(c *Config) { c.Following = Token{3, rank("5")} }), follow(t, "2")
+	leader.Step(start, Event{Kind: Started})
+	leader.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	told := news(leader.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("9"), Address: "x:9"}}), "2")
+	other.Step(start, from("5", Message{Kind: Members, List: told}))
+	if !entry(other, "9").New {
+		t.Fatalf("the follower has %+v", entry(other, "9"))
+	}
+	now := start
+	for ; now.Before(start.Add(2 * time.Minute)); now = now.Add(100 * time.Millisecond) {
+		told = append(told, news(leader.Step(now, from("2", Message{Kind: Ack, Token: Token{3, rank("5")}, Stamp: int64(now.Sub(start))})), "2")...)
+		told = append(told, news(leader.Step(now, Event{Kind: Woke}), "2")...)
+	}
+	other.Step(now, from("5", Message{Kind: Members, List: told}))
+	if !slices.Equal(leader.List(), other.List()) || entry(other, "9").ID != None {
+		t.Errorf("the lists are\n%v\n%v", leader.List(), other.List())
+	}
 }

@@ -145,7 +145,7 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 		if in.token.Above(p.best.token) {
 			p.best = in
 		}
-	case err == nil, errors.Is(err, election.ErrSameID), errors.Is(err, election.ErrOldIncarnation):
+	case err == nil, errors.Is(err, election.ErrSameID), errors.Is(err, election.ErrOldIncarnation), errors.Is(err, election.ErrTooManyJoins):
 		heard = false
 	default:
 		p.refused, p.fatal = err, err

@@ -1,0 +1,140 @@
+package election
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// This file lets newcomers in. Whoever reaches a member may ask to join, so what
+// joins do to the list is bounded.
+
+// A member lets joinBurst newcomers in at once, and one every joinEvery after that.
+// Whom a join has put on the list, and nobody has heard within forgetAfter, is
+// forgotten by the leader; not who was configured, or added by a user.
+const (
+	joinBurst   = 256
+	joinEvery   = 250 * time.Millisecond
+	forgetAfter = time.Minute
+)
+
+// What of its own word is believed: a newcomer's epoch as far above the leadership
+// that is known, its entry's version as far above the known one.
+const (
+	epochLead   = 1 << 16
+	versionLead = 1 << 8
+)
+
+// Why a join is refused for now, or until a user adds the member.
+var (
+	ErrTooManyJoins = errors.New("too many joins, try again")
+	ErrWornOut      = fmt.Errorf("this member has come, gone or moved %d times: it is refused until it is added again", removalLead)
+)
+
+// AdmitJoin reports whether e may join through this member: nil, or why not
+// ([ErrRemoved], [ErrSameID], [ErrOldIncarnation], [ErrMixedKind], [ErrFull],
+// [ErrTooManyJoins], [ErrWornOut]). Who was removed may not, whatever it says of its
+// entry: that it was added again is heard from a member. It changes nothing.
+func (m *Machine) AdmitJoin(now time.Time, e Member, incarnation uint64) error {
+	if err := m.mayEnter(e); err != nil {
+		return err
+	}
+	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != ErrNotMember {
+		return err
+	}
+	if _, changes := m.newcomer(e); changes && m.joins.After(now.Add((joinBurst-1)*joinEvery)) {
+		return ErrTooManyJoins
+	}
+	return nil
+}
+
+func (m *Machine) mayEnter(e Member) error {
+	if _, err := ParseID(string(e.ID)); err != nil {
+		return err
+	}
+	known, ok := m.Entry(e.ID)
+	switch {
+	case ok && known.Gone == Removed:
+		return ErrRemoved
+	case e.ID.Kind() != m.cfg.Self.ID.Kind():
+		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
+	case !m.Fits(e):
+		return ErrFull
+	}
+	if e, changes := m.newcomer(e); changes && generation(e.Version+1) != generation(known.Version) {
+		return ErrWornOut
+	}
+	return nil
+}
+
+// generation counts what users have decided of an entry. A removal begins the next:
+// nothing that a member says of itself reaches so far.
+func generation(version uint64) uint64 { return version / removalLead }
+
+// newcomer is the entry with which e joins, and whether that changes the list.
+func (m *Machine) newcomer(e Member) (entry Member, changes bool) {
+	known, ok := m.Entry(e.ID)
+	if generation(e.Version) != generation(known.Version) || e.Version > known.Version+versionLead {
+		e.Version = 0 // that cannot be, or a user had a part in it, of whom members tell
+	}
+	e.Version = max(e.Version, known.Version)
+	e.Gone, e.Fixed, e.New = Present, false, !ok || known.New
+	e.Pinned = known.Pinned && e.Priority == known.Priority
+	return e, known.Version == 0 || e != known
+}
+
+// joined lets a newcomer in through this member. The driver has asked AdmitJoin.
+// The newcomer tells what it holds: the version of its own entry, for it may have
+// heard of its leaving before we have, and t, the highest leadership on its disk.
+func (m *Machine) joined(e Member, t Token) {
+	if m.mayEnter(e) != nil || e.ID == m.cfg.Self.ID {
+		return
+	}
+	// No further than the others would believe us: they drop what is far above.
+	if t.Epoch <= min(MaxEpoch, m.view.Epoch+epochLead) {
+		m.highest = max(m.highest, t.Epoch)
+	}
+	e, changes := m.newcomer(e)
+	if changes {
+		if m.joins.Before(m.now) {
+			m.joins = m.now
+		}
+		m.joins = m.joins.Add(joinEvery)
+		m.change(e)
+	}
+	// It learns what we know in return: an inquiry need not wait for it, unless it
+	// knows of leaders already. Without a leader to tell of, it awaits one.
+	peer := &m.members[m.index[e.ID]]
+	peer.told = !t.Defined()
+	if !m.live() {
+		peer.aside = AsideJoining
+	}
+}
+
+// forgetStrangers has a leader look at those that a join has put on the list some
+// time ago: who was heard stays, the others go without a trace.
+func (m *Machine) forgetStrangers() {
+	var due []Member
+	for i := range m.members {
+		peer := &m.members[i]
+		e, _ := m.Entry(peer.ID)
+		since := peer.since
+		if since.Before(m.origin) {
+			since = m.origin
+		}
+		switch {
+		case !e.New || m.now.Sub(since) < forgetAfter:
+			continue
+		case i == m.me || !peer.heard.IsZero():
+			e.New = false
+		default:
+			e.Gone = Left
+			e.Version++
+		}
+		due = append(due, e)
+	}
+	m.merge(due, m.cfg.Self.ID)
+}
+
+// forgotten says that a member has never come: its entry leaves no tombstone.
+func (e Member) forgotten() bool { return e.New && e.Gone == Left }
