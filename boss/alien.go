@@ -1,6 +1,7 @@
 package boss
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -19,9 +20,12 @@ func (n *network) Lead(t election.Token) {
 		return
 	}
 	for _, p := range n.sorted() {
-		switch {
-		case p.lasting != nil && p.lasting.dialed && p.id != t.Leader.ID,
-			p.lasting != nil && !p.lasting.dialed && t.Leader.ID != n.site.Self:
+		p.rival, p.probed = time.Time{}, time.Now()
+		switch l := p.lasting; {
+		case l == nil:
+		case !l.dialed && p.kind == alien && p.id != t.Leader.ID:
+			l.idle, l.shown = time.Time{}, false // see release
+		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
 			n.endLasting(p)
 		}
 		if p.id == t.Leader.ID && p.lasting == nil {
@@ -44,17 +48,19 @@ func (n *network) identified(p *peer, f *frame) {
 // known hears a foreign member's reply to "who are you?", or to an announcement.
 func (n *network) known(p *peer, f *frame, asked bool) {
 	switch {
-	case f.boss() && n.leads() && n.site.Self.Compare(p.id) > 0:
-		// It has yet to take in who leads.
+	case f.boss() && n.leads():
+		n.rivalled(p)
 	case f.boss() && asked:
 		n.hear(p, election.Message{Kind: election.Report, Token: n.reign(p)})
-		return
+	case f.boss() && n.site.View().Defined() && !n.follows(p):
+		n.beside(p)
 	case f.boss():
 		n.claimed(p)
 	case asked:
 		n.hear(p, election.Message{Kind: election.Report, Age: -1})
 	}
 	if !f.boss() {
+		p.rival = time.Time{}
 		n.deposed(p)
 	}
 }
@@ -77,13 +83,6 @@ func (n *network) reign(p *peer) election.Token {
 	return p.token
 }
 
-// deposed hears that a foreign member does not lead (any more).
-func (n *network) deposed(p *peer) {
-	if view := n.site.View(); view.Leader.ID == p.id {
-		n.hear(p, election.Message{Kind: election.Resign, Token: view})
-	}
-}
-
 // answerFor acknowledges a beat in the name of a foreign member that can be
 // reached.
 func (n *network) answerFor(p *peer, m *election.Message) {
@@ -100,12 +99,8 @@ func (n *network) translate(p *peer, m *election.Message) {
 	case m.Kind == election.Query:
 		n.identify(p, m)
 	case m.Kind == election.Handover:
-		n.deposed(p) // it makes way for the announcement of a higher node
-		if !p.up {
-			n.identify(p, nil)
-		}
-	case m.Kind == election.Resign:
-		n.endLasting(p) // it finds no boss at the other end, and calls an election
+		n.depose(p)
+	case m.Kind == election.Resign: // it hears of the next boss
 	case !p.up:
 		n.identify(p, nil)
 	}
@@ -115,6 +110,11 @@ func (n *network) translate(p *peer, m *election.Message) {
 // as long as it stands and is not silent.
 func (n *network) keep(p *peer, now time.Time) {
 	l := p.lasting
+	for _, spare := range p.spares {
+		if now.Sub(spare.heard) > n.wire.Silence {
+			spare.close()
+		}
+	}
 	if now.Sub(l.heard) > n.wire.Silence {
 		n.log.Warn("a foreign member is silent on its lasting connection", "member", p.id, "for", n.wire.Silence)
 		l.close() // its end is told by the reader
@@ -124,7 +124,19 @@ func (n *network) keep(p *peer, now time.Time) {
 		n.hear(p, election.Message{Kind: election.Beat, Token: n.site.View(), Stamp: now.UnixNano()})
 	}
 	if now.Sub(l.beat) >= n.wire.Heartbeat {
-		l.beat = now
-		n.sendLasting(p, &frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
+		n.heartbeat(p, now)
+	}
+	if wait := min(n.site.Timing.T(), n.wire.Heartbeat); l.asked.IsZero() && now.Sub(l.began) > wait || !l.asked.IsZero() && now.Sub(l.asked) > n.wire.Heartbeat {
+		l.asked = now
+		n.identify(p, nil) // who has lost an election says so to those that ask
+	}
+}
+
+// heartbeat sends one to a foreign member.
+func (n *network) heartbeat(p *peer, now time.Time) {
+	p.lasting.beat = now
+	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
+	for _, l := range append(slices.Clone(p.spares), p.lasting) {
+		l.send(b)
 	}
 }

@@ -39,6 +39,7 @@ const (
 type Options struct {
 	NodeType  string        // the kind of node, such as "scrapper"; others' announcements are not ours; required
 	Announce  Announce      // default Both
+	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds (source 002)
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
 	Silence   time.Duration // of a foreign member that is its death; default 90 s
 }
@@ -59,6 +60,7 @@ func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
 	c.TMax = cmp.Or(c.TMax, DefaultTMax)
 	c.TProcess = cmp.Or(c.TProcess, DefaultTProcess)
+	c.NoPreempt = c.NoPreempt || !w.Preempt
 	if c.Listen == "" && c.ID != "" {
 		c.Listen = net.JoinHostPort(c.ID, strconv.Itoa(DefaultPort))
 	}

@@ -13,8 +13,8 @@
 //	Beat, Ack    between batuta members heartbeat, on the lasting connection of a
 //	             subordinate and its boss; for a foreign member they are made up here
 //	             for as long as that connection stands and is not silent for 90 s
-//	Handover     to a foreign boss nothing: it makes way for a higher announcement, so
-//	             its leadership counts as resigned
+//	Handover     to a foreign boss an election in nobody's name: it asks this member in
+//	             turn, which answers, and leads no longer
 //	others       between batuta members alone, in a field that foreign programs ignore
 //
 // A link is no connection here: it stands from the last exchange with a member

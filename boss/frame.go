@@ -126,11 +126,8 @@ func decode(body []byte) (*frame, error) {
 	var err error
 	switch kind.Type {
 	case typeIdentification, typeElection, typeResponse, typeNewBoss:
-		if err = json.Unmarshal(body, f); err == nil && f.id() == election.None {
-			return nil, bad("id", "%s: %.64q is no IP address", f.Type, f.IP)
-		}
-		if err == nil && (f.Port < 1 || f.Port > 65535) {
-			return nil, bad("malformed", "%s: port %d", f.Type, f.Port)
+		if err = json.Unmarshal(body, f); err == nil {
+			err = f.locate(body)
 		}
 	case typeHeartbeat, typeBatuta:
 		var own struct {
@@ -139,8 +136,52 @@ func decode(body []byte) (*frame, error) {
 		err = json.Unmarshal(body, &own)
 		f.Batuta = own.Batuta
 	}
-	if err != nil {
+	var b *badFrame
+	switch {
+	case errors.As(err, &b):
+		return nil, b
+	case err != nil:
 		return nil, bad("malformed", "%s: %v", f.Type, err)
 	}
 	return f, nil
+}
+
+// locate checks the address in a frame. The original's "who are you?" has neither
+// ip nor port, but node_port: it means the address that it comes from.
+func (f *frame) locate(body []byte) error {
+	var where struct {
+		IP       *string `json:"ip"`
+		Port     *int    `json:"port"`
+		NodePort *int    `json:"node_port"`
+	}
+	if err := json.Unmarshal(body, &where); err != nil {
+		return err
+	}
+	if where.IP != nil && f.id() == election.None {
+		return bad("id", "%s: %.64q is no IP address", f.Type, f.IP)
+	}
+	for _, port := range []*int{where.NodePort, where.Port} {
+		if port == nil {
+			continue
+		}
+		if f.Port = *port; f.Port < 1 || f.Port > 65535 {
+			return bad("malformed", "%s: port %d", f.Type, f.Port)
+		}
+	}
+	return nil
+}
+
+// from puts the address that a frame has come from in it, if it says none; its
+// error says that it names another.
+func (f *frame) from(host netip.Addr) error {
+	switch f.Type {
+	case typeIdentification, typeElection, typeResponse, typeNewBoss:
+		if f.IP == "" {
+			f.IP = host.String()
+		}
+		if string(f.id()) != host.String() {
+			return bad("id", "%s in the name of %.64q, from %s", f.Type, f.IP, host)
+		}
+	}
+	return nil
 }

@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,7 +24,17 @@ import (
 	"github.com/batuta-dev/batuta/boss"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(memberSpec); spec != "" {
+		beMember(spec)
+		return
+	}
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
+		flag.Set("test.parallel", "24") // these tests mostly wait
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // quick has waits end soon: 2·t_max is 200 ms.
 func quick(c *batuta.Config, _ *boss.Options) {
@@ -157,6 +171,57 @@ func TestADeafPeerIsNoPeer(t *testing.T) {
 	waitLeader(t, n, "127.0.0.3")
 }
 
+// The original says "who are you?" without its address.
+func TestWhoAreYouWithoutAnAddress(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.5")
+	n := c.start("127.0.0.5", quick, func(cfg *batuta.Config, _ *boss.Options) { cfg.Members = nil })
+	waitLeader(t, n, "127.0.0.5")
+	for _, port := range []string{`,"node_port":4711`, ""} {
+		nc := talk(t, "127.0.0.3", c.address("127.0.0.5"))
+		nc.Write(framed(`{"type":"identification","node_type":"scrapper","is_boss":false,"is_temporary":true` + port + `}`))
+		if said := closed(t, nc); !bytes.Contains(said, []byte(`"is_boss":true`)) {
+			t.Errorf("it is answered %q", said)
+		}
+		if a, ok := addressOf(n, "127.0.0.3"); a != "127.0.0.3:4711" || !ok {
+			t.Errorf("with%s it is registered at %q", port, a)
+		}
+	}
+	if s := n.Status(); len(s.Bad) > 0 {
+		t.Errorf("counted as bad: %v", s.Bad)
+	}
+}
+
+// addressOf is where n believes a member to listen.
+func addressOf(n *batuta.Node, id batuta.ID) (string, bool) {
+	for _, m := range n.Status().Members {
+		if m.ID == id {
+			return m.Address, true
+		}
+	}
+	return "", false
+}
+
+// A node of source 002 never misses a boss whose heartbeat it has never had.
+func TestTheFirstHeartbeatIsSentAtOnce(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.5")
+	n := c.start("127.0.0.5", quick, func(_ *batuta.Config, o *boss.Options) { o.Heartbeat = time.Hour })
+	waitLeader(t, n, "127.0.0.5")
+	nc := talk(t, "127.0.0.3", c.address("127.0.0.5"))
+	nc.Write(framed(`{"type":"identification","node_type":"scrapper","ip":"127.0.0.3","port":9,"is_boss":false}`))
+	var said []byte
+	for !bytes.Contains(said, []byte(`"heartbeat"`)) {
+		part := make([]byte, 4096)
+		got, err := nc.Read(part)
+		if err != nil {
+			t.Fatalf("%v after %q", err, said)
+		}
+		said = append(said, part[:got]...)
+	}
+	if bytes.Index(said, []byte(`"identification"`)) > bytes.Index(said, []byte(`"heartbeat"`)) {
+		t.Errorf("the heartbeat comes first: %q", said)
+	}
+}
+
 func TestAnElectionIsAnsweredOnlyFromAbove(t *testing.T) {
 	c := newCity(t, "127.0.0.9", "127.0.0.10", "127.0.0.11")
 	waitLeader(t, c.start("127.0.0.10", quick), "127.0.0.10")
@@ -232,8 +297,7 @@ func TestANameThatListsThemAll(t *testing.T) {
 	n := three.start("127.0.0.3", quick, func(cfg *batuta.Config, _ *boss.Options) {
 		cfg.Members, cfg.Join = nil, []string{"localhost:" + port}
 	})
-	waitLeader(t, n, "127.0.0.3") // it takes over
-	waitLeader(t, old, "127.0.0.3")
+	waitLeader(t, n, "127.0.0.1") // it follows who is there
 }
 
 func TestFaultsOfTheConfiguration(t *testing.T) {

@@ -1,12 +1,15 @@
 package boss
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -129,8 +132,8 @@ func (n *network) serve(nc net.Conn, host netip.Addr) {
 	defer stop()
 	nc.SetDeadline(time.Now().Add(n.timeout))
 	f, err := readFrame(nc, func() {})
-	if err == nil && f.IP != "" && string(f.id()) != host.String() {
-		err = bad("id", "%s in the name of %.64q, from %s", f.Type, f.IP, host)
+	if err == nil {
+		err = f.from(host)
 	}
 	if err != nil {
 		n.broken(nc, err)
@@ -162,15 +165,17 @@ func (n *network) serve(nc net.Conn, host netip.Addr) {
 // no fault.
 func (n *network) broken(nc net.Conn, err error) {
 	var b *badFrame
-	var timeout net.Error
 	reason := ""
 	switch {
 	case errors.As(err, &b):
 		reason = b.reason
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		reason = "cut"
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		reason = "slow"
+	case errors.Is(err, syscall.ETIMEDOUT): // no frame at all: the kernel gave the connection up
+		n.log.Warn("the other end's machine does not answer; the connection is closed", "peer", nc.RemoteAddr(), "error", err)
+		return
 	default:
 		return
 	}
@@ -195,6 +200,7 @@ func (n *network) take(in *inbound) {
 		n.asked(p, in.frame)
 	case typeNewBoss:
 		if p.kind == alien {
+			p.firm = time.Since(p.pushed) < 2*n.timeout
 			n.claimed(p)
 		} else {
 			n.deliver(p, in.Batuta)
@@ -218,9 +224,11 @@ func (n *network) sender(in *inbound) *peer {
 	p := n.peers[id]
 	if p == nil {
 		a, _ := netip.ParseAddr(string(id))
-		return n.enlist(memberAt(a, port(in.Port)))
+		return n.enlist(memberAt(a, port(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
 	}
-	p.addr = net.JoinHostPort(string(id), port(in.Port))
+	if in.Port != 0 {
+		p.addr = net.JoinHostPort(string(id), port(in.Port))
+	}
 	return p
 }
 
@@ -228,6 +236,9 @@ func (n *network) sender(in *inbound) *peer {
 func (n *network) asked(p *peer, f *frame) {
 	if p.kind == native {
 		n.deliver(p, f.Batuta)
+		return
+	}
+	if n.settled(p) {
 		return
 	}
 	n.rounds++
@@ -252,6 +263,9 @@ func (n *network) settle(in *inbound) {
 		r.frame = n.bytes(n.own(typeResponse, in.message))
 	}
 	in.reply <- r
+	if r.keep == nil && in.Type == typeIdentification && !in.temporary() && !in.boss() {
+		n.pointOut(in.from) // it has come to the wrong one
+	}
 }
 
 // bytes encodes a frame of our own; nil, and an error in the log, if it is too long.

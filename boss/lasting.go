@@ -2,6 +2,7 @@ package boss
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,14 +23,20 @@ type lasting struct {
 	// The loop's alone.
 	heard time.Time
 	beat  time.Time // when a heartbeat last went to a foreign member
+	asked time.Time // when it was last asked who it is
+	idle  time.Time // since when this subordinate has had no boss here; zero: it has one
+	shown bool      // it has been shown its new boss
 }
+
+// maxSpares is how many connections a foreign subordinate may have beside the last.
+const maxSpares = 2
 
 // maxQueue is how many frames may wait for a slow reader; more closes the connection.
 const maxQueue = 64
 
 func newLasting(p *peer, nc net.Conn, dialed bool) *lasting {
 	l := &lasting{peer: p, nc: nc, dialed: dialed, out: make(chan []byte, maxQueue),
-		ending: make(chan struct{}), done: make(chan struct{}), began: time.Now(), heard: time.Now(), beat: time.Now()}
+		ending: make(chan struct{}), done: make(chan struct{}), began: time.Now(), heard: time.Now()}
 	l.end = sync.OnceFunc(func() { close(l.ending) })
 	l.close = sync.OnceFunc(func() { close(l.done); nc.Close() })
 	return l
@@ -61,17 +68,32 @@ func (l *lasting) send(b []byte) {
 
 // setLasting takes a connection into use; an older one has served.
 func (n *network) setLasting(p *peer, l *lasting) {
+	if old := p.lasting; p.kind == alien && old != nil && !old.dialed && !l.dialed {
+		p.lasting = nil
+		p.spares = append(p.spares, old) // which of the two it takes for the one is its own affair
+		if len(p.spares) > maxSpares {
+			p.spares[0].close()
+			p.spares = p.spares[1:]
+		}
+	}
 	n.endLasting(p)
-	l.watch(n.timeout)
 	p.lasting = l
+	if p.kind == alien { // it waits for much longer than the kernel would
+		n.heartbeat(p, time.Now())
+		return
+	}
+	l.watch(n.timeout)
 }
 
 // endLasting closes the lasting connection to a member and tells nothing of it.
 func (n *network) endLasting(p *peer) {
-	if p.lasting != nil {
-		p.lasting.close()
-		p.lasting = nil
+	if p.lasting == nil {
+		return
 	}
+	for _, l := range append(p.spares, p.lasting) {
+		l.close()
+	}
+	p.lasting, p.spares = nil, nil
 }
 
 func (n *network) sendLasting(p *peer, f *frame) {
@@ -135,17 +157,25 @@ func (n *network) write(l *lasting, b []byte) bool {
 
 func (n *network) lastingEnded(l *lasting) {
 	p := l.peer
+	if i := slices.Index(p.spares, l); i >= 0 {
+		p.spares = slices.Delete(p.spares, i, i+1)
+		return
+	}
 	if p.lasting != l || n.peers[p.id] != p {
 		return
 	}
-	p.lasting = nil
+	if last := len(p.spares) - 1; last >= 0 {
+		p.lasting, p.spares = p.spares[last], p.spares[:last]
+		return
+	}
+	p.lasting, p.told = nil, time.Now()
 	n.linkDown(p)
 }
 
 // lastingFrame hears a boss or a subordinate. What is not ours is skipped.
 func (n *network) lastingFrame(l *lasting, f *frame) {
 	p := l.peer
-	if p.lasting != l || n.peers[p.id] != p {
+	if p.lasting != l && !slices.Contains(p.spares, l) || n.peers[p.id] != p {
 		return
 	}
 	l.heard, p.heard = time.Now(), time.Now()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,6 +90,19 @@ func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
 	f, err := readFrame(strings.NewReader(string(b)), func() {})
 	if err != nil || f.Batuta == nil || f.Batuta.Message.Stamp != 7 || f.Batuta.Message.States != nil {
 		t.Errorf("got %+v, %v", f, err)
+	}
+}
+
+// That a machine has gone is no fault in a frame.
+func TestAConnectionThatTheKernelGivesUpIsNoBadFrame(t *testing.T) {
+	n, l, _ := writing(t)
+	defer func() { l.close(); n.live.Wait() }()
+	var counted []string
+	n.site.Bad = func(reason string) { counted = append(counted, reason) }
+	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)})
+	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded})
+	if len(counted) != 1 || counted[0] != "slow" {
+		t.Errorf("counted as %v", counted)
 	}
 }
 

@@ -51,10 +51,17 @@ type peer struct {
 	up          bool   // the Machine counts a link as standing
 	heard       time.Time
 	lasting     *lasting
+	spares      []*lasting     // foreign: a subordinate that was told of us twice at once may come twice
 	opening     bool           // the dial of a lasting connection is under way
 	retry       time.Time      // not before: try again to get one
 	flights     int            // exchanges under way
-	told        time.Time      // when a beat last went over an exchange
+	told        time.Time      // when a beat last went over an exchange; foreign: when it was last announced to
+	rival       time.Time      // foreign: since when it has said that it leads although another does; zero: it does not
+	pushed      time.Time      // foreign: when it was last made to hold an election
+	firm        bool           // foreign: it has announced itself after that; it does not rank us above itself
+	point       time.Time      // foreign: when to tell it who leads; zero: never
+	pointed     time.Time      // foreign: when it was last to be told that because it asked; zero: long ago
+	probed      time.Time      // foreign: when it was last asked whether it leads, beside the foreign boss
 	slot        *inbound       // what it has just said, while the Machine decides on the reply
 	token       election.Token // foreign: the leadership that it last had here
 }
@@ -149,9 +156,13 @@ func (n *network) follows(p *peer) bool { return n.site.View().Leader.ID == p.id
 
 // Hangup implements batuta.Network.
 func (n *network) Hangup(to election.ID) {
-	if p := n.peers[to]; p != nil {
-		n.endLasting(p)
-		p.up = false
+	p := n.peers[to]
+	if p == nil {
+		return
+	}
+	p.up = false
+	if l := p.lasting; l != nil && (p.kind != alien || l.dialed || n.leads()) {
+		n.endLasting(p) // else see release
 	}
 }
 
@@ -183,6 +194,10 @@ func (n *network) Send(to election.ID, m *election.Message) {
 	case election.Beat, election.Ack, election.Ping, election.Pong:
 		n.routine(p, m)
 	case election.Election:
+		if p.kind == alien && n.site.View().Defined() {
+			n.identify(p, nil) // an election would have it leave its boss
+			return
+		}
 		n.ask(p, m)
 	case election.Answer:
 		switch {
@@ -267,7 +282,7 @@ func (n *network) failed(p *peer, refused bool) {
 		p.gone = true
 	}
 	switch {
-	case p.lasting != nil: // that is to say whether it lives
+	case p.lasting != nil && p.up: // that is to say whether it lives
 	case p.up:
 		n.linkDown(p)
 	default:
@@ -356,45 +371,15 @@ func (n *network) tick() {
 		if p.kind == alien && p.lasting != nil {
 			n.keep(p, now)
 		}
+		if p.kind == alien {
+			n.lead(p, now)
+		}
 		if l := p.lasting; l != nil && l.dialed && n.site.View().Defined() && !n.follows(p) && now.Sub(l.began) > n.site.Timing.T() {
 			n.endLasting(p) // it was not taken for the boss after all
 		}
 		if n.follows(p) && p.up && p.lasting == nil && !now.Before(p.retry) {
 			n.openLasting(p)
 		}
-	}
-}
-
-// Between two lookups of the names to join: after one that has failed, and else.
-const (
-	lookupRetry = time.Second
-	lookupPause = 5 * time.Second
-)
-
-// lookupAll looks the names up again and again: those that they stand for change.
-func (n *network) lookupAll() {
-	pause, failing := lookupRetry, false
-	for {
-		select {
-		case <-time.After(pause):
-		case <-n.ctx.Done():
-			return
-		}
-		ctx, cancel := context.WithTimeout(n.ctx, lookupPause)
-		members, err := lookup(ctx, n.site.Join)
-		cancel()
-		if pause = lookupPause; err != nil {
-			pause = lookupRetry
-		}
-		if err != nil && !failing && n.ctx.Err() == nil {
-			n.log.Warn("cannot resolve a name to join through; trying again", "error", err)
-		}
-		failing = err != nil
-		n.site.Post(func() {
-			for _, m := range members {
-				n.enlist(m)
-			}
-		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package boss
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type exchange struct {
 	silent bool     // no reply is a reply too
 	done   func(f *frame)
 	failed func(refused bool)
+	wait   time.Duration // for all of it; default 2·t_max
+	late   func()        // instead of failed, when it has come to nothing without being refused; may be nil
 }
 
 // start runs x beside the loop. Either done (f is nil if there was no reply) or
@@ -50,7 +53,7 @@ func (n *network) start(x *exchange) {
 
 // run does the exchange.
 func (n *network) run(x *exchange) (f *frame, err error) {
-	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
+	ctx, cancel := context.WithTimeout(n.ctx, cmp.Or(x.wait, n.timeout))
 	defer cancel()
 	for i, out := range x.frames {
 		last := i == len(x.frames)-1
@@ -88,8 +91,7 @@ func (n *network) once(ctx context.Context, addr string, out []byte, mute bool) 
 		n.broken(nc, err)
 		return nil, err
 	}
-	if host := hostOf(nc); f.IP != "" && string(f.id()) != host.String() {
-		err = bad("id", "%s in the name of %.64q, from %s", f.Type, f.IP, host)
+	if err = f.from(hostOf(nc)); err != nil {
 		n.broken(nc, err)
 	}
 	return f, err
@@ -136,6 +138,10 @@ func (n *network) end(x *exchange, f *frame, err error) {
 		}
 		n.meetProcess(p, p.incarnation)
 	}
+	if err != nil && x.late != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+		x.late()
+		return
+	}
 	if err != nil {
 		if x.failed != nil {
 			x.failed(errors.Is(err, syscall.ECONNREFUSED))
@@ -164,13 +170,38 @@ func (n *network) identify(p *peer, m *election.Message) {
 // ask calls an election at a higher member. One that is known to be dead is asked
 // too (source 002): it counts as up until that has failed once more.
 func (n *network) ask(p *peer, m *election.Message) {
+	if p.kind == native {
+		n.askNow(p, m)
+		return
+	}
+	// An election has a foreign boss drop its subordinates and announce itself anew:
+	// who has begun to lead meanwhile is followed instead.
+	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
+	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, nil))}, failed: n.knocked(p),
+		wait: n.site.Timing.TProcess, late: func() { n.askNow(p, m) }, done: func(f *frame) {
+			switch {
+			case p.kind == alien && f.boss():
+				n.known(p, f, true)
+			case p.kind == native || !n.site.View().Defined():
+				n.askNow(p, m)
+			}
+		}})
+}
+
+// knocked is what to tell when a member that may be asked although it is down could
+// not be reached.
+func (n *network) knocked(p *peer) func(refused bool) {
+	return func(bool) {
+		if !p.up {
+			n.site.Emit(election.Event{Kind: election.PeerUp, Peer: p.id})
+		}
+	}
+}
+
+func (n *network) askNow(p *peer, m *election.Message) {
 	n.log.Debug("sends", "type", typeElection, "to", p.id)
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.own(typeElection, m))}, silent: true,
-		failed: func(bool) {
-			if !p.up {
-				n.site.Emit(election.Event{Kind: election.PeerUp, Peer: p.id})
-			}
-		},
+		failed: n.knocked(p),
 		done: func(f *frame) {
 			switch {
 			case f == nil || f.Type != typeResponse: // it leaves the election to us
@@ -185,13 +216,18 @@ func (n *network) ask(p *peer, m *election.Message) {
 // announce makes this member known as the boss. Who has just called an election
 // hears first that there is somebody higher.
 func (n *network) announce(p *peer, m *election.Message) {
-	if p.slot != nil && p.slot.Type == typeElection {
+	if m != nil && p.slot != nil && p.slot.Type == typeElection {
 		if p.id.Compare(n.site.Self) > 0 {
 			return // it does not ask us, and will lead in a moment
 		}
 		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
 			Highest: m.Highest, Aside: m.Aside, Digest: m.Digest, Round: p.slot.round()})
+		n.announceAgain(p) // others may be waiting, too
+		if p.kind == alien && time.Since(p.told) < n.site.Timing.T()/2 {
+			return // it is about to come: told twice it might come twice, and leave both times
+		}
 	}
+	p.told = time.Now()
 	var frames [][]byte
 	if n.wire.Announce != Identification {
 		f := n.own(typeNewBoss, m)
@@ -260,10 +296,10 @@ func (n *network) present(addr string, out []byte) (net.Conn, *frame, error) {
 	if _, err = nc.Write(out); err == nil {
 		var f *frame
 		if f, err = readFrame(nc, func() {}); err == nil {
-			if f.Type == typeIdentification && string(f.id()) == hostOf(nc).String() {
+			if err = f.from(hostOf(nc)); err == nil && f.Type == typeIdentification {
 				return nc, f, nil
 			}
-			err = bad("id", "a %s in the name of %.64q for an answer", f.Type, f.IP)
+			err = cmp.Or(err, bad("id", "a %s for an answer", f.Type))
 		}
 		n.broken(nc, err)
 	}

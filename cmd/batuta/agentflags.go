@@ -40,7 +40,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	f.membership.register(fs)
 	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithmNames(), ", "))
 	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
-	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over")
+	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over; with --wire boss default false")
 	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")

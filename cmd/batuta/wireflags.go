@@ -46,6 +46,9 @@ func (f *wireFlags) defaults(a *agentFlags) error {
 		return usagef("--wire boss: give --id, this member's IP address, such as 172.18.0.5")
 	}
 	given := f.set.Changed
+	if !given("preempt") {
+		a.preempt = false
+	}
 	if !given("heartbeat") {
 		a.heartbeat = boss.DefaultHeartbeat
 	}
@@ -79,7 +82,7 @@ func (f *wireFlags) apply(c *batuta.Config) {
 		return
 	}
 	announce, _ := f.announcement() // defaults has seen it
-	c.Wire = boss.New(boss.Options{NodeType: f.nodeType, Announce: announce})
+	c.Wire = boss.New(boss.Options{NodeType: f.nodeType, Announce: announce, Preempt: !c.NoPreempt})
 	if b, ok := c.Algorithm.(*bully.Bully); ok {
 		bully.WithDead()(b) // source 002 asks them too
 	}
