@@ -79,18 +79,33 @@ func (s *Setup) settledLeader() (highest election.Rank) {
 	return highest
 }
 
-// Bound is how long after the last fault every connected group of live members
-// may take to agree: the longest backoff (1 s) and dial, the silence after which
-// a leader is suspected and its vouching, three contests of the longest wait
-// (2·T + 4·t_max for each higher member; a first one may be lost to what is still
-// on the way from before, the second to a preempting hand-over), the hand-over's
-// drain, the return of a member that stepped aside (2·T), and what saves take.
+// part is how much of what its waits may come to an algorithm has needed, beside what
+// does not depend on it, in the slowest of 100,000 random schedules.
+var part = map[string]float64{"bully": 0.11, "ring": 0.13, "chang-roberts": 0.13}
+
+// Bound is how long after the last fault every connected group of live members may
+// take to agree: twice the longest that was seen of this algorithm. An algorithm of
+// which nothing is known may take all that its waits may come to.
 func (s Setup) Bound() time.Duration {
+	fixed, waits := s.takes()
+	if p, ok := part[s.Algorithm]; ok {
+		waits = time.Duration(p * float64(waits))
+	}
+	return 2 * (fixed + waits)
+}
+
+// takes is what may come one after the other. Whatever the timing: the longest backoff
+// (1 s), the pause before a failing disk is tried again (1 s), the drain of a hand-over,
+// and saves. By the timing: dials, the silence after which a leader is suspected and its
+// vouching, three contests of the longest wait (2·T + 4·t_max for each higher member; a
+// first one may be lost to what is still on the way from before, the second to a
+// preempting hand-over), and the return of a member that stepped aside (2·T).
+func (s Setup) takes() (fixed, waits time.Duration) {
 	s = s.filled()
 	t, n := s.Timing, time.Duration(len(s.Members))
-	notice := time.Second + 2*t.DialTime() + t.T() + 4*t.TMax
+	notice := 2*t.DialTime() + t.T() + 4*t.TMax
 	contest := t.T() + t.DialTime() + 2*t.T() + 4*t.TMax*n
-	return notice + 3*contest + s.Drain + 2*t.T() + 10*s.Fsync.Max + 2*t.Heartbeat
+	return 2*time.Second + s.Drain + 3*s.Fsync.Max, notice + 3*contest + 2*t.T() + 2*t.Heartbeat
 }
 
 // Hold is how long an agreement must stand to count: longer than the detector takes
