@@ -1,6 +1,8 @@
 package bully_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +53,77 @@ func TestWhoDoesNotStandDoesNotAnswer(t *testing.T) {
 		if answered == observer {
 			t.Errorf("an observer: %v; it answers: %v", observer, answered)
 		}
+	}
+}
+
+// contest is member 4 of 1…5, stepped by hand, which has just asked 5.
+type contest struct {
+	*election.Machine
+	now time.Time
+}
+
+func newContest(t *testing.T) *contest {
+	t.Helper()
+	c := election.Config{Self: election.Rank{ID: "4"}, Algorithm: bully.New(), NoDetector: true,
+		Following: election.Token{Epoch: 1, Leader: election.Rank{ID: "5"}}}
+	for _, id := range []election.ID{"1", "2", "3", "5"} {
+		c.Members = append(c.Members, election.Member{Rank: election.Rank{ID: id}})
+	}
+	m, err := election.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &contest{m, time.Unix(1, 0)}
+	x.does(election.Event{Kind: election.Started})
+	if got := x.does(election.Event{Kind: election.Campaign}); got != "election" {
+		t.Fatalf("it is asked to campaign and does %q, want one election", got)
+	}
+	return x
+}
+
+// does tells what an event makes it send, without what goes to several, and "save".
+func (x *contest) does(ev election.Event) string {
+	var did []string
+	for _, a := range x.Step(x.now, ev) {
+		switch a.Kind {
+		case election.Send:
+			did = append(did, string(a.Message.Kind))
+		case election.Save:
+			did = append(did, "save")
+		}
+	}
+	return strings.Join(slices.Compact(did), " ")
+}
+
+func (x *contest) answered() string {
+	return x.does(election.Event{Kind: election.Received, Message: &election.Message{
+		Kind: election.Answer, Election: "default", From: "5", Round: election.Round{Number: 1, Initiator: "4"}}})
+}
+
+// later lets time pass until something comes of it.
+func (x *contest) later() string {
+	for range 10 {
+		x.now, _ = x.Deadline()
+		if did := x.does(election.Event{Kind: election.Woke}); did != "" {
+			return did
+		}
+	}
+	return ""
+}
+
+// Every wait of a contest has an end.
+func TestEveryWaitEnds(t *testing.T) {
+	if got := newContest(t).later(); got != "save" {
+		t.Errorf("nobody answers: it does %q, want a claim", got)
+	}
+	x := newContest(t)
+	x.answered()
+	if got := x.later(); got != "query" {
+		t.Errorf("who answered does not announce itself: it does %q, want to ask who has won", got)
+	}
+	x = newContest(t)
+	x.answered()
+	if got := x.does(election.Event{Kind: election.PeerDown, Peer: "5"}); got != "query" {
+		t.Errorf("who answered is gone: it does %q, want to ask who has won", got)
 	}
 }

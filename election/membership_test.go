@@ -416,3 +416,24 @@ func TestWhoIsForgottenIsForgottenByAll(t *testing.T) {
 		t.Errorf("the lists are\n%v\n%v", leader.List(), other.List())
 	}
 }
+
+// A removal holds over what the member itself has done to its entry meanwhile.
+func TestARemovalHoldsOverTheMembersOwnChanges(t *testing.T) {
+	m := follow(t, "2")
+	moved := entry(m, "4")
+	moved.Version, moved.Address = 3, "127.0.0.1:44"
+	m.Step(start, Event{Kind: Dismissed, Peer: "4"})
+	m.Step(start, from("5", Message{Kind: Members, List: []Member{moved}}))
+	if e := entry(m, "4"); e.Gone != Removed {
+		t.Errorf("4 was removed, and moved without having heard of it: it is %+v, want it removed", e)
+	}
+}
+
+// What a newcomer is told of the members when it is let in holds from its start.
+func TestANewcomerTakesTheListItIsTold(t *testing.T) {
+	m := newMachine(t, "2", func(c *Config) { c.Members, c.Joins = nil, true })
+	m.Step(start, Event{Kind: Started, List: members("1", "2", "9")})
+	if !m.Knows("1") || !m.Knows("9") {
+		t.Errorf("it was told of 1, 2 and 9, and lists %v", m.List())
+	}
+}

@@ -68,7 +68,7 @@ func TestTheDeadDoNotWin(t *testing.T) {
 		t.Fatalf("the leader is gone, and it sends %v, want an ELECTION", sent)
 	}
 	m.down("3")
-	sent, _ = m.hears("2", election.Message{Kind: election.Election, Round: sent[0].Round, Hops: 9, Ring: ranks("1", "2", "3")})
+	sent, _ = m.hears("2", election.Message{Kind: election.Election, Round: sent[0].Round, Hops: election.MaxMembers - 1, Ring: ranks("1", "2", "3")})
 	if len(sent) != 1 || sent[0].Kind != election.Coordinator || !slices.Equal(sent[0].Ring, ranks("1", "2")) {
 		t.Errorf("the list comes home and 3 is dead: it sends %+v, want a COORDINATOR with the ring 1, 2", sent)
 	}
@@ -80,7 +80,7 @@ func TestAbsurdRoundsAreNotBelieved(t *testing.T) {
 		for _, number := range []uint64{0, 1 << 33, 1<<64 - 1} {
 			m := newStepped(t, algorithm, "1")
 			for _, kind := range []election.MessageKind{election.Election, election.Coordinator, election.Elected} {
-				m.hears("2", election.Message{Kind: kind, Round: election.Round{Number: number, Initiator: "2"}, Hops: 9, Ring: ranks("2"),
+				m.hears("2", election.Message{Kind: kind, Round: election.Round{Number: number, Initiator: "2"}, Hops: election.MaxMembers - 1, Ring: ranks("2"),
 					Token: election.Token{Epoch: 1, Leader: election.Rank{ID: "4"}}})
 			}
 			sent, _ := m.down("4")
@@ -95,7 +95,7 @@ func TestAbsurdRoundsAreNotBelieved(t *testing.T) {
 // proof that it has won.
 func TestAMessageOfAnEarlierLifeDoesNotWin(t *testing.T) {
 	m := newStepped(t, "chang-roberts", "3")
-	own := election.Message{Kind: election.Election, Round: election.Round{Number: 5, Initiator: "3"}, Hops: 9, Ring: ranks("3")}
+	own := election.Message{Kind: election.Election, Round: election.Round{Number: 5, Initiator: "3"}, Hops: election.MaxMembers - 1, Ring: ranks("3")}
 	if sent, saves := m.hears("2", own); saves || len(sent) > 0 {
 		t.Errorf("it takes no part and its own candidacy comes home: it saves %v and sends %+v, want neither", saves, sent)
 	}
@@ -111,11 +111,11 @@ func TestAMessageOfAnEarlierLifeDoesNotWin(t *testing.T) {
 func TestACoordinatorOfTheDeadOrOfAnOldRound(t *testing.T) {
 	m := newStepped(t, "ring", "1")
 	m.down("4")
-	sent, _ := m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "2"}, Hops: 9, Ring: ranks("2", "3")})
+	sent, _ := m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "2"}, Hops: election.MaxMembers - 1, Ring: ranks("2", "3")})
 	if len(sent) != 1 || sent[0].Round.Number != 7 {
 		t.Fatalf("an ELECTION of round 7 comes by, and it sends %+v, want that passed on", sent)
 	}
-	named := election.Message{Kind: election.Coordinator, Round: election.Round{Number: 6, Initiator: "2"}, Hops: 9, Ring: ranks("2", "3")}
+	named := election.Message{Kind: election.Coordinator, Round: election.Round{Number: 6, Initiator: "2"}, Hops: election.MaxMembers - 1, Ring: ranks("2", "3")}
 	if sent, _ := m.hears("3", named); len(sent) > 0 {
 		t.Errorf("a COORDINATOR of round 6 is late, and it sends %+v", sent)
 	}
@@ -132,7 +132,7 @@ func TestAListThatWasSentDoesNotChange(t *testing.T) {
 	m := newStepped(t, "ring", "1")
 	m.down("4")
 	list := append(make([]election.Rank, 0, 4), ranks("3")...)
-	m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "3"}, Hops: 9, Ring: list})
+	m.hears("3", election.Message{Kind: election.Election, Round: election.Round{Number: 7, Initiator: "3"}, Hops: election.MaxMembers - 1, Ring: list})
 	if behind := list[:2][1]; behind != (election.Rank{}) {
 		t.Errorf("behind the list that was sent stands %v now", behind)
 	}
@@ -144,8 +144,19 @@ func TestACandidateThatIsGone(t *testing.T) {
 	m := newStepped(t, "chang-roberts", "2")
 	m.down("4")
 	m.down("3")
-	sent, _ := m.hears("1", election.Message{Kind: election.Election, Round: election.Round{Number: 9, Initiator: "3"}, Hops: 9, Ring: ranks("3")})
+	sent, _ := m.hears("1", election.Message{Kind: election.Election, Round: election.Round{Number: 9, Initiator: "3"}, Hops: election.MaxMembers - 1, Ring: ranks("3")})
 	if len(sent) != 1 || sent[0].Round.Number != 10 || !slices.Equal(sent[0].Ring, ranks("2")) {
 		t.Errorf("the candidate 3 is dead and its home is passed: it sends %+v, want its own candidacy in round 10", sent)
+	}
+}
+
+// On its way round the candidate is whoever ranks highest so far.
+func TestTheHigherCandidateGoesOn(t *testing.T) {
+	for candidate, want := range map[election.ID]election.ID{"1": "2", "3": "3"} {
+		m := newStepped(t, "chang-roberts", "2")
+		sent, _ := m.hears("1", election.Message{Kind: election.Election, Round: election.Round{Number: 3, Initiator: "1"}, Hops: election.MaxMembers - 1, Ring: ranks(candidate)})
+		if len(sent) == 0 || !slices.Equal(sent[len(sent)-1].Ring, ranks(want)) {
+			t.Errorf("2 is given the candidate %s and sends %+v, want the candidate %s", candidate, *sent[0], want)
+		}
 	}
 }

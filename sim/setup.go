@@ -81,7 +81,7 @@ func (s *Setup) settledLeader() (highest election.Rank) {
 
 // part is how much of what its waits may come to an algorithm has needed, beside what
 // does not depend on it, in the slowest of 100,000 random schedules.
-var part = map[string]float64{"bully": 0.11, "ring": 0.13, "chang-roberts": 0.13}
+var part = map[string]float64{"bully": 0.14, "ring": 0.21, "chang-roberts": 0.21}
 
 // Bound is how long after the last fault every connected group of live members may
 // take to agree: twice the longest that was seen of this algorithm. An algorithm of
