@@ -88,7 +88,7 @@ func (m *Machine) acked(from int, msg *Message) {
 
 // takeLeader begins to follow.
 func (m *Machine) takeLeader() {
-	m.stamp, m.seen = 0, 0
+	m.stamp, m.seen, m.renewAt = 0, 0, time.Time{}
 	m.nextAck = time.Time{}
 	if m.cfg.NoDetector {
 		return

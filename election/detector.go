@@ -18,6 +18,8 @@ type detector struct {
 	// A follower's side.
 	leaderAt  time.Time // when the leader itself was last heard; zero: not in this leadership
 	grace     time.Time // until then others vouch for it
+	voucher   ID        // who does, of them
+	renewAt   time.Time // when to ask that one again; zero: there is no need
 	suspected bool      // vouchers are being asked
 	stamp     int64     // of the last beat
 	nextAck   time.Time // when to acknowledge again although no beat has come
@@ -150,8 +152,21 @@ func (m *Machine) watchLeader() {
 			m.acknowledge(i) // an old stamp: "I live, but I do not hear you"
 		}
 	}
+	if !m.renewAt.IsZero() && !m.now.Before(m.renewAt) {
+		m.renew()
+	}
 	if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {
 		m.suspect()
+	}
+}
+
+// renew asks the voucher again while its word still holds, so that the answer is
+// here in time: a silent leader is suspected once, not every T.
+func (m *Machine) renew() {
+	m.renewAt = time.Time{}
+	i, ok := m.index[m.voucher]
+	if ok && !m.suspected && m.grace.After(m.leaderAt.Add(m.cfg.Timing.T())) {
+		m.send(i, Message{Kind: Query, Token: m.view})
 	}
 }
 
@@ -183,7 +198,12 @@ func (m *Machine) quiet() string {
 // vouched puts the suspicion off until the voucher's own hearing is T old.
 func (m *Machine) vouched(by ID, age time.Duration) {
 	if until := m.now.Add(m.cfg.Timing.T() - age); until.After(m.grace) {
-		m.grace = until
+		m.grace, m.voucher = until, by
+		m.renewAt = until.Add(-m.answerTime(m.index[by]))
+		if soon := m.now.Add(m.cfg.Timing.Heartbeat); m.renewAt.Before(soon) {
+			m.renewAt = soon
+		}
+		m.wake(m.renewAt)
 	}
 	if !m.suspected {
 		return
@@ -241,6 +261,9 @@ func (m *Machine) wakeForDetector() {
 	case m.leading() || m.draining:
 		m.wake(m.nextBeat)
 	case m.live():
+		if !m.renewAt.IsZero() {
+			m.wake(m.renewAt)
+		}
 		if !m.suspected && !m.firstDial(m.index[m.view.Leader.ID]) {
 			m.wake(m.silentAt())
 		}

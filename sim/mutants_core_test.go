@@ -13,6 +13,7 @@ var coreMutants = []wrong{
 	{"hands over before its work has stopped", "election/tenure.go", "\tm.lose(CauseResigned, true, why)\n\tif !m.working {", "\tm.lose(CauseResigned, true, why)\n\tif true {", "scenario bully/testdata/hand_over.txt"},
 	{"forgets the epochs it hears of", "election/machine.go", "\tm.highest = max(m.highest, top)\n", "", "soak bully 1:500: who starts claims above what every member it can reach has on disk"},
 	{"forgets the vouching", "election/detector.go", "\tm.set(timerVouch, m.longestAnswer())\n\tif !m.anyAsked() {", "\tif true {", "scenario bully/testdata/bridge.txt"},
+	{"asks its voucher again only when its word has run out", "election/detector.go", "\tif ok && !m.suspected && m.grace.After(", "\tif false && ok && m.grace.After(", "scenario bully/testdata/bridge.txt"},
 	{"takes an old vouch for a fresh one", "election/inquiry.go", "!msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()", "!msg.Ended", "soak bully 1:500: queues and messages are bounded"},
 	{"does not notice that it was stopped", "election/detector.go", "\t\treturn m.now.Sub(last) > T\n", "\t\treturn false\n", "soak bully 1:500: who was stopped for longer than T loses its leadership before it says anything"},
 	{"vouches for what it did not hear while it was stopped", "election/detector.go", "\t\tm.grace = m.now.Add(m.cfg.Timing.T()) // not", "\t\tm.grace, m.leaderAt = m.now.Add(m.cfg.Timing.T()), m.now // not", "test election TestAStoppedFollowerVouchesForWhatItHasHeardAlone"},
