@@ -50,6 +50,7 @@ type state struct {
 	ID    election.ID          `json:"id"`
 	State election.MemberState `json:"state,omitempty"`
 	Epoch uint64               `json:"epoch,omitempty"`
+	Aside election.Aside       `json:"aside,omitempty"`
 }
 
 func outward(m *election.Message) *message {
@@ -63,7 +64,7 @@ func outward(m *election.Message) *message {
 		w.List = append(w.List, entry{e.ID, e.Address, e.Observer, e.Version, e.Gone})
 	}
 	for _, s := range m.States {
-		w.States = append(w.States, state{s.ID, s.State, s.Epoch})
+		w.States = append(w.States, state{s.ID, s.State, s.Epoch, s.Aside})
 	}
 	return w
 }
@@ -79,7 +80,7 @@ func (w *message) inward() *election.Message {
 		m.List = append(m.List, election.Member{Rank: election.Rank{ID: e.ID}, Address: e.Address, Observer: e.Observer, Version: e.Version, Gone: e.Gone})
 	}
 	for _, s := range w.States {
-		m.States = append(m.States, election.MemberReport{ID: s.ID, State: s.State, Epoch: s.Epoch})
+		m.States = append(m.States, election.MemberReport{ID: s.ID, State: s.State, Epoch: s.Epoch, Aside: s.Aside})
 	}
 	return m
 }

@@ -39,7 +39,7 @@ func (m *Machine) newBeat(withStates bool) *Message {
 		if m.stateOf != m.version || m.states == nil {
 			m.states = make([]MemberReport, len(m.members))
 			for i, e := range m.members {
-				m.states[i] = MemberReport{e.ID, e.state, e.epoch}
+				m.states[i] = MemberReport{e.ID, e.state, e.epoch, e.toTell()}
 			}
 			m.states[m.me].Epoch = m.view.Epoch
 			m.stateOf = m.version
@@ -105,6 +105,17 @@ func (m *Machine) beaten(from int, msg *Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return // nobody beats but the leader
 	}
+	if m.draining && !m.cfg.NoDetector {
+		if msg.Token.Above(m.view) {
+			m.superseded(msg.Token, true)
+			m.send(from, Message{Kind: Ack, Token: m.View(), Stamp: msg.Stamp}) // it is heard, and followed later
+		}
+		return
+	}
+	if msg.Draining && m.view.Above(msg.Token) && !m.cfg.NoDetector {
+		m.send(from, Message{Kind: Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
+		return
+	}
 	if !m.live() || msg.Token != m.view {
 		m.accept(msg.Token, from)
 		if msg.Token != m.next && msg.Token != m.View() {
@@ -123,6 +134,7 @@ func (m *Machine) beaten(from int, msg *Message) {
 				continue
 			}
 			m.members[i].epoch = s.Epoch
+			m.members[i].takeWord(s.Aside)
 			m.setState(i, s.State)
 			if s.State == StateUp {
 				m.up(i) // the leader hears it; a dial will tell if that is over

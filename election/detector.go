@@ -13,6 +13,7 @@ type detector struct {
 	answered  bool      // somebody has reported
 	barred    time.Time // since when members have refused this one as removed; zero: they have not
 	barredAt  time.Time // when one last did
+	held      bool      // a contest waits for another's work to stop
 	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
 
 	// A follower's side.
@@ -64,7 +65,7 @@ func (m *Machine) up(i int) {
 func (m *Machine) gone(i int, cause Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
-	peer.down, peer.aside = true, peer.stance()
+	peer.down, peer.aside, peer.draining = true, peer.stance(), false
 	if certain {
 		m.setState(i, StateDown)
 	} else {
@@ -139,9 +140,8 @@ func (m *Machine) watchFollowers() {
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
 	if m.leading() && hears && !m.relinking() && m.now.Sub(m.ackedAt) > m.cfg.Timing.T() {
-		m.lose(CauseSilent, true, "it hears members, but nobody has acknowledged for T")
 		m.deaf = true
-		m.inquire("nobody hears it")
+		m.giveUp(CauseSilent, "it hears members, but nobody has acknowledged for T", "nobody hears it")
 	}
 }
 
@@ -257,6 +257,7 @@ func (m *Machine) wakeForDetector() {
 	if i, ok := m.index[m.watched]; ok && m.members[i].link {
 		m.wake(m.nextPing)
 	}
+	m.wakeForHeld()
 	switch {
 	case m.leading() || m.draining:
 		m.wake(m.nextBeat)
@@ -296,14 +297,15 @@ func (m *Machine) thaw(last time.Time) {
 		}
 	}
 	m.heardAt, m.ackedAt = m.now, m.now
-	if m.draining { // the others have long given it up
-		m.draining = false
-		m.reconsider()
-	}
-	if m.leading() {
-		m.lose(CauseStalled, true, "this process was stopped for longer than T")
-	}
 	m.endSuspicion()
+	if m.leading() {
+		m.giveUp(CauseStalled, "this process was stopped for longer than T", "it was stopped")
+		return
+	}
+	if m.draining {
+		m.doubts = "it was stopped" // the others may have given it up
+		return
+	}
 	if m.live() {
 		m.grace = m.now.Add(m.cfg.Timing.T()) // not leaderAt: others rely on our own hearing
 		m.nextAck = m.now

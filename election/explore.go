@@ -53,10 +53,15 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch(m.highest)
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.draining, m.inquiring, m.answered, m.deaf), bits(m.leaderAt.IsZero(), m.started))
+	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.draining, m.inquiring, m.answered, m.deaf), bits(m.leaderAt.IsZero(), m.started, m.held, m.soundedAt.IsZero()))
+	b = append(append(b, m.doubts...), 0)
+	for _, d := range m.departing {
+		b = append(append(b, d.id...), 0)
+	}
+	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.asked, peer.queried))
+		b = append(b, bits(peer.down, peer.asked, peer.queried, peer.draining, peer.sounded))
 		b = append(append(b, peer.aside...), 0)
 	}
 	names := m.Timers()

@@ -87,7 +87,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
-		m.members[i].aside = m.members[i].stance()
+		m.members[i].aside, m.members[i].draining = m.members[i].stance(), false
 		m.members[i].version = 0
 	}
 	if old != incarnation {

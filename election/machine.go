@@ -120,6 +120,7 @@ const (
 	timerHandover = "machine:handover" // ask the lower leader again
 	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
 	timerSave     = "machine:save"     // try a failing disk again
+	timerSound    = "machine:sound"    // give up waiting for those who may stand again
 )
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -155,6 +156,8 @@ func (m *Machine) Step(now time.Time, ev Event) []Action {
 	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
 		m.runDue()
 	}
+	m.endSounding()
+	m.goOn()
 	return m.out
 }
 
@@ -168,12 +171,8 @@ func (m *Machine) handle(ev Event) {
 		m.start(ev)
 	case Received:
 		m.receive(ev.Message)
-	case LinkUp:
-		m.linkUp(ev.Rank, ev.Incarnation)
-	case LinkDown:
-		m.linkDown(ev.Peer)
-	case DialFailed:
-		m.dialFailed(ev.Peer, ev.Refused, ev.Err, ev.Member)
+	case LinkUp, LinkDown, DialFailed:
+		m.link(ev)
 	case PeerDown:
 		if i, ok := m.index[ev.Peer]; ok && i != m.me {
 			m.gone(i, CauseCrashed, false, "the detector says so")
@@ -194,6 +193,22 @@ func (m *Machine) handle(ev Event) {
 		m.fire(ev.Name)
 	default:
 		m.handleMembership(ev)
+	}
+}
+
+// link takes in what the driver says of a connection.
+func (m *Machine) link(ev Event) {
+	if d := m.isDeparting(ev.Peer); d >= 0 {
+		m.departingLink(d, ev)
+		return
+	}
+	switch ev.Kind {
+	case LinkUp:
+		m.linkUp(ev.Rank, ev.Incarnation)
+	case LinkDown:
+		m.linkDown(ev.Peer)
+	case DialFailed:
+		m.dialFailed(ev.Peer, ev.Refused, ev.Err, ev.Member)
 	}
 }
 
@@ -242,6 +257,10 @@ func (m *Machine) start(ev Event) {
 func (m *Machine) receive(msg *Message) {
 	i, ok := m.index[msg.From]
 	top := max(msg.Token.Epoch, msg.Highest)
+	if d := m.isDeparting(msg.From); d >= 0 && msg.Election == m.cfg.Election && top <= m.maxEpoch() {
+		m.fromDeparting(d, msg)
+		return
+	}
 	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
 		return
 	}
@@ -252,7 +271,7 @@ func (m *Machine) receive(msg *Message) {
 		m.trace(Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	m.hear(i)
-	m.members[i].aside = msg.Aside
+	m.takeStance(i, msg)
 	m.compareLists(i, msg)
 	if msg.Aside == Stands && m.lastResort {
 		m.lastResort = false
@@ -288,8 +307,14 @@ func (m *Machine) receive(msg *Message) {
 // maxEpoch is the highest epoch that is believed.
 func (m *Machine) maxEpoch() uint64 { return min(MaxEpoch, m.highest+maxLeap) }
 
-// step steps the Algorithm.
-func (m *Machine) step(ev Event) { m.algorithm.Step(ev, &Actions{m}) }
+// step steps the Algorithm. A contest begins when nobody's work is in its way.
+func (m *Machine) step(ev Event) {
+	begins := ev.Kind == Started || ev.Kind == Vacant || ev.Kind == Campaign
+	if begins && m.vacant() && m.holds() {
+		return
+	}
+	m.algorithm.Step(ev, &Actions{m})
+}
 
 // fire acts on a timer that has run out.
 func (m *Machine) fire(name string) {
@@ -312,6 +337,8 @@ func (m *Machine) fire(name string) {
 		m.resigned = 0
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
+	case timerSound:
+		m.sounded("they have not answered in time")
 	case timerSave:
 		m.save()
 	default:
@@ -385,7 +412,7 @@ func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 func (m *Machine) send(to int, msg Message) {
 	peer := &m.members[to]
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, peer.ID, m.cfg.Election
-	msg.Highest, msg.Aside, msg.Digest = m.highest, m.said(), m.digest
+	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
 	m.post(to, &msg)
 }
 
@@ -398,7 +425,7 @@ func (m *Machine) post(to int, msg *Message) {
 		m.do(Action{Kind: Send, To: peer.ID, Message: msg})
 		return
 	}
-	if peer.link && m.stale(peer) {
+	if lasting := m.leading() || m.draining || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
 		m.hangUp(to)
 	}
 	if !peer.link {

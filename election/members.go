@@ -12,6 +12,9 @@ type member struct {
 	state       MemberState // as last notified
 	down        bool        // counts as gone until it is heard again
 	aside       Aside       // why it does not stand, as it last said
+	said        time.Time   // when it said so itself
+	sounded     bool        // it is asked whether that still holds
+	draining    bool        // its work of an ended leadership may still run, as it last said
 	epoch       uint64      // of the token it last acknowledged
 	asked       bool        // its report is awaited
 	queried     bool        // it has been asked in this inquiry
@@ -38,13 +41,14 @@ type member struct {
 
 // roll is the member list and what goes with it.
 type roll struct {
-	list     []Member  // by id, tombstones included; never changed in place
-	digest   uint32    // of list
-	listed   bool      // list is on disk
-	nextPull time.Time // not before is anyone asked for his list
-	expelled bool      // this member has left or was removed
-	joins    time.Time // what newcomers have used up of what is let in: see [joinEvery]
-	joining  bool      // it has just joined and leaves the election to those there before it
+	list      []Member    // by id, tombstones included; never changed in place
+	digest    uint32      // of list
+	listed    bool        // list is on disk
+	nextPull  time.Time   // not before is anyone asked for his list
+	expelled  bool        // this member has left or was removed
+	joins     time.Time   // what newcomers have used up of what is let in: see [joinEvery]
+	joining   bool        // it has just joined and leaves the election to those there before it
+	departing []departing // leaders that were removed and have still to stop
 }
 
 // enlist takes up the member list: what the disk remembers, and over that what

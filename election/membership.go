@@ -272,7 +272,12 @@ func (m *Machine) seat(e Member) {
 		m.note("adds", e.ID, Token{}, "at "+e.Address)
 		// It may not know us yet, and reaches its leader itself: dial it later.
 		soon := m.now.Add(2 * m.cfg.Timing.TMax)
-		m.members = append(m.members, member{Member: e, aside: e.stance(), redial: soon, since: m.now})
+		seat := member{Member: e, aside: e.stance(), redial: soon, since: m.now}
+		if d := m.isDeparting(e.ID); d >= 0 {
+			seat.draining, seat.said = true, m.departing[d].heard
+			m.departed(d, "it is on the list again")
+		}
+		m.members = append(m.members, seat)
 		m.rank()
 		m.version++
 		m.do(Action{Kind: Notify, Member: e.ID, Status: StateAdded, Address: e.Address})
@@ -338,9 +343,15 @@ func (m *Machine) unseat(i int, e Member) {
 		why = "it was let in and never came"
 	}
 	m.note("drops", e.ID, Token{}, why)
-	m.do(Action{Kind: Notify, Member: e.ID, Status: StateRemoved})
-	if m.members[i].link || m.members[i].dialing {
+	peer := &m.members[i]
+	switch leads := m.isLeader(i) || m.next.Leader.ID == e.ID || peer.draining; {
+	case leads && peer.link && !m.cfg.NoDetector:
+		m.setAside(peer) // its work has still to stop
+	case peer.link || peer.dialing:
+		m.do(Action{Kind: Notify, Member: e.ID, Status: StateRemoved})
 		m.do(Action{Kind: Hangup, To: e.ID})
+	default:
+		m.do(Action{Kind: Notify, Member: e.ID, Status: StateRemoved})
 	}
 	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
 	m.rank()
@@ -357,10 +368,19 @@ func (m *Machine) unseat(i int, e Member) {
 
 // evicted: the others have removed this member.
 func (m *Machine) evicted() {
-	m.lose(CauseRemoved, true, "this member was removed from the cluster")
-	m.draining, m.expelled = false, true
-	m.next = Token{}
+	m.expelled, m.next = true, Token{}
+	m.expel("this member was removed from the cluster")
 	m.do(Action{Kind: Halt, Err: ErrRemoved})
+}
+
+// expel gives up the lead of one that is no member any more; who follows only loses
+// its leader.
+func (m *Machine) expel(why string) {
+	if m.leading() {
+		m.giveUp(CauseRemoved, why, "")
+		return
+	}
+	m.lose(CauseRemoved, true, why)
 }
 
 // struckOff: the others have heard late that this member had left, which has come
@@ -369,8 +389,8 @@ func (m *Machine) struckOff() {
 	if m.expelled {
 		return // it is leaving
 	}
-	m.expelled, m.draining = true, false
-	m.lose(CauseRemoved, true, "the others have it that this member has left")
+	m.expelled = true
+	m.expel("the others have it that this member has left")
 	if m.isMine(m.next) {
 		m.next = Token{}
 	}
@@ -429,8 +449,8 @@ func (m *Machine) remove(id ID) {
 // others until it joins again.
 func (m *Machine) leave() {
 	if m.leading() {
-		m.draining = false
-		m.lose(CauseResigned, true, "it leaves the cluster")
+		m.expelled = true // nobody asks it whether it stands
+		m.giveUp(CauseResigned, "it leaves the cluster", "")
 	}
 	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != Removed {
 		e.Gone, e.New = Left, false
@@ -460,7 +480,7 @@ func (m *Machine) awaitLeader() {
 func (m *Machine) welcomed(list []Member, t Token, age time.Duration) {
 	m.merge(list, None)
 	T := m.cfg.Timing.T()
-	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= MaxEpoch && !m.leading() {
+	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= MaxEpoch && !m.leading() && !m.draining {
 		if m.Knows(t.Leader.ID) {
 			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(T-age))
 			return

@@ -81,4 +81,5 @@ type MemberReport struct {
 	ID    ID          `cbor:"i"`
 	State MemberState `cbor:"s,omitempty"`
 	Epoch uint64      `cbor:"e,omitempty"` // of the token it last acknowledged
+	Aside Aside       `cbor:"a,omitempty"` // why it does not stand, or [SaysStands]; empty: it is not told
 }

@@ -18,6 +18,9 @@ const (
 	AsideJoining    Aside = "joining"     // it has just joined and awaits the leader
 )
 
+// SaysStands is how a leader tells in a [MemberReport] that a member stands.
+const SaysStands Aside = "stands"
+
 // tenure is who leads, as this member knows: the part of a Machine that keeps
 // epochs. view and next never go down.
 type tenure struct {
@@ -32,11 +35,15 @@ type tenure struct {
 
 	highest uint64 // the highest epoch heard of
 
+	newsFrom  time.Time // what members said of themselves before is old: the contest has begun since
+	soundedAt time.Time // when we began to ask higher ones whether they stand; zero: we do not
+
 	sick       bool // its own check has failed
 	lastResort bool // it stands all the same: nobody healthy leads, nor is in reach
 
 	working  bool   // user work of a leadership of ours still runs
-	draining bool   // we have stepped down and tell the others when the work has stopped
+	draining bool   // we lead no more and tell the others when the work has stopped
+	doubts   string // why we ask then before we stand again; empty: we need not
 	resigned uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
 }
 
@@ -140,18 +147,18 @@ func (m *Machine) accept(t Token, from int) {
 	}
 }
 
-// superseded ends our leadership because a higher one is known. If we outrank
-// its leader and may preempt, or if it has ended already, we claim above it at
-// once; else we follow it.
+// superseded ends our leadership because a higher one is known. We follow that, and
+// ask its leader to hand over if we outrank it: its work runs. If it has ended
+// already we claim above it at once. While our own work runs we drain first.
 func (m *Machine) superseded(t Token, live bool) {
+	if m.working && !m.cfg.NoDetector {
+		m.giveUp(CauseSuperseded, "a higher token "+t.String(), "its leadership was superseded")
+		return
+	}
 	m.draining = false
 	m.lose(CauseSuperseded, true, "a higher token "+t.String())
-	claims := m.aside() == Stands && !m.deaf
-	if live {
-		claims = claims && !m.cfg.NoPreempt && !m.lastResort && m.cfg.Self.Above(m.rankOf(t.Leader))
-	}
 	switch {
-	case claims:
+	case !live && m.aside() == Stands && !m.deaf:
 		m.claim("above " + t.String())
 	case live:
 		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
@@ -170,6 +177,7 @@ func (m *Machine) superseded(t Token, live bool) {
 // Its leader was heard at heard (zero: by others alone), and they vouch for it
 // until grace.
 func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
+	m.presumeDraining(t)
 	m.lose(CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
 	m.next = t
@@ -181,13 +189,26 @@ func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
 	m.save()
 }
 
-// claim makes this member the next leader, above every epoch it knows.
+// claim makes this member the next leader, above every epoch it knows, unless
+// another's work or claim may be in the way.
 func (m *Machine) claim(why string) {
-	if !m.started || m.aside() != Stands || m.inquiring || m.next.Defined() || m.highest >= MaxEpoch {
-		return // may not yet, or a leadership is on its way to the disk
+	if m.mayClaim() && !m.holds() && !m.sounds() {
+		m.take(why)
 	}
-	if m.leading() || m.live() && !m.cfg.NoDetector {
-		return // there is a leader; the detector says when it is gone
+}
+
+// mayClaim reports whether this member may lead next, as far as it knows.
+func (m *Machine) mayClaim() bool {
+	if !m.started || m.aside() != Stands || m.inquiring || m.next.Defined() || m.highest >= MaxEpoch {
+		return false // may not yet, or a leadership is on its way to the disk
+	}
+	return !m.leading() && (!m.live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
+}
+
+// take claims the next epoch.
+func (m *Machine) take(why string) {
+	if m.holds() {
+		return
 	}
 	m.lose(CauseSuperseded, true, "it claims the next epoch")
 	m.highest++
@@ -239,6 +260,9 @@ func (m *Machine) saved(err error) {
 	} else {
 		m.onDisk = m.writing
 	}
+	if m.isMine(m.next) && !m.next.Above(m.writing) && m.holds() {
+		m.next = Token{} // its turn comes when the other has stopped
+	}
 	switch {
 	case m.next.Defined() && m.next.Above(m.writing):
 		m.save()
@@ -259,7 +283,7 @@ func (m *Machine) saved(err error) {
 func (m *Machine) settle() {
 	m.view, m.next, m.ended, m.certain = m.next, Token{}, "", false
 	m.highest = max(m.highest, m.view.Epoch)
-	m.draining = false
+	m.draining, m.doubts = false, ""
 	m.do(Action{Kind: Elect, Token: m.view})
 	m.endSuspicion()
 	m.cancel(timerStand)
@@ -284,6 +308,7 @@ func (m *Machine) lose(cause Cause, certain bool, why string) {
 		return
 	}
 	m.ended, m.certain = cause, certain
+	m.newsFrom = m.now
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(Action{Kind: Elect, Token: m.view, Lost: true, Cause: cause})
 	m.endSuspicion()
@@ -355,12 +380,24 @@ func (m *Machine) makeWay(why string) {
 	}
 }
 
-// stepDown gives the lead away: at once in our own eyes, in the others' when
-// the work has stopped. Until then we keep beating, so that nobody else begins.
-func (m *Machine) stepDown(why string) {
-	m.draining = true
-	m.lose(CauseResigned, true, why)
-	if !m.working {
+// stepDown gives the lead away.
+func (m *Machine) stepDown(why string) { m.giveUp(CauseResigned, why, "") }
+
+// giveUp ends our leadership: at once in our own eyes, in the others' when the work
+// has stopped. Until then we keep beating, so that nobody else begins. With doubts,
+// others may lead by then: we ask.
+func (m *Machine) giveUp(cause Cause, why, doubts string) {
+	m.draining = m.working || doubts == ""
+	if doubts != "" {
+		m.doubts = doubts
+	}
+	m.lose(cause, true, why)
+	switch {
+	case m.working:
+		m.wake(m.nextBeat)
+	case doubts != "": // the others have given it up
+		m.askInDoubt()
+	default:
 		m.release()
 	}
 }
@@ -374,8 +411,18 @@ func (m *Machine) release() {
 			m.send(i, Message{Kind: Resign, Token: m.view})
 		}
 	})
-	if m.vacant() && !m.inquiring {
+	m.askInDoubt()
+	if m.vacant() && !m.inquiring && !m.expelled {
 		m.step(Event{Kind: Vacant, Token: m.view})
+	}
+}
+
+// askInDoubt asks what has become of the lead since it was lost.
+func (m *Machine) askInDoubt() {
+	why := m.doubts
+	m.doubts = ""
+	if why != "" && !m.expelled {
+		m.inquire(why)
 	}
 }
 

@@ -39,6 +39,8 @@ const (
 	ruleTakeover  = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
 	ruleStands    = "nobody leads who only follows, or is unhealthy"
 	ruleWork      = "nobody leads again while its earlier work runs"
+	ruleOneEpoch  = "in calm an epoch names one leader"
+	ruleOverlap   = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
 	ruleSkip      = "epochs follow each other, but for those of claims given up before they were saved"
 	ruleBounded   = "queues and messages are bounded"
 	ruleRest      = "a cluster does not run in circles without time passing"
@@ -58,6 +60,8 @@ type checks struct {
 	top    uint64 // the highest epoch that anyone has tried to save
 
 	calm   []time.Duration // from·n + to: since when nothing has happened to the pair; nil for big clusters
+	whole  []time.Duration // the same, but for changes of the list
+	fault  time.Duration   // when anything last went wrong anywhere, but for a member's end
 	n      int
 	lastAt time.Duration
 	same   int // occurrences at lastAt
@@ -74,6 +78,8 @@ type checks struct {
 type seat struct {
 	held    election.Token // the highest told to watchers in this life, or on disk at its start
 	since   time.Duration  // of the present view
+	begun   time.Duration  // of its own last leadership
+	own     election.Token // that leadership
 	yields  bool           // it steps down for another as soon as its work has stopped
 	told    bool           // it has had a leader in this life
 	intact  bool           // its file was never rolled back
@@ -90,15 +96,20 @@ const pairsUpTo = 64
 func (c *checks) reset(w *world) {
 	n := len(w.setup.Members)
 	c.broken, c.top, c.n, c.lastAt, c.same, c.changes, c.rounds = nil, 0, n, 0, 0, 0, 0
+	c.fault = 0
 	if c.claims == nil {
 		c.claims = map[election.Token]int{}
 	}
 	clear(c.claims)
 	c.seats = sized(c.seats, n)
 	c.lost = sized(c.lost, n)
-	c.calm, c.states = sized(c.calm, 0), sized(c.states, 0)
-	if n <= pairsUpTo {
-		c.calm, c.states = sized(c.calm, n*n), sized(c.states, n*n)
+	pairs := n * n
+	if n > pairsUpTo {
+		pairs = 0
+	}
+	c.calm, c.whole, c.states = sized(c.calm, pairs), sized(c.whole, pairs), sized(c.states, pairs)
+	for i := range c.whole {
+		c.whole[i] = -1 // before the first start
 	}
 	c.counted = nil
 	if w.log != nil || w.setup.NoDetector {
@@ -146,15 +157,20 @@ func (c *checks) started(w *world, p *process) {
 }
 
 // disturbed takes note that something has happened to a member's connections.
-func (c *checks) disturbed(w *world, p *process) { c.disturbedAt(p, w.now) }
+func (c *checks) disturbed(w *world, p *process) {
+	c.fault = w.now
+	c.disturbedAt(p, w.now)
+}
 
 func (c *checks) disturbedAt(p *process, at time.Duration) {
 	if len(c.calm) == 0 {
 		return
 	}
 	for i := range c.n {
-		forth, back := &c.calm[p.slot*c.n+i], &c.calm[i*c.n+p.slot]
-		*forth, *back = max(*forth, at), max(*back, at)
+		for _, since := range [...][]time.Duration{c.calm, c.whole} {
+			forth, back := &since[p.slot*c.n+i], &since[i*c.n+p.slot]
+			*forth, *back = max(*forth, at), max(*back, at)
+		}
 	}
 }
 
@@ -168,7 +184,7 @@ func (c *checks) disturbedPair(w *world, p *process, other int) {
 // enrolled takes note of whom a process knows from its start.
 func (c *checks) enrolled(w *world, p *process) {
 	for i := range p.peers {
-		p.peers[i].known = p.machine.Knows(w.procs[i].rank.ID)
+		p.peers[i].known, p.peers[i].since = p.machine.Knows(w.procs[i].rank.ID), w.now
 	}
 }
 
@@ -271,6 +287,9 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 		}
 	}
 	s.held, s.since, s.told = a.Token, w.now, true
+	if mine {
+		s.begun, s.own = w.now, a.Token
+	}
 }
 
 func (c *checks) claimed(w *world, p *process, t election.Token) {
@@ -293,6 +312,7 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	}
 	for _, q := range w.procs[:c.n] {
 		if q != p && q.condition == alive {
+			c.overlaps(w, p, q, t)
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)
 		}
@@ -307,11 +327,17 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 	if w.doubled(a.slot) || w.doubled(b.slot) {
 		return false // either process may be the one that is heard
 	}
-	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
 	if w.roster && !(a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)) {
 		return false
 	}
-	return c.calm[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
+	return c.calm[a.slot*c.n+b.slot] < since && c.linked(w, a, b, since)
+}
+
+// linked says that both live, and what one says reaches the other, since then at
+// the latest.
+func (c *checks) linked(w *world, a, b *process, since time.Duration) bool {
+	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
+	return c.whole[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
 }
 
@@ -325,6 +351,46 @@ func (w *world) everDoubled(slot int) bool {
 func (w *world) doubled(slot int) bool {
 	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != dead })
 }
+
+// overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
+// any more must have known it while it led: it was removed.
+func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
+	lead, T := &c.seats[q.place], w.setup.Timing.T()
+	if !c.calmFor(w, p, q) {
+		return
+	}
+	of := &p.peers[q.slot]
+	removed := of.dropped > lead.begun && of.dropped-max(of.since, lead.begun) >= T
+	if w.roster && !removed && !c.acquainted(p, q, min(lead.begun, w.now-T)) {
+		return
+	}
+	if q.working {
+		c.fail(w, p, ruleOverlap, "it leads as %v, and the work of %s still runs, which it began as %v", t, q.rank.ID, lead.own)
+	}
+	if lead.own.Epoch == t.Epoch && (c.fault == 0 || c.fault < w.now-recovery(w.setup.Timing)) {
+		c.fail(w, p, ruleOneEpoch, "it leads as %v, and %s has led as %v", t, q.rank.ID, lead.own)
+	}
+}
+
+// calmFor says that p and q have both lived for as long as one that has just started
+// asks around, or awaits a leader, and announces itself, and that nothing has been
+// between them for as long as a healed link may go unnoticed.
+func (c *checks) calmFor(w *world, p, q *process) bool {
+	if w.everDoubled(p.slot) || w.everDoubled(q.slot) {
+		return false // either process may be the one that is heard
+	}
+	born := max(p.started, q.started)
+	return w.now-born >= 3*w.setup.Timing.T() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
+}
+
+// acquainted says that two members have known each other since then.
+func (c *checks) acquainted(p, q *process, since time.Duration) bool {
+	return p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && c.calm[p.slot*c.n+q.slot] < since
+}
+
+// recovery is how long a link that has healed may go unnoticed: the longest pause
+// between two dials, the dial, and what the detector takes after it.
+func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.T() }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
 // One that has been following may claim at once; where members join, or two claim one
@@ -426,6 +492,8 @@ func (c *checks) notified(w *world, p *process, a *election.Action) {
 		p.peers[to].known = a.Status == election.StateAdded
 		if a.Status == election.StateRemoved {
 			p.peers[to].dropped = w.now
+		} else {
+			p.peers[to].since = w.now
 		}
 		c.disturbedPair(w, p, to)
 	}

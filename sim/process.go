@@ -60,6 +60,7 @@ type process struct {
 type peer struct {
 	ends    []*endpoint
 	known   bool          // the Machine has told of it; kept only where the list changes
+	since   time.Duration // of known
 	dropped time.Duration // when the Machine last told that it is no member any more
 }
 
@@ -329,6 +330,9 @@ func (w *world) saved(p *process, life uint64) {
 func (w *world) writeOut(p *process) error {
 	d := &p.disk
 	d.saving = false
+	if d.failing || d.slow > 0 {
+		w.checks.fault = w.now
+	}
 	if d.failed = d.failing; d.failing {
 		return diskError{}
 	}
@@ -380,7 +384,7 @@ func (w *world) powerOff(p *process) {
 func (w *world) end(p *process, c condition) {
 	p.condition = c
 	p.life++
-	w.checks.disturbed(w, p)
+	w.checks.disturbedAt(p, w.now)
 	if p.disk.saving && w.chance.one(2) {
 		_ = w.writeOut(p) // it got there, and nobody was left to be told
 	}

@@ -60,8 +60,9 @@ func (g *generator) setup(seed uint64) Setup {
 	g.vary(&s)
 	g.newcomers(&s)
 	s.NoPreempt = g.chance.one(4)
-	if g.chance.one(3) {
-		s.Work, s.Drain = true, time.Duration(g.chance.below(4))*100*time.Millisecond
+	if g.chance.one(2) {
+		s.Work = true
+		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.chance.below(4)]
 	}
 	f := s.filled()
 	switch g.chance.below(4) {

@@ -95,7 +95,8 @@ func (s Setup) Bound() time.Duration {
 }
 
 // takes is what may come one after the other. Whatever the timing: the longest backoff
-// (1 s), the pause before a failing disk is tried again (1 s), the drain of a hand-over,
+// (1 s), the pause before a failing disk is tried again (1 s), two drains (of who was
+// superseded, and of who hands over to it),
 // and saves. By the timing: dials, the silence after which a leader is suspected and its
 // vouching, three contests of the longest wait (2·T + 4·t_max for each higher member; a
 // first one may be lost to what is still on the way from before, the second to a
@@ -105,7 +106,7 @@ func (s Setup) takes() (fixed, waits time.Duration) {
 	t, n := s.Timing, time.Duration(len(s.Members))
 	notice := 2*t.DialTime() + t.T() + 4*t.TMax
 	contest := t.T() + t.DialTime() + 2*t.T() + 4*t.TMax*n
-	return 2*time.Second + s.Drain + 3*s.Fsync.Max, notice + 3*contest + 2*t.T() + 2*t.Heartbeat
+	return 2*time.Second + 2*s.Drain + 3*s.Fsync.Max, notice + 3*contest + 2*t.T() + 2*t.Heartbeat
 }
 
 // Hold is how long an agreement must stand to count: longer than the detector takes
