@@ -44,7 +44,7 @@ var coreMutants = []wrong{
 	{"an inquiry without answers does not end", "election/machine.go", "\t\tm.inquired(\"no more reports within T\")\n", "", "soak bully 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
 	{"believes reports of leaders that nobody hears", "election/inquiry.go", "fresh := itself || !msg.Ended", "fresh := true || !msg.Ended", "soak bully 1:500: queues and messages are bounded"},
 	{"believes absurd epochs", "election/machine.go", "return min(MaxEpoch, m.highest+maxLeap)", "return MaxEpoch", "test election TestAbsurdMessagesMoveNothing"},
-	{"gives a failing disk up", "election/tenure.go", "\t\tm.set(timerSave, saveRetry)\n", "", "soak membership 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
+	{"gives a failing disk up", "election/tenure.go", "\t\tm.set(timerSave, saveRetry)\n", "", "soak bully 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
 	{"admits another process with its own id", "election/links.go", "\tcase i == m.me:\n\t\treturn ErrSameID", "\tcase false:\n\t\treturn ErrSameID", "test election TestAdmit"},
 	{"admits an older process", "election/links.go", "case incarnation < known.incarnation && m.lives(known, now):", "case false:", "test election TestAdmit"},
 	{"closes no silent link", "election/links.go", "if !peer.link || m.now.Before(m.silent(peer)) {", "if true {", "soak bully 1:500: a cluster does not run in circles without time passing"},
