@@ -14,7 +14,7 @@ func (n *network) hear(p *peer, m election.Message) {
 }
 
 // Lead implements batuta.Network: the boss is presented to, and no other
-// connection is kept (source 002).
+// connection is kept (docs/sources.md, "Scrapper").
 func (n *network) Lead(t election.Token) {
 	if !t.Defined() {
 		return

@@ -18,7 +18,7 @@ import (
 const DefaultPort = 8080
 
 // Defaults of the timing on this wire. An election waits 3 s for each answer
-// (source 002), which is 2·t_max.
+// (docs/sources.md, "Scrapper"), which is 2·t_max.
 const (
 	DefaultHeartbeat = 500 * time.Millisecond // between batuta members
 	DefaultTMax      = 1500 * time.Millisecond
@@ -39,7 +39,7 @@ const (
 type Options struct {
 	NodeType  string        // the kind of node, such as "scrapper"; others' announcements are not ours; required
 	Announce  Announce      // default Both
-	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds (source 002)
+	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds, as "Scrapper" has it
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
 	Silence   time.Duration // of a foreign member that is its death; default 90 s
 }

@@ -1,4 +1,4 @@
-// Package boss has a Node speak the protocol of source 002: nodes known by their
+// Package boss has a Node speak the protocol of docs/sources.md, "Scrapper": nodes known by their
 // IP address elect a boss by JSON over temporary TCP connections. Members that
 // run batuta and programs that know nothing of it mix in one cluster, so that
 // such a system can be replaced node by node.

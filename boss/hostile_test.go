@@ -201,7 +201,7 @@ func addressOf(n *batuta.Node, id batuta.ID) (string, bool) {
 	return "", false
 }
 
-// A node of source 002 never misses a boss whose heartbeat it has never had.
+// An original node never misses a boss whose heartbeat it has never had.
 func TestTheFirstHeartbeatIsSentAtOnce(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.5")
 	n := c.start("127.0.0.5", quick, func(_ *batuta.Config, o *boss.Options) { o.Heartbeat = time.Hour })

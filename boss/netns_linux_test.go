@@ -141,7 +141,7 @@ func build(t *testing.T, pkg string) string {
 	return binary
 }
 
-// The example of source 002, seen from the bridge, with each of the nodes run by
+// The example of docs/sources.md, "Scrapper", seen from the bridge, with each of the nodes run by
 // batuta or by the foreign program.
 func TestTheExampleOfSource002(t *testing.T) {
 	binary := build(t, "../cmd/batuta")

@@ -168,7 +168,7 @@ func (n *network) identify(p *peer, m *election.Message) {
 }
 
 // ask calls an election at a higher member. One that is known to be dead is asked
-// too (source 002): it counts as up until that has failed once more.
+// too (docs/sources.md, "Scrapper"): it counts as up until that has failed once more.
 func (n *network) ask(p *peer, m *election.Message) {
 	if p.kind == native {
 		n.askNow(p, m)

@@ -1,7 +1,7 @@
 // Package superpeer elects some of many nodes to serve the rest, so that every
 // node has a super peer near it, super peers are spread evenly, their share of
 // all nodes is the one asked for, and none serves more than a fixed number
-// (source 003, elections in large systems).
+// (docs/sources.md, "Coordinator", elections in large systems).
 //
 // Both of the source's ways are here. A reserved prefix of a DHT's identifier
 // space says which node each range belongs to (prefix.go). N tokens in a

@@ -6,7 +6,7 @@ import (
 )
 
 // PrefixBits is k = ⌈log₂ n⌉: how many leading bits name n super peers by the
-// source's rule (source 003: reserve the first k bits to identify super peers).
+// rule of docs/sources.md, "Coordinator": reserve the first k bits to identify super peers.
 func PrefixBits(n int) int {
 	if n <= 1 {
 		return 0

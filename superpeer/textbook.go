@@ -1,6 +1,6 @@
 package superpeer
 
-// The source's repulsion to the letter (source 003): each token pushes the
+// The repulsion of docs/sources.md, "Coordinator", to the letter: each token pushes the
 // others away, gossip spreads the forces, and a node on which the whole force
 // exceeds a limit passes its token on in the direction of that force. The source
 // leaves the force open; this one was found to settle:

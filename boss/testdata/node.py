@@ -1,4 +1,4 @@
-"""A node that follows source 002 and nothing else.
+"""A node that follows docs/sources.md, "Scrapper", and nothing else.
 
     node.py --ip 172.18.0.4 --peers 172.18.0.3:8080,172.18.0.5:8080 [--port 8080]
 

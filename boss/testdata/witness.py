@@ -1,4 +1,4 @@
-"""Watches a bridge: who connects to whom, and the frames of source 002.
+"""Watches a bridge: who connects to whom, and the frames of the boss protocol.
 
 Each SYN and each frame is a line of JSON on standard output. It runs in the
 network namespace of the bridge, whose ports it listens at.
@@ -30,7 +30,7 @@ def frames(ends, sequence, data):
         size = struct.unpack("!H", rest[:2])[0]
         try:
             frame = json.loads(rest[2:2 + size])
-        except ValueError:  # no frame of source 002
+        except ValueError:  # no frame of the boss protocol
             streams[ends] = ((sequence + len(data)) & 0xffffffff, b"")
             return
         rest = rest[2 + size:]

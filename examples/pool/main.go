@@ -1,4 +1,4 @@
-// Command pool is a pool of workers without a fixed boss, as in source 002: the
+// Command pool is a pool of workers without a fixed boss, as in docs/sources.md, "Scrapper": the
 // leader hands out tasks, the others do them. When the boss dies the next one
 // begins anew, so a task must be harmless to do twice.
 //

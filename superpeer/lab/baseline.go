@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Figures measure an arrangement by the four requirements of source 003.
+// Figures measure an arrangement by the four requirements of docs/sources.md, "Coordinator".
 // Latencies are true round trips in milliseconds from ordinary nodes to their
 // super peers.
 type Figures struct {

@@ -1,4 +1,4 @@
-// Command original is a node of source 002's system that knows nothing of batuta:
+// Command original is a node of the system of docs/sources.md, "Scrapper", that knows nothing of batuta:
 // Bully by IP address, JSON behind two bytes of length. It shares no code with
 // package boss, so that the tests have an independent node to speak to.
 //
@@ -8,7 +8,7 @@
 // that changes: boss is the node at the other end of its lasting connection, itself
 // if it leads. What an election makes it do it prints too.
 //
-// It has the habits of the program that source 002 comes from, the odd ones too:
+// It has the habits of the original program, the odd ones too:
 //   - "who are you?" carries node_port, but neither ip nor port;
 //   - a newcomer follows whoever says that it is the boss, whatever its address;
 //   - a boss that hears a higher new_boss presents itself to that one, and goes on
