@@ -110,7 +110,7 @@ func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
 						t.Fatalf("it claims %s, which it cannot save", v.Token)
 					}
 				}
-				if state, err := readState(filepath.Join(d.dir, "two", stateFile)); err != nil || state.Token != before {
+				if state, err := savedIn(filepath.Join(d.dir, "two")); err != nil || state.Token != before {
 					t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
 				}
 				fault.end(d)
@@ -139,7 +139,7 @@ func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
 			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fault.remedy) {
 				t.Errorf("got %v, want an error that names %s and says: %s", err, dir, fault.remedy)
 			}
-			if state, err := readState(filepath.Join(dir, stateFile)); err != nil || !equalStates(state, stateOf(7)) {
+			if state, err := savedIn(dir); err != nil || !equalStates(state, stateOf(7)) {
 				t.Errorf("the file now holds %+v, %v", state, err)
 			}
 		})

@@ -113,7 +113,7 @@ var mutants = []mutant.Mutant{
 		Old: "election.Event{Kind: election.Saved, Err: err}",
 		New: "election.Event{Kind: election.Saved}",
 		By:  "TestAFailingDiskIsSeen"},
-	{Name: "the directory is not synced", File: "store.go",
+	{Name: "the directory is not synced", File: "internal/statefile/statefile.go",
 		Old: "	return s.syncDir(s.dir)\n",
 		New: "	return nil\n",
 		By:  "TestTheDirectoryIsSyncedBehindTheFile"},

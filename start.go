@@ -124,11 +124,9 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 func (n *Node) load() (state election.State, err error) {
 	n.store = n.cfg.Store
 	if n.store == nil && n.cfg.DataDir != "" {
-		dir, err := openDir(n.cfg.DataDir, n.cfg.Logger)
-		if err != nil {
+		if n.store, err = openDataDir(n.cfg.DataDir, n.cfg.Logger); err != nil {
 			return state, err
 		}
-		n.store = dir
 	}
 	if n.store != nil {
 		if state, err = n.store.Load(); err != nil {

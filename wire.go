@@ -3,8 +3,8 @@ package batuta
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -273,8 +273,8 @@ func decodeHandshake(body []byte) (h *handshake, err error) {
 	if h.Token.Epoch > election.MaxEpoch {
 		return nil, bad(reasonEpoch, "handshake: epoch %d", h.Token.Epoch)
 	}
-	if h.List, err = sane(h.List); err != nil {
-		return nil, err
+	if h.List, err = election.CheckList(h.List); err != nil {
+		return nil, badEntry(err)
 	}
 	return h, nil
 }
@@ -286,8 +286,8 @@ func decodeMessage(body []byte) (*election.Message, error) {
 		return nil, bad(reasonMalformed, "message: %v", err)
 	}
 	var err error
-	if w.List, err = sane(w.List); err != nil {
-		return nil, err
+	if w.List, err = election.CheckList(w.List); err != nil {
+		return nil, badEntry(err)
 	}
 	if err := w.check(); err != nil {
 		return nil, err
@@ -336,8 +336,8 @@ func (w *wireMessage) check() error {
 		}
 	}
 	for _, m := range w.List {
-		if err := checkEntry(m); err != nil {
-			return err
+		if err := m.Check(); err != nil {
+			return badEntry(err)
 		}
 	}
 	return nil
@@ -348,47 +348,16 @@ func plain(word string) bool { return election.Printable(word, maxWord) }
 
 const maxWord = 64 // bytes of a kind, a member's state, a reason not to stand
 
-// sane leaves entries out of a member list whose id does not print or whose address
-// is not HOST:PORT: earlier versions let them in, and one such entry must not cut
-// members off that hold it. A list with any other fault is refused as a whole.
-func sane(list []Member) ([]Member, error) {
-	list = slices.DeleteFunc(list, func(m Member) bool {
-		_, err := election.ParseID(string(m.ID))
-		return m.ID != election.None && err != nil || m.Address != "" && election.CheckListen(m.Address) != nil
-	})
-	for _, m := range list {
-		if err := checkEntry(m); err != nil {
-			return nil, err
-		}
-	}
-	return list, nil
-}
+// checkIDs is [election.CheckIDs] with the reason why a frame is dropped.
+func checkIDs(ids ...ID) error { return badEntry(election.CheckIDs(ids...)) }
 
-// checkEntry refuses an entry of the member list that could not stand in one.
-func checkEntry(m Member) error {
-	if m.ID == election.None {
-		return bad(reasonID, "member list: an entry without an id")
+// badEntry says why a frame is dropped that holds an unsound id or entry.
+func badEntry(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, election.ErrID):
+		return bad(reasonID, "%v", err)
 	}
-	if err := checkIDs(m.ID); err != nil {
-		return err
-	}
-	if m.Address != "" && election.CheckListen(m.Address) != nil || m.Version > election.MaxVersion || m.Gone > election.Removed {
-		return bad(reasonMalformed, "member list: %s with an address of %d bytes, version %d, departure %d", m.ID, len(m.Address), m.Version, m.Gone)
-	}
-	return nil
-}
-
-// checkIDs refuses ids that are not in canonical form; none is allowed.
-func checkIDs(ids ...ID) error {
-	for _, id := range ids {
-		if id == election.None {
-			continue
-		}
-		if canonical, err := election.ParseID(string(id)); err != nil {
-			return bad(reasonID, "%v", err)
-		} else if canonical != id {
-			return bad(reasonID, "id %s is not in canonical form: it should be %s", id, canonical)
-		}
-	}
-	return nil
+	return bad(reasonMalformed, "%v", err)
 }

@@ -1,4 +1,4 @@
-package batuta
+package statefile
 
 import (
 	"errors"

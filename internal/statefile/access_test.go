@@ -1,15 +1,14 @@
-package batuta
+package statefile
 
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/batuta-dev/batuta/bully"
 )
 
 func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
@@ -22,8 +21,8 @@ func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 		{"directory 1777", "", 0o777 | os.ModeSticky, "chmod 700 "},
 		{"directory 0755", "", 0o755, ""},
 		{"directory of a group", "", 0o770, ""},
-		{"state 0666", stateFile, 0o666, "chmod 600 "},
-		{"state 0644", stateFile, 0o644, ""},
+		{"state 0666", File, 0o666, "chmod 600 "},
+		{"state 0644", File, 0o644, ""},
 		{"previous copy 0602", previousFile, 0o602, "chmod 600 "},
 		{"lock 0666", lockFile, 0o666, "chmod 600 "},
 	} {
@@ -34,14 +33,14 @@ func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 			if err := os.Chmod(name, test.mode); err != nil {
 				t.Fatal(err)
 			}
-			n, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
+			s, err := Open(dir, slog.New(slog.DiscardHandler))
 			if err == nil {
-				n.Close()
+				s.Close()
 			}
 			switch {
 			case test.want == "" && err != nil:
 				t.Errorf("got %v", err)
-			case test.want != "" && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.want+name)):
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want+name)):
 				t.Errorf("got %v, want: %s%s", err, test.want, name)
 			}
 		})
@@ -51,11 +50,11 @@ func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
 // A pipe in the state file's place would never end.
 func TestAStateThatIsNoFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := syscall.Mkfifo(filepath.Join(dir, stateFile), 0o600); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(dir, File), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := openDir(dir, nil)
-	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "no regular file") {
+	_, err := Open(dir, nil)
+	if err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -84,7 +83,7 @@ func TestADirectoryOfAnotherUserIsForeign(t *testing.T) {
 	if err := os.Chown(dir, 4242, 4242); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openDir(dir, nil); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "chown -R 0 "+quoted(dir)) {
+	if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), "chown -R 0 "+quoted(dir)) {
 		t.Errorf("got %v", err)
 	}
 }
