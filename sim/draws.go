@@ -34,9 +34,9 @@ func DefaultDraws() []Draw {
 }
 
 // draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
-func (g *generator) draw(d Draw, oneIn int) (*chance, bool) {
+func (g *generator) draw(d Draw, oneIn int) (*rng, bool) {
 	i := slices.Index(Draws(), d)
-	c := &chance{}
+	c := &rng{}
 	c.seed(g.seed ^ uint64(i+1)<<40)
 	return c, slices.Contains(g.c.Draws, d) && c.one(oneIn)
 }
@@ -60,7 +60,7 @@ func (g *generator) vary(s *Setup) {
 }
 
 // upTo draws from 1 ns to d, in whole microseconds if d is that long.
-func (c *chance) upTo(d time.Duration) time.Duration {
+func (c *rng) upTo(d time.Duration) time.Duration {
 	if d < time.Microsecond {
 		return 1
 	}
@@ -89,7 +89,7 @@ func (g *generator) varyLinks(s *Setup) {
 	}
 }
 
-func (c *chance) someSpan(most time.Duration) Span {
+func (c *rng) someSpan(most time.Duration) Span {
 	high := c.upTo(most)
 	if c.one(4) {
 		high = most
@@ -119,7 +119,7 @@ func (g *generator) happenings() {
 }
 
 // someone draws a member, the highest as often as all others together.
-func (g *generator) someone(c *chance) election.ID {
+func (g *generator) someone(c *rng) election.ID {
 	m := g.s.Setup.Members
 	if c.one(2) {
 		return m[len(m)-1].ID
@@ -148,10 +148,10 @@ func (g *generator) settle() {
 // fewCuts draws cuts that leave each two of the living with a link, or with a member
 // that both have a link to; or with nobody between them, on two sides. None: it did
 // not come to that.
-func (g *generator) fewCuts(c *chance) (cuts []Link) {
+func (g *generator) fewCuts(c *rng) (cuts []Link) {
 	var living []election.ID
 	for _, r := range g.s.Setup.Members {
-		if is := g.fates.of[r.ID]; is == alive || is == frozen {
+		if is := g.allowed.of[r.ID]; is == alive || is == frozen {
 			living = append(living, r.ID)
 		}
 	}

@@ -108,11 +108,11 @@ type breach struct {
 
 // reached is a state of the frontier and its place in search.parents.
 type reached struct {
-	c  *cell
+	c  *state
 	no uint32
 }
 
-func (s *search) add(c *cell, parent uint32, mv move, buf []byte) (no uint32, fresh bool, _ []byte) {
+func (s *search) add(c *state, parent uint32, mv move, buf []byte) (no uint32, fresh bool, _ []byte) {
 	buf = s.x.key(c, buf[:0])
 	h := xxh3.Hash128(buf)
 	shard := &s.known[h.Lo%shards]
@@ -136,7 +136,7 @@ func (s *search) add(c *cell, parent uint32, mv move, buf []byte) (no uint32, fr
 	return no, true, buf
 }
 
-func (s *search) run(ctx context.Context, first *cell) ExploreResult {
+func (s *search) run(ctx context.Context, first *state) ExploreResult {
 	r := ExploreResult{Complete: true}
 	frontier := []reached{{first, 0}}
 	for len(frontier) > 0 && s.broken == nil {
@@ -228,7 +228,7 @@ func (e *expander) expand(from reached) {
 }
 
 // rests says that all that may happen are new faults.
-func (x *explorer) rests(c *cell, moves []move) bool {
+func (x *explorer) rests(c *state, moves []move) bool {
 	for _, mv := range moves {
 		switch mv.kind {
 		case crashMember, startMember, callElection:
@@ -243,7 +243,7 @@ func (x *explorer) rests(c *cell, moves []move) bool {
 	return true
 }
 
-func (x *explorer) tooFar(c *cell) bool {
+func (x *explorer) tooFar(c *state) bool {
 	if x.c.Epochs == 0 {
 		return false
 	}
@@ -298,7 +298,7 @@ func (x *explorer) scenario(path []move) *Scenario {
 	return s
 }
 
-func (x *explorer) asStep(c *cell, mv move) Step {
+func (x *explorer) asStep(c *state, mv move) Step {
 	a, b := x.ranks[mv.a].ID, x.ranks[mv.b].ID
 	switch mv.kind {
 	case deliverHead:

@@ -28,7 +28,7 @@ type local struct {
 // that equal ones are the same.
 type cause struct {
 	kind election.EventKind
-	msg  *letter
+	msg  *envelope
 	name string
 	peer election.ID
 }
@@ -41,15 +41,15 @@ type effect struct {
 
 // act is what a search needs of an action.
 type act struct {
-	kind   election.ActionKind
-	token  election.Token
-	lost   bool
-	letter *letter // Send
-	to     int
+	kind     election.ActionKind
+	token    election.Token
+	lost     bool
+	envelope *envelope // Send
+	to       int
 }
 
-// letter is a message, kept once.
-type letter struct {
+// envelope is a message, kept once.
+type envelope struct {
 	m         *election.Message // nil: the end of the connection
 	epoch     uint64            // the lowest it holds, 0: none
 	initiator int
@@ -66,13 +66,13 @@ type form struct {
 
 // store keeps members' states and messages.
 type store struct {
-	mu      sync.RWMutex
-	locals  map[string]*local
-	letters map[string]*letter
+	mu        sync.RWMutex
+	locals    map[string]*local
+	envelopes map[string]*envelope
 }
 
 func newStore() *store {
-	return &store{locals: map[string]*local{}, letters: map[string]*letter{}}
+	return &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}
 }
 
 func (s *store) local(self int, m *election.Machine) *local {
@@ -92,8 +92,8 @@ func (s *store) local(self int, m *election.Machine) *local {
 	return l
 }
 
-func (s *store) letter(x *explorer, m *election.Message) *letter {
-	l := &letter{m: m, initiator: x.index(m.Round.Initiator)}
+func (s *store) envelope(x *explorer, m *election.Message) *envelope {
+	l := &envelope{m: m, initiator: x.index(m.Round.Initiator)}
 	for _, e := range [...]uint64{m.Token.Epoch, m.Highest} {
 		if e > 0 && (l.epoch == 0 || e < l.epoch) {
 			l.epoch = e
@@ -102,10 +102,10 @@ func (s *store) letter(x *explorer, m *election.Message) *letter {
 	key := appendMessage(append(append(append([]byte(nil), m.From...), '>'), m.To...), m, 0, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.letters[string(key)]; known != nil {
+	if known := s.envelopes[string(key)]; known != nil {
 		return known
 	}
-	s.letters[string(key)] = l
+	s.envelopes[string(key)] = l
 	return l
 }
 
@@ -130,7 +130,7 @@ func (l *local) form(epoch, round uint64) []byte {
 	return formed(&l.mu, &l.forms, epoch, round, func() []byte { return l.m.AppendState(nil, epoch, round) })
 }
 
-func (l *letter) form(epoch, round uint64) []byte {
+func (l *envelope) form(epoch, round uint64) []byte {
 	if l.m == nil {
 		return endForm
 	}
@@ -193,7 +193,7 @@ func (x *explorer) steps(self int, m *election.Machine, cs cause) *effect {
 				e.actions = append(e.actions, act{kind: a.Kind, token: a.State.Token})
 				saved = len(e.actions) < 100
 			case election.Send:
-				e.actions = append(e.actions, act{kind: a.Kind, token: a.Message.Token, letter: x.store.letter(x, a.Message), to: x.index(a.To)})
+				e.actions = append(e.actions, act{kind: a.Kind, token: a.Message.Token, envelope: x.store.envelope(x, a.Message), to: x.index(a.To)})
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 }
 
 // asMove finds the move that a step means, or says why it cannot be.
-func (x *explorer) asMove(c *cell, s *Step) (move, string) {
+func (x *explorer) asMove(c *state, s *Step) (move, string) {
 	var ids []election.ID
 	ids = append(ids, s.Members...)
 	for _, l := range s.Links {

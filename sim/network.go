@@ -438,7 +438,7 @@ func (w *world) healLink(a, b *process) {
 		if e.in.len() == 0 || e.in.due != never {
 			continue
 		}
-		if w.chance.one(4) {
+		if w.rng.one(4) {
 			e.in.clear()
 			w.push(e, frame{kind: rst})
 			if other := e.other(); other.state == open {
@@ -446,7 +446,7 @@ func (w *world) healLink(a, b *process) {
 			}
 			continue
 		}
-		w.expect(e, w.now+w.chance.in(Span{0, 2 * w.setup.Timing.TMax}))
+		w.expect(e, w.now+w.rng.in(Span{0, 2 * w.setup.Timing.TMax}))
 	}
 	w.net.held[link] = held[:0]
 }

@@ -110,7 +110,7 @@ func (w *world) push(e *endpoint, f frame) {
 // travels is when what leaves now arrives at e.
 func (w *world) travels(e *endpoint) time.Duration {
 	link := e.other().linkTo(e, w)
-	return w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
+	return w.now + w.rng.in(w.net.takes[link]) + w.net.delay[link]
 }
 
 // uncork puts on its way what a dialer has written before there was a connection.

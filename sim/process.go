@@ -110,7 +110,7 @@ func (w *world) start(p *process) error {
 	c := election.Config{
 		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
-		Incarnation: p.incarnation, Seed: w.chance.pcg.Uint64(),
+		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
 	}
 	if len(p.through) > 0 {
 		c.Members, c.Joins = nil, true // others tell it
@@ -287,7 +287,7 @@ func (w *world) save(p *process, s election.State) {
 	w.checks.saves(w, p)
 	w.checks.tries(w, p, s.Token)
 	p.disk.saving, p.disk.next = true, s
-	w.writes(p, w.now+w.chance.in(w.setup.Fsync)+p.disk.slow)
+	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
 }
 
 // writes has the outstanding write be over at that time, and no sooner.
@@ -385,7 +385,7 @@ func (w *world) end(p *process, c condition) {
 	p.condition = c
 	p.life++
 	w.checks.disturbedAt(p, w.now)
-	if p.disk.saving && w.chance.one(2) {
+	if p.disk.saving && w.rng.one(2) {
 		_ = w.writeOut(p) // it got there, and nobody was left to be told
 	}
 	p.disk.saving = false
@@ -425,7 +425,7 @@ func (w *world) thaw(p *process) {
 	p.wakeAt = never
 	w.checks.disturbed(w, p)
 	w.note(p, "thaws", "")
-	first := w.chance.one(2)
+	first := w.rng.one(2)
 	if first {
 		w.arm(p)
 	}

@@ -5,13 +5,13 @@ import "time"
 type occurrenceKind uint8
 
 const (
-	wake        occurrenceKind = iota + 1 // a member's deadline
-	arrival                               // the head of a pipe is due
-	dialTimeout                           // a dial has had its 2·t_max
-	diskDone                              // a save is over
-	workDone                              // a former leader's work has stopped
-	mailArrival                           // a message without links, when the detector is off
-	nextRound                             // a newcomer asks to be let in again
+	wake            occurrenceKind = iota + 1 // a member's deadline
+	arrival                                   // the head of a pipe is due
+	dialTimeout                               // a dial has had its 2·t_max
+	diskDone                                  // a save is over
+	workDone                                  // a former leader's work has stopped
+	datagramArrival                           // a message without links, when the detector is off
+	nextRound                                 // a newcomer asks to be let in again
 )
 
 // occurrence is something that will happen, unless the life it belongs to has

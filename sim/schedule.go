@@ -12,16 +12,16 @@ import (
 func (c SoakConfig) Schedule(seed uint64) *Scenario {
 	c = c.filled()
 	g := generator{c: &c, seed: seed}
-	g.chance.seed(seed ^ 0xba707a) // the world draws from the seed itself
+	g.rng.seed(seed ^ 0xba707a) // the world draws from the seed itself
 	s := &Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
 	g.s = s
-	g.fates = newFates(&s.Setup)
+	g.allowed = newPreconditions(&s.Setup)
 	g.begin()
 	g.born()
 	g.wait()
 	for range c.PerRun {
 		g.happenings()
-		if g.fault() && !g.chance.one(4) {
+		if g.fault() && !g.rng.one(4) {
 			g.wait()
 		}
 	}
@@ -30,18 +30,18 @@ func (c SoakConfig) Schedule(seed uint64) *Scenario {
 }
 
 type generator struct {
-	c      *SoakConfig
-	s      *Scenario
-	seed   uint64
-	chance chance
-	fates  fates
+	c       *SoakConfig
+	s       *Scenario
+	seed    uint64
+	rng     rng
+	allowed preconditions
 
-	hangs, duplicates, stalls, ranks *chance // nil: they do not happen
+	hangs, duplicates, stalls, ranks *rng // nil: they do not happen
 }
 
 // begin says which of the draws happen again and again in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Draw]**chance{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks} {
+	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks} {
 		if drawn, ok := g.draw(d, 3); ok {
 			*c = drawn
 		}
@@ -52,32 +52,32 @@ func (g *generator) begin() {
 func (g *generator) setup(seed uint64) Setup {
 	s := Setup{Algorithm: g.c.Algorithm, Probe: g.c.Probe, Timing: g.c.Timing, Seed: seed}
 	if s.Probe == "" && len(g.c.Probes) > 0 {
-		s.Probe = g.c.Probes[g.chance.below(len(g.c.Probes))]
+		s.Probe = g.c.Probes[g.rng.below(len(g.c.Probes))]
 	}
 	for i := 1; i <= g.c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
 	g.vary(&s)
 	g.newcomers(&s)
-	s.NoPreempt = g.chance.one(4)
-	if g.chance.one(2) {
+	s.NoPreempt = g.rng.one(4)
+	if g.rng.one(2) {
 		s.Work = true
-		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.chance.below(4)]
+		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.rng.below(4)]
 	}
 	f := s.filled()
-	switch g.chance.below(4) {
+	switch g.rng.below(4) {
 	case 0: // as slow as the timing allows
 		s.Latency = Span{time.Millisecond, f.Timing.TMax}
 	case 1:
 		s.Latency = Span{50 * time.Microsecond, time.Millisecond}
 	}
-	if g.chance.one(8) {
-		s.Observers = []election.ID{s.Members[g.chance.below(len(s.Members))].ID}
+	if g.rng.one(8) {
+		s.Observers = []election.ID{s.Members[g.rng.below(len(s.Members))].ID}
 	}
-	s.LeadUnhealthy = g.chance.one(3)
-	if g.chance.one(8) {
+	s.LeadUnhealthy = g.rng.one(3)
+	if g.rng.one(8) {
 		s.NoDisk = true
-	} else if g.chance.one(4) {
+	} else if g.rng.one(4) {
 		s.Fsync = Span{time.Millisecond, 200 * time.Millisecond}
 	}
 	if most := f.Timing.TProcess; s.Fsync.Max > most {
@@ -90,13 +90,13 @@ func (g *generator) setup(seed uint64) Setup {
 // wait lets a time pass: none to speak of, about a message's, about a suspicion's.
 func (g *generator) wait() {
 	t := g.s.Setup.filled().Timing
-	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.chance.below(4)]
-	g.do(Step{Do: Run, For: time.Duration(1+g.chance.below(int(longest/time.Microsecond))) * time.Microsecond})
+	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
+	g.do(Step{Do: Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
 }
 
 // do adds a step if it can be.
 func (g *generator) do(s Step) bool {
-	if g.fates.take(s) != nil {
+	if g.allowed.take(s) != nil {
 		return false
 	}
 	g.s.Steps = append(g.s.Steps, s)
@@ -107,18 +107,18 @@ func (g *generator) do(s Step) bool {
 func (g *generator) member() election.ID {
 	m := g.s.Setup.Members
 	i := len(m) - 1
-	for i > 0 && g.chance.one(2) {
+	for i > 0 && g.rng.one(2) {
 		i--
 	}
-	if g.chance.one(3) {
-		i = g.chance.below(len(m))
+	if g.rng.one(3) {
+		i = g.rng.below(len(m))
 	}
 	return m[i].ID
 }
 
 func (g *generator) link() (Link, bool) {
-	l := Link{g.member(), g.member(), g.chance.one(2)}
-	if g.chance.one(2) {
+	l := Link{g.member(), g.member(), g.rng.one(2)}
+	if g.rng.one(2) {
 		l.A, l.B = l.B, l.A
 	}
 	return l, l.A != l.B
@@ -126,7 +126,7 @@ func (g *generator) link() (Link, bool) {
 
 // fault adds one fault and tells whether it could.
 func (g *generator) fault() bool {
-	s := Step{Do: g.c.Faults[g.chance.below(len(g.c.Faults))]}
+	s := Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
 	switch s.Do {
 	case Cut, Reset, Delay:
 		l, ok := g.link()
@@ -135,12 +135,12 @@ func (g *generator) fault() bool {
 		}
 		s.Links = []Link{l}
 		if s.Do == Delay {
-			s.For = time.Duration(1+g.chance.below(1200)) * time.Millisecond
+			s.For = time.Duration(1+g.rng.below(1200)) * time.Millisecond
 		}
 	case Partition:
 		return g.partition(s)
 	case Heal:
-		if l, ok := g.link(); ok && g.chance.one(3) {
+		if l, ok := g.link(); ok && g.rng.one(3) {
 			s.Links = []Link{l}
 		}
 	case Restart, Start:
@@ -162,20 +162,20 @@ func (g *generator) fault() bool {
 func (g *generator) detail(s *Step) {
 	switch s.Do {
 	case Crash:
-		if g.chance.one(4) {
+		if g.rng.one(4) {
 			s.Word = "torn"
 		}
 	case Disk:
-		s.Word = [...]string{"slow", "fail", "ok"}[g.chance.below(3)]
+		s.Word = [...]string{"slow", "fail", "ok"}[g.rng.below(3)]
 		if s.Word == "slow" {
-			s.For = time.Duration(1+g.chance.below(800)) * time.Millisecond
+			s.For = time.Duration(1+g.rng.below(800)) * time.Millisecond
 		}
 	case Health:
-		s.Word = [...]string{"unhealthy", "healthy"}[g.chance.below(2)]
+		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
 	case Clock:
-		s.Word = [...]string{"drift", "jump"}[g.chance.below(2)]
+		s.Word = [...]string{"drift", "jump"}[g.rng.below(2)]
 		if s.Word == "drift" {
-			s.PPM = int64(g.chance.below(2001) - 1000)
+			s.PPM = int64(g.rng.below(2001) - 1000)
 		} else {
 			s.For = time.Hour
 		}
@@ -187,7 +187,7 @@ func (g *generator) restart(s Step) bool {
 	for range len(g.s.Setup.Members) {
 		s.Members = []election.ID{g.member()}
 		s.Word = ""
-		if !g.s.Setup.NoDisk && g.chance.one(6) {
+		if !g.s.Setup.NoDisk && g.rng.one(6) {
 			s.Word = "rollback"
 		}
 		if g.do(s) {
@@ -207,12 +207,12 @@ func (g *generator) newcomers(s *Setup) {
 		return
 	}
 	oneIn := 3
-	if g.chance.one(6) {
+	if g.rng.one(6) {
 		oneIn = 1
 	}
-	founder := g.chance.below(len(s.Members) + 1) // the last: nobody
+	founder := g.rng.below(len(s.Members) + 1) // the last: nobody
 	for i, r := range s.Members {
-		if i != founder && g.chance.one(oneIn) {
+		if i != founder && g.rng.one(oneIn) {
 			s.Newcomers = append(s.Newcomers, r.ID)
 		}
 	}
@@ -221,10 +221,10 @@ func (g *generator) newcomers(s *Setup) {
 // born has most newcomers join at once.
 func (g *generator) born() {
 	for range g.s.Setup.Newcomers {
-		if g.chance.one(3) {
+		if g.rng.one(3) {
 			g.wait()
 		}
-		if g.chance.below(4) > 0 {
+		if g.rng.below(4) > 0 {
 			g.join()
 		}
 	}
@@ -235,7 +235,7 @@ func (g *generator) join() bool {
 	m := g.s.Setup.Members
 	for range m {
 		s := Step{Do: Join, Members: []election.ID{g.member()}}
-		for range 1 + g.chance.below(3) {
+		for range 1 + g.rng.below(3) {
 			if via := g.member(); via != s.Members[0] && !slices.Contains(s.Via, via) {
 				s.Via = append(s.Via, via)
 			}
@@ -250,7 +250,7 @@ func (g *generator) join() bool {
 func (g *generator) partition(s Step) bool {
 	s.Sides = make([][]election.ID, 2)
 	for _, r := range g.s.Setup.Members {
-		side := g.chance.below(2)
+		side := g.rng.below(2)
 		s.Sides[side] = append(s.Sides[side], r.ID)
 	}
 	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.do(s)
@@ -259,7 +259,7 @@ func (g *generator) partition(s Step) bool {
 // finish brings some of the dead back and demands agreement.
 func (g *generator) finish() {
 	for _, r := range g.s.Setup.Members {
-		if g.chance.one(2) {
+		if g.rng.one(2) {
 			g.do(Step{Do: Restart, Members: []election.ID{r.ID}})
 		}
 	}

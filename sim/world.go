@@ -17,16 +17,16 @@ type world struct {
 	roster bool              // the list changes
 	slots  map[election.ID]int
 
-	now    time.Duration
-	queue  queue
-	chance chance
-	procs  []*process // the first len(setup.Members) by rank; a second claimant of an id after them
+	now   time.Duration
+	queue queue
+	rng   rng
+	procs []*process // the first len(setup.Members) by rank; a second claimant of an id after them
 
-	net     network
-	checks  checks
-	mail    mail
-	flights uint64
-	log     func(Entry) // nil: nobody listens
+	net       network
+	checks    checks
+	datagrams datagrams
+	flights   uint64
+	log       func(Entry) // nil: nobody listens
 }
 
 // Entry is one line of a trace.
@@ -49,7 +49,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	w.setup, w.make, w.log = s, maker, log
 	w.now, w.flights = 0, 0
 	w.queue.reset()
-	w.chance.seed(s.Seed)
+	w.rng.seed(s.Seed)
 	w.list = w.list[:0]
 	clear(w.slots)
 	for i, r := range s.Members {
@@ -64,7 +64,7 @@ func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry))
 	w.procs = resized(w.procs, len(s.Members))
 	w.net.reset(len(s.Members))
 	w.setLatencies()
-	w.mail.reset()
+	w.datagrams.reset()
 	w.checks.reset(w)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))
@@ -130,8 +130,8 @@ func (w *world) happen(o *occurrence) {
 		w.saved(w.procs[o.place], o.life)
 	case workDone:
 		w.workStopped(w.procs[o.place], o.life)
-	case mailArrival:
-		w.mailArrived(o.place)
+	case datagramArrival:
+		w.datagramArrived(o.place)
 	case nextRound:
 		w.askAgain(w.procs[o.place], o.life)
 	}

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// chance draws from a PCG, whose sequence is fixed by its definition, with a
+// rng draws from a PCG, whose sequence is fixed by its definition, with a
 // reduction of our own: no later release of Go can change what a seed means.
-type chance struct{ pcg rand.PCG }
+type rng struct{ pcg rand.PCG }
 
-func (c *chance) seed(s uint64) { c.pcg.Seed(s, 0x9e3779b97f4a7c15) }
+func (c *rng) seed(s uint64) { c.pcg.Seed(s, 0x9e3779b97f4a7c15) }
 
 // below gives 0 … n−1; n is far below 2^32, so that the bias does not matter.
-func (c *chance) below(n int) int {
+func (c *rng) below(n int) int {
 	if n <= 1 {
 		return 0
 	}
 	return int(c.pcg.Uint64() >> 32 * uint64(n) >> 32)
 }
 
-func (c *chance) in(s Span) time.Duration {
+func (c *rng) in(s Span) time.Duration {
 	if s.Max <= s.Min {
 		return s.Min
 	}
@@ -27,4 +27,4 @@ func (c *chance) in(s Span) time.Duration {
 }
 
 // one in n.
-func (c *chance) one(n int) bool { return c.below(n) == 0 }
+func (c *rng) one(n int) bool { return c.below(n) == 0 }

@@ -9,28 +9,28 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// cell is a whole cluster at one point of a search: no time, only what is done,
-// what is on its way and what may yet go wrong. A cell is not changed once it
+// state is a whole cluster at one point of a search: no time, only what is done,
+// what is on its way and what may yet go wrong. A state is not changed once it
 // has been reached; its successors share what they leave alone.
-type cell struct {
-	machines []*local // nil: dead
-	disks    []election.Token
-	told     []election.Token // each one's leader, as its watchers know it
-	floor    []uint64         // what a member that has only started must claim above; 0: nothing
-	pipes    [][]*letter
-	doubts   uint64 // from·n + of: from falsely counts of as down
-	crashes  int8   // how many more there may be
-	restarts int8
-	whims    int8 // false suspicions, and timers ahead of messages
-	starts   int8 // contests that a user asks for
-	asked    bool // a whim has been spent
+type state struct {
+	machines   []*local // nil: dead
+	disks      []election.Token
+	told       []election.Token // each one's leader, as its watchers know it
+	floor      []uint64         // what a member that has only started must claim above; 0: nothing
+	pipes      [][]*envelope
+	suspicions uint64 // from·n + of: from falsely counts of as down
+	crashes    int8   // how many more there may be
+	restarts   int8
+	faults     int8 // false suspicions, and timers ahead of messages
+	starts     int8 // contests that a user asks for
+	asked      bool // one of faults has been spent
 }
 
 // goodbye in a pipe is the end of the connection: the process is gone, or the
 // dial was refused.
-var goodbye = &letter{}
+var goodbye = &envelope{}
 
-// moveKind is what may happen to a cell.
+// moveKind is what may happen in a state.
 type moveKind uint8
 
 const (
@@ -50,7 +50,7 @@ type move struct {
 	no   uint8 // of the timer, among local.timers
 }
 
-// explorer knows what all cells have in common.
+// explorer knows what all states have in common.
 type explorer struct {
 	c       ExploreConfig
 	n       int
@@ -81,14 +81,14 @@ func newExplorer(maker Maker, c ExploreConfig, ranks []election.Rank) (*explorer
 	return x, nil
 }
 
-// first is the cell that a search begins with: all follow the highest, and
+// first is the state that a search begins with: all follow the highest, and
 // nothing is on its way.
-func (x *explorer) first() (*cell, *Violation) {
+func (x *explorer) first() (*state, *Violation) {
 	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
-	c := &cell{
+	c := &state{
 		machines: make([]*local, x.n), disks: make([]election.Token, x.n),
-		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*letter, x.n*x.n),
-		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), whims: int8(x.c.Suspicions), starts: int8(x.c.Initiators),
+		told: make([]election.Token, x.n), floor: make([]uint64, x.n), pipes: make([][]*envelope, x.n*x.n),
+		crashes: int8(x.c.Crashes), restarts: int8(x.c.Restarts), faults: int8(x.c.Suspicions), starts: int8(x.c.Initiators),
 	}
 	for i := range c.disks {
 		c.disks[i] = top
@@ -113,7 +113,7 @@ func (x *explorer) first() (*cell, *Violation) {
 	return c, nil
 }
 
-func (x *explorer) boot(c *cell, i int, config election.Config) *Violation {
+func (x *explorer) boot(c *state, i int, config election.Config) *Violation {
 	config.Self, config.Members, config.Algorithm, config.NoDetector = x.ranks[i], x.members, x.fresh(), true
 	if x.log != nil {
 		config.Trace = x.record
@@ -142,7 +142,7 @@ func (x *explorer) broken(i int, rule, format string, args ...any) *Violation {
 }
 
 // quiet says that no message is on its way.
-func (c *cell) quiet() bool {
+func (c *state) quiet() bool {
 	for _, pipe := range c.pipes {
 		if len(pipe) > 0 {
 			return false
@@ -152,7 +152,7 @@ func (c *cell) quiet() bool {
 }
 
 // moves appends all that may happen next.
-func (x *explorer) moves(c *cell, to []move) []move {
+func (x *explorer) moves(c *state, to []move) []move {
 	quiet := c.quiet()
 	for link, pipe := range c.pipes {
 		if len(pipe) > 0 {
@@ -167,7 +167,7 @@ func (x *explorer) moves(c *cell, to []move) []move {
 			}
 			continue
 		}
-		if quiet || c.whims > 0 {
+		if quiet || c.faults > 0 {
 			for no := range m.timers {
 				to = append(to, move{kind: fireTimer, a: a, no: uint8(no)})
 			}
@@ -178,14 +178,14 @@ func (x *explorer) moves(c *cell, to []move) []move {
 		if c.starts > 0 {
 			to = append(to, move{kind: callElection, a: a})
 		}
-		to = x.doubting(c, i, quiet, to)
+		to = x.suspecting(c, i, quiet, to)
 	}
 	return to
 }
 
-// doubting adds what a's detector may do. Beats and second thoughts come when
-// nothing else is left to happen: they make a doubt good in the end.
-func (x *explorer) doubting(c *cell, i int, quiet bool, to []move) []move {
+// suspecting adds what a's detector may do. Beats and second thoughts come when
+// nothing else is left to happen: they put a false suspicion right in the end.
+func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
 	for j, m := range c.machines {
 		if m == nil && quiet && c.told[i].Leader.ID == x.ranks[j].ID {
 			to = append(to, move{kind: suspectPeer, a: uint8(i), b: uint8(j)}) // rightly
@@ -193,11 +193,11 @@ func (x *explorer) doubting(c *cell, i int, quiet bool, to []move) []move {
 		if j == i || m == nil {
 			continue
 		}
-		doubted := c.doubts>>(i*x.n+j)&1 == 1
-		if !doubted && c.whims > 0 {
+		suspected := c.suspicions>>(i*x.n+j)&1 == 1
+		if !suspected && c.faults > 0 {
 			to = append(to, move{kind: suspectPeer, a: uint8(i), b: uint8(j)})
 		}
-		if doubted && quiet {
+		if suspected && quiet {
 			to = append(to, move{kind: trustPeer, a: uint8(i), b: uint8(j)})
 		}
 		if quiet && c.told[i].Leader.ID == x.ranks[i].ID && c.told[j] != c.told[i] {
@@ -207,8 +207,8 @@ func (x *explorer) doubting(c *cell, i int, quiet bool, to []move) []move {
 	return to
 }
 
-// after is the cell that a move leads to, and the rule it breaks, if it does.
-func (x *explorer) after(c *cell, mv move) (*cell, *Violation) {
+// after is the state that a move leads to, and the rule it breaks, if it does.
+func (x *explorer) after(c *state, mv move) (*state, *Violation) {
 	next := *c
 	next.machines, next.disks = slices.Clone(c.machines), slices.Clone(c.disks)
 	next.told, next.floor = slices.Clone(c.told), slices.Clone(c.floor)
@@ -217,14 +217,14 @@ func (x *explorer) after(c *cell, mv move) (*cell, *Violation) {
 	return &next, x.do(&next, mv)
 }
 
-func (x *explorer) do(c *cell, mv move) *Violation {
+func (x *explorer) do(c *state, mv move) *Violation {
 	a, b := int(mv.a), int(mv.b)
 	switch mv.kind {
 	case deliverHead:
 		return x.arrive(c, a, b)
 	case fireTimer:
 		if !c.quiet() {
-			c.whims, c.asked = c.whims-1, true
+			c.faults, c.asked = c.faults-1, true
 		}
 		name := c.machines[a].timers[mv.no]
 		x.note(a, "timer runs out:", name)
@@ -235,13 +235,13 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 		return x.restart(c, a)
 	case suspectPeer:
 		if c.machines[b] != nil {
-			c.whims, c.asked = c.whims-1, true
-			c.doubts |= 1 << (a*x.n + b)
+			c.faults, c.asked = c.faults-1, true
+			c.suspicions |= 1 << (a*x.n + b)
 		}
 		x.note(a, "is told that it is down:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerDown, peer: x.ranks[b].ID})
 	case trustPeer:
-		c.doubts &^= 1 << (a*x.n + b)
+		c.suspicions &^= 1 << (a*x.n + b)
 		x.note(a, "is told that it is up:", string(x.ranks[b].ID))
 		return x.step(c, a, cause{kind: election.PeerUp, peer: x.ranks[b].ID})
 	case callElection:
@@ -249,19 +249,19 @@ func (x *explorer) do(c *cell, mv move) *Violation {
 		x.note(a, "is asked to call an election", "")
 		return x.step(c, a, cause{kind: election.Campaign})
 	case beatPeer:
-		x.push(c, a, b, x.store.letter(x, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
+		x.push(c, a, b, x.store.envelope(x, &election.Message{Kind: election.Beat, Election: "default", From: x.ranks[a].ID,
 			To: x.ranks[b].ID, Token: c.told[a], Highest: c.told[a].Epoch}))
 	}
 	return nil
 }
 
-func (x *explorer) crash(c *cell, a int) {
+func (x *explorer) crash(c *state, a int) {
 	x.note(a, "crashes", "")
 	c.crashes--
 	c.machines[a], c.told[a] = nil, election.Token{}
 	clear(c.floor) // who has been asked may be gone
 	for j := range x.n {
-		c.doubts &^= 1<<(a*x.n+j) | 1<<(j*x.n+a)
+		c.suspicions &^= 1<<(a*x.n+j) | 1<<(j*x.n+a)
 		c.pipes[j*x.n+a] = nil
 		if j != a && c.machines[j] != nil {
 			x.push(c, a, j, goodbye)
@@ -269,7 +269,7 @@ func (x *explorer) crash(c *cell, a int) {
 	}
 }
 
-func (x *explorer) restart(c *cell, a int) *Violation {
+func (x *explorer) restart(c *state, a int) *Violation {
 	x.note(a, "starts", "")
 	incarnation := uint64(2 + x.c.Restarts - int(c.restarts))
 	c.restarts--
@@ -283,12 +283,12 @@ func (x *explorer) restart(c *cell, a int) *Violation {
 		State: election.State{ID: x.ranks[a].ID, Incarnation: incarnation - 1, Token: c.disks[a]}})
 }
 
-func (x *explorer) push(c *cell, from, to int, m *letter) {
+func (x *explorer) push(c *state, from, to int, m *envelope) {
 	pipe := c.pipes[from*x.n+to]
 	c.pipes[from*x.n+to] = append(pipe[:len(pipe):len(pipe)], m)
 }
 
-func (x *explorer) arrive(c *cell, from, to int) *Violation {
+func (x *explorer) arrive(c *state, from, to int) *Violation {
 	link := from*x.n + to
 	l := c.pipes[link][0]
 	msg := l.m
@@ -299,7 +299,7 @@ func (x *explorer) arrive(c *cell, from, to int) *Violation {
 	if l == goodbye {
 		return x.step(c, to, cause{kind: election.PeerDown, peer: x.ranks[from].ID})
 	}
-	c.doubts &^= 1 << (to*x.n + from)
+	c.suspicions &^= 1 << (to*x.n + from)
 	if x.log != nil {
 		x.log(Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
@@ -313,12 +313,12 @@ func (x *explorer) arrive(c *cell, from, to int) *Violation {
 	return v
 }
 
-// step steps a member and does to the cell what came of it.
-func (x *explorer) step(c *cell, i int, cs cause) *Violation {
+// step steps a member and does to the state what came of it.
+func (x *explorer) step(c *state, i int, cs cause) *Violation {
 	return x.follow(c, i, x.effectOf(c.machines[i], cs))
 }
 
-func (x *explorer) follow(c *cell, i int, e *effect) (v *Violation) {
+func (x *explorer) follow(c *state, i int, e *effect) (v *Violation) {
 	c.machines[i] = e.to
 	if len(e.actions) > 90 {
 		return x.broken(i, ruleRest, "it saves again and again")
@@ -339,7 +339,7 @@ func (x *explorer) follow(c *cell, i int, e *effect) (v *Violation) {
 	return nil
 }
 
-func (x *explorer) saves(c *cell, i int, t election.Token) *Violation {
+func (x *explorer) saves(c *state, i int, t election.Token) *Violation {
 	if c.disks[i].Above(t) {
 		return x.broken(i, ruleMonotone, "its disk has %v and it saves %v", c.disks[i], t)
 	}
@@ -350,7 +350,7 @@ func (x *explorer) saves(c *cell, i int, t election.Token) *Violation {
 	return nil
 }
 
-func (x *explorer) elected(c *cell, i int, a *act) *Violation {
+func (x *explorer) elected(c *state, i int, a *act) *Violation {
 	old := c.told[i]
 	if a.lost {
 		c.told[i] = election.Token{}
@@ -376,8 +376,8 @@ func (x *explorer) elected(c *cell, i int, a *act) *Violation {
 	return nil
 }
 
-func (x *explorer) sends(c *cell, i int, a *act) *Violation {
-	m, to := a.letter.m, a.to
+func (x *explorer) sends(c *state, i int, a *act) *Violation {
+	m, to := a.envelope.m, a.to
 	if m.Token.Above(c.disks[i]) {
 		return x.broken(i, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
 	}
@@ -385,7 +385,7 @@ func (x *explorer) sends(c *cell, i int, a *act) *Violation {
 		x.log(Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
 	}
 	if c.machines[to] != nil {
-		x.push(c, i, to, a.letter)
+		x.push(c, i, to, a.envelope)
 		if len(c.pipes[i*x.n+to]) > 32 {
 			return x.broken(i, ruleBounded, "32 messages wait on the way to %s", m.To)
 		}
@@ -398,8 +398,8 @@ func (x *explorer) sends(c *cell, i int, a *act) *Violation {
 	return nil
 }
 
-// atRest judges a cell in which nothing is left to happen by itself.
-func (x *explorer) atRest(c *cell) *Violation {
+// atRest judges a state in which nothing is left to happen by itself.
+func (x *explorer) atRest(c *state) *Violation {
 	highest := -1
 	for i, m := range c.machines {
 		if m != nil {
@@ -416,11 +416,11 @@ func (x *explorer) atRest(c *cell) *Violation {
 
 // key appends the canonical form: all that decides what may follow, with epochs
 // and rounds counted from the lowest in use.
-func (x *explorer) key(c *cell, b []byte) []byte {
+func (x *explorer) key(c *state, b []byte) []byte {
 	var rounds [16]uint64
 	base := x.bases(c, &rounds)
-	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.whims), byte(c.starts), flag(c.asked))
-	b = binary.LittleEndian.AppendUint64(b, c.doubts)
+	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.faults), byte(c.starts), flag(c.asked))
+	b = binary.LittleEndian.AppendUint64(b, c.suspicions)
 	for i, m := range c.machines {
 		b = appendToken(b, c.disks[i], base)
 		if m == nil {
@@ -457,7 +457,7 @@ func (x *explorer) index(id election.ID) int {
 }
 
 // bases finds the lowest epoch in use and each initiator's lowest round.
-func (x *explorer) bases(c *cell, rounds *[16]uint64) uint64 {
+func (x *explorer) bases(c *state, rounds *[16]uint64) uint64 {
 	epoch := uint64(1<<64 - 1)
 	lower := func(to *uint64, n uint64) {
 		if n > 0 && (*to == 0 || n < *to) {

@@ -11,7 +11,7 @@ import (
 // check goes through the steps without playing them and gives the first that
 // cannot be: a time that runs backwards, a crash of who is dead.
 func (s *Scenario) check() (Step, error) {
-	c := newFates(&s.Setup)
+	c := newPreconditions(&s.Setup)
 	for _, step := range s.Steps {
 		if err := c.take(step); err != nil {
 			return step, err
@@ -20,8 +20,8 @@ func (s *Scenario) check() (Step, error) {
 	return Step{}, nil
 }
 
-// fates follows what a script does to the members, without playing it.
-type fates struct {
+// preconditions follows what a script does to the members, without playing it.
+type preconditions struct {
 	setup *Setup
 	of    map[election.ID]condition
 	gone  map[election.ID]bool // absent: never started
@@ -30,8 +30,8 @@ type fates struct {
 	now   time.Duration
 }
 
-func newFates(s *Setup) fates {
-	c := fates{setup: s, of: map[election.ID]condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
+func newPreconditions(s *Setup) preconditions {
+	c := preconditions{setup: s, of: map[election.ID]condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
 	for _, r := range s.Members {
 		c.of[r.ID] = alive
 	}
@@ -41,7 +41,7 @@ func newFates(s *Setup) fates {
 	return c
 }
 
-func (c *fates) take(s Step) error {
+func (c *preconditions) take(s Step) error {
 	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Campaign, Suspect, Trust}, s.Do)
 	if c.setup.Manual && !manual {
 		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, campaign, suspect, trust), found %s", s.Do)
@@ -93,8 +93,8 @@ func (c *fates) take(s Step) error {
 	return nil
 }
 
-// change is one member's fate: from what, to what.
-func (c *fates) change(do Verb, id election.ID) error {
+// change takes one member from one condition to another.
+func (c *preconditions) change(do Verb, id election.ID) error {
 	if do == Duplicate && slices.Contains(c.setup.Newcomers, id) {
 		return fmt.Errorf("expected a member with a configured list, found %s, which joins", id)
 	}

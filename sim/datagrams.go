@@ -10,18 +10,18 @@ type flight struct {
 	no uint64
 }
 
-// mail keeps the messages on their way, and the places that are free again.
-type mail struct {
+// datagrams keeps the messages on their way, and the places that are free again.
+type datagrams struct {
 	flights []flight
 	free    []int32
 }
 
-func (m *mail) reset() {
+func (m *datagrams) reset() {
 	clear(m.flights)
 	m.flights, m.free = m.flights[:0], m.free[:0]
 }
 
-func (m *mail) put(f flight) int32 {
+func (m *datagrams) put(f flight) int32 {
 	if k := len(m.free); k > 0 {
 		place := m.free[k-1]
 		m.free, m.flights[place] = m.free[:k-1], f
@@ -31,7 +31,7 @@ func (m *mail) put(f flight) int32 {
 	return int32(len(m.flights) - 1)
 }
 
-func (m *mail) take(place int32) flight {
+func (m *datagrams) take(place int32) flight {
 	f := m.flights[place]
 	m.flights[place] = flight{}
 	m.free = append(m.free, place)
@@ -40,13 +40,13 @@ func (m *mail) take(place int32) flight {
 
 func (w *world) post(from, to *process, m *election.Message) {
 	link := from.slot*w.net.n + to.slot
-	at := w.now + w.chance.in(w.net.takes[link]) + w.net.delay[link]
-	w.queue.push(occurrence{at: at, kind: mailArrival, place: w.mail.put(flight{to, m, w.flights})})
+	at := w.now + w.rng.in(w.net.takes[link]) + w.net.delay[link]
+	w.queue.push(occurrence{at: at, kind: datagramArrival, place: w.datagrams.put(flight{to, m, w.flights})})
 }
 
 // mailArrived: what is cut off or comes to a dead member is lost.
-func (w *world) mailArrived(place int32) {
-	f := w.mail.take(place)
+func (w *world) datagramArrived(place int32) {
+	f := w.datagrams.take(place)
 	from, ok := w.slots[f.m.From]
 	if ok && f.to.condition == alive && !w.net.cut[from*w.net.n+f.to.slot] {
 		w.logReceipt(f.to, f.m, f.no)
