@@ -10,7 +10,7 @@
 //	ANSWER       election_response, the reply on it; no reply: the connection is closed
 //	COORDINATOR  new_boss, then a temporary identification with is_boss true
 //	Query        a temporary identification, "who are you?"; its reply is the Report
-//	Beat, Ack    between batuta members heartbeat, on the lasting connection of a
+//	Beat, Ack    between batuta members heartbeat, on the persistent connection of a
 //	             subordinate and its boss; for a foreign member they are made up here
 //	             for as long as that connection stands and is not silent for 90 s
 //	Handover     to a foreign boss an election in nobody's name: it asks this member in
@@ -18,7 +18,7 @@
 //	others       between batuta members alone, in a field that foreign programs ignore
 //
 // A link is no connection here: it stands from the last exchange with a member
-// until the Machine hangs up, the lasting connection ends, or an exchange fails.
+// until the Machine hangs up, the persistent connection ends, or an exchange fails.
 //
 // What is lost: foreign members know no epochs. When one announces itself, each
 // batuta member gives it the next epoch above the highest that it knows, so that

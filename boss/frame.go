@@ -25,7 +25,7 @@ const (
 	typeResponse       = "election_response"
 	typeNewBoss        = "new_boss"
 	typeHeartbeat      = "heartbeat"
-	typeBatuta         = "batuta" // between batuta members, on the lasting connection
+	typeBatuta         = "batuta" // between batuta members, on the persistent connection
 )
 
 // frame is every type's layout; a type leaves out what it does not use.

@@ -100,8 +100,8 @@ type inbound struct {
 
 // reply is what to do with a connection.
 type reply struct {
-	frame []byte   // to write; nil: nothing
-	keep  *lasting // nil: close it then
+	frame []byte      // to write; nil: nothing
+	keep  *persistent // nil: close it then
 }
 
 // answer has an election answered; m may be nil.
@@ -155,7 +155,7 @@ func (n *network) serve(nc net.Conn, host netip.Addr) {
 		if r.keep != nil {
 			once()
 			nc.SetDeadline(time.Time{})
-			n.serveLasting(r.keep)
+			n.servePersistent(r.keep)
 		}
 	case <-n.ctx.Done():
 	}
@@ -199,7 +199,7 @@ func (n *network) take(in *inbound) {
 	case typeElection:
 		n.asked(p, in.frame)
 	case typeNewBoss:
-		if p.kind == alien {
+		if p.kind == legacy {
 			p.firm = time.Since(p.pushed) < 2*n.timeout
 			n.claimed(p)
 		} else {
@@ -257,8 +257,8 @@ func (n *network) settle(in *inbound) {
 	case in.from == nil:
 	case in.Type == typeIdentification && n.leads() && !in.boss():
 		r.frame = n.bytes(n.identification(false, nil))
-		r.keep = newLasting(in.from, in.nc, false)
-		n.setLasting(in.from, r.keep)
+		r.keep = newPersistent(in.from, in.nc, false)
+		n.setPersistent(in.from, r.keep)
 	case in.Type == typeElection && in.answered:
 		r.frame = n.bytes(n.own(typeResponse, in.message))
 	}

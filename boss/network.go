@@ -50,9 +50,9 @@ type peer struct {
 	gone        bool   // foreign: its process was seen gone; the next is another
 	up          bool   // the Machine counts a link as standing
 	heard       time.Time
-	lasting     *lasting
-	spares      []*lasting     // foreign: a subordinate that was told of us twice at once may come twice
-	opening     bool           // the dial of a lasting connection is under way
+	persistent  *persistent
+	spares      []*persistent  // foreign: a subordinate that was told of us twice at once may come twice
+	opening     bool           // the dial of a persistent connection is under way
 	retry       time.Time      // not before: try again to get one
 	flights     int            // exchanges under way
 	told        time.Time      // when a beat last went over an exchange; foreign: when it was last announced to
@@ -71,7 +71,7 @@ type kind uint8
 const (
 	unknown kind = iota
 	native       // batuta
-	alien        // knows nothing of batuta
+	legacy       // knows nothing of batuta
 )
 
 // maxFlights bounds the exchanges with one member at a time.
@@ -125,7 +125,7 @@ func (n *network) warnOfTextOrder() {
 // Remove implements batuta.Network.
 func (n *network) Remove(id election.ID) {
 	if p := n.peers[id]; p != nil {
-		n.endLasting(p)
+		n.endPersistent(p)
 		delete(n.peers, id)
 	}
 }
@@ -161,8 +161,8 @@ func (n *network) Hangup(to election.ID) {
 		return
 	}
 	p.up = false
-	if l := p.lasting; l != nil && (p.kind != alien || l.dialed || n.leads()) {
-		n.endLasting(p) // else see release
+	if l := p.persistent; l != nil && (p.kind != legacy || l.dialed || n.leads()) {
+		n.endPersistent(p) // else see release
 	}
 }
 
@@ -177,7 +177,7 @@ func (n *network) Dial(to election.ID) {
 		n.linkUp(p)
 	case p.opening:
 	case n.follows(p):
-		n.openLasting(p)
+		n.openPersistent(p)
 	default:
 		n.identify(p, nil)
 	}
@@ -194,7 +194,7 @@ func (n *network) Send(to election.ID, m *election.Message) {
 	case election.Beat, election.Ack, election.Ping, election.Pong:
 		n.routine(p, m)
 	case election.Election:
-		if p.kind == alien && n.site.View().Defined() {
+		if p.kind == legacy && n.site.View().Defined() {
 			n.identify(p, nil) // an election would have it leave its boss
 			return
 		}
@@ -216,10 +216,10 @@ func (n *network) Send(to election.ID, m *election.Message) {
 // routine sends what flows all the time.
 func (n *network) routine(p *peer, m *election.Message) {
 	switch {
-	case p.kind == alien:
+	case p.kind == legacy:
 		n.answerFor(p, m)
-	case p.lasting != nil:
-		n.sendLasting(p, &frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(m)})
+	case p.persistent != nil:
+		n.sendPersistent(p, &frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(m)})
 	case m.Kind == election.Beat && time.Since(p.told) > n.site.Timing.T()/2:
 		p.told = time.Now() // it follows another, or has yet to come
 		n.identify(p, m)
@@ -230,10 +230,10 @@ func (n *network) routine(p *peer, m *election.Message) {
 func (n *network) tell(p *peer, m *election.Message) {
 	switch {
 	case p.slot != nil && m.Kind == election.Report && p.slot.report(m):
-	case p.kind == alien:
+	case p.kind == legacy:
 		n.translate(p, m)
-	case p.lasting != nil:
-		n.sendLasting(p, &frame{Type: typeBatuta, Batuta: n.extra(m)})
+	case p.persistent != nil:
+		n.sendPersistent(p, &frame{Type: typeBatuta, Batuta: n.extra(m)})
 	default:
 		n.identify(p, m)
 	}
@@ -278,11 +278,11 @@ func (n *network) linkDown(p *peer) {
 
 // failed tells the Machine that a member could not be reached.
 func (n *network) failed(p *peer, refused bool) {
-	if refused && p.kind == alien {
+	if refused && p.kind == legacy {
 		p.gone = true
 	}
 	switch {
-	case p.lasting != nil && p.up: // that is to say whether it lives
+	case p.persistent != nil && p.up: // that is to say whether it lives
 	case p.up:
 		n.linkDown(p)
 	default:
@@ -303,7 +303,7 @@ func (n *network) meet(p *peer, f *frame) error {
 			return errCluster
 		}
 		incarnation = f.Batuta.Incarnation
-	case p.kind != alien || p.gone:
+	case p.kind != legacy || p.gone:
 		incarnation++
 	}
 	if err := n.meetProcess(p, incarnation); err != nil {
@@ -311,7 +311,7 @@ func (n *network) meet(p *peer, f *frame) error {
 		n.log.Warn("frame dropped", "member", p.id, "error", err)
 		return err
 	}
-	p.kind, p.gone, p.heard = alien, false, time.Now()
+	p.kind, p.gone, p.heard = legacy, false, time.Now()
 	if f.Batuta != nil {
 		p.kind = native
 	}
@@ -322,14 +322,14 @@ func (n *network) meetProcess(p *peer, incarnation uint64) error {
 	if incarnation == p.incarnation && p.up {
 		return nil
 	}
-	if incarnation > p.incarnation && p.up && p.lasting == nil {
+	if incarnation > p.incarnation && p.up && p.persistent == nil {
 		n.linkDown(p) // the earlier process has only been heard, which proves nothing now
 	} else if err := n.site.Admit(election.Rank{ID: p.id}, incarnation); err != nil && !p.fresh {
 		return err
 	}
 	p.fresh = false
 	if incarnation != p.incarnation {
-		n.endLasting(p)
+		n.endPersistent(p)
 		p.incarnation = incarnation
 	}
 	n.linkUp(p)
@@ -368,17 +368,17 @@ func (n *network) tickAll() {
 func (n *network) tick() {
 	now := time.Now()
 	for _, p := range n.sorted() {
-		if p.kind == alien && p.lasting != nil {
+		if p.kind == legacy && p.persistent != nil {
 			n.keep(p, now)
 		}
-		if p.kind == alien {
+		if p.kind == legacy {
 			n.lead(p, now)
 		}
-		if l := p.lasting; l != nil && l.dialed && n.site.View().Defined() && !n.follows(p) && now.Sub(l.began) > n.site.Timing.T() {
-			n.endLasting(p) // it was not taken for the boss after all
+		if l := p.persistent; l != nil && l.dialed && n.site.View().Defined() && !n.follows(p) && now.Sub(l.began) > n.site.Timing.T() {
+			n.endPersistent(p) // it was not taken for the boss after all
 		}
-		if n.follows(p) && p.up && p.lasting == nil && !now.Before(p.retry) {
-			n.openLasting(p)
+		if n.follows(p) && p.up && p.persistent == nil && !now.Before(p.retry) {
+			n.openPersistent(p)
 		}
 	}
 }
@@ -404,7 +404,7 @@ func (n *network) Shut(wait time.Duration) {
 	n.listener.Close()
 	done := make(chan struct{})
 	for _, p := range n.peers {
-		if l := p.lasting; l != nil {
+		if l := p.persistent; l != nil {
 			l.finish()
 			n.out.Go(func() { <-l.done })
 		}
@@ -418,7 +418,7 @@ func (n *network) Shut(wait time.Duration) {
 	}
 	n.cancel()
 	for _, p := range n.peers {
-		n.endLasting(p)
+		n.endPersistent(p)
 	}
 	n.live.Wait()
 }

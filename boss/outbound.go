@@ -159,7 +159,7 @@ func (n *network) identify(p *peer, m *election.Message) {
 	asks := m != nil && m.Kind == election.Query
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, m))}, done: func(f *frame) {
-		if p.kind == alien {
+		if p.kind == legacy {
 			n.known(p, f, asks)
 			return
 		}
@@ -180,7 +180,7 @@ func (n *network) ask(p *peer, m *election.Message) {
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, nil))}, failed: n.knocked(p),
 		wait: n.site.Timing.TProcess, late: func() { n.askNow(p, m) }, done: func(f *frame) {
 			switch {
-			case p.kind == alien && f.boss():
+			case p.kind == legacy && f.boss():
 				n.known(p, f, true)
 			case p.kind == native || !n.site.View().Defined():
 				n.askNow(p, m)
@@ -205,7 +205,7 @@ func (n *network) askNow(p *peer, m *election.Message) {
 		done: func(f *frame) {
 			switch {
 			case f == nil || f.Type != typeResponse: // it leaves the election to us
-			case p.kind == alien:
+			case p.kind == legacy:
 				n.hear(p, election.Message{Kind: election.Answer, Round: m.Round})
 			default:
 				n.deliver(p, f.Batuta)
@@ -223,7 +223,7 @@ func (n *network) announce(p *peer, m *election.Message) {
 		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
 			Highest: m.Highest, Aside: m.Aside, Digest: m.Digest, Round: p.slot.round()})
 		n.announceAgain(p) // others may be waiting, too
-		if p.kind == alien && time.Since(p.told) < n.site.Timing.T()/2 {
+		if p.kind == legacy && time.Since(p.told) < n.site.Timing.T()/2 {
 			return // it is about to come: told twice it might come twice, and leave both times
 		}
 	}
@@ -243,7 +243,7 @@ func (n *network) announce(p *peer, m *election.Message) {
 	}
 	n.log.Debug("sends", "type", typeNewBoss, "to", p.id)
 	n.start(&exchange{to: p, frames: frames, mute: n.wire.Announce == NewBoss, silent: true, done: func(f *frame) {
-		if f != nil && p.kind == alien {
+		if f != nil && p.kind == legacy {
 			n.known(p, f, false)
 		}
 	}})
@@ -257,8 +257,8 @@ func (in *inbound) round() election.Round {
 	return in.Batuta.Message.inward().Round
 }
 
-// openLasting presents this member to its boss and keeps the connection.
-func (n *network) openLasting(p *peer) {
+// openPersistent presents this member to its boss and keeps the connection.
+func (n *network) openPersistent(p *peer) {
 	if p.opening {
 		return
 	}
@@ -267,9 +267,9 @@ func (n *network) openLasting(p *peer) {
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", false)
 	n.live.Go(func() {
 		nc, f, err := n.present(addr, out)
-		var l *lasting
+		var l *persistent
 		if err == nil && f.boss() {
-			l = newLasting(p, nc, true)
+			l = newPersistent(p, nc, true)
 		}
 		if !n.site.Post(func() { n.presented(p, l, f, err) }) || l == nil {
 			if nc != nil {
@@ -279,7 +279,7 @@ func (n *network) openLasting(p *peer) {
 		}
 		defer nc.Close()
 		defer context.AfterFunc(n.ctx, func() { nc.Close() })()
-		n.serveLasting(l)
+		n.servePersistent(l)
 	})
 }
 
@@ -307,9 +307,9 @@ func (n *network) present(addr string, out []byte) (net.Conn, *frame, error) {
 	return nil, nil, err
 }
 
-// presented hears what has come of openLasting. A boss that closes or says that
+// presented hears what has come of openPersistent. A boss that closes or says that
 // it is none is asked once more who it is.
-func (n *network) presented(p *peer, l *lasting, f *frame, err error) {
+func (n *network) presented(p *peer, l *persistent, f *frame, err error) {
 	p.opening = false
 	p.retry = time.Now().Add(n.site.Timing.Heartbeat)
 	switch {
@@ -327,7 +327,7 @@ func (n *network) presented(p *peer, l *lasting, f *frame, err error) {
 		}
 		n.identified(p, f)
 		if l != nil && !n.leads() {
-			n.setLasting(p, l)
+			n.setPersistent(p, l)
 			return
 		}
 	}

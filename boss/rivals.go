@@ -36,7 +36,7 @@ func (n *network) rivalled(p *peer) {
 // lower made to hold an election if it will ask us in it.
 func (n *network) beside(p *peer) {
 	boss := n.boss()
-	if boss == nil || boss.kind != alien || !n.still(p) {
+	if boss == nil || boss.kind != legacy || !n.still(p) {
 		return
 	}
 	switch {
@@ -87,7 +87,7 @@ func (n *network) settled(p *peer) bool {
 		return false
 	}
 	p.slot.answer(nil)
-	if boss.kind == alien && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Silence {
+	if boss.kind == legacy && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Silence {
 		// It has not got there: the boss still keeps an earlier connection with it, and
 		// closes this one. An election has the boss drop them all, and announce itself.
 		p.pointed = time.Time{}
@@ -107,12 +107,12 @@ func (n *network) boss() *peer { return n.peers[n.site.View().Leader.ID] }
 func (n *network) pointOut(p *peer) {
 	boss := n.boss()
 	switch {
-	case p == nil || p.kind != alien || boss == nil || boss == p:
+	case p == nil || p.kind != legacy || boss == nil || boss == p:
 	case boss.kind == native:
 		n.introduce(p, boss)
 	default:
 		n.start(&exchange{to: boss, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
-			if boss.kind == alien {
+			if boss.kind == legacy {
 				n.known(boss, f, false)
 			}
 			if f.boss() {
@@ -133,7 +133,7 @@ func (n *network) introduce(p, boss *peer) {
 
 // lead leads a foreign member to its boss, when it does not find there by itself.
 func (n *network) lead(p *peer, now time.Time) {
-	l := p.lasting
+	l := p.persistent
 	if l != nil && !l.dialed {
 		n.release(p, now)
 	}
@@ -147,7 +147,7 @@ func (n *network) lead(p *peer, now time.Time) {
 		if now.Sub(p.rival) > n.site.Timing.T()/2 {
 			n.identify(p, nil)
 		}
-	case boss != nil && boss.kind == alien && boss != p:
+	case boss != nil && boss.kind == legacy && boss != p:
 		if now.Sub(p.probed) > n.wire.Heartbeat {
 			p.probed = now
 			n.identify(p, nil)
@@ -166,10 +166,10 @@ func (n *network) lead(p *peer, now time.Time) {
 func (n *network) court(p *peer) {
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
 		switch {
-		case p.kind != alien:
+		case p.kind != legacy:
 			n.deliver(p, f.Batuta)
 			return
-		case !f.boss() && n.leads() && p.lasting == nil:
+		case !f.boss() && n.leads() && p.persistent == nil:
 			n.announce(p, nil)
 		}
 		n.known(p, f, false)
@@ -180,7 +180,7 @@ func (n *network) court(p *peer) {
 // connection with it.
 func (n *network) announceAgain(but *peer) {
 	for _, p := range n.sorted() {
-		if p != but && p.kind == alien && p.up && p.lasting == nil {
+		if p != but && p.kind == legacy && p.up && p.persistent == nil {
 			n.announce(p, nil)
 		}
 	}
@@ -190,7 +190,7 @@ func (n *network) announceAgain(but *peer) {
 // connection until the next boss has announced itself to it; if that boss does not,
 // we do; if there is none, the end of the connection tells it.
 func (n *network) release(p *peer, now time.Time) {
-	l, view := p.lasting, n.site.View()
+	l, view := p.persistent, n.site.View()
 	if n.leads() {
 		l.idle, l.shown = time.Time{}, false
 		return

@@ -7,7 +7,7 @@ type assessment struct {
 	token int32
 	peers []Peer
 	times []float32
-	roll  []Lease // of a canvass: whose gain is reckoned; else nil
+	roll  []Lease // of a poll: whose gain is reckoned; else nil
 	next  int     // where the answer expected next belongs
 	left  int
 	until Round

@@ -9,7 +9,7 @@ import (
 // Method names how super peers are chosen.
 type Method string
 
-// The methods. All share attachment, leases and stewards.
+// The methods. All share attachment, leases and registrars.
 const (
 	Tokens      Method = "tokens"       // the refined protocol; default
 	Textbook    Method = "textbook"     // the source's repulsion, to the letter
@@ -28,7 +28,7 @@ type Config struct {
 	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
 	Capacity int     // C: the most nodes that one super peer serves, itself not counted; 0: no limit
 	Metric   Metric  // default: 2 dimensions, no wrap
-	Router   Router  // the DHT that finds a token's steward
+	Router   Router  // the DHT that finds a token's registrar
 
 	Lease    Round   // rounds that a client's place is kept without renewal; default 10
 	Renew    Round   // rounds between a client's renewals; default 4
@@ -89,7 +89,7 @@ func (c Config) Validate() error {
 		fault("dimensions %d: want 1 to %d", c.Metric.Dims, MaxDims)
 	}
 	if c.Router == nil {
-		fault("no router: give the DHT that finds a token's steward")
+		fault("no router: give the DHT that finds a token's registrar")
 	}
 	if c.Renew < 1 || c.Lease < c.Renew+2 {
 		fault("lease %d, renew %d: want a lease of at least renew+2 rounds", c.Lease, c.Renew)

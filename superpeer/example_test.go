@@ -11,7 +11,7 @@ func Example() {
 	ring := superpeer.NewRing([]superpeer.Place{{Key: 7, Peer: 0}})
 	cfg := superpeer.Config{Fraction: 0.1, Router: ring}.Defaults()
 	node := superpeer.New(&cfg, 0, 7, 1)
-	node.Charged(0, 0) // the ring makes it the steward of the only token
+	node.Charged(0, 0) // the ring makes it the registrar of the only token
 
 	var out superpeer.Actions
 	for round := superpeer.Round(0); round < 8; round++ {

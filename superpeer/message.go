@@ -20,34 +20,34 @@ const (
 const (
 	Offer    Kind = iota + 32 // holder → node: take Token?
 	Ready                     // node → holder: yes, I keep myself free for it
-	Decline                   // node → holder or steward: no
-	Move                      // holder → steward: Token goes to Peer, please
-	Confirm                   // steward → holder: recorded, under Version
+	Decline                   // node → holder or registrar: no
+	Move                      // holder → registrar: Token goes to Peer, please
+	Confirm                   // registrar → holder: recorded, under Version
 	Transfer                  // holder → node: Token is yours, under Version, with Leases
 )
 
 // Messages of the refined protocol (tokens.go, jump.go).
 const (
-	Assess    Kind = iota + 64 // holder → client: measure the round trips to Peers
-	Assessed                   // client → holder: Times, in the order of Peers
-	Bid                        // holder → holder: I lose only Alt by going; may I fill your vacancy?
-	Vacant                     // holder → holder: yes, go to Peer; if that is None, no
-	Canvass                    // holder → client: what would other holders' clients save with a token at you?
-	Consider                   // client → holder: whom do you serve?
-	Roll                       // holder → client: Leases
-	Canvassed                  // client → holder: Alt in all
-	Hush                       // client → holder: a token comes to me; offer no vacancy that it may fill
+	Assess   Kind = iota + 64 // holder → client: measure the round trips to Peers
+	Assessed                  // client → holder: Times, in the order of Peers
+	Bid                       // holder → holder: I lose only Alt by going; may I fill your vacancy?
+	Vacant                    // holder → holder: yes, go to Peer; if that is None, no
+	Poll                      // holder → client: what would other holders' clients save with a token at you?
+	Consider                  // client → holder: whom do you serve?
+	Roll                      // holder → client: Leases
+	Polled                    // client → holder: Alt in all
+	Hush                      // client → holder: a token comes to me; offer no vacancy that it may fill
 )
 
-// Messages of stewards (steward.go) and of the prefix methods (prefix.go).
+// Messages of registrars (registrar.go) and of the prefix methods (prefix.go).
 const (
-	Grant  Kind = iota + 96 // steward → node: Token is yours, under Version
-	Keep                    // holder → steward: I hold Token under Version; Heirs
-	Kept                    // steward → holder: so it is
-	Drop                    // steward → holder: it is not yours, or no longer wanted; Peer holds it
-	Summon                  // steward → holder: hand Token over to me
-	Where                   // node → steward: who holds Token?
-	Here                    // steward → node: Peer does
+	Grant  Kind = iota + 96 // registrar → node: Token is yours, under Version
+	Keep                    // holder → registrar: I hold Token under Version; Heirs
+	Kept                    // registrar → holder: so it is
+	Drop                    // registrar → holder: it is not yours, or no longer wanted; Peer holds it
+	Summon                  // registrar → holder: hand Token over to me
+	Where                   // node → registrar: who holds Token?
+	Here                    // registrar → node: Peer does
 )
 
 // Message is what nodes send each other. A field that a kind does not use is

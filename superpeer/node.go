@@ -1,14 +1,14 @@
 package superpeer
 
 // Node is one process's part in the election of super peers: a client, and at
-// times a holder of a token, a steward of some, or both. A Node is not safe for
+// times a holder of a token, a registrar of some, or both. A Node is not safe for
 // concurrent use; make it with [New].
 type Node struct {
 	cfg     *Config
 	hold    *holder     // nil while it is an ordinary node
-	charges []charge    // tokens it is the steward of
+	charges []charge    // tokens it is the registrar of
 	task    *assessment // round trips it measures for others
-	canvass *canvass    // what it found out about a token that might come
+	poll    *poll       // what it found out about a token that might come
 	key     uint64
 	rng     draw
 	self    Peer
@@ -48,8 +48,8 @@ func (n *Node) Deadline() Round {
 	if n.task != nil {
 		d = min(d, n.task.until)
 	}
-	if n.canvass != nil {
-		d = min(d, n.canvass.until)
+	if n.poll != nil {
+		d = min(d, n.poll.until)
 	}
 	return d
 }
@@ -86,11 +86,11 @@ func (n *Node) Moves() int {
 // membership counts now, this one included.
 func (n *Node) Wake(now Round, size int, out *Actions) {
 	n.size = int32(size)
-	n.wakeSteward(now, out)
+	n.wakeRegistrar(now, out)
 	if n.task != nil && now >= n.task.until {
 		n.finishTask(out)
 	}
-	n.wakeCanvass(now, out)
+	n.wakePoll(now, out)
 	if n.hold != nil {
 		n.wakeHolder(now, out)
 	} else {
@@ -112,7 +112,7 @@ func (n *Node) Receive(now Round, m *Message, out *Actions) {
 	case m.Kind < Grant:
 		n.receiveMotion(now, m, out)
 	default:
-		n.receiveSteward(now, m, out)
+		n.receiveRegistrar(now, m, out)
 	}
 }
 
@@ -166,20 +166,20 @@ func (n *Node) receiveMotion(now Round, m *Message, out *Actions) {
 		n.bidden(now, m, out)
 	case Vacant:
 		n.vacated(now, m, out)
-	case Canvass:
-		n.canvassing(now, m, out)
+	case Poll:
+		n.polling(now, m, out)
 	case Consider:
 		n.considered(m, out)
 	case Roll:
 		n.rolled(now, m, out)
-	case Canvassed:
-		n.canvassed(now, m)
+	case Polled:
+		n.polled(now, m)
 	case Hush:
 		n.hushed(now)
 	}
 }
 
-func (n *Node) receiveSteward(now Round, m *Message, out *Actions) {
+func (n *Node) receiveRegistrar(now Round, m *Message, out *Actions) {
 	switch m.Kind {
 	case Grant:
 		n.granted(now, m, out)

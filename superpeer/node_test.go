@@ -25,7 +25,7 @@ func newVillage(t *testing.T, cfg Config, at ...float32) *village {
 	places := make([]Place, len(at))
 	v.nodes = make([]Node, len(at))
 	for i := range at {
-		// Keys are chosen so that node 0 is the steward of all.
+		// Keys are chosen so that node 0 is the registrar of all.
 		places[i] = Place{Key: uint64(i), Peer: Peer(i)}
 		if i == 0 {
 			places[i].Key = 1<<64 - 1
@@ -123,7 +123,7 @@ func (v *village) holders() (list []Peer) {
 	return list
 }
 
-// grant gives token to a node without its steward, for a test's beginning.
+// grant gives token to a node without its registrar, for a test's beginning.
 func (v *village) grant(p Peer, token int32, version uint32) {
 	v.do(p, func(n *Node, out *Actions) {
 		n.Receive(v.round, &Message{Kind: Grant, From: 0, To: p, Token: token, Version: version}, out)
@@ -202,7 +202,7 @@ func TestADuplicateIsDropped(t *testing.T) {
 	v.charge(0)
 	v.grant(1, 0, 1)
 	v.play(6)
-	v.grant(3, 0, 2) // by a steward that another part of the ring believed in
+	v.grant(3, 0, 2) // by a registrar that another part of the ring believed in
 	if h := v.holders(); len(h) != 2 {
 		t.Fatalf("super peers are %v, want the duplicate", h)
 	}
@@ -233,7 +233,7 @@ func TestATransferLostOnTheWayIsRepaired(t *testing.T) {
 	}
 }
 
-// A steward under a newer version has fenced the holder; what the holder then
+// A registrar under a newer version has fenced the holder; what the holder then
 // asks for is not done.
 func TestAFencedHolderCannotMoveItsToken(t *testing.T) {
 	v := newVillage(t, Config{Fraction: 0.2, Method: Random}, 0, 10, 11, 12, 13)
@@ -247,7 +247,7 @@ func TestAFencedHolderCannotMoveItsToken(t *testing.T) {
 		n.Receive(v.round, &Message{Kind: Move, From: 1, To: 0, Token: 0, Version: 1, Peer: 2}, out)
 	})
 	if moved {
-		t.Error("the steward recorded a move under an old version")
+		t.Error("the registrar recorded a move under an old version")
 	}
 }
 
@@ -302,7 +302,7 @@ func TestAnIncumbentStaysUntilHandedOver(t *testing.T) {
 func TestAFullRangeIsSplit(t *testing.T) {
 	v := newVillage(t, Config{Fraction: 0.3, Capacity: 3, Method: PrefixExact}, 0, 10, 20, 30, 40, 50)
 	v.play(1)
-	// Both ranges' stewards: the first key at or after 0, and at or after half.
+	// Both ranges' registrars: the first key at or after 0, and at or after half.
 	v.nodes[1].Charged(v.round, 0)
 	v.nodes[0].Charged(v.round, 1)
 	v.play(30)

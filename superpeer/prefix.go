@@ -108,8 +108,8 @@ func (r *Ring) Change(gone func(Peer) bool, joined []Place) {
 	r.places = append(append(out, old...), joined...)
 }
 
-// TokenKey is where token's steward sits: for the prefix methods the start of
-// its range, otherwise anywhere, so that stewards are spread evenly. n is the
+// TokenKey is where token's registrar sits: for the prefix methods the start of
+// its range, otherwise anywhere, so that registrars are spread evenly. n is the
 // number of nodes.
 func (c *Config) TokenKey(token int32, n int) uint64 {
 	if c.Method.ranged() {
@@ -127,7 +127,7 @@ func (n *Node) offset(key uint64, token int32) uint64 {
 }
 
 // seekRange is how a node of the prefix methods finds its super peer: it asks
-// the steward of its range, or after having been sent on, of the ones behind.
+// the registrar of its range, or after having been sent on, of the ones behind.
 func (n *Node) seekRange(now Round, out *Actions) {
 	c := &n.client
 	count := n.cfg.Count(int(n.size))
@@ -142,15 +142,15 @@ func (n *Node) seekRange(now Round, out *Actions) {
 	if c.home != None && c.homeToken == token {
 		return
 	}
-	steward, ok := n.cfg.Router.Owner(n.cfg.TokenKey(token, int(n.size)))
+	registrar, ok := n.cfg.Router.Owner(n.cfg.TokenKey(token, int(n.size)))
 	if !ok {
 		return
 	}
-	c.trying, c.tryUntil = steward, now+1
-	out.send(Message{Kind: Where, From: n.self, To: steward, Token: token})
+	c.trying, c.tryUntil = registrar, now+1
+	out.send(Message{Kind: Where, From: n.self, To: registrar, Token: token})
 }
 
-// found is the steward's answer to seekRange.
+// found is the registrar's answer to seekRange.
 func (n *Node) found(now Round, m *Message, out *Actions) {
 	c := &n.client
 	if c.trying != m.From || n.hold != nil {

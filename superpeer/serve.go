@@ -21,7 +21,7 @@ type holder struct {
 	since   Round // it holds the token
 	leases  []Lease
 	seen    []Announcement // other super peers, as gossip last told
-	keepAt  Round          // renew at the steward
+	keepAt  Round          // renew at the registrar
 
 	phase   phase
 	target  Peer  // whom the token may go to
@@ -45,7 +45,7 @@ const (
 	surveying       // clients measure
 	bidding         // asked another holder for its vacancy
 	offering        // asked the target
-	recording       // asked the steward
+	recording       // asked the registrar
 )
 
 // newHolder starts serving token. The node is nobody's client from now on.

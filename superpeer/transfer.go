@@ -1,10 +1,10 @@
 package superpeer
 
 // How a token moves: the holder offers it to a node, which keeps itself free
-// (phase one); the steward records the new holder under the next version, and
+// (phase one); the registrar records the new holder under the next version, and
 // only then the token goes over with its leases (phase two). The version fences
 // whoever held it before. If anything is lost on the way, the holder goes on as
-// before, or the steward, hearing from nobody, grants the token anew.
+// before, or the registrar, hearing from nobody, grants the token anew.
 
 // patience is how long a phase waits for its answer, in rounds.
 const patience Round = 3
@@ -48,13 +48,13 @@ func (n *Node) ready(now Round, m *Message, out *Actions) {
 	if h == nil || h.phase != offering || m.From != h.target || m.Token != h.token {
 		return // late: the node's promise runs out
 	}
-	steward, ok := n.steward(h.token)
+	registrar, ok := n.registrar(h.token)
 	if !ok {
 		n.abandon(now)
 		return
 	}
 	h.phase, h.until = recording, now+patience
-	out.send(Message{Kind: Move, From: n.self, To: steward, Token: h.token, Version: h.version, Peer: h.target})
+	out.send(Message{Kind: Move, From: n.self, To: registrar, Token: h.token, Version: h.version, Peer: h.target})
 }
 
 func (n *Node) declined(now Round, m *Message, out *Actions) {
@@ -156,7 +156,7 @@ func (n *Node) follow(now Round, target Peer, h *holder, version uint32, leases 
 // transferred: the token is this node's now. It tells those it serves.
 func (n *Node) transferred(now Round, m *Message, out *Actions) {
 	if n.hold != nil || n.free.token != m.Token || n.free.until <= now {
-		return // the promise ran out; the steward will grant the token anew
+		return // the promise ran out; the registrar will grant the token anew
 	}
 	if n.client.home == m.From {
 		n.client.home = None // the lease went over and became the token

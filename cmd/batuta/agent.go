@@ -245,7 +245,7 @@ func (a *agentRun) reload() {
 	if old := a.cmd.Flags().Lookup("log-level"); typed(old) {
 		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
-	err = errors.Join(err, applyLayers(cmd, a.lookup))
+	err = errors.Join(err, applySources(cmd, a.lookup))
 	level := slog.LevelInfo
 	if err == nil {
 		level, err = fresh.level()

@@ -69,7 +69,7 @@ not the leader.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return applyLayers(cmd, e.lookup)
+			return applySources(cmd, e.lookup)
 		},
 	}
 	root.SetOut(e.stdout)

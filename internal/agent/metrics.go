@@ -15,7 +15,7 @@ import (
 
 // metricsHandler serves the node's figures to Prometheus. Its registry is its
 // own, so that a process may hold several nodes.
-func metricsHandler(n Node, version string, d *drought) http.HandlerFunc {
+func metricsHandler(n Node, version string, d *leaderlessTime) http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		newCollector(n, version, d),
@@ -27,21 +27,21 @@ func metricsHandler(n Node, version string, d *drought) http.HandlerFunc {
 
 // collector reads a node's status when it is asked, and keeps nothing.
 type collector struct {
-	node    Node
-	version string
-	drought *drought
+	node           Node
+	version        string
+	leaderlessTime *leaderlessTime
 
 	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
 	messages, lost, refused, bad, leaderless, unlogged       *prometheus.Desc
 	standing, diskFailing, savesFailed                       *prometheus.Desc
 }
 
-func newCollector(n Node, version string, d *drought) *collector {
+func newCollector(n Node, version string, d *leaderlessTime) *collector {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("batuta_"+name, help, labels, nil)
 	}
 	return &collector{
-		node: n, version: version, drought: d,
+		node: n, version: version, leaderlessTime: d,
 		info:        desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
 		isLeader:    desc("is_leader", "1 while this member leads, else 0."),
 		hasLeader:   desc("has_leader", "1 while this member knows a leader, else 0."),
@@ -97,7 +97,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range membersByState(s) {
 		gauge(c.members, float64(n), state)
 	}
-	ch <- prometheus.MustNewConstMetric(c.leaderless, prometheus.CounterValue, c.drought.total(time.Now()).Seconds())
+	ch <- prometheus.MustNewConstMetric(c.leaderless, prometheus.CounterValue, c.leaderlessTime.total(time.Now()).Seconds())
 	c.collectCounters(ch, s)
 }
 

@@ -49,13 +49,13 @@ const (
 
 // Server is the HTTP API of one node.
 type Server struct {
-	node    Node
-	addr    string
-	version string
-	log     *slog.Logger
-	streams chan struct{} // a place for each event stream
-	drought *drought
-	http    *http.Server
+	node           Node
+	addr           string
+	version        string
+	log            *slog.Logger
+	streams        chan struct{} // a place for each event stream
+	leaderlessTime *leaderlessTime
+	http           *http.Server
 }
 
 // NewServer makes the API of node, to be served on l. version is what the
@@ -64,7 +64,7 @@ type Server struct {
 func NewServer(node Node, l net.Listener, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
 		node: node, addr: l.Addr().String(), version: version, log: log,
-		streams: make(chan struct{}, maxStreams), drought: newDrought(time.Now()),
+		streams: make(chan struct{}, maxStreams), leaderlessTime: newLeaderlessTime(time.Now()),
 	}
 	s.http = &http.Server{
 		Handler:        newHosts(names).guard(s.handler()),
@@ -81,7 +81,7 @@ func NewServer(node Node, l net.Listener, version string, log *slog.Logger, name
 func (s *Server) Serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go s.drought.follow(ctx, s.node)
+	go s.leaderlessTime.follow(ctx, s.node)
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		s.log.Error("HTTP API ended", "addr", s.addr, "err", err)
 	}
@@ -135,7 +135,7 @@ func (s *Server) routes() []route {
 		{"GET", "/leader", s.leads},
 		{"GET", "/healthz", s.healthy},
 		{"GET", "/readyz", s.ready},
-		{"GET", "/metrics", metricsHandler(s.node, s.version, s.drought)},
+		{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime)},
 		{"GET", "/{$}", s.front},
 	}
 }

@@ -30,7 +30,7 @@ type world struct {
 	n      int                     // nodes alive
 
 	ring    *superpeer.Ring
-	charged []superpeer.Peer // by token: its steward
+	charged []superpeer.Peer // by token: its registrar
 
 	round  superpeer.Round
 	gossip gossip
@@ -93,7 +93,7 @@ func (w *world) leave(slot int32) {
 
 func (w *world) alive(p superpeer.Peer) bool { return w.slotOf[p] >= 0 }
 
-// recharge tells nodes of which tokens they have become stewards.
+// recharge tells nodes of which tokens they have become registrars.
 func (w *world) recharge() {
 	count := w.cfg.Count(w.n)
 	for t := range max(count, len(w.charged)) {

@@ -48,8 +48,8 @@ func (n *node) once(ip string, f frame, wait time.Duration, reply bool) (answer 
 	return answer, true
 }
 
-// lasting is a connection between a boss and a subordinate.
-type lasting struct {
+// persistent is a connection between a boss and a subordinate.
+type persistent struct {
 	ip string
 	nc net.Conn
 
@@ -59,27 +59,27 @@ type lasting struct {
 	heard   time.Time // its last heartbeat; zero: none yet
 }
 
-func (l *lasting) alive() bool {
+func (l *persistent) alive() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.ended
 }
 
 // dead reports whether a check finds the connection ended, or its heartbeats.
-func (l *lasting) dead(after time.Duration) bool {
+func (l *persistent) dead(after time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended || !l.heard.IsZero() && time.Since(l.heard) > after
 }
 
-func (l *lasting) end() {
+func (l *persistent) end() {
 	l.mu.Lock()
 	l.ended = true
 	l.mu.Unlock()
 	l.nc.Close()
 }
 
-func (l *lasting) send(f frame) {
+func (l *persistent) send(f frame) {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if write(l.nc, f) != nil {
@@ -90,15 +90,15 @@ func (l *lasting) send(f frame) {
 }
 
 // keep takes a connection into use.
-func (n *node) keep(ip string, nc net.Conn) *lasting {
+func (n *node) keep(ip string, nc net.Conn) *persistent {
 	nc.SetDeadline(time.Time{})
-	l := &lasting{ip: ip, nc: nc}
+	l := &persistent{ip: ip, nc: nc}
 	go n.beats(l)
 	go n.listen(l)
 	return l
 }
 
-func (n *node) beats(l *lasting) {
+func (n *node) beats(l *persistent) {
 	for l.alive() {
 		l.send(frame{Type: "heartbeat", MyID: "scrapper-" + n.ip, IsBusy: new(bool), Timestamp: time.Now().Format(time.RFC3339)})
 		n.show()
@@ -106,7 +106,7 @@ func (n *node) beats(l *lasting) {
 	}
 }
 
-func (n *node) listen(l *lasting) {
+func (n *node) listen(l *persistent) {
 	for l.alive() {
 		f, err := read(l.nc)
 		if err != nil {
@@ -144,14 +144,14 @@ func (n *node) leave() {
 	n.show()
 }
 
-// checks looks after the lasting connections.
+// checks looks after the persistent connections.
 func (n *node) checks() {
 	time.Sleep(n.phase)
 	for {
 		time.Sleep(n.check)
 		n.mu.Lock()
 		leads, boss := n.leads, n.boss
-		var lost []*lasting
+		var lost []*persistent
 		for ip, l := range n.subordinates {
 			if leads && l.dead(n.death) {
 				lost = append(lost, l)

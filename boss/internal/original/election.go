@@ -62,7 +62,7 @@ func (n *node) becomeBoss() {
 	n.leave()
 	n.mu.Lock()
 	former := n.subordinates
-	n.subordinates = map[string]*lasting{}
+	n.subordinates = map[string]*persistent{}
 	n.mu.Unlock()
 	for _, l := range former {
 		l.end()

@@ -5,7 +5,7 @@
 //	original -ip 172.18.0.4 -peers 172.18.0.3:8080,172.18.0.5:8080
 //
 // It prints {"listening": IP}, then {"boss": IP or null, "i_am_boss": bool} whenever
-// that changes: boss is the node at the other end of its lasting connection, itself
+// that changes: boss is the node at the other end of its persistent connection, itself
 // if it leads. What an election makes it do it prints too.
 //
 // It has the habits of the original program, the odd ones too:
@@ -64,7 +64,7 @@ func parse() (c config) {
 	flag.DurationVar(&c.death, "death", 90*time.Second, "since the last heartbeat, that is a node's death")
 	flag.DurationVar(&c.answer, "answer", 3*time.Second, "how long an election waits for an answer")
 	flag.DurationVar(&c.find, "find", 5*time.Second, "how long a newcomer waits for each node")
-	flag.DurationVar(&c.connect, "connect", 5*time.Second, "how long a lasting connection may take")
+	flag.DurationVar(&c.connect, "connect", 5*time.Second, "how long a persistent connection may take")
 	flag.DurationVar(&c.beforeFollowing, "before-following", time.Second, "between an announcement and presenting itself")
 	flag.DurationVar(&c.beforePresenting, "before-presenting", 300*time.Millisecond, "between finding a boss and presenting itself")
 	flag.DurationVar(&c.settle, "settle", 2*time.Second, "between announcing itself and connecting to those that have not come")
@@ -73,7 +73,7 @@ func parse() (c config) {
 }
 
 func main() {
-	n := &node{config: parse(), known: map[string]int{}, subordinates: map[string]*lasting{}}
+	n := &node{config: parse(), known: map[string]int{}, subordinates: map[string]*persistent{}}
 	for _, peer := range strings.FieldsFunc(n.peers, func(r rune) bool { return r == ',' }) {
 		host, port, err := net.SplitHostPort(peer)
 		number, bad := strconv.Atoi(port)
@@ -131,8 +131,8 @@ type node struct {
 
 	mu           sync.Mutex
 	known        map[string]int // guarded: the nodes' ports
-	subordinates map[string]*lasting
-	boss         *lasting
+	subordinates map[string]*persistent
+	boss         *persistent
 	leads        bool
 
 	printing sync.Mutex // before mu

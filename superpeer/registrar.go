@@ -1,21 +1,21 @@
 package superpeer
 
-// A steward keeps a token's record: who holds it, under which version. It is
+// A registrar keeps a token's record: who holds it, under which version. It is
 // the node that the router makes responsible for the token's key, so every node
 // finds it, and when it fails another takes its place, which learns the record
 // from the holder's next renewal or, hearing from nobody, grants the token anew.
-// Stewards make the number of tokens exact: token t lives if and only if
+// Registrars make the number of tokens exact: token t lives if and only if
 // t < ⌈ρ·n⌉. A token lost is granted again, a duplicate is dropped by version.
 
 const (
-	keepEvery  Round = 2 // a holder renews at its steward
-	keepLease  Round = 4 // silence after which a steward grants the token anew
-	grantWait  Round = 1 // for the answer to a grant
-	maxHeirs         = 3 // clients that could take a lost token over
-	stewardGap Round = 8 // a steward of an unwanted token looks whether it is wanted
+	keepEvery    Round = 2 // a holder renews at its registrar
+	keepLease    Round = 4 // silence after which a registrar grants the token anew
+	grantWait    Round = 1 // for the answer to a grant
+	maxHeirs           = 3 // clients that could take a lost token over
+	registrarGap Round = 8 // a registrar of an unwanted token looks whether it is wanted
 )
 
-// charge is a steward's record of a token.
+// charge is a registrar's record of a token.
 type charge struct {
 	token   int32
 	version uint32
@@ -54,8 +54,8 @@ func (n *Node) charge(token int32) *charge {
 	return nil
 }
 
-// steward is who keeps token's record; ok is false while that cannot be known.
-func (n *Node) steward(token int32) (peer Peer, ok bool) {
+// registrar is who keeps token's record; ok is false while that cannot be known.
+func (n *Node) registrar(token int32) (peer Peer, ok bool) {
 	if n.size == 0 && n.cfg.Method.ranged() {
 		return None, false
 	}
@@ -67,14 +67,14 @@ func (n *Node) wanted(token int32) bool {
 	return n.size == 0 || int(token) < n.cfg.Count(int(n.size))
 }
 
-func (n *Node) wakeSteward(now Round, out *Actions) {
+func (n *Node) wakeRegistrar(now Round, out *Actions) {
 	for i := range n.charges {
 		c := &n.charges[i]
 		if now < c.until {
 			continue
 		}
 		if !n.wanted(c.token) {
-			c.until = now + stewardGap
+			c.until = now + registrarGap
 			continue
 		}
 		c.holder = None
@@ -83,7 +83,7 @@ func (n *Node) wakeSteward(now Round, out *Actions) {
 }
 
 // grant asks a node to take a token that nobody holds: an heir of the last
-// holder, else a random one. Of the prefix methods it is the steward itself,
+// holder, else a random one. Of the prefix methods it is the registrar itself,
 // else the nodes after it.
 func (n *Node) grant(now Round, c *charge, out *Actions) {
 	to, ok := n.nominee(c)
@@ -112,7 +112,7 @@ func (n *Node) nominee(c *charge) (Peer, bool) {
 	return n.cfg.Router.Owner(n.rng.next())
 }
 
-// granted: a steward gives this node a token.
+// granted: a registrar gives this node a token.
 func (n *Node) granted(now Round, m *Message, out *Actions) {
 	if h := n.hold; h != nil && h.token == m.Token {
 		h.version = max(h.version, m.Version)
@@ -127,7 +127,7 @@ func (n *Node) granted(now Round, m *Message, out *Actions) {
 	n.keep(out)
 }
 
-// maxNominees is how many nodes a steward asks to take a token in one round.
+// maxNominees is how many nodes a registrar asks to take a token in one round.
 const maxNominees = 8
 
 // grantDeclined asks the next one, mostly at once.
@@ -143,16 +143,16 @@ func (n *Node) grantDeclined(now Round, m *Message, out *Actions) {
 	n.grant(now, c, out)
 }
 
-// keep renews the token at its steward and names heirs: the clients nearest to
+// keep renews the token at its registrar and names heirs: the clients nearest to
 // the holder, which would serve the others best.
 func (n *Node) keep(out *Actions) {
 	h := n.hold
-	steward, ok := n.steward(h.token)
+	registrar, ok := n.registrar(h.token)
 	if !ok {
 		return
 	}
 	out.send(Message{
-		Kind: Keep, From: n.self, To: steward, Token: h.token, Version: h.version,
+		Kind: Keep, From: n.self, To: registrar, Token: h.token, Version: h.version,
 		Load: int32(len(h.leases)), Peers: h.heirs(),
 	})
 }
@@ -229,7 +229,7 @@ func (n *Node) dropped(now Round, m *Message, out *Actions) {
 	n.stop(now, out)
 }
 
-// summoned: the steward of this range is its rightful holder.
+// summoned: the registrar of this range is its rightful holder.
 func (n *Node) summoned(now Round, m *Message, out *Actions) {
 	h := n.hold
 	if h == nil || h.token != m.Token || h.phase != resting {

@@ -21,15 +21,15 @@ func (n *network) Lead(t election.Token) {
 	}
 	for _, p := range n.sorted() {
 		p.rival, p.probed = time.Time{}, time.Now()
-		switch l := p.lasting; {
+		switch l := p.persistent; {
 		case l == nil:
-		case !l.dialed && p.kind == alien && p.id != t.Leader.ID:
+		case !l.dialed && p.kind == legacy && p.id != t.Leader.ID:
 			l.idle, l.shown = time.Time{}, false // see release
 		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
-			n.endLasting(p)
+			n.endPersistent(p)
 		}
-		if p.id == t.Leader.ID && p.lasting == nil {
-			n.openLasting(p)
+		if p.id == t.Leader.ID && p.persistent == nil {
+			n.openPersistent(p)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (n *network) Lead(t election.Token) {
 // identified hears a member say who it is.
 func (n *network) identified(p *peer, f *frame) {
 	switch {
-	case p.kind != alien:
+	case p.kind != legacy:
 	case f.boss():
 		n.claimed(p)
 	default:
@@ -51,7 +51,7 @@ func (n *network) known(p *peer, f *frame, asked bool) {
 	case f.boss() && n.leads():
 		n.rivalled(p)
 	case f.boss() && asked:
-		n.hear(p, election.Message{Kind: election.Report, Token: n.reign(p)})
+		n.hear(p, election.Message{Kind: election.Report, Token: n.term(p)})
 	case f.boss() && n.site.View().Defined() && !n.follows(p):
 		n.beside(p)
 	case f.boss():
@@ -67,12 +67,12 @@ func (n *network) known(p *peer, f *frame, asked bool) {
 
 // claimed hears a foreign member say that it leads.
 func (n *network) claimed(p *peer) {
-	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.reign(p)})
+	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.term(p)})
 }
 
-// reign is the token of a foreign member's leadership: the one that it is followed
+// term is the token of a foreign member's leadership: the one that it is followed
 // under, or the next above all that is known.
-func (n *network) reign(p *peer) election.Token {
+func (n *network) term(p *peer) election.Token {
 	view := n.site.View()
 	switch {
 	case view.Leader.ID == p.id:
@@ -86,7 +86,7 @@ func (n *network) reign(p *peer) election.Token {
 // answerFor acknowledges a beat in the name of a foreign member that can be
 // reached.
 func (n *network) answerFor(p *peer, m *election.Message) {
-	if m.Kind != election.Beat || p.lasting == nil && time.Since(p.heard) > n.site.Timing.T() {
+	if m.Kind != election.Beat || p.persistent == nil && time.Since(p.heard) > n.site.Timing.T() {
 		return
 	}
 	n.hear(p, election.Message{Kind: election.Ack, Token: m.Token, Stamp: m.Stamp, Version: m.Version})
@@ -106,17 +106,17 @@ func (n *network) translate(p *peer, m *election.Message) {
 	}
 }
 
-// keep keeps the lasting connection to a foreign member: as a boss it beats for
+// keep keeps the persistent connection to a foreign member: as a boss it beats for
 // as long as it stands and is not silent.
 func (n *network) keep(p *peer, now time.Time) {
-	l := p.lasting
+	l := p.persistent
 	for _, spare := range p.spares {
 		if now.Sub(spare.heard) > n.wire.Silence {
 			spare.close()
 		}
 	}
 	if now.Sub(l.heard) > n.wire.Silence {
-		n.log.Warn("a foreign member is silent on its lasting connection", "member", p.id, "for", n.wire.Silence)
+		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Silence)
 		l.close() // its end is told by the reader
 		return
 	}
@@ -134,9 +134,9 @@ func (n *network) keep(p *peer, now time.Time) {
 
 // heartbeat sends one to a foreign member.
 func (n *network) heartbeat(p *peer, now time.Time) {
-	p.lasting.beat = now
+	p.persistent.beat = now
 	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
-	for _, l := range append(slices.Clone(p.spares), p.lasting) {
+	for _, l := range append(slices.Clone(p.spares), p.persistent) {
 		l.send(b)
 	}
 }

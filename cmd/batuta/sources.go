@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// applyLayers gives each flag of cmd that the command line leaves open its value
+// applySources gives each flag of cmd that the command line leaves open its value
 // from BATUTA_<FLAG>, else from the --config file.
-func applyLayers(cmd *cobra.Command, lookup func(string) (string, bool)) error {
+func applySources(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	if err := applyEnv(cmd, lookup); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		if err := f.Value.Set(value); err != nil {
 			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
 		}
-		markLayered(f, name)
+		markSourced(f, name)
 	})
 	if len(faults) > 0 {
 		return &exitError{exitUsage, errors.Join(faults...)}
@@ -98,7 +98,7 @@ func (e entry) apply(cmd *cobra.Command) error {
 			return fmt.Errorf("%q: %w", v, err)
 		}
 	}
-	markLayered(f, "file")
+	markSourced(f, "file")
 	return nil
 }
 
@@ -163,8 +163,8 @@ func scalars(n *yaml.Node) ([]string, error) {
 // layered is the annotation of a flag whose value the command line did not give.
 const layered = "batuta_layered"
 
-// markLayered notes where the value has come from: a variable, or the file.
-func markLayered(f *pflag.Flag, source string) {
+// markSourced notes where the value has come from: a variable, or the file.
+func markSourced(f *pflag.Flag, source string) {
 	f.Changed = true
 	f.Annotations = map[string][]string{layered: {source}}
 }

@@ -29,10 +29,10 @@ func (n told) Events(context.Context) iter.Seq2[batuta.Event, error] {
 }
 
 // The first wait for a leader is no failover; the later ones are.
-func TestDrought(t *testing.T) {
+func TestLeaderlessTime(t *testing.T) {
 	began := time.Now()
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-	d := newDrought(began)
+	d := newLeaderlessTime(began)
 	d.follow(t.Context(), told{events: []batuta.Event{
 		{Kind: batuta.EventLeader, Time: at(3)},
 		{Kind: batuta.EventMember, Time: at(4)},

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lasting is the connection that a subordinate keeps with its boss.
-type lasting struct {
+// persistent is the connection that a subordinate keeps with its boss.
+type persistent struct {
 	peer   *peer
 	nc     net.Conn
 	dialed bool // by this side: the peer is the boss
@@ -34,8 +34,8 @@ const maxSpares = 2
 // maxQueue is how many frames may wait for a slow reader; more closes the connection.
 const maxQueue = 64
 
-func newLasting(p *peer, nc net.Conn, dialed bool) *lasting {
-	l := &lasting{peer: p, nc: nc, dialed: dialed, out: make(chan []byte, maxQueue),
+func newPersistent(p *peer, nc net.Conn, dialed bool) *persistent {
+	l := &persistent{peer: p, nc: nc, dialed: dialed, out: make(chan []byte, maxQueue),
 		ending: make(chan struct{}), done: make(chan struct{}), began: time.Now(), heard: time.Now()}
 	l.end = sync.OnceFunc(func() { close(l.ending) })
 	l.close = sync.OnceFunc(func() { close(l.done); nc.Close() })
@@ -44,7 +44,7 @@ func newLasting(p *peer, nc net.Conn, dialed bool) *lasting {
 
 // watch has the kernel find out when the other end's machine is gone, long before
 // its silence says so. A process that is merely busy or frozen it does not accuse.
-func (l *lasting) watch(wait time.Duration) {
+func (l *persistent) watch(wait time.Duration) {
 	if tcp, ok := l.nc.(*net.TCPConn); ok {
 		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true,
 			Idle: max(wait, time.Second), Interval: max(wait/keepAlives, time.Second), Count: keepAlives})
@@ -55,10 +55,10 @@ func (l *lasting) watch(wait time.Duration) {
 const keepAlives = 3
 
 // finish closes the connection once all is written that waits.
-func (l *lasting) finish() { l.end() }
+func (l *persistent) finish() { l.end() }
 
 // send queues a frame; a reader that has fallen far behind loses the connection.
-func (l *lasting) send(b []byte) {
+func (l *persistent) send(b []byte) {
 	select {
 	case l.out <- b:
 	default:
@@ -66,62 +66,62 @@ func (l *lasting) send(b []byte) {
 	}
 }
 
-// setLasting takes a connection into use; an older one has served.
-func (n *network) setLasting(p *peer, l *lasting) {
-	if old := p.lasting; p.kind == alien && old != nil && !old.dialed && !l.dialed {
-		p.lasting = nil
+// setPersistent takes a connection into use; an older one has served.
+func (n *network) setPersistent(p *peer, l *persistent) {
+	if old := p.persistent; p.kind == legacy && old != nil && !old.dialed && !l.dialed {
+		p.persistent = nil
 		p.spares = append(p.spares, old) // which of the two it takes for the one is its own affair
 		if len(p.spares) > maxSpares {
 			p.spares[0].close()
 			p.spares = p.spares[1:]
 		}
 	}
-	n.endLasting(p)
-	p.lasting = l
-	if p.kind == alien { // it waits for much longer than the kernel would
+	n.endPersistent(p)
+	p.persistent = l
+	if p.kind == legacy { // it waits for much longer than the kernel would
 		n.heartbeat(p, time.Now())
 		return
 	}
 	l.watch(n.timeout)
 }
 
-// endLasting closes the lasting connection to a member and tells nothing of it.
-func (n *network) endLasting(p *peer) {
-	if p.lasting == nil {
+// endPersistent closes the persistent connection to a member and tells nothing of it.
+func (n *network) endPersistent(p *peer) {
+	if p.persistent == nil {
 		return
 	}
-	for _, l := range append(p.spares, p.lasting) {
+	for _, l := range append(p.spares, p.persistent) {
 		l.close()
 	}
-	p.lasting, p.spares = nil, nil
+	p.persistent, p.spares = nil, nil
 }
 
-func (n *network) sendLasting(p *peer, f *frame) {
+func (n *network) sendPersistent(p *peer, f *frame) {
 	if b := n.bytes(f); b != nil {
-		p.lasting.send(b)
+		p.persistent.send(b)
 	}
 }
 
-// serveLasting moves frames until the connection ends.
-func (n *network) serveLasting(l *lasting) {
-	n.live.Go(func() { n.writeLasting(l) })
+// servePersistent moves frames until the connection ends.
+func (n *network) servePersistent(l *persistent) {
+	n.live.Go(func() { n.writePersistent(l) })
 	for {
 		l.nc.SetReadDeadline(time.Time{})
 		f, err := readFrame(l.nc, func() { l.nc.SetReadDeadline(time.Now().Add(n.timeout)) })
 		if err != nil {
 			n.broken(l.nc, err)
 			l.close()
-			n.site.Post(func() { n.lastingEnded(l) })
+			n.site.Post(func() { n.persistentEnded(l) })
 			return
 		}
-		if !n.site.Post(func() { n.lastingFrame(l, f) }) {
+		if !n.site.Post(func() { n.persistentFrame(l, f) }) {
 			l.close()
 			return
 		}
 	}
 }
 
-func (n *network) writeLasting(l *lasting) {
+func (n *network) writePersistent(l *persistent) {
 	for {
 		select {
 		case b := <-l.out:
@@ -146,7 +146,7 @@ func (n *network) writeLasting(l *lasting) {
 	}
 }
 
-func (n *network) write(l *lasting, b []byte) bool {
+func (n *network) write(l *persistent, b []byte) bool {
 	l.nc.SetWriteDeadline(time.Now().Add(n.timeout))
 	if _, err := l.nc.Write(b); err != nil {
 		l.close()
@@ -155,27 +155,27 @@ func (n *network) write(l *lasting, b []byte) bool {
 	return true
 }
 
-func (n *network) lastingEnded(l *lasting) {
+func (n *network) persistentEnded(l *persistent) {
 	p := l.peer
 	if i := slices.Index(p.spares, l); i >= 0 {
 		p.spares = slices.Delete(p.spares, i, i+1)
 		return
 	}
-	if p.lasting != l || n.peers[p.id] != p {
+	if p.persistent != l || n.peers[p.id] != p {
 		return
 	}
 	if last := len(p.spares) - 1; last >= 0 {
-		p.lasting, p.spares = p.spares[last], p.spares[:last]
+		p.persistent, p.spares = p.spares[last], p.spares[:last]
 		return
 	}
-	p.lasting, p.told = nil, time.Now()
+	p.persistent, p.told = nil, time.Now()
 	n.linkDown(p)
 }
 
-// lastingFrame hears a boss or a subordinate. What is not ours is skipped.
-func (n *network) lastingFrame(l *lasting, f *frame) {
+// persistentFrame hears a boss or a subordinate. What is not ours is skipped.
+func (n *network) persistentFrame(l *persistent, f *frame) {
 	p := l.peer
-	if p.lasting != l && !slices.Contains(p.spares, l) || n.peers[p.id] != p {
+	if p.persistent != l && !slices.Contains(p.spares, l) || n.peers[p.id] != p {
 		return
 	}
 	l.heard, p.heard = time.Now(), time.Now()
@@ -188,7 +188,7 @@ func (n *network) lastingFrame(l *lasting, f *frame) {
 	case typeIdentification:
 		n.identified(p, f)
 	case typeNewBoss:
-		if p.kind == alien {
+		if p.kind == legacy {
 			n.claimed(p)
 		}
 	case typeHeartbeat, typeBatuta:

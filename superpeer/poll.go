@@ -2,23 +2,23 @@ package superpeer
 
 // A holder sees only what a second token would save its own clients. Those who
 // live between several super peers would be overlooked that way, so before a
-// promising vacancy is offered, the client there canvasses: it asks the super
+// promising vacancy is offered, the client there polls: it asks the super
 // peers around it for their clients, measures how far those are from itself, and
 // reports what they too would save.
 
-// canvassWait is how long the super peers around are waited for, and
-// canvassMemory how long the result is kept for the case that a token comes.
+// pollWait is how long the super peers around are waited for, and
+// pollMemory how long the result is kept for the case that a token comes.
 const (
-	canvassWait   Round = 2
-	canvassMemory Round = 16
+	pollWait   Round = 2
+	pollMemory Round = 16
 )
 
-// canvassShare is how much of the least loss heard of a vacancy must save its
-// finder's clients to be worth a canvass.
-const canvassShare = 0.3
+// pollShare is how much of the least loss heard of a vacancy must save its
+// finder's clients to be worth a poll.
+const pollShare = 0.3
 
-// canvass is what the client at a vacancy has gathered.
-type canvass struct {
+// poll is what the client at a vacancy has gathered.
+type poll struct {
 	from    Peer // its super peer
 	asked   int  // super peers that have not been reckoned with yet
 	gains   []float32
@@ -27,7 +27,7 @@ type canvass struct {
 	done    bool
 }
 
-// askAround begins a canvass of this holder's vacancy, if it may come to
+// askAround begins a poll of this holder's vacancy, if it may come to
 // anything.
 func (n *Node) askAround(now Round, out *Actions) {
 	h := n.hold
@@ -41,19 +41,19 @@ func (n *Node) askAround(now Round, out *Actions) {
 			least = a.Loss
 		}
 	}
-	if least < 0 || v.gain < canvassShare*least {
+	if least < 0 || v.gain < pollShare*least {
 		return
 	}
-	out.send(Message{Kind: Canvass, From: n.self, To: v.at, Token: h.token})
+	out.send(Message{Kind: Poll, From: n.self, To: v.at, Token: h.token})
 }
 
-// canvassing: this node is where a second token would help.
-func (n *Node) canvassing(now Round, m *Message, out *Actions) {
-	if n.hold != nil || n.canvass != nil && !n.canvass.done {
+// polling: this node is where a second token would help.
+func (n *Node) polling(now Round, m *Message, out *Actions) {
+	if n.hold != nil || n.poll != nil && !n.poll.done {
 		return
 	}
-	c := &canvass{from: m.From, until: now + canvassWait}
-	n.canvass = c
+	c := &poll{from: m.From, until: now + pollWait}
+	n.poll = c
 	for i := range n.client.contacts[:n.client.known] {
 		if p := n.client.contacts[i].peer; p != m.From {
 			c.asked++
@@ -83,7 +83,7 @@ func (n *Node) considered(m *Message, out *Actions) {
 }
 
 func (n *Node) rolled(now Round, m *Message, out *Actions) {
-	c := n.canvass
+	c := n.poll
 	if c == nil || c.done {
 		return
 	}
@@ -100,7 +100,7 @@ func (n *Node) rolled(now Round, m *Message, out *Actions) {
 
 // reckon adds up what the clients on a roll would save.
 func (n *Node) reckon(t *assessment, out *Actions) {
-	c := n.canvass
+	c := n.poll
 	if c == nil || c.done {
 		return
 	}
@@ -116,33 +116,33 @@ func (n *Node) reckon(t *assessment, out *Actions) {
 }
 
 func (n *Node) counted(now Round, out *Actions) {
-	n.canvass.asked--
-	if n.canvass.asked <= 0 {
+	n.poll.asked--
+	if n.poll.asked <= 0 {
 		n.report(now, out)
 	}
 }
 
 func (n *Node) report(now Round, out *Actions) {
-	c := n.canvass
-	c.done, c.until = true, now+canvassMemory
-	out.send(Message{Kind: Canvassed, From: n.self, To: c.from, Alt: float32(n.cfg.largest(c.gains))})
+	c := n.poll
+	c.done, c.until = true, now+pollMemory
+	out.send(Message{Kind: Polled, From: n.self, To: c.from, Alt: float32(n.cfg.largest(c.gains))})
 }
 
-// wakeCanvass reports what there is when super peers have not answered, and
+// wakePoll reports what there is when super peers have not answered, and
 // forgets what has come to nothing.
-func (n *Node) wakeCanvass(now Round, out *Actions) {
-	if n.canvass == nil || now < n.canvass.until {
+func (n *Node) wakePoll(now Round, out *Actions) {
+	if n.poll == nil || now < n.poll.until {
 		return
 	}
-	if n.canvass.done {
-		n.canvass = nil
+	if n.poll.done {
+		n.poll = nil
 		return
 	}
 	n.report(now, out)
 }
 
-// canvassed: the vacancy is worth more than this holder could see.
-func (n *Node) canvassed(now Round, m *Message) {
+// polled: the vacancy is worth more than this holder could see.
+func (n *Node) polled(now Round, m *Message) {
 	if h := n.hold; h != nil && h.vacancy.at == m.From && !h.vacancy.pooled {
 		h.vacancy.gain += m.Alt
 		h.vacancy.pooled, h.vacancy.asOf = true, now
@@ -151,7 +151,7 @@ func (n *Node) canvassed(now Round, m *Message) {
 
 // hush keeps the super peers around from offering the same gap once more.
 func (n *Node) hush(out *Actions) {
-	if n.canvass == nil {
+	if n.poll == nil {
 		return
 	}
 	for i := range n.client.contacts[:n.client.known] {
@@ -169,13 +169,13 @@ func (n *Node) hushed(now Round) {
 	}
 }
 
-// invite tells those whom the canvass found that this node now is a super peer.
+// invite tells those whom the poll found that this node now is a super peer.
 func (n *Node) invite(out *Actions) {
-	if n.canvass == nil {
+	if n.poll == nil {
 		return
 	}
-	for _, l := range n.canvass.gainers {
+	for _, l := range n.poll.gainers {
 		out.send(Message{Kind: Recommend, From: n.self, To: l.Peer, Peer: n.self, Token: n.hold.token, RTT: l.RTT})
 	}
-	n.canvass = nil
+	n.poll = nil
 }

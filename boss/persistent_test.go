@@ -15,15 +15,15 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// writing gives a lasting connection whose other end is far.
-func writing(t *testing.T) (n *network, l *lasting, far net.Conn) {
+// writing gives a persistent connection whose other end is far.
+func writing(t *testing.T) (n *network, l *persistent, far net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
 	n = &network{timeout: 3 * time.Second, log: slog.New(slog.DiscardHandler)}
 	n.ctx, n.cancel = context.WithCancel(t.Context())
-	l = newLasting(&peer{id: "172.18.0.5"}, near, false)
-	n.live.Go(func() { n.writeLasting(l) })
+	l = newPersistent(&peer{id: "172.18.0.5"}, near, false)
+	n.live.Go(func() { n.writePersistent(l) })
 	return n, l, far
 }
 

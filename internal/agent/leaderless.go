@@ -10,8 +10,8 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// drought measures the time in which a member knows no leader.
-type drought struct {
+// leaderlessTime measures the time in which a member knows no leader.
+type leaderlessTime struct {
 	failover prometheus.Histogram // from a leadership's end to the next one's beginning
 
 	mu    sync.Mutex
@@ -20,8 +20,8 @@ type drought struct {
 	past  time.Duration
 }
 
-func newDrought(began time.Time) *drought {
-	return &drought{since: began, failover: prometheus.NewHistogram(prometheus.HistogramOpts{
+func newLeaderlessTime(began time.Time) *leaderlessTime {
+	return &leaderlessTime{since: began, failover: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "batuta_failover_seconds",
 		Help:    "Time from the end of a leadership to the next, as this member sees it.",
 		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30},
@@ -29,7 +29,7 @@ func newDrought(began time.Time) *drought {
 }
 
 // follow takes in what node sees, until it or ctx ends.
-func (d *drought) follow(ctx context.Context, node Node) {
+func (d *leaderlessTime) follow(ctx context.Context, node Node) {
 	for behind := true; behind; {
 		behind = false
 		for ev, err := range node.Events(ctx) {
@@ -44,7 +44,7 @@ func (d *drought) follow(ctx context.Context, node Node) {
 	}
 }
 
-func (d *drought) begin(at time.Time) {
+func (d *leaderlessTime) begin(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lost = true
@@ -53,7 +53,7 @@ func (d *drought) begin(at time.Time) {
 	}
 }
 
-func (d *drought) end(at time.Time) {
+func (d *leaderlessTime) end(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.since.IsZero() {
@@ -68,7 +68,7 @@ func (d *drought) end(at time.Time) {
 }
 
 // total is how long this member has known no leader, all told.
-func (d *drought) total(now time.Time) time.Duration {
+func (d *leaderlessTime) total(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.since.IsZero() {
