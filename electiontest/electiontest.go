@@ -11,6 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Run tries the algorithm that fresh makes, a new one at each call, since an
@@ -25,7 +26,7 @@ func Run(t *testing.T, fresh func() election.Algorithm) {
 	t.Run("it has a name and is new each time", func(t *testing.T) { fromFresh(t, fresh) })
 	for _, c := range scripts {
 		t.Run(c.rule, func(t *testing.T) {
-			s, err := sim.Parse(c.rule, c.script)
+			s, err := scenario.Parse(c.rule, c.script)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +75,7 @@ const schedules = 2000
 
 // Soak plays the random schedules of c, with testing.Short a tenth of them. None
 // may break a rule; of those that do, the first is shrunk and shown.
-func Soak(t *testing.T, maker sim.Maker, c sim.SoakConfig) {
+func Soak(t *testing.T, maker scenario.Maker, c sim.SoakConfig) {
 	t.Helper()
 	if testing.Short() {
 		c.To = c.From + (c.To-c.From)/10
@@ -96,7 +97,7 @@ func Soak(t *testing.T, maker sim.Maker, c sim.SoakConfig) {
 }
 
 // play plays a script and tells which rule it breaks, and how.
-func play(t *testing.T, maker sim.Maker, rule string, s *sim.Scenario) {
+func play(t *testing.T, maker scenario.Maker, rule string, s *scenario.Scenario) {
 	trace := sim.Trace{Messages: true}
 	_, err := playCaught(s, maker, trace.Add)
 	if err == nil {
@@ -109,13 +110,13 @@ func play(t *testing.T, maker sim.Maker, rule string, s *sim.Scenario) {
 }
 
 // playCaught turns a panic of the algorithm into an error.
-func playCaught(s *sim.Scenario, maker sim.Maker, log func(sim.Entry)) (o sim.Outcome, err error) {
+func playCaught(s *scenario.Scenario, maker scenario.Maker, log func(sim.Entry)) (o sim.Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panics: %v", r)
 		}
 	}()
-	return s.Play(maker, log)
+	return sim.Play(s, maker, log)
 }
 
 // tail is the last of a long trace.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // In a test of your own algorithm, one line does it:
@@ -18,12 +19,12 @@ func Example() {
 	maker := func(string, string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return &patient{} }, nil
 	}
-	s, err := sim.Parse("patient", "members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2")
+	s, err := scenario.Parse("patient", "members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	outcome, err := s.Play(maker, nil)
+	outcome, err := sim.Play(s, maker, nil)
 	fmt.Println(outcome.Leader, err)
 	// Output: 2 <nil>
 }

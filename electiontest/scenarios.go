@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, one
 // subtest a file. What a file expects must come true, and the trace must be the
 // one in it; update writes the trace into the file instead, unless a rule breaks.
-func Scenarios(t *testing.T, maker sim.Maker, pattern string, update bool) {
+func Scenarios(t *testing.T, maker scenario.Maker, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -39,19 +40,19 @@ func Scenarios(t *testing.T, maker sim.Maker, pattern string, update bool) {
 }
 
 // Load reads a scenario file.
-func Load(file string) (*sim.Scenario, error) {
+func Load(file string) (*scenario.Scenario, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return sim.Parse(file, string(text))
+	return scenario.Parse(file, string(text))
 }
 
 // Replay plays a scenario. Its error is the first rule or expectation that breaks,
 // with the trace, or where the trace is not the scenario's own.
-func Replay(maker sim.Maker, s *sim.Scenario) error {
+func Replay(maker scenario.Maker, s *scenario.Scenario) error {
 	trace := sim.Trace{Messages: s.Messages}
-	if _, err := s.Play(maker, trace.Add); err != nil {
+	if _, err := sim.Play(s, maker, trace.Add); err != nil {
 		return fmt.Errorf("%w\n%s", err, trace.Text())
 	}
 	if d := sim.Differs(s.Golden, trace.Text()); d != "" {
@@ -61,9 +62,9 @@ func Replay(maker sim.Maker, s *sim.Scenario) error {
 }
 
 // rewrite writes the trace that a scenario gives into its file.
-func rewrite(t *testing.T, maker sim.Maker, s *sim.Scenario) {
+func rewrite(t *testing.T, maker scenario.Maker, s *scenario.Scenario) {
 	trace := sim.Trace{Messages: s.Messages}
-	if _, err := s.Play(maker, trace.Add); err != nil {
+	if _, err := sim.Play(s, maker, trace.Add); err != nil {
 		t.Errorf("%v\n%s", err, trace.Text())
 		if _, broken := errors.AsType[*sim.Violation](err); broken {
 			return

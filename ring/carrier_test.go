@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // The leader dies and, at each of 100 moments of the round that follows, one of
@@ -47,13 +48,13 @@ expect messages elected = 0
 	fault := func(err error) {
 		t.Errorf("%v\n%s", err, script)
 	}
-	s, err := sim.Parse("script", script)
+	s, err := scenario.Parse("script", script)
 	if err != nil {
 		fault(err)
 		return
 	}
 	members := &crew{}
-	o, err := s.Play(members.make, nil)
+	o, err := sim.Play(s, members.make, nil)
 	if err != nil {
 		fault(err)
 		return

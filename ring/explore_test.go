@@ -31,7 +31,7 @@ func explore(t *testing.T, c sim.ExploreConfig) {
 	}
 	if r.Violation != nil {
 		trace := sim.Trace{Messages: true}
-		_, err := r.Scenario.Play(maker, trace.Add)
+		_, err := sim.Play(r.Scenario, maker, trace.Add)
 		t.Fatalf("%d states, depth %d: %v\n%s----\n%s\nplayed: %v", r.States, r.Depth, r.Violation, r.Scenario, trace.Text(), err)
 	}
 	if !r.Complete {

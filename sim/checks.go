@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Violation is a broken rule: who broke it, when and how.
@@ -18,7 +19,7 @@ type Violation struct {
 }
 
 func (v *Violation) Error() string {
-	s := fmt.Sprintf("[%s] member %s breaks the rule %q: %s", stamp(v.At), v.Member, v.Rule, v.What)
+	s := fmt.Sprintf("[%s] member %s breaks the rule %q: %s", scenario.Stamp(v.At), v.Member, v.Rule, v.What)
 	if v.Replay != "" {
 		s += "\nreplay: " + v.Replay
 	}
@@ -199,7 +200,7 @@ func (c *checks) reaches(w *world, p *process, slot int) {
 func (c *checks) belongs(w *world, p *process) {
 	leader := p.view.Leader.ID
 	switch {
-	case !p.view.Defined() || p.condition != alive:
+	case !p.view.Defined() || p.condition != scenario.Alive:
 	case !p.machine.Knows(leader):
 		c.fail(w, p, ruleMember, "its leader is %s, who is not on its list", leader)
 	case leader == p.rank.ID && p.halted != nil:
@@ -311,7 +312,7 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 		return
 	}
 	for _, q := range w.procs[:c.n] {
-		if q != p && q.condition == alive {
+		if q != p && q.condition == scenario.Alive {
 			c.overlaps(w, p, q, t)
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)
@@ -349,7 +350,7 @@ func (w *world) everDoubled(slot int) bool {
 
 // doubled says that a second process has this id.
 func (w *world) doubled(slot int) bool {
-	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != dead })
+	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != scenario.Dead })
 }
 
 // overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
@@ -424,7 +425,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 	}
 	for _, v := range w.procs[:c.n] {
 		hears := v == q || v.view == lead.held && c.seats[v.place].since < long
-		if v != p && v.condition == alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
+		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
 			c.fail(w, p, ruleTakeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
 		}
 	}

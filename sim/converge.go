@@ -7,12 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-)
-
-// What "settle" leaves as it is.
-const (
-	butCuts  = "but cuts"
-	butDisks = "but disks" // those that take minutes for a write, or for ever
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // calmDown stops every fault, but for what is to stay: cuts heal, delays end, the
@@ -20,13 +15,13 @@ const (
 func (w *world) calmDown(but string) {
 	for _, a := range w.procs[:w.net.n] {
 		for _, b := range w.procs[:w.net.n] {
-			if link := a.slot*w.net.n + b.slot; but == butCuts && w.net.cut[link] {
+			if link := a.slot*w.net.n + b.slot; but == scenario.ButCuts && w.net.cut[link] {
 				w.net.delay[link] = 0
 			} else {
 				w.healLink(a, b)
 			}
 		}
-		if but != butDisks || !a.disk.hangs() {
+		if but != scenario.ButDisks || !a.disk.hangs() {
 			w.setDisk(a, 0, false)
 		}
 	}
@@ -92,14 +87,14 @@ func (w *world) groups() [][]*process {
 	var groups [][]*process
 	seen := make([]bool, len(w.procs))
 	for _, p := range w.procs[:w.net.n] {
-		if p.condition != alive || seen[p.place] {
+		if p.condition != scenario.Alive || seen[p.place] {
 			continue
 		}
 		group := []*process{p}
 		seen[p.place] = true
 		for i := 0; i < len(group); i++ {
 			for _, q := range w.procs[:w.net.n] {
-				if q.condition == alive && !seen[q.place] && w.reach(group[i], q) && w.related(group[i], q) {
+				if q.condition == scenario.Alive && !seen[q.place] && w.reach(group[i], q) && w.related(group[i], q) {
 					seen[q.place] = true
 					group = append(group, q)
 				}
@@ -142,7 +137,7 @@ func (w *world) reach(a, b *process) bool {
 func (w *world) orphaned(group []*process) bool {
 	p := group[0]
 	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
-		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == alive })
+		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == scenario.Alive })
 }
 
 func (w *world) groupAgrees(group []*process) (election.Token, string) {
@@ -246,7 +241,7 @@ func (w *world) disagree(bound time.Duration) {
 	_, why, _ := w.agreement()
 	var views []string
 	for _, p := range w.procs {
-		if p.condition == alive {
+		if p.condition == scenario.Alive {
 			views = append(views, string(w.name(p))+" → "+orNone(p.view))
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // CountConfig says whose messages to count. The zero value of each optional
 // field works.
 type CountConfig struct {
-	Algorithm string        // required; what the [Maker] is asked for
+	Algorithm string        // required; what the [scenario.Maker] is asked for
 	Probe     string        // the algorithm's own option
 	Nodes     int           // required: members 1 to n
 	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
@@ -34,7 +35,7 @@ const unit = time.Millisecond
 // Count lets members elect under the textbooks' conventions: every message takes
 // one unit, t_max is two and handling takes none; there is no detector; all have
 // settled under the highest member, which may be dead; every message sent counts.
-func Count(maker Maker, c CountConfig) (CountResult, error) {
+func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	s, err := c.setup()
 	if err != nil {
 		return CountResult{}, err
@@ -59,12 +60,12 @@ func Count(maker Maker, c CountConfig) (CountResult, error) {
 	return w.countResult(from)
 }
 
-func (c CountConfig) setup() (Setup, error) {
-	if c.Nodes < 1 || c.Nodes > maxMembers {
-		return Setup{}, fmt.Errorf("%d members: give 1 to %d", c.Nodes, maxMembers)
+func (c CountConfig) setup() (scenario.Setup, error) {
+	if c.Nodes < 1 || c.Nodes > scenario.MaxMembers {
+		return scenario.Setup{}, fmt.Errorf("%d members: give 1 to %d", c.Nodes, scenario.MaxMembers)
 	}
-	s := Setup{Algorithm: c.Algorithm, Probe: c.Probe, NoDetector: true, NoDisk: true, Seed: c.Seed,
-		Latency: Span{unit, unit}, Timing: election.Timing{Heartbeat: 1, TMax: 2 * unit, TProcess: 1}}
+	s := scenario.Setup{Algorithm: c.Algorithm, Probe: c.Probe, NoDetector: true, NoDisk: true, Seed: c.Seed,
+		Latency: scenario.Span{Min: unit, Max: unit}, Timing: election.Timing{Heartbeat: 1, TMax: 2 * unit, TProcess: 1}}
 	for i := 1; i <= c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
@@ -74,16 +75,16 @@ func (c CountConfig) setup() (Setup, error) {
 	}
 	for _, id := range slices.Concat(c.Start, c.Crashed) {
 		if !known(id) {
-			return Setup{}, fmt.Errorf("member %q: give one of 1 to %d", id, c.Nodes)
+			return scenario.Setup{}, fmt.Errorf("member %q: give one of 1 to %d", id, c.Nodes)
 		}
 	}
 	for _, id := range c.Start {
 		if slices.Contains(c.Crashed, id) {
-			return Setup{}, fmt.Errorf("member %s cannot start an election: it is among the crashed", id)
+			return scenario.Setup{}, fmt.Errorf("member %s cannot start an election: it is among the crashed", id)
 		}
 	}
 	if len(c.Crashed) >= c.Nodes {
-		return Setup{}, fmt.Errorf("all %d members are crashed: leave one alive", c.Nodes)
+		return scenario.Setup{}, fmt.Errorf("all %d members are crashed: leave one alive", c.Nodes)
 	}
 	s.Absent, s.Settled = c.Crashed, true
 	return s, s.Validate()
@@ -120,7 +121,7 @@ func (w *world) countResult(from time.Duration) (CountResult, error) {
 	}
 	var last time.Duration
 	for _, p := range w.procs {
-		if p.condition != alive {
+		if p.condition != scenario.Alive {
 			continue
 		}
 		if r.Leader != election.None && r.Leader != p.view.Leader.ID {

@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
+)
 
 // flight is a message without a connection: the textbooks' kind, when the
 // detector is off.
@@ -48,7 +51,7 @@ func (w *world) post(from, to *process, m *election.Message) {
 func (w *world) datagramArrived(place int32) {
 	f := w.datagrams.take(place)
 	from, ok := w.slots[f.m.From]
-	if ok && f.to.condition == alive && !w.net.cut[from*w.net.n+f.to.slot] {
+	if ok && f.to.condition == scenario.Alive && !w.net.cut[from*w.net.n+f.to.slot] {
 		w.logReceipt(f.to, f.m, f.no)
 		w.step(f.to, election.Event{Kind: election.Received, Message: f.m})
 	}

@@ -3,10 +3,10 @@
 // all from one seed. The same seed gives the same trace, byte for byte, on every
 // machine.
 //
-// [Parse] and [Scenario.Play] play scripts, [Soak] plays random ones and shrinks
-// what fails to a short script, [Explore] tries every order of events of a small
-// cluster, [Count] counts an algorithm's messages under the textbooks'
-// conventions, and [SVG], [Mermaid] and [ShiViz] draw what happened.
+// [Play] plays a [scenario.Scenario], [Soak] plays random ones, [Shrink] makes one
+// that fails short, [Explore] tries every order of events of a small cluster,
+// [Count] counts an algorithm's messages under the textbooks' conventions, and
+// [Story] draws what happened.
 //
 // Rules are checked at every step; a broken one is a [Violation].
 package sim

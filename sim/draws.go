@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Draw is something that random schedules vary beside their faults. Each draws from
@@ -42,7 +43,7 @@ func (g *generator) draw(d Draw, oneIn int) (*rng, bool) {
 }
 
 // vary draws the settings, before anything is drawn that depends on them.
-func (g *generator) vary(s *Setup) {
+func (g *generator) vary(s *scenario.Setup) {
 	if c, ok := g.draw(DrawPriorities, 3); ok {
 		for i := range s.Members {
 			if c.one(2) {
@@ -69,51 +70,51 @@ func (c *rng) upTo(d time.Duration) time.Duration {
 
 // varyLinks gives some links a latency of their own. What is sent over one link takes
 // about as long as what was sent before; that of another may take ten times as long.
-func (g *generator) varyLinks(s *Setup) {
+func (g *generator) varyLinks(s *scenario.Setup) {
 	c, ok := g.draw(DrawLatencies, 3)
 	if !ok {
 		return
 	}
-	tMax := s.filled().Timing.TMax
+	tMax := s.Filled().Timing.TMax
 	for i, a := range s.Members {
 		for _, b := range s.Members[i+1:] {
 			if c.one(4) {
 				continue
 			}
 			both := c.one(2)
-			s.Links = append(s.Links, LinkLatency{Link{a.ID, b.ID, both}, c.someSpan(tMax)})
+			s.Links = append(s.Links, scenario.LinkLatency{Link: scenario.Link{A: a.ID, B: b.ID, Both: both}, Span: c.someSpan(tMax)})
 			if !both {
-				s.Links = append(s.Links, LinkLatency{Link{b.ID, a.ID, false}, c.someSpan(tMax)})
+				s.Links = append(s.Links, scenario.LinkLatency{Link: scenario.Link{A: b.ID, B: a.ID, Both: false}, Span: c.someSpan(tMax)})
 			}
 		}
 	}
 }
 
-func (c *rng) someSpan(most time.Duration) Span {
+func (c *rng) someSpan(most time.Duration) scenario.Span {
 	high := c.upTo(most)
 	if c.one(4) {
 		high = most
 	}
-	return Span{high - c.upTo(high), high}
+	return scenario.Span{Min: high - c.upTo(high), Max: high}
 }
 
 // happenings has what a draw brings happen beside the faults.
 func (g *generator) happenings() {
 	if g.hangs != nil && g.hangs.one(6) {
-		s := Step{Do: Disk, Members: []election.ID{g.someone(g.hangs)}, Word: "hang"}
+		s := scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(g.hangs)}, Word: "hang"}
 		if g.hangs.one(2) {
 			s.Word, s.For = "slow", time.Minute+g.hangs.upTo(9*time.Minute)
 		}
 		g.do(s)
 	}
 	if g.duplicates != nil && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
-		g.do(Step{Do: Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
+		g.do(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
 	if g.stalls != nil && g.stalls.one(4) {
 		who := []election.ID{g.someone(g.stalls)}
-		if g.do(Step{Do: Freeze, Members: who}) {
-			g.do(Step{Do: Run, For: g.stalls.upTo(g.s.Setup.filled().Timing.T() - 1)})
-			g.do(Step{Do: Thaw, Members: who})
+		if g.do(scenario.Step{Do: scenario.Freeze, Members: who}) {
+			g.do(scenario.Step{Do: scenario.Run, For: g.stalls.upTo(g.s.Setup.Filled().Timing.T() - 1)})
+			g.do(scenario.Step{Do: scenario.Thaw, Members: who})
 		}
 	}
 }
@@ -132,26 +133,26 @@ func (g *generator) someone(c *rng) election.ID {
 func (g *generator) settle() {
 	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
-			g.do(Step{Do: Heal})
-			g.do(Step{Do: Cut, Links: cuts})
-			g.do(Step{Do: Settle, Word: butCuts})
+			g.do(scenario.Step{Do: scenario.Heal})
+			g.do(scenario.Step{Do: scenario.Cut, Links: cuts})
+			g.do(scenario.Step{Do: scenario.Settle, Word: scenario.ButCuts})
 			return
 		}
 	}
 	if g.hangs != nil && g.hangs.one(2) {
-		g.do(Step{Do: Settle, Word: butDisks})
+		g.do(scenario.Step{Do: scenario.Settle, Word: scenario.ButDisks})
 		return
 	}
-	g.do(Step{Do: Settle})
+	g.do(scenario.Step{Do: scenario.Settle})
 }
 
 // fewCuts draws cuts that leave each two of the living with a link, or with a member
 // that both have a link to; or with nobody between them, on two sides. None: it did
 // not come to that.
-func (g *generator) fewCuts(c *rng) (cuts []Link) {
+func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
 	var living []election.ID
 	for _, r := range g.s.Setup.Members {
-		if is := g.allowed.of[r.ID]; is == alive || is == frozen {
+		if g.allowed.Lives(r.ID) {
 			living = append(living, r.ID)
 		}
 	}
@@ -167,7 +168,7 @@ func (g *generator) fewCuts(c *rng) (cuts []Link) {
 			for j := range i {
 				linked[i][j] = !c.one(oneIn)
 				if linked[j][i] = linked[i][j]; !linked[i][j] {
-					cuts = append(cuts, Link{living[j], living[i], true})
+					cuts = append(cuts, scenario.Link{A: living[j], B: living[i], Both: true})
 				}
 			}
 		}

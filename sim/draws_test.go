@@ -6,22 +6,23 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Each draw comes about, and none changes what a seed means without it.
 func TestDraws(t *testing.T) {
-	drawn := map[sim.Draw]func(*sim.Scenario) bool{
-		sim.DrawPriorities: func(s *sim.Scenario) bool {
+	drawn := map[sim.Draw]func(*scenario.Scenario) bool{
+		sim.DrawPriorities: func(s *scenario.Scenario) bool {
 			return slices.ContainsFunc(s.Setup.Members, func(r election.Rank) bool { return r.Priority != 0 })
 		},
-		sim.DrawTimes:      func(s *sim.Scenario) bool { return s.Setup.Timing != election.Timing{} },
-		sim.DrawLatencies:  func(s *sim.Scenario) bool { return len(s.Setup.Links) > 0 },
-		sim.DrawHangs:      hasStep(func(s sim.Step) bool { return s.Do == sim.Disk || s.Word == "but disks" }),
-		sim.DrawDuplicates: hasStep(func(s sim.Step) bool { return s.Do == sim.Duplicate }),
-		sim.DrawStalls:     hasStep(func(s sim.Step) bool { return s.Do == sim.Freeze }),
-		sim.DrawCuts:       hasStep(func(s sim.Step) bool { return s.Word == "but cuts" }),
+		sim.DrawTimes:      func(s *scenario.Scenario) bool { return s.Setup.Timing != election.Timing{} },
+		sim.DrawLatencies:  func(s *scenario.Scenario) bool { return len(s.Setup.Links) > 0 },
+		sim.DrawHangs:      hasStep(func(s scenario.Step) bool { return s.Do == scenario.Disk || s.Word == "but disks" }),
+		sim.DrawDuplicates: hasStep(func(s scenario.Step) bool { return s.Do == scenario.Duplicate }),
+		sim.DrawStalls:     hasStep(func(s scenario.Step) bool { return s.Do == scenario.Freeze }),
+		sim.DrawCuts:       hasStep(func(s scenario.Step) bool { return s.Word == "but cuts" }),
 	}
-	faults := []sim.Verb{sim.Crash, sim.Restart, sim.Cut}
+	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	for _, d := range sim.Draws() {
 		const seeds = 300
 		count := 0
@@ -46,6 +47,6 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-func hasStep(is func(sim.Step) bool) func(*sim.Scenario) bool {
-	return func(s *sim.Scenario) bool { return slices.ContainsFunc(s.Steps, is) }
+func hasStep(is func(scenario.Step) bool) func(*scenario.Scenario) bool {
+	return func(s *scenario.Scenario) bool { return slices.ContainsFunc(s.Steps, is) }
 }

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // A script is played, and what happened is told line by line.
 func Example() {
-	s, err := sim.Parse("example", `
+	s, err := scenario.Parse("example", `
 members 1 2 3
 latency 1ms
 fsync 1ms
@@ -22,7 +23,7 @@ expect leader 2
 		return
 	}
 	trace := sim.Trace{}
-	_, err = s.Play(maker, trace.Add)
+	_, err = sim.Play(s, maker, trace.Add)
 	for _, line := range trace.Lines[len(trace.Lines)-3:] {
 		fmt.Println(line)
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // ExploreConfig says what to search. The zero value of each optional field works.
 type ExploreConfig struct {
-	Algorithm  string // required; what the [Maker] is asked for, an [election.Explorable]
+	Algorithm  string // required; what the [scenario.Maker] is asked for, an [election.Explorable]
 	Probe      string // the algorithm's own option
 	Nodes      int    // required: members 1 to n, at most 8
 	Crashes    int    // how many there may be
@@ -31,17 +32,17 @@ type ExploreConfig struct {
 
 // ExploreResult is what the search has come to.
 type ExploreResult struct {
-	States    uint64     // distinct ones reached
-	Depth     int        // moves to the farthest
-	Complete  bool       // nothing was left out
-	Violation *Violation // on a shortest way to one; nil: none
-	Scenario  *Scenario  // that way, as a script
+	States    uint64             // distinct ones reached
+	Depth     int                // moves to the farthest
+	Complete  bool               // nothing was left out
+	Violation *Violation         // on a shortest way to one; nil: none
+	Scenario  *scenario.Scenario // that way, as a script
 }
 
 // Explore searches, breadth first, every order of deliveries, timers, crashes,
 // restarts and false suspicions within the budgets. It stops at the first level
 // that breaks a rule, and when ctx ends.
-func Explore(ctx context.Context, maker Maker, c ExploreConfig) (ExploreResult, error) {
+func Explore(ctx context.Context, maker scenario.Maker, c ExploreConfig) (ExploreResult, error) {
 	if c.Nodes < 1 || c.Nodes > maxExplored {
 		return ExploreResult{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
 	}
@@ -80,7 +81,7 @@ const shards = 256
 
 type search struct {
 	x     *explorer
-	maker Maker
+	maker scenario.Maker
 	known [shards]struct {
 		sync.Mutex
 		set map[xxh3.Uint128]struct{}
@@ -281,8 +282,8 @@ func (s *search) path() []move {
 }
 
 // scenario writes a way through the search as a script of manual steps.
-func (x *explorer) scenario(path []move) *Scenario {
-	s := &Scenario{Name: "explored", Messages: true, Setup: Setup{Algorithm: x.c.Algorithm, Probe: x.c.Probe,
+func (x *explorer) scenario(path []move) *scenario.Scenario {
+	s := &scenario.Scenario{Name: "explored", Messages: true, Setup: scenario.Setup{Algorithm: x.c.Algorithm, Probe: x.c.Probe,
 		Members: x.ranks, NoDetector: true, Settled: true, Manual: true}}
 	y := *x
 	y.log = nil
@@ -298,24 +299,24 @@ func (x *explorer) scenario(path []move) *Scenario {
 	return s
 }
 
-func (x *explorer) asStep(c *state, mv move) Step {
+func (x *explorer) asStep(c *state, mv move) scenario.Step {
 	a, b := x.ranks[mv.a].ID, x.ranks[mv.b].ID
 	switch mv.kind {
 	case deliverHead:
-		return Step{Do: Deliver, Links: []Link{{A: a, B: b}}}
+		return scenario.Step{Do: scenario.Deliver, Links: []scenario.Link{{A: a, B: b}}}
 	case fireTimer:
-		return Step{Do: Fire, Members: []election.ID{a}, Word: c.machines[mv.a].timers[mv.no]}
+		return scenario.Step{Do: scenario.Fire, Members: []election.ID{a}, Word: c.machines[mv.a].timers[mv.no]}
 	case crashMember:
-		return Step{Do: Crash, Members: []election.ID{a}}
+		return scenario.Step{Do: scenario.Crash, Members: []election.ID{a}}
 	case startMember:
-		return Step{Do: Restart, Members: []election.ID{a}}
+		return scenario.Step{Do: scenario.Restart, Members: []election.ID{a}}
 	case callElection:
-		return Step{Do: Campaign, Members: []election.ID{a}}
+		return scenario.Step{Do: scenario.Campaign, Members: []election.ID{a}}
 	case suspectPeer:
-		return Step{Do: Suspect, Members: []election.ID{a, b}}
+		return scenario.Step{Do: scenario.Suspect, Members: []election.ID{a, b}}
 	case trustPeer:
-		return Step{Do: Trust, Members: []election.ID{a, b}}
+		return scenario.Step{Do: scenario.Trust, Members: []election.ID{a, b}}
 	default:
-		return Step{Do: Beat, Links: []Link{{A: a, B: b}}}
+		return scenario.Step{Do: scenario.Beat, Links: []scenario.Link{{A: a, B: b}}}
 	}
 }

@@ -17,7 +17,7 @@ func TestExplore(t *testing.T) {
 			}
 			if r.Violation != nil {
 				trace := sim.Trace{Messages: true}
-				_, err := r.Scenario.Play(maker, trace.Add)
+				_, err := sim.Play(r.Scenario, maker, trace.Add)
 				t.Fatalf("%d states, depth %d: %v\n%s----\n%s\nplayed: %v", r.States, r.Depth, r.Violation, r.Scenario, trace.Text(), err)
 			}
 			if !r.Complete {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // joining is how a process asks to be let into a cluster, as the runtime does
@@ -39,12 +40,12 @@ const joinBackoff = time.Second
 
 // askTime is how long a newcomer waits for an answer: for the connection, and then
 // for what is said on it.
-func (s *Setup) askTime() time.Duration { return 2*s.Timing.TMax + s.greetTime(true) }
+func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, true) }
 
 // join starts p as a process that knows nobody but whom it asks, and what its
 // file says.
 func (w *world) join(p *process, through []election.ID) error {
-	lives := p.condition == alive || p.condition == frozen
+	lives := p.condition == scenario.Alive || p.condition == scenario.Frozen
 	if lives && !p.ending {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (w *world) join(p *process, through []election.ID) error {
 	if lives {
 		return nil // its work has not stopped yet; when it starts again it joins
 	}
-	w.note(p, "joins", "through "+joinIDs(through, ", "))
+	w.note(p, "joins", "through "+scenario.JoinIDs(through, ", "))
 	w.checks.disturbedAt(p, w.now-1)
 	return w.start(p)
 }
@@ -99,7 +100,7 @@ func (w *world) rejoin(p *process, to election.ID) {
 func (w *world) askAgain(p *process, life uint64) {
 	switch {
 	case p.life != life:
-	case p.condition == frozen:
+	case p.condition == scenario.Frozen:
 		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: nextRound, place: int32(p.place), life: life})
 	default:
 		w.askAround(p)
@@ -110,7 +111,7 @@ func (w *world) askAgain(p *process, life uint64) {
 func (w *world) letIn(e *endpoint, f *frame) {
 	q, from := e.proc, e.other()
 	e.state = closed
-	if q.condition != alive {
+	if q.condition != scenario.Alive {
 		w.push(from, frame{kind: refusal})
 		return
 	}
@@ -187,7 +188,7 @@ func (w *world) roundOver(p *process) {
 
 // askToReturn asks one member, unless that is under way.
 func (w *world) askToReturn(p *process, slot int) {
-	if p.condition == alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
+	if p.condition == scenario.Alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
 		p.back = append(p.back, slot)
 		w.ask(p, slot)
 	}
@@ -219,7 +220,7 @@ func (w *world) exit(p *process) {
 	if p.leaves {
 		p.leaves = false
 		w.step(p, election.Event{Kind: election.Leaving})
-		if p.condition != alive {
+		if p.condition != scenario.Alive {
 			return // it was just removed, too
 		}
 	}
@@ -231,13 +232,13 @@ func (w *world) exit(p *process) {
 		why = p.halted.Error()
 	}
 	w.note(p, "exits", why)
-	w.end(p, dead)
+	w.end(p, scenario.Dead)
 	w.endConnections(p, false)
 }
 
 // leave has a process give up its membership and go.
 func (w *world) leave(p *process) {
-	if p.condition == alive && !p.ending {
+	if p.condition == scenario.Alive && !p.ending {
 		w.note(p, "leaves", "")
 		p.leaves = true
 		w.quit(p, nil)
@@ -245,11 +246,11 @@ func (w *world) leave(p *process) {
 }
 
 // change is what the user does to the list at p.
-func (w *world) change(p *process, step *Step, of *process) {
-	if p.condition != alive {
+func (w *world) change(p *process, step *scenario.Step, of *process) {
+	if p.condition != scenario.Alive {
 		return
 	}
-	if step.Do == Add {
+	if step.Do == scenario.Add {
 		what := string(of.rank.ID)
 		if step.Ranked {
 			what += " with priority " + strconv.Itoa(step.Priority)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // docs/scenarios.md tells of every setting and every step: an unknown word's error
@@ -15,7 +16,7 @@ func TestTheLanguageIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = sim.Parse("x", "members 1\nnonsense\n")
+	_, err = scenario.Parse("x", "members 1\nnonsense\n")
 	if err == nil {
 		t.Fatal("nonsense parses")
 	}
@@ -46,11 +47,11 @@ func TestTheLanguagesExamplePlays(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(text), "```\n")
 	script, _, _ := strings.Cut(rest, "```")
-	s, err := sim.Parse("the example", script)
+	s, err := scenario.Parse("the example", script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Play(maker, nil); err != nil {
+	if _, err := sim.Play(s, maker, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,15 +5,16 @@ import (
 	"slices"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // playManual plays a script in which nothing happens by itself: each delivery
 // and each timer is a step, as [Explore] writes its findings.
-func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
+func playManual(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
 	if len(s.Setup.Members) > maxExplored {
 		return Outcome{}, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
 	}
-	count := func(do Verb) (n int) {
+	count := func(do scenario.Verb) (n int) {
 		for _, step := range s.Steps {
 			if step.Do == do {
 				n++
@@ -21,7 +22,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 		}
 		return n
 	}
-	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(Crash), Restarts: count(Restart), Suspicions: len(s.Steps), Initiators: count(Campaign)}
+	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
 	x, err := newExplorer(maker, c, s.Setup.Members)
 	if err != nil {
 		return Outcome{}, err
@@ -35,7 +36,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 		step := &s.Steps[i]
 		mv, why := x.asMove(at, step)
 		if why != "" {
-			return Outcome{}, &Unmet{s.Name, step.line, x.ticks, step.String(), why}
+			return Outcome{}, s.Unmet(step, x.ticks, why)
 		}
 		at, v = x.after(at, mv)
 	}
@@ -51,7 +52,7 @@ func (s *Scenario) playManual(maker Maker, log func(Entry)) (Outcome, error) {
 }
 
 // asMove finds the move that a step means, or says why it cannot be.
-func (x *explorer) asMove(c *state, s *Step) (move, string) {
+func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
 	var ids []election.ID
 	ids = append(ids, s.Members...)
 	for _, l := range s.Links {
@@ -62,12 +63,12 @@ func (x *explorer) asMove(c *state, s *Step) (move, string) {
 		mv.b = uint8(x.index(ids[1]))
 	}
 	switch s.Do {
-	case Deliver:
+	case scenario.Deliver:
 		mv.kind = deliverHead
 		if len(c.pipes[int(mv.a)*x.n+int(mv.b)]) == 0 {
 			return mv, "nothing is on its way there"
 		}
-	case Fire:
+	case scenario.Fire:
 		mv.kind = fireTimer
 		no := -1
 		if m := c.machines[mv.a]; m != nil {
@@ -77,17 +78,17 @@ func (x *explorer) asMove(c *state, s *Step) (move, string) {
 			return mv, "that timer is not armed"
 		}
 		mv.no = uint8(no)
-	case Crash:
+	case scenario.Crash:
 		mv.kind = crashMember
-	case Restart:
+	case scenario.Restart:
 		mv.kind = startMember
-	case Campaign:
+	case scenario.Campaign:
 		mv.kind = callElection
-	case Suspect:
+	case scenario.Suspect:
 		mv.kind = suspectPeer
-	case Trust:
+	case scenario.Trust:
 		mv.kind = trustPeer
-	case Beat:
+	case scenario.Beat:
 		mv.kind = beatPeer
 	default:
 		return mv, "a manual script has only deliver, fire, crash, restart, campaign, suspect, trust and beat"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // network connects the processes in the manner of TCP: bytes of one connection
@@ -14,7 +15,7 @@ import (
 type network struct {
 	n     int
 	cut   []bool          // from·n + to
-	takes []Span          // from·n + to: the usual latency
+	takes []scenario.Span // from·n + to: the usual latency
 	delay []time.Duration // from·n + to: on top of that
 	held  [][]*endpoint   // from·n + to: pipes that wait for a heal
 	conns []*conn         // all that were opened in this run
@@ -25,7 +26,7 @@ type network struct {
 
 func (n *network) reset(members int) {
 	if n.n != members {
-		*n = network{n: members, takes: make([]Span, members*members), cut: make([]bool, members*members),
+		*n = network{n: members, takes: make([]scenario.Span, members*members), cut: make([]bool, members*members),
 			delay: make([]time.Duration, members*members), held: make([][]*endpoint, members*members)}
 	}
 	clear(n.cut)
@@ -117,7 +118,7 @@ func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
 // listens, stopped or not, and refuses if none does.
 func (w *world) synced(e *endpoint) {
 	from := e.other()
-	if e.proc.condition == dead {
+	if e.proc.condition == scenario.Dead {
 		w.unmade(e.c)
 		w.push(from, frame{kind: refusal})
 		return
@@ -129,7 +130,7 @@ func (w *world) synced(e *endpoint) {
 // answer to it has a bound of its own.
 func (w *world) connected(e *endpoint) {
 	if e.state == opening && e.life == e.proc.life {
-		e.until = e.proc.clock.at(w.now) + w.setup.greetTime(e.c.asks)
+		e.until = e.proc.clock.at(w.now) + greetTime(w.setup.Timing, e.c.asks)
 		w.uncork(e.other())
 	}
 }
@@ -143,17 +144,17 @@ func (w *world) unmade(c *conn) {
 
 // greetTime is how long a dialer waits for the answer to what it has said first; a
 // connection, too, has 2·t_max to be made. Letting one join takes t_process.
-func (s *Setup) greetTime(asks bool) time.Duration {
+func greetTime(t election.Timing, asks bool) time.Duration {
 	if asks {
-		return s.Timing.T()
+		return t.T()
 	}
-	return 2 * s.Timing.TMax
+	return 2 * t.TMax
 }
 
 // accept answers a hello as the process that owns e does, or its kernel.
 func (w *world) accept(e *endpoint) {
 	p, from := e.proc, e.other()
-	if p.condition != alive {
+	if p.condition != scenario.Alive {
 		w.push(from, frame{kind: refusal})
 		return
 	}
@@ -309,7 +310,7 @@ func (w *world) dialTimedOut(e *endpoint) {
 	if e.state != opening || e.life != e.proc.life {
 		return
 	}
-	if e.proc.condition == frozen {
+	if e.proc.condition == scenario.Frozen {
 		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, place: e.place(), life: e.life})
 		return
 	}
@@ -446,7 +447,7 @@ func (w *world) healLink(a, b *process) {
 			}
 			continue
 		}
-		w.expect(e, w.now+w.rng.in(Span{0, 2 * w.setup.Timing.TMax}))
+		w.expect(e, w.now+w.rng.in(scenario.Span{Min: 0, Max: 2 * w.setup.Timing.TMax}))
 	}
 	w.net.held[link] = held[:0]
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // This file is what a connection is made of: two ends, and a pipe of frames to each.
@@ -162,7 +163,7 @@ func (w *world) deliver(e *endpoint) {
 // are lost. Nor do they wait for a thaw: the kernel answers.
 func (w *world) heldUp(e *endpoint) bool {
 	from, n := e.other(), &w.net
-	if e.proc.condition == off {
+	if e.proc.condition == scenario.Off {
 		e.in.clear()
 		return true
 	}
@@ -175,7 +176,7 @@ func (w *world) heldUp(e *endpoint) bool {
 		n.held[forth] = append(n.held[forth], e)
 		return true
 	}
-	if e.proc.condition == frozen && e.in.frames[e.in.head].kind != syn {
+	if e.proc.condition == scenario.Frozen && e.in.frames[e.in.head].kind != syn {
 		e.proc.stalled = append(e.proc.stalled, e)
 		return true
 	}

@@ -7,20 +7,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
-
-// Unmet is an expectation that did not come true.
-type Unmet struct {
-	File string
-	Line int
-	At   time.Duration
-	Want string // as the script has it
-	Got  string
-}
-
-func (u *Unmet) Error() string {
-	return fmt.Sprintf("%s:%d: [%s] expected %s, but %s", u.File, u.Line, stamp(u.At), u.Want, u.Got)
-}
 
 // Outcome is what a run came to.
 type Outcome struct {
@@ -32,24 +20,24 @@ type Outcome struct {
 }
 
 // Play runs the scenario and tells log (nil: nobody) all that happens. Its error
-// is a *[Violation] of the rules, an *[Unmet] expectation, or a setup that cannot be.
-func (s *Scenario) Play(maker Maker, log func(Entry)) (Outcome, error) {
+// is a *[Violation] of the rules, an *[scenario.Unmet] expectation, or a setup that cannot be.
+func Play(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
 	if s.Setup.Manual {
-		return s.playManual(maker, log)
+		return playManual(s, maker, log)
 	}
-	return s.play(newWorld(), maker, log)
+	return newWorld().play(s, maker, log)
 }
 
-func (s *Scenario) play(w *world, maker Maker, log func(Entry)) (Outcome, error) {
+func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
 	fresh, err := maker(s.Setup.Algorithm, s.Setup.Probe)
 	if err != nil {
 		return Outcome{}, err
 	}
-	w.roster = s.changesList()
-	if err := w.reset(s.Setup.filled(), fresh, log); err != nil {
+	w.roster = changesList(s)
+	if err := w.reset(s.Setup.Filled(), fresh, log); err != nil {
 		return Outcome{}, err
 	}
-	if s.counts() && w.checks.counted == nil {
+	if counts(s) && w.checks.counted == nil {
 		w.checks.counted = map[election.MessageKind]int{}
 	}
 	var o Outcome
@@ -70,50 +58,50 @@ func (s *Scenario) play(w *world, maker Maker, log func(Entry)) (Outcome, error)
 }
 
 // changesList says whether members come or go.
-func (s *Scenario) changesList() bool {
-	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step Step) bool {
+func changesList(s *scenario.Scenario) bool {
+	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
 		return slices.Contains(MembershipFaults(), step.Do)
 	})
 }
 
-// bound is how long agreement may take: where members come and go, also a round
+// boundOf is how long agreement may take: where members come and go, also a round
 // of asking with the pause before it, and how long one that was removed takes to
 // believe it.
-func (s *Scenario) bound() time.Duration {
+func boundOf(s *scenario.Scenario) time.Duration {
 	bound := s.Setup.Bound()
-	if s.changesList() {
-		f := s.Setup.filled()
-		bound += joinBackoff + f.askTime() + 3*f.Timing.T()
+	if changesList(s) {
+		t := s.Setup.Filled().Timing
+		bound += joinBackoff + askTime(t) + 3*t.T()
 	}
 	return bound
 }
 
-func (s *Scenario) counts() bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Expect.What == "messages" })
+func counts(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Expect.What == "messages" })
 }
 
-func (w *world) take(s *Scenario, step *Step, o *Outcome) error {
+func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) error {
 	var err error
 	switch step.Do {
-	case Run:
+	case scenario.Run:
 		w.runTo(w.now + step.For)
-	case At:
+	case scenario.At:
 		if step.For < w.now {
-			return &Unmet{s.Name, step.line, w.now, step.String(), "it is later by now"}
+			return s.Unmet(step, w.now, "it is later by now")
 		}
 		w.runTo(step.For)
-	case Agree:
+	case scenario.Agree:
 		bound := step.For
 		if bound == 0 {
-			bound = s.bound()
+			bound = boundOf(s)
 		}
 		o.took(w.demand(bound), bound)
-	case Settle:
+	case scenario.Settle:
 		w.calmDown(step.Word)
-		o.took(w.demand(s.bound()), s.bound())
-	case Expect:
+		o.took(w.demand(boundOf(s)), boundOf(s))
+	case scenario.Expect:
 		if got := w.meets(&step.Expect); got != "" {
-			return &Unmet{s.Name, step.line, w.now, step.Expect.String(), got}
+			return s.Unmet(step, w.now, got)
 		}
 	default:
 		err = w.strike(step)
@@ -130,22 +118,22 @@ func (o *Outcome) took(d, bound time.Duration) {
 }
 
 // strike does what a step does to members and links.
-func (w *world) strike(step *Step) error {
+func (w *world) strike(step *scenario.Step) error {
 	switch step.Do {
-	case Cut, Heal, Reset, Delay:
+	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Delay:
 		w.strikeLinks(step)
-	case Partition:
+	case scenario.Partition:
 		w.partition(step.Sides)
-	case Mark:
+	case scenario.Mark:
 		w.checks.mark()
-	case Join:
+	case scenario.Join:
 		return w.join(w.bySlot(step.Members[0]), step.Via)
-	case Add, Remove:
+	case scenario.Add, scenario.Remove:
 		w.change(w.bySlot(step.Via[0]), step, w.bySlot(step.Members[0]))
-	case Suspect, Trust:
+	case scenario.Suspect, scenario.Trust:
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
-		kind := map[Verb]election.EventKind{Suspect: election.PeerDown, Trust: election.PeerUp}[step.Do]
-		w.note(at, map[Verb]string{Suspect: "is told that it is down:", Trust: "is told that it is up:"}[step.Do], string(of))
+		kind := map[scenario.Verb]election.EventKind{scenario.Suspect: election.PeerDown, scenario.Trust: election.PeerUp}[step.Do]
+		w.note(at, map[scenario.Verb]string{scenario.Suspect: "is told that it is down:", scenario.Trust: "is told that it is up:"}[step.Do], string(of))
 		w.step(at, election.Event{Kind: kind, Peer: of})
 	default:
 		for _, id := range step.Members {
@@ -157,35 +145,35 @@ func (w *world) strike(step *Step) error {
 	return nil
 }
 
-func (w *world) strikeMember(step *Step, p *process) error {
+func (w *world) strikeMember(step *scenario.Step, p *process) error {
 	switch step.Do {
-	case Start, Restart:
+	case scenario.Start, scenario.Restart:
 		return w.restart(p, step.Word == "rollback")
-	case Crash:
+	case scenario.Crash:
 		w.crash(p, step.Word == "torn")
-	case PowerOff:
+	case scenario.PowerOff:
 		w.powerOff(p)
-	case Freeze:
+	case scenario.Freeze:
 		w.freeze(p)
-	case Thaw:
+	case scenario.Thaw:
 		w.thaw(p)
-	case Campaign:
+	case scenario.Campaign:
 		w.tell(p, election.Campaign)
-	case Leave:
+	case scenario.Leave:
 		w.leave(p)
-	case Resign:
+	case scenario.Resign:
 		w.tell(p, election.Resigned)
-	case Health:
+	case scenario.Health:
 		w.health(p, step.Word)
-	case Duplicate:
+	case scenario.Duplicate:
 		return w.duplicate(p)
-	case Clock:
+	case scenario.Clock:
 		if step.Word == "drift" {
 			w.drift(p, step.PPM)
 		} else {
 			w.jump(p, step.For)
 		}
-	case Disk:
+	case scenario.Disk:
 		w.note(p, "disk "+strings.TrimSpace(step.Word+" "+spell(step.For)), "")
 		slow := step.For
 		if step.Word == "hang" {
@@ -213,7 +201,7 @@ func (w *world) duplicate(p *process) error {
 	return w.start(q)
 }
 
-func (w *world) strikeLinks(step *Step) {
+func (w *world) strikeLinks(step *scenario.Step) {
 	links := step.Links
 	if len(links) == 0 { // heal alone: all
 		w.noteAll("all links heal")
@@ -226,7 +214,7 @@ func (w *world) strikeLinks(step *Step) {
 	}
 	for _, l := range links {
 		a, b := w.bySlot(l.A), w.bySlot(l.B)
-		if step.Do == Reset {
+		if step.Do == scenario.Reset {
 			w.resetLink(a, b)
 			continue
 		}
@@ -238,13 +226,13 @@ func (w *world) strikeLinks(step *Step) {
 	}
 }
 
-func (w *world) strikeLink(step *Step, a, b *process) {
+func (w *world) strikeLink(step *scenario.Step, a, b *process) {
 	switch step.Do {
-	case Cut:
+	case scenario.Cut:
 		w.cutLink(a, b)
-	case Heal:
+	case scenario.Heal:
 		w.healLink(a, b)
-	case Delay:
+	case scenario.Delay:
 		w.checks.disturbed(w, a)
 		w.checks.disturbed(w, b)
 		w.net.delay[a.slot*w.net.n+b.slot] = step.For
@@ -257,7 +245,7 @@ func (w *world) noteAll(what string) {
 	}
 }
 
-func (w *world) noteLink(do Verb, l Link, d time.Duration) {
+func (w *world) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
 	if w.log != nil {
 		w.log(Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
 	}
@@ -266,7 +254,7 @@ func (w *world) noteLink(do Verb, l Link, d time.Duration) {
 func (w *world) partition(sides [][]election.ID) {
 	var names []string
 	for i, side := range sides {
-		names = append(names, joinIDs(side, ","))
+		names = append(names, scenario.JoinIDs(side, ","))
 		for _, other := range sides[i+1:] {
 			for _, a := range side {
 				for _, b := range other {
@@ -286,7 +274,7 @@ func (c *checks) mark() {
 }
 
 // meets gives "" when e holds, else what is the case instead.
-func (w *world) meets(e *Expectation) string {
+func (w *world) meets(e *scenario.Expectation) string {
 	switch e.What {
 	case "changes":
 		return compare(int64(w.checks.changes), e, "changes of leader")
@@ -305,7 +293,7 @@ func (w *world) meets(e *Expectation) string {
 		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
 	}
 	for _, p := range w.procs[:w.net.n] {
-		if p.machine == nil || p.condition != alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
 			continue
 		}
 		if got := w.meetsAt(p, e); got != "" {
@@ -315,13 +303,13 @@ func (w *world) meets(e *Expectation) string {
 	return ""
 }
 
-func (w *world) meetsAt(p *process, e *Expectation) string {
+func (w *world) meetsAt(p *process, e *scenario.Expectation) string {
 	ok := true
 	switch e.What {
 	case "leader":
 		ok = string(p.view.Leader.ID) == e.Of
 	case "members":
-		if got := joinIDs(p.listed(), ","); got != e.Of {
+		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
 			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
 		}
 	case "undefined":
@@ -341,13 +329,13 @@ func (w *world) meetsAt(p *process, e *Expectation) string {
 }
 
 func (w *world) meetsHalt(p *process) string {
-	if p.condition == dead && p.halted != nil {
+	if p.condition == scenario.Dead && p.halted != nil {
 		return ""
 	}
 	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
 }
 
-func compare(n int64, e *Expectation, what string) string {
+func compare(n int64, e *scenario.Expectation, what string) string {
 	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
 	if ok {
 		return ""

@@ -5,15 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-)
-
-type condition uint8
-
-const (
-	dead   condition = iota // no process; its host refuses connections
-	alive                   //
-	frozen                  // stopped: its kernel still accepts and buffers
-	off                     // no host: nothing comes back at all
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // process is one member's process on its host: it drives the Machine as the
@@ -24,7 +16,7 @@ type process struct {
 	rank  election.Rank
 
 	machine     *election.Machine
-	condition   condition
+	condition   scenario.Condition
 	life        uint64 // goes up at every start and end: what was meant for another life is void
 	incarnation uint64
 	clock       clock
@@ -103,7 +95,7 @@ func (w *world) name(p *process) election.ID {
 func (w *world) start(p *process) error {
 	p.life++
 	p.incarnation++
-	p.condition, p.started = alive, w.now
+	p.condition, p.started = scenario.Alive, w.now
 	p.view, p.working, p.resting, p.sick, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted = false, false, nil
@@ -164,7 +156,7 @@ func (w *world) step(p *process, ev election.Event) {
 	}
 	p.busy = true
 	w.stepOnce(p, &ev)
-	for i := 0; i < len(p.after) && p.condition == alive; i++ {
+	for i := 0; i < len(p.after) && p.condition == scenario.Alive; i++ {
 		next := p.after[i]
 		w.stepOnce(p, &next)
 		if i > 1000 {
@@ -178,7 +170,7 @@ func (w *world) step(p *process, ev election.Event) {
 		p.after = p.after[:0]
 	}
 	switch {
-	case p.condition != alive:
+	case p.condition != scenario.Alive:
 	case p.ending && !p.working:
 		w.exit(p)
 	default:
@@ -243,7 +235,7 @@ func (w *world) workStopped(p *process, life uint64) {
 	if p.life != life || !p.working {
 		return
 	}
-	if p.condition == frozen { // it goes on after the thaw
+	if p.condition == scenario.Frozen { // it goes on after the thaw
 		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: workDone, place: int32(p.place), life: life})
 		return
 	}
@@ -266,7 +258,7 @@ func (w *world) arm(p *process) {
 }
 
 func (w *world) wake(p *process, life uint64) {
-	if p.life != life || p.condition != alive || p.wakeAt > w.now {
+	if p.life != life || p.condition != scenario.Alive || p.wakeAt > w.now {
 		return
 	}
 	p.wakeAt = never
@@ -320,7 +312,7 @@ func (w *world) saved(p *process, life uint64) {
 		return
 	}
 	err := w.writeOut(p)
-	if p.condition == frozen {
+	if p.condition == scenario.Frozen {
 		p.hasSaved, p.savedErr = true, err
 		return
 	}
@@ -346,11 +338,11 @@ func (w *world) writeOut(p *process) error {
 // crash ends the process at once. Its kernel ends its connections, after what it
 // had already taken from the process, or (torn) with all of that lost.
 func (w *world) crash(p *process, torn bool) {
-	if p.condition != alive && p.condition != frozen {
+	if p.condition != scenario.Alive && p.condition != scenario.Frozen {
 		return
 	}
 	w.note(p, "crashes", "")
-	w.end(p, dead)
+	w.end(p, scenario.Dead)
 	w.endConnections(p, torn)
 }
 
@@ -368,7 +360,7 @@ func (w *world) endConnections(p *process, torn bool) {
 // powerOff takes the host away: nobody is told.
 func (w *world) powerOff(p *process) {
 	w.note(p, "loses power", "")
-	w.end(p, off)
+	w.end(p, scenario.Off)
 	for s := range p.peers {
 		for _, e := range p.peers[s].ends {
 			e.state = closed
@@ -381,7 +373,7 @@ func (w *world) powerOff(p *process) {
 	p.stalled = p.stalled[:0]
 }
 
-func (w *world) end(p *process, c condition) {
+func (w *world) end(p *process, c scenario.Condition) {
 	p.condition = c
 	p.life++
 	w.checks.disturbedAt(p, w.now)
@@ -394,7 +386,7 @@ func (w *world) end(p *process, c condition) {
 
 // restart starts a dead process again; with rollback its disk has lost its last write.
 func (w *world) restart(p *process, rollback bool) error {
-	if p.condition == alive || p.condition == frozen {
+	if p.condition == scenario.Alive || p.condition == scenario.Frozen {
 		return nil // it was to have ended by itself, and has not yet
 	}
 	why := ""
@@ -407,21 +399,21 @@ func (w *world) restart(p *process, rollback bool) error {
 }
 
 func (w *world) freeze(p *process) {
-	if p.condition != alive {
+	if p.condition != scenario.Alive {
 		return
 	}
 	w.note(p, "freezes", "")
 	w.checks.disturbed(w, p)
-	p.condition, p.frozenAt = frozen, p.clock.at(w.now)
+	p.condition, p.frozenAt = scenario.Frozen, p.clock.at(w.now)
 }
 
 // thaw lets it go on: what the kernel has kept for it and its own timers may
 // come in either order.
 func (w *world) thaw(p *process) {
-	if p.condition != frozen {
+	if p.condition != scenario.Frozen {
 		return
 	}
-	p.condition, p.stall = alive, p.clock.at(w.now)-p.frozenAt
+	p.condition, p.stall = scenario.Alive, p.clock.at(w.now)-p.frozenAt
 	p.wakeAt = never
 	w.checks.disturbed(w, p)
 	w.note(p, "thaws", "")
@@ -440,7 +432,7 @@ func (w *world) thaw(p *process) {
 // health is what its own check finds.
 func (w *world) health(p *process, state string) {
 	w.note(p, "is "+state, "")
-	if p.condition == alive {
+	if p.condition == scenario.Alive {
 		p.sick = state == "unhealthy"
 		w.step(p, election.Event{Kind: election.Health, On: !p.sick})
 	}
@@ -450,7 +442,7 @@ func (w *world) drift(p *process, ppm int64) {
 	w.note(p, "clock drifts", strconv.FormatInt(ppm, 10)+" ppm")
 	p.clock.drift(w.now, ppm)
 	p.wakeAt = never
-	if p.condition == alive {
+	if p.condition == scenario.Alive {
 		w.arm(p)
 	}
 }
@@ -464,14 +456,14 @@ func (w *world) jump(p *process, d time.Duration) {
 	}
 	p.clock.leap(w.now, d)
 	p.wakeAt = never
-	if p.condition == alive {
+	if p.condition == scenario.Alive {
 		p.stall += d
 		w.arm(p)
 	}
 }
 
 func (w *world) tell(p *process, k election.EventKind) {
-	if p.condition == alive {
+	if p.condition == scenario.Alive {
 		p.resting = k == election.Resigned
 		w.step(p, election.Event{Kind: k})
 	}

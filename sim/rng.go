@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/batuta-dev/batuta/sim/scenario"
 	"math/rand/v2"
 	"time"
 )
@@ -19,7 +20,7 @@ func (c *rng) below(n int) int {
 	return int(c.pcg.Uint64() >> 32 * uint64(n) >> 32)
 }
 
-func (c *rng) in(s Span) time.Duration {
+func (c *rng) in(s scenario.Span) time.Duration {
 	if s.Max <= s.Min {
 		return s.Min
 	}

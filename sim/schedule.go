@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Schedule is the random scenario of that seed.
-func (c SoakConfig) Schedule(seed uint64) *Scenario {
+func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 	c = c.filled()
 	g := generator{c: &c, seed: seed}
 	g.rng.seed(seed ^ 0xba707a) // the world draws from the seed itself
-	s := &Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
+	s := &scenario.Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
 	g.s = s
-	g.allowed = newPreconditions(&s.Setup)
+	g.allowed = scenario.NewPreconditions(&s.Setup)
 	g.begin()
 	g.born()
 	g.wait()
@@ -31,10 +32,10 @@ func (c SoakConfig) Schedule(seed uint64) *Scenario {
 
 type generator struct {
 	c       *SoakConfig
-	s       *Scenario
+	s       *scenario.Scenario
 	seed    uint64
 	rng     rng
-	allowed preconditions
+	allowed scenario.Preconditions
 
 	hangs, duplicates, stalls, ranks *rng // nil: they do not happen
 }
@@ -49,8 +50,8 @@ func (g *generator) begin() {
 }
 
 // setup draws a cluster: most often the defaults.
-func (g *generator) setup(seed uint64) Setup {
-	s := Setup{Algorithm: g.c.Algorithm, Probe: g.c.Probe, Timing: g.c.Timing, Seed: seed}
+func (g *generator) setup(seed uint64) scenario.Setup {
+	s := scenario.Setup{Algorithm: g.c.Algorithm, Probe: g.c.Probe, Timing: g.c.Timing, Seed: seed}
 	if s.Probe == "" && len(g.c.Probes) > 0 {
 		s.Probe = g.c.Probes[g.rng.below(len(g.c.Probes))]
 	}
@@ -64,12 +65,12 @@ func (g *generator) setup(seed uint64) Setup {
 		s.Work = true
 		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.rng.below(4)]
 	}
-	f := s.filled()
+	f := s.Filled()
 	switch g.rng.below(4) {
 	case 0: // as slow as the timing allows
-		s.Latency = Span{time.Millisecond, f.Timing.TMax}
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: f.Timing.TMax}
 	case 1:
-		s.Latency = Span{50 * time.Microsecond, time.Millisecond}
+		s.Latency = scenario.Span{Min: 50 * time.Microsecond, Max: time.Millisecond}
 	}
 	if g.rng.one(8) {
 		s.Observers = []election.ID{s.Members[g.rng.below(len(s.Members))].ID}
@@ -78,7 +79,7 @@ func (g *generator) setup(seed uint64) Setup {
 	if g.rng.one(8) {
 		s.NoDisk = true
 	} else if g.rng.one(4) {
-		s.Fsync = Span{time.Millisecond, 200 * time.Millisecond}
+		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
 	}
 	if most := f.Timing.TProcess; s.Fsync.Max > most {
 		s.Fsync.Max = most // that is part of handling a message
@@ -89,14 +90,14 @@ func (g *generator) setup(seed uint64) Setup {
 
 // wait lets a time pass: none to speak of, about a message's, about a suspicion's.
 func (g *generator) wait() {
-	t := g.s.Setup.filled().Timing
+	t := g.s.Setup.Filled().Timing
 	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
-	g.do(Step{Do: Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
+	g.do(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
 }
 
 // do adds a step if it can be.
-func (g *generator) do(s Step) bool {
-	if g.allowed.take(s) != nil {
+func (g *generator) do(s scenario.Step) bool {
+	if g.allowed.Take(s) != nil {
 		return false
 	}
 	g.s.Steps = append(g.s.Steps, s)
@@ -116,8 +117,8 @@ func (g *generator) member() election.ID {
 	return m[i].ID
 }
 
-func (g *generator) link() (Link, bool) {
-	l := Link{g.member(), g.member(), g.rng.one(2)}
+func (g *generator) link() (scenario.Link, bool) {
+	l := scenario.Link{A: g.member(), B: g.member(), Both: g.rng.one(2)}
 	if g.rng.one(2) {
 		l.A, l.B = l.B, l.A
 	}
@@ -126,30 +127,30 @@ func (g *generator) link() (Link, bool) {
 
 // fault adds one fault and tells whether it could.
 func (g *generator) fault() bool {
-	s := Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
+	s := scenario.Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
 	switch s.Do {
-	case Cut, Reset, Delay:
+	case scenario.Cut, scenario.Reset, scenario.Delay:
 		l, ok := g.link()
 		if !ok {
 			return false
 		}
-		s.Links = []Link{l}
-		if s.Do == Delay {
+		s.Links = []scenario.Link{l}
+		if s.Do == scenario.Delay {
 			s.For = time.Duration(1+g.rng.below(1200)) * time.Millisecond
 		}
-	case Partition:
+	case scenario.Partition:
 		return g.partition(s)
-	case Heal:
+	case scenario.Heal:
 		if l, ok := g.link(); ok && g.rng.one(3) {
-			s.Links = []Link{l}
+			s.Links = []scenario.Link{l}
 		}
-	case Restart, Start:
+	case scenario.Restart, scenario.Start:
 		return g.restart(s)
-	case Join:
+	case scenario.Join:
 		return g.join()
-	case Add, Remove:
+	case scenario.Add, scenario.Remove:
 		s.Members, s.Via = []election.ID{g.member()}, []election.ID{g.member()}
-		if s.Do == Add && g.ranks != nil && g.ranks.one(2) {
+		if s.Do == scenario.Add && g.ranks != nil && g.ranks.one(2) {
 			s.Ranked, s.Priority = true, g.ranks.below(7)-3
 		}
 	default:
@@ -159,20 +160,20 @@ func (g *generator) fault() bool {
 	return g.do(s)
 }
 
-func (g *generator) detail(s *Step) {
+func (g *generator) detail(s *scenario.Step) {
 	switch s.Do {
-	case Crash:
+	case scenario.Crash:
 		if g.rng.one(4) {
 			s.Word = "torn"
 		}
-	case Disk:
+	case scenario.Disk:
 		s.Word = [...]string{"slow", "fail", "ok"}[g.rng.below(3)]
 		if s.Word == "slow" {
 			s.For = time.Duration(1+g.rng.below(800)) * time.Millisecond
 		}
-	case Health:
+	case scenario.Health:
 		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
-	case Clock:
+	case scenario.Clock:
 		s.Word = [...]string{"drift", "jump"}[g.rng.below(2)]
 		if s.Word == "drift" {
 			s.PPM = int64(g.rng.below(2001) - 1000)
@@ -183,7 +184,7 @@ func (g *generator) detail(s *Step) {
 }
 
 // restart brings back any of the dead.
-func (g *generator) restart(s Step) bool {
+func (g *generator) restart(s scenario.Step) bool {
 	for range len(g.s.Setup.Members) {
 		s.Members = []election.ID{g.member()}
 		s.Word = ""
@@ -198,11 +199,11 @@ func (g *generator) restart(s Step) bool {
 }
 
 // joins says whether members come and go in these schedules.
-func (g *generator) joins() bool { return slices.Contains(g.c.Faults, Join) }
+func (g *generator) joins() bool { return slices.Contains(g.c.Faults, scenario.Join) }
 
 // newcomers draws who is on nobody's list: some, or, so that a cluster is born,
 // all or all but one.
-func (g *generator) newcomers(s *Setup) {
+func (g *generator) newcomers(s *scenario.Setup) {
 	if !g.joins() {
 		return
 	}
@@ -234,7 +235,7 @@ func (g *generator) born() {
 func (g *generator) join() bool {
 	m := g.s.Setup.Members
 	for range m {
-		s := Step{Do: Join, Members: []election.ID{g.member()}}
+		s := scenario.Step{Do: scenario.Join, Members: []election.ID{g.member()}}
 		for range 1 + g.rng.below(3) {
 			if via := g.member(); via != s.Members[0] && !slices.Contains(s.Via, via) {
 				s.Via = append(s.Via, via)
@@ -247,7 +248,7 @@ func (g *generator) join() bool {
 	return false
 }
 
-func (g *generator) partition(s Step) bool {
+func (g *generator) partition(s scenario.Step) bool {
 	s.Sides = make([][]election.ID, 2)
 	for _, r := range g.s.Setup.Members {
 		side := g.rng.below(2)
@@ -260,7 +261,7 @@ func (g *generator) partition(s Step) bool {
 func (g *generator) finish() {
 	for _, r := range g.s.Setup.Members {
 		if g.rng.one(2) {
-			g.do(Step{Do: Restart, Members: []election.ID{r.ID}})
+			g.do(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
 		}
 	}
 	for range g.s.Setup.Newcomers {

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Shrink makes a scenario that breaks a rule as short as it gets while it still
 // breaks the same one, and gives it with its violation. The violation is nil if
 // s breaks none.
-func Shrink(s *Scenario, maker Maker) (*Scenario, *Violation) {
+func Shrink(s *scenario.Scenario, maker scenario.Maker) (*scenario.Scenario, *Violation) {
 	k := shrinker{maker: maker, plays: 4000}
 	v := k.violation(s)
 	if v == nil {
@@ -29,14 +30,14 @@ func Shrink(s *Scenario, maker Maker) (*Scenario, *Violation) {
 }
 
 type shrinker struct {
-	maker Maker
+	maker scenario.Maker
 	rule  string
-	best  *Scenario
+	best  *scenario.Scenario
 	found *Violation
 	plays int // how many more may be tried
 }
 
-func (k *shrinker) violation(s *Scenario) *Violation {
+func (k *shrinker) violation(s *scenario.Scenario) *Violation {
 	k.plays--
 	_, err := playSafely(newWorld(), s, k.maker)
 	v, _ := errors.AsType[*Violation](err)
@@ -53,7 +54,7 @@ func (k *shrinker) size() int {
 }
 
 // try takes a change over if the rule is still broken.
-func (k *shrinker) try(change func(*Scenario)) bool {
+func (k *shrinker) try(change func(*scenario.Scenario)) bool {
 	if k.plays <= 0 {
 		return false
 	}
@@ -61,7 +62,7 @@ func (k *shrinker) try(change func(*Scenario)) bool {
 	s.Steps = slices.Clone(s.Steps)
 	s.Setup.Members = slices.Clone(s.Setup.Members)
 	change(&s)
-	if _, err := s.check(); err != nil || s.Setup.Validate() != nil {
+	if _, err := s.Check(); err != nil || s.Setup.Validate() != nil {
 		return false
 	}
 	v := k.violation(&s)
@@ -77,7 +78,7 @@ func (k *shrinker) dropSteps() {
 	for n := len(k.best.Steps) / 2; n > 0; n /= 2 {
 		for at := len(k.best.Steps) - n; at >= 0; at-- {
 			if at+n <= len(k.best.Steps) {
-				k.try(func(s *Scenario) { s.Steps = slices.Delete(s.Steps, at, at+n) })
+				k.try(func(s *scenario.Scenario) { s.Steps = slices.Delete(s.Steps, at, at+n) })
 			}
 		}
 	}
@@ -86,26 +87,26 @@ func (k *shrinker) dropSteps() {
 // dropMembers leaves out members that no step needs.
 func (k *shrinker) dropMembers() {
 	for i := len(k.best.Setup.Members) - 1; i >= 0 && len(k.best.Setup.Members) > 1; i-- {
-		k.try(func(s *Scenario) {
+		k.try(func(s *scenario.Scenario) {
 			id := s.Setup.Members[i].ID
 			s.Setup.Members = slices.Delete(s.Setup.Members, i, i+1)
 			for _, of := range []*[]election.ID{&s.Setup.Newcomers, &s.Setup.Observers} {
 				*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
 			}
-			s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l LinkLatency) bool { return l.A == id || l.B == id })
+			s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l scenario.LinkLatency) bool { return l.A == id || l.B == id })
 			s.Steps = without(s.Steps, id)
 		})
 	}
 }
 
 // without gives the steps as they are for a cluster that lacks id.
-func without(steps []Step, id election.ID) []Step {
-	return slices.DeleteFunc(steps, func(s Step) bool {
-		if s.Do == Partition {
+func without(steps []scenario.Step, id election.ID) []scenario.Step {
+	return slices.DeleteFunc(steps, func(s scenario.Step) bool {
+		if s.Do == scenario.Partition {
 			return slices.ContainsFunc(s.Sides, func(side []election.ID) bool { return slices.Contains(side, id) })
 		}
 		return slices.Contains(s.Members, id) || slices.Contains(s.Via, id) ||
-			slices.ContainsFunc(s.Links, func(l Link) bool { return l.A == id || l.B == id })
+			slices.ContainsFunc(s.Links, func(l scenario.Link) bool { return l.A == id || l.B == id })
 	})
 }
 
@@ -116,7 +117,7 @@ func (k *shrinker) shorten() {
 		for _, shorter := range []time.Duration{time.Millisecond, d / 4, d / 2, d * 3 / 4,
 			d.Truncate(100 * time.Millisecond), d.Truncate(10 * time.Millisecond), d.Truncate(time.Millisecond)} {
 			if shorter > 0 && shorter < k.best.Steps[i].For {
-				if k.try(func(s *Scenario) { s.Steps[i].For = shorter }) {
+				if k.try(func(s *scenario.Scenario) { s.Steps[i].For = shorter }) {
 					break
 				}
 			}
@@ -126,19 +127,19 @@ func (k *shrinker) shorten() {
 
 // simplify returns settings to their defaults.
 func (k *shrinker) simplify() {
-	for _, change := range []func(*Setup){
-		func(s *Setup) { s.Work, s.Drain = false, 0 },
-		func(s *Setup) { s.Drain = 0 },
-		func(s *Setup) { s.NoPreempt = false },
-		func(s *Setup) { s.Probe = "" },
-		func(s *Setup) { s.Links = nil },
-		func(s *Setup) { s.Timing = election.Timing{} },
-		func(s *Setup) { s.Latency = Span{} },
-		func(s *Setup) { s.Fsync = Span{} },
-		func(s *Setup) { s.NoDisk = false },
-		func(s *Setup) { s.Observers = nil },
-		func(s *Setup) { s.LeadUnhealthy = false },
+	for _, change := range []func(*scenario.Setup){
+		func(s *scenario.Setup) { s.Work, s.Drain = false, 0 },
+		func(s *scenario.Setup) { s.Drain = 0 },
+		func(s *scenario.Setup) { s.NoPreempt = false },
+		func(s *scenario.Setup) { s.Probe = "" },
+		func(s *scenario.Setup) { s.Links = nil },
+		func(s *scenario.Setup) { s.Timing = election.Timing{} },
+		func(s *scenario.Setup) { s.Latency = scenario.Span{} },
+		func(s *scenario.Setup) { s.Fsync = scenario.Span{} },
+		func(s *scenario.Setup) { s.NoDisk = false },
+		func(s *scenario.Setup) { s.Observers = nil },
+		func(s *scenario.Setup) { s.LeadUnhealthy = false },
 	} {
-		k.try(func(s *Scenario) { change(&s.Setup) })
+		k.try(func(s *scenario.Scenario) { change(&s.Setup) })
 	}
 }

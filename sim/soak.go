@@ -12,17 +12,18 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // SoakConfig says which random schedules to play. The zero value of each
 // optional field works.
 type SoakConfig struct {
-	Algorithm string // required; what the [Maker] is asked for
+	Algorithm string // required; what the [scenario.Maker] is asked for
 	Probe     string // the algorithm's own option; empty: now this, now that, of Probes
 	Probes    []string
 	Nodes     int             // members, 1 to n; default 5
 	From, To  uint64          // seeds, both included
-	Faults    []Verb          // what may happen; default: everything ([SoakFaults])
+	Faults    []scenario.Verb // what may happen; default: everything ([SoakFaults])
 	PerRun    int             // faults in a schedule; default 10
 	Draws     []Draw          // what else varies; nil: [DefaultDraws]
 	Timing    election.Timing // defaults: see [election.Timing]
@@ -31,13 +32,15 @@ type SoakConfig struct {
 }
 
 // SoakFaults are the verbs that random schedules are made of.
-func SoakFaults() []Verb {
-	return []Verb{Crash, PowerOff, Restart, Freeze, Thaw, Cut, Partition, Heal, Reset, Delay, Disk, Clock, Campaign, Resign, Health}
+func SoakFaults() []scenario.Verb {
+	return []scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Restart, scenario.Freeze, scenario.Thaw, scenario.Cut, scenario.Partition, scenario.Heal, scenario.Reset, scenario.Delay, scenario.Disk, scenario.Clock, scenario.Campaign, scenario.Resign, scenario.Health}
 }
 
 // MembershipFaults are the verbs of schedules in which members come and go: with
 // Join among them, some members are newcomers.
-func MembershipFaults() []Verb { return []Verb{Join, Leave, Add, Remove} }
+func MembershipFaults() []scenario.Verb {
+	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
+}
 
 // SoakResult is what came of it so far.
 type SoakResult struct {
@@ -81,7 +84,7 @@ func (c SoakConfig) filled() SoakConfig {
 }
 
 // Soak plays a schedule for each seed, in parallel. It ends early when ctx does.
-func Soak(ctx context.Context, maker Maker, c SoakConfig) (SoakResult, error) {
+func Soak(ctx context.Context, maker scenario.Maker, c SoakConfig) (SoakResult, error) {
 	c = c.filled()
 	if c.To < c.From {
 		return SoakResult{}, fmt.Errorf("seeds %d to %d: the range runs backwards", c.From, c.To)
@@ -101,7 +104,7 @@ func Soak(ctx context.Context, maker Maker, c SoakConfig) (SoakResult, error) {
 
 type soak struct {
 	c     SoakConfig
-	maker Maker
+	maker scenario.Maker
 	next  atomic.Uint64
 
 	mu     sync.Mutex
@@ -177,11 +180,11 @@ func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
 const rulePanic = "a Machine never panics"
 
 // playSafely turns a panic into a violation, so that it can be shrunk like any other.
-func playSafely(w *world, s *Scenario, maker Maker) (o Outcome, err error) {
+func playSafely(w *world, s *scenario.Scenario, maker scenario.Maker) (o Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &Violation{Rule: rulePanic, Member: "?", At: w.now, What: fmt.Sprint(r)}
 		}
 	}()
-	return s.play(w, maker, nil)
+	return w.play(s, maker, nil)
 }

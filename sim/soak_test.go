@@ -8,6 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 func TestSoak(t *testing.T) {
@@ -29,15 +30,15 @@ func playSeeds(t *testing.T, c sim.SoakConfig) {
 func TestAgreementOutlastsDetection(t *testing.T) {
 	for seed := range 200 {
 		for _, timing := range []string{"", "heartbeat 10ms\nt_max 20ms\nt_process 40ms\n"} {
-			s, err := sim.Parse("cut off", fmt.Sprintf("members 1 2 3\n%sseed %d\nagree\ncut 1-3\nrun %dms\ncut 2-3\nmark\n", timing, seed, 1+seed*11))
+			s, err := scenario.Parse("cut off", fmt.Sprintf("members 1 2 3\n%sseed %d\nagree\ncut 1-3\nrun %dms\ncut 2-3\nmark\n", timing, seed, 1+seed*11))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Steps = append(s.Steps, sim.Step{Do: sim.Run, For: s.Setup.Hold()})
+			s.Steps = append(s.Steps, scenario.Step{Do: scenario.Run, For: s.Setup.Hold()})
 			for _, id := range []string{"1", "2"} {
-				s.Steps = append(s.Steps, sim.Step{Do: sim.Expect, Expect: sim.Expectation{What: "lost", Of: id, Op: ">=", N: 1}})
+				s.Steps = append(s.Steps, scenario.Step{Do: scenario.Expect, Expect: scenario.Expectation{What: "lost", Of: id, Op: ">=", N: 1}})
 			}
-			if _, err := s.Play(maker, nil); err != nil {
+			if _, err := sim.Play(s, maker, nil); err != nil {
 				t.Errorf("%v\n%s", err, s)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // state is a whole cluster at one point of a search: no time, only what is done,
@@ -66,7 +67,7 @@ type explorer struct {
 // instant is the only time there is in a search.
 var instant = epochOfTime
 
-func newExplorer(maker Maker, c ExploreConfig, ranks []election.Rank) (*explorer, error) {
+func newExplorer(maker scenario.Maker, c ExploreConfig, ranks []election.Rank) (*explorer, error) {
 	fresh, err := maker(c.Algorithm, c.Probe)
 	if err != nil {
 		return nil, err

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Story keeps what happened, to be drawn.
 type Story struct{ Entries []Entry }
 
-// Add takes an entry in; give it to [Scenario.Play].
+// Add takes an entry in; give it to [Play].
 func (s *Story) Add(e Entry) { s.Entries = append(s.Entries, e) }
 
 // bounds is the part worth drawing: from shortly before the first fault or
@@ -41,7 +42,7 @@ func (s *Story) bounds() (from, to time.Duration) {
 func drawn(e *Entry) bool { return e.Message != nil && ofContest(e.Message.Kind) }
 
 // Mermaid is a Mermaid sequence diagram of the contests.
-func (s *Story) Mermaid(of *Scenario) string {
+func (s *Story) Mermaid(of *scenario.Scenario) string {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
 	for _, r := range of.Setup.Members {
@@ -70,7 +71,7 @@ func mermaidName(id election.ID) string {
 	}, string(id))
 }
 
-func (s *Story) isMember(of *Scenario, id election.ID) bool {
+func (s *Story) isMember(of *scenario.Scenario, id election.ID) bool {
 	for _, r := range of.Setup.Members {
 		if r.ID == id {
 			return true
@@ -88,7 +89,7 @@ func label(e *Entry) string {
 }
 
 func noteText(e *Entry) string {
-	text := stamp(e.At) + " " + e.What
+	text := scenario.Stamp(e.At) + " " + e.What
 	if e.Peer != election.None && e.Peer != e.Member {
 		text += " " + string(e.Peer)
 	}
@@ -101,7 +102,7 @@ func noteText(e *Entry) string {
 // ShiViz is a log for the ShiViz visualizer, to be parsed with
 //
 //	(?<host>\S*) (?<clock>{.*})\n(?<event>.*)
-func (s *Story) ShiViz(of *Scenario) string {
+func (s *Story) ShiViz(of *scenario.Scenario) string {
 	var b strings.Builder
 	b.WriteString("(?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)\n\n")
 	clocks := map[election.ID]map[election.ID]int{}
@@ -118,7 +119,7 @@ func (s *Story) ShiViz(of *Scenario) string {
 		clock[e.Member]++
 		text := noteText(e)
 		if e.Message != nil {
-			text = stamp(e.At) + " " + e.What + " " + label(e)
+			text = scenario.Stamp(e.At) + " " + e.What + " " + label(e)
 			for id, n := range sent[e.Flight] {
 				if e.What == "receives" {
 					clock[id] = max(clock[id], n)

@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
-func told(t *testing.T) (*sim.Scenario, *sim.Story) {
-	s, err := sim.Parse("crash", "members 1 2 3\nrun 1s\ncrash 3\nrun 1s")
+func told(t *testing.T) (*scenario.Scenario, *sim.Story) {
+	s, err := scenario.Parse("crash", "members 1 2 3\nrun 1s\ncrash 3\nrun 1s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var story sim.Story
-	if _, err := s.Play(maker, story.Add); err != nil {
+	if _, err := sim.Play(s, maker, story.Add); err != nil {
 		t.Fatal(err)
 	}
 	return s, &story

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Measures of the picture, in its own units.
@@ -24,7 +25,7 @@ const (
 // SVG draws a space-time diagram: a lane a member, highest on top, time to the
 // right, messages as arrows, marks for faults, suspicions and claims, and each
 // leadership as a coloured span of whoever follows it.
-func (s *Story) SVG(of *Scenario) string {
+func (s *Story) SVG(of *scenario.Scenario) string {
 	d := &diagram{lanes: map[election.ID]float64{}, colours: map[election.Token]string{}}
 	d.from, d.to = s.bounds()
 	members := of.Setup.Members
@@ -58,7 +59,7 @@ func (d *diagram) x(t time.Duration) float64 {
 	return svgLeft + (svgWidth-svgLeft-svgRight)*float64(t-d.from)/float64(max(d.to-d.from, 1))
 }
 
-func (d *diagram) begin(of *Scenario) {
+func (d *diagram) begin(of *scenario.Scenario) {
 	height := d.bottom + svgFoot
 	d.put(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13" role="img">`, svgWidth, height)
 	d.put(`<title>%s</title>`, html.EscapeString(of.Setup.Algorithm+" election: "+of.Name))
@@ -73,11 +74,11 @@ func (d *diagram) begin(of *Scenario) {
 }
 
 // title says which algorithm and what is done to its members.
-func title(of *Scenario) string {
+func title(of *scenario.Scenario) string {
 	text := of.Setup.Algorithm
 	for _, step := range of.Steps {
 		switch step.Do {
-		case Run, At, Expect, Mark, Agree, Settle:
+		case scenario.Run, scenario.At, scenario.Expect, scenario.Mark, scenario.Agree, scenario.Settle:
 			continue
 		}
 		if text += ": " + step.String(); len(text) > 100 {
@@ -124,7 +125,7 @@ func (d *diagram) colour(t election.Token) string {
 }
 
 // spans draws whom each member takes for its leader, and when it is dead.
-func (d *diagram) spans(s *Story, of *Scenario) {
+func (d *diagram) spans(s *Story, of *scenario.Scenario) {
 	type tenure struct {
 		t     election.Token
 		since time.Duration

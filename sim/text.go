@@ -4,15 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
-
-// stamp is a time as traces write it: seconds, to the millisecond.
-func stamp(d time.Duration) string {
-	return fmt.Sprintf("%d.%03ds", d/time.Second, d%time.Second/time.Millisecond)
-}
 
 // String is the entry's line in a trace:
 //
@@ -20,7 +15,7 @@ func stamp(d time.Duration) string {
 //	[2.000s] * 3 crashes
 func (e Entry) String() string {
 	var b strings.Builder
-	b.WriteString("[" + stamp(e.At) + "] ")
+	b.WriteString("[" + scenario.Stamp(e.At) + "] ")
 	if e.Fault {
 		b.WriteString("* ")
 	}
@@ -51,7 +46,7 @@ type Trace struct {
 	Lines    []string
 }
 
-// Add takes an entry in; give it to [Scenario.Play].
+// Add takes an entry in; give it to [Play].
 func (t *Trace) Add(e Entry) {
 	if e.Message != nil && (!t.Messages || e.What == "receives" || !ofContest(e.Message.Kind)) {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // thousand members, and how many messages they may need to replace a leader.
@@ -40,20 +41,20 @@ func TestThousandMembers(t *testing.T) {
 // The same with the detector, disks and connections: what a crash of the leader
 // costs a real cluster.
 func TestThousandMembersDetectACrash(t *testing.T) {
-	s := &sim.Scenario{Setup: sim.Setup{Algorithm: "bully", Probe: "descending", Settled: true}}
+	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Probe: "descending", Settled: true}}
 	for i := range thousand {
 		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
 	}
-	s.Steps = []sim.Step{
-		{Do: sim.Run, For: 300 * time.Millisecond},
-		{Do: sim.Mark},
-		{Do: sim.Crash, Members: []election.ID{"1000"}},
-		{Do: sim.Run, For: 700 * time.Millisecond},
-		{Do: sim.Expect, Expect: sim.Expectation{What: "leader", Of: "999"}},
-		{Do: sim.Expect, Expect: sim.Expectation{What: "messages", Of: string(election.Election), Op: "<=", N: 2 * thousand}},
+	s.Steps = []scenario.Step{
+		{Do: scenario.Run, For: 300 * time.Millisecond},
+		{Do: scenario.Mark},
+		{Do: scenario.Crash, Members: []election.ID{"1000"}},
+		{Do: scenario.Run, For: 700 * time.Millisecond},
+		{Do: scenario.Expect, Expect: scenario.Expectation{What: "leader", Of: "999"}},
+		{Do: scenario.Expect, Expect: scenario.Expectation{What: "messages", Of: string(election.Election), Op: "<=", N: 2 * thousand}},
 	}
 	began := time.Now()
-	o, err := s.Play(maker, nil)
+	o, err := sim.Play(s, maker, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,16 +75,16 @@ func TestThousandMembersDetectACrash(t *testing.T) {
 // rest to that.
 func TestACrowdAtBirthAsksAFew(t *testing.T) {
 	const n, wave = 200, 32
-	s := &sim.Scenario{Setup: sim.Setup{Algorithm: "bully", Probe: "descending"}}
+	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Probe: "descending"}}
 	for i := range n {
 		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
 	}
-	s.Steps = []sim.Step{
-		{Do: sim.Run, For: 3 * time.Second},
-		{Do: sim.Expect, Expect: sim.Expectation{What: "leader", Of: strconv.Itoa(n)}},
-		{Do: sim.Expect, Expect: sim.Expectation{What: "messages", Of: string(election.Query), Op: "<=", N: (n-1)*wave + n - 1}},
+	s.Steps = []scenario.Step{
+		{Do: scenario.Run, For: 3 * time.Second},
+		{Do: scenario.Expect, Expect: scenario.Expectation{What: "leader", Of: strconv.Itoa(n)}},
+		{Do: scenario.Expect, Expect: scenario.Expectation{What: "messages", Of: string(election.Query), Op: "<=", N: (n-1)*wave + n - 1}},
 	}
-	o, err := s.Play(maker, nil)
+	o, err := sim.Play(s, maker, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // world is everything outside the Machines: time, network, disks and processes.
 // It is used again for schedule after schedule; reset keeps what it has grown.
 type world struct {
-	setup  Setup
+	setup  scenario.Setup
 	make   func() election.Algorithm
 	list   []election.Member // as each Machine is given it, newcomers left out
 	roster bool              // the list changes
@@ -45,7 +46,7 @@ type Entry struct {
 func newWorld() *world { return &world{slots: map[election.ID]int{}} }
 
 // reset makes a new world of s, whose fields are filled and valid.
-func (w *world) reset(s Setup, maker func() election.Algorithm, log func(Entry)) error {
+func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
 	w.now, w.flights = 0, 0
 	w.queue.reset()
@@ -98,7 +99,7 @@ func (w *world) absent(id election.ID) bool {
 
 // settledToken is the leadership that everyone starts in when Setup says Settled.
 func (w *world) settledToken() election.Token {
-	return election.Token{Epoch: 1, Leader: w.setup.settledLeader()}
+	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
 }
 
 // runTo lets everything happen up to and including the moment end, unless a

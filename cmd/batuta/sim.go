@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 func newSimCommand(e env) *cobra.Command {
@@ -53,7 +54,7 @@ func labError(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, as := range []func(error) bool{is[*sim.Violation], is[*sim.Unmet], is[*exitError]} {
+	for _, as := range []func(error) bool{is[*sim.Violation], is[*scenario.Unmet], is[*exitError]} {
 		if as(err) {
 			return err
 		}
@@ -121,7 +122,7 @@ crashed member counts too. All begin as followers of the highest member.`,
 
 // orderedMaker gives rings whose members lie in that order; the others rank
 // their members themselves.
-func orderedMaker(c sim.CountConfig, order string) (sim.Maker, error) {
+func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 	if !slices.Contains([]string{"ascending", "descending", "random"}, order) {
 		return nil, usagef("--order %q: use ascending, descending or random", order)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 type simRun struct {
@@ -68,7 +69,7 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	s, err := sim.Parse(file, text)
+	s, err := scenario.Parse(file, text)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	}
 	trace := sim.Trace{Messages: s.Messages}
 	var story sim.Story
-	outcome, failure := s.Play(simMaker, func(e sim.Entry) {
+	outcome, failure := sim.Play(s, simMaker, func(e sim.Entry) {
 		trace.Add(e)
 		story.Add(e)
 	})
@@ -128,7 +129,7 @@ func (r *simRun) print(file string, o sim.Outcome, trace *sim.Trace, failure err
 	return nil
 }
 
-func (r *simRun) draw(s *sim.Scenario, story *sim.Story) error {
+func (r *simRun) draw(s *scenario.Scenario, story *sim.Story) error {
 	for path, draw := range map[string]func() string{
 		r.svg:     func() string { return story.SVG(s) },
 		r.mermaid: func() string { return story.Mermaid(s) },

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // labMemory: a search may use memory freely up to here; beyond, the collector
@@ -110,8 +111,8 @@ func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 			c.Faults = append(c.Faults, sim.SoakFaults()...)
 		case f == "membership":
 			c.Faults = append(c.Faults, sim.MembershipFaults()...)
-		case slices.Contains(allFaults(), sim.Verb(f)):
-			c.Faults = append(c.Faults, sim.Verb(f))
+		case slices.Contains(allFaults(), scenario.Verb(f)):
+			c.Faults = append(c.Faults, scenario.Verb(f))
 		default:
 			return usagef("--faults %q: use some of all, membership, %s", f, verbs(allFaults()))
 		}
@@ -139,7 +140,7 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 	return nil
 }
 
-func allFaults() []sim.Verb { return slices.Concat(sim.SoakFaults(), sim.MembershipFaults()) }
+func allFaults() []scenario.Verb { return slices.Concat(sim.SoakFaults(), sim.MembershipFaults()) }
 
 func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
 	if asJSON {

@@ -15,6 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // subject is an algorithm to measure.
@@ -69,13 +70,13 @@ func run(file string) error {
 // measure crashes the highest of n members and watches the rest agree.
 func measure(s subject, n int) (cost, error) {
 	script := fmt.Sprintf("members 1..%d\nlatency 1ms\nfsync none\nrun 5s\ncrash %d\nrun 5s\nexpect leader %d\n", n, n, n-1)
-	scenario, err := sim.Parse(s.name, script)
+	sc, err := scenario.Parse(s.name, script)
 	if err != nil {
 		return cost{}, err
 	}
 	var c cost
 	var crash time.Duration
-	_, err = scenario.Play(func(string, string) (func() election.Algorithm, error) { return s.fresh, nil }, func(e sim.Entry) {
+	_, err = sim.Play(sc, func(string, string) (func() election.Algorithm, error) { return s.fresh, nil }, func(e sim.Entry) {
 		switch {
 		case e.Fault && e.What == "crashes":
 			crash, c = e.At, cost{}

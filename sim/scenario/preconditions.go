@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"fmt"
@@ -8,40 +8,57 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// check goes through the steps without playing them and gives the first that
+// Check goes through the steps without playing them and gives the first that
 // cannot be: a time that runs backwards, a crash of who is dead.
-func (s *Scenario) check() (Step, error) {
-	c := newPreconditions(&s.Setup)
+func (s *Scenario) Check() (Step, error) {
+	c := NewPreconditions(&s.Setup)
 	for _, step := range s.Steps {
-		if err := c.take(step); err != nil {
+		if err := c.Take(step); err != nil {
 			return step, err
 		}
 	}
 	return Step{}, nil
 }
 
-// preconditions follows what a script does to the members, without playing it.
-type preconditions struct {
+// Condition is what a member's process and its host are in.
+type Condition uint8
+
+// The conditions.
+const (
+	Dead   Condition = iota // no process; its host refuses connections
+	Alive                   //
+	Frozen                  // stopped: its kernel still accepts and buffers
+	Off                     // no host: nothing comes back at all
+)
+
+// Preconditions follows what a script does to the members, without playing it, and
+// knows which step may come next.
+type Preconditions struct {
 	setup *Setup
-	of    map[election.ID]condition
+	of    map[election.ID]Condition
 	gone  map[election.ID]bool // absent: never started
 	left  map[election.ID]bool // of its own will: only who joins again comes back
 	loose map[election.ID]bool // was removed somewhere: it may end by itself at any time
 	now   time.Duration
 }
 
-func newPreconditions(s *Setup) preconditions {
-	c := preconditions{setup: s, of: map[election.ID]condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
+// NewPreconditions are those of a script's first step.
+func NewPreconditions(s *Setup) Preconditions {
+	c := Preconditions{setup: s, of: map[election.ID]Condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
 	for _, r := range s.Members {
-		c.of[r.ID] = alive
+		c.of[r.ID] = Alive
 	}
 	for _, id := range slices.Concat(s.Absent, s.Newcomers) {
-		c.of[id], c.gone[id] = dead, true
+		c.of[id], c.gone[id] = Dead, true
 	}
 	return c
 }
 
-func (c *preconditions) take(s Step) error {
+// Lives says that a member has a process, be it frozen.
+func (c *Preconditions) Lives(id election.ID) bool { return c.of[id] == Alive || c.of[id] == Frozen }
+
+// Take goes over s, or says why s cannot be.
+func (c *Preconditions) Take(s Step) error {
 	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Campaign, Suspect, Trust}, s.Do)
 	if c.setup.Manual && !manual {
 		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, campaign, suspect, trust), found %s", s.Do)
@@ -59,8 +76,8 @@ func (c *preconditions) take(s Step) error {
 		c.now = s.For
 	case Settle:
 		for _, r := range c.setup.Members {
-			if c.of[r.ID] == frozen {
-				c.of[r.ID] = alive
+			if c.of[r.ID] == Frozen {
+				c.of[r.ID] = Alive
 			}
 		}
 	case Suspect, Trust:
@@ -94,22 +111,22 @@ func (c *preconditions) take(s Step) error {
 }
 
 // change takes one member from one condition to another.
-func (c *preconditions) change(do Verb, id election.ID) error {
+func (c *Preconditions) change(do Verb, id election.ID) error {
 	if do == Duplicate && slices.Contains(c.setup.Newcomers, id) {
 		return fmt.Errorf("expected a member with a configured list, found %s, which joins", id)
 	}
-	var want []condition
-	to := alive
+	var want []Condition
+	to := Alive
 	switch do {
 	case Join:
 		if !slices.Contains(c.setup.Newcomers, id) && !c.left[id] {
 			return fmt.Errorf("expected a newcomer, or a member that has left, found %s, which has its list: start or restart it", id)
 		}
-		want = []condition{dead, off}
+		want = []Condition{Dead, Off}
 	case Leave:
-		want, to = []condition{alive}, dead
+		want, to = []Condition{Alive}, Dead
 	case Start, Restart:
-		want = []condition{dead, off}
+		want = []Condition{Dead, Off}
 		if slices.Contains(c.setup.Newcomers, id) && c.gone[id] || c.left[id] {
 			return fmt.Errorf("expected \"join %s via …\": nobody has it on a list", id)
 		}
@@ -120,15 +137,15 @@ func (c *preconditions) change(do Verb, id election.ID) error {
 			return fmt.Errorf("expected an absent member, found %s, which has run before: restart it", id)
 		}
 	case Crash:
-		want, to = []condition{alive, frozen}, dead
+		want, to = []Condition{Alive, Frozen}, Dead
 	case PowerOff:
-		want, to = []condition{alive, frozen, dead}, off
+		want, to = []Condition{Alive, Frozen, Dead}, Off
 	case Freeze:
-		want, to = []condition{alive}, frozen
+		want, to = []Condition{Alive}, Frozen
 	case Thaw:
-		want = []condition{frozen}
+		want = []Condition{Frozen}
 	default:
-		want, to = []condition{alive}, alive
+		want, to = []Condition{Alive}, Alive
 	}
 	for _, w := range want {
 		if c.of[id] == w || c.loose[id] {
@@ -142,4 +159,4 @@ func (c *preconditions) change(do Verb, id election.ID) error {
 	return fmt.Errorf("expected to %s a member that is %s, found %s, which is %s", do, want[0], id, c.of[id])
 }
 
-func (c condition) String() string { return [...]string{"dead", "alive", "frozen", "without power"}[c] }
+func (c Condition) String() string { return [...]string{"dead", "alive", "frozen", "without power"}[c] }

@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 // the [Maker]'s to judge.
 func (s Setup) Validate() error {
 	var faults []error
-	if len(s.Members) == 0 || len(s.Members) > maxMembers {
-		faults = append(faults, fmt.Errorf("%d members: give 1 to %d", len(s.Members), maxMembers))
+	if len(s.Members) == 0 || len(s.Members) > MaxMembers {
+		faults = append(faults, fmt.Errorf("%d members: give 1 to %d", len(s.Members), MaxMembers))
 	}
-	s = s.filled()
+	s = s.Filled()
 	spans := []Span{s.Latency, s.Fsync}
 	for _, l := range s.Links {
 		spans = append(spans, l.Span)
@@ -28,13 +28,13 @@ func (s Setup) Validate() error {
 			faults = append(faults, fmt.Errorf("from %v to %v: give a range that starts at 0 or later and does not run backwards", span.Min, span.Max))
 		}
 	}
-	if s.Settled && s.settledLeader() == (election.Rank{}) {
+	if s.Settled && s.SettledLeader() == (election.Rank{}) {
 		faults = append(faults, errors.New("settled, and every member is a newcomer or an observer: leave one that leads"))
 	}
 	for _, r := range s.Members {
 		c := election.Config{Self: r, Algorithm: nobody{}, Timing: s.Timing}
 		for _, m := range s.Members {
-			if len(s.Members) <= pairsUpTo || m == r {
+			if len(s.Members) <= eachKnowsAll || m == r {
 				c.Members = append(c.Members, election.Member{Rank: m})
 			}
 		}
@@ -44,6 +44,9 @@ func (s Setup) Validate() error {
 	}
 	return errors.Join(faults...)
 }
+
+// eachKnowsAll bounds the clusters of which each member's whole Config is judged.
+const eachKnowsAll = 64
 
 // nobody is an algorithm that never runs: a Config needs one to be judged.
 type nobody struct{}
@@ -126,8 +129,8 @@ func (p *parser) setMembers() {
 func (p *parser) addRange(w word, from, to string) {
 	a, errA := strconv.Atoi(from)
 	b, errB := strconv.Atoi(to)
-	if errA != nil || errB != nil || a < 0 || b < a || b-a >= maxMembers {
-		p.fault(w.col, "expected a range of at most %d integers, such as 1..50, found %q", maxMembers, w.text)
+	if errA != nil || errB != nil || a < 0 || b < a || b-a >= MaxMembers {
+		p.fault(w.col, "expected a range of at most %d integers, such as 1..50, found %q", MaxMembers, w.text)
 		return
 	}
 	for i := a; i <= b; i++ {

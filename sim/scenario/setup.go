@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"slices"
@@ -50,7 +50,8 @@ type Setup struct {
 	Manual        bool            // nothing happens by itself: each delivery and each timer is a step
 }
 
-func (s Setup) filled() Setup {
+// Filled is s with defaults for what is zero.
+func (s Setup) Filled() Setup {
 	if s.Timing.Heartbeat == 0 {
 		s.Timing.Heartbeat = election.DefaultHeartbeat
 	}
@@ -69,8 +70,8 @@ func (s Setup) filled() Setup {
 	return s
 }
 
-// settledLeader is the highest member that may lead from the start; zero: there is none.
-func (s *Setup) settledLeader() (highest election.Rank) {
+// SettledLeader is the highest member that may lead from the start; zero: there is none.
+func (s *Setup) SettledLeader() (highest election.Rank) {
 	for _, r := range s.Members {
 		if !slices.Contains(s.Newcomers, r.ID) && !slices.Contains(s.Observers, r.ID) {
 			highest = r
@@ -102,7 +103,7 @@ func (s Setup) Bound() time.Duration {
 // first one may be lost to what is still on the way from before, the second to a
 // preempting hand-over), and the return of a member that stepped aside (2·T).
 func (s Setup) takes() (fixed, waits time.Duration) {
-	s = s.filled()
+	s = s.Filled()
 	t, n := s.Timing, time.Duration(len(s.Members))
 	notice := 2*t.DialTime() + t.T() + 4*t.TMax
 	contest := t.T() + t.DialTime() + 2*t.T() + 4*t.TMax*n
@@ -115,6 +116,6 @@ func (s Setup) takes() (fixed, waits time.Duration) {
 // the others, whom it dials first, and hears from one that vouches, or from none; and
 // asks once more, over links that stand, when what that one heard is T old.
 func (s Setup) Hold() time.Duration {
-	t := s.filled().Timing
+	t := s.Filled().Timing
 	return t.Heartbeat + t.T() + t.DialTime() + 2*t.TMax + 2*t.TMax
 }

@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"errors"
@@ -25,11 +25,11 @@ func (e *ParseError) Error() string {
 // goldenMark parts a script from its trace.
 const goldenMark = "----"
 
-// maxRepeat bounds what one "repeat" may unroll to, maxMembers a cluster.
-const (
-	maxSteps   = 100_000
-	maxMembers = 10_000
-)
+// maxSteps bounds what every "repeat" together may unroll to.
+const maxSteps = 100_000
+
+// maxMembers bounds a cluster.
+const MaxMembers = 10_000
 
 // Parse reads a script. Its error joins every [ParseError]. name stands in
 // errors; the algorithm is not looked up yet.
@@ -184,7 +184,7 @@ func (p *parser) memberList() string {
 	for _, r := range m {
 		ids = append(ids, r.ID)
 	}
-	return joinIDs(ids, ", ")
+	return JoinIDs(ids, ", ")
 }
 
 // members reads members up to the end of the line, or up to one of the words stop.
@@ -243,8 +243,8 @@ func (p *parser) finish() {
 	if err := p.s.Setup.Validate(); err != nil {
 		p.fault(1, "%v", err)
 	}
-	if step, err := p.s.check(); err != nil {
-		p.line = step.line
-		p.fault(step.col, "%v", err)
+	if step, err := p.s.Check(); err != nil {
+		p.line = step.Line
+		p.fault(step.Col, "%v", err)
 	}
 }

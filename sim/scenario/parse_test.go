@@ -1,10 +1,10 @@
-package sim_test
+package scenario_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Bad scripts are refused with where and what was expected.
@@ -42,7 +42,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a latency backwards", "members 1 2\nlatency 5ms 1ms", `s:2:13: expected the longest time of at least 5ms`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := sim.Parse("s", c.script)
+			s, err := scenario.Parse("s", c.script)
 			if err == nil {
 				t.Fatalf("parsed, want %q:\n%s", c.want, s)
 			}
@@ -53,52 +53,15 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What a schedule prints is read back as the same schedule.
-func TestScriptsReadBack(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"", "all"}, Draws: sim.Draws()}
-	for seed := uint64(1); seed <= 300; seed++ {
-		text := c.Schedule(seed).String()
-		s, err := sim.Parse("again", text)
-		if err != nil {
-			t.Fatalf("seed %d: %v\n%s", seed, err, text)
-		}
-		if again := s.String(); again != text {
-			t.Fatalf("seed %d:\n%s\nis read back as\n%s", seed, text, again)
-		}
-	}
-}
-
-// The same seed gives the same trace, also when the script was printed and read.
-func TestSameSeedSameTrace(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Draws: []sim.Draw{sim.DrawTimes, sim.DrawLatencies, sim.DrawDuplicates}}
-	for seed := uint64(1); seed <= 50; seed++ {
-		s := c.Schedule(seed)
-		again, err := sim.Parse(s.Name, s.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, b := sim.Trace{Messages: true}, sim.Trace{Messages: true}
-		if _, err := s.Play(maker, a.Add); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := again.Play(maker, b.Add); err != nil {
-			t.Fatal(err)
-		}
-		if d := sim.Differs(a.Text(), b.Text()); d != "" {
-			t.Fatalf("seed %d: %s", seed, d)
-		}
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add("members 1 2 3\nrun 1s\ncrash 3\nexpect leader 2\n----\n[0.000s] 1 inquires\n")
 	f.Add("members 1..9\npartition 1,2 | 3\nrepeat 2\ncut 1>2\nend\nexpect messages election <= 4 on 1")
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := sim.Parse("f", text)
+		s, err := scenario.Parse("f", text)
 		if err != nil {
 			return
 		}
-		if _, err := sim.Parse("f", s.String()); err != nil {
+		if _, err := scenario.Parse("f", s.String()); err != nil {
 			t.Errorf("%q was read, and is printed as %q, which is not: %v", text, s, err)
 		}
 	})

@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"slices"
@@ -47,7 +47,7 @@ var stepWords = map[Verb]func(*parser, *Step){
 func (p *parser) stepLine(first word) {
 	p.acting = true
 	if first.text == string(At) {
-		p.add(Step{Do: At, For: p.duration("a time since the start", 0), line: p.line, col: first.col})
+		p.add(Step{Do: At, For: p.duration("a time since the start", 0), Line: p.line, Col: first.col})
 		if len(p.words) == 0 || p.stop {
 			return
 		}
@@ -66,7 +66,7 @@ func (p *parser) stepLine(first word) {
 		p.fault(first.col, "expected a step (%s) or a setting (%s), found %q", verbList(), settingList(), first.text)
 		return
 	}
-	s := Step{Do: Verb(first.text), line: p.line, col: first.col}
+	s := Step{Do: Verb(first.text), Line: p.line, Col: first.col}
 	read(p, &s)
 	p.add(s)
 }
@@ -166,7 +166,7 @@ func (p *parser) sides(s *Step) {
 	for _, side := range s.Sides {
 		for _, id := range side {
 			if seen[id] {
-				p.fault(s.col, "expected each member on one side, found %s on two", id)
+				p.fault(s.Col, "expected each member on one side, found %s on two", id)
 			}
 			seen[id] = true
 		}
@@ -226,7 +226,7 @@ func (p *parser) expect(s *Step) {
 		w, _ := p.next("the members on the list, such as 1,2")
 		ids := p.list(w)
 		slices.SortFunc(ids, election.ID.Compare)
-		e.Of = joinIDs(ids, ",")
+		e.Of = JoinIDs(ids, ",")
 	case "epoch":
 		e.N = p.number("an epoch", 1, election.MaxEpoch)
 	case "state":

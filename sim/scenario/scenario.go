@@ -1,4 +1,4 @@
-package sim
+package scenario
 
 import (
 	"fmt"
@@ -59,6 +59,12 @@ const (
 	Beat    Verb = "beat"    // A>B: A, who leads, beats
 )
 
+// What "settle" leaves as it is.
+const (
+	ButCuts  = "but cuts"
+	ButDisks = "but disks" // those that take minutes for a write, or for ever
+)
+
 // Link is one direction of a pair, or both.
 type Link struct {
 	A, B election.ID
@@ -88,7 +94,7 @@ type Step struct {
 
 	Expect Expectation
 
-	line, col int
+	Line, Col int // where in a script, from 1; 0: it was not read from one
 }
 
 // Expectation is what "expect" looks at, of all live members or those listed:
@@ -116,16 +122,16 @@ func (s Step) String() string {
 	}
 	switch s.Do {
 	case Join:
-		words = append(words, "via", joinIDs(s.Via, " "))
+		words = append(words, "via", JoinIDs(s.Via, " "))
 	case Add, Remove:
-		words = append(words, "at", joinIDs(s.Via, " "))
+		words = append(words, "at", JoinIDs(s.Via, " "))
 		if s.Ranked {
 			words = append(words, "priority", strconv.Itoa(s.Priority))
 		}
 	case Partition:
 		var sides []string
 		for _, side := range s.Sides {
-			sides = append(sides, joinIDs(side, ","))
+			sides = append(sides, JoinIDs(side, ","))
 		}
 		words = append(words, strings.Join(sides, " | "))
 	case Expect:
@@ -161,12 +167,13 @@ func (e Expectation) String() string {
 		words = append(words, strconv.FormatInt(e.N, 10))
 	}
 	if len(e.On) > 0 {
-		words = append(words, "on", joinIDs(e.On, ","))
+		words = append(words, "on", JoinIDs(e.On, ","))
 	}
 	return strings.Join(words, " ")
 }
 
-func joinIDs(ids []election.ID, by string) string {
+// JoinIDs writes ids with by between them.
+func JoinIDs(ids []election.ID, by string) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
 		words[i] = string(id)
@@ -178,12 +185,12 @@ func joinIDs(ids []election.ID, by string) string {
 func (s *Scenario) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	c, d := s.Setup, Setup{}.filled()
+	c, d := s.Setup, Setup{}.Filled()
 	ids := make([]election.ID, len(c.Members))
 	for i, r := range c.Members {
 		ids[i] = r.ID
 	}
-	line("members %s", joinIDs(ids, " "))
+	line("members %s", JoinIDs(ids, " "))
 	for _, r := range c.Members {
 		if r.Priority != 0 {
 			line("priority %s %d", r.ID, r.Priority)
@@ -200,7 +207,7 @@ func (s *Scenario) String() string {
 		line("detector off")
 	}
 	line("seed %d", c.Seed)
-	f := c.filled()
+	f := c.Filled()
 	if f.Timing != d.Timing {
 		line("heartbeat %v\nt_max %v\nt_process %v", f.Timing.Heartbeat, f.Timing.TMax, f.Timing.TProcess)
 	}
@@ -219,13 +226,13 @@ func (s *Scenario) String() string {
 		line("work %v", c.Drain)
 	}
 	if len(c.Absent) > 0 {
-		line("absent %s", joinIDs(c.Absent, " "))
+		line("absent %s", JoinIDs(c.Absent, " "))
 	}
 	if len(c.Newcomers) > 0 {
-		line("newcomers %s", joinIDs(c.Newcomers, " "))
+		line("newcomers %s", JoinIDs(c.Newcomers, " "))
 	}
 	if len(c.Observers) > 0 {
-		line("observers %s", joinIDs(c.Observers, " "))
+		line("observers %s", JoinIDs(c.Observers, " "))
 	}
 	if c.LeadUnhealthy {
 		line("lead_unhealthy on")
