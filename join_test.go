@@ -141,6 +141,69 @@ func TestARemovedMemberIsToldAndRefused(t *testing.T) {
 	})
 }
 
+// Of two members that remove each other the lower ends, and comes back when it is added.
+func TestOfTwoThatRemoveEachOtherOneIsLeft(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		c.removeEachOther()
+		c.oneIsLeft()
+
+		if err := c.nodes["2"].AddMember(t.Context(), c.members[0]); err != nil {
+			t.Fatal(err)
+		}
+		c.rebind("1")
+		c.start("1")
+		c.agree("2")
+		c.lists("1", "2")
+	})
+}
+
+// Each has removed the other while they could not talk, and has nobody else to ask.
+func TestOfTwoThatHaveRemovedEachOtherApartOneIsLeft(t *testing.T) {
+	c := newCluster(t, 2)
+	dirs := map[ID]string{"1": t.TempDir(), "2": t.TempDir()}
+	keeps := func(id ID) func(*Config) { return func(cfg *Config) { cfg.DataDir = dirs[id] } }
+	for id, other := range map[ID]ID{"1": "2", "2": "1"} {
+		n := c.start(id, keeps(id))
+		c.agree(id)
+		if err := n.RemoveMember(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		delete(c.nodes, id)
+		c.rebind(id)
+	}
+	c.start("1", keeps("1"))
+	c.start("2", keeps("2"))
+	c.oneIsLeft()
+}
+
+func (c *cluster) removeEachOther() {
+	c.t.Helper()
+	for id, other := range map[ID]ID{"1": "2", "2": "1"} {
+		if err := c.nodes[id].RemoveMember(c.t.Context(), other); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// oneIsLeft waits until 1 has ended as removed, and 2 leads alone.
+func (c *cluster) oneIsLeft() {
+	c.t.Helper()
+	gone := c.nodes["1"]
+	wait(c.t, "one of the two ends", gone.Done())
+	if err := gone.Err(); !errors.Is(err, ErrRemoved) {
+		c.t.Fatalf("1 ends with %v, want %v", err, ErrRemoved)
+	}
+	delete(c.nodes, "1")
+	c.agree("2")
+	c.lists("2")
+}
+
 func TestWhoLeavesIsForgottenUntilItJoins(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)

@@ -156,8 +156,11 @@ func (l *links) encode(msg *election.Message) ([]byte, error) {
 	return frame, nil
 }
 
-// open dials a member if no link stands.
+// open dials a member if no link stands, or one that was removed and has to be told.
 func (l *links) open(to ID) {
+	if e, ok := l.entry(to); ok && e.Gone == election.Removed && l.peers[to] == nil && e.Address != "" {
+		l.add(to, e.Address)
+	}
 	p := l.peers[to]
 	switch {
 	case p == nil:
@@ -426,8 +429,13 @@ func (l *links) drop(p *peer) {
 	}
 }
 
-// hangUp closes every connection to a member, as the Machine wishes.
+// hangUp closes every connection to a member, as the Machine wishes, and forgets one
+// that is a member no more.
 func (l *links) hangUp(id ID) {
+	if e, ok := l.entry(id); ok && e.Gone == election.Removed {
+		l.remove(id)
+		return
+	}
 	if p := l.peers[id]; p != nil {
 		l.drop(p)
 	}

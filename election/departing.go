@@ -123,6 +123,10 @@ func (m *Machine) fromDeparting(i int, msg *Message) {
 		}
 	case Resign:
 		m.departed(i, "it has stopped")
+	case Members:
+		if own := slices.IndexFunc(msg.List, func(e Member) bool { return e.ID == m.cfg.Self.ID && e.Gone == Removed }); own >= 0 {
+			m.removedBy(d.id, msg.List[own])
+		}
 	}
 }
 
@@ -149,6 +153,8 @@ func (m *Machine) departingLink(i int, ev Event) {
 		m.do(Action{Kind: Dial, To: ev.Peer}) // a refusal tells that its process is gone
 	case ev.Kind == DialFailed && ev.Refused:
 		m.departed(i, "it refuses the connection")
+	case ev.Kind == DialFailed && ev.Err == ErrRemoved:
+		m.removedBy(ev.Peer, ev.Member)
 	}
 }
 

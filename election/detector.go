@@ -125,6 +125,7 @@ func (m *Machine) watch() {
 	}
 	m.ping()
 	m.dialAll()
+	m.knock()
 	m.others(func(i int, peer *member) {
 		if peer.differs {
 			m.pull(i)
@@ -258,6 +259,7 @@ func (m *Machine) wakeForDetector() {
 		m.wake(m.nextPing)
 	}
 	m.wakeForHeld()
+	m.wakeForKnock()
 	switch {
 	case m.leading() || m.draining:
 		m.wake(m.nextBeat)

@@ -61,6 +61,9 @@ func (m *Machine) AdmitAnswer(now time.Time, peer Rank, incarnation uint64) erro
 	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
 		return nil
 	}
+	if peer.ID == m.at && m.at != None {
+		return nil // it was dialed to be told
+	}
 	return m.Admit(now, peer, incarnation)
 }
 

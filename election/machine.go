@@ -202,6 +202,10 @@ func (m *Machine) link(ev Event) {
 		m.departingLink(d, ev)
 		return
 	}
+	if ev.Peer == m.at && m.at != None && !m.Knows(m.at) {
+		m.atDoor(ev)
+		return
+	}
 	switch ev.Kind {
 	case LinkUp:
 		m.linkUp(ev.Rank, ev.Incarnation)

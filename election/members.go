@@ -49,6 +49,7 @@ type roll struct {
 	joins     time.Time   // what newcomers have used up of what is let in: see [joinEvery]
 	joining   bool        // it has just joined and leaves the election to those there before it
 	departing []departing // leaders that were removed and have still to stop
+	knocking
 }
 
 // enlist takes up the member list: what the disk remembers, and over that what
@@ -88,6 +89,7 @@ func (m *Machine) enlist(c Config) {
 	m.digest, m.listed = digest(m.list), true
 	for _, e := range m.list {
 		if e.Gone != Present && e.ID != c.Self.ID {
+			m.untell(e)
 			continue
 		}
 		seat := member{Member: e, aside: e.stance()}

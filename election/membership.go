@@ -154,6 +154,7 @@ func (m *Machine) merge(entries []Member, from ID) {
 	m.digest, m.listed = digest(m.list), false
 	m.spread(news, from)
 	for _, e := range news {
+		m.untell(e)
 		m.seat(e)
 	}
 	m.save()
@@ -370,7 +371,9 @@ func (m *Machine) unseat(i int, e Member) {
 func (m *Machine) evicted() {
 	m.expelled, m.next = true, Token{}
 	m.expel("this member was removed from the cluster")
-	m.do(Action{Kind: Halt, Err: ErrRemoved})
+	if !m.yields {
+		m.do(Action{Kind: Halt, Err: ErrRemoved})
+	}
 }
 
 // expel gives up the lead of one that is no member any more; who follows only loses

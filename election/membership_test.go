@@ -437,3 +437,47 @@ func TestANewcomerTakesTheListItIsTold(t *testing.T) {
 		t.Errorf("it was told of 1, 2 and 9, and lists %v", m.List())
 	}
 }
+
+// A leader that hears others does not end at the word of one that they have removed.
+func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
+	for _, others := range []bool{true, false} {
+		m := newMachine(t, "4", func(c *Config) { c.Following = Token{3, rank("4")} })
+		m.Step(start, Event{Kind: Started})
+		if others {
+			m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+		}
+		m.Step(start, Event{Kind: Dismissed, Peer: "5"})
+		m.Step(start, Event{Kind: Saved})
+		dialed, halted := false, false
+		now := start
+		for range 30 {
+			now = now.Add(100 * time.Millisecond)
+			for _, a := range append(slices.Clone(m.Step(now, Event{Kind: Woke})), m.Step(now, Event{Kind: Saved})...) {
+				dialed = dialed || a.Kind == Dial && a.To == "5"
+			}
+			if others {
+				m.Step(now, from("2", Message{Kind: Ack, Token: Token{3, rank("4")}, Stamp: int64(now.Sub(start))}))
+			}
+			if dialed {
+				break
+			}
+		}
+		if !dialed {
+			t.Fatal("it does not look for the member that it has removed")
+		}
+		if err := m.AdmitAnswer(now, rank("5"), 1); err != nil {
+			t.Errorf("it does not talk to the removed one that it has dialed: %v", err)
+		}
+		grave := Member{Rank: rank("4"), Version: 1 << 16, Gone: Removed}
+		m.Step(now, Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: grave})
+		for _, a := range append(slices.Clone(m.Step(now, Event{Kind: Saved})), m.Step(now, Event{Kind: Saved})...) {
+			halted = halted || a.Kind == Halt
+		}
+		if halted == others {
+			t.Errorf("it hears others: %v; it ends: %v", others, halted)
+		}
+		if back := entry(m, "5").Gone == Present; back == others {
+			t.Errorf("it hears others: %v; the other is on its list again: %v", others, back)
+		}
+	}
+}

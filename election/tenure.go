@@ -272,6 +272,7 @@ func (m *Machine) saved(err error) {
 	if !m.listed && err == nil {
 		m.save()
 	}
+	m.endYield()
 	if err == nil && m.unsaved {
 		m.unsaved = false
 		m.note("saves again", None, m.writing, "")

@@ -189,9 +189,10 @@ func (c *checks) enrolled(w *world, p *process) {
 	}
 }
 
-// reaches: a driver knows no address but of those that it was told of.
+// reaches: a driver knows no address but of those that it was told of, and of the
+// removed.
 func (c *checks) reaches(w *world, p *process, slot int) {
-	if w.roster && !p.peers[slot].known {
+	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
 		c.fail(w, p, ruleDriver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
 	}
 }

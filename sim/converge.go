@@ -115,7 +115,26 @@ func (w *world) related(a, b *process) bool {
 	if a.waits() || b.waits() {
 		return knows && known
 	}
-	return knows && !w.astray(a, b) || known && !w.astray(b, a)
+	return knows && !w.astray(a, b) || known && !w.astray(b, a) || w.estranged(a, b)
+}
+
+// estranged says that each of two has removed the other, and knows nobody else who
+// lives: one of them has to go.
+func (w *world) estranged(a, b *process) bool {
+	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b)
+}
+
+// removed says that q has been removed, as far as p knows.
+func (p *process) removed(q *process) bool {
+	e, ok := p.machine.Entry(q.rank.ID)
+	return ok && e.Gone == election.Removed
+}
+
+// alone says that nobody else lives who is on p's list.
+func (w *world) alone(p *process) bool {
+	return !slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
+		return q != p && q.condition == scenario.Alive && p.machine.Knows(q.rank.ID)
+	})
 }
 
 // astray says that a has b from a configuration alone, its own or that of who let
