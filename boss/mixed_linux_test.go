@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // scene is what befalls a town, a step at a time. After each the town must come
@@ -143,8 +145,8 @@ func scenes() (all []scene) {
 }
 
 // TestBesideTheOriginal has towns of originals and batuta members go through what
-// befalls a town of originals alone, and compares. It takes four minutes, in which it
-// mostly waits.
+// befalls a town of originals alone, and compares. In full it takes four minutes, in
+// which it mostly waits.
 func TestBesideTheOriginal(t *testing.T) {
 	program := build(t, "./internal/original")
 	p := quickened
@@ -153,8 +155,8 @@ func TestBesideTheOriginal(t *testing.T) {
 	}
 	for _, text := range []bool{false, true} {
 		for i, s := range scenes() {
-			if testing.Short() && (text || i%4 != 0) {
-				continue // a minute's worth of each kind
+			if !fulltest.Enabled() && (text || i%7 != 0) {
+				continue // a start, a join and a replacement; continuous integration plays them all
 			}
 			t.Run(fmt.Sprintf("%s text=%v", s.name, text), func(t *testing.T) {
 				t.Parallel()
@@ -164,6 +166,7 @@ func TestBesideTheOriginal(t *testing.T) {
 				if s.from != "" {
 					mixes = []string{s.from}
 				}
+				mixes = fulltest.Size(mixes[:min(len(mixes), 3)], mixes)
 				for _, mix := range mixes {
 					t.Run(mix, func(t *testing.T) {
 						t.Parallel()

@@ -79,7 +79,8 @@ func (m *Machine) goOn() {
 	if !m.held || m.hindered() {
 		return
 	}
-	m.held, m.newsFrom = false, m.now
+	m.held = false
+	m.begins()
 	if m.vacant() && !m.inquiring {
 		m.step(Event{Kind: Vacant, Token: m.view})
 	}

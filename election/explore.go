@@ -61,7 +61,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.asked, peer.queried, peer.draining, peer.sounded))
+		b = append(b, bits(peer.down, peer.asked, peer.queried, peer.draining, peer.sounded, peer.gaveTurn))
 		b = append(append(b, peer.aside...), 0)
 	}
 	names := m.Timers()

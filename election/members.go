@@ -14,6 +14,7 @@ type member struct {
 	aside       Aside       // why it does not stand, as it last said
 	said        time.Time   // when it said so itself
 	sounded     bool        // it is asked whether that still holds
+	gaveTurn    bool        // it said that it stands, and the contest was called again for it to take over
 	draining    bool        // its work of an ended leadership may still run, as it last said
 	epoch       uint64      // of the token it last acknowledged
 	asked       bool        // its report is awaited

@@ -44,7 +44,8 @@ func (peer *member) takeWord(a Aside) {
 // sounds asks those higher members by whose word a claim would be unsafe: who did not
 // stand, by a word from before this contest, may be about to claim, too; and so may
 // one that stands, spoke since, and has not said that it takes the contest over.
-// Nobody else is waited for.
+// Nobody else is waited for, and nobody gets a second turn: a program with another
+// idea of rank may stand and never take over.
 func (m *Machine) sounds() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -54,7 +55,7 @@ func (m *Machine) sounds() bool {
 		peer := &m.members[i]
 		unsafe := peer.said.Before(m.newsFrom)
 		if m.standsFor(peer) {
-			unsafe = peer.said.After(m.newsFrom)
+			unsafe = peer.said.After(m.newsFrom) && !peer.gaveTurn
 		}
 		if !unsafe || peer.sounded || peer.down || peer.Observer || peer.state != StateUp {
 			continue
@@ -68,6 +69,14 @@ func (m *Machine) sounds() bool {
 		m.set(timerSound, m.cfg.Timing.DialTime()+2*m.cfg.Timing.TMax)
 	}
 	return asks
+}
+
+// begins notes that a contest begins: what members said of themselves before is old.
+func (m *Machine) begins() {
+	m.newsFrom = m.now
+	for i := range m.members {
+		m.members[i].gaveTurn = false
+	}
 }
 
 // sounding reports whether such an answer is awaited.
@@ -94,7 +103,7 @@ func (m *Machine) sounded(why string) {
 	for i := range m.members {
 		peer := &m.members[i]
 		if i > m.me && !peer.sounded && m.standsFor(peer) && !peer.said.Before(m.soundedAt) {
-			stands = true
+			stands, peer.gaveTurn = true, true
 		}
 		peer.sounded = false
 	}

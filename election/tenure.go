@@ -309,7 +309,7 @@ func (m *Machine) lose(cause Cause, certain bool, why string) {
 		return
 	}
 	m.ended, m.certain = cause, certain
-	m.newsFrom = m.now
+	m.begins()
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(Action{Kind: Elect, Token: m.view, Lost: true, Cause: cause})
 	m.endSuspicion()

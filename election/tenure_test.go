@@ -1,6 +1,7 @@
 package election_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -93,4 +94,45 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	if aside := said(m); aside != Stands {
 		t.Errorf("the next leader's time has ended, and it stands aside as %q", aside)
 	}
+}
+
+// A higher member that says that it stands, and never takes a contest over, holds up a
+// claim once and not for ever: a program with another idea of rank may do so.
+func TestAHigherMemberThatNeverTakesOverIsAskedOnce(t *testing.T) {
+	m := follow(t, "4")
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	now := start
+	m.Step(now, Event{Kind: DialFailed, Peer: "5", Refused: true})
+	m.Step(now, Event{Kind: Saved, Err: errors.New("no space")}) // no claim: the contest goes on
+	m.Step(now, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 2})
+	for range 200 {
+		at, due := m.Deadline()
+		if !due {
+			break
+		}
+		now = at
+		todo := []Event{{Kind: Woke}}
+		for len(todo) > 0 {
+			ev := todo[0]
+			todo = todo[1:]
+			for _, a := range m.Step(now, ev) {
+				switch {
+				case a.Kind == Elect && a.Token.Leader == rank("4"):
+					return
+				case a.Kind == Save:
+					todo = append(todo, Event{Kind: Saved})
+				case a.Kind == Dial:
+					todo = append(todo, Event{Kind: DialFailed, Peer: a.To})
+				case a.Kind == Send && a.To == "5" && a.Message.Kind == Query:
+					todo = append(todo, from("5", Message{Kind: Report, Age: -1}))
+				case a.Kind == Send && a.To == "5" && a.Message.Kind == Election: // it lives, and does not answer
+					todo = append(todo, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 2})
+				}
+			}
+		}
+		if now.Sub(start) > time.Minute {
+			break
+		}
+	}
+	t.Errorf("after %v nobody leads", now.Sub(start))
 }

@@ -38,12 +38,13 @@ func (p *patient) Step(ev election.Event, out *election.Actions) {
 	}
 }
 
-// wait is two transmissions for each higher member that may lead.
+// wait is, for each higher member that may lead, the time that its announcement can
+// take: its link may have just ended, and is then dialed again.
 func wait(out *election.Actions) time.Duration {
 	d := time.Millisecond
 	for _, r := range out.Members() {
 		if r.Above(out.Self()) && out.Stands(r.ID) {
-			d += 2 * out.Timing().TMax
+			d += out.Timing().DialTime() + 2*out.Timing().TMax
 		}
 	}
 	return d
