@@ -12,7 +12,7 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out = nil
 	c.members = slices.Clone(m.members)
-	c.timers = slices.Clone(m.timers)
+	c.timers, c.graves = slices.Clone(m.timers), slices.Clone(m.graves)
 	c.algorithm = m.algorithm.(Explorable).Clone()
 	return &c
 }

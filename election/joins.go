@@ -3,6 +3,7 @@ package election
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -133,8 +134,38 @@ func (m *Machine) forgetStrangers() {
 		}
 		due = append(due, e)
 	}
-	m.merge(due, m.cfg.Self.ID)
+	m.merge(append(due, m.oldGraves()...), m.cfg.Self.ID)
 }
 
-// forgotten says that a member has never come: its entry leaves no tombstone.
+// oldGraves are the entries of those that left longest ago, to be forgotten, so that
+// the list stays within three quarters of its bounds: members that come and leave
+// would fill it in the end. Nobody forgets who was removed.
+func (m *Machine) oldGraves() (due []Member) {
+	count, size := len(m.list)-MaxMembers*3/4, listBytes(m.list)-MaxListBytes*3/4
+	for _, id := range m.graves {
+		if count <= 0 && size <= 0 {
+			break
+		}
+		if e, ok := m.Entry(id); ok && e.Gone == Left {
+			count, size = count-1, size-e.Size()
+			e.New = true
+			e.Version++
+			due = append(due, e)
+		}
+	}
+	return due
+}
+
+// buried notes of an entry when its member has left, as far as this one has heard.
+func (m *Machine) buried(e Member) {
+	if at := slices.Index(m.graves, e.ID); at >= 0 {
+		m.graves = slices.Delete(m.graves, at, at+1)
+	}
+	if e.Gone == Left && !e.forgotten() && e.ID != m.cfg.Self.ID {
+		m.graves = append(m.graves, e.ID)
+	}
+}
+
+// forgotten says that a member has never come, or left long ago: its entry leaves no
+// tombstone.
 func (e Member) forgotten() bool { return e.New && e.Gone == Left }

@@ -50,6 +50,7 @@ type roll struct {
 	joins     time.Time   // what newcomers have used up of what is let in: see [joinEvery]
 	joining   bool        // it has just joined and leaves the election to those there before it
 	departing []departing // leaders that were removed and have still to stop
+	graves    []ID        // who has left, the one of whom that was heard first before the others
 	knocking
 }
 
@@ -91,6 +92,9 @@ func (m *Machine) enlist(c Config) {
 	for _, e := range m.list {
 		if e.Gone != Present && e.ID != c.Self.ID {
 			m.untell(e)
+			if e.Gone == Left {
+				m.graves = append(m.graves, e.ID)
+			}
 			continue
 		}
 		seat := member{Member: e, aside: e.stance()}

@@ -155,6 +155,7 @@ func (m *Machine) merge(entries []Member, from ID) {
 	m.spread(news, from)
 	for _, e := range news {
 		m.untell(e)
+		m.buried(e)
 		m.seat(e)
 	}
 	m.save()
@@ -340,7 +341,7 @@ func (m *Machine) unseat(i int, e Member) {
 	cause, why := CauseResigned, "it left the cluster"
 	if e.Gone == Removed {
 		cause, why = CauseRemoved, "it was removed"
-	} else if e.forgotten() {
+	} else if e.forgotten() && m.members[i].New {
 		why = "it was let in and never came"
 	}
 	m.note("drops", e.ID, Token{}, why)

@@ -481,3 +481,47 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 		}
 	}
 }
+
+// Members that come and leave again do not fill the list: the leader has the oldest of
+// their tombstones forgotten, and nobody's who was removed.
+func TestTheOldestLeaversAreForgotten(t *testing.T) {
+	sent := Member{Rank: rank("6"), Version: 1 << 16, Gone: Removed}
+	list := []Member{sent}
+	for i := range MaxMembers * 3 / 4 {
+		list = append(list, Member{Rank: rank(ID(fmt.Sprint(1000 + i))), Address: "a:1", Version: 2, Gone: Left})
+	}
+	state := State{ID: "5", Members: list}
+	leader := newMachine(t, "5", func(c *Config) { c.State, c.Following = state, Token{3, rank("5")} })
+	follower := newMachine(t, "2", func(c *Config) { c.State, c.Following = state, Token{3, rank("5")} })
+	leader.Step(start, Event{Kind: Started})
+	follower.Step(start, Event{Kind: Started})
+	leader.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	follower.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+
+	last := Member{Rank: rank("999"), Address: "a:1", Version: 2, Gone: Left}
+	for _, m := range []*Machine{leader, follower} {
+		m.Step(start, from("1", Message{Kind: Members, List: []Member{last}}))
+	}
+	now := start.Add(100 * time.Millisecond)
+	told := news(leader.Step(now, Event{Kind: Woke}), "2")
+	follower.Step(now, from("5", Message{Kind: Members, List: told}))
+	if !slices.Equal(leader.List(), follower.List()) {
+		t.Errorf("the leader lists %d entries, its follower %d", len(leader.List()), len(follower.List()))
+	}
+	if got := len(leader.List()); got > MaxMembers*3/4 {
+		t.Errorf("%d entries are left, want three quarters of the bound at most", got)
+	}
+	if e, _ := leader.Entry("999"); e != last {
+		t.Errorf("of who has left last it holds %+v, want %+v", e, last)
+	}
+	if e, _ := leader.Entry("6"); e != sent {
+		t.Errorf("of who was removed it holds %+v, want %+v", e, sent)
+	}
+	if e, ok := leader.Entry("1000"); ok {
+		t.Errorf("of who has left first it still holds %+v", e)
+	}
+	follower.Step(now, from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Gone: Left}}}))
+	if e, _ := follower.Entry("1000"); e.Gone != Left {
+		t.Errorf("one who was away brings back %+v, want a tombstone", e)
+	}
+}
