@@ -4,9 +4,10 @@
 // # What is promised
 //
 //	algorithm                   promise
-//	bully, ring, chang-roberts  best effort: once faults stop, every connected group of
-//	                            members agrees on one leader, the highest rank, in
-//	                            bounded time. While a partition lasts each side has its
+//	bully, ring, chang-roberts  best effort: once faults stop, every group of members of
+//	                            which each two reach each other, directly or by a third,
+//	                            agrees on one leader, the highest rank, in bounded time.
+//	                            While a partition lasts each side has its
 //	                            own leader. [Status]: Guarantee "best-effort", Fencing false
 //
 // In particular: two members may lead at the same time while they cannot reach

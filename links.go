@@ -374,7 +374,7 @@ func (l *links) deliver(c *conn, m *election.Message) {
 		l.log.Warn("message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
 		c.close() // its end is told by the reader
 		return
-	case !l.kinds[m.Kind]:
+	case !l.kinds[m.Kind] || m.Carried != nil && !l.kinds[m.Carried.Kind]:
 		l.tally.bad(reasonKind)
 		return
 	}

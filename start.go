@@ -199,7 +199,7 @@ func kindsOf(a Algorithm) map[election.MessageKind]bool {
 	for _, k := range []election.MessageKind{
 		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
 		election.Election, election.Answer, election.Coordinator, election.Elected,
-		election.Ping, election.Pong, election.Members, election.GetMembers,
+		election.Ping, election.Pong, election.Relay, election.Members, election.GetMembers,
 	} {
 		kinds[k] = true
 	}

@@ -23,7 +23,8 @@ const (
 )
 
 // GuaranteeBestEffort is the promise of the classic algorithms: once faults stop,
-// every connected group agrees on one leader in bounded time; while a partition
+// every group of which each two reach each other, directly or by a third, agrees on one
+// leader in bounded time; while a partition
 // lasts, each side has its own.
 const GuaranteeBestEffort = "best-effort"
 

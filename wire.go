@@ -96,6 +96,7 @@ type wireMessage struct {
 	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
 	List     []Member                `cbor:"17,keyasint,omitempty"`
 	Follows  bool                    `cbor:"18,keyasint,omitempty"`
+	Carried  *wireMessage            `cbor:"19,keyasint,omitempty"` // of relay
 }
 
 // reason says why a connection was refused or a frame dropped. It is a label of
@@ -215,12 +216,16 @@ func (e *encoder) message(m *election.Message) ([]byte, error) {
 }
 
 func outward(m *election.Message) *wireMessage {
+	if m == nil {
+		return nil
+	}
 	return &wireMessage{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows,
+		Carried: outward(m.Carried),
 	}
 }
 
@@ -285,7 +290,19 @@ func decodeMessage(body []byte) (*election.Message, error) {
 	if err := decoding.Unmarshal(body, &w); err != nil {
 		return nil, bad(reasonMalformed, "message: %v", err)
 	}
-	var err error
+	m, err := w.inward()
+	if err != nil || w.Carried == nil {
+		return m, err
+	}
+	if w.Carried.Carried != nil {
+		return nil, bad(reasonMalformed, "message: one that is passed on carries another")
+	}
+	m.Carried, err = w.Carried.inward()
+	return m, err
+}
+
+// inward gives a message that makes sense, without what it carries.
+func (w *wireMessage) inward() (m *election.Message, err error) {
 	if w.List, err = election.CheckList(w.List); err != nil {
 		return nil, badEntry(err)
 	}

@@ -24,6 +24,7 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(v.Index(0))
 		fill(v.Index(1))
+	case reflect.Pointer: // what a message carries: for the test to set
 	case reflect.String:
 		v.SetString("7")
 	case reflect.Bool:
@@ -42,6 +43,8 @@ func fill(v reflect.Value) {
 func TestEveryFieldOfAMessageTravels(t *testing.T) {
 	var sent election.Message
 	fill(reflect.ValueOf(&sent).Elem())
+	sent.Carried = &election.Message{}
+	fill(reflect.ValueOf(sent.Carried).Elem())
 	var e encoder
 	frame, err := e.message(&sent)
 	if err != nil {
@@ -144,6 +147,10 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		}), reasonMalformed},
 		{"an id that does not print", message(t, func(m *election.Message) { m.From = "a\u200bb" }), reasonID},
 		{"an id in another form", message(t, func(m *election.Message) { m.From = "Ma\u0301laga" }), reasonID},
+		{"one that is passed on twice", message(t, func(m *election.Message) {
+			m.Carried = &election.Message{Kind: election.Relay, From: "3", Carried: &election.Message{Kind: election.Ping, From: "3"}}
+		}), reasonMalformed},
+		{"one that is passed on by nobody", message(t, func(m *election.Message) { m.Carried = &election.Message{Kind: election.Ping} }), reasonID},
 		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), reasonMalformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -13,6 +13,9 @@ func (t Timing) DialTime() time.Duration { return 2 * t.TMax }
 // answerTime is how long a message that goes to a member now, and its answer, may
 // travel.
 func (m *Machine) answerTime(i int) time.Duration {
+	if _, ok := m.relayTo(i); ok {
+		return m.cfg.Timing.DialTime() + 4*m.cfg.Timing.TMax // by another member, whose link may have to be made
+	}
 	if m.members[i].link || m.cfg.NoDetector {
 		return 2 * m.cfg.Timing.TMax
 	}
@@ -32,6 +35,12 @@ func (m *Machine) longestAnswer() time.Duration {
 
 // farT is T over a link that has yet to be made.
 func (m *Machine) farT() time.Duration { return m.cfg.Timing.DialTime() + m.cfg.Timing.T() }
+
+// ackTime is how old the newest beat may be that somebody has acknowledged: T, or what
+// an answer and the next beat take where beats are rare.
+func (m *Machine) ackTime() time.Duration {
+	return 2*m.cfg.Timing.TMax + max(m.cfg.Timing.TProcess, m.cfg.Timing.Heartbeat)
+}
 
 // relinking reports whether no link stands, but one that has ended is being made
 // again: nobody can acknowledge anything before it is, or the dial has failed.

@@ -160,9 +160,15 @@ func (m *Machine) watchToo(id ID) {
 // ping keeps the link to the watched member alive.
 func (m *Machine) ping() {
 	i, ok := m.index[m.watched]
-	if !ok || !m.members[i].link || m.now.Before(m.nextPing) {
+	if !ok || m.now.Before(m.nextPing) || !m.members[i].link && m.members[i].viaAt.IsZero() {
 		return
 	}
 	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
+	if !m.reaches(i) {
+		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
+			m.probe(i) // who passed messages on has stopped to
+		}
+		return
+	}
 	m.send(i, Message{Kind: Ping, Stamp: int64(m.now.Sub(m.origin))})
 }

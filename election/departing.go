@@ -133,9 +133,7 @@ func (m *Machine) fromDeparting(i int, msg *Message) {
 
 // sendAside sends msg to one that is no member any more.
 func (m *Machine) sendAside(to ID, msg Message) {
-	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
-	m.do(Action{Kind: Send, To: to, Message: &msg})
+	m.do(Action{Kind: Send, To: to, Message: m.fill(to, msg)})
 }
 
 // departed forgets one that has left the list and works no more, or is gone.

@@ -124,6 +124,7 @@ func (m *Machine) watch() {
 		m.watchLeader()
 	}
 	m.ping()
+	m.watchRelays()
 	m.dialAll()
 	m.knock()
 	m.others(func(i int, peer *member) {
@@ -140,7 +141,7 @@ func (m *Machine) watchFollowers() {
 	// "Beats are acknowledged": who hears members but is not heard steps down;
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
-	if m.leading() && hears && !m.relinking() && m.now.Sub(m.ackedAt) > m.cfg.Timing.T() {
+	if m.leading() && hears && !m.relinking() && m.now.Sub(m.ackedAt) > m.ackTime() {
 		m.deaf = true
 		m.giveUp(CauseSilent, "it hears members, but nobody has acknowledged for T", "nobody hears it")
 	}
@@ -255,7 +256,7 @@ func (m *Machine) wakeForDetector() {
 			m.wake(at)
 		}
 	}
-	if i, ok := m.index[m.watched]; ok && m.members[i].link {
+	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
 		m.wake(m.nextPing)
 	}
 	m.wakeForHeld()

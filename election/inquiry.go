@@ -142,7 +142,7 @@ func (m *Machine) forgetAsked() {
 func (m *Machine) reported(from int, msg *Message) {
 	peer := m.members[from].ID
 	m.answered, m.members[from].replied = true, true
-	itself := msg.Token.Leader.ID == peer && !msg.Ended
+	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
 	known := m.Knows(msg.Token.Leader.ID)
 	switch c := msg.Token.Compare(m.view); {
@@ -153,6 +153,8 @@ func (m *Machine) reported(from int, msg *Message) {
 	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
 		m.vacate(CauseResigned, true, "it says that it has ended")
 	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
+	case c < 0:
+		m.outbid(msg.Token, m.me)
 	case itself:
 		m.accept(msg.Token, from)
 	case c == 0 && m.live():

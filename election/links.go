@@ -104,6 +104,7 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 		lost = peer.unheard // another connection: the old one was broken, it seems
 	}
 	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuff, peer.lost = true, false, false, 0, time.Time{}, nil
+	peer.probes, peer.wants = nil, nil
 	m.hear(i)
 	m.greetedBy(i)
 	m.setState(i, StateUp)
@@ -151,6 +152,10 @@ func (m *Machine) linkDown(id ID) {
 	peer := &m.members[i]
 	peer.link, peer.anew = false, true
 	m.redialAt(i, m.now)
+	if peer.asked && peer.unheard == nil {
+		m.ask(i) // it was heard of something older, and the question may be lost
+		return
+	}
 	m.repeat(i, peer.unheard)
 }
 
@@ -185,8 +190,8 @@ func (m *Machine) hangUpSilent() {
 		}
 		m.hangUp(i)
 		switch {
-		case peer.ID == m.watched && !m.isLeader(i):
-			m.gone(i, CauseSilent, false, "silent for T")
+		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
+			m.probe(i)
 		case (m.leading() || m.draining) && peer.state != StateDown:
 			m.setState(i, StateUnreachable)
 		}
@@ -226,6 +231,10 @@ func (m *Machine) dialFailed(id ID, refused bool, why error, grave Member) {
 		return
 	}
 	peer.lost, peer.unheard = peer.unheard, nil
+	if refused || why != nil {
+		peer.via, peer.viaAt, peer.probes = None, time.Time{}, nil
+	}
+	m.dialedInVain(i)
 	switch why {
 	case ErrRemoved, ErrSameID, ErrOldIncarnation:
 		// It still knows an earlier process with our id, or a newer one, or has not
@@ -262,10 +271,7 @@ func (m *Machine) unreached(i int) {
 		if peer.state != StateDown {
 			m.setState(i, StateUnreachable)
 		}
-		if !peer.down && !m.isLeader(i) {
-			peer.down = true
-			m.step(Event{Kind: PeerDown, Peer: peer.ID})
-		}
+		m.probe(i)
 	}
 	m.unanswered(i)
 }

@@ -106,6 +106,7 @@ type Machine struct {
 	roll
 	tenure
 	detector
+	byRelay bool // what is being taken in has come by another member
 }
 
 type timer struct {
@@ -275,13 +276,18 @@ func (m *Machine) receive(msg *Message) {
 		m.trace(Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	m.hear(i)
-	m.takeStance(i, msg)
 	m.compareLists(i, msg)
+	m.heed(i, msg)
+}
+
+// heed does what a message asks for, however it has come.
+func (m *Machine) heed(i int, msg *Message) {
+	m.takeStance(i, msg)
 	if msg.Aside == Stands && m.lastResort {
 		m.lastResort = false
 		m.makeWay("a healthy member is there")
 	}
-	m.highest = max(m.highest, top)
+	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
 	switch msg.Kind {
 	case Beat:
 		m.beaten(i, msg)
@@ -297,6 +303,8 @@ func (m *Machine) receive(msg *Message) {
 		m.handOver(i, msg)
 	case Ping:
 		m.send(i, Message{Kind: Pong, Stamp: msg.Stamp})
+	case Relay:
+		m.relayed(i, msg)
 	case Pong:
 		// Hearing it was all.
 	case GetMembers:
@@ -414,18 +422,28 @@ func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
 // send sends msg to a member, dialing it when no link stands.
 func (m *Machine) send(to int, msg Message) {
-	peer := &m.members[to]
-	msg.From, msg.To, msg.Election = m.cfg.Self.ID, peer.ID, m.cfg.Election
+	m.post(to, m.fill(m.members[to].ID, msg))
+}
+
+// fill says from whom a message is, and what every message says.
+func (m *Machine) fill(to ID, msg Message) *Message {
+	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
 	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
-	m.post(to, &msg)
+	return &msg
 }
 
 // routine kinds flow all the time and would drown the trace.
-func routine(k MessageKind) bool { return k == Beat || k == Ack || k == Ping || k == Pong }
+func routine(k MessageKind) bool {
+	return k == Beat || k == Ack || k == Ping || k == Pong || k == Relay
+}
 
 func (m *Machine) post(to int, msg *Message) {
 	peer := &m.members[to]
-	if routine(msg.Kind) {
+	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
+		m.pass(r, msg)
+		return
+	}
+	if routine(msg.Kind) && msg.Kind != Relay {
 		m.do(Action{Kind: Send, To: peer.ID, Message: msg})
 		return
 	}

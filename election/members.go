@@ -35,6 +35,8 @@ type member struct {
 	rebuff  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version uint64        // of the member states it has acknowledged
 
+	relays
+
 	since    time.Time // when it was put on the list, in this life
 	differs  bool      // its list is another than ours, as it last said
 	nextPull time.Time // not before is it asked for that

@@ -18,6 +18,7 @@ const (
 	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
 	Ping       MessageKind = "ping"        // to a member that the algorithm watches: Stamp
 	Pong       MessageKind = "pong"        // its answer: the Stamp
+	Relay      MessageKind = "relay"       // Carried: to be passed on, or passed on; Ended: its receiver is not reached here
 )
 
 // Messages of the algorithms.
@@ -74,6 +75,8 @@ type Message struct {
 	Ring   []Rank         // rings: the ids passed, or the one candidate
 	List   []Member       // Members
 	States []MemberReport // Beat: what the leader knows of the members
+
+	Carried *Message // Relay: of another From, or to another To
 }
 
 // MemberReport is one member's state as the leader sees it.

@@ -66,7 +66,7 @@ func (m *Machine) sounds() bool {
 		peer.sounded, asks = true, true
 		m.note("sounds", peer.ID, Token{}, "it may claim, too")
 		m.send(i, Message{Kind: Query, Token: m.view})
-		m.set(timerSound, m.cfg.Timing.DialTime()+2*m.cfg.Timing.TMax)
+		m.set(timerSound, m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax)
 	}
 	return asks
 }

@@ -128,7 +128,7 @@ func (m *Machine) accept(t Token, from int) {
 	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) {
 		return // our own, come back round the ring; or a stranger's
 	}
-	itself := t.Leader.ID == m.members[from].ID
+	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
 	switch c := t.Compare(m.view); {
 	case t == m.next, c == 0 && m.live():
 		if itself {
@@ -138,6 +138,7 @@ func (m *Machine) accept(t Token, from int) {
 		// Ours or a higher one is on its way to the disk; it will be announced.
 	case c < 0, c == 0 && m.certain:
 		m.report(m.members[from].ID)
+		m.outbid(t, from)
 	case c > 0 && (m.leading() || m.draining):
 		m.superseded(t, true)
 	case itself:
@@ -408,7 +409,7 @@ func (m *Machine) release() {
 	m.draining = false
 	m.reconsider()
 	m.others(func(i int, peer *member) {
-		if peer.link || m.cfg.NoDetector && !peer.down {
+		if m.reaches(i) || m.cfg.NoDetector && !peer.down {
 			m.send(i, Message{Kind: Resign, Token: m.view})
 		}
 	})

@@ -34,13 +34,14 @@ func (w *world) calmDown(but string) {
 }
 
 // demand runs until everyone has agreed for a while, and breaks a rule if that
-// has not begun within the bound. It gives the time until the agreement began.
-func (w *world) demand(bound time.Duration) time.Duration {
+// has not begun within the bound. It gives the time until the agreement began. With
+// promised, no group must agree that is not promised to.
+func (w *world) demand(bound time.Duration, promised bool) time.Duration {
 	from, since, agreed := w.now, time.Duration(0), false
 	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
 	var last election.Token
 	for w.checks.broken == nil {
-		t, _, ok := w.agreement()
+		t, _, ok := w.agreement(promised)
 		switch {
 		case !ok:
 			agreed = false
@@ -51,7 +52,7 @@ func (w *world) demand(bound time.Duration) time.Duration {
 			return since - from
 		}
 		if !agreed && w.now-from > bound {
-			w.disagree(bound)
+			w.disagree(bound, promised)
 			break
 		}
 		if w.now-from > 3*bound {
@@ -67,10 +68,14 @@ func (w *world) demand(bound time.Duration) time.Duration {
 	return 0
 }
 
-// agreement tells on what all live members of every group agree; ok is false,
+// agreement tells on what all live members of every group agree (with promised, of
+// those to which it is promised); ok is false,
 // with the reason, when they do not. The token is the highest group's.
-func (w *world) agreement() (top election.Token, why string, ok bool) {
+func (w *world) agreement(promised bool) (top election.Token, why string, ok bool) {
 	for _, group := range w.groups() {
+		if promised && !w.withinTwo(group) {
+			continue // no more is promised of it than what holds at every step
+		}
 		t, why := w.groupAgrees(group)
 		if why != "" {
 			return election.Token{}, why, false
@@ -103,6 +108,19 @@ func (w *world) groups() [][]*process {
 		groups = append(groups, group)
 	}
 	return groups
+}
+
+// withinTwo says that each two of a group reach each other, or one that reaches both:
+// agreement is promised to such alone.
+func (w *world) withinTwo(group []*process) bool {
+	for i, a := range group {
+		for _, b := range group[:i] {
+			if !w.reach(a, b) && !slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // related says whether two live processes are of one cluster: one knows the other,
@@ -256,8 +274,8 @@ func orNone(t election.Token) string {
 	return t.String()
 }
 
-func (w *world) disagree(bound time.Duration) {
-	_, why, _ := w.agreement()
+func (w *world) disagree(bound time.Duration, promised bool) {
+	_, why, _ := w.agreement(promised)
 	var views []string
 	for _, p := range w.procs {
 		if p.condition == scenario.Alive {

@@ -95,10 +95,10 @@ func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) erro
 		if bound == 0 {
 			bound = boundOf(s)
 		}
-		o.took(w.demand(bound), bound)
+		o.took(w.demand(bound, false), bound)
 	case scenario.Settle:
 		w.calmDown(step.Word)
-		o.took(w.demand(boundOf(s)), boundOf(s))
+		o.took(w.demand(boundOf(s), true), boundOf(s))
 	case scenario.Expect:
 		if got := w.meets(&step.Expect); got != "" {
 			return s.Unmet(step, w.now, got)
