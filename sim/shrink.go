@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -87,27 +86,8 @@ func (k *shrinker) dropSteps() {
 // dropMembers leaves out members that no step needs.
 func (k *shrinker) dropMembers() {
 	for i := len(k.best.Setup.Members) - 1; i >= 0 && len(k.best.Setup.Members) > 1; i-- {
-		k.try(func(s *scenario.Scenario) {
-			id := s.Setup.Members[i].ID
-			s.Setup.Members = slices.Delete(s.Setup.Members, i, i+1)
-			for _, of := range []*[]election.ID{&s.Setup.Newcomers, &s.Setup.Observers} {
-				*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
-			}
-			s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l scenario.LinkLatency) bool { return l.A == id || l.B == id })
-			s.Steps = without(s.Steps, id)
-		})
+		k.try(func(s *scenario.Scenario) { s.Drop(s.Setup.Members[i].ID) })
 	}
-}
-
-// without gives the steps as they are for a cluster that lacks id.
-func without(steps []scenario.Step, id election.ID) []scenario.Step {
-	return slices.DeleteFunc(steps, func(s scenario.Step) bool {
-		if s.Do == scenario.Partition {
-			return slices.ContainsFunc(s.Sides, func(side []election.ID) bool { return slices.Contains(side, id) })
-		}
-		return slices.Contains(s.Members, id) || slices.Contains(s.Via, id) ||
-			slices.ContainsFunc(s.Links, func(l scenario.Link) bool { return l.A == id || l.B == id })
-	})
 }
 
 // shorten makes times short and round.
@@ -127,19 +107,7 @@ func (k *shrinker) shorten() {
 
 // simplify returns settings to their defaults.
 func (k *shrinker) simplify() {
-	for _, change := range []func(*scenario.Setup){
-		func(s *scenario.Setup) { s.Work, s.Drain = false, 0 },
-		func(s *scenario.Setup) { s.Drain = 0 },
-		func(s *scenario.Setup) { s.NoPreempt = false },
-		func(s *scenario.Setup) { s.Probe = "" },
-		func(s *scenario.Setup) { s.Links = nil },
-		func(s *scenario.Setup) { s.Timing = election.Timing{} },
-		func(s *scenario.Setup) { s.Latency = scenario.Span{} },
-		func(s *scenario.Setup) { s.Fsync = scenario.Span{} },
-		func(s *scenario.Setup) { s.NoDisk = false },
-		func(s *scenario.Setup) { s.Observers = nil },
-		func(s *scenario.Setup) { s.LeadUnhealthy = false },
-	} {
+	for _, change := range scenario.Simpler() {
 		k.try(func(s *scenario.Scenario) { change(&s.Setup) })
 	}
 }

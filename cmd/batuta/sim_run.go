@@ -29,8 +29,9 @@ holds one. It ends with exit code 1 at the first broken rule, expectation or
 trace. FILE - is standard input. The pictures are of the last scenario.
 
 A file names the members, then says line by line what happens and what must come
-of it; a word that is unknown gives the list of those that are, and
-docs/scenarios.md tells them all.`,
+of it. Links are 1-3 for both ways and 1>3 for one; # begins a comment.
+
+` + scenario.Help(),
 		Example: `  printf 'members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2\n' | batuta sim run - --trace
   batuta sim run bully/testdata/*.txt
   batuta sim run bully/testdata/leader_crash.txt --trace --svg election.svg`,

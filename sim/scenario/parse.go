@@ -73,8 +73,8 @@ func (p *parser) parseLine(n int, line string) {
 	}
 	first := p.words[0]
 	p.words = p.words[1:]
-	if read, ok := setupWords[first.text]; ok {
-		p.setupLine(first, read)
+	if f := p.setting(first.text); f != nil {
+		p.setupLine(first, f)
 	} else {
 		p.stepLine(first)
 	}

@@ -59,12 +59,18 @@ func (c *Preconditions) Lives(id election.ID) bool { return c.of[id] == Alive ||
 
 // Take goes over s, or says why s cannot be.
 func (c *Preconditions) Take(s Step) error {
-	manual := slices.Contains([]Verb{Deliver, Fire, Beat, Crash, Restart, Campaign, Suspect, Trust}, s.Do)
-	if c.setup.Manual && !manual {
+	f := formOf[s.Do]
+	if f == nil {
+		return fmt.Errorf("expected a step (%s), found %q", verbList(), s.Do)
+	}
+	if c.setup.Manual && f.only == automatic {
 		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, campaign, suspect, trust), found %s", s.Do)
 	}
-	if !c.setup.Manual && slices.Contains([]Verb{Deliver, Fire, Beat}, s.Do) {
+	if !c.setup.Manual && f.only == manual {
 		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")
+	}
+	if f.undone && !c.setup.NoDetector {
+		return fmt.Errorf("expected \"detector off\" above: with a detector it alone suspects; cut a link instead")
 	}
 	switch s.Do {
 	case Run:
@@ -81,9 +87,6 @@ func (c *Preconditions) Take(s Step) error {
 			}
 		}
 	case Suspect, Trust:
-		if !c.setup.NoDetector {
-			return fmt.Errorf("expected \"detector off\" above: with a detector it alone suspects; cut a link instead")
-		}
 		if s.Members[0] == s.Members[1] {
 			return fmt.Errorf("expected two members, found %s twice", s.Members[0])
 		}
@@ -100,7 +103,10 @@ func (c *Preconditions) Take(s Step) error {
 			return err
 		}
 		c.loose[s.Members[0]] = c.loose[s.Members[0]] || s.Do == Remove
-	case Start, Crash, PowerOff, Restart, Freeze, Thaw, Campaign, Resign, Health, Leave, Duplicate:
+	default:
+		if f.from == nil {
+			break
+		}
 		for _, id := range s.Members {
 			if err := c.change(s.Do, id); err != nil {
 				return err
@@ -115,18 +121,13 @@ func (c *Preconditions) change(do Verb, id election.ID) error {
 	if do == Duplicate && slices.Contains(c.setup.Newcomers, id) {
 		return fmt.Errorf("expected a member with a configured list, found %s, which joins", id)
 	}
-	var want []Condition
-	to := Alive
+	f := formOf[do]
 	switch do {
 	case Join:
 		if !slices.Contains(c.setup.Newcomers, id) && !c.left[id] {
 			return fmt.Errorf("expected a newcomer, or a member that has left, found %s, which has its list: start or restart it", id)
 		}
-		want = []Condition{Dead, Off}
-	case Leave:
-		want, to = []Condition{Alive}, Dead
 	case Start, Restart:
-		want = []Condition{Dead, Off}
 		if slices.Contains(c.setup.Newcomers, id) && c.gone[id] || c.left[id] {
 			return fmt.Errorf("expected \"join %s via …\": nobody has it on a list", id)
 		}
@@ -136,27 +137,17 @@ func (c *Preconditions) change(do Verb, id election.ID) error {
 			}
 			return fmt.Errorf("expected an absent member, found %s, which has run before: restart it", id)
 		}
-	case Crash:
-		want, to = []Condition{Alive, Frozen}, Dead
-	case PowerOff:
-		want, to = []Condition{Alive, Frozen, Dead}, Off
-	case Freeze:
-		want, to = []Condition{Alive}, Frozen
-	case Thaw:
-		want = []Condition{Frozen}
-	default:
-		want, to = []Condition{Alive}, Alive
 	}
-	for _, w := range want {
-		if c.of[id] == w || c.loose[id] {
-			c.of[id] = to
+	for _, from := range f.from {
+		if c.of[id] == from || c.loose[id] {
+			c.of[id] = f.to
 			starts := slices.Contains([]Verb{Start, Restart, Join}, do)
 			c.left[id] = do == Leave || c.left[id] && !starts
 			c.gone[id] = c.gone[id] && !starts
 			return nil
 		}
 	}
-	return fmt.Errorf("expected to %s a member that is %s, found %s, which is %s", do, want[0], id, c.of[id])
+	return fmt.Errorf("expected to %s a member that is %s, found %s, which is %s", do, f.from[0], id, c.of[id])
 }
 
 func (c Condition) String() string { return [...]string{"dead", "alive", "frozen", "without power"}[c] }

@@ -1,0 +1,34 @@
+package scenario
+
+import (
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Drop takes a member out of s, with every setting and every step that names it. What
+// s shares with other scenarios, but for its Members and Steps, stays as it is.
+func (s *Scenario) Drop(id election.ID) {
+	s.Setup.Members = slices.DeleteFunc(s.Setup.Members, func(r election.Rank) bool { return r.ID == id })
+	for _, of := range []*[]election.ID{&s.Setup.Absent, &s.Setup.Newcomers, &s.Setup.Observers} {
+		*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
+	}
+	s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l LinkLatency) bool { return l.A == id || l.B == id })
+	s.Steps = slices.DeleteFunc(s.Steps, func(step Step) bool { return step.names(id) })
+}
+
+// names says that a step is about a member.
+func (s *Step) names(id election.ID) bool {
+	isID := func(n election.ID) bool { return n == id }
+	return slices.ContainsFunc(slices.Concat(s.Members, s.Via, slices.Concat(s.Sides...), s.Expect.On), isID) ||
+		slices.ContainsFunc(s.Links, func(l Link) bool { return l.A == id || l.B == id }) ||
+		s.Do == Expect && s.Expect.Of == string(id)
+}
+
+// Simpler are changes to a setup that shrinking tries, one after the other.
+func Simpler() (all []func(*Setup)) {
+	for i := range settings {
+		all = append(all, settings[i].simpler...)
+	}
+	return all
+}

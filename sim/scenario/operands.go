@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// operand is a part of a line behind the verb.
+type operand struct {
+	form  string // as the documentation shows it
+	read  func(*parser, *Step)
+	write func(*Step) string // empty: it need not stand there
+}
+
+// duration is the step's For; what says what it should have been.
+func duration(what string, lowest time.Duration) operand {
+	return operand{"D",
+		func(p *parser, s *Step) { s.For = p.duration(what, lowest) },
+		func(s *Step) string { return s.For.String() }}
+}
+
+// members are those up to the end of the line, or up to one of the words stop.
+func members(stop ...string) operand {
+	return operand{"ID…",
+		func(p *parser, s *Step) { s.Members = p.members(stop...) },
+		func(s *Step) string { return JoinIDs(s.Members, " ") }}
+}
+
+var member = operand{"ID",
+	func(p *parser, s *Step) { s.Members = []election.ID{p.member()} },
+	func(s *Step) string { return JoinIDs(s.Members, " ") }}
+
+var pair = operand{"ID ID",
+	func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
+	func(s *Step) string { return JoinIDs(s.Members, " ") }}
+
+// optional is a word that may stand there.
+func optional(text string) operand {
+	return operand{"[" + text + "]",
+		func(p *parser, s *Step) { s.Word = p.maybe(text) },
+		func(s *Step) string { return s.Word }}
+}
+
+// choice is one of the words.
+func choice(words ...string) operand {
+	return operand{strings.Join(words, "|"),
+		func(p *parser, s *Step) { s.Word = p.oneOf(words...) },
+		func(s *Step) string { return s.Word }}
+}
+
+// links are at least so many; last says that one word more follows them.
+func links(least int, last bool) operand {
+	form := "LINK…"
+	if least == 0 {
+		form = "[LINK…]"
+	}
+	read := func(p *parser, s *Step) {
+		if s.Links = p.links(last); len(s.Links) < least {
+			p.fault(p.end, "expected a link, such as 1-3 for both ways or 1>3 for one")
+		}
+	}
+	return operand{form, read, writeLinks}
+}
+
+func writeLinks(s *Step) string {
+	words := make([]string, len(s.Links))
+	for i, l := range s.Links {
+		words[i] = l.String()
+	}
+	return strings.Join(words, " ")
+}
+
+var oneWay = operand{"A>B", readOneWay, writeLinks}
+
+func readOneWay(p *parser, s *Step) {
+	w, ok := p.next("a link, such as 1>3")
+	if !ok {
+		return
+	}
+	l := p.link(w)
+	if l.Both {
+		p.fault(w.col, "expected one direction, such as 1>3, found %q", w.text)
+	}
+	s.Links = []Link{l}
+}
+
+var timer = operand{"TIMER",
+	func(p *parser, s *Step) {
+		w, _ := p.next("a timer's name, such as answer")
+		s.Word = w.text
+	},
+	func(s *Step) string { return s.Word }}
+
+var through = operand{"via ID…",
+	func(p *parser, s *Step) {
+		p.oneOf("via")
+		s.Via = p.members()
+	},
+	func(s *Step) string { return "via " + JoinIDs(s.Via, " ") }}
+
+var place = operand{"at ID",
+	func(p *parser, s *Step) {
+		p.oneOf("at")
+		s.Via = []election.ID{p.member()}
+	},
+	func(s *Step) string { return "at " + JoinIDs(s.Via, " ") }}
+
+var priority = operand{"[priority N]",
+	func(p *parser, s *Step) {
+		if p.maybe("priority") != "" {
+			s.Ranked, s.Priority = true, int(p.number("a priority", -1<<31, 1<<31))
+		}
+	},
+	func(s *Step) string {
+		if !s.Ranked {
+			return ""
+		}
+		return "priority " + strconv.Itoa(s.Priority)
+	}}
+
+var diskState = operand{"slow D|hang|fail|ok",
+	func(p *parser, s *Step) {
+		if s.Word = p.oneOf("slow", "hang", "fail", "ok"); s.Word == "slow" {
+			s.For = p.duration("how much longer a write takes", 1)
+		}
+	},
+	func(s *Step) string {
+		if s.Word == "slow" {
+			return "slow " + s.For.String()
+		}
+		return s.Word
+	}}
+
+var clockChange = operand{"drift PPM|jump D",
+	func(p *parser, s *Step) {
+		switch s.Word = p.oneOf("drift", "jump"); s.Word {
+		case "drift":
+			s.PPM = p.number("parts per million", -100_000, 100_000)
+		case "jump":
+			s.For = p.duration("how far", -1<<62)
+		}
+	},
+	func(s *Step) string {
+		if s.Word == "drift" {
+			return "drift " + strconv.FormatInt(s.PPM, 10)
+		}
+		return "jump " + s.For.String()
+	}}
+
+var within = operand{"[within D]",
+	func(p *parser, s *Step) {
+		if p.maybe("within") != "" {
+			s.For = p.duration("a time", 1)
+		}
+	},
+	func(s *Step) string {
+		if s.For == 0 {
+			return ""
+		}
+		return "within " + s.For.String()
+	}}
+
+var but = operand{"[but cuts|disks]",
+	func(p *parser, s *Step) {
+		if p.maybe("but") != "" {
+			s.Word = "but " + p.oneOf("cuts", "disks")
+		}
+	},
+	func(s *Step) string { return s.Word }}
+
+var sides = operand{"1,2 | 3,4",
+	readSides,
+	func(s *Step) string {
+		words := make([]string, len(s.Sides))
+		for i, side := range s.Sides {
+			words[i] = JoinIDs(side, ",")
+		}
+		return strings.Join(words, " | ")
+	}}
+
+func readSides(p *parser, s *Step) {
+	for {
+		w, ok := p.next("the members of a side, such as 1,2")
+		if !ok {
+			return
+		}
+		s.Sides = append(s.Sides, p.list(w))
+		if len(p.words) == 0 {
+			break
+		}
+		p.oneOf("|")
+	}
+	if len(s.Sides) < 2 {
+		p.fault(p.end, "expected \"|\" and another side, as in 1,2 | 3,4,5")
+	}
+	seen := map[election.ID]bool{}
+	for _, id := range slices.Concat(s.Sides...) {
+		if seen[id] {
+			p.fault(s.Col, "expected each member on one side, found %s on two", id)
+		}
+		seen[id] = true
+	}
+}
+
+var expectation = operand{"WHAT … [on ID,…]",
+	func(p *parser, s *Step) { p.expect(&s.Expect) },
+	func(s *Step) string { return s.Expect.String() }}

@@ -1,0 +1,155 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// setting is a line before the steps: its first word, what follows it, what it means
+// and what holds without it. Reading, printing, shrinking, the help and the page of the
+// documentation all go by this table.
+type setting struct {
+	word   string
+	form   string // what follows
+	does   string
+	normal string // what holds without it, in words
+
+	again  bool // it may stand more than once
+	ofLink bool // it is this one if a link follows
+
+	read    func(*parser)
+	write   func(*Scenario) []string // what follows, of each such line
+	simpler []func(*Setup)           // what shrinking may try instead
+}
+
+// settings are all lines before the steps, in the order in which they are printed.
+var settings = []setting{
+	{word: "members", form: "ID…", does: "who there is; `1..50` for a range of integers",
+		read: (*parser).setMembers, write: writeMembers},
+	{word: "priority", form: "ID N", does: "ranks before the id; may stand again for another member", normal: "0", again: true,
+		read: (*parser).setPriority, write: writePriorities},
+	{word: "algorithm", form: "NAME", does: "`bully`, `ring`, `chang-roberts`", normal: "`bully`",
+		read:  func(p *parser) { w, _ := p.next("an algorithm's name"); p.s.Setup.Algorithm = w.text },
+		write: func(s *Scenario) []string { return []string{s.Setup.Algorithm} }},
+	{word: "probe", form: "descending|all", does: "how Bully asks", normal: "`descending`",
+		read:    func(p *parser) { p.s.Setup.Probe = p.oneOf("descending", "all") },
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.Probe != "", s.Setup.Probe) },
+		simpler: edits(func(s *Setup) { s.Probe = "" })},
+	{word: "preempt", form: "on|off", does: "whether a higher rank that returns takes over", normal: "`on`",
+		read:    func(p *parser) { p.s.Setup.NoPreempt = p.oneOf("on", "off") == "off" },
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.NoPreempt, "off") },
+		simpler: edits(func(s *Setup) { s.NoPreempt = false })},
+	{word: "detector", form: "on|off", does: "`off`: suspicion comes from the file alone (`suspect`, `trust`)", normal: "`on`",
+		read:  func(p *parser) { p.s.Setup.NoDetector = p.oneOf("on", "off") == "off" },
+		write: func(s *Scenario) []string { return lineIf(s.Setup.NoDetector, "off") }},
+	{word: "seed", form: "N", does: "of every random draw", normal: "0",
+		read:  (*parser).setSeed,
+		write: func(s *Scenario) []string { return []string{strconv.FormatUint(s.Setup.Seed, 10)} }},
+	timing("heartbeat", "how often a leader beats", election.DefaultHeartbeat, func(t *election.Timing) *time.Duration { return &t.Heartbeat }),
+	timing("t_max", "the longest that a message is thought to take", election.DefaultTMax, func(t *election.Timing) *time.Duration { return &t.TMax }),
+	timing("t_process", "the longest that handling one is thought to take", election.DefaultTProcess, func(t *election.Timing) *time.Duration { return &t.TProcess }),
+	{word: "latency", form: "D [D]", does: "of a message, one way: from, to", normal: "1 ms to 5 ms",
+		read: func(p *parser) { p.s.Setup.Latency = p.span() },
+		write: func(s *Scenario) []string {
+			l := s.Setup.Filled().Latency
+			return lineIf(l != defaultLatency, l.String())
+		},
+		simpler: edits(func(s *Setup) { s.Latency = Span{} })},
+	{word: "latency", form: "LINK D [D]", does: "of a message on that link alone; may stand again for another", normal: "as of all", again: true, ofLink: true,
+		read: (*parser).setLinkLatency, write: writeLinkLatencies,
+		simpler: edits(func(s *Setup) { s.Links = nil })},
+	{word: "fsync", form: "D [D]|none", does: "of a disk; `none`: a process that ends forgets all", normal: "1 ms to 4 ms",
+		read: (*parser).setFsync, write: writeFsync,
+		simpler: edits(func(s *Setup) { s.Fsync = Span{} }, func(s *Setup) { s.NoDisk = false })},
+	{word: "work", form: "D", does: "leaders work, and their work takes this long to stop", normal: "no work",
+		read: func(p *parser) {
+			p.s.Setup.Work, p.s.Setup.Drain = true, p.duration("the time that a leader's work takes to stop", 0)
+		},
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.Work, s.Setup.Drain.String()) },
+		simpler: edits(func(s *Setup) { s.Work, s.Drain = false, 0 }, func(s *Setup) { s.Drain = 0 })},
+	list("absent", "on the list, not started at first", func(s *Setup) *[]election.ID { return &s.Absent }),
+	list("newcomers", "on nobody's list, not started at first: they `join`", func(s *Setup) *[]election.ID { return &s.Newcomers }),
+	list("observers", "they follow and never lead", func(s *Setup) *[]election.ID { return &s.Observers },
+		func(s *Setup) { s.Observers = nil }),
+	{word: "lead_unhealthy", form: "on|off", does: "whether an unhealthy member leads when nobody else does", normal: "`off`",
+		read:    func(p *parser) { p.s.Setup.LeadUnhealthy = p.oneOf("on", "off") == "on" },
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.LeadUnhealthy, "on") },
+		simpler: edits(func(s *Setup) { s.LeadUnhealthy = false })},
+	{word: "settled", does: "all begin as followers of the highest, as if elected before", normal: "all start anew",
+		read:  func(p *parser) { p.s.Setup.Settled = true },
+		write: func(s *Scenario) []string { return lineIf(s.Setup.Settled, "") }},
+	{word: "manual", does: "nothing happens by itself: each delivery and each timer is a step",
+		read:  func(p *parser) { p.s.Setup.Manual = true },
+		write: func(s *Scenario) []string { return lineIf(s.Setup.Manual, "") }},
+	{word: "trace", form: "messages", does: "the trace shows the messages of contests too",
+		read:  func(p *parser) { p.s.Messages = p.oneOf("messages") == "messages" },
+		write: func(s *Scenario) []string { return lineIf(s.Messages, "messages") }},
+}
+
+func edits(list ...func(*Setup)) []func(*Setup) { return list }
+
+// lineIf is one line, or none.
+func lineIf(stands bool, line string) []string {
+	if !stands {
+		return nil
+	}
+	return []string{line}
+}
+
+// timing is one of the three times; when one is not the default, all are printed.
+func timing(word, does string, normal time.Duration, of func(*election.Timing) *time.Duration) setting {
+	return setting{word: word, form: "D", does: does, normal: normal.String(),
+		read: func(p *parser) { *of(&p.s.Setup.Timing) = p.duration("a time", 1) },
+		write: func(s *Scenario) []string {
+			t := s.Setup.Filled().Timing
+			return lineIf(t != Setup{}.Filled().Timing, of(&t).String())
+		},
+		simpler: edits(func(s *Setup) { s.Timing = election.Timing{} })}
+}
+
+func list(word, does string, of func(*Setup) *[]election.ID, simpler ...func(*Setup)) setting {
+	return setting{word: word, form: "ID…", does: does, normal: "nobody", simpler: simpler,
+		read: func(p *parser) { *of(&p.s.Setup) = p.members() },
+		write: func(s *Scenario) []string {
+			ids := *of(&s.Setup)
+			return lineIf(len(ids) > 0, JoinIDs(ids, " "))
+		}}
+}
+
+func writeMembers(s *Scenario) []string {
+	ids := make([]election.ID, len(s.Setup.Members))
+	for i, r := range s.Setup.Members {
+		ids[i] = r.ID
+	}
+	return []string{JoinIDs(ids, " ")}
+}
+
+func writePriorities(s *Scenario) (lines []string) {
+	for _, r := range s.Setup.Members {
+		if r.Priority != 0 {
+			lines = append(lines, fmt.Sprintf("%s %d", r.ID, r.Priority))
+		}
+	}
+	return lines
+}
+
+func writeLinkLatencies(s *Scenario) (lines []string) {
+	for _, l := range s.Setup.Links {
+		lines = append(lines, l.Link.String()+" "+l.Span.String())
+	}
+	return lines
+}
+
+func writeFsync(s *Scenario) []string {
+	f := s.Setup.Filled().Fsync
+	if s.Setup.NoDisk {
+		return []string{"none"}
+	}
+	return lineIf(f != defaultFsync, f.String())
+}
+
+// String is both ends.
+func (s Span) String() string { return s.Min.String() + " " + s.Max.String() }

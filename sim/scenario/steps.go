@@ -1,0 +1,117 @@
+package scenario
+
+import (
+	"strings"
+)
+
+// form is a line of the language: its first word, what follows it, and what it does.
+// Reading, printing, what may follow what, the help and the page of the documentation
+// all go by this table.
+type form struct {
+	verb     Verb
+	operands []operand
+	does     string
+
+	only   string // "manual", "automatic": the scripts in which it may stand; empty: in both
+	undone bool   // "detector off" alone: the detector does it otherwise
+	demand bool   // it says what must come of it, and does nothing
+
+	from []Condition // in one of which its members are; empty: any
+	to   Condition   // in which they are after it
+}
+
+// steps are all lines behind the settings, but for "end".
+var steps = []form{
+	{verb: Run, operands: ops(duration("a time", 0)), only: automatic, does: "let time pass"},
+	{verb: At, operands: ops(duration("a time since the start", 0), operand{form: "[STEP]"}), only: automatic, does: "let time pass until then, counted from the start"},
+	{verb: repeat, operands: ops(operand{form: "N … end"}), does: "the steps between, N times"},
+
+	{verb: Crash, operands: ops(members("torn"), optional("torn")), from: conditions(Alive, Frozen), to: Dead,
+		does: "the process dies; its kernel ends its connections. `torn`: what it sent last is lost"},
+	{verb: PowerOff, operands: ops(members()), only: automatic, from: conditions(Alive, Frozen, Dead), to: Off, does: "the host vanishes; nobody is told"},
+	{verb: Start, operands: ops(members()), only: automatic, from: conditions(Dead, Off), to: Alive, does: "an `absent` member starts"},
+	{verb: Restart, operands: ops(members("rollback"), optional("rollback")), from: conditions(Dead, Off), to: Alive,
+		does: "a dead one starts again. `rollback`: its file has lost its last write"},
+	{verb: Freeze, operands: ops(members()), only: automatic, from: conditions(Alive), to: Frozen, does: "the process is stopped, as by SIGSTOP"},
+	{verb: Thaw, operands: ops(members()), only: automatic, from: conditions(Frozen), to: Alive, does: "it goes on, as by SIGCONT"},
+
+	{verb: Cut, operands: ops(links(1, false)), only: automatic, does: "nothing arrives; what is sent waits, as in TCP"},
+	{verb: Heal, operands: ops(links(0, false)), only: automatic, does: "ends cuts and delays, all without a link"},
+	{verb: Partition, operands: ops(sides), only: automatic, does: "cuts every link between the sides"},
+	{verb: Reset, operands: ops(links(1, false)), only: automatic, does: "ends the connections; what is on its way is lost"},
+	{verb: Delay, operands: ops(links(1, true), duration("a delay", 1)), only: automatic, does: "what leaves from now on takes so much longer"},
+
+	{verb: Disk, operands: ops(member, diskState), only: automatic, does: "writes take longer, do not end, are refused, work again"},
+	{verb: Clock, operands: ops(member, clockChange), only: automatic,
+		does: "its clock runs faster or slower; its wall clock is set by D, which by more than `T` ahead counts as the end of a pause"},
+	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for a contest"},
+	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
+	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
+
+	{verb: Join, operands: ops(member, through), only: automatic, from: conditions(Dead, Off), to: Alive,
+		does: "the process starts, knows its own file alone, and asks these to let it in"},
+	{verb: Leave, operands: ops(members()), only: automatic, from: conditions(Alive), to: Dead, does: "gives up its membership and ends"},
+	{verb: Add, operands: ops(member, place, priority), only: automatic, from: conditions(Alive), to: Alive,
+		does: "the user puts the first on the list, at the second; without `priority` what is known of it stays"},
+	{verb: Remove, operands: ops(member, place), only: automatic, from: conditions(Alive), to: Alive, does: "the user strikes the first off the list, at the second"},
+	{verb: Duplicate, operands: ops(member), only: automatic, from: conditions(Alive), to: Alive, does: "a second process claims this id"},
+
+	{verb: Suspect, operands: ops(pair), undone: true, does: "with `detector off`: the first one's detector says that the second is down"},
+	{verb: Trust, operands: ops(pair), undone: true, does: "with `detector off`: and that it is up again"},
+	{verb: Deliver, operands: ops(oneWay), only: manual, does: "with `manual`: the oldest message arrives"},
+	{verb: Fire, operands: ops(member, timer), only: manual, does: "with `manual`: a timer runs out"},
+	{verb: Beat, operands: ops(oneWay), only: manual, does: "with `manual`: a leader beats"},
+
+	{verb: Agree, operands: ops(within), only: automatic, demand: true,
+		does: "every connected group of living members agrees on its highest that stands, for longer than the detector takes to find that it was none; without `within`, in the bound computed from the timing"},
+	{verb: Settle, operands: ops(but), only: automatic, demand: true,
+		does: "every fault but death ends, then as `agree`, of those groups to which it is promised: each two members reach each other or a third that reaches both. With `but`, cuts stay, or disks that take a minute and more for a write; whose disk does so need not lead"},
+	{verb: Mark, only: automatic, demand: true, does: "`changes`, `lost` and `messages` are counted from here"},
+	{verb: Expect, operands: ops(expectation), only: automatic, demand: true, does: "so it is now: of all living members, or of those behind `on`"},
+}
+
+// The scripts in which a step may stand.
+const (
+	manual    = "manual"
+	automatic = "automatic"
+)
+
+const repeat Verb = "repeat"
+
+func ops(list ...operand) []operand { return list }
+
+func conditions(list ...Condition) []Condition { return list }
+
+// formOf is the form of each verb.
+var formOf = func() map[Verb]*form {
+	m := map[Verb]*form{}
+	for i := range steps {
+		m[steps[i].verb] = &steps[i]
+	}
+	return m
+}()
+
+// String is the line of a script that does it.
+func (s Step) String() string {
+	words := []string{string(s.Do)}
+	if f := formOf[s.Do]; f != nil {
+		for _, o := range f.operands {
+			if o.write == nil {
+				continue
+			}
+			if text := o.write(&s); text != "" {
+				words = append(words, text)
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// usage is how the line stands in a script.
+func (f *form) usage() string {
+	words := []string{string(f.verb)}
+	for _, o := range f.operands {
+		words = append(words, o.form)
+	}
+	return strings.Join(words, " ")
+}
