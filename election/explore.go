@@ -12,7 +12,7 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out = nil
 	c.members = slices.Clone(m.members)
-	c.timers, c.graves = slices.Clone(m.timers), slices.Clone(m.graves)
+	c.timers, c.graves, c.forgets = slices.Clone(m.timers), slices.Clone(m.graves), slices.Clone(m.forgets)
 	c.algorithm = m.algorithm.(Explorable).Clone()
 	return &c
 }

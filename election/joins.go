@@ -169,3 +169,50 @@ func (m *Machine) buried(e Member) {
 // forgotten says that a member has never come, or left long ago: its entry leaves no
 // tombstone.
 func (e Member) forgotten() bool { return e.New && e.Gone == Left }
+
+// forgotten remembers an entry for a while after it has left the list: what others
+// had sent before they heard of it would bring it back, and the two would chase each
+// other among the members for ever.
+type forgotten struct {
+	Member
+	at time.Time
+}
+
+// forgot reports whether an entry that is not on the list says that it is forgotten,
+// which is noted, or was so a while ago, by a version that e does not supersede.
+func (m *Machine) forgot(e Member) bool {
+	old, ok := m.lately(e.ID)
+	if !e.forgotten() {
+		return ok && !e.supersedes(old)
+	}
+	m.forgets = slices.DeleteFunc(m.forgets, func(f forgotten) bool {
+		return f.ID == e.ID || m.now.Sub(f.at) > forgetAfter
+	})
+	if ok && old.supersedes(e) {
+		e = old
+	}
+	m.forgets = append(m.forgets, forgotten{e, m.now})
+	return true
+}
+
+// lately is the entry of one that was forgotten a while ago.
+func (m *Machine) lately(id ID) (Member, bool) {
+	i := slices.IndexFunc(m.forgets, func(f forgotten) bool { return f.ID == id && m.now.Sub(f.at) <= forgetAfter })
+	if i < 0 {
+		return Member{}, false
+	}
+	return m.forgets[i].Member, true
+}
+
+// tellForgotten answers one that still has entries which were forgotten.
+func (m *Machine) tellForgotten(to ID, late []ID) {
+	var due []Member
+	for _, id := range late {
+		if e, ok := m.lately(id); ok {
+			due = append(due, e)
+		}
+	}
+	if i, ok := m.index[to]; ok && i != m.me && m.members[i].link && len(due) > 0 {
+		m.sendList(i, due)
+	}
+}

@@ -53,6 +53,7 @@ type roll struct {
 	joining   bool        // it has just joined and leaves the election to those there before it
 	departing []departing // leaders that were removed and have still to stop
 	graves    []ID        // who has left, the one of whom that was heard first before the others
+	forgets   []forgotten // within forgetAfter, the latest last
 	knocking
 }
 

@@ -123,6 +123,8 @@ func (m *Machine) change(e Member) {
 		if old.Version > 0 && e == old {
 			return
 		}
+	} else if old, ok := m.lately(e.ID); ok {
+		e.Version = max(e.Version, old.Version)
 	}
 	e.Version = min(e.Version+1, MaxVersion)
 	m.merge([]Member{e}, m.cfg.Self.ID)
@@ -132,9 +134,16 @@ func (m *Machine) change(e Member) {
 // them on.
 func (m *Machine) merge(entries []Member, from ID) {
 	var news []Member
+	var late []ID
 	for _, e := range entries {
 		old, ok := m.Entry(e.ID)
-		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) || !ok && e.forgotten() {
+		if e.ID == None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.supersedes(old) || !m.Fits(e) {
+			continue
+		}
+		if !ok && m.forgot(e) {
+			if !e.forgotten() {
+				late = append(late, e.ID)
+			}
 			continue
 		}
 		if e.Fixed && ok {
@@ -147,10 +156,11 @@ func (m *Machine) merge(entries []Member, from ID) {
 		news = append(news, e)
 		m.put(e)
 	}
+	m.tellForgotten(from, late)
 	if len(news) == 0 {
 		return
 	}
-	m.list = slices.DeleteFunc(m.list, Member.forgotten)
+	m.list = slices.DeleteFunc(m.list, func(e Member) bool { return e.forgotten() && m.forgot(e) })
 	m.digest, m.listed = digest(m.list), false
 	m.spread(news, from)
 	for _, e := range news {

@@ -520,8 +520,13 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	if e, ok := leader.Entry("1000"); ok {
 		t.Errorf("of who has left first it still holds %+v", e)
 	}
-	follower.Step(now, from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Gone: Left}}}))
-	if e, _ := follower.Entry("1000"); e.Gone != Left {
-		t.Errorf("one who was away brings back %+v, want a tombstone", e)
+	late := from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Gone: Left}}})
+	follower.Step(now, late)
+	if e, ok := follower.Entry("1000"); ok {
+		t.Errorf("a late word brings back %+v, want nothing", e)
+	}
+	follower.Step(now, Event{Kind: Joined, Member: Member{Rank: rank("1000"), Address: "a:1"}})
+	if e, _ := follower.Entry("1000"); e.Version != 4 || e.Gone != Present {
+		t.Errorf("it joins again as %+v, want a version above that by which it was forgotten", e)
 	}
 }
