@@ -271,7 +271,9 @@ func (m *Machine) unreached(i int) {
 		if peer.state != StateDown {
 			m.setState(i, StateUnreachable)
 		}
-		m.probe(i)
+		if m.concerns(i) {
+			m.probe(i)
+		}
 	}
 	m.unanswered(i)
 }

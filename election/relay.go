@@ -170,6 +170,14 @@ func (m *Machine) probe(i int) {
 	m.wake(peer.until)
 }
 
+// concerns reports whether a dial that has failed was our own concern: one made to
+// pass on what another has to say is not.
+func (m *Machine) concerns(i int) bool {
+	peer := &m.members[i]
+	own := peer.lost != nil && (peer.lost.Kind != Relay || peer.lost.Carried.From == m.cfg.Self.ID)
+	return own || peer.asked || m.shouldDial(i)
+}
+
 // mayPass reports whether r may be asked to pass something on to i.
 func (m *Machine) mayPass(r, i int) bool {
 	peer := &m.members[r]

@@ -107,3 +107,15 @@ func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 		}
 	}
 }
+
+// One that has dialed for another alone says that it was in vain, and asks nobody: all
+// would else ask all for one that is dead.
+func TestADialForAnotherIsNoConcern(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+	m.Step(start, from("2", Message{Kind: Relay, Carried: relay("2", "4", Ping)}))
+	actions := m.Step(start.Add(DefaultTMax*2), Event{Kind: DialFailed, Peer: "4"})
+	if got := passedTo(actions); !slices.Equal(got, []ID{"2"}) {
+		t.Errorf("4 is silent, and 2 asked for it; %v are told or asked, want 2 alone", got)
+	}
+}

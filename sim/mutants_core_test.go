@@ -56,6 +56,8 @@ var coreMutants = []wrong{
 	{"tells a sender of a lower token nothing", "election/tenure.go", "\tcase c < 0, c == 0 && m.certain:\n\t\tm.report(m.members[from].ID)", "\tcase c < 0, c == 0 && m.certain:", "soak bully 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
 	{"keeps an adopted leadership that has ended", "election/tenure.go", "\t\tm.forgo(\"its leader has resigned before it was saved\")\n", "", "test election TestALeadershipThatEndsWhileItIsSavedIsNotFollowed"},
 	{"asks nobody for a silent member", "election/relay.go", "\t\tby = m.allToAsk(i)\n", "", "test election TestASilentMemberIsAskedForByOthers"},
+	{"asks for one that it has dialed for another", "election/links.go", "\t\tif m.concerns(i) {\n", "\t\tif true {\n", "test election TestADialForAnotherIsNoConcern"},
+	{"does not tell a leader beyond a cut of a higher token", "election/inquiry.go", "\t\tm.outbid(msg.Token, m.me)\n", "", "test election TestALeaderBeyondACutIsToldOfAHigherToken"},
 	{"passes on in another's name", "election/relay.go", "case inner.From == msg.From && to != from &&", "case to != from &&", "test election TestWhatIsPassedOn"},
 	{"passes on what a link alone is kept for", "election/relay.go", "\treturn k != Beat && k != Ack && k != Members && k != GetMembers && k != Relay", "\treturn k != Relay", "test election TestWhatIsPassedOn"},
 	{"waits for an answer as if every link stood", "election/answer.go", "\treturn m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax\n", "\treturn 2 * m.cfg.Timing.TMax\n", "scenario bully/testdata/far_apart.txt"},
