@@ -182,7 +182,7 @@ func TestAnOlderMemberIsAdmitted(t *testing.T) {
 		c := newCluster(t, 2)
 		addr, conns := olderMember(t, "1")
 		n := c.start("2", func(cfg *Config) {
-			cfg.Members = []Member{{Rank: Rank{ID: "1"}, Address: addr}, c.members[1]}
+			cfg.Peers = []Peer{{ID: "1", Addr: addr}, c.members[1]}
 		})
 		defer func() {
 			for len(conns) > 0 {
@@ -242,7 +242,7 @@ func TestAnUnknownReasonIsCountedAsOther(t *testing.T) {
 		}
 	}()
 	n := c.start("2", func(cfg *Config) {
-		cfg.Members = []Member{{Rank: Rank{ID: "1"}, Address: l.Addr().String()}, c.members[1]}
+		cfg.Peers = []Peer{{ID: "1", Addr: l.Addr().String()}, c.members[1]}
 	})
 	s := waitStatus(t, n, "it was refused", func(s Status) bool { return len(s.Refused) > 0 })
 	if s.Refused[string(reasonOther)] == 0 || len(s.Refused) != 1 {

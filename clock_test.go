@@ -127,16 +127,16 @@ func TestTheWallClockIsSet(t *testing.T) {
 			onStrange(t, func(t *testing.T, n *Node, m *strange) {
 				token := n.Leader().Token
 				if step == 0 {
-					step = n.T
+					step = n.timeout
 				}
 				m.set(step, 0)
 				for range 20 {
-					time.Sleep(n.T / 2)
+					time.Sleep(n.timeout / 2)
 					if !n.IsLeader() || n.Leader().Token != token {
 						t.Fatalf("it has lost the lead: %+v", n.Leader())
 					}
 				}
-				if s := n.Status(); s.Uptime < 10*n.T || s.Uptime > 11*n.T+time.Second {
+				if s := n.Status(); s.Uptime < 10*n.timeout || s.Uptime > 11*n.timeout+time.Second {
 					t.Errorf("up for %v", s.Uptime)
 				}
 			})

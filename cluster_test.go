@@ -83,7 +83,7 @@ type cluster struct {
 	t          *testing.T
 	memory     *memory // nil: real connections
 	transports []killable
-	members    []Member
+	members    []Peer
 	nodes      map[ID]*Node
 }
 
@@ -123,14 +123,14 @@ func (c *cluster) seat(addr string) string {
 		addr = m.Addr().String()
 		c.transports = append(c.transports, m)
 	}
-	c.members = append(c.members, Member{Rank: Rank{ID: ID(strconv.Itoa(len(c.transports)))}, Address: addr})
+	c.members = append(c.members, Peer{ID: ID(strconv.Itoa(len(c.transports))), Addr: addr})
 	return addr
 }
 
 func (c *cluster) config(id ID) Config {
 	i, _ := strconv.Atoi(string(id))
-	return Config{ID: string(id), Members: c.members, Algorithm: bully.New(),
-		Listen: c.members[i-1].Address, Transport: c.transports[i-1], Logger: testLog(c.t, id)}
+	return Config{ID: string(id), Peers: c.members, Algorithm: bully.New(),
+		Listen: c.members[i-1].Addr, Transport: c.transports[i-1], Logger: testLog(c.t, id)}
 }
 
 func (c *cluster) start(id ID, change ...func(*Config)) *Node {
@@ -170,7 +170,7 @@ func (c *cluster) rebind(id ID) {
 		c.transports[i-1] = &host{net: c.memory}
 		return
 	}
-	l, err := TCP{}.Listen(c.members[i-1].Address)
+	l, err := TCP{}.Listen(c.members[i-1].Addr)
 	if err != nil {
 		c.t.Fatal(err)
 	}

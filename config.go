@@ -45,7 +45,7 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound
 
-	Members   []Member  // everyone, this member included or not, at most 4096 and [election.MaxListBytes]; default nobody else
+	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else
 	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
 	Observer  bool      // this member follows and never leads
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
@@ -130,13 +130,25 @@ func (c Config) withDefaults() Config {
 	if id, err := election.ParseID(c.ID); err == nil {
 		c.ID = string(id)
 	}
-	c.Members = slices.Clone(c.Members)
-	for i, m := range c.Members {
-		if id, err := election.ParseID(string(m.ID)); err == nil {
-			c.Members[i].ID = id
+	c.Peers = slices.Clone(c.Peers)
+	for i, p := range c.Peers {
+		if id, err := election.ParseID(string(p.ID)); err == nil {
+			c.Peers[i].ID = id
 		}
 	}
 	return c
+}
+
+// member is p's entry on a list.
+func (p Peer) member() election.Member {
+	return election.Member{Rank: Rank{Priority: p.Priority, ID: p.ID}, Address: p.Addr}
+}
+
+func (c Config) members() (list []election.Member) {
+	for _, p := range c.Peers {
+		list = append(list, p.member())
+	}
+	return list
 }
 
 func (c Config) timing() election.Timing {
@@ -188,15 +200,15 @@ func checkAddress(addr string, own bool) error {
 func (c Config) checkMembers() (faults []error) {
 	fault := func(format string, args ...any) { faults = append(faults, config(format, args...)) }
 	size := 0
-	for _, m := range c.Members {
+	for _, m := range c.members() {
 		size += m.Size()
 	}
-	if len(c.Members) > election.MaxMembers || size > election.MaxListBytes {
-		fault("%d members of %d bytes: %w", len(c.Members), size, election.ErrFull)
+	if len(c.Peers) > election.MaxMembers || size > election.MaxListBytes {
+		fault("%d members of %d bytes: %w", len(c.Peers), size, election.ErrFull)
 	}
 	ids, addresses := map[ID]bool{}, map[string]ID{}
 	first := ID(c.ID)
-	for _, m := range c.Members {
+	for _, m := range c.members() {
 		if _, err := election.ParseID(string(m.ID)); err != nil {
 			fault("member list: %w", err)
 			continue

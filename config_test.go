@@ -12,7 +12,7 @@ import (
 )
 
 func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
-	member := func(id, addr string) Member { return Member{Rank: Rank{ID: ID(id)}, Address: addr} }
+	member := func(id, addr string) Peer { return Peer{ID: ID(id), Addr: addr} }
 	for _, test := range []struct {
 		what  string
 		c     Config
@@ -27,15 +27,15 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"names", Config{Cluster: "a\x1b[31m", Election: "a\u202eb"}, []string{`cluster name "a\x1b[31m"`, `election name "a\u202eb"`}},
 		{"addresses that steer", Config{Listen: "\x1b[31m:7400", Advertise: "$(touch x):1", Join: []string{"a b:1"}},
 			[]string{`listen address "\x1b[31m:7400"`, `advertised address "$(touch x):1"`, `join through "a b:1"`}},
-		{"a member's address", Config{ID: "1", Members: []Member{member("2", "a;b:1")}}, []string{`address "a;b:1" of member 2`}},
+		{"a member's address", Config{ID: "1", Peers: []Peer{member("2", "a;b:1")}}, []string{`address "a;b:1" of member 2`}},
 		{"an algorithm's name", Config{Algorithm: named{bully.New(), "\x1b[31m"}}, []string{`algorithm name "\x1b[31m"`}},
-		{"too many bytes", Config{ID: "0", Members: crowd(2000, 255)}, []string{"member list is full"}},
-		{"mixed kinds", Config{ID: "1", Members: []Member{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
-		{"twice", Config{ID: "1", Members: []Member{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
-		{"one address", Config{ID: "1", Members: []Member{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
-		{"own address", Config{ID: "1", Members: []Member{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
-		{"own address, everywhere", Config{ID: "1", Listen: ":7400", Members: []Member{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
-		{"no address", Config{ID: "1", Members: []Member{member("2", "")}}, []string{`address "" of member 2`}},
+		{"too many bytes", Config{ID: "0", Peers: crowd(2000, 255)}, []string{"member list is full"}},
+		{"mixed kinds", Config{ID: "1", Peers: []Peer{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
+		{"twice", Config{ID: "1", Peers: []Peer{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
+		{"one address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
+		{"own address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
+		{"own address, everywhere", Config{ID: "1", Listen: ":7400", Peers: []Peer{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
+		{"no address", Config{ID: "1", Peers: []Peer{member("2", "")}}, []string{`address "" of member 2`}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			err := test.c.Validate()
@@ -49,7 +49,7 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 			}
 		})
 	}
-	good := Config{ID: "1", Algorithm: bully.New(), Members: []Member{member("1", "127.0.0.1:7400"), member("2", "127.0.0.1:7402")}}
+	good := Config{ID: "1", Algorithm: bully.New(), Peers: []Peer{member("1", "127.0.0.1:7400"), member("2", "127.0.0.1:7402")}}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -64,10 +64,10 @@ type named struct {
 func (n named) Name() string { return n.name }
 
 // crowd is n members with addresses so long.
-func crowd(n, length int) (list []Member) {
+func crowd(n, length int) (list []Peer) {
 	for i := range n {
 		host := strings.Repeat("a.", (length-6)/2) + "a"
-		list = append(list, Member{Rank: Rank{ID: ID(strconv.Itoa(i + 1))}, Address: host + ":" + strconv.Itoa(10000+i)})
+		list = append(list, Peer{ID: ID(strconv.Itoa(i + 1)), Addr: host + ":" + strconv.Itoa(10000+i)})
 	}
 	return list
 }
@@ -86,7 +86,7 @@ func TestABusyPortIsRefused(t *testing.T) {
 
 func TestAGeneratedIDMustBeOfTheOthersKind(t *testing.T) {
 	_, err := Start(t.Context(), Config{Listen: "127.0.0.1:0", Algorithm: bully.New(),
-		Members: []Member{{Rank: Rank{ID: "2"}, Address: "127.0.0.1:7402"}}})
+		Peers: []Peer{{ID: "2", Addr: "127.0.0.1:7402"}}})
 	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "another kind") {
 		t.Errorf("got %v", err)
 	}

@@ -103,7 +103,7 @@ func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
 				}
 				now := c.agree("1") // it follows, unsaved
 				c.kill("1")
-				ctx, cancel := context.WithTimeout(t.Context(), 4*two.T)
+				ctx, cancel := context.WithTimeout(t.Context(), 4*two.timeout)
 				defer cancel()
 				for v := range two.Watch(ctx) {
 					if v.Token.Leader.ID == "2" {
@@ -195,7 +195,7 @@ func TestASlowDiskIsNotSuspected(t *testing.T) {
 				store := &slowStore{begun: make(chan struct{}, 16)}
 				for _, id := range []ID{"1", "2", "3"} {
 					c.start(id, func(cfg *Config) {
-						cfg.Members = known
+						cfg.Peers = known
 						if id == slow {
 							cfg.Store = store
 						}
@@ -212,7 +212,7 @@ func TestASlowDiskIsNotSuspected(t *testing.T) {
 				case <-time.After(patience):
 					t.Fatal("nothing is saved")
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*c.nodes["1"].T)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*c.nodes["1"].timeout)
 				defer cancel()
 				var watchers sync.WaitGroup
 				for id, n := range c.nodes {

@@ -34,10 +34,10 @@
 //		Listen:    "10.0.0.1:7400",
 //		Algorithm: bully.New(),
 //		DataDir:   "/var/lib/service",
-//		Members: []batuta.Member{
-//			{Rank: batuta.Rank{ID: "1"}, Address: "10.0.0.1:7400"},
-//			{Rank: batuta.Rank{ID: "2"}, Address: "10.0.0.2:7400"},
-//			{Rank: batuta.Rank{ID: "3"}, Address: "10.0.0.3:7400"},
+//		Peers: []batuta.Peer{
+//			{ID: "1", Addr: "10.0.0.1:7400"},
+//			{ID: "2", Addr: "10.0.0.2:7400"},
+//			{ID: "3", Addr: "10.0.0.3:7400"},
 //		},
 //	})
 //

@@ -70,7 +70,7 @@ func TestEventsTakenUpInPrepareMissNothing(t *testing.T) {
 // change makes an event.
 func change(t *testing.T, n *Node, i int) {
 	t.Helper()
-	if err := n.AddMember(t.Context(), Member{Rank: Rank{ID: "3"}, Address: "127.0.0.1:" + strconv.Itoa(10000+i)}); err != nil {
+	if err := n.AddMember(t.Context(), Peer{ID: "3", Addr: "127.0.0.1:" + strconv.Itoa(10000+i)}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/bully"
 )
 
-// alone starts a cluster of one; in earnest, Members lists all of them.
+// alone starts a cluster of one; in earnest, Peers lists all of them.
 func alone(ctx context.Context) (*batuta.Node, error) {
 	return batuta.Start(ctx, batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
 }
@@ -30,7 +30,7 @@ func ExampleStart() {
 		ID:        "1",
 		Listen:    "127.0.0.1:0",
 		Algorithm: bully.New(),
-		Members:   []batuta.Member{}, // {Rank: batuta.Rank{ID: "2"}, Address: "10.0.0.2:7400"}, …
+		Peers:     []batuta.Peer{}, // {ID: "2", Addr: "10.0.0.2:7400"}, …
 	})
 	if err != nil {
 		fmt.Println(err)

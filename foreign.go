@@ -18,9 +18,9 @@ type Wire interface {
 	Defaults(c Config) Config
 	// Check reports what of c does not go with this wire, and how to mend it.
 	Check(c Config) error
-	// Members are those that it finds at the addresses of [Config.Join] before the
+	// Peers are those that it finds at the addresses of [Config.Join] before the
 	// node starts; it may take until ctx ends.
-	Members(ctx context.Context, join []string) []Member
+	Peers(ctx context.Context, join []string) []Peer
 	// Open serves the connections that l accepts, until [Network.Shut].
 	Open(l net.Listener, s Site) Network
 }
@@ -58,15 +58,15 @@ type Site struct {
 	Timing      election.Timing
 	Log         *slog.Logger // anywhere
 
-	Emit      func(election.Event)                      // has the Machine stepped, soon
-	Admit     func(peer Rank, incarnation uint64) error // see [election.Machine.Admit]
-	AdmitJoin func(e Member, incarnation uint64) error  // see [election.Machine.AdmitJoin]
-	View      func() Token                              // see [election.Machine.View]
-	Held      func() Token                              // see [election.Machine.Held]
-	Highest   func() uint64                             // see [election.Machine.Highest]
-	Check     func(m *election.Message) error           // anywhere: refuses what no honest member would send
-	Bad       func(reason string)                       // anywhere: counts a frame dropped
-	Post      func(f func()) (posted bool)              // not on the loop: has f called on it; false once the node ends
+	Emit      func(election.Event)                              // has the Machine stepped, soon
+	Admit     func(peer Rank, incarnation uint64) error         // see [election.Machine.Admit]
+	AdmitJoin func(e election.Member, incarnation uint64) error // see [election.Machine.AdmitJoin]
+	View      func() Token                                      // see [election.Machine.View]
+	Held      func() Token                                      // see [election.Machine.Held]
+	Highest   func() uint64                                     // see [election.Machine.Highest]
+	Check     func(m *election.Message) error                   // anywhere: refuses what no honest member would send
+	Bad       func(reason string)                               // anywhere: counts a frame dropped
+	Post      func(f func()) (posted bool)                      // not on the loop: has f called on it; false once the node ends
 }
 
 // network is what a node asks of its connections. The loop hands back to take
@@ -103,10 +103,10 @@ func (n *Node) find() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
-	for _, m := range n.cfg.Wire.Members(ctx, n.cfg.Join) {
-		known := func(e Member) bool { return e.ID == m.ID }
-		if m.ID != n.id && !slices.ContainsFunc(n.cfg.Members, known) {
-			n.cfg.Members = append(n.cfg.Members, m)
+	for _, p := range n.cfg.Wire.Peers(ctx, n.cfg.Join) {
+		known := func(other Peer) bool { return other.ID == p.ID }
+		if p.ID != n.id && !slices.ContainsFunc(n.cfg.Peers, known) {
+			n.cfg.Peers = append(n.cfg.Peers, p)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (n *Node) newForeign(listener net.Listener) *foreign {
 		Admit: func(peer Rank, incarnation uint64) error {
 			return n.machine.Admit(n.now(), peer, incarnation)
 		},
-		AdmitJoin: func(e Member, incarnation uint64) error {
+		AdmitJoin: func(e election.Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
 		View: n.machine.View, Held: n.machine.Held, Highest: n.machine.Highest,

@@ -20,9 +20,9 @@ func TestAMemberDoesNotGrowWhileOthersComeAndGo(t *testing.T) {
 	quick(&peer)
 	n := startAlone(t, func(c *Config) {
 		quick(c)
-		c.ID, c.Members, c.DataDir = "1", []Member{{Rank: Rank{ID: "2"}, Address: peer.Listen}}, t.TempDir()
+		c.ID, c.Peers, c.DataDir = "1", []Peer{{ID: "2", Addr: peer.Listen}}, t.TempDir()
 	})
-	peer.Members = []Member{{Rank: Rank{ID: "1"}, Address: n.Addr()}}
+	peer.Peers = []Peer{{ID: "1", Addr: n.Addr()}}
 	comeAndGo := func(times int) {
 		for range times {
 			peer.Algorithm = bully.New()

@@ -39,7 +39,7 @@ func (l *links) refuse(c *conn, hello *handshake, why reason, detail string) {
 	answer := l.answer(kindRefused)
 	answer.Reason, answer.Detail = why, clamped(detail)
 	if e, ok := l.entry(hello.From.ID); ok && why == reasonRemoved {
-		answer.List = []Member{e} // so that it can tell whether it was added since
+		answer.List = []election.Member{e} // so that it can tell whether it was added since
 	}
 	l.say(c, &answer)
 	c.finish(l.dialTime)
@@ -150,7 +150,7 @@ func (l *links) answered(c *conn, answer *handshake) {
 	}
 	p.dialing = nil
 	why, detail := answer.Reason, answer.Detail
-	var entry Member // by which it refuses us
+	var entry election.Member // by which it refuses us
 	switch {
 	case answer.Kind == kindRefused:
 		if here, words := l.differs(answer); here == why {

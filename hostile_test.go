@@ -298,8 +298,8 @@ func TestASecondProcessWithOneIDGivesUp(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatalf("it still runs:\n%s", story(second))
 		}
-		if err := second.Err(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(c.members[2].Address)) {
-			t.Errorf("got %v; want it to name %s", err, c.members[2].Address)
+		if err := second.Err(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(c.members[2].Addr)) {
+			t.Errorf("got %v; want it to name %s", err, c.members[2].Addr)
 		}
 		for id, n := range c.nodes {
 			if got := n.Leader().Token; got != token {

@@ -146,7 +146,7 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, 
 	return welcome, heard, fatal
 }
 
-func list(h *handshake) []Member {
+func list(h *handshake) []election.Member {
 	if h == nil {
 		return nil
 	}
@@ -226,8 +226,8 @@ func (l *links) joining(c *conn, hello *handshake) {
 // maxJoinList is how many entries an admission carries, so that it fits a frame.
 const maxJoinList = 1024
 
-func newcomer(hello *handshake) Member {
-	e := Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+func newcomer(hello *handshake) election.Member {
+	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
 	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
 		e.Version = hello.List[0].Version
 	}
@@ -235,9 +235,9 @@ func newcomer(hello *handshake) Member {
 }
 
 // ownEntry is this member's entry on its own list, as a list.
-func (n *Node) ownEntry() []Member {
+func (n *Node) ownEntry() []election.Member {
 	if e, ok := n.machine.Entry(n.id); ok {
-		return []Member{e}
+		return []election.Member{e}
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (l *links) mayJoin(hello *handshake) (why reason, detail string) {
 }
 
 // enter puts a newcomer on the list and gives what it should know.
-func (n *Node) enter(e Member, holds Token) (list []Member, t Token, age time.Duration) {
+func (n *Node) enter(e election.Member, holds Token) (list []election.Member, t Token, age time.Duration) {
 	n.step(election.Event{Kind: election.Joined, Member: e, Token: holds})
 	t, age = n.machine.Vouch()
 	return n.machine.List(), t, age

@@ -18,10 +18,10 @@ import (
 // joins has a member know nothing but the addresses of others.
 func joins(c *cluster, through ...ID) func(*Config) {
 	return func(cfg *Config) {
-		cfg.Members = nil
+		cfg.Peers = nil
 		for _, id := range through {
 			i, _ := strconv.Atoi(string(id))
-			cfg.Join = append(cfg.Join, c.members[i-1].Address)
+			cfg.Join = append(cfg.Join, c.members[i-1].Addr)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestAMemberThatWasAwayLearnsTheList(t *testing.T) {
 				dirs[id] = t.TempDir()
 			}
 			cfg.DataDir = dirs[id]
-			cfg.Members = c.members[:3]
+			cfg.Peers = c.members[:3]
 		}
 		for _, id := range []ID{"1", "2", "3"} {
 			c.start(id, durable)
@@ -263,7 +263,7 @@ func TestJoinsThatCannotBe(t *testing.T) {
 		"another kind of id": func(cfg *Config) { cfg.ID = "host-b" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := Config{ID: "9", Listen: "127.0.0.1:0", Join: []string{c.members[0].Address}, Algorithm: bully.New()}
+			cfg := Config{ID: "9", Listen: "127.0.0.1:0", Join: []string{c.members[0].Addr}, Algorithm: bully.New()}
 			change(&cfg)
 			n, err := Start(t.Context(), cfg)
 			if err != nil {
@@ -382,8 +382,9 @@ func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
 		n := c.start("2", joins(c, "1"))
 		c.agree("2")
 		c.lists("1", "2")
-		var late []Member
-		for _, m := range c.members {
+		var late []election.Member
+		for _, p := range c.members {
+			m := p.member()
 			m.Version, m.Gone = 9, election.Left
 			late = append(late, m)
 		}
@@ -395,7 +396,7 @@ func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
 		}
 		c.lists("1", "2")
 		c.agree("2")
-		var e Member
+		var e election.Member
 		if err := n.call(t.Context(), func() { e, _ = n.machine.Entry("2") }); err != nil || e.Version != 10 {
 			t.Errorf("its entry has version %d, want 10: one above the news (%v)", e.Version, err)
 		}
@@ -433,7 +434,7 @@ func TestAnAbsurdVersionOfANewcomerPartsNobody(t *testing.T) {
 	conn := stranger(t, one)
 	answer := say(t, conn, helloFrom("3", "", func(h *handshake) {
 		h.Kind, h.To = kindJoin, election.None
-		h.List = []Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: 1 << 62}}
+		h.List = []election.Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: 1 << 62}}
 	}))
 	if answer.Kind != kindAdmitted {
 		t.Fatalf("it is answered with %s (%s)", answer.Kind, answer.Reason)
@@ -450,7 +451,7 @@ func TestARefusalAfterItWasLetInDoesNotEndAMember(t *testing.T) {
 	for name, two := range map[string]func(c *cluster) func(*Config){
 		"let in": func(c *cluster) func(*Config) { return joins(c, "1", "3") },
 		"known": func(c *cluster) func(*Config) {
-			return func(cfg *Config) { cfg.Members, cfg.Join = c.members[:2], []string{c.members[2].Address} }
+			return func(cfg *Config) { cfg.Peers, cfg.Join = c.members[:2], []string{c.members[2].Addr} }
 		},
 	} {
 		t.Run(name, func(t *testing.T) { virtually(t, func(t *testing.T) { lateRefusal(t, two) }) })
@@ -459,7 +460,7 @@ func TestARefusalAfterItWasLetInDoesNotEndAMember(t *testing.T) {
 
 func lateRefusal(t *testing.T, two func(c *cluster) func(*Config)) {
 	c := newVirtualCluster(t, 3)
-	c.start("1", func(cfg *Config) { cfg.Members = c.members[:2] })
+	c.start("1", func(cfg *Config) { cfg.Peers = c.members[:2] })
 	n := c.start("2", two(c))
 	c.agree("2")
 	other := c.start("3", joins(c), func(cfg *Config) { cfg.Cluster = "other" })
@@ -506,7 +507,7 @@ func TestAddingAMemberAgainKeepsItsPriority(t *testing.T) {
 	c.start("2")
 	c.start("3")
 	c.agree("1")
-	again := Member{Rank: Rank{ID: "1"}, Address: c.members[0].Address}
+	again := Peer{ID: "1", Addr: c.members[0].Addr}
 	if err := c.nodes["2"].AddMember(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
@@ -519,7 +520,7 @@ func TestAddingAMemberAgainKeepsItsPriority(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.agree("1")
-	again = Member{Rank: Rank{ID: "2", Priority: 20}, Address: c.members[1].Address}
+	again = Peer{ID: "2", Addr: c.members[1].Addr, Priority: 20}
 	if err := c.nodes["3"].AddMember(t.Context(), again); err != nil {
 		t.Fatal(err)
 	}
@@ -591,10 +592,10 @@ func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
 	ask := func(version uint64) *handshake {
 		return say(t, stranger(t, one), helloFrom("3", "", func(h *handshake) {
 			h.Kind, h.To = kindJoin, election.None
-			h.List = []Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: version}}
+			h.List = []election.Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: version}}
 		}))
 	}
-	var grave Member
+	var grave election.Member
 	if answer := ask(0); answer.Reason != reasonRemoved || len(answer.List) != 1 {
 		t.Fatalf("it is answered with %+v", answer)
 	} else {

@@ -43,7 +43,7 @@ func (n *nowhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 
 func alone(t *testing.T, f func(t *testing.T, n *Node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(),
-			Members: []Member{{Rank: Rank{ID: "2"}, Address: "127.0.0.1:7402"}}})
+			Peers: []Peer{{ID: "2", Addr: "127.0.0.1:7402"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
 		token := n.Leader().Token
 		watch := n.history.last()
 		n.call(t.Context(), func() {
-			time.Sleep(n.T) // the loop stands still
+			time.Sleep(n.timeout) // the loop stands still
 			if !n.IsLeader() {
 				t.Error("IsLeader is false after T; it has until then")
 			}
@@ -136,7 +136,7 @@ func TestALogThatNobodyReadsDoesNotCostTheLead(t *testing.T) {
 		token := n.Leader().Token
 		for n.Status().LogDropped == 0 {
 			change(t, n, int(time.Now().Unix()%1000))
-			time.Sleep(n.T)
+			time.Sleep(n.timeout)
 		}
 		if !n.IsLeader() || n.Leader().Token != token {
 			t.Errorf("it leads %v, and has led %v", n.Leader(), token)
@@ -260,7 +260,7 @@ func TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold(t *testing.T) {
 		})
 		<-begun
 		onCancel(t, n, func() { leads = n.IsLeader() })
-		n.call(t.Context(), func() { time.Sleep(2 * n.T) })
+		n.call(t.Context(), func() { time.Sleep(2 * n.timeout) })
 		<-begun // the next leadership
 		if leads {
 			t.Error("IsLeader was true between the stall and the loss")
@@ -292,7 +292,7 @@ func TestTheLeadWaitsForEveryFunction(t *testing.T) {
 		if err := n.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * n.T)
+		time.Sleep(10 * n.timeout)
 		if v := n.Leader(); v.Defined() {
 			t.Errorf("%v leads, and one of two functions still runs", v.Token)
 		}
@@ -321,7 +321,7 @@ func TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned(t *testing.T) {
 		if n.IsLeader() {
 			t.Error("it leads after it has resigned")
 		}
-		time.Sleep(10 * n.T)
+		time.Sleep(10 * n.timeout)
 		if n.IsLeader() || len(begun) > 0 {
 			t.Error("it leads again while its earlier work still runs")
 		}

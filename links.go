@@ -32,10 +32,10 @@ type links struct {
 	tally       *tally
 	admit       func(from Rank, incarnation uint64) error // one that dials us
 	admitAnswer func(from Rank, incarnation uint64) error // one that answers our dial
-	admitJoin   func(e Member, incarnation uint64) error
+	admitJoin   func(e election.Member, incarnation uint64) error
 	rank        func() Rank // this member's, by now
-	entry       func(id ID) (Member, bool)
-	enter       func(e Member, holds Token) (list []Member, t Token, age time.Duration)
+	entry       func(id ID) (election.Member, bool)
+	enter       func(e election.Member, holds Token) (list []election.Member, t Token, age time.Duration)
 	emit        func(election.Event)
 	sameID      func(refusal *handshake)
 

@@ -11,16 +11,18 @@ import (
 var (
 	ErrNotMember = election.ErrNotMember // there is no such member
 	ErrRemoved   = election.ErrRemoved   // this member was removed by another
+	ErrFull      = election.ErrFull      // the list holds as much as it can
+	ErrMixedKind = election.ErrMixedKind // the id is of another kind than the members' ids
 )
 
 // AddMember puts a member on the list, one that was removed too; every member
 // learns of it. A member that joins by itself need not be added. Of one that is
-// known it changes the address, and the priority unless e.Priority is 0: then what
+// known it changes the address, and the priority unless p.Priority is 0: then what
 // is known stays, and [Node.SetPriority] sets 0. It returns when this member has it
-// on its list, with what is wrong with the entry, with [election.ErrFull], ctx's
+// on its list, with what is wrong with p, with [ErrFull], ctx's
 // error, or [ErrClosed].
-func (n *Node) AddMember(ctx context.Context, e Member) error {
-	id, err := election.ParseID(string(e.ID))
+func (n *Node) AddMember(ctx context.Context, p Peer) error {
+	id, err := election.ParseID(string(p.ID))
 	switch {
 	case err != nil:
 		return err
@@ -29,10 +31,11 @@ func (n *Node) AddMember(ctx context.Context, e Member) error {
 	case id == n.id:
 		return fmt.Errorf("%s is this member itself", id)
 	}
-	if err := checkAddress(e.Address, false); err != nil {
-		return fmt.Errorf("address %q of member %s: %w", e.Address, id, err)
+	if err := checkAddress(p.Addr, false); err != nil {
+		return fmt.Errorf("address %q of member %s: %w", p.Addr, id, err)
 	}
-	e.ID = id
+	p.ID = id
+	e := p.member()
 	full := false
 	err = n.call(ctx, func() {
 		if full = !n.machine.Fits(e); !full {
@@ -53,7 +56,7 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	known := false
 	err := n.call(ctx, func() {
 		if known = n.machine.Knows(id); known {
-			n.emit(election.Event{Kind: election.Added, Member: Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
+			n.emit(election.Event{Kind: election.Added, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
 		}
 	})
 	if err == nil && !known {

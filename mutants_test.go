@@ -106,7 +106,7 @@ var mutants = []mutant.Mutant{
 		New: "true",
 		By:  "TestAFailingDiskIsSeen"},
 	{Name: "a disk that hangs is not told of", File: "standing.go",
-		Old: "n.disk.began > 0 && since > n.T",
+		Old: "n.disk.began > 0 && since > n.timeout",
 		New: "false",
 		By:  "TestADiskThatHangsIsSeen"},
 	{Name: "the loop takes a failed save for a good one", File: "node.go",

@@ -14,29 +14,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
-// Names of package election that users of this package need.
-type (
-	ID          = election.ID
-	Rank        = election.Rank
-	Token       = election.Token
-	Member      = election.Member
-	MemberState = election.MemberState
-	Cause       = election.Cause
-	Record      = election.Record
-	Algorithm   = election.Algorithm
-)
-
 // Node is one running member of an election. Its methods may be called from any
-// goroutine.
-//
-// One goroutine owns the Machine: it steps it with what arrives, does the
-// actions in their order, and sleeps until the Machine's deadline otherwise.
+// goroutine. [Start] makes one; the zero Node is of no use.
 type Node struct {
 	id          ID
 	cfg         Config // defaults filled in
 	incarnation uint64
 	addr        string
-	T           time.Duration
+	timeout     time.Duration // T = 2·t_max + t_process
 
 	born     time.Time
 	clock    *clock.Clock // tells the time since born, to the Machine too
@@ -81,7 +66,8 @@ type command struct {
 	done chan struct{}
 }
 
-// loop is the one goroutine that owns the Machine.
+// loop is the one goroutine that owns the Machine: it steps it with what arrives, does
+// the actions in their order, and sleeps until the Machine's deadline otherwise.
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
 	n.net.serve()
@@ -345,7 +331,7 @@ func (n *Node) IsLeader() bool {
 // late is how long ago the loop should have stepped the Machine, for its leadership
 // to last; not positive while that is to come.
 func (n *Node) late() time.Duration {
-	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.T
+	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.timeout
 }
 
 // Resign steps down and lets the others elect; no effect when not leading. It
@@ -392,11 +378,11 @@ type twin struct{ since, last time.Time }
 // have it for the moment that the others need to see an earlier one gone.
 func (n *Node) refusedAsTwin(refusal *handshake) {
 	now := time.Now()
-	if now.Sub(n.twin.last) > 2*n.T+twinPause {
+	if now.Sub(n.twin.last) > 2*n.timeout+twinPause {
 		n.twin.since = now
 	}
 	n.twin.last = now
-	if now.Sub(n.twin.since) > 2*n.T {
+	if now.Sub(n.twin.since) > 2*n.timeout {
 		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, shown(refusal.Detail), refusal.From.ID))
 	}
 }

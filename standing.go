@@ -61,7 +61,7 @@ func (n *Node) wasSaved(err error) {
 
 // trouble says what is wrong with the disk; "" when nothing is known to be.
 func (n *Node) trouble() string {
-	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.T {
+	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.timeout {
 		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
 	}
 	if n.disk.err != nil {

@@ -24,7 +24,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg:      c.withDefaults(),
-		T:        c.withDefaults().timing().T(),
+		timeout:  c.withDefaults().timing().T(),
 		tally:    newTally(),
 		commands: make(chan command),
 		done:     make(chan struct{}),
@@ -61,7 +61,7 @@ func (n *Node) queueLogs() {
 // closeLogs writes what is left, if it is read within T.
 func (n *Node) closeLogs() {
 	if n.ownLogs {
-		n.logs.Close(n.T)
+		n.logs.Close(n.timeout)
 	}
 }
 
@@ -87,7 +87,7 @@ func (n *Node) prepare() error {
 // it, and builds the Machine.
 func (n *Node) enroll(state election.State, listener net.Listener) error {
 	n.born = time.Now().Round(0)
-	n.clock = clock.New(n.cfg.clocks, n.T)
+	n.clock = clock.New(n.cfg.clocks, n.timeout)
 	n.addr = listener.Addr().String()
 	if n.cfg.Advertise == "" {
 		n.cfg.Advertise = n.addr
@@ -101,7 +101,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	machine, err := election.New(election.Config{
-		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.Members, Joins: len(n.cfg.Join) > 0, Algorithm: n.cfg.Algorithm,
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,
 	})
@@ -152,7 +152,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 			Incarnation: n.incarnation, Address: n.cfg.Advertise,
 			Algorithm: n.cfg.Algorithm.Name(), Election: n.cfg.Election, TMax: n.cfg.TMax, TProcess: n.cfg.TProcess},
 		dialTime: n.cfg.timing().DialTime(),
-		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.T, idle: 2 * n.cfg.TMax},
+		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.timeout, idle: 2 * n.cfg.TMax},
 		kinds:    kindsOf(n.cfg.Algorithm),
 		log:      n.cfg.Logger,
 		tally:    n.tally,
@@ -164,7 +164,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		},
 		rank:  n.machine.Self,
 		entry: n.machine.Entry,
-		admitJoin: func(e Member, incarnation uint64) error {
+		admitJoin: func(e election.Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
 		enter:  n.enter,
@@ -175,8 +175,8 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 		sent:   map[string]uint64{},
 		door: &door{
 			listener: listener,
-			total:    4*len(n.cfg.Members) + 1024,
-			perHost:  2*len(n.cfg.Members) + 512, // a whole cluster may live on one host, and join at once
+			total:    4*len(n.cfg.Peers) + 1024,
+			perHost:  2*len(n.cfg.Peers) + 512, // a whole cluster may live on one host, and join at once
 			crowded:  func() { n.tally.refused(reasonCrowded) },
 		},
 	}

@@ -50,9 +50,9 @@ type handshake struct {
 	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
 	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
 
-	List  []Member      `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
-	Token Token         `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
-	Age   time.Duration `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
+	List  []election.Member `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
+	Token Token             `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
+	Age   time.Duration     `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
 
 	// What all members must have alike. A member of an earlier version says nothing
 	// of it, and is admitted.
@@ -94,7 +94,7 @@ type wireMessage struct {
 	Ring     []Rank                  `cbor:"14,keyasint,omitempty"`
 	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
 	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
-	List     []Member                `cbor:"17,keyasint,omitempty"`
+	List     []election.Member       `cbor:"17,keyasint,omitempty"`
 	Follows  bool                    `cbor:"18,keyasint,omitempty"`
 	Carried  *wireMessage            `cbor:"19,keyasint,omitempty"` // of relay
 }

@@ -135,9 +135,9 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 			m.States = []election.MemberReport{{ID: "3", Epoch: math.MaxUint64}}
 		}), reasonEpoch},
 		{"a bad id in the ring", message(t, func(m *election.Message) { m.Ring = []Rank{{ID: "a/b"}} }), reasonID},
-		{"a list without an id", message(t, func(m *election.Message) { m.List = []Member{{Address: "h:1"}} }), reasonID},
+		{"a list without an id", message(t, func(m *election.Message) { m.List = []election.Member{{Address: "h:1"}} }), reasonID},
 		{"a version near 2^64", message(t, func(m *election.Message) {
-			m.List = []Member{{Rank: Rank{ID: "3"}, Version: math.MaxUint64}}
+			m.List = []election.Member{{Rank: Rank{ID: "3"}, Version: math.MaxUint64}}
 		}), reasonMalformed},
 		{"a kind that does not print", message(t, func(m *election.Message) { m.Kind = "be\x1b[31mat" }), reasonMalformed},
 		{"an election that does not print", message(t, func(m *election.Message) { m.Election = "a\u202eb" }), reasonMalformed},
@@ -175,7 +175,7 @@ func TestAnUnknownKeyIsSkipped(t *testing.T) {
 
 // An earlier version let such entries in: the members that hold them are not cut off.
 func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
-	list := []Member{{Rank: Rank{ID: "3"}, Address: "h:1"}, {Rank: Rank{ID: "4"}, Address: "$(touch x):80"},
+	list := []election.Member{{Rank: Rank{ID: "3"}, Address: "h:1"}, {Rank: Rank{ID: "4"}, Address: "$(touch x):80"},
 		{Rank: Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: Rank{ID: "6"}}}
 	m, err := decodeMessage(message(t, func(m *election.Message) { m.List = list }))
 	if err != nil {
@@ -189,7 +189,7 @@ func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, got := range map[string][]Member{"message": m.List, "admission": h.List} {
+	for what, got := range map[string][]election.Member{"message": m.List, "admission": h.List} {
 		if len(got) != 2 || got[0].ID != "3" || got[1].ID != "6" {
 			t.Errorf("%s: %+v", what, got)
 		}
@@ -238,7 +238,7 @@ func FuzzMessage(f *testing.F) {
 			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Query, From: ID(text)}, {Kind: election.Query, From: "5", Election: text},
 			{Kind: election.Report, From: "5", Aside: election.Aside(text)},
 			{Kind: election.Beat, From: "5", States: []election.MemberReport{{ID: "4", State: election.MemberState(text)}}},
-			{Kind: election.Members, From: "5", List: []Member{{Rank: Rank{ID: "4"}, Address: text}, {Rank: Rank{ID: ID(text)}, Address: "h:1"}}},
+			{Kind: election.Members, From: "5", List: []election.Member{{Rank: Rank{ID: "4"}, Address: text}, {Rank: Rank{ID: ID(text)}, Address: "h:1"}}},
 		} {
 			frame, err := e.message(&m)
 			if err != nil {
@@ -292,7 +292,7 @@ func FuzzHandshake(f *testing.F) {
 		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: "\x1b[31m", Detail: "a\u202eb\n"},
 		{Kind: kindJoin, Version: protocolVersion, From: Rank{ID: "a\u200bb"}, Address: "$(touch x):80"},
 		{Kind: kindAdmitted, Version: protocolVersion, From: Rank{ID: "4"}, Algorithm: "bully", Election: "a", TMax: 1, TProcess: 2,
-			List: []Member{{Rank: Rank{ID: "6"}, Address: "\x1b[31m:80"}}},
+			List: []election.Member{{Rank: Rank{ID: "6"}, Address: "\x1b[31m:80"}}},
 	} {
 		frame, err := e.handshake(&h)
 		if err != nil {

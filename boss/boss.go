@@ -89,22 +89,22 @@ func (w *wire) Check(c batuta.Config) error {
 	if c.Observer {
 		fault("observer: the boss wire cannot say so to the other nodes; leave it out")
 	}
-	for _, m := range c.Members {
-		host, _, err := net.SplitHostPort(m.Address)
-		if id, bad := election.ParseID(host); err == nil && (bad != nil || id != m.ID) {
-			fault("member %s at %s: on the boss wire a member's id is its IP address", m.ID, m.Address)
+	for _, p := range c.Peers {
+		host, _, err := net.SplitHostPort(p.Addr)
+		if id, bad := election.ParseID(host); err == nil && (bad != nil || id != p.ID) {
+			fault("member %s at %s: on the boss wire a member's id is its IP address", p.ID, p.Addr)
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// Members looks the names up: every address of one is a member, its id the address.
-func (w *wire) Members(ctx context.Context, join []string) []batuta.Member {
-	members, _ := lookup(ctx, join)
-	return members
+// Peers looks the names up: every address of one is a member, its id the address.
+func (w *wire) Peers(ctx context.Context, join []string) []batuta.Peer {
+	peers, _ := lookup(ctx, join)
+	return peers
 }
 
-func lookup(ctx context.Context, join []string) (members []batuta.Member, err error) {
+func lookup(ctx context.Context, join []string) (peers []batuta.Peer, err error) {
 	for _, name := range join {
 		host, port, bad := net.SplitHostPort(name)
 		if bad != nil {
@@ -114,15 +114,15 @@ func lookup(ctx context.Context, join []string) (members []batuta.Member, err er
 		addrs, bad := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		err = errors.Join(err, bad)
 		for _, a := range addrs {
-			members = append(members, memberAt(a.Unmap(), port))
+			peers = append(peers, peerAt(a.Unmap(), port))
 		}
 	}
-	return members, err
+	return peers, err
 }
 
-func memberAt(a netip.Addr, port string) batuta.Member {
+func peerAt(a netip.Addr, port string) batuta.Peer {
 	ip := a.String()
-	return batuta.Member{Rank: batuta.Rank{ID: batuta.ID(ip)}, Address: net.JoinHostPort(ip, port)}
+	return batuta.Peer{ID: batuta.ID(ip), Addr: net.JoinHostPort(ip, port)}
 }
 
 // Open implements batuta.Wire.

@@ -26,7 +26,7 @@ const patience = 40 * time.Second
 // city is a set of nodes on loopback addresses, batuta's and foreign ones.
 type city struct {
 	t     *testing.T
-	addrs []batuta.Member
+	addrs []batuta.Peer
 }
 
 func newCity(t *testing.T, ips ...string) *city {
@@ -37,7 +37,7 @@ func newCity(t *testing.T, ips ...string) *city {
 		if err != nil {
 			t.Skipf("loopback addresses beside 127.0.0.1 are not to be had here: %v", err)
 		}
-		c.addrs = append(c.addrs, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(ip)}, Address: l.Addr().String()})
+		c.addrs = append(c.addrs, batuta.Peer{ID: batuta.ID(ip), Addr: l.Addr().String()})
 		l.Close()
 	}
 	return c
@@ -46,7 +46,7 @@ func newCity(t *testing.T, ips ...string) *city {
 func (c *city) address(ip string) string {
 	for _, m := range c.addrs {
 		if string(m.ID) == ip {
-			return m.Address
+			return m.Addr
 		}
 	}
 	c.t.Fatalf("no %s here", ip)
@@ -54,7 +54,7 @@ func (c *city) address(ip string) string {
 }
 
 func (c *city) config(ip string) batuta.Config {
-	return batuta.Config{ID: ip, Listen: c.address(ip), Members: c.addrs, Algorithm: bully.New(bully.WithDead()),
+	return batuta.Config{ID: ip, Listen: c.address(ip), Peers: c.addrs, Algorithm: bully.New(bully.WithDead()),
 		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", ip)}
 }
 
@@ -113,7 +113,7 @@ func (c *city) foreign(ip string, args ...string) *program {
 	var peers []string
 	for _, m := range c.addrs {
 		if string(m.ID) != ip {
-			peers = append(peers, m.Address)
+			peers = append(peers, m.Addr)
 		}
 	}
 	return run(c.t, ip, python(c.t, "node.py", append([]string{"--ip", ip, "--port", port, "--peers", strings.Join(peers, ",")}, args...)...))

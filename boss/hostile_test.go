@@ -174,7 +174,7 @@ func TestADeafPeerIsNoPeer(t *testing.T) {
 // The original says "who are you?" without its address.
 func TestWhoAreYouWithoutAnAddress(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.5")
-	n := c.start("127.0.0.5", quick, func(cfg *batuta.Config, _ *boss.Options) { cfg.Members = nil })
+	n := c.start("127.0.0.5", quick, func(cfg *batuta.Config, _ *boss.Options) { cfg.Peers = nil })
 	waitLeader(t, n, "127.0.0.5")
 	for _, port := range []string{`,"node_port":4711`, ""} {
 		nc := talk(t, "127.0.0.3", c.address("127.0.0.5"))
@@ -282,7 +282,7 @@ func TestAFrozenForeignBossIsDead(t *testing.T) {
 
 func TestANodeThatPresentsItselfIsRegistered(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.4")
-	n := c.start("127.0.0.3", quick, func(cfg *batuta.Config, _ *boss.Options) { cfg.Members = nil })
+	n := c.start("127.0.0.3", quick, func(cfg *batuta.Config, _ *boss.Options) { cfg.Peers = nil })
 	waitLeader(t, n, "127.0.0.3")
 	c.foreign("127.0.0.4")
 	waitLeader(t, n, "127.0.0.4")
@@ -295,7 +295,7 @@ func TestANameThatListsThemAll(t *testing.T) {
 	old := c.start("127.0.0.1", quick)
 	waitLeader(t, old, "127.0.0.1")
 	n := three.start("127.0.0.3", quick, func(cfg *batuta.Config, _ *boss.Options) {
-		cfg.Members, cfg.Join = nil, []string{"localhost:" + port}
+		cfg.Peers, cfg.Join = nil, []string{"localhost:" + port}
 	})
 	waitLeader(t, n, "127.0.0.1") // it follows who is there
 }
@@ -303,11 +303,11 @@ func TestANameThatListsThemAll(t *testing.T) {
 func TestFaultsOfTheConfiguration(t *testing.T) {
 	for want, change := range map[string]func(*batuta.Config, *boss.Options){
 		"node type":  func(_ *batuta.Config, o *boss.Options) { o.NodeType = "" },
-		"IP address": func(c *batuta.Config, _ *boss.Options) { c.ID, c.Members = "five", nil },
+		"IP address": func(c *batuta.Config, _ *boss.Options) { c.ID, c.Peers = "five", nil },
 		"priority":   func(c *batuta.Config, _ *boss.Options) { c.Priority = 1 },
 		"observer":   func(c *batuta.Config, _ *boss.Options) { c.Observer = true },
 		"member's id is its IP address": func(c *batuta.Config, _ *boss.Options) {
-			c.Members = []batuta.Member{{Rank: batuta.Rank{ID: "127.0.0.4"}, Address: "127.0.0.6:8080"}}
+			c.Peers = []batuta.Peer{{ID: "127.0.0.4", Addr: "127.0.0.6:8080"}}
 		},
 	} {
 		c := newCity(t, "127.0.0.5")

@@ -224,7 +224,7 @@ func (n *network) sender(in *inbound) *peer {
 	p := n.peers[id]
 	if p == nil {
 		a, _ := netip.ParseAddr(string(id))
-		return n.enlist(memberAt(a, port(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
+		return n.enlist(peerAt(a, port(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
 	}
 	if in.Port != 0 {
 		p.addr = net.JoinHostPort(string(id), port(in.Port))

@@ -21,7 +21,7 @@ func (n *network) lookupAll() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(n.ctx, lookupPause)
-		members, err := lookup(ctx, n.site.Join)
+		peers, err := lookup(ctx, n.site.Join)
 		cancel()
 		if pause = lookupPause; err != nil {
 			pause = lookupRetry
@@ -31,8 +31,8 @@ func (n *network) lookupAll() {
 		}
 		failing = err != nil
 		n.site.Post(func() {
-			for _, m := range members {
-				n.enlist(m)
+			for _, p := range peers {
+				n.enlist(p)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ const memberSpec = "BATUTA_TEST_BOSS_MEMBER"
 // member is a batuta member in a process of its own.
 type member struct {
 	IP                        string
-	Members                   []batuta.Member
+	Members                   []batuta.Peer
 	Heartbeat, TMax, TProcess time.Duration
 	Options                   boss.Options
 }
@@ -36,7 +36,7 @@ func beMember(spec string) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	n, err := batuta.Start(ctx, batuta.Config{ID: m.IP, Members: m.Members, Algorithm: bully.New(bully.WithDead()),
+	n, err := batuta.Start(ctx, batuta.Config{ID: m.IP, Peers: m.Members, Algorithm: bully.New(bully.WithDead()),
 		Heartbeat: m.Heartbeat, TMax: m.TMax, TProcess: m.TProcess, Wire: boss.New(m.Options),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", m.IP)})
 	if err != nil {

@@ -384,10 +384,11 @@ func (n *network) tick() {
 }
 
 // enlist has a member put on the list that is not there yet, if it may be.
-func (n *network) enlist(m election.Member) *peer {
-	if p := n.peers[m.ID]; p != nil || m.ID == n.site.Self {
+func (n *network) enlist(found batuta.Peer) *peer {
+	if p := n.peers[found.ID]; p != nil || found.ID == n.site.Self {
 		return p
 	}
+	m := election.Member{Rank: election.Rank{ID: found.ID}, Address: found.Addr}
 	if err := n.site.AdmitJoin(m, 1); err != nil {
 		n.log.Debug("not registered", "member", m.ID, "error", err)
 		return nil

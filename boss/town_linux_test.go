@@ -115,7 +115,7 @@ func (w *town) batutas(ip string) string {
 	m := member{IP: ip, Heartbeat: w.heartbeat, TMax: w.tMax, TProcess: w.tProcess,
 		Options: boss.Options{NodeType: "scrapper", Heartbeat: w.beat, Silence: w.death}}
 	for _, other := range w.ips {
-		m.Members = append(m.Members, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(other)}, Address: other + ":8080"})
+		m.Members = append(m.Members, batuta.Peer{ID: batuta.ID(other), Addr: other + ":8080"})
 	}
 	b, _ := json.Marshal(m)
 	return string(b)

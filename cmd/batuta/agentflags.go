@@ -67,13 +67,13 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err != nil {
 		return batuta.Config{}, err
 	}
-	members, err := parseMembers(f.members)
+	peers, err := parseMembers(f.members)
 	if err != nil {
 		return batuta.Config{}, err
 	}
 	c := batuta.Config{
 		Cluster: f.cluster, ID: f.id, Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
-		Members: members, Algorithm: algorithm, NoPreempt: !f.preempt,
+		Peers: peers, Algorithm: algorithm, NoPreempt: !f.preempt,
 		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
 		DataDir: f.dataDir, Logger: log,
 	}
@@ -145,36 +145,36 @@ func checkAddress(flag, addr string) error {
 }
 
 // parseMembers reads --member ID=HOST:PORT.
-func parseMembers(list []string) ([]batuta.Member, error) {
-	var members []batuta.Member
+func parseMembers(list []string) ([]batuta.Peer, error) {
+	var peers []batuta.Peer
 	seen := map[batuta.ID]string{}
 	for _, item := range list {
-		m, err := parseMember("--member", item)
+		p, err := parseMember("--member", item)
 		if err != nil {
 			return nil, err
 		}
-		if earlier, twice := seen[m.ID]; twice && earlier != m.Address {
-			return nil, usagef("--member %s stands for both %s and %s; keep one", m.ID, earlier, m.Address)
+		if earlier, twice := seen[p.ID]; twice && earlier != p.Addr {
+			return nil, usagef("--member %s stands for both %s and %s; keep one", p.ID, earlier, p.Addr)
 		} else if twice {
 			continue
 		}
-		seen[m.ID] = m.Address
-		members = append(members, m)
+		seen[p.ID] = p.Addr
+		peers = append(peers, p)
 	}
-	return members, nil
+	return peers, nil
 }
 
 // parseMember reads ID=HOST:PORT, given as what.
-func parseMember(what, item string) (batuta.Member, error) {
+func parseMember(what, item string) (batuta.Peer, error) {
 	name, addr, ok := strings.Cut(item, "=")
 	if !ok {
-		return batuta.Member{}, usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
+		return batuta.Peer{}, usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
 	}
 	id, err := election.ParseID(name)
 	if err != nil {
-		return batuta.Member{}, usagef("%s %q: %w", what, item, err)
+		return batuta.Peer{}, usagef("%s %q: %w", what, item, err)
 	}
-	return batuta.Member{Rank: batuta.Rank{ID: id}, Address: addr}, checkAddress(what+" "+name, addr)
+	return batuta.Peer{ID: id, Addr: addr}, checkAddress(what+" "+name, addr)
 }
 
 // level reads --log-level.

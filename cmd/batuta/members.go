@@ -57,14 +57,14 @@ Without it what is known of its priority stays.`,
 			return err
 		}
 		var raw json.RawMessage
-		place := agent.Place{ID: string(m.ID), Address: m.Address}
+		place := agent.Place{ID: string(m.ID), Address: m.Addr}
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
 		}
 		if err := c.Add(ctx, place, &raw); err != nil {
 			return err
 		}
-		return a.report(raw, fmt.Sprintf("%s at %s is a member", m.ID, m.Address))
+		return a.report(raw, fmt.Sprintf("%s at %s is a member", m.ID, m.Addr))
 	})
 }
 

@@ -33,7 +33,7 @@ func main() {
 		if !ok {
 			return errors.New("want id=host:port")
 		}
-		config.Members = append(config.Members, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(id)}, Address: addr})
+		config.Peers = append(config.Peers, batuta.Peer{ID: batuta.ID(id), Addr: addr})
 		return nil
 	})
 	flag.Parse()

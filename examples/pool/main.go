@@ -24,8 +24,8 @@ func main() {
 	config := batuta.Config{Algorithm: bully.New()}
 	for _, arg := range os.Args[1:] { // this member first
 		id, addr, _ := strings.Cut(arg, "=")
-		config.Members = append(config.Members, batuta.Member{Rank: batuta.Rank{ID: batuta.ID(id)}, Address: addr})
-		config.ID, config.Listen = string(config.Members[0].ID), config.Members[0].Address
+		config.Peers = append(config.Peers, batuta.Peer{ID: batuta.ID(id), Addr: addr})
+		config.ID, config.Listen = string(config.Peers[0].ID), config.Peers[0].Addr
 	}
 	node, err := batuta.Start(context.Background(), config)
 	if err != nil {

@@ -51,7 +51,7 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
-	err = s.node.AddMember(ctx, batuta.Member{Rank: batuta.Rank{ID: id}, Address: p.Address})
+	err = s.node.AddMember(ctx, batuta.Peer{ID: id, Addr: p.Address})
 	if err == nil && p.Priority != nil {
 		err = s.node.SetPriority(ctx, id, *p.Priority)
 	}

@@ -28,7 +28,7 @@ type Node interface {
 	Events(context.Context) iter.Seq2[batuta.Event, error]
 	Resign(context.Context) error
 	Campaign(context.Context) error
-	AddMember(context.Context, batuta.Member) error
+	AddMember(context.Context, batuta.Peer) error
 	SetPriority(ctx context.Context, id batuta.ID, priority int) error
 	RemoveMember(context.Context, batuta.ID) error
 	Done() <-chan struct{}

@@ -49,8 +49,8 @@ func (n *fakeNode) Trace() []batuta.Record {
 	}}
 }
 func (n *fakeNode) Campaign(context.Context) error { return nil }
-func (n *fakeNode) AddMember(_ context.Context, m batuta.Member) error {
-	if m.Address == "" {
+func (n *fakeNode) AddMember(_ context.Context, p batuta.Peer) error {
+	if p.Addr == "" {
 		return errors.New("address missing")
 	}
 	return nil

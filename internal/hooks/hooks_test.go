@@ -89,7 +89,7 @@ func (b *bench) leads(epoch uint64) {
 // has resigned and has no work to wait for.
 func (b *bench) waits() {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 4*b.node.T)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 4*b.node.Status().Timing.T())
 	defer cancel()
 	for v := range b.node.Watch(ctx) {
 		if v.Defined() {
@@ -181,7 +181,7 @@ func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
 	start := b.next("on-lose start")
 	b.leads(1)
 	// An event that is no leadership's, as when a member dies.
-	if err := b.node.AddMember(t.Context(), batuta.Member{Rank: batuta.Rank{ID: "2"}, Address: "127.0.0.1:1"}); err != nil {
+	if err := b.node.AddMember(t.Context(), batuta.Peer{ID: "2", Addr: "127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	start.finish()
@@ -221,7 +221,7 @@ func TestHooksThatFallBehind(t *testing.T) {
 	}
 	for i := range batuta.MaxBacklog + 1 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20000+i)
-		if err := b.node.AddMember(t.Context(), batuta.Member{Rank: batuta.Rank{ID: "2"}, Address: address}); err != nil {
+		if err := b.node.AddMember(t.Context(), batuta.Peer{ID: "2", Addr: address}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,7 +28,7 @@ func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: node.T, Pause: time.Millisecond,
+	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: node.Status().Timing.T(), Pause: time.Millisecond,
 		Program: os.Args[0], Guard: []string{os.Args[0], "guard"}, Logger: log}
 	if change != nil {
 		change(&c)
@@ -119,7 +119,7 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 			break
 		}
 	}
-	r := &Runner{cfg: Config{Heartbeat: 100 * time.Millisecond, T: node.T}}
+	r := &Runner{cfg: Config{Heartbeat: 100 * time.Millisecond, T: node.Status().Timing.T()}}
 	ctx, stop := context.WithCancel(t.Context())
 	token := node.Leader().Token
 	renewed := func(token batuta.Token) bool {
@@ -131,8 +131,8 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 	if rest := until.sub(before); !ok || rest < r.lease() || until.sub(now()) > r.lease() {
 		t.Errorf("renewed %v, for %v; want the lease, %v", ok, rest, r.lease())
 	}
-	if r.lease() != node.T-100*time.Millisecond {
-		t.Errorf("the lease is %v; the others may elect %v after a beat that is up to 100ms old", r.lease(), node.T)
+	if r.lease() != node.Status().Timing.T()-100*time.Millisecond {
+		t.Errorf("the lease is %v; the others may elect %v after a beat that is up to 100ms old", r.lease(), node.Status().Timing.T())
 	}
 	if other := (batuta.Token{Epoch: token.Epoch + 1, Leader: token.Leader}); renewed(other) {
 		t.Error("renewed for another leadership")

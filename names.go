@@ -1,0 +1,56 @@
+package batuta
+
+import "github.com/batuta-dev/batuta/election"
+
+// Peer is a member as a person names it: in [Config] and to [Node.AddMember].
+type Peer struct {
+	ID       ID     // a number, an IP address, a UUID or a name; see [election.ParseID]
+	Addr     string // HOST:PORT where it listens
+	Priority int    // ranks before the id, until the member tells its own; default 0
+}
+
+// ID names a member. Ids of one kind (numbers, IP addresses, UUIDs, names) have an
+// order, and all ids of a cluster are of one kind: the member with the highest leads,
+// of those with the highest priority.
+type ID = election.ID
+
+// Rank is what members are elected by: the priority, then the id.
+type Rank = election.Rank
+
+// Token names one leadership: who leads, and in which epoch. Tokens rise from one
+// leadership to the next; [Token.String] is EPOCH:ID.
+type Token = election.Token
+
+// Algorithm is how members elect. Packages bully and ring have some;
+// [election.Algorithm] says how to write another.
+type Algorithm = election.Algorithm
+
+// Record is one thing that a member did and why; see [Node.Trace].
+type Record = election.Record
+
+// Cause is why a leadership has ended.
+type Cause = election.Cause
+
+// Causes.
+const (
+	CauseCrashed    = election.CauseCrashed    // the leader's process is gone
+	CauseSilent     = election.CauseSilent     // it was not heard, or not acknowledged, for T
+	CauseResigned   = election.CauseResigned   // it stepped down or handed over
+	CauseRemoved    = election.CauseRemoved    // it is no member any more
+	CauseStalled    = election.CauseStalled    // this process was stopped for longer than T
+	CauseSuperseded = election.CauseSuperseded // a higher token is known
+	CauseStopped    = election.CauseStopped    // this member is closing
+)
+
+// MemberState is what a member is known to be.
+type MemberState = election.MemberState
+
+// States of a member.
+const (
+	StateUnknown     = election.StateUnknown     // nothing is known yet
+	StateUp          = election.StateUp          // heard within T
+	StateUnreachable = election.StateUnreachable // silent for T; may live
+	StateDown        = election.StateDown        // its process is gone
+	StateAdded       = election.StateAdded       // has come onto the list
+	StateRemoved     = election.StateRemoved     // has left the list
+)
