@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/wire"
 	"github.com/batuta-dev/batuta/ring"
 )
 
@@ -16,18 +17,18 @@ import (
 var differences = []struct {
 	what   string
 	change func(*Config)
-	want   reason
+	want   wire.Reason
 	values []string
 }{
-	{"algorithm", func(c *Config) { c.Algorithm = ring.New() }, reasonAlgorithm, []string{`"bully"`, `"ring"`}},
+	{"algorithm", func(c *Config) { c.Algorithm = ring.New() }, wire.ReasonAlgorithm, []string{`"bully"`, `"ring"`}},
 	{"times", func(c *Config) {
 		c.TMax, c.TProcess = 20*time.Millisecond, 40*time.Millisecond
 		c.Heartbeat = 10 * time.Millisecond
 	},
-		reasonTimes, []string{"150ms", "300ms", "20ms", "40ms"}},
-	{"t_max", func(c *Config) { c.TMax = 200 * time.Millisecond }, reasonTimes, []string{"150ms", "200ms"}},
-	{"t_process", func(c *Config) { c.TProcess = 400 * time.Millisecond }, reasonTimes, []string{"300ms", "400ms"}},
-	{"election", func(c *Config) { c.Election = "backups" }, reasonElection, []string{`"default"`, `"backups"`}},
+		wire.ReasonTimes, []string{"150ms", "300ms", "20ms", "40ms"}},
+	{"t_max", func(c *Config) { c.TMax = 200 * time.Millisecond }, wire.ReasonTimes, []string{"150ms", "200ms"}},
+	{"t_process", func(c *Config) { c.TProcess = 400 * time.Millisecond }, wire.ReasonTimes, []string{"300ms", "400ms"}},
+	{"election", func(c *Config) { c.Election = "backups" }, wire.ReasonElection, []string{`"default"`, `"backups"`}},
 }
 
 // waitStatus waits until n's status is good.
@@ -157,7 +158,7 @@ func olderMember(t *testing.T, id ID) (addr string, conns chan net.Conn) {
 			if err != nil {
 				return
 			}
-			frame, _ := new(encoder).handshake(&handshake{Kind: kindWelcome, Version: protocolVersion,
+			frame, _ := new(wire.Encoder).Handshake(&wire.Handshake{Kind: wire.KindWelcome, Version: wire.ProtocolVersion,
 				From: Rank{ID: id}, Incarnation: 7, Address: l.Addr().String()})
 			nc.Write(frame)
 			select {
@@ -199,8 +200,8 @@ func TestAnOlderMemberIsAdmitted(t *testing.T) {
 		n := c.start("1")
 		c.agree("1")
 		conn := stranger(t, n)
-		hello := helloFrom("0", "", func(h *handshake) { h.Kind = kindJoin })
-		if answer := say(t, conn, hello); answer.Kind != kindAdmitted {
+		hello := helloFrom("0", "", func(h *wire.Handshake) { h.Kind = wire.KindJoin })
+		if answer := say(t, conn, hello); answer.Kind != wire.KindAdmitted {
 			t.Errorf("answer %+v", answer)
 		}
 	})
@@ -235,7 +236,7 @@ func TestAnUnknownReasonIsCountedAsOther(t *testing.T) {
 			if err != nil {
 				return
 			}
-			frame, _ := new(encoder).handshake(&handshake{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "1"},
+			frame, _ := new(wire.Encoder).Handshake(&wire.Handshake{Kind: wire.KindRefused, Version: wire.ProtocolVersion, From: Rank{ID: "1"},
 				Reason: "because \x1b[31m", Detail: "\x1b]0;owned\x07 it is so"})
 			nc.Write(frame)
 			nc.Close()
@@ -245,7 +246,7 @@ func TestAnUnknownReasonIsCountedAsOther(t *testing.T) {
 		cfg.Peers = []Peer{{ID: "1", Addr: l.Addr().String()}, c.members[1]}
 	})
 	s := waitStatus(t, n, "it was refused", func(s Status) bool { return len(s.Refused) > 0 })
-	if s.Refused[string(reasonOther)] == 0 || len(s.Refused) != 1 {
+	if s.Refused[string(wire.ReasonOther)] == 0 || len(s.Refused) != 1 {
 		t.Errorf("refused %v", s.Refused)
 	}
 	if said := memberIn(s, "1").Refusal; strings.ContainsAny(said, "\x1b\x07") || !strings.Contains(said, "it is so") {

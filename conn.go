@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // Bounds of one connection.
 const (
 	readBuffer = 4 << 10
-	maxQueue   = 2 * maxFrame // bytes waiting for a slow reader; more closes the connection
+	maxQueue   = 2 * wire.MaxFrame // bytes waiting for a slow reader; more closes the connection
 )
 
 var errOverflow = errors.New("the other end does not read")
@@ -132,15 +133,15 @@ func (c *conn) arm(partial bool) error {
 func (c *conn) read(limit int) ([]byte, error) {
 	partial := false
 	for {
-		need := lengthSize
-		if c.w-c.r >= lengthSize {
-			size, err := frameSize(c.buf[c.r:c.w], limit)
+		need := wire.LengthSize
+		if c.w-c.r >= wire.LengthSize {
+			size, err := wire.FrameSize(c.buf[c.r:c.w], limit)
 			if err != nil {
 				return nil, err
 			}
 			need += size
 			if c.w-c.r >= need {
-				body := c.buf[c.r+lengthSize : c.r+need]
+				body := c.buf[c.r+wire.LengthSize : c.r+need]
 				c.r += need
 				return body, nil
 			}
@@ -165,7 +166,7 @@ func (c *conn) readError(err error) error {
 	begun := c.w > c.r
 	switch {
 	case isTimeout(err) && begun:
-		return bad(reasonSlow, "a frame has begun and does not end within %v", c.bounds.frame)
+		return wire.Bad(wire.ReasonSlow, "a frame has begun and does not end within %v", c.bounds.frame)
 	case err == io.EOF && begun:
 		return io.ErrUnexpectedEOF
 	}
@@ -314,7 +315,7 @@ func (c *conn) closeLocked() {
 // incoming is what a connection goroutine tells the loop.
 type incoming struct {
 	conn      *conn
-	handshake *handshake        // a hello, or the answer to ours
+	handshake *wire.Handshake   // a hello, or the answer to ours
 	message   *election.Message // of a connection that stands
 	err       error             // the connection has ended, or could not be made
 	do        func()            // of a foreign network, alone

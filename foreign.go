@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // A Wire has a Node speak another protocol than batuta's own, such as package
@@ -141,8 +142,8 @@ func (n *Node) newForeign(listener net.Listener) *foreign {
 			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
 		View: n.machine.View, Held: n.machine.Held, Highest: n.machine.Highest,
-		Check: checkMessage,
-		Bad:   func(why string) { n.tally.bad(reason(why)) },
+		Check: wire.CheckMessage,
+		Bad:   func(why string) { n.tally.bad(wire.Reason(why)) },
 		Post:  f.post,
 	})
 	for _, m := range n.machine.Members() {
@@ -151,12 +152,6 @@ func (n *Node) newForeign(listener net.Listener) *foreign {
 		}
 	}
 	return f
-}
-
-// checkMessage refuses what no honest member would send, whatever it came in.
-func checkMessage(m *election.Message) error {
-	w := outward(m)
-	return w.check()
 }
 
 func (f *foreign) post(do func()) bool {

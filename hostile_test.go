@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // stranger dials a member as a raw connection, over the network that it is on.
@@ -25,8 +26,8 @@ func stranger(t *testing.T, n *Node) net.Conn {
 	return c
 }
 
-func helloFrom(from, to ID, change func(*handshake)) *handshake {
-	h := &handshake{Kind: kindHello, Version: protocolVersion, Cluster: DefaultCluster,
+func helloFrom(from, to ID, change func(*wire.Handshake)) *wire.Handshake {
+	h := &wire.Handshake{Kind: wire.KindHello, Version: wire.ProtocolVersion, Cluster: DefaultCluster,
 		From: Rank{ID: from}, Incarnation: math.MaxUint64, To: to, Address: "127.0.0.1:1"}
 	if change != nil {
 		change(h)
@@ -35,16 +36,16 @@ func helloFrom(from, to ID, change func(*handshake)) *handshake {
 }
 
 // say writes a handshake and gives the answer.
-func say(t *testing.T, c net.Conn, h *handshake) *handshake {
+func say(t *testing.T, c net.Conn, h *wire.Handshake) *wire.Handshake {
 	t.Helper()
-	frame, err := new(encoder).handshake(h)
+	frame, err := new(wire.Encoder).Handshake(h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write(frame); err != nil {
 		t.Fatal(err)
 	}
-	head := make([]byte, lengthSize)
+	head := make([]byte, wire.LengthSize)
 	if _, err := io.ReadFull(c, head); err != nil {
 		t.Fatalf("no answer: %v", err)
 	}
@@ -52,7 +53,7 @@ func say(t *testing.T, c net.Conn, h *handshake) *handshake {
 	if _, err := io.ReadFull(c, body); err != nil {
 		t.Fatal(err)
 	}
-	answer, err := decodeHandshake(body)
+	answer, err := wire.DecodeHandshake(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,25 +98,25 @@ func unmoved(t *testing.T, what string, counted func(Status) uint64, f func(t *t
 func TestStrangersAreRefusedAndCounted(t *testing.T) {
 	for _, test := range []struct {
 		what  string
-		hello *handshake
-		want  reason
+		hello *wire.Handshake
+		want  wire.Reason
 	}{
-		{"another cluster", helloFrom("1", "3", func(h *handshake) { h.Cluster = "other" }), reasonCluster},
-		{"another version", helloFrom("1", "3", func(h *handshake) { h.Version = 99 }), reasonVersion},
-		{"meant for another", helloFrom("1", "2", nil), reasonReceiver},
-		{"not a member", helloFrom("9", "3", nil), reasonNotMember},
-		{"the leader's own id", helloFrom("3", "3", nil), reasonSameID},
-		{"the id of a member that is linked", helloFrom("1", "3", nil), reasonSameID},
-		{"an older process", helloFrom("1", "3", func(h *handshake) { h.Incarnation = 1 }), reasonOldIncarnation},
-		{"an address that is none", helloFrom("1", "3", func(h *handshake) { h.Address = "$(touch x):7400" }), reasonAddress},
-		{"an address that steers", helloFrom("1", "3", func(h *handshake) { h.Address = "\x1b[31m:7400" }), reasonAddress},
-		{"no hello", helloFrom("1", "3", func(h *handshake) { h.Kind = kindWelcome }), reasonEarly},
+		{"another cluster", helloFrom("1", "3", func(h *wire.Handshake) { h.Cluster = "other" }), wire.ReasonCluster},
+		{"another version", helloFrom("1", "3", func(h *wire.Handshake) { h.Version = 99 }), wire.ReasonVersion},
+		{"meant for another", helloFrom("1", "2", nil), wire.ReasonReceiver},
+		{"not a member", helloFrom("9", "3", nil), wire.ReasonNotMember},
+		{"the leader's own id", helloFrom("3", "3", nil), wire.ReasonSameID},
+		{"the id of a member that is linked", helloFrom("1", "3", nil), wire.ReasonSameID},
+		{"an older process", helloFrom("1", "3", func(h *wire.Handshake) { h.Incarnation = 1 }), wire.ReasonOldIncarnation},
+		{"an address that is none", helloFrom("1", "3", func(h *wire.Handshake) { h.Address = "$(touch x):7400" }), wire.ReasonAddress},
+		{"an address that steers", helloFrom("1", "3", func(h *wire.Handshake) { h.Address = "\x1b[31m:7400" }), wire.ReasonAddress},
+		{"no hello", helloFrom("1", "3", func(h *wire.Handshake) { h.Kind = wire.KindWelcome }), wire.ReasonEarly},
 	} {
 		counted := func(s Status) uint64 { return s.Refused[string(test.want)] }
 		unmoved(t, test.what, counted, func(t *testing.T, leader *Node) {
 			waitLinks(t, leader, 2)
 			c := stranger(t, leader)
-			if answer := say(t, c, test.hello); answer.Kind != kindRefused || answer.Reason != test.want || answer.Detail == "" {
+			if answer := say(t, c, test.hello); answer.Kind != wire.KindRefused || answer.Reason != test.want || answer.Detail == "" {
 				t.Errorf("answer %+v", answer)
 			}
 			closed(t, c)
@@ -140,12 +141,12 @@ func TestBadFramesAreCountedAndMoveNothing(t *testing.T) {
 	for _, test := range []struct {
 		what string
 		data []byte
-		want reason
+		want wire.Reason
 	}{
-		{"random bytes", bytes.Repeat([]byte("batuta? "), 100), reasonLength},
-		{"an endless frame", []byte("\xff\xff\xff\xff"), reasonLength},
-		{"an empty frame", make([]byte, 4), reasonLength},
-		{"no CBOR", []byte("\x00\x00\x00\x04oops"), reasonMalformed},
+		{"random bytes", bytes.Repeat([]byte("batuta? "), 100), wire.ReasonLength},
+		{"an endless frame", []byte("\xff\xff\xff\xff"), wire.ReasonLength},
+		{"an empty frame", make([]byte, 4), wire.ReasonLength},
+		{"no CBOR", []byte("\x00\x00\x00\x04oops"), wire.ReasonMalformed},
 	} {
 		counted := func(s Status) uint64 { return s.Bad[string(test.want)] }
 		unmoved(t, test.what, counted, func(t *testing.T, leader *Node) {
@@ -159,7 +160,7 @@ func TestBadFramesAreCountedAndMoveNothing(t *testing.T) {
 }
 
 func TestAHelloThatDripsIsCutOff(t *testing.T) {
-	counted := func(s Status) uint64 { return s.Bad[string(reasonSlow)] }
+	counted := func(s Status) uint64 { return s.Bad[string(wire.ReasonSlow)] }
 	unmoved(t, "hello", counted, func(t *testing.T, leader *Node) {
 		c := stranger(t, leader)
 		if _, err := c.Write([]byte{0, 0}); err != nil {
@@ -182,7 +183,7 @@ func impostor(t *testing.T) (*Node, net.Conn) {
 	n := c.start("2", quick)
 	c.agree("2")
 	conn := stranger(t, n)
-	if answer := say(t, conn, helloFrom("1", "2", nil)); answer.Kind != kindWelcome {
+	if answer := say(t, conn, helloFrom("1", "2", nil)); answer.Kind != wire.KindWelcome {
 		t.Fatalf("answer %+v", answer)
 	}
 	return n, conn
@@ -190,7 +191,7 @@ func impostor(t *testing.T) (*Node, net.Conn) {
 
 func sendTo(t *testing.T, c net.Conn, m *election.Message) {
 	t.Helper()
-	frame, err := new(encoder).message(m)
+	frame, err := new(wire.Encoder).Message(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,13 +204,13 @@ func TestAMembersBadMessageEndsItsConnection(t *testing.T) {
 	for _, test := range []struct {
 		what    string
 		message election.Message
-		want    reason
+		want    wire.Reason
 	}{
 		{"epoch near 2^64", election.Message{Kind: election.Coordinator, From: "1",
-			Token: Token{Epoch: math.MaxUint64, Leader: Rank{ID: "1"}}}, reasonEpoch},
-		{"highest near 2^64", election.Message{Kind: election.Beat, From: "1", Highest: math.MaxUint64}, reasonEpoch},
-		{"another's name", election.Message{Kind: election.Beat, From: "2"}, reasonID},
-		{"no name", election.Message{Kind: election.Beat}, reasonID},
+			Token: Token{Epoch: math.MaxUint64, Leader: Rank{ID: "1"}}}, wire.ReasonEpoch},
+		{"highest near 2^64", election.Message{Kind: election.Beat, From: "1", Highest: math.MaxUint64}, wire.ReasonEpoch},
+		{"another's name", election.Message{Kind: election.Beat, From: "2"}, wire.ReasonID},
+		{"no name", election.Message{Kind: election.Beat}, wire.ReasonID},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			virtually(t, func(t *testing.T) {
@@ -232,7 +233,7 @@ func TestAFrameThatDripsEndsItsConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		closed(t, c)
-		if s := n.Status(); s.Bad[string(reasonSlow)] != 1 || s.Leader != "2" {
+		if s := n.Status(); s.Bad[string(wire.ReasonSlow)] != 1 || s.Leader != "2" {
 			t.Errorf("bad %v, leader %s", s.Bad, s.Leader)
 		}
 	})
@@ -244,7 +245,7 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 		sendTo(t, c, &election.Message{Kind: "of-a-later-version", From: "1"})
 		sendTo(t, c, &election.Message{Kind: election.Query, Election: DefaultElection, From: "1"})
 		// The report on the query shows that the connection was not closed.
-		head := make([]byte, lengthSize)
+		head := make([]byte, wire.LengthSize)
 		for {
 			if _, err := io.ReadFull(c, head); err != nil {
 				t.Fatal(err)
@@ -253,13 +254,13 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 			if _, err := io.ReadFull(c, body); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := decodeMessage(body); err != nil {
+			if m, err := wire.DecodeMessage(body); err != nil {
 				t.Fatal(err)
 			} else if m.Kind == election.Report {
 				break
 			}
 		}
-		if s := n.Status(); s.Bad[string(reasonKind)] != 1 || s.Received["of-a-later-version"] != 0 {
+		if s := n.Status(); s.Bad[string(wire.ReasonKind)] != 1 || s.Received["of-a-later-version"] != 0 {
 			t.Errorf("bad %v, received %v", s.Bad, s.Received)
 		}
 	})
@@ -275,7 +276,7 @@ func TestACrowdOfStrangersDoesNotKeepMembersOut(t *testing.T) {
 	}
 	c.start("1", patient)
 	c.agree("2")
-	if s := n.Status(); s.Refused[string(reasonCrowded)] == 0 {
+	if s := n.Status(); s.Refused[string(wire.ReasonCrowded)] == 0 {
 		t.Errorf("refused %v", s.Refused)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // joinBackoff bounds the pause between two rounds of asking to be let in;
@@ -55,7 +56,7 @@ func (n *Node) join(ctx context.Context) {
 
 // letIn tells the Machine what a round of asking has brought. A refusal that only a
 // person can mend ends a member that nobody has let in, nor has known without that.
-func (n *Node) letIn(kind election.EventKind, welcome *handshake, err error) {
+func (n *Node) letIn(kind election.EventKind, welcome *wire.Handshake, err error) {
 	n.let = n.let || welcome != nil
 	if err != nil && !n.let && !n.links.met() {
 		n.fail(err)
@@ -86,7 +87,7 @@ func (n *Node) joinAgain(to ID) {
 			answer := n.ask(ctx, addr)
 			n.call(ctx, func() {
 				n.returning = false
-				if answer != nil && answer.Kind == kindAdmitted {
+				if answer != nil && answer.Kind == wire.KindAdmitted {
 					n.letIn(election.Welcomed, answer, nil)
 				}
 			})
@@ -116,8 +117,8 @@ func (n *Node) lookup(ctx context.Context) (addrs []string) {
 
 // askAll asks every address at once. It gives the admission that knows the most,
 // who has answered, and a refusal that nothing but a person can mend.
-func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, heard []string, fatal error) {
-	answers := make([]*handshake, len(addrs))
+func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *wire.Handshake, heard []string, fatal error) {
+	answers := make([]*wire.Handshake, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
 		wait.Go(func() { answers[i] = n.ask(ctx, addr) })
@@ -127,26 +128,26 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *handshake, 
 		switch {
 		case a == nil:
 			continue
-		case a.Kind == kindAdmitted:
+		case a.Kind == wire.KindAdmitted:
 			if welcome == nil || a.Token.Above(welcome.Token) {
 				a.List = slices.Concat(a.List, list(welcome))
 				welcome = a
 			} else {
 				welcome.List = append(welcome.List, a.List...)
 			}
-		case a.Reason == reasonSameID, a.Reason == reasonOldIncarnation, a.Reason == reasonClosing, a.Reason == reasonManyJoins:
+		case a.Reason == wire.ReasonSameID, a.Reason == wire.ReasonOldIncarnation, a.Reason == wire.ReasonClosing, a.Reason == wire.ReasonManyJoins:
 			continue // an earlier process with this id is not forgotten yet: ask again
-		case a.Reason == reasonRemoved:
+		case a.Reason == wire.ReasonRemoved:
 			fatal = fmt.Errorf("join through %s: %w", addrs[i], election.ErrRemoved)
-		case a.Reason != reasonItself:
-			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason.known(), shown(a.Detail))
+		case a.Reason != wire.ReasonItself:
+			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason.Known(), shown(a.Detail))
 		}
 		heard = append(heard, addrs[i])
 	}
 	return welcome, heard, fatal
 }
 
-func list(h *handshake) []election.Member {
+func list(h *wire.Handshake) []election.Member {
 	if h == nil {
 		return nil
 	}
@@ -154,7 +155,7 @@ func list(h *handshake) []election.Member {
 }
 
 // ask asks one address; nil when nobody answers.
-func (n *Node) ask(ctx context.Context, addr string) *handshake {
+func (n *Node) ask(ctx context.Context, addr string) *wire.Handshake {
 	ctx, cancel := context.WithTimeout(ctx, 2*n.links.dialTime+n.cfg.TProcess)
 	defer cancel()
 	answer, err := n.askAt(ctx, addr)
@@ -162,17 +163,17 @@ func (n *Node) ask(ctx context.Context, addr string) *handshake {
 		n.cfg.Logger.Debug("no answer to a join", "address", addr, "error", err)
 		return nil
 	}
-	if answer.Kind == kindRefused && answer.Reason != reasonItself {
+	if answer.Kind == wire.KindRefused && answer.Reason != wire.ReasonItself {
 		if here, words := n.links.differs(answer); here == answer.Reason {
 			answer.Detail = words // in full, and this member first
 		}
-		n.tally.refused(answer.Reason.known())
-		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason.known()), "detail", shown(answer.Detail))
+		n.tally.refused(answer.Reason.Known())
+		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason.Known()), "detail", shown(answer.Detail))
 	}
 	return answer
 }
 
-func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
+func (n *Node) askAt(ctx context.Context, addr string) (*wire.Handshake, error) {
 	nc, err := dialWithin(ctx, n.links.dialTime, n.cfg.Transport, addr)
 	if err != nil {
 		return nil, err
@@ -186,35 +187,35 @@ func (n *Node) askAt(ctx context.Context, addr string) (*handshake, error) {
 		return nil, err
 	}
 	hello := n.links.self
-	hello.Kind, hello.Observer = kindJoin, n.cfg.Observer
+	hello.Kind, hello.Observer = wire.KindJoin, n.cfg.Observer
 	if err := n.call(ctx, func() { hello.From, hello.List, hello.Token = n.machine.Self(), n.ownEntry(), n.machine.Held() }); err != nil {
 		return nil, err
 	}
-	frame, err := new(encoder).handshake(&hello)
+	frame, err := new(wire.Encoder).Handshake(&hello)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := nc.Write(frame); err != nil {
 		return nil, err
 	}
-	body, err := c.read(maxFrame)
+	body, err := c.read(wire.MaxFrame)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := decodeHandshake(body)
-	if err == nil && answer.Kind != kindAdmitted && answer.Kind != kindRefused {
+	answer, err := wire.DecodeHandshake(body)
+	if err == nil && answer.Kind != wire.KindAdmitted && answer.Kind != wire.KindRefused {
 		err = errors.New("it answers a join with a " + string(answer.Kind))
 	}
 	return answer, err
 }
 
 // joining answers a newcomer that asks to be put on the list.
-func (l *links) joining(c *conn, hello *handshake) {
+func (l *links) joining(c *conn, hello *wire.Handshake) {
 	if why, detail := l.judge(hello); why != "" {
 		l.refuse(c, hello, why, detail)
 		return
 	}
-	answer := l.answer(kindAdmitted)
+	answer := l.answer(wire.KindAdmitted)
 	answer.List, answer.Token, answer.Age = l.enter(newcomer(hello), hello.Token)
 	if len(answer.List) > maxJoinList {
 		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
@@ -226,7 +227,7 @@ func (l *links) joining(c *conn, hello *handshake) {
 // maxJoinList is how many entries an admission carries, so that it fits a frame.
 const maxJoinList = 1024
 
-func newcomer(hello *handshake) election.Member {
+func newcomer(hello *wire.Handshake) election.Member {
 	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
 	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
 		e.Version = hello.List[0].Version
@@ -243,16 +244,16 @@ func (n *Node) ownEntry() []election.Member {
 }
 
 // mayJoin says why a newcomer may not be put on the list, if it may not.
-func (l *links) mayJoin(hello *handshake) (why reason, detail string) {
+func (l *links) mayJoin(hello *wire.Handshake) (why wire.Reason, detail string) {
 	switch err := l.admitJoin(newcomer(hello), hello.Incarnation); {
 	case hello.From.ID == l.self.From.ID && hello.Incarnation == l.self.Incarnation:
-		return reasonItself, "this is the same process"
+		return wire.ReasonItself, "this is the same process"
 	case errors.Is(err, election.ErrTooManyJoins):
-		return reasonManyJoins, err.Error()
+		return wire.ReasonManyJoins, err.Error()
 	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull), errors.Is(err, election.ErrWornOut):
-		return reasonJoin, err.Error()
+		return wire.ReasonJoin, err.Error()
 	case checkAddress(hello.Address, false) != nil:
-		return reasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
+		return wire.ReasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
 	default:
 		return l.admission(hello.From, err)
 	}

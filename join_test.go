@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/wire"
 	"github.com/batuta-dev/batuta/ring"
 )
 
@@ -432,11 +433,11 @@ func TestAnAbsurdVersionOfANewcomerPartsNobody(t *testing.T) {
 	c.start("2", joins(c, "1"))
 	c.agree("2")
 	conn := stranger(t, one)
-	answer := say(t, conn, helloFrom("3", "", func(h *handshake) {
-		h.Kind, h.To = kindJoin, election.None
+	answer := say(t, conn, helloFrom("3", "", func(h *wire.Handshake) {
+		h.Kind, h.To = wire.KindJoin, election.None
 		h.List = []election.Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: 1 << 62}}
 	}))
-	if answer.Kind != kindAdmitted {
+	if answer.Kind != wire.KindAdmitted {
 		t.Fatalf("it is answered with %s (%s)", answer.Kind, answer.Reason)
 	}
 	c.lists("1", "2", "3")
@@ -464,7 +465,7 @@ func lateRefusal(t *testing.T, two func(c *cluster) func(*Config)) {
 	n := c.start("2", two(c))
 	c.agree("2")
 	other := c.start("3", joins(c), func(cfg *Config) { cfg.Cluster = "other" })
-	for late := time.Now().Add(patience); other.Status().Refused[string(reasonCluster)] == 0; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(patience); other.Status().Refused[string(wire.ReasonCluster)] == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("it was not asked")
 		}
@@ -559,11 +560,11 @@ func TestThreeJoinsDoNotPartARing(t *testing.T) {
 	c.agree("3")
 	leader := c.nodes["3"]
 	for i, id := range []ID{"7", "8", "9"} {
-		answer := say(t, stranger(t, leader), helloFrom(id, "", func(h *handshake) {
-			h.Kind, h.To = kindJoin, election.None
+		answer := say(t, stranger(t, leader), helloFrom(id, "", func(h *wire.Handshake) {
+			h.Kind, h.To = wire.KindJoin, election.None
 			h.Token = Token{Epoch: uint64(i+1) << 32, Leader: Rank{ID: id}}
 		}))
-		if answer.Kind != kindAdmitted {
+		if answer.Kind != wire.KindAdmitted {
 			t.Fatalf("%s is answered with %s (%s)", id, answer.Kind, answer.Reason)
 		}
 	}
@@ -589,20 +590,20 @@ func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
 	if err := one.RemoveMember(t.Context(), "3"); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(version uint64) *handshake {
-		return say(t, stranger(t, one), helloFrom("3", "", func(h *handshake) {
-			h.Kind, h.To = kindJoin, election.None
+	ask := func(version uint64) *wire.Handshake {
+		return say(t, stranger(t, one), helloFrom("3", "", func(h *wire.Handshake) {
+			h.Kind, h.To = wire.KindJoin, election.None
 			h.List = []election.Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: version}}
 		}))
 	}
 	var grave election.Member
-	if answer := ask(0); answer.Reason != reasonRemoved || len(answer.List) != 1 {
+	if answer := ask(0); answer.Reason != wire.ReasonRemoved || len(answer.List) != 1 {
 		t.Fatalf("it is answered with %+v", answer)
 	} else {
 		grave = answer.List[0]
 	}
 	for _, version := range []uint64{grave.Version + 1, grave.Version + 1<<16, grave.Version + 1<<20} {
-		if answer := ask(version); answer.Reason != reasonRemoved {
+		if answer := ask(version); answer.Reason != wire.ReasonRemoved {
 			t.Errorf("with version %d, and its removal has %d, it is answered with %s (%s)", version, grave.Version, answer.Kind, answer.Reason)
 		}
 	}
@@ -611,7 +612,7 @@ func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.lists("1", "2", "3")
-	if answer := ask(0); answer.Kind != kindAdmitted {
+	if answer := ask(0); answer.Kind != wire.KindAdmitted {
 		t.Errorf("added again, it is answered with %s (%s)", answer.Kind, answer.Reason)
 	}
 }
@@ -622,11 +623,11 @@ func TestAFloodOfJoinsIsRefused(t *testing.T) {
 	c := newCluster(t, 2)
 	one := c.start("1", joins(c))
 	c.agree("1")
-	for i := 0; one.Status().Refused[string(reasonManyJoins)] == 0; i++ {
+	for i := 0; one.Status().Refused[string(wire.ReasonManyJoins)] == 0; i++ {
 		if i > 2000 {
 			t.Fatal("2000 joins, and none was refused")
 		}
-		say(t, stranger(t, one), helloFrom(ID(fmt.Sprint(1000+i)), "", func(h *handshake) { h.Kind, h.To = kindJoin, election.None }))
+		say(t, stranger(t, one), helloFrom(ID(fmt.Sprint(1000+i)), "", func(h *wire.Handshake) { h.Kind, h.To = wire.KindJoin, election.None }))
 	}
 	c.start("2", joins(c, "1"))
 	for late := time.Now().Add(patience); !slices.Contains(membersOf(one), "2"); time.Sleep(time.Millisecond) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // links are the connections to the other members. The loop owns them; a
@@ -24,8 +25,8 @@ import (
 // been idle for 2·t_max, so that no frame on its way is lost.
 type links struct {
 	transport   Transport
-	self        handshake     // what this member says of itself
-	dialTime    time.Duration // to be connected, and as much again to be answered
+	self        wire.Handshake // what this member says of itself
+	dialTime    time.Duration  // to be connected, and as much again to be answered
 	bounds      bounds
 	kinds       map[election.MessageKind]bool
 	log         *slog.Logger
@@ -37,7 +38,7 @@ type links struct {
 	entry       func(id ID) (election.Member, bool)
 	enter       func(e election.Member, holds Token) (list []election.Member, t Token, age time.Duration)
 	emit        func(election.Event)
-	sameID      func(refusal *handshake)
+	sameID      func(refusal *wire.Handshake)
 
 	ctx    context.Context // of dials
 	cancel context.CancelFunc
@@ -47,7 +48,7 @@ type links struct {
 
 	peers   map[ID]*peer
 	order   uint64
-	encoder encoder
+	encoder wire.Encoder
 	last    *election.Message // what frame holds; a beat goes to many
 	frame   []byte
 	sent    map[string]uint64 // by kind
@@ -58,11 +59,11 @@ type peer struct {
 	id          ID
 	addr        string
 	incarnation uint64
-	conns       []*conn // that stand, oldest first
-	active      *conn   // of them, the one to write to
-	dialing     *conn   // the dial under way
-	refusal     reason  // why the last connection was refused, by either end; none once one stands
-	words       string  // that in words, for Status
+	conns       []*conn     // that stand, oldest first
+	active      *conn       // of them, the one to write to
+	dialing     *conn       // the dial under way
+	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
+	words       string      // that in words, for Status
 }
 
 // dialAttempts bounds how often one dial meets a connection that is made and
@@ -138,7 +139,7 @@ func (l *links) send(to ID, msg *election.Message) {
 		c.laden = true
 	}
 	if err := c.send(frame); errors.Is(err, errOverflow) {
-		l.tally.bad(reasonOverflow)
+		l.tally.bad(wire.ReasonOverflow)
 	}
 	l.sent[string(msg.Kind)]++
 }
@@ -148,7 +149,7 @@ func (l *links) encode(msg *election.Message) ([]byte, error) {
 	if msg == l.last {
 		return l.frame, nil
 	}
-	frame, err := l.encoder.message(msg)
+	frame, err := l.encoder.Message(msg)
 	if err != nil {
 		return nil, err
 	}
@@ -181,8 +182,8 @@ func (l *links) dial(p *peer) *conn {
 	}
 	hello := l.self
 	hello.From = l.rank()
-	hello.Kind, hello.To = kindHello, p.id
-	frame, err := new(encoder).handshake(&hello)
+	hello.Kind, hello.To = wire.KindHello, p.id
+	frame, err := new(wire.Encoder).Handshake(&hello)
 	if err != nil {
 		panic(err) // Validate bounds what it is made of
 	}
@@ -214,7 +215,7 @@ func (l *links) reach(c *conn, addr string, hello []byte) {
 
 // greet connects, says hello and hears the answer. Each is a message there and one
 // back, and has a bound of its own.
-func (l *links) greet(ctx context.Context, c *conn, addr string) (*handshake, error) {
+func (l *links) greet(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
 	nc, err := dialWithin(ctx, l.dialTime, l.transport, addr)
 	if err != nil {
 		return nil, err
@@ -227,11 +228,11 @@ func (l *links) greet(ctx context.Context, c *conn, addr string) (*handshake, er
 		return nil, err
 	}
 	c.flush()
-	body, err := c.read(maxHandshake)
+	body, err := c.read(wire.MaxHandshake)
 	if err != nil {
 		return nil, err
 	}
-	return decodeHandshake(body)
+	return wire.DecodeHandshake(body)
 }
 
 func dialWithin(ctx context.Context, limit time.Duration, t Transport, addr string) (net.Conn, error) {
@@ -255,10 +256,10 @@ func (l *links) accept(nc net.Conn) {
 	l.door.enter(c)
 	l.live.Go(func() {
 		defer l.door.leave(c)
-		body, err := c.read(maxHandshake)
+		body, err := c.read(wire.MaxHandshake)
 		if err == nil {
-			var hello *handshake
-			if hello, err = decodeHandshake(body); err == nil {
+			var hello *wire.Handshake
+			if hello, err = wire.DecodeHandshake(body); err == nil {
 				l.post(incoming{conn: c, handshake: hello})
 				l.receive(c)
 				return
@@ -271,10 +272,10 @@ func (l *links) accept(nc net.Conn) {
 // receive hands on what arrives until the connection ends.
 func (l *links) receive(c *conn) {
 	for {
-		body, err := c.read(maxFrame)
+		body, err := c.read(wire.MaxFrame)
 		if err == nil {
 			var m *election.Message
-			if m, err = decodeMessage(body); err == nil {
+			if m, err = wire.DecodeMessage(body); err == nil {
 				l.post(incoming{conn: c, message: m})
 				continue
 			}
@@ -286,10 +287,10 @@ func (l *links) receive(c *conn) {
 
 // lost tells the loop that a connection has ended.
 func (l *links) lost(c *conn, err error) {
-	var b *badFrame
+	var b *wire.BadFrame
 	if errors.As(err, &b) {
-		l.tally.bad(b.reason)
-		l.log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.reason), "error", err)
+		l.tally.bad(b.Reason)
+		l.log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
 	}
 	c.close()
 	l.post(incoming{conn: c, err: err})
@@ -317,7 +318,7 @@ func (l *links) take(in incoming) {
 }
 
 // stand takes a connection into use.
-func (l *links) stand(c *conn, h *handshake) {
+func (l *links) stand(c *conn, h *wire.Handshake) {
 	p := l.peers[h.From.ID]
 	if p == nil { // admitted, yet without an address: never with a fixed list
 		c.close()
@@ -370,12 +371,12 @@ func (l *links) deliver(c *conn, m *election.Message) {
 	case p == nil:
 		return // refused, hung up, or replaced by another incarnation
 	case m.From != p.id || m.To != election.None && m.To != l.self.From.ID:
-		l.tally.bad(reasonID)
+		l.tally.bad(wire.ReasonID)
 		l.log.Warn("message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
 		c.close() // its end is told by the reader
 		return
 	case !l.kinds[m.Kind] || m.Carried != nil && !l.kinds[m.Carried.Kind]:
-		l.tally.bad(reasonKind)
+		l.tally.bad(wire.ReasonKind)
 		return
 	}
 	l.tally.received(m.Kind)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // pipeConn gives a connection that stands, and its other end.
@@ -28,9 +29,9 @@ func TestAReaderThatDoesNotReadIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live sync.WaitGroup
 		c, _ := pipeConn(t, &live)
-		frame := make([]byte, maxFrame)
+		frame := make([]byte, wire.MaxFrame)
 		var err error
-		for range maxQueue/maxFrame + 2 {
+		for range maxQueue/wire.MaxFrame + 2 {
 			if err = c.send(frame); err != nil {
 				break
 			}
@@ -50,7 +51,7 @@ func TestAWriteThatHangsEndsTheConnection(t *testing.T) {
 		if err := c.send([]byte("frame")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.read(maxFrame); err == nil {
+		if _, err := c.read(wire.MaxFrame); err == nil {
 			t.Error("the reader goes on although nothing can be written")
 		}
 		live.Wait()
@@ -61,15 +62,15 @@ func TestFramesArriveHoweverTheyAreCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var live sync.WaitGroup
 		c, far := pipeConn(t, &live)
-		var e encoder
+		var e wire.Encoder
 		var sent [][]byte
 		var stream []byte
-		for _, size := range []int{1, 10, readBuffer - lengthSize, readBuffer, 3 * readBuffer, 100_000, 1} {
-			frame, err := e.frame(make([]byte, size), maxFrame)
+		for _, size := range []int{1, 10, readBuffer - wire.LengthSize, readBuffer, 3 * readBuffer, 100_000, 1} {
+			frame, err := e.Frame(make([]byte, size), wire.MaxFrame)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sent = append(sent, slices.Clone(frame[lengthSize:]))
+			sent = append(sent, slices.Clone(frame[wire.LengthSize:]))
 			stream = append(stream, frame...)
 		}
 		live.Go(func() {
@@ -80,7 +81,7 @@ func TestFramesArriveHoweverTheyAreCut(t *testing.T) {
 			}
 		})
 		for i, want := range sent {
-			got, err := c.read(maxFrame)
+			got, err := c.read(wire.MaxFrame)
 			if err != nil || !slices.Equal(got, want) {
 				t.Fatalf("frame %d: %d bytes, want %d (%v)", i, len(got), len(want), err)
 			}
@@ -101,12 +102,12 @@ func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
 			}
 		})
 		for range 3 {
-			if _, err := c.read(maxFrame); err != nil {
+			if _, err := c.read(wire.MaxFrame); err != nil {
 				t.Fatal(err)
 			}
 		}
 		before := time.Now()
-		if _, err := c.read(maxFrame); !isTimeout(err) || time.Since(before) != c.bounds.idle {
+		if _, err := c.read(wire.MaxFrame); !isTimeout(err) || time.Since(before) != c.bounds.idle {
 			t.Errorf("got %v after %v", err, time.Since(before))
 		}
 		live.Wait()
@@ -118,8 +119,8 @@ func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
 func TestBothEndsKeepTheSameConnection(t *testing.T) {
 	for _, order := range [][]bool{{true, false}, {false, true}} {
 		var live sync.WaitGroup
-		low := &links{self: handshake{From: Rank{ID: "1"}}}
-		high := &links{self: handshake{From: Rank{ID: "2"}}}
+		low := &links{self: wire.Handshake{From: Rank{ID: "1"}}}
+		high := &links{self: wire.Handshake{From: Rank{ID: "2"}}}
 		at := func(l *links, other ID, dialed bool) *conn {
 			p := &peer{id: other}
 			for i, d := range order {
@@ -152,7 +153,7 @@ func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
 // stands: the Machine must hear of it, so that it says it again.
 func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
 	var told []election.EventKind
-	l := &links{self: handshake{From: Rank{ID: "1"}}, peers: map[ID]*peer{},
+	l := &links{self: wire.Handshake{From: Rank{ID: "1"}}, peers: map[ID]*peer{},
 		emit: func(ev election.Event) { told = append(told, ev.Kind) }}
 	p := &peer{id: "2"}
 	l.peers["2"] = p

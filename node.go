@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // Node is one running member of an election. Its methods may be called from any
@@ -376,7 +377,7 @@ type twin struct{ since, last time.Time }
 
 // refusedAsTwin ends the node when another process has its id, not only seems to
 // have it for the moment that the others need to see an earlier one gone.
-func (n *Node) refusedAsTwin(refusal *handshake) {
+func (n *Node) refusedAsTwin(refusal *wire.Handshake) {
 	now := time.Now()
 	if now.Sub(n.twin.last) > 2*n.timeout+twinPause {
 		n.twin.since = now

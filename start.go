@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
@@ -148,7 +149,7 @@ func (n *Node) load() (state election.State, err error) {
 func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 	l := &links{
 		transport: n.cfg.Transport,
-		self: handshake{Version: protocolVersion, Cluster: n.cfg.Cluster, From: self,
+		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: n.cfg.Cluster, From: self,
 			Incarnation: n.incarnation, Address: n.cfg.Advertise,
 			Algorithm: n.cfg.Algorithm.Name(), Election: n.cfg.Election, TMax: n.cfg.TMax, TProcess: n.cfg.TProcess},
 		dialTime: n.cfg.timing().DialTime(),
@@ -177,7 +178,7 @@ func (n *Node) newLinks(self Rank, listener net.Listener) *links {
 			listener: listener,
 			total:    4*len(n.cfg.Peers) + 1024,
 			perHost:  2*len(n.cfg.Peers) + 512, // a whole cluster may live on one host, and join at once
-			crowded:  func() { n.tally.refused(reasonCrowded) },
+			crowded:  func() { n.tally.refused(wire.ReasonCrowded) },
 		},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())

@@ -4,21 +4,22 @@ import (
 	"sync"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // tally counts what comes in, for Status.
 type tally struct {
 	mu         sync.Mutex
 	messages   map[election.MessageKind]uint64
-	handshakes map[reason]uint64
-	frames     map[reason]uint64
+	handshakes map[wire.Reason]uint64
+	frames     map[wire.Reason]uint64
 }
 
 func newTally() *tally {
 	return &tally{
 		messages:   map[election.MessageKind]uint64{},
-		handshakes: map[reason]uint64{},
-		frames:     map[reason]uint64{},
+		handshakes: map[wire.Reason]uint64{},
+		frames:     map[wire.Reason]uint64{},
 	}
 }
 
@@ -28,13 +29,13 @@ func (t *tally) received(kind election.MessageKind) {
 	t.messages[kind]++
 }
 
-func (t *tally) refused(why reason) {
+func (t *tally) refused(why wire.Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handshakes[why]++
 }
 
-func (t *tally) bad(why reason) {
+func (t *tally) bad(why wire.Reason) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.frames[why]++

@@ -23,7 +23,7 @@ var pure = []string{"election", "bully", "ring", "superpeer"}
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "internal/statefile", "internal/logqueue", "internal/clock"},
+	"":                   {"election", "internal/statefile", "internal/wire", "internal/logqueue", "internal/clock"},
 	"election":           {},
 	"boss":               {"", "election"},
 	"bully":              {"election"},
@@ -36,6 +36,7 @@ var mayImport = map[string][]string{
 	"superpeer/*":        {"superpeer", "superpeer/*"},
 	"internal/*":         {"", "election", "internal/*"},
 	"internal/statefile": {"election"},
+	"internal/wire":      {"election"},
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
 	"examples/*":         {"", "election", "bully", "ring"},

@@ -1,18 +1,5 @@
-package batuta
-
-import (
-	"bytes"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"time"
-
-	"github.com/fxamacker/cbor/v2"
-
-	"github.com/batuta-dev/batuta/election"
-)
-
-// The frame layout, protocol version 1.
+// Package wire is the codec of batuta's own protocol, version 1: what members send
+// each other as bytes.
 //
 //	frame   = length body
 //	length  = 4 bytes, big-endian: the bytes of body; 1 to 2^20, 1 to 4096 while
@@ -27,31 +14,46 @@ import (
 // kind that it does not know are counted and dropped, so that later versions may
 // add both.
 //
-// The layouts are [handshake] and [wireMessage]; docs/wire.md describes them for
+// The layouts are [Handshake] and [layout]; docs/wire.md describes them for
 // other languages.
-const (
-	protocolVersion = 1
-	lengthSize      = 4
-	maxHandshake    = 4 << 10
-	maxFrame        = 1 << 20
-	maxText         = election.MaxAddress // bytes of an address or a detail
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
-// handshake is a hello, a welcome or a refusal; or a join and its admission.
-type handshake struct {
-	Kind        handshakeKind `cbor:"0,keyasint"`
+// What both ends must agree on, in bytes but for the version.
+const (
+	ProtocolVersion = 1
+	LengthSize      = 4
+	MaxHandshake    = 4 << 10
+	MaxFrame        = 1 << 20
+	MaxText         = election.MaxAddress // bytes of an address or a detail
+)
+
+// Handshake is a hello, a welcome or a refusal; or a join and its admission.
+type Handshake struct {
+	Kind        HandshakeKind `cbor:"0,keyasint"`
 	Version     int           `cbor:"1,keyasint"`
 	Cluster     string        `cbor:"2,keyasint,omitempty"` // hello
-	From        Rank          `cbor:"3,keyasint"`           // who speaks
+	From        election.Rank `cbor:"3,keyasint"`           // who speaks
 	Incarnation uint64        `cbor:"4,keyasint,omitempty"` // of the process that speaks
 	Address     string        `cbor:"5,keyasint,omitempty"` // where the speaker listens
-	To          ID            `cbor:"6,keyasint,omitempty"` // hello: who is meant
-	Reason      reason        `cbor:"7,keyasint,omitempty"` // refusal
+	To          election.ID   `cbor:"6,keyasint,omitempty"` // hello: who is meant
+	Reason      Reason        `cbor:"7,keyasint,omitempty"` // refusal
 	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
 	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
 
 	List  []election.Member `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
-	Token Token             `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
+	Token election.Token    `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
 	Age   time.Duration     `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
 
 	// What all members must have alike. A member of an earlier version says nothing
@@ -62,26 +64,28 @@ type handshake struct {
 	TProcess  time.Duration `cbor:"16,keyasint,omitempty"`
 }
 
-type handshakeKind string
+// HandshakeKind says what a handshake is.
+type HandshakeKind string
 
+// Kinds of Handshake.
 const (
-	kindHello   handshakeKind = "hello"
-	kindWelcome handshakeKind = "welcome"
-	kindRefused handshakeKind = "refused"
+	KindHello   HandshakeKind = "hello"
+	KindWelcome HandshakeKind = "welcome"
+	KindRefused HandshakeKind = "refused"
 
 	// Instead of a hello: a newcomer that knows an address alone asks to be put on
 	// the list. The answer is an admission or a refusal; then the connection ends.
-	kindJoin     handshakeKind = "join"
-	kindAdmitted handshakeKind = "admitted"
+	KindJoin     HandshakeKind = "join"
+	KindAdmitted HandshakeKind = "admitted"
 )
 
-// wireMessage is an [election.Message] on the wire. Times are in nanoseconds.
-type wireMessage struct {
+// layout is an [election.Message] on the wire. Times are in nanoseconds.
+type layout struct {
 	Kind     election.MessageKind    `cbor:"0,keyasint"`
 	Election string                  `cbor:"1,keyasint,omitempty"`
-	From     ID                      `cbor:"2,keyasint,omitempty"`
-	To       ID                      `cbor:"3,keyasint,omitempty"`
-	Token    Token                   `cbor:"4,keyasint,omitzero"`
+	From     election.ID             `cbor:"2,keyasint,omitempty"`
+	To       election.ID             `cbor:"3,keyasint,omitempty"`
+	Token    election.Token          `cbor:"4,keyasint,omitzero"`
 	Highest  uint64                  `cbor:"5,keyasint,omitempty"`
 	Aside    election.Aside          `cbor:"6,keyasint,omitempty"`
 	Round    election.Round          `cbor:"7,keyasint,omitzero"`
@@ -91,84 +95,87 @@ type wireMessage struct {
 	Stamp    int64                   `cbor:"11,keyasint,omitempty"`
 	Draining bool                    `cbor:"12,keyasint,omitempty"`
 	Version  uint64                  `cbor:"13,keyasint,omitempty"`
-	Ring     []Rank                  `cbor:"14,keyasint,omitempty"`
+	Ring     []election.Rank         `cbor:"14,keyasint,omitempty"`
 	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
 	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
 	List     []election.Member       `cbor:"17,keyasint,omitempty"`
 	Follows  bool                    `cbor:"18,keyasint,omitempty"`
-	Carried  *wireMessage            `cbor:"19,keyasint,omitempty"` // of relay
+	Carried  *layout                 `cbor:"19,keyasint,omitempty"` // of relay
 }
 
-// reason says why a connection was refused or a frame dropped. It is a label of
+// Reason says why a connection was refused or a frame dropped. It is a label of
 // counters and travels in refusals.
-type reason string
+type Reason string
 
+// Reasons.
 const (
 	// Of handshakes.
-	reasonVersion        reason = "version"
-	reasonCluster        reason = "cluster"
-	reasonReceiver       reason = "receiver" // meant for another member
-	reasonNotMember      reason = "not-member"
-	reasonRemoved        reason = "removed"
-	reasonSameID         reason = "same-id"
-	reasonOldIncarnation reason = "old-incarnation"
-	reasonCrowded        reason = "crowded" // too many connections
-	reasonClosing        reason = "closing"
-	reasonJoin           reason = "join"       // may not join: of another kind of id, or the cluster is full
-	reasonManyJoins      reason = "many-joins" // too many newcomers just now: it is to ask again
-	reasonItself         reason = "itself"     // the process has dialed its own address
-	reasonAlgorithm      reason = "algorithm"
-	reasonTimes          reason = "times" // another t_max or t_process
-	reasonElection       reason = "election"
-	reasonAddress        reason = "address" // it does not say where it listens
-	reasonOther          reason = "other"   // of a later version, which this one does not know
+	ReasonVersion        Reason = "version"
+	ReasonCluster        Reason = "cluster"
+	ReasonReceiver       Reason = "receiver" // meant for another member
+	ReasonNotMember      Reason = "not-member"
+	ReasonRemoved        Reason = "removed"
+	ReasonSameID         Reason = "same-id"
+	ReasonOldIncarnation Reason = "old-incarnation"
+	ReasonCrowded        Reason = "crowded" // too many connections
+	ReasonClosing        Reason = "closing"
+	ReasonJoin           Reason = "join"       // may not join: of another kind of id, or the cluster is full
+	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: it is to ask again
+	ReasonItself         Reason = "itself"     // the process has dialed its own address
+	ReasonAlgorithm      Reason = "algorithm"
+	ReasonTimes          Reason = "times" // another t_max or t_process
+	ReasonElection       Reason = "election"
+	ReasonAddress        Reason = "address" // it does not say where it listens
+	ReasonOther          Reason = "other"   // of a later version, which this one does not know
 
 	// Of frames, in a handshake or later.
-	reasonLength    reason = "length"
-	reasonMalformed reason = "malformed"
-	reasonID        reason = "id"
-	reasonEpoch     reason = "epoch"
-	reasonSlow      reason = "slow"  // began and did not complete in time
-	reasonEarly     reason = "early" // did not begin with a handshake
-	reasonKind      reason = "kind"  // unknown: dropped, the connection stays
-	reasonOverflow  reason = "overflow"
+	ReasonLength    Reason = "length"
+	ReasonMalformed Reason = "malformed"
+	ReasonID        Reason = "id"
+	ReasonEpoch     Reason = "epoch"
+	ReasonSlow      Reason = "slow"  // began and did not complete in time
+	ReasonEarly     Reason = "early" // did not begin with a handshake
+	ReasonKind      Reason = "kind"  // unknown: dropped, the connection stays
+	ReasonOverflow  Reason = "overflow"
 )
 
-// known gives why if it is one of ours: what others send never labels a counter.
-func (why reason) known() reason {
+// Known gives why if it is one of ours: what others send never labels a counter.
+func (why Reason) Known() Reason {
 	switch why {
-	case reasonVersion, reasonCluster, reasonReceiver, reasonNotMember, reasonRemoved, reasonSameID, reasonOldIncarnation,
-		reasonCrowded, reasonClosing, reasonJoin, reasonManyJoins, reasonItself, reasonAlgorithm, reasonTimes, reasonElection, reasonAddress, reasonEarly:
+	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
+		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonEarly:
 		return why
 	}
-	return reasonOther
+	return ReasonOther
 }
 
-// err gives the Machine's word for a refusal; nil for those it has none for.
-func (why reason) err() error {
+// Err gives the Machine's word for a refusal; nil for those it has none for.
+func (why Reason) Err() error {
 	switch why {
-	case reasonSameID:
+	case ReasonSameID:
 		return election.ErrSameID
-	case reasonOldIncarnation:
+	case ReasonOldIncarnation:
 		return election.ErrOldIncarnation
-	case reasonNotMember:
+	case ReasonNotMember:
 		return election.ErrNotMember
-	case reasonRemoved:
+	case ReasonRemoved:
 		return election.ErrRemoved
 	}
 	return nil
 }
 
-// badFrame is data from outside that makes no sense. It ends its connection.
-type badFrame struct {
-	reason reason
+// BadFrame is data from outside that makes no sense. It ends its connection.
+type BadFrame struct {
+	Reason Reason
 	detail string
 }
 
-func (b *badFrame) Error() string { return fmt.Sprintf("bad frame (%s): %s", b.reason, b.detail) }
+// Error says what makes no sense.
+func (b *BadFrame) Error() string { return fmt.Sprintf("bad frame (%s): %s", b.Reason, b.detail) }
 
-func bad(why reason, format string, args ...any) error {
-	return &badFrame{why, fmt.Sprintf(format, args...)}
+// Bad makes a [*BadFrame].
+func Bad(why Reason, format string, args ...any) error {
+	return &BadFrame{why, fmt.Sprintf(format, args...)}
 }
 
 // The codec's modes never change; they stand here because building one is slow.
@@ -201,25 +208,27 @@ func newDecoding() cbor.DecMode {
 	return mode
 }
 
-// encoder makes frames. Its buffer is used again by the next frame.
-type encoder struct{ buf bytes.Buffer }
+// Encoder makes frames. Its buffer is used again by the next frame.
+type Encoder struct{ buf bytes.Buffer }
 
-func (e *encoder) handshake(h *handshake) ([]byte, error) {
-	if h.Kind == kindAdmitted {
-		return e.frame(h, maxFrame)
+// Handshake makes the frame of a handshake; it is valid until the next frame.
+func (e *Encoder) Handshake(h *Handshake) ([]byte, error) {
+	if h.Kind == KindAdmitted {
+		return e.Frame(h, MaxFrame)
 	}
-	return e.frame(h, maxHandshake)
+	return e.Frame(h, MaxHandshake)
 }
 
-func (e *encoder) message(m *election.Message) ([]byte, error) {
-	return e.frame(outward(m), maxFrame)
+// Message makes the frame of a message; it is valid until the next frame.
+func (e *Encoder) Message(m *election.Message) ([]byte, error) {
+	return e.Frame(outward(m), MaxFrame)
 }
 
-func outward(m *election.Message) *wireMessage {
+func outward(m *election.Message) *layout {
 	if m == nil {
 		return nil
 	}
-	return &wireMessage{
+	return &layout{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
@@ -229,14 +238,15 @@ func outward(m *election.Message) *wireMessage {
 	}
 }
 
-func (e *encoder) frame(v any, limit int) ([]byte, error) {
+// Frame makes a frame of v, if its body takes at most limit bytes.
+func (e *Encoder) Frame(v any, limit int) ([]byte, error) {
 	e.buf.Reset()
-	e.buf.Write(make([]byte, lengthSize))
+	e.buf.Write(make([]byte, LengthSize))
 	if err := encoding.MarshalToBuffer(v, &e.buf); err != nil {
 		return nil, fmt.Errorf("encode %T: %w", v, err)
 	}
 	frame := e.buf.Bytes()
-	size := len(frame) - lengthSize
+	size := len(frame) - LengthSize
 	if size > limit {
 		return nil, fmt.Errorf("encode %T: %d bytes, and a frame holds at most %d", v, size, limit)
 	}
@@ -244,39 +254,39 @@ func (e *encoder) frame(v any, limit int) ([]byte, error) {
 	return frame, nil
 }
 
-// frameSize reads a frame's length, and refuses it before anything is allocated.
-func frameSize(head []byte, limit int) (int, error) {
+// FrameSize reads a frame's length, and refuses it before anything is allocated.
+func FrameSize(head []byte, limit int) (int, error) {
 	size := binary.BigEndian.Uint32(head)
 	if size == 0 || size > uint32(limit) {
-		return 0, bad(reasonLength, "a length of %d, and at most %d is allowed here", size, limit)
+		return 0, Bad(ReasonLength, "a length of %d, and at most %d is allowed here", size, limit)
 	}
 	return int(size), nil
 }
 
-// decodeHandshake reads the body of a connection's first frame.
-func decodeHandshake(body []byte) (h *handshake, err error) {
-	h = new(handshake)
+// DecodeHandshake reads the body of a connection's first frame.
+func DecodeHandshake(body []byte) (h *Handshake, err error) {
+	h = new(Handshake)
 	if err := decoding.Unmarshal(body, h); err != nil {
-		return nil, bad(reasonMalformed, "handshake: %v", err)
+		return nil, Bad(ReasonMalformed, "handshake: %v", err)
 	}
 	switch h.Kind {
-	case kindHello, kindWelcome, kindRefused, kindJoin, kindAdmitted:
+	case KindHello, KindWelcome, KindRefused, KindJoin, KindAdmitted:
 	default:
-		return nil, bad(reasonEarly, "a %.32q where the handshake should be", string(h.Kind))
+		return nil, Bad(ReasonEarly, "a %.32q where the handshake should be", string(h.Kind))
 	}
 	for _, text := range []string{h.Cluster, h.Address, h.Detail, string(h.Reason), h.Algorithm, h.Election} {
-		if len(text) > maxText {
-			return nil, bad(reasonLength, "handshake: a text is longer than %d bytes", maxText)
+		if len(text) > MaxText {
+			return nil, Bad(ReasonLength, "handshake: a text is longer than %d bytes", MaxText)
 		}
 	}
 	if err := checkIDs(h.From.ID, h.To); err != nil {
 		return nil, err
 	}
 	if h.From.ID == election.None {
-		return nil, bad(reasonID, "handshake: it does not say who speaks")
+		return nil, Bad(ReasonID, "handshake: it does not say who speaks")
 	}
 	if h.Token.Epoch > election.MaxEpoch {
-		return nil, bad(reasonEpoch, "handshake: epoch %d", h.Token.Epoch)
+		return nil, Bad(ReasonEpoch, "handshake: epoch %d", h.Token.Epoch)
 	}
 	if h.List, err = election.CheckList(h.List); err != nil {
 		return nil, badEntry(err)
@@ -284,25 +294,25 @@ func decodeHandshake(body []byte) (h *handshake, err error) {
 	return h, nil
 }
 
-// decodeMessage reads the body of any later frame.
-func decodeMessage(body []byte) (*election.Message, error) {
-	var w wireMessage
+// DecodeMessage reads the body of any later frame.
+func DecodeMessage(body []byte) (*election.Message, error) {
+	var w layout
 	if err := decoding.Unmarshal(body, &w); err != nil {
-		return nil, bad(reasonMalformed, "message: %v", err)
+		return nil, Bad(ReasonMalformed, "message: %v", err)
 	}
 	m, err := w.inward()
 	if err != nil || w.Carried == nil {
 		return m, err
 	}
 	if w.Carried.Carried != nil {
-		return nil, bad(reasonMalformed, "message: one that is passed on carries another")
+		return nil, Bad(ReasonMalformed, "message: one that is passed on carries another")
 	}
 	m.Carried, err = w.Carried.inward()
 	return m, err
 }
 
 // inward gives a message that makes sense, without what it carries.
-func (w *wireMessage) inward() (m *election.Message, err error) {
+func (w *layout) inward() (m *election.Message, err error) {
 	if w.List, err = election.CheckList(w.List); err != nil {
 		return nil, badEntry(err)
 	}
@@ -319,22 +329,22 @@ func (w *wireMessage) inward() (m *election.Message, err error) {
 }
 
 // check refuses what no honest member would send.
-func (w *wireMessage) check() error {
-	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Aside)) || !election.Printable(w.Election, maxText) {
-		return bad(reasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Aside))
+func (w *layout) check() error {
+	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Aside)) || !election.Printable(w.Election, MaxText) {
+		return Bad(ReasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Aside))
 	}
 	if w.From == election.None {
-		return bad(reasonID, "message: it does not say who sends it")
+		return Bad(ReasonID, "message: it does not say who sends it")
 	}
 	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator); err != nil {
 		return err
 	}
 	if w.Hops < 0 || w.Hops > 4*election.MaxMembers {
-		return bad(reasonMalformed, "message: %d hops", w.Hops)
+		return Bad(ReasonMalformed, "message: %d hops", w.Hops)
 	}
 	// Anything near 2^64 would overflow the counters of those who go on from it.
 	if w.Token.Epoch > election.MaxEpoch || w.Highest > election.MaxEpoch || w.Round.Number > 1<<62 {
-		return bad(reasonEpoch, "message: epoch %d, highest %d, round %d", w.Token.Epoch, w.Highest, w.Round.Number)
+		return Bad(ReasonEpoch, "message: epoch %d, highest %d, round %d", w.Token.Epoch, w.Highest, w.Round.Number)
 	}
 	for _, r := range w.Ring {
 		if err := checkIDs(r.ID); err != nil {
@@ -346,10 +356,10 @@ func (w *wireMessage) check() error {
 			return err
 		}
 		if s.Epoch > election.MaxEpoch {
-			return bad(reasonEpoch, "message: member %s with epoch %d", s.ID, s.Epoch)
+			return Bad(ReasonEpoch, "message: member %s with epoch %d", s.ID, s.Epoch)
 		}
 		if !plain(string(s.State)) {
-			return bad(reasonMalformed, "message: member %s with a state of %d bytes, which is too long or does not print", s.ID, len(s.State))
+			return Bad(ReasonMalformed, "message: member %s with a state of %d bytes, which is too long or does not print", s.ID, len(s.State))
 		}
 	}
 	for _, m := range w.List {
@@ -366,7 +376,7 @@ func plain(word string) bool { return election.Printable(word, maxWord) }
 const maxWord = 64 // bytes of a kind, a member's state, a reason not to stand
 
 // checkIDs is [election.CheckIDs] with the reason why a frame is dropped.
-func checkIDs(ids ...ID) error { return badEntry(election.CheckIDs(ids...)) }
+func checkIDs(ids ...election.ID) error { return badEntry(election.CheckIDs(ids...)) }
 
 // badEntry says why a frame is dropped that holds an unsound id or entry.
 func badEntry(err error) error {
@@ -374,7 +384,13 @@ func badEntry(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, election.ErrID):
-		return bad(reasonID, "%v", err)
+		return Bad(ReasonID, "%v", err)
 	}
-	return bad(reasonMalformed, "%v", err)
+	return Bad(ReasonMalformed, "%v", err)
+}
+
+// CheckMessage refuses what no honest member would send, whatever it came in.
+func CheckMessage(m *election.Message) error {
+	w := outward(m)
+	return w.check()
 }

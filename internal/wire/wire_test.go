@@ -1,4 +1,4 @@
-package batuta
+package wire
 
 import (
 	"bytes"
@@ -45,15 +45,15 @@ func TestEveryFieldOfAMessageTravels(t *testing.T) {
 	fill(reflect.ValueOf(&sent).Elem())
 	sent.Carried = &election.Message{}
 	fill(reflect.ValueOf(sent.Carried).Elem())
-	var e encoder
-	frame, err := e.message(&sent)
+	var e Encoder
+	frame, err := e.Message(&sent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size, err := frameSize(frame, maxFrame); err != nil || size != len(frame)-lengthSize {
+	if size, err := FrameSize(frame, MaxFrame); err != nil || size != len(frame)-LengthSize {
 		t.Fatalf("length %d (%v) of a frame of %d bytes", size, err, len(frame))
 	}
-	got, err := decodeMessage(frame[lengthSize:])
+	got, err := DecodeMessage(frame[LengthSize:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +63,15 @@ func TestEveryFieldOfAMessageTravels(t *testing.T) {
 }
 
 func TestEveryFieldOfAHandshakeTravels(t *testing.T) {
-	var sent handshake
+	var sent Handshake
 	fill(reflect.ValueOf(&sent).Elem())
-	sent.Kind = kindRefused
-	var e encoder
-	frame, err := e.handshake(&sent)
+	sent.Kind = KindRefused
+	var e Encoder
+	frame, err := e.Handshake(&sent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodeHandshake(frame[lengthSize:])
+	got, err := DecodeHandshake(frame[LengthSize:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +81,9 @@ func TestEveryFieldOfAHandshakeTravels(t *testing.T) {
 }
 
 func TestABeatIsSmall(t *testing.T) {
-	var e encoder
-	frame, err := e.message(&election.Message{Kind: election.Beat, Election: "default", From: "5", To: "4",
-		Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9})
+	var e Encoder
+	frame, err := e.Message(&election.Message{Kind: election.Beat, Election: "default", From: "5", To: "4",
+		Token: election.Token{Epoch: 7, Leader: election.Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,68 +95,68 @@ func TestABeatIsSmall(t *testing.T) {
 // message gives the body of a frame that would be good but for change.
 func message(t *testing.T, change func(*election.Message)) []byte {
 	t.Helper()
-	m := election.Message{Kind: election.Beat, From: "5", To: "4", Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}}
+	m := election.Message{Kind: election.Beat, From: "5", To: "4", Token: election.Token{Epoch: 7, Leader: election.Rank{ID: "5"}}}
 	change(&m)
-	var e encoder
-	frame, err := e.message(&m)
+	var e Encoder
+	frame, err := e.Message(&m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return frame[lengthSize:]
+	return frame[LengthSize:]
 }
 
 func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 	good := message(t, func(*election.Message) {})
-	if _, err := decodeMessage(good); err != nil {
+	if _, err := DecodeMessage(good); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		name string
 		body []byte
-		want reason
+		want Reason
 	}{
-		{"nothing", nil, reasonMalformed},
-		{"random", []byte("GET / HTTP/1.1\r\n"), reasonMalformed},
-		{"a byte after it", append(bytes.Clone(good), 0), reasonMalformed},
-		{"cut short", good[:len(good)-1], reasonMalformed},
-		{"an array", []byte{0x81, 0x00}, reasonMalformed},
-		{"no kind", message(t, func(m *election.Message) { m.Kind = "" }), reasonMalformed},
-		{"indefinite length", []byte{0xbf, 0x00, 0x61, 'x', 0xff}, reasonMalformed},
-		{"a key twice", []byte{0xa2, 0x00, 0x61, 'x', 0x00, 0x61, 'y'}, reasonMalformed},
-		{"a tag", []byte{0xa1, 0x00, 0xc0, 0x61, 'x'}, reasonMalformed},
-		{"nobody sends it", message(t, func(m *election.Message) { m.From = "" }), reasonID},
-		{"white space in an id", message(t, func(m *election.Message) { m.From = "5 6" }), reasonID},
-		{"not canonical", message(t, func(m *election.Message) { m.From = "05" }), reasonID},
-		{"an endless id", message(t, func(m *election.Message) { m.To = ID(strings.Repeat("9", 129)) }), reasonID},
-		{"epoch near 2^64", message(t, func(m *election.Message) { m.Token.Epoch = math.MaxUint64 }), reasonEpoch},
-		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), reasonEpoch},
-		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), reasonEpoch},
+		{"nothing", nil, ReasonMalformed},
+		{"random", []byte("GET / HTTP/1.1\r\n"), ReasonMalformed},
+		{"a byte after it", append(bytes.Clone(good), 0), ReasonMalformed},
+		{"cut short", good[:len(good)-1], ReasonMalformed},
+		{"an array", []byte{0x81, 0x00}, ReasonMalformed},
+		{"no kind", message(t, func(m *election.Message) { m.Kind = "" }), ReasonMalformed},
+		{"indefinite length", []byte{0xbf, 0x00, 0x61, 'x', 0xff}, ReasonMalformed},
+		{"a key twice", []byte{0xa2, 0x00, 0x61, 'x', 0x00, 0x61, 'y'}, ReasonMalformed},
+		{"a tag", []byte{0xa1, 0x00, 0xc0, 0x61, 'x'}, ReasonMalformed},
+		{"nobody sends it", message(t, func(m *election.Message) { m.From = "" }), ReasonID},
+		{"white space in an id", message(t, func(m *election.Message) { m.From = "5 6" }), ReasonID},
+		{"not canonical", message(t, func(m *election.Message) { m.From = "05" }), ReasonID},
+		{"an endless id", message(t, func(m *election.Message) { m.To = election.ID(strings.Repeat("9", 129)) }), ReasonID},
+		{"epoch near 2^64", message(t, func(m *election.Message) { m.Token.Epoch = math.MaxUint64 }), ReasonEpoch},
+		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), ReasonEpoch},
+		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), ReasonEpoch},
 		{"a member's epoch", message(t, func(m *election.Message) {
 			m.States = []election.MemberReport{{ID: "3", Epoch: math.MaxUint64}}
-		}), reasonEpoch},
-		{"a bad id in the ring", message(t, func(m *election.Message) { m.Ring = []Rank{{ID: "a/b"}} }), reasonID},
-		{"a list without an id", message(t, func(m *election.Message) { m.List = []election.Member{{Address: "h:1"}} }), reasonID},
+		}), ReasonEpoch},
+		{"a bad id in the ring", message(t, func(m *election.Message) { m.Ring = []election.Rank{{ID: "a/b"}} }), ReasonID},
+		{"a list without an id", message(t, func(m *election.Message) { m.List = []election.Member{{Address: "h:1"}} }), ReasonID},
 		{"a version near 2^64", message(t, func(m *election.Message) {
-			m.List = []election.Member{{Rank: Rank{ID: "3"}, Version: math.MaxUint64}}
-		}), reasonMalformed},
-		{"a kind that does not print", message(t, func(m *election.Message) { m.Kind = "be\x1b[31mat" }), reasonMalformed},
-		{"an election that does not print", message(t, func(m *election.Message) { m.Election = "a\u202eb" }), reasonMalformed},
-		{"a long reason not to stand", message(t, func(m *election.Message) { m.Aside = election.Aside(strings.Repeat("a", 65)) }), reasonMalformed},
+			m.List = []election.Member{{Rank: election.Rank{ID: "3"}, Version: math.MaxUint64}}
+		}), ReasonMalformed},
+		{"a kind that does not print", message(t, func(m *election.Message) { m.Kind = "be\x1b[31mat" }), ReasonMalformed},
+		{"an election that does not print", message(t, func(m *election.Message) { m.Election = "a\u202eb" }), ReasonMalformed},
+		{"a long reason not to stand", message(t, func(m *election.Message) { m.Aside = election.Aside(strings.Repeat("a", 65)) }), ReasonMalformed},
 		{"a state that does not print", message(t, func(m *election.Message) {
 			m.States = []election.MemberReport{{ID: "3", State: "up\a"}}
-		}), reasonMalformed},
-		{"an id that does not print", message(t, func(m *election.Message) { m.From = "a\u200bb" }), reasonID},
-		{"an id in another form", message(t, func(m *election.Message) { m.From = "Ma\u0301laga" }), reasonID},
+		}), ReasonMalformed},
+		{"an id that does not print", message(t, func(m *election.Message) { m.From = "a\u200bb" }), ReasonID},
+		{"an id in another form", message(t, func(m *election.Message) { m.From = "Ma\u0301laga" }), ReasonID},
 		{"one that is passed on twice", message(t, func(m *election.Message) {
 			m.Carried = &election.Message{Kind: election.Relay, From: "3", Carried: &election.Message{Kind: election.Ping, From: "3"}}
-		}), reasonMalformed},
-		{"one that is passed on by nobody", message(t, func(m *election.Message) { m.Carried = &election.Message{Kind: election.Ping} }), reasonID},
-		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), reasonMalformed},
+		}), ReasonMalformed},
+		{"one that is passed on by nobody", message(t, func(m *election.Message) { m.Carried = &election.Message{Kind: election.Ping} }), ReasonID},
+		{"hops below zero", message(t, func(m *election.Message) { m.Hops = -1 }), ReasonMalformed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := decodeMessage(test.body)
-			var b *badFrame
-			if !errors.As(err, &b) || b.reason != test.want {
+			_, err := DecodeMessage(test.body)
+			var b *BadFrame
+			if !errors.As(err, &b) || b.Reason != test.want {
 				t.Errorf("got %v, want the reason %q", err, test.want)
 			}
 		})
@@ -168,24 +168,24 @@ func TestAnUnknownKeyIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m, err := decodeMessage(later); err != nil || m.Kind != election.Beat || m.From != "5" {
+	if m, err := DecodeMessage(later); err != nil || m.Kind != election.Beat || m.From != "5" {
 		t.Errorf("got %+v, %v", m, err)
 	}
 }
 
 // An earlier version let such entries in: the members that hold them are not cut off.
 func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
-	list := []election.Member{{Rank: Rank{ID: "3"}, Address: "h:1"}, {Rank: Rank{ID: "4"}, Address: "$(touch x):80"},
-		{Rank: Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: Rank{ID: "6"}}}
-	m, err := decodeMessage(message(t, func(m *election.Message) { m.List = list }))
+	list := []election.Member{{Rank: election.Rank{ID: "3"}, Address: "h:1"}, {Rank: election.Rank{ID: "4"}, Address: "$(touch x):80"},
+		{Rank: election.Rank{ID: "a\u202eb"}, Address: "h:2"}, {Rank: election.Rank{ID: "5"}, Address: "\x1b[31m:80"}, {Rank: election.Rank{ID: "6"}}}
+	m, err := DecodeMessage(message(t, func(m *election.Message) { m.List = list }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	frame, err := new(encoder).handshake(&handshake{Kind: kindAdmitted, From: Rank{ID: "3"}, List: list})
+	frame, err := new(Encoder).Handshake(&Handshake{Kind: KindAdmitted, From: election.Rank{ID: "3"}, List: list})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := decodeHandshake(frame[lengthSize:])
+	h, err := DecodeHandshake(frame[LengthSize:])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,11 +198,11 @@ func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
 
 func TestALengthIsRefusedBeforeItIsAllocated(t *testing.T) {
 	for _, head := range []string{"\x00\x00\x00\x00", "\xff\xff\xff\xff", "\x00\x10\x00\x01"} {
-		if size, err := frameSize([]byte(head), maxFrame); err == nil {
+		if size, err := FrameSize([]byte(head), MaxFrame); err == nil {
 			t.Errorf("length % x gives %d", head, size)
 		}
 	}
-	if size, err := frameSize([]byte("\x00\x10\x00\x00"), maxFrame); err != nil || size != maxFrame {
+	if size, err := FrameSize([]byte("\x00\x10\x00\x00"), MaxFrame); err != nil || size != MaxFrame {
 		t.Errorf("the largest frame gives %d, %v", size, err)
 	}
 }
@@ -210,11 +210,11 @@ func TestALengthIsRefusedBeforeItIsAllocated(t *testing.T) {
 func TestAFullClusterFitsInAFrame(t *testing.T) {
 	m := election.Message{Kind: election.Beat, From: "5"}
 	for range election.MaxMembers {
-		id := ID(strings.Repeat("n", election.MaxID))
+		id := election.ID(strings.Repeat("n", election.MaxID))
 		m.States = append(m.States, election.MemberReport{ID: id, State: election.StateUnreachable, Epoch: election.MaxEpoch})
 	}
-	var e encoder
-	if _, err := e.message(&m); err != nil {
+	var e Encoder
+	if _, err := e.Message(&m); err != nil {
 		t.Error(err)
 	}
 }
@@ -222,35 +222,35 @@ func TestAFullClusterFitsInAFrame(t *testing.T) {
 // What the decoder accepts must be good for a Machine, and come out the same
 // after another trip.
 func FuzzMessage(f *testing.F) {
-	var e encoder
+	var e Encoder
 	var m election.Message
 	fill(reflect.ValueOf(&m).Elem())
 	for _, m := range []election.Message{m, {Kind: election.Beat, From: "5"}} {
-		frame, err := e.message(&m)
+		frame, err := e.Message(&m)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(bytes.Clone(frame[lengthSize:]))
+		f.Add(bytes.Clone(frame[LengthSize:]))
 	}
 	f.Add([]byte("random bytes"))
 	for _, text := range []string{"\x1b[31m", "a\u202eb", "a\u200bb", "$(touch x):80", "<script>"} {
 		for _, m := range []election.Message{
-			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Query, From: ID(text)}, {Kind: election.Query, From: "5", Election: text},
+			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Query, From: election.ID(text)}, {Kind: election.Query, From: "5", Election: text},
 			{Kind: election.Report, From: "5", Aside: election.Aside(text)},
 			{Kind: election.Beat, From: "5", States: []election.MemberReport{{ID: "4", State: election.MemberState(text)}}},
-			{Kind: election.Members, From: "5", List: []election.Member{{Rank: Rank{ID: "4"}, Address: text}, {Rank: Rank{ID: ID(text)}, Address: "h:1"}}},
+			{Kind: election.Members, From: "5", List: []election.Member{{Rank: election.Rank{ID: "4"}, Address: text}, {Rank: election.Rank{ID: election.ID(text)}, Address: "h:1"}}},
 		} {
-			frame, err := e.message(&m)
+			frame, err := e.Message(&m)
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(bytes.Clone(frame[lengthSize:]))
+			f.Add(bytes.Clone(frame[LengthSize:]))
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, err := decodeMessage(body)
+		m, err := DecodeMessage(body)
 		if err != nil {
-			var b *badFrame
+			var b *BadFrame
 			if !errors.As(err, &b) {
 				t.Fatalf("an error without a reason: %v", err)
 			}
@@ -273,11 +273,11 @@ func FuzzMessage(f *testing.F) {
 		if m.From == "" || m.Token.Epoch > election.MaxEpoch || m.Highest > election.MaxEpoch {
 			t.Fatalf("accepted %+v", m)
 		}
-		frame, err := e.message(m)
+		frame, err := e.Message(m)
 		if err != nil {
 			t.Skip("larger in our form than in the sender's")
 		}
-		again, err := decodeMessage(frame[lengthSize:])
+		again, err := DecodeMessage(frame[LengthSize:])
 		if err != nil || again.Token != m.Token || again.From != m.From || len(again.States) != len(m.States) {
 			t.Fatalf("%+v came back as %+v, %v", m, again, err)
 		}
@@ -285,27 +285,27 @@ func FuzzMessage(f *testing.F) {
 }
 
 func FuzzHandshake(f *testing.F) {
-	var e encoder
-	for _, h := range []handshake{
-		{Kind: kindHello, Version: protocolVersion, Cluster: "default", From: Rank{ID: "5"}, Incarnation: 1, To: "4"},
-		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: reasonCluster},
-		{Kind: kindRefused, Version: protocolVersion, From: Rank{ID: "4"}, Reason: "\x1b[31m", Detail: "a\u202eb\n"},
-		{Kind: kindJoin, Version: protocolVersion, From: Rank{ID: "a\u200bb"}, Address: "$(touch x):80"},
-		{Kind: kindAdmitted, Version: protocolVersion, From: Rank{ID: "4"}, Algorithm: "bully", Election: "a", TMax: 1, TProcess: 2,
-			List: []election.Member{{Rank: Rank{ID: "6"}, Address: "\x1b[31m:80"}}},
+	var e Encoder
+	for _, h := range []Handshake{
+		{Kind: KindHello, Version: ProtocolVersion, Cluster: "default", From: election.Rank{ID: "5"}, Incarnation: 1, To: "4"},
+		{Kind: KindRefused, Version: ProtocolVersion, From: election.Rank{ID: "4"}, Reason: ReasonCluster},
+		{Kind: KindRefused, Version: ProtocolVersion, From: election.Rank{ID: "4"}, Reason: "\x1b[31m", Detail: "a\u202eb\n"},
+		{Kind: KindJoin, Version: ProtocolVersion, From: election.Rank{ID: "a\u200bb"}, Address: "$(touch x):80"},
+		{Kind: KindAdmitted, Version: ProtocolVersion, From: election.Rank{ID: "4"}, Algorithm: "bully", Election: "a", TMax: 1, TProcess: 2,
+			List: []election.Member{{Rank: election.Rank{ID: "6"}, Address: "\x1b[31m:80"}}},
 	} {
-		frame, err := e.handshake(&h)
+		frame, err := e.Handshake(&h)
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(bytes.Clone(frame[lengthSize:]))
+		f.Add(bytes.Clone(frame[LengthSize:]))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h, err := decodeHandshake(body)
+		h, err := DecodeHandshake(body)
 		if err != nil {
 			return
 		}
-		if h.From.ID == "" || len(h.Cluster) > maxText || election.Shown(string(h.From.ID)) != string(h.From.ID) {
+		if h.From.ID == "" || len(h.Cluster) > MaxText || election.Shown(string(h.From.ID)) != string(h.From.ID) {
 			t.Fatalf("accepted %+v", h)
 		}
 		for _, e := range h.List {
@@ -319,21 +319,21 @@ func FuzzHandshake(f *testing.F) {
 // What one beat costs on the wire: to encode it, and to decode it.
 func BenchmarkBeat(b *testing.B) {
 	beat := &election.Message{Kind: election.Beat, Election: "default", From: "5", To: "4",
-		Token: Token{Epoch: 7, Leader: Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9}
-	var e encoder
+		Token: election.Token{Epoch: 7, Leader: election.Rank{ID: "5"}}, Highest: 7, Stamp: 123456789012, Version: 9}
+	var e Encoder
 	b.Run("encode", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := e.message(beat); err != nil {
+			if _, err := e.Message(beat); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("decode", func(b *testing.B) {
 		b.ReportAllocs()
-		frame, _ := e.message(beat)
+		frame, _ := e.Message(beat)
 		for b.Loop() {
-			if _, err := decodeMessage(frame[lengthSize:]); err != nil {
+			if _, err := DecodeMessage(frame[LengthSize:]); err != nil {
 				b.Fatal(err)
 			}
 		}
