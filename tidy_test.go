@@ -17,7 +17,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "bully", "ring", "superpeer"}
+var pure = []string{"election", "bully", "ring", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -29,9 +29,12 @@ var mayImport = map[string][]string{
 	"bully":              {"election"},
 	"ring":               {"election"},
 	"quorum":             {"election"},
-	"sim":                {"election", "sim/scenario"},
+	"sim":                {"election", "sim/*"},
+	"sim/explore":        {"election", "sim/scenario", "sim/trace", "sim/invariant"},
+	"sim/invariant":      {"election", "sim/scenario"},
+	"sim/trace":          {"election", "sim/scenario"},
 	"sim/scenario":       {"election"},
-	"electiontest":       {"election", "sim", "sim/scenario"},
+	"electiontest":       {"election", "sim", "sim/*"},
 	"superpeer":          {},
 	"superpeer/*":        {"superpeer", "superpeer/*"},
 	"internal/*":         {"", "election", "internal/*"},

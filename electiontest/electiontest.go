@@ -11,7 +11,9 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // Run tries the algorithm that fresh makes, a new one at each call, since an
@@ -98,19 +100,19 @@ func Soak(t *testing.T, maker scenario.Maker, c sim.SoakConfig) {
 
 // play plays a script and tells which rule it breaks, and how.
 func play(t *testing.T, maker scenario.Maker, rule string, s *scenario.Scenario) {
-	trace := sim.Trace{Messages: true}
-	_, err := playCaught(s, maker, trace.Add)
+	log := trace.Log{Messages: true}
+	_, err := playCaught(s, maker, log.Add)
 	if err == nil {
 		return
 	}
-	if v, ok := errors.AsType[*sim.Violation](err); ok {
+	if v, ok := errors.AsType[*invariant.Violation](err); ok {
 		rule = v.Rule
 	}
-	t.Errorf("rule broken: %s\n%v\nscript:\n%strace (its end):\n%s", rule, err, s, tail(trace.Lines))
+	t.Errorf("rule broken: %s\n%v\nscript:\n%strace (its end):\n%s", rule, err, s, tail(log.Lines))
 }
 
 // playCaught turns a panic of the algorithm into an error.
-func playCaught(s *scenario.Scenario, maker scenario.Maker, log func(sim.Entry)) (o sim.Outcome, err error) {
+func playCaught(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (o sim.Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panics: %v", r)

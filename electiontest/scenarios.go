@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, one
@@ -51,11 +53,11 @@ func Load(file string) (*scenario.Scenario, error) {
 // Replay plays a scenario. Its error is the first rule or expectation that breaks,
 // with the trace, or where the trace is not the scenario's own.
 func Replay(maker scenario.Maker, s *scenario.Scenario) error {
-	trace := sim.Trace{Messages: s.Messages}
-	if _, err := sim.Play(s, maker, trace.Add); err != nil {
-		return fmt.Errorf("%w\n%s", err, trace.Text())
+	log := trace.Log{Messages: s.Messages}
+	if _, err := sim.Play(s, maker, log.Add); err != nil {
+		return fmt.Errorf("%w\n%s", err, log.Text())
 	}
-	if d := sim.Differs(s.Golden, trace.Text()); d != "" {
+	if d := trace.Differs(s.Golden, log.Text()); d != "" {
 		return fmt.Errorf("%s: %s\nplay it with \"batuta sim run --trace %s\"; if each change is meant, take it over with -update", s.Name, d, s.Name)
 	}
 	return nil
@@ -63,10 +65,10 @@ func Replay(maker scenario.Maker, s *scenario.Scenario) error {
 
 // rewrite writes the trace that a scenario gives into its file.
 func rewrite(t *testing.T, maker scenario.Maker, s *scenario.Scenario) {
-	trace := sim.Trace{Messages: s.Messages}
-	if _, err := sim.Play(s, maker, trace.Add); err != nil {
-		t.Errorf("%v\n%s", err, trace.Text())
-		if _, broken := errors.AsType[*sim.Violation](err); broken {
+	log := trace.Log{Messages: s.Messages}
+	if _, err := sim.Play(s, maker, log.Add); err != nil {
+		t.Errorf("%v\n%s", err, log.Text())
+		if _, broken := errors.AsType[*invariant.Violation](err); broken {
 			return
 		}
 	}
@@ -75,7 +77,7 @@ func rewrite(t *testing.T, maker scenario.Maker, s *scenario.Scenario) {
 		t.Fatal(err)
 	}
 	script, _, _ := strings.Cut(string(text), "\n----\n")
-	if err := os.WriteFile(s.Name, []byte(strings.TrimRight(script, "\n")+"\n----\n"+trace.Text()), 0o644); err != nil {
+	if err := os.WriteFile(s.Name, []byte(strings.TrimRight(script, "\n")+"\n----\n"+log.Text()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // What a schedule prints is read back as the same schedule.
@@ -31,14 +32,14 @@ func TestSameSeedSameTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := sim.Trace{Messages: true}, sim.Trace{Messages: true}
+		a, b := trace.Log{Messages: true}, trace.Log{Messages: true}
 		if _, err := sim.Play(s, maker, a.Add); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := sim.Play(again, maker, b.Add); err != nil {
 			t.Fatal(err)
 		}
-		if d := sim.Differs(a.Text(), b.Text()); d != "" {
+		if d := trace.Differs(a.Text(), b.Text()); d != "" {
 			t.Fatalf("seed %d: %s", seed, d)
 		}
 	}

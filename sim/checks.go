@@ -6,55 +6,14 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
-)
-
-// Violation is a broken rule: who broke it, when and how.
-type Violation struct {
-	Rule   string        // which, as a sentence
-	Member election.ID   // who
-	At     time.Duration // since the start
-	What   string        // what it did
-	Replay string        // the command that shows it again; empty when the caller knows
-}
-
-func (v *Violation) Error() string {
-	s := fmt.Sprintf("[%s] member %s breaks the rule %q: %s", scenario.Stamp(v.At), v.Member, v.Rule, v.What)
-	if v.Replay != "" {
-		s += "\nreplay: " + v.Replay
-	}
-	return s
-}
-
-// The rules.
-const (
-	ruleMonotone  = "the token never decreases at a running member, nor across an intact file"
-	ruleOnce      = "a token is claimed once, by the member that it names"
-	ruleClaimed   = "a member's leader is one that has claimed that token, or undefined"
-	ruleLost      = "every leadership is lost, once, before the next begins"
-	ruleTells     = "a leader has lost its lead before it sends what gives the lead away"
-	ruleSaved     = "a token is on disk before any message or watcher is told of it"
-	ruleLower     = "nothing is done for a COORDINATOR or beat with a lower token"
-	ruleStalled   = "who was stopped for longer than T loses its leadership before it says anything"
-	ruleAsked     = "who starts claims above what every member it can reach has on disk"
-	ruleTakeover  = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
-	ruleStands    = "nobody leads who only follows, or is unhealthy"
-	ruleWork      = "nobody leads again while its earlier work runs"
-	ruleOneEpoch  = "in calm an epoch names one leader"
-	ruleOverlap   = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
-	ruleSkip      = "epochs follow each other, but for those of claims given up before they were saved"
-	ruleBounded   = "queues and messages are bounded"
-	ruleRest      = "a cluster does not run in circles without time passing"
-	ruleDriver    = "a Machine asks its driver only for what can be done"
-	ruleConverges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
-	ruleMember    = "nobody follows or leads who is no member as far as it knows"
-	ruleOneList   = "once faults stop, every connected group of live members comes to one list, and who was removed has gone"
-	ruleEndless   = "agreement lasts while nothing happens"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // checks watches every step of a world. The first broken rule ends the run.
 type checks struct {
-	broken *Violation
+	broken *invariant.Violation
 
 	seats  []seat // by place
 	claims map[election.Token]int
@@ -130,7 +89,7 @@ func sized[T any](s []T, n int) []T {
 
 func (c *checks) fail(w *world, p *process, rule, format string, args ...any) {
 	if c.broken == nil {
-		c.broken = &Violation{Rule: rule, Member: w.name(p), At: w.now, What: fmt.Sprintf(format, args...)}
+		c.broken = &invariant.Violation{Rule: rule, Member: w.name(p), At: w.now, What: fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -141,7 +100,7 @@ func (c *checks) tick(w *world, at time.Duration) {
 		return
 	}
 	if c.same++; c.same > 1000+100*c.n*c.n {
-		c.fail(w, w.procs[0], ruleRest, "more than %d events at one instant", c.same)
+		c.fail(w, w.procs[0], invariant.Rest, "more than %d events at one instant", c.same)
 	}
 }
 
@@ -193,7 +152,7 @@ func (c *checks) enrolled(w *world, p *process) {
 // removed.
 func (c *checks) reaches(w *world, p *process, slot int) {
 	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
-		c.fail(w, p, ruleDriver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
+		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
 	}
 }
 
@@ -203,9 +162,9 @@ func (c *checks) belongs(w *world, p *process) {
 	switch {
 	case !p.view.Defined() || p.condition != scenario.Alive:
 	case !p.machine.Knows(leader):
-		c.fail(w, p, ruleMember, "its leader is %s, who is not on its list", leader)
+		c.fail(w, p, invariant.Member, "its leader is %s, who is not on its list", leader)
 	case leader == p.rank.ID && p.halted != nil:
-		c.fail(w, p, ruleMember, "it leads, and can take no further part: %v", p.halted)
+		c.fail(w, p, invariant.Member, "it leads, and can take no further part: %v", p.halted)
 	}
 }
 
@@ -237,7 +196,7 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 	for i := range actions {
 		yields := p.sick && actions[i].Lost && actions[i].Cause == election.CauseResigned // to any that is healthy
 		if actions[i].Kind == election.Elect && !yields {
-			c.fail(w, p, ruleLower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
+			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
 		}
 	}
 }
@@ -247,15 +206,15 @@ func (c *checks) losesFirst(w *world, p *process, actions []election.Action) {
 		switch a := &actions[i]; a.Kind {
 		case election.Elect:
 			if !a.Lost {
-				c.fail(w, p, ruleStalled, "it was stopped for %v and tells of %v first", p.stall, a.Token)
+				c.fail(w, p, invariant.Stalled, "it was stopped for %v and tells of %v first", p.stall, a.Token)
 			}
 			return
 		case election.Send:
-			c.fail(w, p, ruleStalled, "it was stopped for %v and sends a %s first", p.stall, a.Message.Kind)
+			c.fail(w, p, invariant.Stalled, "it was stopped for %v and sends a %s first", p.stall, a.Message.Kind)
 			return
 		}
 	}
-	c.fail(w, p, ruleStalled, "it was stopped for %v and goes on leading as %v", p.stall, p.view)
+	c.fail(w, p, invariant.Stalled, "it was stopped for %v and goes on leading as %v", p.stall, p.view)
 }
 
 // elected looks at what a member tells its watchers.
@@ -264,7 +223,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 	c.told++
 	if a.Lost {
 		if a.Token != p.view || !a.Token.Defined() {
-			c.fail(w, p, ruleLost, "it loses %v while its leader is %v", a.Token, p.view)
+			c.fail(w, p, invariant.Lost, "it loses %v while its leader is %v", a.Token, p.view)
 		}
 		c.lost[p.place]++
 		s.yields = a.Cause == election.CauseResigned && a.Token.Leader.ID == p.rank.ID
@@ -274,18 +233,18 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 	mine := a.Token.Leader.ID == p.rank.ID
 	switch {
 	case !a.Token.Defined():
-		c.fail(w, p, ruleClaimed, "it tells of a leader without a name")
+		c.fail(w, p, invariant.Claimed, "it tells of a leader without a name")
 	case p.view.Defined():
-		c.fail(w, p, ruleLost, "it tells of %v and has not lost %v", a.Token, p.view)
+		c.fail(w, p, invariant.Lost, "it tells of %v and has not lost %v", a.Token, p.view)
 	case s.held.Above(a.Token):
-		c.fail(w, p, ruleMonotone, "it held %v and now tells of %v", s.held, a.Token)
+		c.fail(w, p, invariant.Monotone, "it held %v and now tells of %v", s.held, a.Token)
 	case !w.setup.NoDisk && a.Token.Above(p.disk.now.Token) && (mine || !p.disk.failed):
-		c.fail(w, p, ruleSaved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
+		c.fail(w, p, invariant.Saved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
 	case mine:
 		c.claimed(w, p, a.Token)
 	default:
 		if _, ok := c.claims[a.Token]; !ok {
-			c.fail(w, p, ruleClaimed, "it follows %v, which nobody has claimed", a.Token)
+			c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", a.Token)
 		}
 	}
 	s.held, s.since, s.told = a.Token, w.now, true
@@ -297,17 +256,17 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 func (c *checks) claimed(w *world, p *process, t election.Token) {
 	c.changes++
 	if _, again := c.claims[t]; again && c.seats[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
-		c.fail(w, p, ruleOnce, "it claims %v, which has been claimed before", t)
+		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
 	}
 	c.claims[t] = p.place
 	if p.working {
-		c.fail(w, p, ruleWork, "it leads as %v", t)
+		c.fail(w, p, invariant.Work, "it leads as %v", t)
 	}
 	if !w.mayLead(p) {
-		c.fail(w, p, ruleStands, "it leads as %v", t)
+		c.fail(w, p, invariant.Stands, "it leads as %v", t)
 	}
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
-		c.fail(w, p, ruleMember, "it claims %v, and its own list says that it has gone", t)
+		c.fail(w, p, invariant.Member, "it claims %v, and its own list says that it has gone", t)
 	}
 	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {
 		return
@@ -367,10 +326,10 @@ func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
 		return
 	}
 	if q.working {
-		c.fail(w, p, ruleOverlap, "it leads as %v, and the work of %s still runs, which it began as %v", t, q.rank.ID, lead.own)
+		c.fail(w, p, invariant.Overlap, "it leads as %v, and the work of %s still runs, which it began as %v", t, q.rank.ID, lead.own)
 	}
 	if lead.own.Epoch == t.Epoch && (c.fault == 0 || c.fault < w.now-recovery(w.setup.Timing)) {
-		c.fail(w, p, ruleOneEpoch, "it leads as %v, and %s has led as %v", t, q.rank.ID, lead.own)
+		c.fail(w, p, invariant.OneEpoch, "it leads as %v, and %s has led as %v", t, q.rank.ID, lead.own)
 	}
 }
 
@@ -402,7 +361,7 @@ func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
 		return
 	}
 	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
-		c.fail(w, p, ruleAsked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
+		c.fail(w, p, invariant.Asked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
 	}
 }
 
@@ -418,7 +377,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 		return
 	}
 	if !c.seats[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
-		c.fail(w, p, ruleTakeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
+		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
 	long := w.now - 3*w.setup.Timing.T()
 	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
@@ -427,21 +386,21 @@ func (c *checks) takesOver(w *world, p, q *process) {
 	for _, v := range w.procs[:c.n] {
 		hears := v == q || v.view == lead.held && c.seats[v.place].since < long
 		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
-			c.fail(w, p, ruleTakeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
+			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
 		}
 	}
 }
 
 func (c *checks) saves(w *world, p *process) {
 	if p.disk.saving {
-		c.fail(w, p, ruleDriver, "it saves while a save is outstanding")
+		c.fail(w, p, invariant.Driver, "it saves while a save is outstanding")
 	}
 }
 
 // tries looks at what a member wants on disk.
 func (c *checks) tries(w *world, p *process, t election.Token) {
 	if t.Leader.ID == p.rank.ID && t.Epoch > c.top+1+givenUp {
-		c.fail(w, p, ruleSkip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
+		c.fail(w, p, invariant.Skip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
 	}
 	c.top = max(c.top, t.Epoch)
 }
@@ -452,14 +411,14 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 		c.rounds = max(c.rounds, m.Round.Number)
 	}
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
-		c.fail(w, p, ruleBounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
+		c.fail(w, p, invariant.Bounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
 	}
 	if p.view.Leader.ID == p.rank.ID && givesAway(p.view, m) {
-		c.fail(w, p, ruleTells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
+		c.fail(w, p, invariant.Tells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
 	}
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
 		if !d.failed || m.Token.Leader.ID == p.rank.ID {
-			c.fail(w, p, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
+			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
 		}
 	}
 }
@@ -472,7 +431,7 @@ func givesAway(t election.Token, m *election.Message) bool {
 
 func (c *checks) queued(w *world, e *endpoint) {
 	if e.in.len() > 256 {
-		c.fail(w, e.other().proc, ruleBounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)
+		c.fail(w, e.other().proc, invariant.Bounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)
 	}
 }
 
@@ -500,6 +459,6 @@ func (c *checks) notified(w *world, p *process, a *election.Action) {
 		c.disturbedPair(w, p, to)
 	}
 	if w.log != nil && a.Status == election.StateUnreachable {
-		w.log(Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
+		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -56,7 +57,7 @@ func (w *world) demand(bound time.Duration, promised bool) time.Duration {
 			break
 		}
 		if w.now-from > 3*bound {
-			w.checks.fail(w, w.procs[0], ruleEndless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
+			w.checks.fail(w, w.procs[0], invariant.Endless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
 			break
 		}
 		told := w.checks.told
@@ -191,7 +192,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	for _, p := range group {
 		switch {
 		case p.view != t:
-			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, orNone(t), p.rank.ID, orNone(p.view))
+			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, invariant.OrNone(t), p.rank.ID, invariant.OrNone(p.view))
 		case p.rank.ID == t.Leader.ID && !p.fit() && slices.ContainsFunc(group, (*process).stands):
 			return t, fmt.Sprintf("%v leads, which is unhealthy, and others are not", t)
 		case p.rank.ID == t.Leader.ID:
@@ -267,24 +268,17 @@ func spellList(list []election.Member) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-func orNone(t election.Token) string {
-	if !t.Defined() {
-		return "none"
-	}
-	return t.String()
-}
-
 func (w *world) disagree(bound time.Duration, promised bool) {
 	_, why, _ := w.agreement(promised)
 	var views []string
 	for _, p := range w.procs {
 		if p.condition == scenario.Alive {
-			views = append(views, string(w.name(p))+" → "+orNone(p.view))
+			views = append(views, string(w.name(p))+" → "+invariant.OrNone(p.view))
 		}
 	}
-	rule := ruleConverges
+	rule := invariant.Converges
 	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
-		rule = ruleOneList
+		rule = invariant.OneList
 	}
 	w.checks.fail(w, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
 }

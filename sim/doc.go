@@ -4,9 +4,9 @@
 // machine.
 //
 // [Play] plays a [scenario.Scenario], [Soak] plays random ones, [Shrink] makes one
-// that fails short, [Explore] tries every order of events of a small cluster,
-// [Count] counts an algorithm's messages under the textbooks' conventions, and
-// [Story] draws what happened.
+// that fails short, and [Count] counts an algorithm's messages under the textbooks'
+// conventions. Package scenario is the language, explore tries every order of events
+// of a small cluster, and trace draws what happened.
 //
-// Rules are checked at every step; a broken one is a [Violation].
+// Rules are checked at every step; a broken one is an [invariant.Violation].
 package sim

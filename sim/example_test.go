@@ -5,6 +5,7 @@ import (
 
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // A script is played, and what happened is told line by line.
@@ -22,9 +23,9 @@ expect leader 2
 		fmt.Println(err)
 		return
 	}
-	trace := sim.Trace{}
-	_, err = sim.Play(s, maker, trace.Add)
-	for _, line := range trace.Lines[len(trace.Lines)-3:] {
+	log := trace.Log{}
+	_, err = sim.Play(s, maker, log.Add)
+	for _, line := range log.Lines[len(log.Lines)-3:] {
 		fmt.Println(line)
 	}
 	fmt.Println(err)

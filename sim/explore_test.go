@@ -5,20 +5,22 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/explore"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 func TestExplore(t *testing.T) {
 	for _, probe := range []string{"descending", "all"} {
 		t.Run(probe, func(t *testing.T) {
-			c := sim.ExploreConfig{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: fulltest.Size(0, 1), Suspicions: 1, OwnRounds: true}
-			r, err := sim.Explore(t.Context(), maker, c)
+			c := explore.Config{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: fulltest.Size(0, 1), Suspicions: 1, OwnRounds: true}
+			r, err := explore.Search(t.Context(), maker, c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Violation != nil {
-				trace := sim.Trace{Messages: true}
-				_, err := sim.Play(r.Scenario, maker, trace.Add)
-				t.Fatalf("%d states, depth %d: %v\n%s----\n%s\nplayed: %v", r.States, r.Depth, r.Violation, r.Scenario, trace.Text(), err)
+				log := trace.Log{Messages: true}
+				_, err := sim.Play(r.Scenario, maker, log.Add)
+				t.Fatalf("%d states, depth %d: %v\n%s----\n%s\nplayed: %v", r.States, r.Depth, r.Violation, r.Scenario, log.Text(), err)
 			}
 			if !r.Complete {
 				t.Errorf("%d states, and not to the end", r.States)

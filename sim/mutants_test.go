@@ -20,6 +20,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/mutant"
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/explore"
 )
 
 // mutants are the core and the algorithms with one thing wrong. By is one of
@@ -218,8 +219,8 @@ func TestHunt(t *testing.T) {
 	case "soak":
 		huntBySoak(t, words[1], words[2], rule)
 	case "explore":
-		c := sim.ExploreConfig{Algorithm: "bully", Probe: words[1], Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
-		if r, err := sim.Explore(t.Context(), anyMaker, c); err != nil || r.Violation != nil {
+		c := explore.Config{Algorithm: "bully", Probe: words[1], Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
+		if r, err := explore.Search(t.Context(), anyMaker, c); err != nil || r.Violation != nil {
 			t.Fatalf("caught: %d states: %v %v", r.States, r.Violation, err)
 		}
 	case "scenario":

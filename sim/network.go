@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // network connects the processes in the manner of TCP: bytes of one connection
@@ -95,7 +97,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 func (w *world) received(e *endpoint, f *frame) {
 	if e.state != open || e.life != e.proc.life {
 		if w.log != nil {
-			w.log(Entry{At: w.now, Member: w.name(e.proc), What: "drops", Peer: f.msg.From,
+			w.log(trace.Entry{At: w.now, Member: w.name(e.proc), What: "drops", Peer: f.msg.From,
 				Token: f.msg.Token, Message: f.msg, Flight: f.flight, Why: "the connection has ended"})
 		}
 		if e.other().state == open {
@@ -109,7 +111,7 @@ func (w *world) received(e *endpoint, f *frame) {
 
 func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
 	if w.log != nil {
-		w.log(Entry{At: w.now, Member: w.name(p), What: "receives", Peer: m.From, Token: m.Token,
+		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "receives", Peer: m.From, Token: m.Token,
 			Message: m, Flight: flight})
 	}
 }
@@ -275,7 +277,7 @@ func (w *world) ended(e *endpoint) {
 func (w *world) dial(p *process, to election.ID) {
 	slot, ok := w.slots[to]
 	if !ok {
-		w.checks.fail(w, p, ruleDriver, "it dials %s, who is no member", to)
+		w.checks.fail(w, p, invariant.Driver, "it dials %s, who is no member", to)
 		return
 	}
 	w.checks.reaches(w, p, slot)
@@ -374,11 +376,11 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 	w.checks.sends(w, p, m)
 	w.flights++
 	if w.log != nil {
-		w.log(Entry{At: w.now, Member: w.name(p), What: "sends", Peer: to, Token: m.Token, Message: m, Flight: w.flights})
+		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "sends", Peer: to, Token: m.Token, Message: m, Flight: w.flights})
 	}
 	slot, ok := w.slots[to]
 	if !ok {
-		w.checks.fail(w, p, ruleDriver, "it sends to %s, who is no member", to)
+		w.checks.fail(w, p, invariant.Driver, "it sends to %s, who is no member", to)
 		return
 	}
 	w.checks.reaches(w, p, slot)

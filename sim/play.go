@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/explore"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // Outcome is what a run came to.
@@ -20,15 +23,16 @@ type Outcome struct {
 }
 
 // Play runs the scenario and tells log (nil: nobody) all that happens. Its error
-// is a *[Violation] of the rules, an *[scenario.Unmet] expectation, or a setup that cannot be.
-func Play(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
+// is a *[invariant.Violation] of the rules, an *[scenario.Unmet] expectation, or a setup that cannot be.
+func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
 	if s.Setup.Manual {
-		return playManual(s, maker, log)
+		elapsed, err := explore.Play(s, maker, log)
+		return Outcome{Elapsed: elapsed}, err
 	}
 	return newWorld().play(s, maker, log)
 }
 
-func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
+func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
 	fresh, err := maker(s.Setup.Algorithm, s.Setup.Probe)
 	if err != nil {
 		return Outcome{}, err
@@ -241,13 +245,13 @@ func (w *world) strikeLink(step *scenario.Step, a, b *process) {
 
 func (w *world) noteAll(what string) {
 	if w.log != nil {
-		w.log(Entry{At: w.now, Member: "all:", What: what, Fault: true})
+		w.log(trace.Entry{At: w.now, Member: "all:", What: what, Fault: true})
 	}
 }
 
 func (w *world) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
 	if w.log != nil {
-		w.log(Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
+		w.log(trace.Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
 	}
 }
 
@@ -325,7 +329,7 @@ func (w *world) meetsAt(p *process, e *scenario.Expectation) string {
 	if ok {
 		return ""
 	}
-	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, orNone(p.view))
+	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
 }
 
 func (w *world) meetsHalt(p *process) string {

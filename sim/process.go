@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -160,7 +161,7 @@ func (w *world) step(p *process, ev election.Event) {
 		next := p.after[i]
 		w.stepOnce(p, &next)
 		if i > 1000 {
-			w.checks.fail(w, p, ruleRest, "it has taken 1000 steps without pausing")
+			w.checks.fail(w, p, invariant.Rest, "it has taken 1000 steps without pausing")
 			break
 		}
 	}

@@ -5,13 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Shrink makes a scenario that breaks a rule as short as it gets while it still
 // breaks the same one, and gives it with its violation. The violation is nil if
 // s breaks none.
-func Shrink(s *scenario.Scenario, maker scenario.Maker) (*scenario.Scenario, *Violation) {
+func Shrink(s *scenario.Scenario, maker scenario.Maker) (*scenario.Scenario, *invariant.Violation) {
 	k := shrinker{maker: maker, plays: 4000}
 	v := k.violation(s)
 	if v == nil {
@@ -32,14 +33,14 @@ type shrinker struct {
 	maker scenario.Maker
 	rule  string
 	best  *scenario.Scenario
-	found *Violation
+	found *invariant.Violation
 	plays int // how many more may be tried
 }
 
-func (k *shrinker) violation(s *scenario.Scenario) *Violation {
+func (k *shrinker) violation(s *scenario.Scenario) *invariant.Violation {
 	k.plays--
 	_, err := playSafely(newWorld(), s, k.maker)
-	v, _ := errors.AsType[*Violation](err)
+	v, _ := errors.AsType[*invariant.Violation](err)
 	return v
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -132,7 +133,7 @@ func (s *soak) work(ctx context.Context) {
 				continue
 			}
 			w = newWorld() // whatever state the failure has left
-			v, broken := errors.AsType[*Violation](err)
+			v, broken := errors.AsType[*invariant.Violation](err)
 			if !broken {
 				s.abort(err)
 				return
@@ -177,13 +178,11 @@ func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
 	}
 }
 
-const rulePanic = "a Machine never panics"
-
 // playSafely turns a panic into a violation, so that it can be shrunk like any other.
 func playSafely(w *world, s *scenario.Scenario, maker scenario.Maker) (o Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = &Violation{Rule: rulePanic, Member: "?", At: w.now, What: fmt.Sprint(r)}
+			err = &invariant.Violation{Rule: invariant.Panic, Member: "?", At: w.now, What: fmt.Sprint(r)}
 		}
 	}()
 	return w.play(s, maker, nil)

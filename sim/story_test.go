@@ -9,14 +9,15 @@ import (
 
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
-func told(t *testing.T) (*scenario.Scenario, *sim.Story) {
+func told(t *testing.T) (*scenario.Scenario, *trace.Story) {
 	s, err := scenario.Parse("crash", "members 1 2 3\nrun 1s\ncrash 3\nrun 1s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var story sim.Story
+	var story trace.Story
 	if _, err := sim.Play(s, maker, story.Add); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // world is everything outside the Machines: time, network, disks and processes.
@@ -27,26 +28,13 @@ type world struct {
 	checks    checks
 	datagrams datagrams
 	flights   uint64
-	log       func(Entry) // nil: nobody listens
-}
-
-// Entry is one line of a trace.
-type Entry struct {
-	At      time.Duration
-	Member  election.ID
-	What    string // what a Machine did, see [election.Record], or a fault: "crashes", "freezes", …
-	Peer    election.ID
-	Token   election.Token
-	Message *election.Message // of "sends", "receives" and "drops"
-	Flight  uint64            // the same for a message's "sends" and its "receives"
-	Why     string
-	Fault   bool // done to the member, not by it
+	log       func(trace.Entry) // nil: nobody listens
 }
 
 func newWorld() *world { return &world{slots: map[election.ID]int{}} }
 
 // reset makes a new world of s, whose fields are filled and valid.
-func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(Entry)) error {
+func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
 	w.now, w.flights = 0, 0
 	w.queue.reset()
@@ -140,7 +128,7 @@ func (w *world) happen(o *occurrence) {
 
 func (w *world) note(p *process, what, why string) {
 	if w.log != nil {
-		w.log(Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
+		w.log(trace.Entry{At: w.now, Member: p.rank.ID, What: what, Why: why, Fault: true})
 	}
 }
 
@@ -150,7 +138,7 @@ func (w *world) record(r election.Record) {
 	if r.What == "sends" || r.What == "receives" {
 		return
 	}
-	w.log(Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+	w.log(trace.Entry{At: w.now, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
 }
 
 func (w *world) bySlot(id election.ID) *process {

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -54,7 +55,7 @@ func labError(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, as := range []func(error) bool{is[*sim.Violation], is[*scenario.Unmet], is[*exitError]} {
+	for _, as := range []func(error) bool{is[*invariant.Violation], is[*scenario.Unmet], is[*exitError]} {
 		if as(err) {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 type simRun struct {
@@ -77,18 +78,18 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	if _, err := simMaker(s.Setup.Algorithm, s.Setup.Probe); err != nil {
 		return err
 	}
-	trace := sim.Trace{Messages: s.Messages}
-	var story sim.Story
-	outcome, failure := sim.Play(s, simMaker, func(e sim.Entry) {
-		trace.Add(e)
+	log := trace.Log{Messages: s.Messages}
+	var story trace.Story
+	outcome, failure := sim.Play(s, simMaker, func(e trace.Entry) {
+		log.Add(e)
 		story.Add(e)
 	})
 	if failure == nil && s.Golden != "" {
-		if d := sim.Differs(s.Golden, trace.Text()); d != "" {
+		if d := trace.Differs(s.Golden, log.Text()); d != "" {
 			failure = &exitError{exitFailed, fmt.Errorf("%s: %s", file, d)}
 		}
 	}
-	if err := r.print(file, outcome, &trace, failure); err != nil {
+	if err := r.print(file, outcome, &log, failure); err != nil {
 		return err
 	}
 	if err := r.draw(s, &story); err != nil {
@@ -107,7 +108,7 @@ func readScript(cmd *cobra.Command, file string) (string, error) {
 	return string(text), err
 }
 
-func (r *simRun) print(file string, o sim.Outcome, trace *sim.Trace, failure error) error {
+func (r *simRun) print(file string, o sim.Outcome, log *trace.Log, failure error) error {
 	if r.json {
 		p := played{File: file, OK: failure == nil, Leader: string(o.Leader), Seconds: o.Elapsed.Seconds(),
 			AgreedMS: o.Agreed.Seconds() * 1000}
@@ -115,12 +116,12 @@ func (r *simRun) print(file string, o sim.Outcome, trace *sim.Trace, failure err
 			p.Failure = failure.Error()
 		}
 		if r.trace {
-			p.Trace = trace.Lines
+			p.Trace = log.Lines
 		}
 		return json.NewEncoder(r.stdout).Encode(p)
 	}
 	if r.trace {
-		fmt.Fprint(r.stdout, trace.Text())
+		fmt.Fprint(r.stdout, log.Text())
 	}
 	if failure == nil {
 		fmt.Fprintf(r.stdout, "ok    %s  (%v simulated)\n", file, o.Elapsed)
@@ -130,7 +131,7 @@ func (r *simRun) print(file string, o sim.Outcome, trace *sim.Trace, failure err
 	return nil
 }
 
-func (r *simRun) draw(s *scenario.Scenario, story *sim.Story) error {
+func (r *simRun) draw(s *scenario.Scenario, story *trace.Story) error {
 	for path, draw := range map[string]func() string{
 		r.svg:     func() string { return story.SVG(s) },
 		r.mermaid: func() string { return story.Mermaid(s) },

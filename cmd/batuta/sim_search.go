@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/explore"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -208,7 +209,7 @@ func soakReplay(c sim.SoakConfig, seed uint64) string {
 }
 
 func newSimExploreCommand(e env) *cobra.Command {
-	var c sim.ExploreConfig
+	var c explore.Config
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "explore",
@@ -238,12 +239,12 @@ breaks a rule comes out as the shortest scenario.`,
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
 		c.OwnRounds = c.Algorithm == "bully"
 		bar := newProgress(e.stderr)
-		c.Progress = func(r sim.ExploreResult) {
+		c.Progress = func(r explore.Result) {
 			bar.show(-1, func(seconds float64) string {
 				return fmt.Sprintf("%d states, depth %d, %.0f states/s", r.States, r.Depth, float64(r.States)/seconds)
 			})
 		}
-		r, err := sim.Explore(ctx, simMaker, c)
+		r, err := explore.Search(ctx, simMaker, c)
 		bar.done()
 		if err != nil {
 			return labError(err)
@@ -253,7 +254,7 @@ breaks a rule comes out as the shortest scenario.`,
 	return cmd
 }
 
-func reportExplore(e env, r sim.ExploreResult, seconds float64, asJSON bool) error {
+func reportExplore(e env, r explore.Result, seconds float64, asJSON bool) error {
 	violations := 0
 	if r.Violation != nil {
 		violations = 1

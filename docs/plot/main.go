@@ -16,6 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // subject is an algorithm to measure.
@@ -76,7 +77,7 @@ func measure(s subject, n int) (cost, error) {
 	}
 	var c cost
 	var crash time.Duration
-	_, err = sim.Play(sc, func(string, string) (func() election.Algorithm, error) { return s.fresh, nil }, func(e sim.Entry) {
+	_, err = sim.Play(sc, func(string, string) (func() election.Algorithm, error) { return s.fresh, nil }, func(e trace.Entry) {
 		switch {
 		case e.Fault && e.What == "crashes":
 			crash, c = e.At, cost{}

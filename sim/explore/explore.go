@@ -1,4 +1,4 @@
-package sim
+package explore
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
-// ExploreConfig says what to search. The zero value of each optional field works.
-type ExploreConfig struct {
+// Config says what to search. The zero value of each optional field works.
+type Config struct {
 	Algorithm  string // required; what the [scenario.Maker] is asked for, an [election.Explorable]
 	Probe      string // the algorithm's own option
 	Nodes      int    // required: members 1 to n, at most 8
@@ -27,28 +28,28 @@ type ExploreConfig struct {
 	OwnRounds  bool   // a member holds no round numbers but its own, as with Bully
 	States     uint64 // give up after so many; 0: never
 	Workers    int    // default: one a core
-	Progress   func(ExploreResult)
+	Progress   func(Result)
 }
 
-// ExploreResult is what the search has come to.
-type ExploreResult struct {
-	States    uint64             // distinct ones reached
-	Depth     int                // moves to the farthest
-	Complete  bool               // nothing was left out
-	Violation *Violation         // on a shortest way to one; nil: none
-	Scenario  *scenario.Scenario // that way, as a script
+// Result is what the search has come to.
+type Result struct {
+	States    uint64               // distinct ones reached
+	Depth     int                  // moves to the farthest
+	Complete  bool                 // nothing was left out
+	Violation *invariant.Violation // on a shortest way to one; nil: none
+	Scenario  *scenario.Scenario   // that way, as a script
 }
 
-// Explore searches, breadth first, every order of deliveries, timers, crashes,
+// Search tries, breadth first, every order of deliveries, timers, crashes,
 // restarts and false suspicions within the budgets. It stops at the first level
 // that breaks a rule, and when ctx ends.
-func Explore(ctx context.Context, maker scenario.Maker, c ExploreConfig) (ExploreResult, error) {
+func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error) {
 	if c.Nodes < 1 || c.Nodes > maxExplored {
-		return ExploreResult{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
+		return Result{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
 	}
 	for _, b := range [...]int{c.Crashes, c.Restarts, c.Suspicions, c.Initiators, c.Epochs} {
 		if b < 0 || b > 100 {
-			return ExploreResult{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
+			return Result{}, fmt.Errorf("a budget of %d: give 0 to 100", b)
 		}
 	}
 	if c.Workers == 0 {
@@ -60,11 +61,11 @@ func Explore(ctx context.Context, maker scenario.Maker, c ExploreConfig) (Explor
 	}
 	x, err := newExplorer(maker, c, ranks)
 	if err != nil {
-		return ExploreResult{}, err
+		return Result{}, err
 	}
 	first, v := x.first()
 	if v != nil {
-		return ExploreResult{Violation: v, Scenario: x.scenario(nil)}, nil
+		return Result{Violation: v, Scenario: x.scenario(nil)}, nil
 	}
 	s := &search{x: x, maker: maker}
 	s.add(first, noParent, move{}, nil)
@@ -101,7 +102,7 @@ type step struct {
 }
 
 type breach struct {
-	v    *Violation
+	v    *invariant.Violation
 	from uint32
 	last move
 	rest bool // the state itself is at fault, there is no last move
@@ -137,8 +138,8 @@ func (s *search) add(c *state, parent uint32, mv move, buf []byte) (no uint32, f
 	return no, true, buf
 }
 
-func (s *search) run(ctx context.Context, first *state) ExploreResult {
-	r := ExploreResult{Complete: true}
+func (s *search) run(ctx context.Context, first *state) Result {
+	r := Result{Complete: true}
 	frontier := []reached{{first, 0}}
 	for len(frontier) > 0 && s.broken == nil {
 		next := s.level(ctx, frontier)

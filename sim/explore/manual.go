@@ -1,18 +1,21 @@
-package sim
+package explore
 
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
-// playManual plays a script in which nothing happens by itself: each delivery
-// and each timer is a step, as [Explore] writes its findings.
-func playManual(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Outcome, error) {
+// Play plays a manual script, in which nothing happens by itself: each delivery and
+// each timer is a step, as [Search] writes its findings. It gives the time that passed,
+// a millisecond a step.
+func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (time.Duration, error) {
 	if len(s.Setup.Members) > maxExplored {
-		return Outcome{}, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
+		return 0, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
 	}
 	count := func(do scenario.Verb) (n int) {
 		for _, step := range s.Steps {
@@ -22,33 +25,33 @@ func playManual(s *scenario.Scenario, maker scenario.Maker, log func(Entry)) (Ou
 		}
 		return n
 	}
-	c := ExploreConfig{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
+	c := Config{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
 	x, err := newExplorer(maker, c, s.Setup.Members)
 	if err != nil {
-		return Outcome{}, err
+		return 0, err
 	}
 	x.log = log
 	at, v := x.first()
 	for i := range s.Steps {
 		if v != nil {
-			return Outcome{}, v
+			return 0, v
 		}
 		step := &s.Steps[i]
 		mv, why := x.asMove(at, step)
 		if why != "" {
-			return Outcome{}, s.Unmet(step, x.ticks, why)
+			return 0, s.Unmet(step, x.ticks, why)
 		}
 		at, v = x.after(at, mv)
 	}
 	if v != nil {
-		return Outcome{}, v
+		return 0, v
 	}
 	if x.rests(at, x.moves(at, nil)) {
 		if v := x.atRest(at); v != nil {
-			return Outcome{}, v
+			return 0, v
 		}
 	}
-	return Outcome{Elapsed: x.ticks}, nil
+	return x.ticks, nil
 }
 
 // asMove finds the move that a step means, or says why it cannot be.

@@ -1,4 +1,4 @@
-package sim
+package trace
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // Story keeps what happened, to be drawn.
 type Story struct{ Entries []Entry }
 
-// Add takes an entry in; give it to [Play].
+// Add takes an entry in; give it to sim.Play.
 func (s *Story) Add(e Entry) { s.Entries = append(s.Entries, e) }
 
 // bounds is the part worth drawing: from shortly before the first fault or

@@ -1,13 +1,27 @@
-package sim
+package trace
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
+
+// Entry is one line of a trace.
+type Entry struct {
+	At      time.Duration
+	Member  election.ID
+	What    string // what a Machine did, see [election.Record], or a fault: "crashes", "freezes", …
+	Peer    election.ID
+	Token   election.Token
+	Message *election.Message // of "sends", "receives" and "drops"
+	Flight  uint64            // the same for a message's "sends" and its "receives"
+	Why     string
+	Fault   bool // done to the member, not by it
+}
 
 // String is the entry's line in a trace:
 //
@@ -39,15 +53,15 @@ func (e Entry) String() string {
 // ofContest tells the messages that make up contests and hand-overs from beats.
 func ofContest(k election.MessageKind) bool { return k != election.Beat && k != election.Ack }
 
-// Trace gathers the lines that the golden text of a scenario holds: what was
+// Log gathers the lines that the golden text of a scenario holds: what was
 // done and why, and, when messages is set, the messages of contests.
-type Trace struct {
+type Log struct {
 	Messages bool
 	Lines    []string
 }
 
-// Add takes an entry in; give it to [Play].
-func (t *Trace) Add(e Entry) {
+// Add takes an entry in; give it to sim.Play.
+func (t *Log) Add(e Entry) {
 	if e.Message != nil && (!t.Messages || e.What == "receives" || !ofContest(e.Message.Kind)) {
 		return
 	}
@@ -55,7 +69,7 @@ func (t *Trace) Add(e Entry) {
 }
 
 // Text is the whole trace, a line each.
-func (t *Trace) Text() string {
+func (t *Log) Text() string {
 	if len(t.Lines) == 0 {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package sim
+package explore
 
 import (
 	"encoding/binary"
@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
 )
 
 // state is a whole cluster at one point of a search: no time, only what is done,
@@ -53,21 +55,21 @@ type move struct {
 
 // explorer knows what all states have in common.
 type explorer struct {
-	c       ExploreConfig
+	c       Config
 	n       int
 	ranks   []election.Rank
 	members []election.Member
 	fresh   func() election.Algorithm
 	store   *store
 	own     bool // a member holds no rounds but its own: each may shift by itself
-	log     func(Entry)
+	log     func(trace.Entry)
 	ticks   time.Duration // of the log, a millisecond a move
 }
 
 // instant is the only time there is in a search.
-var instant = epochOfTime
+var instant = time.Unix(0, 0).UTC()
 
-func newExplorer(maker scenario.Maker, c ExploreConfig, ranks []election.Rank) (*explorer, error) {
+func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explorer, error) {
 	fresh, err := maker(c.Algorithm, c.Probe)
 	if err != nil {
 		return nil, err
@@ -84,7 +86,7 @@ func newExplorer(maker scenario.Maker, c ExploreConfig, ranks []election.Rank) (
 
 // first is the state that a search begins with: all follow the highest, and
 // nothing is on its way.
-func (x *explorer) first() (*state, *Violation) {
+func (x *explorer) first() (*state, *invariant.Violation) {
 	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
 	c := &state{
 		machines: make([]*local, x.n), disks: make([]election.Token, x.n),
@@ -114,32 +116,32 @@ func (x *explorer) first() (*state, *Violation) {
 	return c, nil
 }
 
-func (x *explorer) boot(c *state, i int, config election.Config) *Violation {
+func (x *explorer) boot(c *state, i int, config election.Config) *invariant.Violation {
 	config.Self, config.Members, config.Algorithm, config.NoDetector = x.ranks[i], x.members, x.fresh(), true
 	if x.log != nil {
 		config.Trace = x.record
 	}
 	m, err := election.New(config)
 	if err != nil {
-		return x.broken(i, ruleDriver, "%v", err)
+		return x.broken(i, invariant.Driver, "%v", err)
 	}
 	return x.follow(c, i, x.steps(i, m, cause{kind: election.Started}))
 }
 
 func (x *explorer) record(r election.Record) {
 	if r.What != "sends" && r.What != "receives" {
-		x.log(Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+		x.log(trace.Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
 	}
 }
 
 func (x *explorer) note(i int, what, why string) {
 	if x.log != nil {
-		x.log(Entry{At: x.ticks, Member: x.ranks[i].ID, What: what, Why: why, Fault: true})
+		x.log(trace.Entry{At: x.ticks, Member: x.ranks[i].ID, What: what, Why: why, Fault: true})
 	}
 }
 
-func (x *explorer) broken(i int, rule, format string, args ...any) *Violation {
-	return &Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
+func (x *explorer) broken(i int, rule, format string, args ...any) *invariant.Violation {
+	return &invariant.Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
 }
 
 // quiet says that no message is on its way.
@@ -209,7 +211,7 @@ func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
 }
 
 // after is the state that a move leads to, and the rule it breaks, if it does.
-func (x *explorer) after(c *state, mv move) (*state, *Violation) {
+func (x *explorer) after(c *state, mv move) (*state, *invariant.Violation) {
 	next := *c
 	next.machines, next.disks = slices.Clone(c.machines), slices.Clone(c.disks)
 	next.told, next.floor = slices.Clone(c.told), slices.Clone(c.floor)
@@ -218,7 +220,7 @@ func (x *explorer) after(c *state, mv move) (*state, *Violation) {
 	return &next, x.do(&next, mv)
 }
 
-func (x *explorer) do(c *state, mv move) *Violation {
+func (x *explorer) do(c *state, mv move) *invariant.Violation {
 	a, b := int(mv.a), int(mv.b)
 	switch mv.kind {
 	case deliverHead:
@@ -270,7 +272,7 @@ func (x *explorer) crash(c *state, a int) {
 	}
 }
 
-func (x *explorer) restart(c *state, a int) *Violation {
+func (x *explorer) restart(c *state, a int) *invariant.Violation {
 	x.note(a, "starts", "")
 	incarnation := uint64(2 + x.c.Restarts - int(c.restarts))
 	c.restarts--
@@ -289,7 +291,7 @@ func (x *explorer) push(c *state, from, to int, m *envelope) {
 	c.pipes[from*x.n+to] = append(pipe[:len(pipe):len(pipe)], m)
 }
 
-func (x *explorer) arrive(c *state, from, to int) *Violation {
+func (x *explorer) arrive(c *state, from, to int) *invariant.Violation {
 	link := from*x.n + to
 	l := c.pipes[link][0]
 	msg := l.m
@@ -302,27 +304,27 @@ func (x *explorer) arrive(c *state, from, to int) *Violation {
 	}
 	c.suspicions &^= 1 << (to*x.n + from)
 	if x.log != nil {
-		x.log(Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
+		x.log(trace.Entry{At: x.ticks, Member: msg.To, What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	announces := msg.Kind == election.Coordinator || msg.Kind == election.Beat
 	lower := announces && msg.Token.Defined() && c.told[to].Above(msg.Token)
 	before := c.told[to]
 	v := x.step(c, to, cause{kind: election.Received, msg: l})
 	if v == nil && lower && c.told[to] != before {
-		return x.broken(to, ruleLower, "it held %v and acts on a %s of %v", before, msg.Kind, msg.Token)
+		return x.broken(to, invariant.Lower, "it held %v and acts on a %s of %v", before, msg.Kind, msg.Token)
 	}
 	return v
 }
 
 // step steps a member and does to the state what came of it.
-func (x *explorer) step(c *state, i int, cs cause) *Violation {
+func (x *explorer) step(c *state, i int, cs cause) *invariant.Violation {
 	return x.follow(c, i, x.effectOf(c.machines[i], cs))
 }
 
-func (x *explorer) follow(c *state, i int, e *effect) (v *Violation) {
+func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
 	c.machines[i] = e.to
 	if len(e.actions) > 90 {
-		return x.broken(i, ruleRest, "it saves again and again")
+		return x.broken(i, invariant.Rest, "it saves again and again")
 	}
 	for k := range e.actions {
 		switch a := &e.actions[k]; a.kind {
@@ -340,23 +342,23 @@ func (x *explorer) follow(c *state, i int, e *effect) (v *Violation) {
 	return nil
 }
 
-func (x *explorer) saves(c *state, i int, t election.Token) *Violation {
+func (x *explorer) saves(c *state, i int, t election.Token) *invariant.Violation {
 	if c.disks[i].Above(t) {
-		return x.broken(i, ruleMonotone, "its disk has %v and it saves %v", c.disks[i], t)
+		return x.broken(i, invariant.Monotone, "its disk has %v and it saves %v", c.disks[i], t)
 	}
 	if t.Leader == x.ranks[i] && t != c.disks[i] && c.floor[i] >= t.Epoch && !c.asked {
-		return x.broken(i, ruleAsked, "it claims %v, and a member that it could ask had epoch %d when it started", t, c.floor[i])
+		return x.broken(i, invariant.Asked, "it claims %v, and a member that it could ask had epoch %d when it started", t, c.floor[i])
 	}
 	c.disks[i] = t
 	return nil
 }
 
-func (x *explorer) elected(c *state, i int, a *act) *Violation {
+func (x *explorer) elected(c *state, i int, a *act) *invariant.Violation {
 	old := c.told[i]
 	if a.lost {
 		c.told[i] = election.Token{}
 		if a.token != old || !old.Defined() {
-			return x.broken(i, ruleLost, "it loses %v while its leader is %v", a.token, old)
+			return x.broken(i, invariant.Lost, "it loses %v while its leader is %v", a.token, old)
 		}
 		return nil
 	}
@@ -364,31 +366,31 @@ func (x *explorer) elected(c *state, i int, a *act) *Violation {
 	leader := slices.Index(x.ranks, a.token.Leader)
 	switch {
 	case leader < 0:
-		return x.broken(i, ruleClaimed, "it tells of a leader who is no member")
+		return x.broken(i, invariant.Claimed, "it tells of a leader who is no member")
 	case old.Defined():
-		return x.broken(i, ruleLost, "it tells of %v and has not lost %v", a.token, old)
+		return x.broken(i, invariant.Lost, "it tells of %v and has not lost %v", a.token, old)
 	case a.token.Above(c.disks[i]):
-		return x.broken(i, ruleSaved, "it tells of %v and its disk has %v", a.token, c.disks[i])
+		return x.broken(i, invariant.Saved, "it tells of %v and its disk has %v", a.token, c.disks[i])
 	case c.disks[i].Above(a.token):
-		return x.broken(i, ruleMonotone, "its disk has %v and it tells of %v", c.disks[i], a.token)
+		return x.broken(i, invariant.Monotone, "its disk has %v and it tells of %v", c.disks[i], a.token)
 	case a.token.Above(c.disks[leader]):
-		return x.broken(i, ruleClaimed, "it follows %v, which nobody has claimed", a.token)
+		return x.broken(i, invariant.Claimed, "it follows %v, which nobody has claimed", a.token)
 	}
 	return nil
 }
 
-func (x *explorer) sends(c *state, i int, a *act) *Violation {
+func (x *explorer) sends(c *state, i int, a *act) *invariant.Violation {
 	m, to := a.envelope.m, a.to
 	if m.Token.Above(c.disks[i]) {
-		return x.broken(i, ruleSaved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
+		return x.broken(i, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
 	}
 	if x.log != nil {
-		x.log(Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
+		x.log(trace.Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
 	}
 	if c.machines[to] != nil {
 		x.push(c, i, to, a.envelope)
 		if len(c.pipes[i*x.n+to]) > 32 {
-			return x.broken(i, ruleBounded, "32 messages wait on the way to %s", m.To)
+			return x.broken(i, invariant.Bounded, "32 messages wait on the way to %s", m.To)
 		}
 		return nil
 	}
@@ -400,7 +402,7 @@ func (x *explorer) sends(c *state, i int, a *act) *Violation {
 }
 
 // atRest judges a state in which nothing is left to happen by itself.
-func (x *explorer) atRest(c *state) *Violation {
+func (x *explorer) atRest(c *state) *invariant.Violation {
 	highest := -1
 	for i, m := range c.machines {
 		if m != nil {
@@ -409,7 +411,7 @@ func (x *explorer) atRest(c *state) *Violation {
 	}
 	for i, m := range c.machines {
 		if m != nil && c.told[i].Leader != x.ranks[highest] || m != nil && c.told[i] != c.told[highest] {
-			return x.broken(i, ruleConverges, "nothing is left to happen, and its leader is %s, not %s", orNone(c.told[i]), x.ranks[highest].ID)
+			return x.broken(i, invariant.Converges, "nothing is left to happen, and its leader is %s, not %s", invariant.OrNone(c.told[i]), x.ranks[highest].ID)
 		}
 	}
 	return nil

@@ -1,0 +1,4 @@
+// Package explore tries every order of events of a small cluster: deliveries, timers,
+// crashes, restarts and false suspicions, without time. [Search] goes breadth first, so
+// that what breaks a rule comes out as a shortest script; [Play] plays such a script.
+package explore
