@@ -314,15 +314,16 @@ func (w *world) doubled(slot int) bool {
 }
 
 // overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
-// any more must have known it while it led: it was removed.
+// any more must have known it while it led, and had time to follow it: it was removed.
 func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
-	lead, T := &c.seats[q.place], w.setup.Timing.T()
+	lead := &c.seats[q.place]
 	if !c.calmFor(w, p, q) {
 		return
 	}
 	of := &p.peers[q.slot]
-	removed := of.dropped > lead.begun && of.dropped-max(of.since, lead.begun) >= T
-	if w.roster && !removed && !c.acquainted(p, q, min(lead.begun, w.now-T)) {
+	known := max(of.since, lead.begun, c.whole[p.slot*c.n+q.slot])
+	removed := of.dropped > known && of.dropped-known >= recovery(w.setup.Timing)
+	if w.roster && !removed && !c.acquainted(p, q, min(lead.begun, w.now-recovery(w.setup.Timing))) {
 		return
 	}
 	if q.working {
@@ -340,11 +341,23 @@ func (c *checks) calmFor(w *world, p, q *process) bool {
 	if w.everDoubled(p.slot) || w.everDoubled(q.slot) {
 		return false // either process may be the one that is heard
 	}
-	born := max(p.started, q.started)
+	born := max(w.born(p), w.born(q))
 	return w.now-born >= 3*w.setup.Timing.T() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
 }
 
-// acquainted says that two members have known each other since then.
+// born is since when a process takes part: who joins asks to be let in first, and then
+// leaves it to the others to elect, until a leader over a link that has yet to be made
+// would have reached it.
+func (w *world) born(p *process) time.Duration {
+	if len(p.through) == 0 {
+		return p.started
+	}
+	return p.begunAt + w.setup.Timing.DialTime() + w.setup.Timing.T()
+}
+
+// acquainted says that two members have known each other since then. One that was
+// dialed before it knew the other refuses, and is dialed again after a pause: that is
+// a link that has healed.
 func (c *checks) acquainted(p, q *process, since time.Duration) bool {
 	return p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && c.calm[p.slot*c.n+q.slot] < since
 }

@@ -18,6 +18,7 @@ type joining struct {
 	left    []int // of them, who have not answered
 	asked   int   // answers awaited in this round
 	begun   bool  // the Machine has started
+	begunAt time.Duration
 	let     bool  // somebody has let it in, in this life
 	met     bool  // a connection to a member has stood, in this life
 	fatal   error // why somebody has refused to, in this round
@@ -181,7 +182,9 @@ func (w *world) roundOver(p *process) {
 		ev.List, ev.Token, ev.Age = p.best.list, p.best.token, p.best.age
 	}
 	if !p.begun || p.best != nil {
-		p.begun = true
+		if !p.begun {
+			p.begun, p.begunAt = true, w.now
+		}
 		w.step(p, ev)
 	}
 }
