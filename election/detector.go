@@ -13,6 +13,8 @@ type detector struct {
 	answered  bool      // somebody has reported
 	barred    time.Time // since when members have refused this one as removed; zero: they have not
 	barredAt  time.Time // when one last did
+	greeting  bool      // a member's new process answers, and nothing of it has been heard yet
+	deferred  bool      // we would have claimed just then
 	held      bool      // a contest waits for another's work to stop
 	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
 

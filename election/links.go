@@ -110,6 +110,12 @@ func (m *Machine) linkUp(rank Rank, incarnation uint64) {
 	m.setState(i, StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
+	if m.deferred {
+		m.deferred = false
+		if m.vacant() && !m.inquiring {
+			m.step(Event{Kind: Vacant, Token: m.view})
+		}
+	}
 	switch {
 	case m.leading() || m.draining:
 		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
@@ -130,7 +136,9 @@ func (m *Machine) replaced(i int) {
 	peer.link = false // what stood was the old one's
 	peer.asked, peer.replied, peer.told = false, false, false
 	if !m.hearsay(peer.ID) {
+		m.greeting = m.vacant() // the contest goes on with the new process, not without the old one
 		m.gone(i, CauseCrashed, true, "another incarnation answers")
+		m.greeting = false
 	}
 	if owed && m.suspected {
 		m.ask(i)

@@ -193,6 +193,10 @@ func (m *Machine) adopt(t Token, why string, heard, grace time.Time) {
 // claim makes this member the next leader, above every epoch it knows, unless
 // another's work or claim may be in the way.
 func (m *Machine) claim(why string) {
+	if m.greeting {
+		m.deferred = true
+		return
+	}
 	if m.mayClaim() && !m.holds() && !m.sounds() {
 		m.take(why)
 	}
