@@ -1,0 +1,15 @@
+package invariant
+
+// The end: what comes of it once faults stop.
+const (
+	Converges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
+	Endless   = "agreement lasts while nothing happens"
+)
+
+var ofEnd = []Rule{
+	{Name: Converges, Where: "soak, explore",
+		Why:    "Rules of safety alone are kept by a cluster that never elects anybody.",
+		Mutant: "leads although nobody acknowledges"},
+	{Name: Endless, Where: "soak",
+		Why: "An agreement that the detector would undo is none."},
+}

@@ -1,0 +1,22 @@
+package invariant
+
+// Leading: who may, and when.
+const (
+	Takeover = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
+	Stands   = "nobody leads who only follows, or is unhealthy"
+	Work     = "nobody leads again while its earlier work runs"
+	Overlap  = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
+)
+
+var ofLead = []Rule{
+	{Name: Takeover, Where: "soak",
+		Why: "A contest while the leader is well interrupts its work for nothing."},
+	{Name: Stands, Where: "soak",
+		Why:    "An observer was asked never to lead; a member that finds itself unhealthy would do the work badly.",
+		Mutant: "an observer stands"},
+	{Name: Work, Where: "soak",
+		Why:    "Two runs of the work in one process share its files and connections.",
+		Mutant: "stands again while its work runs"},
+	{Name: Overlap, Where: "soak",
+		Why: "Two leaders that work at once is what an election is there to prevent."},
+}

@@ -1,0 +1,27 @@
+package invariant
+
+// Telling: in which order a member saves, tells its watchers and tells others.
+const (
+	Lost    = "every leadership is lost, once, before the next begins"
+	Tells   = "a leader has lost its lead before it sends what gives the lead away"
+	Saved   = "a token is on disk before any message or watcher is told of it"
+	Lower   = "nothing is done for a COORDINATOR or beat with a lower token"
+	Stalled = "who was stopped for longer than T loses its leadership before it says anything"
+)
+
+var ofTelling = []Rule{
+	{Name: Lost, Where: "soak, explore",
+		Why:    "A watcher starts work at one event and stops it at the other: unpaired, it works twice or for ever.",
+		Mutant: "follows without telling of the loss"},
+	{Name: Tells, Where: "soak",
+		Why: "Once others hear that the lead is free they may take it; by then the work here must have been told to stop."},
+	{Name: Saved, Where: "soak, explore",
+		Why:    "What was told and is forgotten in a crash is claimed a second time.",
+		Mutant: "tells before it has saved"},
+	{Name: Lower, Where: "soak, explore",
+		Why:    "A message that was long on its way must not topple what came after it.",
+		Mutant: "accepts a lower token"},
+	{Name: Stalled, Where: "soak",
+		Why:    "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before.",
+		Mutant: "does not notice that it was stopped"},
+}

@@ -1,0 +1,28 @@
+package invariant
+
+// Tokens: what is claimed, by whom, and how high.
+const (
+	Monotone = "the token never decreases at a running member, nor across an intact file"
+	Once     = "a token is claimed once, by the member that it names"
+	Claimed  = "a member's leader is one that has claimed that token, or undefined"
+	Asked    = "who starts claims above what every member it can reach has on disk"
+	Skip     = "epochs follow each other, but for those of claims given up before they were saved"
+	OneEpoch = "in calm an epoch names one leader"
+)
+
+var ofToken = []Rule{
+	{Name: Monotone, Where: "soak, explore",
+		Why:    "A token fences the work of a leadership: whoever took in a higher one refuses a lower one, so a member that goes back is refused, or does harm where nobody checks.",
+		Mutant: "claims the same epoch again"},
+	{Name: Once, Where: "soak",
+		Why: "Two leaderships under one token cannot be told apart by what they fence."},
+	{Name: Claimed, Where: "soak, explore",
+		Why: "A leader that nobody claims to be does no work, and no beat of it will ever come."},
+	{Name: Asked, Where: "soak, explore",
+		Why:    "A member that has forgotten, or never knew, would begin below what others have seen, and be refused.",
+		Mutant: "claims while it still asks"},
+	{Name: Skip, Where: "soak",
+		Why: "Epochs are finite: whoever raises them at will, or is made to, uses them up."},
+	{Name: OneEpoch, Where: "soak",
+		Why: "Where nothing is broken, one epoch is one leader: the promise that users count on."},
+}
