@@ -5,6 +5,8 @@ import (
 
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 // Where not everyone reaches everyone, but each two have a member between them.
@@ -14,5 +16,20 @@ func TestGraphs(t *testing.T) {
 			electiontest.Graphs(t, maker, 4, 1, setup)
 			electiontest.Graphs(t, maker, 5, fulltest.Size(8, 1), setup)
 		})
+	}
+}
+
+// An agree that a scenario asks for is demanded of every connected group, also of one
+// that agreement is not promised to; settle is not.
+func TestAgreeExemptsNobody(t *testing.T) {
+	const chain = "members 1..4\nagree\ncut 4-3 4-2 3-1\n"
+	for end, agrees := range map[string]bool{"agree": false, "settle but cuts": true} {
+		s, err := scenario.Parse("chain", chain+end)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sim.Play(s, maker, nil); (err == nil) != agrees {
+			t.Errorf("%q in a chain whose highest does not lead: %v", end, err)
+		}
 	}
 }
