@@ -47,9 +47,6 @@ type seat struct {
 	stalled election.Token // it leads, and has been stopped for longer than T
 }
 
-// givenUp bounds how many claims in a row a member may give up unsaved.
-const givenUp = 4
-
 // pairsUpTo bounds the clusters whose pairs are watched one by one.
 const pairsUpTo = 64
 
@@ -183,7 +180,9 @@ func (c *checks) about(w *world, p *process) {
 func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []election.Action) {
 	s := &c.seats[p.place]
 	if s.stalled.Defined() {
-		c.losesFirst(w, p, actions)
+		if does := invariant.BeforeLosing(p.view, actions); does != "" {
+			c.fail(w, p, invariant.Stalled, "it was stopped for %v and %s", p.stall, does)
+		}
 		return
 	}
 	m := ev.Message
@@ -199,22 +198,6 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
 		}
 	}
-}
-
-func (c *checks) losesFirst(w *world, p *process, actions []election.Action) {
-	for i := range actions {
-		switch a := &actions[i]; a.Kind {
-		case election.Elect:
-			if !a.Lost {
-				c.fail(w, p, invariant.Stalled, "it was stopped for %v and tells of %v first", p.stall, a.Token)
-			}
-			return
-		case election.Send:
-			c.fail(w, p, invariant.Stalled, "it was stopped for %v and sends a %s first", p.stall, a.Message.Kind)
-			return
-		}
-	}
-	c.fail(w, p, invariant.Stalled, "it was stopped for %v and goes on leading as %v", p.stall, p.view)
 }
 
 // elected looks at what a member tells its watchers.
@@ -412,7 +395,7 @@ func (c *checks) saves(w *world, p *process) {
 
 // tries looks at what a member wants on disk.
 func (c *checks) tries(w *world, p *process, t election.Token) {
-	if t.Leader.ID == p.rank.ID && t.Epoch > c.top+1+givenUp {
+	if t.Leader.ID == p.rank.ID && invariant.Skips(t, c.top) {
 		c.fail(w, p, invariant.Skip, "it saves %v, and the highest anyone has saved is %d", t, c.top)
 	}
 	c.top = max(c.top, t.Epoch)
@@ -426,7 +409,7 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
 		c.fail(w, p, invariant.Bounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
 	}
-	if p.view.Leader.ID == p.rank.ID && givesAway(p.view, m) {
+	if p.view.Leader.ID == p.rank.ID && invariant.GivesAway(p.view, m) {
 		c.fail(w, p, invariant.Tells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
 	}
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
@@ -434,12 +417,6 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
 		}
 	}
-}
-
-// givesAway says that whoever hears m may take the leadership t for over: it says so,
-// says so of its leader's work, or speaks of a leadership above it.
-func givesAway(t election.Token, m *election.Message) bool {
-	return m.Token.Above(t) || m.Token == t && (m.Ended || m.Draining || m.Kind == election.Resign)
 }
 
 func (c *checks) queued(w *world, e *endpoint) {

@@ -1,5 +1,11 @@
 package invariant
 
+import (
+	"fmt"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
 // Telling: in which order a member saves, tells its watchers and tells others.
 const (
 	Lost    = "every leadership is lost, once, before the next begins"
@@ -24,4 +30,27 @@ var ofTelling = []Rule{
 	{Name: Stalled, Where: "soak",
 		Why:    "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before.",
 		Mutant: "does not notice that it was stopped"},
+}
+
+// GivesAway says that whoever hears m may take the leadership t for over: it says so,
+// says so of its leader's work, or speaks of a leadership above it.
+func GivesAway(t election.Token, m *election.Message) bool {
+	return m.Token.Above(t) || m.Token == t && (m.Ended || m.Draining || m.Kind == election.Resign)
+}
+
+// BeforeLosing is what a member that was stopped while it led as t does, by these actions
+// of its first step, before it tells of the loss; empty: it tells first.
+func BeforeLosing(t election.Token, actions []election.Action) string {
+	for i := range actions {
+		switch a := &actions[i]; a.Kind {
+		case election.Elect:
+			if !a.Lost {
+				return fmt.Sprintf("tells of %v first", a.Token)
+			}
+			return ""
+		case election.Send:
+			return fmt.Sprintf("sends a %s first", a.Message.Kind)
+		}
+	}
+	return fmt.Sprintf("goes on leading as %v", t)
 }

@@ -1,5 +1,7 @@
 package invariant
 
+import "github.com/batuta-dev/batuta/election"
+
 // Tokens: what is claimed, by whom, and how high.
 const (
 	Monotone = "the token never decreases at a running member, nor across an intact file"
@@ -26,3 +28,10 @@ var ofToken = []Rule{
 	{Name: OneEpoch, Where: "soak",
 		Why: "Where nothing is broken, one epoch is one leader: the promise that users count on."},
 }
+
+// givenUp bounds how many claims in a row a member may give up unsaved.
+const givenUp = 4
+
+// Skips says that a member claims t too far above top, the highest that anyone has tried
+// to save.
+func Skips(t election.Token, top uint64) bool { return t.Epoch > top+1+givenUp }
