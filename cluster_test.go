@@ -246,3 +246,11 @@ func story(n *Node) (s string) {
 func testLog(t *testing.T, id ID) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo})).With("id", id)
 }
+
+func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
+	c := newCluster(t, 2)
+	c.startAll()
+	c.agree("2")
+	waitLinks(t, c.nodes["1"], 1)
+	waitLinks(t, c.nodes["2"], 1)
+}

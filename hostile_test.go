@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/transport"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
@@ -58,6 +60,11 @@ func say(t *testing.T, c net.Conn, h *wire.Handshake) *wire.Handshake {
 		t.Fatal(err)
 	}
 	return answer
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // closed waits until the other end has closed c.
@@ -168,7 +175,7 @@ func TestAHelloThatDripsIsCutOff(t *testing.T) {
 		}
 		begun := time.Now()
 		closed(t, c)
-		if took, most := time.Since(begun), leader.links.dialTime+oneWay; took > most {
+		if took, most := time.Since(begun), leader.cfg.timing().DialTime()+oneWay; took > most {
 			t.Errorf("it stood for %v, longer than %v", took, most)
 		}
 	})
@@ -271,7 +278,7 @@ func TestACrowdOfStrangersDoesNotKeepMembersOut(t *testing.T) {
 	c := newCluster(t, 2)
 	n := c.start("2", patient)
 	c.agree("2")
-	for range 3 * n.links.door.perHost {
+	for range 3 * transport.PerHost(len(n.cfg.Peers)) {
 		stranger(t, n)
 	}
 	c.start("1", patient)

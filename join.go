@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/transport"
 )
 
-// joinBackoff bounds the pause between two rounds of asking to be let in;
-// lookupTime the wait for a name server.
-const (
-	joinBackoff = time.Second
-	lookupTime  = 2 * time.Second
-)
+// joinBackoff bounds the pause between two rounds of asking to be let in.
+const joinBackoff = time.Second
 
 // join asks every address of Config.Join to be let into the cluster, until each
 // has answered. The Machine starts after the first round, knowing what that has
@@ -30,13 +27,13 @@ func (n *Node) join(ctx context.Context) {
 	pause := n.cfg.Heartbeat
 	for started := false; ; started = true {
 		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
-		welcome, heard, err := n.askAll(ctx, left)
+		answer, heard, err := n.askAll(ctx, left)
 		answered = append(answered, heard...)
 		kind := election.Welcomed
 		if !started {
 			kind = election.Started
 		}
-		if n.call(ctx, func() { n.letIn(kind, welcome, err) }) != nil {
+		if n.call(ctx, func() { n.letIn(kind, answer, err) }) != nil {
 			return // the node closes
 		}
 		var again <-chan time.Time
@@ -56,17 +53,17 @@ func (n *Node) join(ctx context.Context) {
 
 // letIn tells the Machine what a round of asking has brought. A refusal that only a
 // person can mend ends a member that nobody has let in, nor has known without that.
-func (n *Node) letIn(kind election.EventKind, welcome *wire.Handshake, err error) {
-	n.let = n.let || welcome != nil
-	if err != nil && !n.let && !n.links.met() {
+func (n *Node) letIn(kind election.EventKind, answer *transport.Answer, err error) {
+	n.admitted = n.admitted || answer != nil
+	if err != nil && !n.admitted && !n.met {
 		n.fail(err)
 		return
 	}
 	ev := election.Event{Kind: kind}
-	if welcome != nil {
-		ev.List, ev.Token, ev.Age = welcome.List, welcome.Token, welcome.Age
+	if answer != nil {
+		ev.List, ev.Token, ev.Age = answer.List, answer.Token, answer.Age
 	}
-	if kind == election.Started || welcome != nil {
+	if kind == election.Started || answer != nil {
 		n.emit(ev)
 	}
 }
@@ -74,7 +71,7 @@ func (n *Node) letIn(kind election.EventKind, welcome *wire.Handshake, err error
 // joinAgain asks one member to let this one in, or everyone through whom it joins.
 func (n *Node) joinAgain(to ID) {
 	switch {
-	case n.links == nil || n.closing: // a wire of its own has its own ways
+	case n.transport == nil || n.closing: // a wire of its own has its own ways
 	case to == election.None:
 		select {
 		case n.rejoin <- struct{}{}:
@@ -82,12 +79,12 @@ func (n *Node) joinAgain(to ID) {
 		}
 	case !n.returning:
 		n.returning = true
-		addr := n.links.address(to)
-		n.links.background(func(ctx context.Context) {
-			answer := n.ask(ctx, addr)
+		addr := n.address(to)
+		n.background(func(ctx context.Context) {
+			answer := n.transport.Ask(ctx, addr, n.newcomer)
 			n.call(ctx, func() {
 				n.returning = false
-				if answer != nil && answer.Kind == wire.KindAdmitted {
+				if answer != nil && answer.Admitted {
 					n.letIn(election.Welcomed, answer, nil)
 				}
 			})
@@ -117,122 +114,40 @@ func (n *Node) lookup(ctx context.Context) (addrs []string) {
 
 // askAll asks every address at once. It gives the admission that knows the most,
 // who has answered, and a refusal that nothing but a person can mend.
-func (n *Node) askAll(ctx context.Context, addrs []string) (welcome *wire.Handshake, heard []string, fatal error) {
-	answers := make([]*wire.Handshake, len(addrs))
+func (n *Node) askAll(ctx context.Context, addrs []string) (best *transport.Answer, heard []string, fatal error) {
+	answers := make([]*transport.Answer, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
-		wait.Go(func() { answers[i] = n.ask(ctx, addr) })
+		wait.Go(func() { answers[i] = n.transport.Ask(ctx, addr, n.newcomer) })
 	}
 	wait.Wait()
 	for i, a := range answers {
 		switch {
-		case a == nil:
+		case a == nil || a.Later:
 			continue
-		case a.Kind == wire.KindAdmitted:
-			if welcome == nil || a.Token.Above(welcome.Token) {
-				a.List = slices.Concat(a.List, list(welcome))
-				welcome = a
-			} else {
-				welcome.List = append(welcome.List, a.List...)
-			}
-		case a.Reason == wire.ReasonSameID, a.Reason == wire.ReasonOldIncarnation, a.Reason == wire.ReasonClosing, a.Reason == wire.ReasonManyJoins:
-			continue // an earlier process with this id is not forgotten yet: ask again
-		case a.Reason == wire.ReasonRemoved:
-			fatal = fmt.Errorf("join through %s: %w", addrs[i], election.ErrRemoved)
-		case a.Reason != wire.ReasonItself:
-			fatal = config("join through %s: refused (%s): %s", addrs[i], a.Reason.Known(), shown(a.Detail))
+		case a.Admitted && best == nil:
+			best = a
+		case a.Admitted && a.Token.Above(best.Token):
+			a.List = slices.Concat(a.List, best.List)
+			best = a
+		case a.Admitted:
+			best.List = append(best.List, a.List...)
+		case errors.Is(a.Refused, ErrRemoved):
+			fatal = fmt.Errorf("join through %s: %w", addrs[i], a.Refused)
+		case a.Refused != nil:
+			fatal = config("join through %s: %w", addrs[i], a.Refused)
 		}
 		heard = append(heard, addrs[i])
 	}
-	return welcome, heard, fatal
+	return best, heard, fatal
 }
 
-func list(h *wire.Handshake) []election.Member {
-	if h == nil {
-		return nil
-	}
-	return h.List
-}
-
-// ask asks one address; nil when nobody answers.
-func (n *Node) ask(ctx context.Context, addr string) *wire.Handshake {
-	ctx, cancel := context.WithTimeout(ctx, 2*n.links.dialTime+n.cfg.TProcess)
-	defer cancel()
-	answer, err := n.askAt(ctx, addr)
-	if err != nil {
-		n.cfg.Logger.Debug("no answer to a join", "address", addr, "error", err)
-		return nil
-	}
-	if answer.Kind == wire.KindRefused && answer.Reason != wire.ReasonItself {
-		if here, words := n.links.differs(answer); here == answer.Reason {
-			answer.Detail = words // in full, and this member first
-		}
-		n.tally.refused(answer.Reason.Known())
-		n.cfg.Logger.Warn("join refused", "address", addr, "reason", string(answer.Reason.Known()), "detail", shown(answer.Detail))
-	}
-	return answer
-}
-
-func (n *Node) askAt(ctx context.Context, addr string) (*wire.Handshake, error) {
-	nc, err := dialWithin(ctx, n.links.dialTime, n.cfg.Transport, addr)
-	if err != nil {
-		return nil, err
-	}
-	defer nc.Close()
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	defer stop()
-	until, _ := ctx.Deadline()
-	c := &conn{bounds: n.links.bounds, live: &n.links.live}
-	if err := c.connect(nc, until); err != nil {
-		return nil, err
-	}
-	hello := n.links.self
-	hello.Kind, hello.Observer = wire.KindJoin, n.cfg.Observer
-	if err := n.call(ctx, func() { hello.From, hello.List, hello.Token = n.machine.Self(), n.ownEntry(), n.machine.Held() }); err != nil {
-		return nil, err
-	}
-	frame, err := new(wire.Encoder).Handshake(&hello)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := nc.Write(frame); err != nil {
-		return nil, err
-	}
-	body, err := c.read(wire.MaxFrame)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := wire.DecodeHandshake(body)
-	if err == nil && answer.Kind != wire.KindAdmitted && answer.Kind != wire.KindRefused {
-		err = errors.New("it answers a join with a " + string(answer.Kind))
-	}
-	return answer, err
-}
-
-// joining answers a newcomer that asks to be put on the list.
-func (l *links) joining(c *conn, hello *wire.Handshake) {
-	if why, detail := l.judge(hello); why != "" {
-		l.refuse(c, hello, why, detail)
-		return
-	}
-	answer := l.answer(wire.KindAdmitted)
-	answer.List, answer.Token, answer.Age = l.enter(newcomer(hello), hello.Token)
-	if len(answer.List) > maxJoinList {
-		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
-	}
-	l.say(c, &answer)
-	c.finish(l.dialTime)
-}
-
-// maxJoinList is how many entries an admission carries, so that it fits a frame.
-const maxJoinList = 1024
-
-func newcomer(hello *wire.Handshake) election.Member {
-	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
-	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
-		e.Version = hello.List[0].Version
-	}
-	return e
+// newcomer is this member as it asks to be let in.
+func (n *Node) newcomer(ctx context.Context) (me transport.Newcomer, err error) {
+	err = n.call(ctx, func() {
+		me = transport.Newcomer{Rank: n.machine.Self(), List: n.ownEntry(), Token: n.machine.Held()}
+	})
+	return me, err
 }
 
 // ownEntry is this member's entry on its own list, as a list.
@@ -243,25 +158,10 @@ func (n *Node) ownEntry() []election.Member {
 	return nil
 }
 
-// mayJoin says why a newcomer may not be put on the list, if it may not.
-func (l *links) mayJoin(hello *wire.Handshake) (why wire.Reason, detail string) {
-	switch err := l.admitJoin(newcomer(hello), hello.Incarnation); {
-	case hello.From.ID == l.self.From.ID && hello.Incarnation == l.self.Incarnation:
-		return wire.ReasonItself, "this is the same process"
-	case errors.Is(err, election.ErrTooManyJoins):
-		return wire.ReasonManyJoins, err.Error()
-	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull), errors.Is(err, election.ErrWornOut):
-		return wire.ReasonJoin, err.Error()
-	case checkAddress(hello.Address, false) != nil:
-		return wire.ReasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
-	default:
-		return l.admission(hello.From, err)
-	}
-}
-
 // enter puts a newcomer on the list and gives what it should know.
-func (n *Node) enter(e election.Member, holds Token) (list []election.Member, t Token, age time.Duration) {
+func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
 	n.step(election.Event{Kind: election.Joined, Member: e, Token: holds})
-	t, age = n.machine.Vouch()
-	return n.machine.List(), t, age
+	entry.Token, entry.Age = n.machine.Vouch()
+	entry.List = n.machine.List()
+	return entry
 }

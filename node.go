@@ -12,7 +12,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/transport"
 )
 
 // Node is one running member of an election. Its methods may be called from any
@@ -29,7 +30,7 @@ type Node struct {
 	stepped  atomic.Int64 // what it showed when the loop last stepped the Machine
 	history  *history
 	trace    trace
-	tally    *tally
+	counters network.Counters
 	logs     *logqueue.Queue // nil: nothing is logged
 	ownLogs  bool            // logs ends with the node
 	commands chan command
@@ -40,9 +41,15 @@ type Node struct {
 
 	// The loop's alone.
 	machine   *election.Machine
-	links     *links  // nil with Config.Wire
-	net       network // links, or a foreign one
-	store     Store   // nil: none
+	transport *transport.Transport // nil with Config.Wire
+	net       network.Network      // transport, or the Wire's
+	addrs     map[ID]string        // where the others listen
+	sent      map[string]uint64    // messages, by kind
+	met       bool                 // a link has stood
+	ctx       context.Context      // of what runs beside the loop
+	cancel    context.CancelFunc
+	beside    sync.WaitGroup
+	store     Store // nil: none
 	saved     chan error
 	saving    sync.WaitGroup
 	disk      diskHealth
@@ -54,10 +61,10 @@ type Node struct {
 	lost      map[Cause]uint64
 	closing   bool
 	departing atomic.Bool   // it leaves the cluster for good
-	let       bool          // somebody has let this member in
+	admitted  bool          // somebody has let this member in
 	rejoin    chan struct{} // everyone through whom it joins is to be asked again
 	returning bool          // a member is being asked to let this one in again
-	twin      twin
+	duplicate duplicateID
 }
 
 // command is something to do on the loop; done is closed when all that it led
@@ -71,13 +78,12 @@ type command struct {
 // the actions in their order, and sleeps until the Machine's deadline otherwise.
 func (n *Node) loop(ctx context.Context) {
 	n.timer = time.NewTimer(0)
-	n.net.serve()
 	if n.cfg.Healthy != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
-		n.net.background(n.checkHealth)
+		n.background(n.checkHealth)
 	}
 	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
-		n.net.background(n.join)
+		n.background(n.join)
 	} else {
 		n.emit(election.Event{Kind: election.Started})
 	}
@@ -87,8 +93,8 @@ func (n *Node) loop(ctx context.Context) {
 		n.arm()
 		var done chan struct{}
 		select {
-		case in := <-n.net.arrivals():
-			n.net.take(in)
+		case f := <-n.net.Arrivals():
+			f()
 		case <-n.timer.C:
 			n.armed = time.Time{}
 			n.emit(election.Event{Kind: election.Woke})
@@ -140,15 +146,16 @@ func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
 	case election.Elect:
 		n.elect(a, now)
-		n.net.lead(n.machine.View())
+		n.net.Lead(n.machine.View())
 	case election.Save:
 		n.save(a.State)
 	case election.Send:
-		n.net.send(a.To, a.Message)
+		n.sent[string(a.Message.Kind)]++
+		n.net.Send(a.To, a.Message)
 	case election.Dial:
-		n.net.open(a.To)
+		n.net.Dial(a.To)
 	case election.Hangup:
-		n.net.hangUp(a.To)
+		n.net.Hangup(a.To)
 	case election.Notify:
 		n.notify(a, now)
 	case election.Rejoin:
@@ -158,16 +165,17 @@ func (n *Node) do(a election.Action, now time.Time) {
 	}
 }
 
-// notify tells of a member's state, and keeps the links' list of members.
+// notify tells of a member's state, and keeps the network's list of members.
 func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
-		n.net.add(a.Member, a.Address)
+		n.know(a.Member, a.Address)
 	}
 	n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
 	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),
 		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
 	if a.Status == election.StateRemoved {
-		n.net.remove(a.Member)
+		delete(n.addrs, a.Member)
+		n.net.Remove(a.Member)
 	}
 }
 
@@ -250,7 +258,7 @@ func (n *Node) end() {
 		n.emit(election.Event{Kind: election.Leaving})
 		n.drain()
 	}
-	n.net.shut(n.cfg.TMax)
+	n.disconnect()
 	n.saving.Wait()
 	n.last = n.status()
 	n.err = errors.Join(n.err, n.closeStore())
@@ -303,7 +311,7 @@ func (n *Node) address(id ID) string {
 	if id == n.id {
 		return n.cfg.Advertise
 	}
-	return n.net.address(id)
+	return n.addrs[id]
 }
 
 // ID is this member's id.
@@ -372,21 +380,21 @@ func (n *Node) Err() error {
 	}
 }
 
-// twin notes that others refuse this member because its id is in use.
-type twin struct{ since, last time.Time }
+// duplicateID notes that others refuse this member because its id is in use.
+type duplicateID struct{ since, last time.Time }
 
-// refusedAsTwin ends the node when another process has its id, not only seems to
+// sameID ends the node when another process, at holder, has its id, not only seems to
 // have it for the moment that the others need to see an earlier one gone.
-func (n *Node) refusedAsTwin(refusal *wire.Handshake) {
+func (n *Node) sameID(holder string, by ID) {
 	now := time.Now()
-	if now.Sub(n.twin.last) > 2*n.timeout+twinPause {
-		n.twin.since = now
+	if now.Sub(n.duplicate.last) > 2*n.timeout+duplicatePause {
+		n.duplicate.since = now
 	}
-	n.twin.last = now
-	if now.Sub(n.twin.since) > 2*n.timeout {
-		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, shown(refusal.Detail), refusal.From.ID))
+	n.duplicate.last = now
+	if now.Sub(n.duplicate.since) > 2*n.timeout {
+		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, election.Shown(holder), by))
 	}
 }
 
-// twinPause is longer than a Machine waits between two dials.
-const twinPause = 2 * time.Second
+// duplicatePause is longer than a Machine waits between two dials.
+const duplicatePause = 2 * time.Second

@@ -13,7 +13,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
-	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
@@ -26,7 +25,8 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	n := &Node{
 		cfg:      c.withDefaults(),
 		timeout:  c.withDefaults().timing().T(),
-		tally:    newTally(),
+		addrs:    map[ID]string{},
+		sent:     map[string]uint64{},
 		commands: make(chan command),
 		done:     make(chan struct{}),
 		rejoin:   make(chan struct{}, 1),
@@ -112,12 +112,8 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	n.machine = machine
 	n.standing = standings[machine.Standing()]
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
-	if n.cfg.Wire != nil {
-		n.net = n.newForeign(listener)
-		return nil
-	}
-	n.links = n.newLinks(self, listener)
-	n.net = n.links
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.connect(listener)
 	return nil
 }
 
@@ -144,70 +140,4 @@ func (n *Node) load() (state election.State, err error) {
 	}
 	n.id = ID(n.cfg.ID)
 	return state, errors.Join(n.cfg.checkMembers()...)
-}
-
-func (n *Node) newLinks(self Rank, listener net.Listener) *links {
-	l := &links{
-		transport: n.cfg.Transport,
-		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: n.cfg.Cluster, From: self,
-			Incarnation: n.incarnation, Address: n.cfg.Advertise,
-			Algorithm: n.cfg.Algorithm.Name(), Election: n.cfg.Election, TMax: n.cfg.TMax, TProcess: n.cfg.TProcess},
-		dialTime: n.cfg.timing().DialTime(),
-		bounds:   bounds{frame: 2 * n.cfg.TMax, write: n.timeout, idle: 2 * n.cfg.TMax},
-		kinds:    kindsOf(n.cfg.Algorithm),
-		log:      n.cfg.Logger,
-		tally:    n.tally,
-		admit: func(from Rank, incarnation uint64) error {
-			return n.machine.Admit(n.now(), from, incarnation)
-		},
-		admitAnswer: func(from Rank, incarnation uint64) error {
-			return n.machine.AdmitAnswer(n.now(), from, incarnation)
-		},
-		rank:  n.machine.Self,
-		entry: n.machine.Entry,
-		admitJoin: func(e election.Member, incarnation uint64) error {
-			return n.machine.AdmitJoin(n.now(), e, incarnation)
-		},
-		enter:  n.enter,
-		emit:   n.emit,
-		sameID: n.refusedAsTwin,
-		inbox:  make(chan incoming, inboxSize),
-		peers:  map[ID]*peer{},
-		sent:   map[string]uint64{},
-		door: &door{
-			listener: listener,
-			total:    4*len(n.cfg.Peers) + 1024,
-			perHost:  2*len(n.cfg.Peers) + 512, // a whole cluster may live on one host, and join at once
-			crowded:  func() { n.tally.refused(wire.ReasonCrowded) },
-		},
-	}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	for _, m := range n.machine.Members() {
-		if m.ID != n.id {
-			l.add(m.ID, m.Address)
-		}
-	}
-	return l
-}
-
-// inboxSize is how many frames may wait for the loop before readers do.
-const inboxSize = 64
-
-// kindsOf are the messages that this member understands: an algorithm of the
-// user's own says which it adds, in a method Kinds.
-func kindsOf(a Algorithm) map[election.MessageKind]bool {
-	kinds := map[election.MessageKind]bool{}
-	for _, k := range []election.MessageKind{
-		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
-		election.Election, election.Answer, election.Coordinator, election.Elected,
-		election.Ping, election.Pong, election.Relay, election.Members, election.GetMembers,
-	} {
-		kinds[k] = true
-	}
-	if own, ok := a.(interface{ Kinds() []election.MessageKind }); ok {
-		for _, k := range own.Kinds() {
-			kinds[k] = true
-		}
-	}
-	return kinds
 }

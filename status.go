@@ -119,18 +119,17 @@ func (s Status) clone() Status {
 
 func (n *Node) status() Status {
 	v := n.view()
-	sent, links := n.net.traffic()
 	s := Status{
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
 		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
 		Epoch:  n.machine.Held().Epoch,
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
-		Sent: maps.Clone(sent), Lost: maps.Clone(n.lost), Links: links,
+		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
 		Standing: standings[n.machine.Standing()], DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
-	n.tally.copyInto(&s)
+	s.Received, s.Refused, s.Bad = n.counters.Counts()
 	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {
 		Participating() bool
@@ -146,7 +145,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.refusal(m.ID)})
+			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
 	}
 	return s
 }

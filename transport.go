@@ -2,8 +2,9 @@ package batuta
 
 import (
 	"context"
-	"errors"
 	"net"
+
+	"github.com/batuta-dev/batuta/internal/transport"
 )
 
 // Transport makes the connections that members speak over: ordered, reliable
@@ -19,4 +20,15 @@ type Transport interface {
 }
 
 // ErrRefused says that a host is there, but no process listens at the address.
-var ErrRefused = errors.New("connection refused")
+var ErrRefused = transport.ErrRefused
+
+// TCP is the [Transport] of a Node that names none.
+type TCP struct{}
+
+// Listen implements [Transport].
+func (TCP) Listen(addr string) (net.Listener, error) { return transport.Listen(addr) }
+
+// Dial implements [Transport].
+func (TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return transport.Dial(ctx, addr)
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
 )
 
 // DefaultPort is where nodes listen that are not told otherwise.
@@ -126,8 +127,8 @@ func peerAt(a netip.Addr, port string) batuta.Peer {
 }
 
 // Open implements batuta.Wire.
-func (w *wire) Open(l net.Listener, s batuta.Site) batuta.Network {
-	n := newNetwork(w, l, s)
+func (w *wire) Open(l net.Listener, s network.Site) network.Network {
+	n := newConnections(w, l, s)
 	n.live.Go(n.acceptAll)
 	n.live.Go(n.tickAll)
 	if len(s.Join) > 0 {

@@ -48,7 +48,7 @@ func (h *hosts) leave(a netip.Addr) {
 }
 
 // acceptAll serves connections until the listener is closed.
-func (n *network) acceptAll() {
+func (n *connections) acceptAll() {
 	for {
 		nc, err := n.listener.Accept()
 		switch {
@@ -64,7 +64,7 @@ func (n *network) acceptAll() {
 		}
 		host := hostOf(nc)
 		if !n.hosts.enter(host) {
-			n.site.Bad("crowded")
+			n.site.Counters.Bad("crowded")
 			nc.Close()
 			continue
 		}
@@ -73,7 +73,7 @@ func (n *network) acceptAll() {
 			n.live.Go(func() { n.serve(nc, host) })
 		default:
 			n.hosts.leave(host)
-			n.site.Bad("crowded")
+			n.site.Counters.Bad("crowded")
 			nc.Close()
 		}
 	}
@@ -124,7 +124,7 @@ func (in *inbound) report(m *election.Message) bool {
 }
 
 // serve reads the one frame of a connection, and replies or keeps it.
-func (n *network) serve(nc net.Conn, host netip.Addr) {
+func (n *connections) serve(nc net.Conn, host netip.Addr) {
 	once := sync.OnceFunc(func() { <-n.guests; n.hosts.leave(host) })
 	defer once()
 	defer nc.Close()
@@ -141,7 +141,7 @@ func (n *network) serve(nc net.Conn, host netip.Addr) {
 	}
 	in := &inbound{frame: f, nc: nc, reply: make(chan reply, 1)}
 	// The Machine is stepped between the two.
-	if !n.site.Post(func() { n.take(in) }) || !n.site.Post(func() { n.settle(in) }) {
+	if !n.Post(func() { n.take(in) }) || !n.Post(func() { n.settle(in) }) {
 		return
 	}
 	select {
@@ -163,7 +163,7 @@ func (n *network) serve(nc net.Conn, host netip.Addr) {
 
 // broken counts and logs a frame that makes no sense. That a connection ends is
 // no fault.
-func (n *network) broken(nc net.Conn, err error) {
+func (n *connections) broken(nc net.Conn, err error) {
 	var b *badFrame
 	reason := ""
 	switch {
@@ -179,12 +179,12 @@ func (n *network) broken(nc net.Conn, err error) {
 	default:
 		return
 	}
-	n.site.Bad(reason)
+	n.site.Counters.Bad(reason)
 	n.log.Warn("bad frame; its connection is closed", "from", nc.RemoteAddr(), "reason", reason, "error", err)
 }
 
 // take hands the Machine what a frame says.
-func (n *network) take(in *inbound) {
+func (n *connections) take(in *inbound) {
 	n.log.Debug("receives", "type", in.Type, "from", in.IP)
 	p := n.sender(in)
 	if p == nil || n.meet(p, in.frame) != nil {
@@ -210,7 +210,7 @@ func (n *network) take(in *inbound) {
 
 // sender is the member that a frame is from. A node that is not known yet is
 // registered when it makes itself known.
-func (n *network) sender(in *inbound) *peer {
+func (n *connections) sender(in *inbound) *peer {
 	id := in.id()
 	switch in.Type {
 	case typeIdentification, typeNewBoss:
@@ -233,7 +233,7 @@ func (n *network) sender(in *inbound) *peer {
 }
 
 // asked hears an election called.
-func (n *network) asked(p *peer, f *frame) {
+func (n *connections) asked(p *peer, f *frame) {
 	if p.kind == native {
 		n.deliver(p, f.Batuta)
 		return
@@ -246,7 +246,7 @@ func (n *network) asked(p *peer, f *frame) {
 }
 
 // settle decides on the reply, now that the Machine has had its say.
-func (n *network) settle(in *inbound) {
+func (n *connections) settle(in *inbound) {
 	var r reply
 	if p := in.from; p != nil && p.slot == in {
 		p.slot = nil
@@ -269,7 +269,7 @@ func (n *network) settle(in *inbound) {
 }
 
 // bytes encodes a frame of our own; nil, and an error in the log, if it is too long.
-func (n *network) bytes(f *frame) []byte {
+func (n *connections) bytes(f *frame) []byte {
 	b, err := encode(f)
 	if errors.Is(err, errTooLong) && f.Batuta != nil && f.Batuta.Message != nil && f.Batuta.Message.States != nil {
 		short := *f.Batuta.Message

@@ -8,14 +8,14 @@ import (
 )
 
 // hear hands the Machine a message in a foreign member's name.
-func (n *network) hear(p *peer, m election.Message) {
+func (n *connections) hear(p *peer, m election.Message) {
 	m.From, m.To, m.Election, m.Digest = p.id, n.site.Self, n.site.Election, n.digest
 	n.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: &m})
 }
 
-// Lead implements batuta.Network: the boss is presented to, and no other
+// Lead implements network.Network: the boss is presented to, and no other
 // connection is kept (docs/sources.md, "Scrapper").
-func (n *network) Lead(t election.Token) {
+func (n *connections) Lead(t election.Token) {
 	if !t.Defined() {
 		return
 	}
@@ -35,7 +35,7 @@ func (n *network) Lead(t election.Token) {
 }
 
 // identified hears a member say who it is.
-func (n *network) identified(p *peer, f *frame) {
+func (n *connections) identified(p *peer, f *frame) {
 	switch {
 	case p.kind != legacy:
 	case f.boss():
@@ -46,7 +46,7 @@ func (n *network) identified(p *peer, f *frame) {
 }
 
 // known hears a foreign member's reply to "who are you?", or to an announcement.
-func (n *network) known(p *peer, f *frame, asked bool) {
+func (n *connections) known(p *peer, f *frame, asked bool) {
 	switch {
 	case f.boss() && n.leads():
 		n.rivalled(p)
@@ -66,13 +66,13 @@ func (n *network) known(p *peer, f *frame, asked bool) {
 }
 
 // claimed hears a foreign member say that it leads.
-func (n *network) claimed(p *peer) {
+func (n *connections) claimed(p *peer) {
 	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.term(p)})
 }
 
 // term is the token of a foreign member's leadership: the one that it is followed
 // under, or the next above all that is known.
-func (n *network) term(p *peer) election.Token {
+func (n *connections) term(p *peer) election.Token {
 	view := n.site.View()
 	switch {
 	case view.Leader.ID == p.id:
@@ -85,7 +85,7 @@ func (n *network) term(p *peer) election.Token {
 
 // answerFor acknowledges a beat in the name of a foreign member that can be
 // reached.
-func (n *network) answerFor(p *peer, m *election.Message) {
+func (n *connections) answerFor(p *peer, m *election.Message) {
 	if m.Kind != election.Beat || p.persistent == nil && time.Since(p.heard) > n.site.Timing.T() {
 		return
 	}
@@ -94,7 +94,7 @@ func (n *network) answerFor(p *peer, m *election.Message) {
 
 // translate does what a foreign member would make of a message that it does not
 // understand.
-func (n *network) translate(p *peer, m *election.Message) {
+func (n *connections) translate(p *peer, m *election.Message) {
 	switch {
 	case m.Kind == election.Query:
 		n.identify(p, m)
@@ -108,7 +108,7 @@ func (n *network) translate(p *peer, m *election.Message) {
 
 // keep keeps the persistent connection to a foreign member: as a boss it beats for
 // as long as it stands and is not silent.
-func (n *network) keep(p *peer, now time.Time) {
+func (n *connections) keep(p *peer, now time.Time) {
 	l := p.persistent
 	for _, spare := range p.spares {
 		if now.Sub(spare.heard) > n.wire.Silence {
@@ -133,7 +133,7 @@ func (n *network) keep(p *peer, now time.Time) {
 }
 
 // heartbeat sends one to a foreign member.
-func (n *network) heartbeat(p *peer, now time.Time) {
+func (n *connections) heartbeat(p *peer, now time.Time) {
 	p.persistent.beat = now
 	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
 	for _, l := range append(slices.Clone(p.spares), p.persistent) {

@@ -12,7 +12,7 @@ const (
 )
 
 // lookupAll looks the names up again and again: those that they stand for change.
-func (n *network) lookupAll() {
+func (n *connections) lookupAll() {
 	pause, failing := lookupRetry, false
 	for {
 		select {
@@ -30,7 +30,7 @@ func (n *network) lookupAll() {
 			n.log.Warn("cannot resolve a name to join through; trying again", "error", err)
 		}
 		failing = err != nil
-		n.site.Post(func() {
+		n.Post(func() {
 			for _, p := range peers {
 				n.enlist(p)
 			}

@@ -15,13 +15,15 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
 )
 
-// network is a batuta.Network. What is not said to be its own belongs to the
-// node's loop; goroutines of connections reach it by site.Post alone.
-type network struct {
+// connections is a network.Network. What is not said to be its own belongs to the
+// node's loop; goroutines of connections reach it by Post alone.
+type connections struct {
+	network.Inbox
 	wire     *wire
-	site     batuta.Site
+	site     network.Site
 	log      *slog.Logger
 	timeout  time.Duration // 2·t_max: of a dial, a frame, an answer
 	self     frame         // its address, as it stands in every frame
@@ -77,8 +79,8 @@ const (
 // maxFlights bounds the exchanges with one member at a time.
 const maxFlights = 16
 
-func newNetwork(w *wire, l net.Listener, s batuta.Site) *network {
-	n := &network{
+func newConnections(w *wire, l net.Listener, s network.Site) *connections {
+	n := &connections{
 		wire: w, site: s, log: s.Log, timeout: 2 * s.Timing.TMax, listener: l,
 		guests: make(chan struct{}, maxGuests), hosts: hosts{count: map[netip.Addr]int{}},
 		peers: map[election.ID]*peer{},
@@ -88,11 +90,12 @@ func newNetwork(w *wire, l net.Listener, s batuta.Site) *network {
 	n.self.Port, _ = strconv.Atoi(port)
 	n.self.Batuta = &extra{Cluster: s.Cluster, Incarnation: s.Incarnation}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.Inbox = network.NewInbox(n.ctx.Done())
 	return n
 }
 
-// Add implements batuta.Network.
-func (n *network) Add(id election.ID, addr string) {
+// Add implements network.Network.
+func (n *connections) Add(id election.ID, addr string) {
 	if p := n.peers[id]; p != nil {
 		p.addr = addr
 		return
@@ -103,7 +106,7 @@ func (n *network) Add(id election.ID, addr string) {
 
 // warnOfTextOrder says once that nodes which compare addresses as text would
 // order the members otherwise.
-func (n *network) warnOfTextOrder() {
+func (n *connections) warnOfTextOrder() {
 	if n.warned {
 		return
 	}
@@ -122,16 +125,19 @@ func (n *network) warnOfTextOrder() {
 	}
 }
 
-// Remove implements batuta.Network.
-func (n *network) Remove(id election.ID) {
+// Remove implements network.Network.
+func (n *connections) Remove(id election.ID) {
 	if p := n.peers[id]; p != nil {
 		n.endPersistent(p)
 		delete(n.peers, id)
 	}
 }
 
-// Links implements batuta.Network.
-func (n *network) Links() (up int) {
+// Refusal implements network.Network: on this wire no end says why it refuses.
+func (n *connections) Refusal(election.ID) string { return "" }
+
+// Links implements network.Network.
+func (n *connections) Links() (up int) {
 	for _, p := range n.peers {
 		if p.up {
 			up++
@@ -141,7 +147,7 @@ func (n *network) Links() (up int) {
 }
 
 // sorted are the peers by address.
-func (n *network) sorted() []*peer {
+func (n *connections) sorted() []*peer {
 	peers := make([]*peer, 0, len(n.peers))
 	for _, p := range n.peers {
 		peers = append(peers, p)
@@ -150,12 +156,12 @@ func (n *network) sorted() []*peer {
 	return peers
 }
 
-func (n *network) leads() bool { return n.site.View().Leader.ID == n.site.Self }
+func (n *connections) leads() bool { return n.site.View().Leader.ID == n.site.Self }
 
-func (n *network) follows(p *peer) bool { return n.site.View().Leader.ID == p.id }
+func (n *connections) follows(p *peer) bool { return n.site.View().Leader.ID == p.id }
 
-// Hangup implements batuta.Network.
-func (n *network) Hangup(to election.ID) {
+// Hangup implements network.Network.
+func (n *connections) Hangup(to election.ID) {
 	p := n.peers[to]
 	if p == nil {
 		return
@@ -166,9 +172,9 @@ func (n *network) Hangup(to election.ID) {
 	}
 }
 
-// Dial implements batuta.Network. A leader is dialed for good, anyone else asked
+// Dial implements network.Network. A leader is dialed for good, anyone else asked
 // who it is.
-func (n *network) Dial(to election.ID) {
+func (n *connections) Dial(to election.ID) {
 	p := n.peers[to]
 	switch {
 	case p == nil:
@@ -183,8 +189,8 @@ func (n *network) Dial(to election.ID) {
 	}
 }
 
-// Send implements batuta.Network.
-func (n *network) Send(to election.ID, m *election.Message) {
+// Send implements network.Network.
+func (n *connections) Send(to election.ID, m *election.Message) {
 	p := n.peers[to]
 	if p == nil {
 		return
@@ -214,7 +220,7 @@ func (n *network) Send(to election.ID, m *election.Message) {
 }
 
 // routine sends what flows all the time.
-func (n *network) routine(p *peer, m *election.Message) {
+func (n *connections) routine(p *peer, m *election.Message) {
 	switch {
 	case p.kind == legacy:
 		n.answerFor(p, m)
@@ -227,7 +233,7 @@ func (n *network) routine(p *peer, m *election.Message) {
 }
 
 // tell sends what only batuta members understand.
-func (n *network) tell(p *peer, m *election.Message) {
+func (n *connections) tell(p *peer, m *election.Message) {
 	switch {
 	case p.slot != nil && m.Kind == election.Report && p.slot.report(m):
 	case p.kind == legacy:
@@ -240,7 +246,7 @@ func (n *network) tell(p *peer, m *election.Message) {
 }
 
 // extra is what this member says to batuta members in a frame.
-func (n *network) extra(m *election.Message) *extra {
+func (n *connections) extra(m *election.Message) *extra {
 	e := *n.self.Batuta
 	if m != nil {
 		e.Message = outward(m)
@@ -249,13 +255,13 @@ func (n *network) extra(m *election.Message) *extra {
 }
 
 // own begins a frame that says who this member is.
-func (n *network) own(kind string, m *election.Message) *frame {
+func (n *connections) own(kind string, m *election.Message) *frame {
 	f := n.self
 	f.Type, f.Batuta = kind, n.extra(m)
 	return &f
 }
 
-func (n *network) identification(temporary bool, m *election.Message) *frame {
+func (n *connections) identification(temporary bool, m *election.Message) *frame {
 	f := n.own(typeIdentification, m)
 	boss := n.leads()
 	f.NodeType, f.IsBoss, f.IsTemporary = n.wire.NodeType, &boss, &temporary
@@ -263,13 +269,13 @@ func (n *network) identification(temporary bool, m *election.Message) *frame {
 }
 
 // linkUp tells the Machine that a member can be reached.
-func (n *network) linkUp(p *peer) {
+func (n *connections) linkUp(p *peer) {
 	p.up = true
 	n.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: election.Rank{ID: p.id}, Incarnation: p.incarnation})
 }
 
 // linkDown tells the Machine that what it had to a member has ended.
-func (n *network) linkDown(p *peer) {
+func (n *connections) linkDown(p *peer) {
 	if p.up {
 		p.up = false
 		n.site.Emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: p.incarnation})
@@ -277,7 +283,7 @@ func (n *network) linkDown(p *peer) {
 }
 
 // failed tells the Machine that a member could not be reached.
-func (n *network) failed(p *peer, refused bool) {
+func (n *connections) failed(p *peer, refused bool) {
 	if refused && p.kind == legacy {
 		p.gone = true
 	}
@@ -295,7 +301,7 @@ var errCluster = errors.New("it belongs to another cluster")
 
 // meet takes note that a member has spoken, and which process of it; its error
 // says why that process has no business here.
-func (n *network) meet(p *peer, f *frame) error {
+func (n *connections) meet(p *peer, f *frame) error {
 	incarnation := p.incarnation
 	switch {
 	case f.Batuta != nil:
@@ -307,7 +313,7 @@ func (n *network) meet(p *peer, f *frame) error {
 		incarnation++
 	}
 	if err := n.meetProcess(p, incarnation); err != nil {
-		n.site.Bad("process")
+		n.site.Counters.Bad("process")
 		n.log.Warn("frame dropped", "member", p.id, "error", err)
 		return err
 	}
@@ -318,7 +324,7 @@ func (n *network) meet(p *peer, f *frame) error {
 	return nil
 }
 
-func (n *network) meetProcess(p *peer, incarnation uint64) error {
+func (n *connections) meetProcess(p *peer, incarnation uint64) error {
 	if incarnation == p.incarnation && p.up {
 		return nil
 	}
@@ -337,13 +343,13 @@ func (n *network) meetProcess(p *peer, incarnation uint64) error {
 }
 
 // deliver hands the Machine what a batuta member says.
-func (n *network) deliver(p *peer, e *extra) {
+func (n *connections) deliver(p *peer, e *extra) {
 	if e == nil || e.Message == nil {
 		return
 	}
 	m := e.Message.inward()
 	if err := n.site.Check(m); err != nil || m.From != p.id || m.To != election.None && m.To != n.site.Self {
-		n.site.Bad("message")
+		n.site.Counters.Bad("message")
 		n.log.Warn("message dropped", "member", p.id, "from", m.From, "to", m.To, "error", err)
 		return
 	}
@@ -351,13 +357,13 @@ func (n *network) deliver(p *peer, e *extra) {
 }
 
 // tickAll has tick called on the loop at every heartbeat.
-func (n *network) tickAll() {
+func (n *connections) tickAll() {
 	ticker := time.NewTicker(n.site.Timing.Heartbeat)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			n.site.Post(n.tick)
+			n.Post(n.tick)
 		case <-n.ctx.Done():
 			return
 		}
@@ -365,7 +371,7 @@ func (n *network) tickAll() {
 }
 
 // tick does what time brings.
-func (n *network) tick() {
+func (n *connections) tick() {
 	now := time.Now()
 	for _, p := range n.sorted() {
 		if p.kind == legacy && p.persistent != nil {
@@ -384,7 +390,7 @@ func (n *network) tick() {
 }
 
 // enlist has a member put on the list that is not there yet, if it may be.
-func (n *network) enlist(found batuta.Peer) *peer {
+func (n *connections) enlist(found batuta.Peer) *peer {
 	if p := n.peers[found.ID]; p != nil || found.ID == n.site.Self {
 		return p
 	}
@@ -400,8 +406,17 @@ func (n *network) enlist(found batuta.Peer) *peer {
 	return p
 }
 
-// Shut implements batuta.Network.
-func (n *network) Shut(wait time.Duration) {
+// Shut implements network.Network. What comes in meanwhile is not heard any more.
+func (n *connections) Shut(wait time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.shut(wait)
+	}()
+	n.Discard(done)
+}
+
+func (n *connections) shut(wait time.Duration) {
 	n.listener.Close()
 	done := make(chan struct{})
 	for _, p := range n.peers {

@@ -36,7 +36,7 @@ type exchange struct {
 
 // start runs x beside the loop. Either done (f is nil if there was no reply) or
 // failed is called on the loop.
-func (n *network) start(x *exchange) {
+func (n *connections) start(x *exchange) {
 	if x.to.flights >= maxFlights {
 		n.failed(x.to, false)
 		return
@@ -47,12 +47,12 @@ func (n *network) start(x *exchange) {
 	n.live.Go(func() {
 		f, err := n.run(x)
 		n.out.Done()
-		n.site.Post(func() { n.end(x, f, err) })
+		n.Post(func() { n.end(x, f, err) })
 	})
 }
 
 // run does the exchange.
-func (n *network) run(x *exchange) (f *frame, err error) {
+func (n *connections) run(x *exchange) (f *frame, err error) {
 	ctx, cancel := context.WithTimeout(n.ctx, cmp.Or(x.wait, n.timeout))
 	defer cancel()
 	for i, out := range x.frames {
@@ -75,7 +75,7 @@ func (n *network) run(x *exchange) (f *frame, err error) {
 
 // once sends one frame on a connection of its own and reads the reply, if there
 // is to be one.
-func (n *network) once(ctx context.Context, addr string, out []byte, mute bool) (*frame, error) {
+func (n *connections) once(ctx context.Context, addr string, out []byte, mute bool) (*frame, error) {
 	nc, err := n.dial(ctx, addr)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (n *network) once(ctx context.Context, addr string, out []byte, mute bool) 
 }
 
 // dial connects from the address that this member is known by.
-func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
+func (n *connections) dial(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1}
 	if a, err := netip.ParseAddr(n.self.IP); err == nil {
 		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, 0))
@@ -118,7 +118,7 @@ func wasReset(err error) bool {
 }
 
 // end tells what has come of an exchange.
-func (n *network) end(x *exchange, f *frame, err error) {
+func (n *connections) end(x *exchange, f *frame, err error) {
 	p := x.to
 	p.flights--
 	if n.peers[p.id] != p {
@@ -155,7 +155,7 @@ func (n *network) end(x *exchange, f *frame, err error) {
 }
 
 // identify asks a member who it is and, if it is a batuta one, tells it m.
-func (n *network) identify(p *peer, m *election.Message) {
+func (n *connections) identify(p *peer, m *election.Message) {
 	asks := m != nil && m.Kind == election.Query
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, m))}, done: func(f *frame) {
@@ -169,7 +169,7 @@ func (n *network) identify(p *peer, m *election.Message) {
 
 // ask calls an election at a higher member. One that is known to be dead is asked
 // too (docs/sources.md, "Scrapper"): it counts as up until that has failed once more.
-func (n *network) ask(p *peer, m *election.Message) {
+func (n *connections) ask(p *peer, m *election.Message) {
 	if p.kind == native {
 		n.askNow(p, m)
 		return
@@ -190,7 +190,7 @@ func (n *network) ask(p *peer, m *election.Message) {
 
 // knocked is what to tell when a member that may be asked although it is down could
 // not be reached.
-func (n *network) knocked(p *peer) func(refused bool) {
+func (n *connections) knocked(p *peer) func(refused bool) {
 	return func(bool) {
 		if !p.up {
 			n.site.Emit(election.Event{Kind: election.PeerUp, Peer: p.id})
@@ -198,7 +198,7 @@ func (n *network) knocked(p *peer) func(refused bool) {
 	}
 }
 
-func (n *network) askNow(p *peer, m *election.Message) {
+func (n *connections) askNow(p *peer, m *election.Message) {
 	n.log.Debug("sends", "type", typeElection, "to", p.id)
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.own(typeElection, m))}, silent: true,
 		failed: n.knocked(p),
@@ -215,7 +215,7 @@ func (n *network) askNow(p *peer, m *election.Message) {
 
 // announce makes this member known as the boss. Who has just called an election
 // hears first that there is somebody higher.
-func (n *network) announce(p *peer, m *election.Message) {
+func (n *connections) announce(p *peer, m *election.Message) {
 	if m != nil && p.slot != nil && p.slot.Type == typeElection {
 		if p.id.Compare(n.site.Self) > 0 {
 			return // it does not ask us, and will lead in a moment
@@ -258,7 +258,7 @@ func (in *inbound) round() election.Round {
 }
 
 // openPersistent presents this member to its boss and keeps the connection.
-func (n *network) openPersistent(p *peer) {
+func (n *connections) openPersistent(p *peer) {
 	if p.opening {
 		return
 	}
@@ -271,7 +271,7 @@ func (n *network) openPersistent(p *peer) {
 		if err == nil && f.boss() {
 			l = newPersistent(p, nc, true)
 		}
-		if !n.site.Post(func() { n.presented(p, l, f, err) }) || l == nil {
+		if !n.Post(func() { n.presented(p, l, f, err) }) || l == nil {
 			if nc != nil {
 				nc.Close()
 			}
@@ -284,7 +284,7 @@ func (n *network) openPersistent(p *peer) {
 }
 
 // present makes the connection and reads who is at the other end.
-func (n *network) present(addr string, out []byte) (net.Conn, *frame, error) {
+func (n *connections) present(addr string, out []byte) (net.Conn, *frame, error) {
 	ctx, cancel := context.WithTimeout(n.ctx, n.timeout)
 	defer cancel()
 	nc, err := n.dial(ctx, addr)
@@ -309,7 +309,7 @@ func (n *network) present(addr string, out []byte) (net.Conn, *frame, error) {
 
 // presented hears what has come of openPersistent. A boss that closes or says that
 // it is none is asked once more who it is.
-func (n *network) presented(p *peer, l *persistent, f *frame, err error) {
+func (n *connections) presented(p *peer, l *persistent, f *frame, err error) {
 	p.opening = false
 	p.retry = time.Now().Add(n.site.Timing.Heartbeat)
 	switch {

@@ -67,7 +67,7 @@ func (l *persistent) send(b []byte) {
 }
 
 // setPersistent takes a connection into use; an older one has served.
-func (n *network) setPersistent(p *peer, l *persistent) {
+func (n *connections) setPersistent(p *peer, l *persistent) {
 	if old := p.persistent; p.kind == legacy && old != nil && !old.dialed && !l.dialed {
 		p.persistent = nil
 		p.spares = append(p.spares, old) // which of the two it takes for the one is its own affair
@@ -86,7 +86,7 @@ func (n *network) setPersistent(p *peer, l *persistent) {
 }
 
 // endPersistent closes the persistent connection to a member and tells nothing of it.
-func (n *network) endPersistent(p *peer) {
+func (n *connections) endPersistent(p *peer) {
 	if p.persistent == nil {
 		return
 	}
@@ -96,14 +96,14 @@ func (n *network) endPersistent(p *peer) {
 	p.persistent, p.spares = nil, nil
 }
 
-func (n *network) sendPersistent(p *peer, f *frame) {
+func (n *connections) sendPersistent(p *peer, f *frame) {
 	if b := n.bytes(f); b != nil {
 		p.persistent.send(b)
 	}
 }
 
 // servePersistent moves frames until the connection ends.
-func (n *network) servePersistent(l *persistent) {
+func (n *connections) servePersistent(l *persistent) {
 	n.live.Go(func() { n.writePersistent(l) })
 	for {
 		l.nc.SetReadDeadline(time.Time{})
@@ -111,17 +111,17 @@ func (n *network) servePersistent(l *persistent) {
 		if err != nil {
 			n.broken(l.nc, err)
 			l.close()
-			n.site.Post(func() { n.persistentEnded(l) })
+			n.Post(func() { n.persistentEnded(l) })
 			return
 		}
-		if !n.site.Post(func() { n.persistentFrame(l, f) }) {
+		if !n.Post(func() { n.persistentFrame(l, f) }) {
 			l.close()
 			return
 		}
 	}
 }
 
-func (n *network) writePersistent(l *persistent) {
+func (n *connections) writePersistent(l *persistent) {
 	for {
 		select {
 		case b := <-l.out:
@@ -146,7 +146,7 @@ func (n *network) writePersistent(l *persistent) {
 	}
 }
 
-func (n *network) write(l *persistent, b []byte) bool {
+func (n *connections) write(l *persistent, b []byte) bool {
 	l.nc.SetWriteDeadline(time.Now().Add(n.timeout))
 	if _, err := l.nc.Write(b); err != nil {
 		l.close()
@@ -155,7 +155,7 @@ func (n *network) write(l *persistent, b []byte) bool {
 	return true
 }
 
-func (n *network) persistentEnded(l *persistent) {
+func (n *connections) persistentEnded(l *persistent) {
 	p := l.peer
 	if i := slices.Index(p.spares, l); i >= 0 {
 		p.spares = slices.Delete(p.spares, i, i+1)
@@ -173,14 +173,14 @@ func (n *network) persistentEnded(l *persistent) {
 }
 
 // persistentFrame hears a boss or a subordinate. What is not ours is skipped.
-func (n *network) persistentFrame(l *persistent, f *frame) {
+func (n *connections) persistentFrame(l *persistent, f *frame) {
 	p := l.peer
 	if p.persistent != l && !slices.Contains(p.spares, l) || n.peers[p.id] != p {
 		return
 	}
 	l.heard, p.heard = time.Now(), time.Now()
 	if f.IP != "" && f.id() != p.id {
-		n.site.Bad("id")
+		n.site.Counters.Bad("id")
 		l.close() // its end is told by the reader
 		return
 	}

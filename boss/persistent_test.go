@@ -11,16 +11,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
 )
 
 // writing gives a persistent connection whose other end is far.
-func writing(t *testing.T) (n *network, l *persistent, far net.Conn) {
+func writing(t *testing.T) (n *connections, l *persistent, far net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	n = &network{timeout: 3 * time.Second, log: slog.New(slog.DiscardHandler)}
+	n = &connections{timeout: 3 * time.Second, log: slog.New(slog.DiscardHandler)}
 	n.ctx, n.cancel = context.WithCancel(t.Context())
 	l = newPersistent(&peer{id: "172.18.0.5"}, near, false)
 	n.live.Go(func() { n.writePersistent(l) })
@@ -80,7 +80,7 @@ func TestWhatWaitsIsWrittenBeforeTheEnd(t *testing.T) {
 
 // A leader with thousands of members still beats: their states are left out.
 func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
-	n := newNetwork(&wire{Options{NodeType: "scrapper"}}, nil, batuta.Site{Self: "172.18.0.5", Log: slog.New(slog.DiscardHandler)})
+	n := newConnections(&wire{Options{NodeType: "scrapper"}}, nil, network.Site{Self: "172.18.0.5", Log: slog.New(slog.DiscardHandler)})
 	defer n.cancel()
 	beat := &election.Message{Kind: election.Beat, Stamp: 7}
 	for range 2000 {
@@ -97,11 +97,10 @@ func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
 func TestAConnectionThatTheKernelGivesUpIsNoBadFrame(t *testing.T) {
 	n, l, _ := writing(t)
 	defer func() { l.close(); n.live.Wait() }()
-	var counted []string
-	n.site.Bad = func(reason string) { counted = append(counted, reason) }
+	n.site.Counters = new(network.Counters)
 	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)})
 	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded})
-	if len(counted) != 1 || counted[0] != "slow" {
+	if _, _, counted := n.site.Counters.Counts(); len(counted) != 1 || counted["slow"] != 1 {
 		t.Errorf("counted as %v", counted)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // nobody is the address in whose name an election is called that everyone outranks,
 // by value and as text.
-func (n *network) nobody() string {
+func (n *connections) nobody() string {
 	if a, err := netip.ParseAddr(n.self.IP); err == nil && a.Is6() {
 		return "0::"
 	}
@@ -25,7 +25,7 @@ func (n *network) nobody() string {
 // rivalled hears a foreign member say that it leads although we do. A node of source
 // 002 that leads goes on doing so when it hears of another boss, so it is made to hold
 // an election.
-func (n *network) rivalled(p *peer) {
+func (n *connections) rivalled(p *peer) {
 	if n.still(p) {
 		n.depose(p)
 	}
@@ -34,7 +34,7 @@ func (n *network) rivalled(p *peer) {
 // beside hears a foreign member say that it leads although we follow another. A boss
 // that is batuta's sees to it. Of two foreign ones the higher is followed, and the
 // lower made to hold an election if it will ask us in it.
-func (n *network) beside(p *peer) {
+func (n *connections) beside(p *peer) {
 	boss := n.boss()
 	if boss == nil || boss.kind != legacy || !n.still(p) {
 		return
@@ -51,7 +51,7 @@ func (n *network) beside(p *peer) {
 
 // still reports whether a member has said for a while that it leads beside another:
 // some follow by themselves.
-func (n *network) still(p *peer) bool {
+func (n *connections) still(p *peer) bool {
 	now := time.Now()
 	if p.rival.IsZero() {
 		p.rival = now
@@ -66,7 +66,7 @@ func (n *network) still(p *peer) bool {
 
 // depose has a foreign member hold an election. If it ranks us above itself it asks
 // us and leads no longer; if not, it announces itself anew, and we follow.
-func (n *network) depose(p *peer) {
+func (n *connections) depose(p *peer) {
 	p.pushed = time.Now()
 	f := n.own(typeElection, nil)
 	f.IP, f.Batuta = n.nobody(), nil
@@ -76,7 +76,7 @@ func (n *network) depose(p *peer) {
 
 // settled hears a foreign member call an election; true: while another leads there
 // is no need of one, and the caller is told who that is.
-func (n *network) settled(p *peer) bool {
+func (n *connections) settled(p *peer) bool {
 	above := n.site.Self.Compare(p.id) > 0
 	boss := n.boss()
 	switch {
@@ -100,11 +100,11 @@ func (n *network) settled(p *peer) bool {
 }
 
 // boss is the member that leads, if it is another.
-func (n *network) boss() *peer { return n.peers[n.site.View().Leader.ID] }
+func (n *connections) boss() *peer { return n.peers[n.site.View().Leader.ID] }
 
 // pointOut tells a foreign member who leads: an announcement in the boss's name. A
 // foreign boss is asked first whether it still is one.
-func (n *network) pointOut(p *peer) {
+func (n *connections) pointOut(p *peer) {
 	boss := n.boss()
 	switch {
 	case p == nil || p.kind != legacy || boss == nil || boss == p:
@@ -122,7 +122,7 @@ func (n *network) pointOut(p *peer) {
 	}
 }
 
-func (n *network) introduce(p, boss *peer) {
+func (n *connections) introduce(p, boss *peer) {
 	f := &frame{Type: typeNewBoss, NodeType: n.wire.NodeType, IP: string(boss.id), Port: n.self.Port}
 	if _, port, err := net.SplitHostPort(boss.addr); err == nil {
 		f.Port, _ = strconv.Atoi(port)
@@ -132,7 +132,7 @@ func (n *network) introduce(p, boss *peer) {
 }
 
 // lead leads a foreign member to its boss, when it does not find there by itself.
-func (n *network) lead(p *peer, now time.Time) {
+func (n *connections) lead(p *peer, now time.Time) {
 	l := p.persistent
 	if l != nil && !l.dialed {
 		n.release(p, now)
@@ -163,7 +163,7 @@ func (n *network) lead(p *peer, now time.Time) {
 }
 
 // court announces this member to a foreign one that does not lead itself.
-func (n *network) court(p *peer) {
+func (n *connections) court(p *peer) {
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
 		switch {
 		case p.kind != legacy:
@@ -178,7 +178,7 @@ func (n *network) court(p *peer) {
 
 // announceAgain announces this member to the foreign ones, but for but, that keep no
 // connection with it.
-func (n *network) announceAgain(but *peer) {
+func (n *connections) announceAgain(but *peer) {
 	for _, p := range n.sorted() {
 		if p != but && p.kind == legacy && p.up && p.persistent == nil {
 			n.announce(p, nil)
@@ -189,7 +189,7 @@ func (n *network) announceAgain(but *peer) {
 // release lets a foreign subordinate go when this member leads no longer. It keeps its
 // connection until the next boss has announced itself to it; if that boss does not,
 // we do; if there is none, the end of the connection tells it.
-func (n *network) release(p *peer, now time.Time) {
+func (n *connections) release(p *peer, now time.Time) {
 	l, view := p.persistent, n.site.View()
 	if n.leads() {
 		l.idle, l.shown = time.Time{}, false
@@ -211,7 +211,7 @@ func (n *network) release(p *peer, now time.Time) {
 }
 
 // deposed hears that a foreign member does not lead (any more).
-func (n *network) deposed(p *peer) {
+func (n *connections) deposed(p *peer) {
 	if view := n.site.View(); view.Leader.ID == p.id {
 		n.hear(p, election.Message{Kind: election.Resign, Token: view})
 	}

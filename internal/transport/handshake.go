@@ -1,4 +1,4 @@
-package batuta
+package transport
 
 import (
 	"errors"
@@ -11,51 +11,51 @@ import (
 
 // This file is the handshake: who may connect, and what is answered to whom.
 
-// greeted answers a hello.
-func (l *links) greeted(c *conn, hello *wire.Handshake) {
-	l.door.leave(c)
+// handleHello answers a hello.
+func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
+	t.acceptor.leave(c)
 	if hello.Kind == wire.KindJoin {
-		l.joining(c, hello)
+		t.handleJoin(c, hello)
 		return
 	}
-	if why, detail := l.judge(hello); why != "" {
-		l.refuse(c, hello, why, detail)
+	if why, detail := t.judge(hello); why != "" {
+		t.refuse(c, hello, why, detail)
 		return
 	}
-	answer := l.answer(wire.KindWelcome)
-	l.say(c, &answer)
-	l.stand(c, hello)
+	answer := t.answer(wire.KindWelcome)
+	t.say(c, &answer)
+	t.activate(c, hello)
 }
 
 // answer begins an answer to a hello.
-func (l *links) answer(kind wire.HandshakeKind) wire.Handshake {
-	h := l.self
-	h.From = l.rank()
+func (t *Transport) answer(kind wire.HandshakeKind) wire.Handshake {
+	h := t.self
+	h.From = t.site.Rank()
 	h.Kind, h.Cluster = kind, ""
 	return h
 }
 
-func (l *links) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
-	l.refused(hello.From.ID, c.remote(), why, detail)
-	answer := l.answer(wire.KindRefused)
+func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
+	t.refused(hello.From.ID, c.remote(), why, detail)
+	answer := t.answer(wire.KindRefused)
 	answer.Reason, answer.Detail = why, clamped(detail)
-	if e, ok := l.entry(hello.From.ID); ok && why == wire.ReasonRemoved {
+	if e, ok := t.site.Entry(hello.From.ID); ok && why == wire.ReasonRemoved {
 		answer.List = []election.Member{e} // so that it can tell whether it was added since
 	}
-	l.say(c, &answer)
-	c.finish(l.dialTime)
+	t.say(c, &answer)
+	c.finish(t.dialTime)
 }
 
 // refused counts a connection that came to nothing because one end refused it,
 // logs it unless that is known of a member, and keeps the words for its status.
-func (l *links) refused(id ID, at string, why wire.Reason, detail string) {
-	l.tally.refused(why.Known())
-	p := l.peers[id]
+func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail string) {
+	t.site.Counters.Refused(string(why.Known()))
+	p := t.peers[id]
 	if p == nil || p.refusal != why {
-		l.log.Warn("connection refused", "id", id, "at", at, "reason", string(why.Known()), "detail", shown(detail))
+		t.site.Log.Warn("connection refused", "id", id, "at", at, "reason", string(why.Known()), "detail", election.Shown(detail))
 	}
 	if p != nil {
-		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.Known(), shown(detail))
+		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.Known(), election.Shown(detail))
 	}
 }
 
@@ -68,41 +68,41 @@ func clamped(detail string) string {
 	return detail
 }
 
-func (l *links) say(c *conn, h *wire.Handshake) {
+func (t *Transport) say(c *conn, h *wire.Handshake) {
 	frame, err := new(wire.Encoder).Handshake(h)
 	if err != nil {
-		l.log.Error("handshake not sent", "error", err)
+		t.site.Log.Error("handshake not sent", "error", err)
 		return
 	}
 	c.send(frame)
 }
 
 // judge gives the reason why a hello is refused, or none.
-func (l *links) judge(hello *wire.Handshake) (why wire.Reason, detail string) {
+func (t *Transport) judge(hello *wire.Handshake) (why wire.Reason, detail string) {
 	switch {
 	case hello.Kind != wire.KindHello && hello.Kind != wire.KindJoin:
 		return wire.ReasonEarly, "the first frame must be a hello"
 	case hello.Version != wire.ProtocolVersion:
 		return wire.ReasonVersion, fmt.Sprintf("protocol version %d, and this is %d", hello.Version, wire.ProtocolVersion)
-	case hello.Cluster != l.self.Cluster:
-		return wire.ReasonCluster, fmt.Sprintf("this is cluster %.64q", l.self.Cluster)
-	case hello.Kind == wire.KindHello && hello.To != l.self.From.ID:
-		return wire.ReasonReceiver, fmt.Sprintf("this is member %s", l.self.From.ID)
+	case hello.Cluster != t.self.Cluster:
+		return wire.ReasonCluster, fmt.Sprintf("this is cluster %.64q", t.self.Cluster)
+	case hello.Kind == wire.KindHello && hello.To != t.self.From.ID:
+		return wire.ReasonReceiver, fmt.Sprintf("this is member %s", t.self.From.ID)
 	}
-	if why, detail := l.differs(hello); why != "" {
+	if why, detail := t.differs(hello); why != "" {
 		return why, detail
 	}
 	if hello.Kind == wire.KindJoin {
-		return l.mayJoin(hello)
+		return t.mayJoin(hello)
 	}
-	return l.admission(hello.From, l.admit(hello.From, hello.Incarnation))
+	return t.admission(hello.From, t.site.Admit(hello.From, hello.Incarnation))
 }
 
 // differs names what the other end has otherwise than this one, though all members
 // must have it alike: an election goes wrong between two algorithms or two ideas of
 // how long to wait. Heartbeats may differ: each is below the one T.
-func (l *links) differs(other *wire.Handshake) (why wire.Reason, detail string) {
-	a, b := &l.self, other
+func (t *Transport) differs(other *wire.Handshake) (why wire.Reason, detail string) {
+	a, b := &t.self, other
 	if b.Address != "" && election.CheckListen(b.Address) != nil {
 		return wire.ReasonAddress, fmt.Sprintf("member %s listens on %q, which is not HOST:PORT: give it another --advertise", b.From.ID, b.Address)
 	}
@@ -120,12 +120,12 @@ func (l *links) differs(other *wire.Handshake) (why wire.Reason, detail string) 
 }
 
 // admission says why the Machine refuses a member, if it does.
-func (l *links) admission(from Rank, err error) (why wire.Reason, detail string) {
+func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, detail string) {
 	switch {
 	case err == nil:
 		return "", ""
 	case errors.Is(err, election.ErrSameID):
-		return wire.ReasonSameID, l.holder(from.ID)
+		return wire.ReasonSameID, t.holder(from.ID)
 	case errors.Is(err, election.ErrOldIncarnation):
 		return wire.ReasonOldIncarnation, err.Error()
 	case errors.Is(err, election.ErrRemoved):
@@ -135,16 +135,16 @@ func (l *links) admission(from Rank, err error) (why wire.Reason, detail string)
 }
 
 // holder says where the process is that has an id.
-func (l *links) holder(id ID) string {
-	if p := l.peers[id]; p != nil && p.active != nil {
+func (t *Transport) holder(id election.ID) string {
+	if p := t.peers[id]; p != nil && p.active != nil {
 		return p.active.address
 	}
-	return l.self.Address
+	return t.self.Address
 }
 
-// answered hears the answer to a hello of ours.
-func (l *links) answered(c *conn, answer *wire.Handshake) {
-	p := l.peers[c.to]
+// handleAnswer hears the answer to a hello of ours.
+func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
+	p := t.peers[c.to]
 	if p == nil || p.dialing != c {
 		c.close()
 		return
@@ -154,28 +154,28 @@ func (l *links) answered(c *conn, answer *wire.Handshake) {
 	var entry election.Member // by which it refuses us
 	switch {
 	case answer.Kind == wire.KindRefused:
-		if here, words := l.differs(answer); here == why {
+		if here, words := t.differs(answer); here == why {
 			detail = words // in full, and this member first
 		}
 		switch {
 		case why == wire.ReasonSameID:
-			l.sameID(answer)
-		case len(answer.List) == 1 && answer.List[0].ID == l.self.From.ID:
+			t.site.SameID(answer.Detail, answer.From.ID)
+		case len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID:
 			entry = answer.List[0]
 		}
 	case answer.Kind != wire.KindWelcome || answer.Version != wire.ProtocolVersion || answer.From.ID != p.id:
 		why, detail = wire.ReasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
 	default:
-		if why, detail = l.differs(answer); why == "" {
-			why, detail = l.admission(answer.From, l.admitAnswer(answer.From, answer.Incarnation))
+		if why, detail = t.differs(answer); why == "" {
+			why, detail = t.admission(answer.From, t.site.AdmitAnswer(answer.From, answer.Incarnation))
 		}
 	}
 	if why == "" {
 		c.established()
-		l.stand(c, answer)
+		t.activate(c, answer)
 		return
 	}
 	c.close()
-	l.refused(p.id, p.addr, why, detail)
-	l.unreached(p, election.Event{Err: why.Err(), Member: entry})
+	t.refused(p.id, p.addr, why, detail)
+	t.unreached(p, election.Event{Err: why.Err(), Member: entry})
 }

@@ -1,4 +1,4 @@
-package batuta
+package transport
 
 import (
 	"errors"
@@ -23,19 +23,19 @@ var errOverflow = errors.New("the other end does not read")
 // writes that leave at once, or through a goroutine that lives only while the
 // kernel has no room.
 type conn struct {
-	dialed bool // by this side
-	to     ID   // dialed: who is meant
+	dialed bool        // by this side
+	to     election.ID // dialed: who is meant
 	host   string
 	bounds bounds
 	live   *sync.WaitGroup // goroutines of the node's connections
 
 	// The loop's alone.
-	peer        *peer // once it stands; nil again when it is given up
-	rank        Rank
-	incarnation uint64
-	address     string // where the other end says it listens
-	order       uint64 // grows with each connection that stands
-	laden       bool   // a dial that has more to say than hello
+	peer            *peer // once it stands; nil again when it is given up
+	rank            election.Rank
+	incarnation     uint64
+	address         string // where the other end says it listens
+	order           uint64 // grows with each connection that stands
+	hasQueuedFrames bool   // a dial that has more to say than hello
 
 	mu        sync.Mutex
 	net       net.Conn // nil until the dial is through
@@ -318,5 +318,4 @@ type incoming struct {
 	handshake *wire.Handshake   // a hello, or the answer to ours
 	message   *election.Message // of a connection that stands
 	err       error             // the connection has ended, or could not be made
-	do        func()            // of a foreign network, alone
 }

@@ -1,4 +1,4 @@
-package batuta
+package transport
 
 import (
 	"context"
@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// TCP is the [Transport] of a Node that names none.
-type TCP struct{}
+// ErrRefused says that a host is there, but no process listens at the address.
+var ErrRefused = errors.New("connection refused")
 
-// Listen implements [Transport].
-func (TCP) Listen(addr string) (net.Listener, error) {
+// Listen begins to accept TCP connections at addr, HOST:PORT.
+func Listen(addr string) (net.Listener, error) {
 	var c net.ListenConfig
 	c.KeepAlive = -1 // beats tell more, and sooner
 	c.SetMultipathTCP(false)
 	return c.Listen(context.Background(), "tcp", addr)
 }
 
-// Dial implements [Transport]. Small frames leave at once: Go sets TCP_NODELAY.
-func (TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
+// Dial is a [Dialer] over TCP. Small frames leave at once: Go sets TCP_NODELAY.
+func Dial(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1}
 	d.SetMultipathTCP(false)
 	c, err := d.DialContext(ctx, "tcp", addr)

@@ -1,4 +1,4 @@
-package batuta
+package transport
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
@@ -119,16 +120,16 @@ func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
 func TestBothEndsKeepTheSameConnection(t *testing.T) {
 	for _, order := range [][]bool{{true, false}, {false, true}} {
 		var live sync.WaitGroup
-		low := &links{self: wire.Handshake{From: Rank{ID: "1"}}}
-		high := &links{self: wire.Handshake{From: Rank{ID: "2"}}}
-		at := func(l *links, other ID, dialed bool) *conn {
+		low := &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}}
+		high := &Transport{self: wire.Handshake{From: election.Rank{ID: "2"}}}
+		at := func(tr *Transport, other election.ID, dialed bool) *conn {
 			p := &peer{id: other}
 			for i, d := range order {
 				c, _ := pipeConn(t, &live)
 				c.peer, c.dialed, c.order = p, d == dialed, uint64(i)
 				p.conns = append(p.conns, c)
 			}
-			l.choose(p)
+			tr.choose(p)
 			return p.active
 		}
 		// "true" is the connection that the low one dialed.
@@ -141,38 +142,30 @@ func TestBothEndsKeepTheSameConnection(t *testing.T) {
 	}
 }
 
-func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
-	c := newCluster(t, 2)
-	c.startAll()
-	c.agree("2")
-	waitLinks(t, c.nodes["1"], 1)
-	waitLinks(t, c.nodes["2"], 1)
-}
-
 // What was written to a connection that then ends may be lost, though another
 // stands: the Machine must hear of it, so that it says it again.
 func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
 	var told []election.EventKind
-	l := &links{self: wire.Handshake{From: Rank{ID: "1"}}, peers: map[ID]*peer{},
-		emit: func(ev election.Event) { told = append(told, ev.Kind) }}
+	tr := &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}, peers: map[election.ID]*peer{},
+		site: network.Site{Emit: func(ev election.Event) { told = append(told, ev.Kind) }}}
 	p := &peer{id: "2"}
-	l.peers["2"] = p
+	tr.peers["2"] = p
 	var live sync.WaitGroup
 	for order := range uint64(2) {
 		c, _ := pipeConn(t, &live)
 		c.peer, c.order = p, order
 		p.conns = append(p.conns, c)
 	}
-	l.choose(p)
+	tr.choose(p)
 	used := p.active
-	l.ended(used, net.ErrClosed)
+	tr.ended(used, net.ErrClosed)
 	if want := []election.EventKind{election.LinkDown, election.LinkUp}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}
 	if p.active == nil || p.active == used {
 		t.Error("the other connection is not in use")
 	}
-	l.ended(p.active, net.ErrClosed)
+	tr.ended(p.active, net.ErrClosed)
 	if len(told) != 3 || told[2] != election.LinkDown {
 		t.Errorf("after the last one: told %v, want a LinkDown more", told)
 	}

@@ -1,0 +1,99 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// acceptor accepts connections. It holds those whose handshake is not over yet, and
+// evicts the oldest of them when they grow too many: an honest hello arrives together
+// with its connection, so that one that has waited long is a stranger's.
+type acceptor struct {
+	listener net.Listener
+	total    int // pending handshakes at a time
+	perHost  int // of them, from one host
+	crowded  func()
+
+	mu      sync.Mutex
+	waiting []*conn // oldest first
+}
+
+// open accepts connections and hands them on until the acceptor is shut.
+func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
+	for {
+		nc, err := a.listener.Accept()
+		if err == nil {
+			accept(nc)
+			continue
+		}
+		if isClosed(err) {
+			return
+		}
+		select {
+		case <-time.After(acceptPause): // out of file descriptors, most likely
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// acceptPause is how long to wait when the system cannot accept a connection.
+const acceptPause = 20 * time.Millisecond
+
+// enter counts a connection in.
+func (a *acceptor) enter(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, c)
+	same := 0
+	oldest := -1
+	for i, w := range a.waiting {
+		if w.host == c.host {
+			if same++; oldest < 0 {
+				oldest = i
+			}
+		}
+	}
+	switch {
+	case same > a.perHost:
+	case len(a.waiting) > a.total:
+		oldest = 0
+	default:
+		return
+	}
+	a.waiting[oldest].close()
+	a.waiting = slices.Delete(a.waiting, oldest, oldest+1)
+	a.crowded()
+}
+
+// leave counts a connection out; again is no harm.
+func (a *acceptor) leave(c *conn) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.waiting, c); i >= 0 {
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+	}
+}
+
+// shut closes the port and every connection whose handshake is not over.
+func (a *acceptor) shut() {
+	a.listener.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.waiting {
+		c.close()
+	}
+	a.waiting = nil
+}
+
+// hostOf is the host at the other end of a connection.
+func hostOf(c net.Conn) string {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return host
+}

@@ -1,0 +1,149 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
+)
+
+// This file makes connections, and reads them to their end.
+
+// Dialer connects to addr, HOST:PORT, before ctx ends. Its error wraps [ErrRefused]
+// when the host answers that nobody listens there.
+type Dialer func(ctx context.Context, addr string) (net.Conn, error)
+
+// dialAttempts bounds how often one dial meets a connection that is made and
+// then reset: the other process is shutting down, and refuses in a moment.
+const dialAttempts = 3
+
+// dial begins a dial to p unless one is under way, and gives its connection,
+// which takes frames already: they follow the hello at once.
+func (t *Transport) dial(p *peer) *conn {
+	if p.dialing != nil {
+		return p.dialing
+	}
+	hello := t.self
+	hello.From = t.site.Rank()
+	hello.Kind, hello.To = wire.KindHello, p.id
+	frame, err := new(wire.Encoder).Handshake(&hello)
+	if err != nil {
+		panic(err) // Validate bounds what it is made of
+	}
+	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, queue: slices.Clone(frame), flushing: true}
+	p.dialing = c
+	t.live.Go(func() { t.connectTo(c, p.addr, frame) })
+	return c
+}
+
+// connectTo makes a dialed connection and serves it to its end.
+func (t *Transport) connectTo(c *conn, addr string, hello []byte) {
+	ctx, cancel := context.WithTimeout(t.ctx, 2*t.dialTime)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		answer, err := t.sayHello(ctx, c, addr)
+		if err == nil {
+			t.post(incoming{conn: c, handshake: answer})
+			break
+		}
+		if attempt == dialAttempts || !wasReset(err) {
+			t.tellEnd(c, err)
+			return
+		}
+		c.disconnect(slices.Clone(hello))
+	}
+	cancel()
+	t.receive(c)
+}
+
+// sayHello connects, says hello and hears the answer. Each is a message there and one
+// back, and has a bound of its own.
+func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
+	nc, err := t.dialer.within(ctx, t.dialTime, addr)
+	if err != nil {
+		return nil, err
+	}
+	until, _ := ctx.Deadline()
+	if own := time.Now().Add(t.dialTime); own.Before(until) {
+		until = own
+	}
+	if err := c.connect(nc, until); err != nil {
+		return nil, err
+	}
+	c.flush()
+	body, err := c.read(wire.MaxHandshake)
+	if err != nil {
+		return nil, err
+	}
+	return wire.DecodeHandshake(body)
+}
+
+func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return d(ctx, addr)
+}
+
+// wasReset tells a process that is shutting down: it accepts the connection and then
+// resets it.
+func wasReset(err error) bool {
+	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// accept serves a connection that another has dialed.
+func (t *Transport) accept(nc net.Conn) {
+	c := &conn{bounds: t.bounds, live: &t.live, host: hostOf(nc)}
+	if c.connect(nc, time.Now().Add(t.dialTime)) != nil {
+		nc.Close()
+		return
+	}
+	t.acceptor.enter(c)
+	t.live.Go(func() {
+		defer t.acceptor.leave(c)
+		body, err := c.read(wire.MaxHandshake)
+		if err == nil {
+			var hello *wire.Handshake
+			if hello, err = wire.DecodeHandshake(body); err == nil {
+				t.post(incoming{conn: c, handshake: hello})
+				t.receive(c)
+				return
+			}
+		}
+		t.tellEnd(c, err)
+	})
+}
+
+// receive hands on what arrives until the connection ends.
+func (t *Transport) receive(c *conn) {
+	for {
+		body, err := c.read(wire.MaxFrame)
+		if err == nil {
+			var m *election.Message
+			if m, err = wire.DecodeMessage(body); err == nil {
+				t.post(incoming{conn: c, message: m})
+				continue
+			}
+		}
+		t.tellEnd(c, err)
+		return
+	}
+}
+
+// tellEnd tells the loop that a connection has ended.
+func (t *Transport) tellEnd(c *conn, err error) {
+	var b *wire.BadFrame
+	if errors.As(err, &b) {
+		t.site.Counters.Bad(string(b.Reason))
+		t.site.Log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
+	}
+	c.close()
+	t.post(incoming{conn: c, err: err})
+}
+
+func (t *Transport) post(in incoming) { t.Post(func() { t.take(in) }) }

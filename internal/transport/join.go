@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/wire"
+)
+
+// This file is the join: what a newcomer that knows an address alone is answered, and
+// how this member asks as one.
+
+// maxJoinList is how many entries an admission carries, so that it fits a frame.
+const maxJoinList = 1024
+
+// handleJoin answers a newcomer that asks to be put on the list.
+func (t *Transport) handleJoin(c *conn, hello *wire.Handshake) {
+	if why, detail := t.judge(hello); why != "" {
+		t.refuse(c, hello, why, detail)
+		return
+	}
+	answer := t.answer(wire.KindAdmitted)
+	entry := t.site.Enter(newcomer(hello), hello.Token)
+	answer.List, answer.Token, answer.Age = entry.List, entry.Token, entry.Age
+	if len(answer.List) > maxJoinList {
+		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
+	}
+	t.say(c, &answer)
+	c.finish(t.dialTime)
+}
+
+func newcomer(hello *wire.Handshake) election.Member {
+	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
+	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
+		e.Version = hello.List[0].Version
+	}
+	return e
+}
+
+// mayJoin says why a newcomer may not be put on the list, if it may not.
+func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail string) {
+	switch err := t.site.AdmitJoin(newcomer(hello), hello.Incarnation); {
+	case hello.From.ID == t.self.From.ID && hello.Incarnation == t.self.Incarnation:
+		return wire.ReasonItself, "this is the same process"
+	case errors.Is(err, election.ErrTooManyJoins):
+		return wire.ReasonManyJoins, err.Error()
+	case errors.Is(err, election.ErrMixedKind), errors.Is(err, election.ErrFull), errors.Is(err, election.ErrWornOut):
+		return wire.ReasonJoin, err.Error()
+	case election.CheckAddress(hello.Address) != nil:
+		return wire.ReasonJoin, fmt.Sprintf("address %q: the others must be able to reach the newcomer there", hello.Address)
+	default:
+		return t.admission(hello.From, err)
+	}
+}
+
+// Newcomer is what a member says of itself when it asks to be put on the list.
+type Newcomer struct {
+	Rank  election.Rank
+	List  []election.Member // its entry on its own list, if there is one
+	Token election.Token    // the highest that it holds
+}
+
+// Answer is what a newcomer is answered.
+type Answer struct {
+	Admitted      bool
+	network.Entry       // of an admission
+	Later         bool  // it is refused for now: ask again
+	Refused       error // it is refused until a person mends something; wraps [election.ErrRemoved] if it was removed
+}
+
+// Ask asks the member at addr to put this one on the list; nil when nobody answers
+// before ctx ends, nor in the time that a dial and the handling of a message take. It
+// may be called from anywhere. self is called once there is a connection.
+func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) *Answer {
+	ctx, cancel := context.WithTimeout(ctx, 2*t.dialTime+t.site.Timing.TProcess)
+	defer cancel()
+	answer, err := t.ask(ctx, addr, self)
+	if err != nil {
+		t.site.Log.Debug("no answer to a join", "address", addr, "error", err)
+		return nil
+	}
+	if answer.Kind == wire.KindAdmitted {
+		return &Answer{Admitted: true, Entry: network.Entry{List: answer.List, Token: answer.Token, Age: answer.Age}}
+	}
+	why := answer.Reason
+	if why == wire.ReasonItself {
+		return &Answer{}
+	}
+	if here, words := t.differs(answer); here == why {
+		answer.Detail = words // in full, and this member first
+	}
+	t.site.Counters.Refused(string(why.Known()))
+	t.site.Log.Warn("join refused", "address", addr, "reason", string(why.Known()), "detail", election.Shown(answer.Detail))
+	switch why {
+	case wire.ReasonSameID, wire.ReasonOldIncarnation, wire.ReasonClosing, wire.ReasonManyJoins:
+		return &Answer{Later: true} // an earlier process with this id is not forgotten yet, or there are many newcomers
+	case wire.ReasonRemoved:
+		return &Answer{Refused: election.ErrRemoved}
+	}
+	return &Answer{Refused: fmt.Errorf("refused (%s): %s", why.Known(), election.Shown(answer.Detail))}
+}
+
+func (t *Transport) ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) (*wire.Handshake, error) {
+	nc, err := t.dialer.within(ctx, t.dialTime, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer stop()
+	until, _ := ctx.Deadline()
+	c := &conn{bounds: t.bounds, live: &t.live}
+	if err := c.connect(nc, until); err != nil {
+		return nil, err
+	}
+	me, err := self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hello := t.self
+	hello.Kind, hello.Observer = wire.KindJoin, t.site.Observer
+	hello.From, hello.List, hello.Token = me.Rank, me.List, me.Token
+	frame, err := new(wire.Encoder).Handshake(&hello)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := nc.Write(frame); err != nil {
+		return nil, err
+	}
+	body, err := c.read(wire.MaxFrame)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := wire.DecodeHandshake(body)
+	if err == nil && answer.Kind != wire.KindAdmitted && answer.Kind != wire.KindRefused {
+		err = errors.New("it answers a join with a " + string(answer.Kind))
+	}
+	return answer, err
+}

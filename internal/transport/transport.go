@@ -1,0 +1,342 @@
+// Package transport is batuta's own wire: the connections to the other members, over
+// which they speak as package wire has it.
+//
+// Two members may dial each other in the same instant. Both then keep the
+// connection that the member with the greater id dialed (the newest, of equals)
+// and retire the other: it is not written to any more, but read until it has
+// been idle for 2·t_max, so that no frame on its way is lost.
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/wire"
+)
+
+// Transport is a [network.Network]. The loop owns it; a connection's goroutines only
+// move frames between its socket and the loop.
+type Transport struct {
+	network.Inbox
+	site     network.Site
+	dialer   Dialer
+	self     wire.Handshake // what this member says of itself
+	dialTime time.Duration  // to be connected, and as much again to be answered
+	bounds   bounds
+	kinds    map[election.MessageKind]bool
+
+	ctx      context.Context // of dials
+	cancel   context.CancelFunc
+	live     sync.WaitGroup // connection goroutines
+	acceptor *acceptor
+
+	peers    map[election.ID]*peer
+	order    uint64
+	encoder  wire.Encoder
+	last     *election.Message // what frame holds; a beat goes to many
+	frame    []byte
+	shutting time.Duration // not 0: it is shutting down, and the other ends have so long
+}
+
+// Open serves the connections that listener accepts, until [Transport.Shut]. expected
+// is how many members there may be: it bounds the connections that wait to be greeted.
+func Open(listener net.Listener, dialer Dialer, site network.Site, expected int) *Transport {
+	ctx, cancel := context.WithCancel(context.Background())
+	timing := site.Timing
+	t := &Transport{
+		Inbox:  network.NewInbox(ctx.Done()),
+		site:   site,
+		dialer: dialer,
+		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: site.Cluster, From: site.Rank(),
+			Incarnation: site.Incarnation, Address: site.Advertise,
+			Algorithm: site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
+		dialTime: timing.DialTime(),
+		bounds:   bounds{frame: 2 * timing.TMax, write: timing.T(), idle: 2 * timing.TMax},
+		kinds:    kindsOf(site.Algorithm),
+		ctx:      ctx, cancel: cancel,
+		peers: map[election.ID]*peer{},
+		acceptor: &acceptor{
+			listener: listener,
+			total:    4*expected + 1024,
+			perHost:  PerHost(expected),
+			crowded:  func() { site.Counters.Refused(string(wire.ReasonCrowded)) },
+		},
+	}
+	t.live.Go(func() { t.acceptor.open(ctx, t.accept) })
+	return t
+}
+
+// PerHost is how many connections from one host may wait to be greeted, in a cluster
+// of so many: all of it may live on one host, and join at once.
+func PerHost(expected int) int { return 2*expected + 512 }
+
+// kindsOf are the messages that this member understands: an algorithm of the
+// user's own says which it adds, in a method Kinds.
+func kindsOf(a election.Algorithm) map[election.MessageKind]bool {
+	kinds := map[election.MessageKind]bool{}
+	for _, k := range []election.MessageKind{
+		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
+		election.Election, election.Answer, election.Coordinator, election.Elected,
+		election.Ping, election.Pong, election.Relay, election.Members, election.GetMembers,
+	} {
+		kinds[k] = true
+	}
+	if own, ok := a.(interface{ Kinds() []election.MessageKind }); ok {
+		for _, k := range own.Kinds() {
+			kinds[k] = true
+		}
+	}
+	return kinds
+}
+
+// peer is another member's end.
+type peer struct {
+	id          election.ID
+	addr        string
+	incarnation uint64
+	conns       []*conn     // that stand, oldest first
+	active      *conn       // of them, the one to write to
+	dialing     *conn       // the dial under way
+	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
+	words       string      // that in words, for Status
+}
+
+// maxConns is how many connections one member may have standing.
+const maxConns = 4
+
+// Lead implements [network.Network]: every connection serves every view.
+func (t *Transport) Lead(election.Token) {}
+
+// Refusal implements [network.Network].
+func (t *Transport) Refusal(id election.ID) string {
+	if p := t.peers[id]; p != nil {
+		return p.words
+	}
+	return ""
+}
+
+// Add implements [network.Network].
+func (t *Transport) Add(id election.ID, addr string) {
+	if p := t.peers[id]; p != nil {
+		p.addr = addr
+		return
+	}
+	t.peers[id] = &peer{id: id, addr: addr}
+}
+
+// Remove implements [network.Network]. A dial under way comes to nothing.
+func (t *Transport) Remove(id election.ID) {
+	if p := t.peers[id]; p != nil {
+		t.drop(p)
+		if p.dialing != nil {
+			p.dialing.close()
+		}
+		delete(t.peers, id)
+	}
+}
+
+// Send implements [network.Network]: on the connection that stands, or on a new one.
+func (t *Transport) Send(to election.ID, msg *election.Message) {
+	p := t.peers[to]
+	if p == nil {
+		return
+	}
+	frame, err := t.encode(msg)
+	if err != nil {
+		t.site.Log.Error("message not sent", "to", to, "kind", msg.Kind, "error", err)
+		return
+	}
+	c := p.active
+	if c == nil {
+		c = t.dial(p)
+		c.hasQueuedFrames = true
+	}
+	if err := c.send(frame); errors.Is(err, errOverflow) {
+		t.site.Counters.Bad(string(wire.ReasonOverflow))
+	}
+}
+
+// encode makes a frame of msg, once for all that it goes to.
+func (t *Transport) encode(msg *election.Message) ([]byte, error) {
+	if msg == t.last {
+		return t.frame, nil
+	}
+	frame, err := t.encoder.Message(msg)
+	if err != nil {
+		return nil, err
+	}
+	t.last, t.frame = msg, frame
+	return frame, nil
+}
+
+// Dial implements [network.Network]. It dials one that was removed and has to be told,
+// too.
+func (t *Transport) Dial(to election.ID) {
+	if e, ok := t.site.Entry(to); ok && e.Gone == election.Removed && t.peers[to] == nil && e.Address != "" {
+		t.Add(to, e.Address)
+	}
+	p := t.peers[to]
+	switch {
+	case p == nil:
+		t.site.Emit(election.Event{Kind: election.DialFailed, Peer: to})
+	case len(p.conns) > 0:
+		c := p.conns[len(p.conns)-1]
+		t.site.Emit(election.Event{Kind: election.LinkUp, Peer: to, Rank: c.rank, Incarnation: p.incarnation})
+	default:
+		t.dial(p)
+	}
+}
+
+// take handles what a connection goroutine has told.
+func (t *Transport) take(in incoming) {
+	switch {
+	case t.shutting > 0:
+		t.takeLast(in)
+	case in.err != nil:
+		t.ended(in.conn, in.err)
+	case in.handshake != nil && in.conn.dialed:
+		t.handleAnswer(in.conn, in.handshake)
+	case in.handshake != nil:
+		t.handleHello(in.conn, in.handshake)
+	default:
+		t.deliver(in.conn, in.message)
+	}
+}
+
+// activate takes a connection into use.
+func (t *Transport) activate(c *conn, h *wire.Handshake) {
+	p := t.peers[h.From.ID]
+	if p == nil { // admitted, yet without an address: never with a fixed list
+		c.close()
+		return
+	}
+	if h.Incarnation != p.incarnation {
+		t.drop(p)
+		p.incarnation = h.Incarnation
+	}
+	t.order++
+	c.peer, c.rank, c.incarnation, c.address, c.order = p, h.From, h.Incarnation, h.Address, t.order
+	if !c.dialed {
+		c.established()
+	}
+	p.conns = append(p.conns, c)
+	p.refusal, p.words = "", ""
+	t.choose(p)
+	t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
+}
+
+// choose keeps the one connection on which both ends agree, and retires the rest.
+// When it ends while others stand, one of those comes back into use.
+func (t *Transport) choose(p *peer) {
+	if len(p.conns) == 0 {
+		p.active = nil
+		return
+	}
+	p.active = slices.MaxFunc(p.conns, func(a, b *conn) int {
+		if a.dialed != b.dialed {
+			if a.dialed == (t.self.From.ID.Compare(p.id) > 0) {
+				return 1
+			}
+			return -1
+		}
+		return int(a.order) - int(b.order)
+	})
+	for _, c := range p.conns {
+		c.retire(c != p.active)
+	}
+	if len(p.conns) > maxConns {
+		i := slices.IndexFunc(p.conns, func(c *conn) bool { return c != p.active })
+		t.forget(p.conns[i])
+	}
+}
+
+// deliver hands a message to the Machine if it comes from who it says.
+func (t *Transport) deliver(c *conn, m *election.Message) {
+	p := c.peer
+	switch {
+	case p == nil:
+		return // refused, hung up, or replaced by another incarnation
+	case m.From != p.id || m.To != election.None && m.To != t.self.From.ID:
+		t.site.Counters.Bad(string(wire.ReasonID))
+		t.site.Log.Warn("message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
+		c.close() // its end is told by the reader
+		return
+	case !t.kinds[m.Kind] || m.Carried != nil && !t.kinds[m.Carried.Kind]:
+		t.site.Counters.Bad(string(wire.ReasonKind))
+		return
+	}
+	t.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: m})
+}
+
+// ended takes a connection out of use.
+func (t *Transport) ended(c *conn, err error) {
+	if p := t.peers[c.to]; p != nil && p.dialing == c {
+		p.dialing = nil
+		t.unreached(p, election.Event{Refused: errors.Is(err, ErrRefused)})
+		return
+	}
+	p := c.peer
+	if p == nil {
+		return
+	}
+	written := p.active == c // what was written to it may be lost; the Machine says it again
+	t.forget(c)
+	if !written && len(p.conns) > 0 {
+		return
+	}
+	t.site.Emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: c.incarnation})
+	if next := p.active; next != nil {
+		t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: next.rank, Incarnation: next.incarnation})
+	}
+}
+
+// unreached tells that a dial has failed: nobody listens there (refused), it has
+// told why not, or it kept silent.
+func (t *Transport) unreached(p *peer, ev election.Event) {
+	ev.Kind, ev.Peer = election.DialFailed, p.id
+	t.site.Emit(ev)
+}
+
+// forget closes one connection and says nothing of it.
+func (t *Transport) forget(c *conn) {
+	p := c.peer
+	c.peer = nil
+	c.close()
+	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
+	if p.active == c {
+		t.choose(p)
+	}
+}
+
+// drop closes every connection to a member.
+func (t *Transport) drop(p *peer) {
+	for len(p.conns) > 0 {
+		t.forget(p.conns[0])
+	}
+}
+
+// Hangup implements [network.Network]. It forgets one that is a member no more.
+func (t *Transport) Hangup(id election.ID) {
+	if e, ok := t.site.Entry(id); ok && e.Gone == election.Removed {
+		t.Remove(id)
+		return
+	}
+	if p := t.peers[id]; p != nil {
+		t.drop(p)
+	}
+}
+
+// Links implements [network.Network].
+func (t *Transport) Links() int {
+	n := 0
+	for _, p := range t.peers {
+		n += len(p.conns)
+	}
+	return n
+}
