@@ -347,3 +347,23 @@ func TestWhatAFailedDialTookIsSaidOnceMore(t *testing.T) {
 		t.Errorf("linked again: %q, want that said once", got)
 	}
 }
+
+// The first link to a member's new process tells that the old one is gone. What the new
+// one says comes right behind on that link: nobody claims in between.
+func TestANewProcessIsHeardBeforeAnybodyClaims(t *testing.T) {
+	m := newMachine(t, "4", func(c *Config) { c.Following = Token{3, rank("3")}; c.NoPreempt = true })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	m.Step(start, from("3", Message{Kind: Resign, Token: Token{3, rank("3")}}))
+	did := kinds(m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 2}))
+	if slices.Contains(did, "save") {
+		t.Fatal("it claims as the new process answers")
+	}
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: Token{4, rank("5")}}))
+	m.Step(start, Event{Kind: Saved})
+	if want := (Token{4, rank("5")}); m.View() != want {
+		t.Errorf("it follows %v, want %v", m.View(), want)
+	}
+}
