@@ -92,7 +92,7 @@ func TestANameThatShrinksIsLookedUpAgain(t *testing.T) {
 	c.agree("2")
 }
 
-// As source 002 has it: all know one name, and nothing else. It stands for nobody
+// As "Scrapper" has it: all know one name, and nothing else. It stands for nobody
 // that lives at first, then for all of them.
 func TestOneNameForAllMembers(t *testing.T) {
 	c := newCluster(t, 0)

@@ -69,7 +69,7 @@ type Status struct {
 
 // RingStatus is a member's place in the ring.
 type RingStatus struct {
-	Participating bool // whether it takes part in a contest: the flag of sources 000 and 001
+	Participating bool // whether it takes part in a contest: the flag of docs/sources.md, "Leader election"
 	Successor     ID   // to whom it passes messages on; none while it is alone
 }
 

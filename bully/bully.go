@@ -1,5 +1,5 @@
-// Package bully is Garcia-Molina's Bully election (1982) as sources 000, 001,
-// 002, 003 and 004 tell it: whoever finds no leader asks the members above it,
+// Package bully is Garcia-Molina's Bully election (1982) as docs/sources.md
+// has it: whoever finds no leader asks the members above it,
 // and leads if none of them answers.
 //
 //	ELECTION     to members of higher rank: is any of you alive?
@@ -21,9 +21,9 @@ type Probe int
 
 const (
 	// Descending asks the highest first and stops at the first ANSWER; it moves
-	// on after 2·t_max (source 002), 4·t_max where no link stood. O(n) messages when everyone notices at once.
+	// on after 2·t_max (docs/sources.md, "Scrapper"), 4·t_max where no link stood. O(n) messages when everyone notices at once.
 	Descending Probe = iota
-	// All asks everyone above at once (sources 000, 003 and 004). One wait of T,
+	// All asks everyone above at once (docs/sources.md, "Leader election", "Coordinator" and "Epochs"). One wait of T,
 	// but O(n²) messages.
 	All
 )
@@ -62,7 +62,7 @@ type Option func(*Bully)
 func WithProbe(p Probe) Option { return func(b *Bully) { b.probe = p } }
 
 // WithDead has a member ask the higher ones that count as down too, as the
-// example of source 002 does: one that has just returned is so found at once. Its
+// example of docs/sources.md, "Scrapper", does: one that has just returned is so found at once. Its
 // driver tells once more, by PeerDown, when it was not there.
 func WithDead() Option { return func(b *Bully) { b.dead = true } }
 
@@ -97,7 +97,7 @@ func (b *Bully) Step(ev election.Event, out *election.Actions) {
 	}
 }
 
-// callElection begins a contest (source 002, call_elections): ask the higher
+// callElection begins a contest (docs/sources.md, "Scrapper", step 1): ask the higher
 // members, or lead at once when there are none.
 func (b *Bully) callElection(out *election.Actions) {
 	b.rest(out)
@@ -180,7 +180,7 @@ func (b *Bully) claim(out *election.Actions) {
 	out.Claim()
 }
 
-// announce sends COORDINATOR to everyone (source 004, step 1).
+// announce sends COORDINATOR to everyone (docs/sources.md, "Epochs", step 1).
 func (b *Bully) announce(out *election.Actions) {
 	members := out.Members()
 	for i := len(members) - 1; i >= 0; i-- {
@@ -208,8 +208,8 @@ func (b *Bully) receive(m *election.Message, out *election.Actions) {
 	}
 }
 
-// electionFrom answers a lower member and takes the contest over (source 000;
-// 002, step 2; 003; 004, step 4). A leader says that it leads.
+// electionFrom answers a lower member and takes the contest over (docs/sources.md,
+// "Scrapper", step 2; "Epochs", step 4). A leader says that it leads.
 func (b *Bully) electionFrom(m *election.Message, out *election.Actions) {
 	leader := out.Leader()
 	switch {
@@ -226,7 +226,7 @@ func (b *Bully) electionFrom(m *election.Message, out *election.Actions) {
 	}
 }
 
-// answerFrom stands back: a higher member takes over (source 004, step 3).
+// answerFrom stands back: a higher member takes over (docs/sources.md, "Epochs", step 3).
 func (b *Bully) answerFrom(m *election.Message, out *election.Actions) {
 	if b.state != asking || m.Round != b.thisRound(out) {
 		return // late: the contest it answers is over

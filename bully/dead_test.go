@@ -25,7 +25,7 @@ func asks(m *election.Machine, at time.Time, ev election.Event) (asked []electio
 	return asked, leads
 }
 
-// The example of source 002: 3 asks the dead 5, then 4; 4 asks the dead 5 and leads.
+// The example of docs/sources.md, "Scrapper": 3 asks the dead 5, then 4; 4 asks the dead 5 and leads.
 func TestTheDeadAreAskedToo(t *testing.T) {
 	for _, c := range []struct {
 		self  election.ID

@@ -127,7 +127,7 @@ type State struct {
 	Members     []Member // the member list, tombstones included
 }
 
-// Timing is the network that the election may rely on (sources 000 and 004).
+// Timing is the network that the election may rely on (docs/sources.md, "Leader election" and "Epochs").
 // The zero value of a field means its default.
 type Timing struct {
 	Heartbeat time.Duration // between two beats of a leader; default 100 ms
@@ -143,5 +143,5 @@ const (
 )
 
 // T is the silence after which a member is suspected: 2·t_max + t_process
-// (source 000).
+// ("Leader election").
 func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }

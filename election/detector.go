@@ -5,7 +5,7 @@ import (
 )
 
 // detector says which members are down; it may be wrong. It is a star, as in
-// source 002: the leader beats to every member and each acknowledges; members do
+// docs/sources.md, "Scrapper": the leader beats to every member and each acknowledges; members do
 // not beat to each other.
 type detector struct {
 	// While there is no leader, or after a start.

@@ -15,7 +15,7 @@ import (
 // process lives, and is totally ordered among ids of one [Kind].
 type ID string
 
-// None is no member at all: the "@" of `elected = @` (source 000).
+// None is no member at all: the "@" of `elected = @` ("Leader election").
 const None ID = ""
 
 // MaxID is the longest an id may be, in bytes.

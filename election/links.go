@@ -8,7 +8,7 @@ import (
 )
 
 // This file keeps the connections: who may have one, whom to dial, and when one
-// has served. The star is source 002's: a lasting connection between each member
+// has served. The star is that of docs/sources.md, "Scrapper": a lasting connection between each member
 // and its leader, temporary ones for everything else.
 
 // In a large cluster not everyone is asked, or dialed, at once: n members would
@@ -168,7 +168,7 @@ func (m *Machine) linkDown(id ID) {
 }
 
 // repeat says once more what may have been lost with a link or a dial: message
-// delivery is reliable (source 004). Everything in it is dropped where it is late.
+// delivery is reliable (docs/sources.md, "Epochs"). Everything in it is dropped where it is late.
 func (m *Machine) repeat(i int, lost *Message) {
 	if lost != nil && m.now.Sub(m.members[i].used) <= m.farT() {
 		m.post(i, lost)
@@ -190,7 +190,7 @@ func (m *Machine) stale(peer *member) bool {
 }
 
 // hangUpSilent closes every link on which nothing came for T: temporary ones
-// that have served (source 002), and those whose other end may be gone.
+// that have served (docs/sources.md, "Scrapper"), and those whose other end may be gone.
 func (m *Machine) hangUpSilent() {
 	m.others(func(i int, peer *member) {
 		if !peer.link || m.now.Before(m.silent(peer)) {

@@ -474,7 +474,7 @@ func (m *Machine) handOver(from int, msg *Message) {
 }
 
 // preempt asks a leader of lower rank to hand over, again and again until it
-// does or is down. A member that returns takes over so (sources 000, 003, 004),
+// does or is down. A member that returns takes over so (docs/sources.md, all but "Scrapper"),
 // but not before the old leader's work has stopped.
 func (m *Machine) preempt() {
 	if !m.mayPreempt() {

@@ -30,7 +30,7 @@ const MaxEpoch = 1<<53 - 1
 const maxLeap = 1 << 32
 
 // Token is one leadership: the epoch, "constant from leader election to leader
-// death, bumped by a new round" (source 004), and who leads in it. Tokens are
+// death, bumped by a new round" (docs/sources.md, "Epochs"), and who leads in it. Tokens are
 // ordered by epoch, then rank. The zero Token is no leadership, below all others.
 type Token struct {
 	Epoch  uint64 `cbor:"e,omitempty"`

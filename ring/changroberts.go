@@ -3,7 +3,7 @@ package ring
 import "github.com/batuta-dev/batuta/election"
 
 // ChangRoberts is one member's side of Chang and Roberts' algorithm (1979), as
-// sources 000 and 001 tell it.
+// docs/sources.md, "Leader election", tells it.
 //
 //	ELECTION  to the successor: this candidate is the highest so far
 //	ELECTED   to the successor: this leadership has begun
@@ -44,7 +44,7 @@ func (c *ChangRoberts) Step(ev election.Event, out *election.Actions) {
 }
 
 // start: "p marks itself as participating, and sends a message along the ring,
-// saying that it is the leader" (source 000).
+// saying that it is the leader" ("Leader election").
 func (c *ChangRoberts) start(out *election.Actions) {
 	c.begin(out)
 	switch stands := out.Stands(out.Self().ID); {
@@ -92,12 +92,12 @@ func (c *ChangRoberts) receive(m *election.Message, out *election.Actions) {
 		c.electionFrom(m, out)
 	case election.Elected:
 		// "It changes its state to not participating, and registers the new
-		// leader. If the id is not its own, it passes the message on" (source 000).
+		// leader. If the id is not its own, it passes the message on" ("Leader election").
 		c.announced(m, out)
 	}
 }
 
-// electionFrom compares the candidate with this member (source 000).
+// electionFrom compares the candidate with this member ("Leader election").
 func (c *ChangRoberts) electionFrom(m *election.Message, out *election.Actions) {
 	if !c.sane(m.Round.Number) || len(m.Ring) > 1 {
 		return
@@ -137,7 +137,7 @@ func (c *ChangRoberts) astray(m *election.Message, out *election.Actions) bool {
 	return far-m.Hops > len(out.Members())
 }
 
-// cameHome: "if it is equal to its own, then it is the leader" (source 000).
+// cameHome: "if it is equal to its own, then it is the leader" ("Leader election").
 func (c *ChangRoberts) cameHome(m *election.Message, participant bool, out *election.Actions) {
 	switch {
 	case !participant:
@@ -176,7 +176,7 @@ func (c *ChangRoberts) meet(m *election.Message, out *election.Actions) {
 }
 
 // win: "when a process sees that it is the leader, it changes its state to not
-// participating, and sends ELECTED" (source 000): at once if it leads already,
+// participating, and sends ELECTED" ("Leader election"): at once if it leads already,
 // else when its epoch is on disk.
 func (c *ChangRoberts) win(out *election.Actions) {
 	if out.Leader().Leader == out.Self() {

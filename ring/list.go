@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// List is one member's side of the ring algorithm of source 003, whose message
+// List is one member's side of the ring algorithm of docs/sources.md, "Coordinator", whose message
 // grows as it travels.
 //
 //	ELECTION     to the successor: these are alive so far
@@ -50,7 +50,7 @@ func (l *List) Step(ev election.Event, out *election.Actions) {
 }
 
 // start "builds an ELECTION message that contains its own id and passes it to
-// its successor" (source 003).
+// its successor" ("Coordinator").
 func (l *List) start(out *election.Actions) {
 	l.begin(out)
 	list := withOwn(nil, out)
@@ -102,7 +102,7 @@ func (l *List) receive(m *election.Message, out *election.Actions) {
 }
 
 // electionFrom: "at each step the sender adds its own id to the list", until
-// "the message is received by the one that sent it first" (source 003). Of two
+// "the message is received by the one that sent it first" ("Coordinator"). Of two
 // initiators the higher round goes on; it finds the same winner.
 func (l *List) electionFrom(m *election.Message, out *election.Actions) {
 	same := l.phase == participating && m.Round == l.round
@@ -133,7 +133,7 @@ func (l *List) newer(r election.Round) bool {
 
 // decideOn: "the message is changed to COORDINATOR and circulated once more, to
 // tell everyone the new coordinator (the highest id) and the members of the new
-// ring" (source 003).
+// ring" ("Coordinator").
 func (l *List) decideOn(list []election.Rank, out *election.Actions) {
 	list = alive(list, out)
 	leader, winner := out.Leader(), highest(list)

@@ -1,6 +1,6 @@
 // Package ring holds the two ring algorithms: Chang and Roberts' with one
-// candidate a message (sources 000 and 001), and the one whose message carries
-// the list of all it has passed (source 003). Each reads like its source; what
+// candidate a message (docs/sources.md, "Leader election"), and the one whose message carries
+// the list of all it has passed ("Coordinator"). Each reads like its source; what
 // the sources leave out is shared here:
 //
 //   - the ring itself: the members in rank order, the highest followed by the
@@ -59,7 +59,7 @@ func WithOrder(ids []election.ID) Option {
 }
 
 // Participating reports whether this member takes part in a contest that has no
-// winner yet: the flag of sources 000 and 001.
+// winner yet: the flag of docs/sources.md, "Leader election".
 func (r *ring) Participating() bool { return r.phase == participating }
 
 // Successor is the member to which this one sends; none while it is alone or
@@ -85,7 +85,7 @@ func (r *ring) after(out *election.Actions) iter.Seq[election.ID] {
 	}
 }
 
-// successor is the next member that is not down (source 003), or None.
+// successor is the next member that is not down ("Coordinator"), or None.
 func (r *ring) successor(out *election.Actions) election.ID {
 	for id := range r.after(out) {
 		if !out.Down(id) {

@@ -84,6 +84,6 @@ func (f *wireFlags) apply(c *batuta.Config) {
 	announce, _ := f.announcement() // defaults has seen it
 	c.Wire = boss.New(boss.Options{NodeType: f.nodeType, Announce: announce, Preempt: !c.NoPreempt})
 	if b, ok := c.Algorithm.(*bully.Bully); ok {
-		bully.WithDead()(b) // source 002 asks them too
+		bully.WithDead()(b) // the original asks them too
 	}
 }
