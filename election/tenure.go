@@ -554,6 +554,9 @@ func (m *Machine) campaign() {
 	if m.resigned > 0 {
 		m.resigned = 0
 		m.cancel(timerStand)
+		if m.vacant() {
+			m.reconsider() // it may be unhealthy, too
+		}
 	}
 	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if m.started && !m.inquiring && !m.next.Defined() {
