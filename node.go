@@ -259,13 +259,39 @@ func (n *Node) end() {
 		n.drain()
 	}
 	n.disconnect()
-	n.saving.Wait()
+	saved := n.awaitSave()
 	n.last = n.status()
-	n.err = errors.Join(n.err, n.closeStore())
+	if saved {
+		n.err = errors.Join(n.err, n.closeStore())
+	}
 	n.history.end()
 	n.close()
 	n.closeLogs()
 	close(n.done)
+}
+
+// awaitSave waits for the outstanding save, T at most, and tells whether it has ended.
+// One that hangs is left behind, and closes the store when it ends: until then nobody
+// else may open that.
+func (n *Node) awaitSave() bool {
+	saved := make(chan struct{})
+	go func() {
+		n.saving.Wait()
+		close(saved)
+	}()
+	timer := time.NewTimer(n.timeout)
+	defer timer.Stop()
+	select {
+	case <-saved:
+		return true
+	case <-timer.C:
+	}
+	n.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", n.trouble())
+	go func() {
+		<-saved
+		_ = n.closeStore() // nobody is left to be told
+	}()
+	return false
 }
 
 func (n *Node) closeStore() error {
@@ -359,8 +385,9 @@ func (n *Node) Campaign(ctx context.Context) error {
 
 // Close hands over, if this member leads, and stops. It first tells the functions
 // that [Node.Lead] runs, and waits for them: do not call it from within one. It
-// returns when every goroutine has ended and the port is free. Closing again does
-// nothing. Its error is why the node had ended before, if it had.
+// returns when every goroutine has ended and the port is free; a save that the disk does
+// not answer within T is left behind, which the log says. Closing again does nothing.
+// Its error is why the node had ended before, if it had.
 func (n *Node) Close() error {
 	n.close()
 	<-n.done

@@ -94,8 +94,8 @@ func TestADiskThatHangsIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it stands again, and claims
-		if s := n.Status(); !strings.HasPrefix(s.DiskError, "a save has not ended in ") {
-			t.Errorf("the disk's error is %q", s.DiskError)
+		if s := n.Status(); s.Standing != StandingUnsaved || !strings.HasPrefix(s.DiskError, "a save has not ended in ") {
+			t.Errorf("hanging: %q, the disk's error is %q", s.Standing, s.DiskError)
 		}
 		store.set(nil, nil)
 		close(hangs)
@@ -104,6 +104,66 @@ func TestADiskThatHangsIsSeen(t *testing.T) {
 			t.Errorf("the disk's error is %q", s.DiskError)
 		}
 	})
+}
+
+// A save that hangs is left behind, and closes the store when it ends after all.
+func TestANodeEndsWhileItsDiskHangs(t *testing.T) {
+	store := &hanging{saves: make(chan struct{}, 10), closed: make(chan struct{})}
+	var out bytes.Buffer
+	n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Listen: "127.0.0.1:0", Store: store,
+		Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitView(t, n, "it leads", View.Defined)
+	hangs := make(chan struct{})
+	store.set(nil, hangs)
+	for len(store.saves) > 0 {
+		<-store.saves
+	}
+	if err := errors.Join(n.Resign(t.Context()), n.Campaign(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	<-store.saves // of its claim
+	ended := make(chan error, 1)
+	go func() { ended <- n.Close() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Close has not returned in a minute while a save hangs")
+	}
+	if s := n.Status(); s.DiskError == "" {
+		t.Error("its last status says nothing of the disk")
+	}
+	if log := out.String(); !strings.Contains(log, "the node ends while a save hangs") {
+		t.Errorf("the log says nothing of the save that is left behind:\n%s", log)
+	}
+	select {
+	case <-store.closed:
+		t.Error("the store is closed while a save still writes to it")
+	default:
+	}
+	close(hangs)
+	<-store.closed
+}
+
+// hanging is a fragile store that tells when a save begins, and when it is closed.
+type hanging struct {
+	fragile
+	saves, closed chan struct{}
+}
+
+func (h *hanging) Save(s election.State) error {
+	h.saves <- struct{}{}
+	return h.fragile.Save(s)
+}
+
+func (h *hanging) Close() error {
+	close(h.closed)
+	return nil
 }
 
 func TestStandings(t *testing.T) {

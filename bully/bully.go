@@ -87,6 +87,8 @@ func (b *Bully) Step(ev election.Event, out *election.Actions) {
 		b.receive(ev.Message, out)
 	case election.PeerDown:
 		b.peerDown(ev.Peer, out)
+	case election.Withdrawn:
+		b.withdrawn(ev.Peer, out)
 	case election.TimerFired:
 		b.timerFired(ev.Name, out)
 	case election.Settled:
@@ -249,9 +251,28 @@ func (b *Bully) peerDown(peer election.ID, out *election.Actions) {
 	if peer == b.knock {
 		b.knock = election.None
 	}
-	switch {
-	case b.state == waiting && peer == b.answer:
+	if b.state == waiting && peer == b.answer {
 		b.startOver(out)
+		return
+	}
+	b.goOn(peer, out)
+}
+
+// withdrawn spares the waiting for one that stands no more.
+func (b *Bully) withdrawn(peer election.ID, out *election.Actions) {
+	switch {
+	case peer == out.Self().ID:
+		b.rest(out)
+	case b.state == waiting && peer == b.answer:
+		b.callElection(out) // those below it are asked now
+	default:
+		b.goOn(peer, out)
+	}
+}
+
+// goOn asks the next one, or claims, when nobody asked can answer any more.
+func (b *Bully) goOn(peer election.ID, out *election.Actions) {
+	switch {
 	case b.state == asking && b.more && peer == b.asked.ID:
 		b.askNext(out)
 	case b.state == asking && !b.more:

@@ -28,14 +28,15 @@ const (
 	Leaving                         // this member leaves the cluster for good
 	Woke                            // nothing but time: the deadline has passed
 
-	Vacant  // to the Algorithm: there is no leader now; begin a contest
-	Settled // to the Algorithm: Token is the leadership now and is saved; contests are over
+	Vacant    // to the Algorithm: there is no leader now; begin a contest
+	Settled   // to the Algorithm: Token is the leadership now and is saved; contests are over
+	Withdrawn // to the Algorithm: Peer no longer stands, and nobody leads; this member itself, if it had claimed: find another
 )
 
 // Event is what a Machine or an Algorithm is stepped with.
 type Event struct {
 	Kind        EventKind
-	Peer        ID            // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed
+	Peer        ID            // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
 	Message     *Message      // Received
 	Name        string        // TimerFired
 	Rank        Rank          // LinkUp
@@ -59,7 +60,7 @@ type Algorithm interface {
 	// Name is what the user calls it, such as "bully".
 	Name() string
 	// Step handles one event: Started, Received, TimerFired, PeerDown, PeerUp,
-	// Campaign, Vacant or Settled.
+	// Campaign, Vacant, Settled or Withdrawn. It does nothing about what it does not know.
 	Step(ev Event, out *Actions)
 }
 

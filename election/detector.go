@@ -302,6 +302,7 @@ func (m *Machine) thaw(last time.Time) {
 		}
 	}
 	m.heardAt, m.ackedAt = m.now, m.now
+	m.extend(timerHung, m.cfg.Timing.T())
 	m.endSuspicion()
 	if m.leading() {
 		m.giveUp(CauseStalled, "this process was stopped for longer than T", "it was stopped")

@@ -105,6 +105,7 @@ type Machine struct {
 
 	roll
 	tenure
+	disk
 	detector
 	byRelay bool // what is being taken in has come by another member
 }
@@ -121,6 +122,7 @@ const (
 	timerHandover = "machine:handover" // ask the lower leader again
 	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
 	timerSave     = "machine:save"     // try a failing disk again
+	timerHung     = "machine:hung"     // the disk has not answered for T
 	timerSound    = "machine:sound"    // give up waiting for those who may stand again
 )
 
@@ -138,6 +140,7 @@ func New(c Config) (*Machine, error) {
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
 	m.tenure.restore(c)
+	m.onDisk = c.State.Token
 	return m, nil
 }
 
@@ -288,6 +291,7 @@ func (m *Machine) heed(i int, msg *Message) {
 		m.makeWay("a healthy member is there")
 	}
 	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
+	m.settled = max(m.settled, msg.Token.Epoch)
 	switch msg.Kind {
 	case Beat:
 		m.beaten(i, msg)
@@ -314,6 +318,9 @@ func (m *Machine) heed(i int, msg *Message) {
 	default:
 		m.step(Event{Kind: Received, Peer: msg.From, Message: msg})
 	}
+	if msg.Kind == Report && msg.Withdraws && msg.Aside != Stands && m.vacant() {
+		m.step(Event{Kind: Withdrawn, Peer: msg.From})
+	}
 }
 
 // maxEpoch is the highest epoch that is believed.
@@ -321,7 +328,7 @@ func (m *Machine) maxEpoch() uint64 { return min(MaxEpoch, m.highest+maxLeap) }
 
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev Event) {
-	begins := ev.Kind == Started || ev.Kind == Vacant || ev.Kind == Campaign
+	begins := ev.Kind == Started || ev.Kind == Vacant || ev.Kind == Withdrawn || ev.Kind == Campaign
 	if begins && m.vacant() && m.holds() {
 		return
 	}
@@ -346,13 +353,15 @@ func (m *Machine) fire(name string) {
 	case timerHandover:
 		m.preempt()
 	case timerStand:
-		m.resigned = 0
+		m.resigned, m.slow = 0, false
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerSound:
 		m.sounded("they have not answered in time")
 	case timerSave:
 		m.save()
+	case timerHung:
+		m.waited()
 	default:
 		m.step(Event{Kind: TimerFired, Name: name})
 	}

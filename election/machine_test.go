@@ -135,16 +135,16 @@ func TestAStoppedFollowerVouchesForWhatItHasHeardAlone(t *testing.T) {
 func TestASlowDiskDoesNotStopTheAcknowledgements(t *testing.T) {
 	m := follow(t, "2")
 	m.Step(start, from("5", Message{Kind: Coordinator, Token: Token{4, rank("5")}})) // the Save is outstanding
-	now := start
+	now, T := start, Timing{DefaultHeartbeat, DefaultTMax, DefaultTProcess}.T()
 	for range 50 {
 		now = now.Add(DefaultHeartbeat)
 		got := kinds(m.Step(now, from("5", Message{Kind: Beat, Token: Token{4, rank("5")}, Stamp: 1})))
 		if !slices.Contains(got, "ack>5") {
 			t.Fatalf("a beat while saving gives %q, want an acknowledgement", got)
 		}
-	}
-	if m.View().Defined() {
-		t.Errorf("view %v before the disk has it", m.View())
+		if waited := now.Sub(start); m.View().Defined() != (waited >= T) {
+			t.Fatalf("view %v when the disk has not answered for %v: it follows unsaved after T", m.View(), waited)
+		}
 	}
 }
 

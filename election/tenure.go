@@ -10,7 +10,7 @@ const (
 	Stands          Aside = ""
 	AsideResigned   Aside = "resigned"    // it stepped down; until a later leader's time ends
 	AsideWorking    Aside = "working"     // its work of an earlier leadership has not stopped yet
-	AsideUnsaved    Aside = "unsaved"     // it cannot write its state
+	AsideUnsaved    Aside = "unsaved"     // its disk refuses its state, or has not answered for T
 	AsideObserver   Aside = "observer"    // it was set up to follow only
 	AsideUnhealthy  Aside = "unhealthy"   // its own check has failed
 	AsideLastResort Aside = "last-resort" // unhealthy, and nobody healthy leads: it stands among such alone
@@ -22,18 +22,14 @@ const (
 const SaysStands Aside = "stands"
 
 // tenure is who leads, as this member knows: the part of a Machine that keeps
-// epochs. view and next never go down.
+// epochs. view never goes down.
 type tenure struct {
 	view    Token // the last leadership told to the driver
 	ended   Cause // why view's leadership is over; "" while it lasts
 	certain bool  // ended is known, not suspected: view is never taken back
-	next    Token // the leadership being saved; zero when none is
-	onDisk  Token // what a Save has made safe
-	writing Token // what the outstanding Save writes
-	saving  bool
-	unsaved bool // the disk refused the last Save
 
 	highest uint64 // the highest epoch heard of
+	settled uint64 // the highest of a token that another holds; some of highest are of claims that were given up
 
 	newsFrom  time.Time // what members said of themselves before is old: the contest has begun since
 	soundedAt time.Time // when we began to ask higher ones whether they stand; zero: we do not
@@ -50,7 +46,7 @@ type tenure struct {
 // restore takes up what the disk remembers. Whether that leadership still lasts
 // is unknown, unless it was our own: a process does not outlive itself.
 func (t *tenure) restore(c Config) {
-	t.view, t.onDisk, t.highest = c.State.Token, c.State.Token, c.State.Token.Epoch
+	t.view, t.highest = c.State.Token, c.State.Token.Epoch
 	t.ended, t.certain = CauseStopped, c.State.Token.Leader.ID == c.Self.ID
 }
 
@@ -91,7 +87,7 @@ func (m *Machine) aside() Aside {
 		return AsideGone
 	case m.cfg.Observer:
 		return AsideObserver
-	case m.unsaved:
+	case m.cannotSave():
 		return AsideUnsaved
 	case m.joining:
 		return AsideJoining
@@ -216,73 +212,10 @@ func (m *Machine) take(why string) {
 		return
 	}
 	m.lose(CauseSuperseded, true, "it claims the next epoch")
-	m.highest++
-	m.next = Token{m.highest, m.cfg.Self}
+	m.next = m.nextToken()
+	m.highest = max(m.highest, m.next.Epoch)
 	m.note("claims", m.cfg.Self.ID, m.next, why)
 	m.save()
-}
-
-// save writes the newest leadership. One Save is outstanding at most, and none
-// writes less than the disk has.
-func (m *Machine) save() {
-	if m.saving {
-		return
-	}
-	if m.next.Defined() && !m.unsaved && !m.next.Above(m.onDisk) {
-		m.settle()
-		if m.listed || m.saving {
-			return
-		}
-	}
-	m.writing = m.onDisk
-	for _, t := range [...]Token{m.view, m.next} { // view may have been followed unsaved
-		if t.Above(m.writing) {
-			m.writing = t
-		}
-	}
-	m.saving, m.listed = true, true
-	m.do(Action{Kind: Save, State: State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.list}})
-}
-
-// saved goes on once the disk has answered. Who cannot write does not claim,
-// but follows all the same.
-func (m *Machine) saved(err error) {
-	if !m.saving {
-		return
-	}
-	m.saving = false
-	if err != nil {
-		if !m.unsaved {
-			m.note("cannot save", None, m.writing, err.Error())
-		}
-		m.unsaved = true
-		m.set(timerSave, saveRetry)
-		if m.isMine(m.next) {
-			m.next = Token{}
-			m.step(Event{Kind: Vacant, Token: m.view})
-			return
-		}
-	} else {
-		m.onDisk = m.writing
-	}
-	if m.isMine(m.next) && !m.next.Above(m.writing) && m.holds() {
-		m.next = Token{} // its turn comes when the other has stopped
-	}
-	switch {
-	case m.next.Defined() && m.next.Above(m.writing):
-		m.save()
-	case m.next.Defined():
-		m.settle()
-	}
-	if !m.listed && err == nil {
-		m.save()
-	}
-	m.endYield()
-	if err == nil && m.unsaved {
-		m.unsaved = false
-		m.note("saves again", None, m.writing, "")
-		m.standAgain("its disk works again")
-	}
 }
 
 // settle tells of the leadership that is now safe on disk.
@@ -348,7 +281,7 @@ func (m *Machine) reconsider() {
 	if m.draining {
 		return // the others have not been told yet
 	}
-	if m.resigned > 0 || m.sick && m.cfg.LeadUnhealthy {
+	if m.resigned > 0 || m.slow || m.sick && m.cfg.LeadUnhealthy {
 		m.set(timerStand, 2*m.cfg.Timing.T())
 	}
 }
@@ -378,9 +311,7 @@ func (m *Machine) makeWay(why string) {
 	case m.leading():
 		m.stepDown(why)
 	case m.isMine(m.next): // on its way to the disk: nobody has heard of it
-		m.next = Token{}
-		m.reconsider()
-		m.step(Event{Kind: Vacant, Token: m.view})
+		m.withdraw()
 	case m.vacant():
 		m.reconsider()
 	}

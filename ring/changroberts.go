@@ -40,6 +40,10 @@ func (c *ChangRoberts) Step(ev election.Event, out *election.Actions) {
 		c.expire(out)
 	case election.Settled:
 		c.settled(ev.Token, out)
+	case election.Withdrawn:
+		if ev.Peer == out.Self().ID {
+			c.restart("it cannot take its lead", out) // the round that it won is void
+		}
 	}
 }
 

@@ -46,6 +46,10 @@ func (l *List) Step(ev election.Event, out *election.Actions) {
 		l.expire(out)
 	case election.Settled:
 		l.settled(ev.Token, out)
+	case election.Withdrawn:
+		if ev.Peer == out.Self().ID {
+			l.restart("it cannot take its lead", out) // the round that it won is void
+		}
 	}
 }
 

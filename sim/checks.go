@@ -44,6 +44,7 @@ type seat struct {
 	told    bool           // it has had a leader in this life
 	intact  bool           // its file was never rolled back
 	wasDue  bool           // its deadline had passed before this step
+	unsaved election.Token // the last that it has followed although its disk did not take it
 	stalled election.Token // it leads, and has been stopped for longer than T
 }
 
@@ -221,7 +222,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 		c.fail(w, p, invariant.Lost, "it tells of %v and has not lost %v", a.Token, p.view)
 	case s.held.Above(a.Token):
 		c.fail(w, p, invariant.Monotone, "it held %v and now tells of %v", s.held, a.Token)
-	case !w.setup.NoDisk && a.Token.Above(p.disk.now.Token) && (mine || !p.disk.failed):
+	case !w.setup.NoDisk && a.Token.Above(p.disk.now.Token) && (mine || !w.unsaved(p)):
 		c.fail(w, p, invariant.Saved, "it tells of %v and its disk has %v", a.Token, p.disk.now.Token)
 	case mine:
 		c.claimed(w, p, a.Token)
@@ -231,6 +232,9 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 		}
 	}
 	s.held, s.since, s.told = a.Token, w.now, true
+	if !mine && w.unsaved(p) {
+		s.unsaved = a.Token
+	}
 	if mine {
 		s.begun, s.own = w.now, a.Token
 	}
@@ -413,7 +417,7 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 		c.fail(w, p, invariant.Tells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
 	}
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
-		if !d.failed || m.Token.Leader.ID == p.rank.ID {
+		if !d.failed && m.Token.Above(c.seats[p.place].unsaved) || m.Token.Leader.ID == p.rank.ID {
 			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
 		}
 	}

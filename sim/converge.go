@@ -185,6 +185,8 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		return t, ""
 	case !slices.ContainsFunc(group, w.mayLead):
 		return t, w.unled(group)
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !p.disk.hangs() }) && w.unled(group) == "":
+		return t, "" // nobody can save a claim; who led before may go on
 	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
 	}

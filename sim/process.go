@@ -63,7 +63,7 @@ type disk struct {
 	saving      bool
 	next        election.State
 	slow        time.Duration // on top of the usual
-	due         time.Duration // when the outstanding write is over
+	began, due  time.Duration // of the outstanding write: when it began, by the clock of its process, and when it will be over
 	failing     bool
 	failed      bool // the last save was refused
 	rolledBack  bool // ever
@@ -279,7 +279,7 @@ func (w *world) save(p *process, s election.State) {
 	}
 	w.checks.saves(w, p)
 	w.checks.tries(w, p, s.Token)
-	p.disk.saving, p.disk.next = true, s
+	p.disk.saving, p.disk.next, p.disk.began = true, s, p.clock.at(w.now)
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
 }
 
@@ -294,6 +294,12 @@ const hung = 100 * 365 * 24 * time.Hour
 
 // hangs says that a write will not be over within any bound.
 func (d *disk) hangs() bool { return d.slow >= time.Minute }
+
+// unsaved says that a member may follow a leadership that is not on its disk: that has
+// refused, or has not answered for T.
+func (w *world) unsaved(p *process) bool {
+	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
+}
 
 // setDisk changes how a disk works. One that is well again ends a write that was to
 // take longer.

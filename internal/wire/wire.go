@@ -81,26 +81,27 @@ const (
 
 // layout is an [election.Message] on the wire. Times are in nanoseconds.
 type layout struct {
-	Kind     election.MessageKind    `cbor:"0,keyasint"`
-	Election string                  `cbor:"1,keyasint,omitempty"`
-	From     election.ID             `cbor:"2,keyasint,omitempty"`
-	To       election.ID             `cbor:"3,keyasint,omitempty"`
-	Token    election.Token          `cbor:"4,keyasint,omitzero"`
-	Highest  uint64                  `cbor:"5,keyasint,omitempty"`
-	Aside    election.Aside          `cbor:"6,keyasint,omitempty"`
-	Round    election.Round          `cbor:"7,keyasint,omitzero"`
-	Hops     int                     `cbor:"8,keyasint,omitempty"`
-	Ended    bool                    `cbor:"9,keyasint,omitempty"`
-	Age      time.Duration           `cbor:"10,keyasint,omitempty"`
-	Stamp    int64                   `cbor:"11,keyasint,omitempty"`
-	Draining bool                    `cbor:"12,keyasint,omitempty"`
-	Version  uint64                  `cbor:"13,keyasint,omitempty"`
-	Ring     []election.Rank         `cbor:"14,keyasint,omitempty"`
-	States   []election.MemberReport `cbor:"15,keyasint,omitempty"`
-	Digest   uint32                  `cbor:"16,keyasint,omitempty"`
-	List     []election.Member       `cbor:"17,keyasint,omitempty"`
-	Follows  bool                    `cbor:"18,keyasint,omitempty"`
-	Carried  *layout                 `cbor:"19,keyasint,omitempty"` // of relay
+	Kind      election.MessageKind    `cbor:"0,keyasint"`
+	Election  string                  `cbor:"1,keyasint,omitempty"`
+	From      election.ID             `cbor:"2,keyasint,omitempty"`
+	To        election.ID             `cbor:"3,keyasint,omitempty"`
+	Token     election.Token          `cbor:"4,keyasint,omitzero"`
+	Highest   uint64                  `cbor:"5,keyasint,omitempty"`
+	Aside     election.Aside          `cbor:"6,keyasint,omitempty"`
+	Round     election.Round          `cbor:"7,keyasint,omitzero"`
+	Hops      int                     `cbor:"8,keyasint,omitempty"`
+	Ended     bool                    `cbor:"9,keyasint,omitempty"`
+	Age       time.Duration           `cbor:"10,keyasint,omitempty"`
+	Stamp     int64                   `cbor:"11,keyasint,omitempty"`
+	Draining  bool                    `cbor:"12,keyasint,omitempty"`
+	Version   uint64                  `cbor:"13,keyasint,omitempty"`
+	Ring      []election.Rank         `cbor:"14,keyasint,omitempty"`
+	States    []election.MemberReport `cbor:"15,keyasint,omitempty"`
+	Digest    uint32                  `cbor:"16,keyasint,omitempty"`
+	List      []election.Member       `cbor:"17,keyasint,omitempty"`
+	Follows   bool                    `cbor:"18,keyasint,omitempty"`
+	Carried   *layout                 `cbor:"19,keyasint,omitempty"` // of relay
+	Withdraws bool                    `cbor:"20,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -233,7 +234,7 @@ func outward(m *election.Message) *layout {
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows,
+		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws,
 		Carried: outward(m.Carried),
 	}
 }
@@ -324,7 +325,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows,
+		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws,
 	}, nil
 }
 
