@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ type fakeNode struct {
 	stuck    bool // its loop does not answer
 	priority atomic.Int64
 	done     chan struct{}
+	ends     bool      // before a reader has its last event
+	over     sync.Once // its end
 }
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
@@ -73,7 +76,10 @@ func (n *fakeNode) Resign(context.Context) error { n.resigned.Store(true); retur
 
 func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
 	return func(yield func(batuta.Event, error) bool) {
-		for _, ev := range n.events {
+		for i, ev := range n.events {
+			if n.ends && i == len(n.events)-1 {
+				n.over.Do(func() { close(n.done) }) // what happened before its end is still read
+			}
 			if !yield(ev, nil) {
 				return
 			}
@@ -325,13 +331,12 @@ func TestEventStream(t *testing.T) {
 // A stream tells all there is to the end of its node, and ends then: an agent
 // that leaves does not wait for those who watch it.
 func TestStreamEndsWithNode(t *testing.T) {
-	n := &fakeNode{events: story}
+	n := &fakeNode{events: story, ends: true}
 	resp, err := http.Get("http://" + serve(t, n) + "/v1/events")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	close(n.done)
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || strings.Count(string(body), "data: ") != len(story) {
 		t.Errorf("got %q, %v; want every event and a clean end", body, err)
