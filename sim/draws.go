@@ -31,7 +31,7 @@ func Draws() []Draw {
 
 // DefaultDraws are those of which no schedule is known to break a rule.
 func DefaultDraws() []Draw {
-	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls}
+	return Draws()
 }
 
 // draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
