@@ -26,7 +26,8 @@ var ofToken = []Rule{
 	{Name: Skip, Where: "soak",
 		Why: "Epochs are finite: whoever raises them at will, or is made to, uses them up."},
 	{Name: OneEpoch, Where: "soak",
-		Why: "Where nothing is broken, one epoch is one leader: the promise that users count on."},
+		Why:    "Where nothing is broken, one epoch is one leader: the promise that users count on.",
+		Mutant: "forgets the epochs it hears of"},
 }
 
 // givenUp bounds how many claims in a row a member may give up unsaved.
