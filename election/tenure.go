@@ -482,14 +482,15 @@ func (m *Machine) tryLastResort() {
 
 // campaign begins a contest because the user asks for one.
 func (m *Machine) campaign() {
+	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if m.resigned > 0 {
 		m.resigned = 0
 		m.cancel(timerStand)
 		if m.vacant() {
 			m.reconsider() // it may be unhealthy, too
+			m.standAgain("it was asked to") // the others hold a contest without it
 		}
 	}
-	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if m.started && !m.inquiring && !m.next.Defined() {
 		m.step(Event{Kind: Campaign})
 	}
