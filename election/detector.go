@@ -24,6 +24,7 @@ type detector struct {
 	voucher   ID        // who does, of them
 	renewAt   time.Time // when to ask that one again; zero: there is no need
 	suspected bool      // vouchers are being asked
+	pardon    time.Time // until then silence may be our own: what has come in waits to be read
 	stamp     int64     // of the last beat
 	nextAck   time.Time // when to acknowledge again although no beat has come
 	seen      uint64    // version of the member states taken from the leader
@@ -112,9 +113,35 @@ func (m *Machine) leaderAge() time.Duration {
 func (m *Machine) silentAt() time.Time {
 	at := m.leaderAt.Add(m.cfg.Timing.T())
 	if m.grace.After(at) {
-		return m.grace
+		at = m.grace
 	}
-	return at
+	return m.excused(at)
+}
+
+// oversleeps takes note that this process was stopped for less than T: its timer came
+// late by that much, or more. What members have said meanwhile waits to be read, so
+// nobody counts as silent before there was as much time again, a heartbeat at most.
+// Lateness below half a heartbeat is the noise of any machine.
+func (m *Machine) oversleeps() {
+	late := m.now.Sub(m.deadline)
+	if m.deadline.IsZero() || late <= m.cfg.Timing.Heartbeat/2 {
+		return
+	}
+	if until := m.now.Add(min(late, m.cfg.Timing.Heartbeat)); until.After(m.pardon) {
+		m.pardon = until
+	}
+}
+
+// excused puts off the moment from which a silence counts, by T at most: a machine
+// that is always late still finds out, within 2·T.
+func (m *Machine) excused(at time.Time) time.Time {
+	if !m.pardon.After(at) {
+		return at
+	}
+	if latest := at.Add(m.cfg.Timing.T()); m.pardon.After(latest) {
+		return latest
+	}
+	return m.pardon
 }
 
 // watch does what the detector has due by now.
@@ -143,7 +170,7 @@ func (m *Machine) watchFollowers() {
 	// "Beats are acknowledged": who hears members but is not heard steps down;
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
-	if m.leading() && hears && !m.relinking() && m.now.Sub(m.ackedAt) > m.ackTime() {
+	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
 		m.deaf = true
 		m.giveUp(CauseSilent, "it hears members, but nobody has acknowledged for T", "nobody hears it")
 	}

@@ -213,7 +213,7 @@ func (m *Machine) silent(peer *member) time.Time {
 	if peer.used.After(at) {
 		at = peer.used
 	}
-	return at.Add(m.cfg.Timing.T() + 1)
+	return m.excused(at.Add(m.cfg.Timing.T() + 1))
 }
 
 // redialAt has a member dialed no sooner than at.

@@ -153,8 +153,12 @@ func (m *Machine) Step(now time.Time, ev Event) []Action {
 	}
 	last := m.now
 	m.now = now
-	if m.started && m.stalled(last) {
+	switch {
+	case !m.started || m.cfg.NoDetector:
+	case m.stalled(last):
 		m.thaw(last)
+	default:
+		m.oversleeps()
 	}
 	m.handle(ev)
 	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {

@@ -487,7 +487,7 @@ func (m *Machine) campaign() {
 		m.resigned = 0
 		m.cancel(timerStand)
 		if m.vacant() {
-			m.reconsider() // it may be unhealthy, too
+			m.reconsider()                  // it may be unhealthy, too
 			m.standAgain("it was asked to") // the others hold a contest without it
 		}
 	}
