@@ -94,7 +94,7 @@ func (l *List) expire(out *election.Actions) {
 
 func (l *List) receive(m *election.Message, out *election.Actions) {
 	switch {
-	case !l.sane(m.Round.Number) || len(m.Ring) > len(out.Members()):
+	case !l.sane(m.Round.Number) || len(m.Ring) > election.MaxMembers: // in a ring that grows, others know more members
 	case m.Kind == election.Election:
 		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
 		l.electionFrom(m, out)

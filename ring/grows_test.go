@@ -1,0 +1,32 @@
+package ring_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/ring"
+)
+
+// In a ring that grows, a list comes by that is longer than what a member knows: it
+// goes on all the same. Dropped, it would be missed for n·(t_max + t_process).
+func TestAListLongerThanTheRingThatIsKnownGoesOn(t *testing.T) {
+	m, err := election.New(election.Config{
+		Self: election.Rank{ID: "2"}, Algorithm: ring.New(), NoDetector: true,
+		Members: []election.Member{{Rank: election.Rank{ID: "1"}}, {Rank: election.Rank{ID: "3"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	m.Step(now, election.Event{Kind: election.Started})
+	list := []election.Rank{{ID: "1"}, {ID: "4"}, {ID: "5"}, {ID: "6"}}
+	for _, a := range m.Step(now, election.Event{Kind: election.Received, Message: &election.Message{
+		Kind: election.Election, Election: "default", From: "1", To: "2",
+		Round: election.Round{Number: 7, Initiator: "6"}, Ring: list, Hops: 9}}) {
+		if a.Kind == election.Send && a.To == "3" && a.Message.Kind == election.Election && len(a.Message.Ring) == 5 {
+			return
+		}
+	}
+	t.Error("2 knows three members, and keeps a list of four to itself")
+}
