@@ -217,7 +217,7 @@ func (w *town) startDead() {
 func (w *town) replace(i int) {
 	w.terminate(i)
 	if w.becomes != 0 {
-		w.kinds = w.kinds[:i] + string(w.becomes) + w.kinds[i+1:]
+		w.change(func() { w.kinds = w.kinds[:i] + string(w.becomes) + w.kinds[i+1:] })
 	}
 	w.start(i)
 }

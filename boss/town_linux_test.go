@@ -79,7 +79,7 @@ func (w *town) start(i int) {
 	w.change(func() { w.folk[i].up, w.folk[i].boss, w.folk[i].leads = true, "", false })
 	p := &program{t: w.t, name: ip, heard: func(line string) { w.heard(i, line) }}
 	p.start(command)
-	w.folk[i].program = p
+	w.change(func() { w.folk[i].program = p })
 	p.waitFrom(0, `"listening`)
 	// Originals that start at the same instant may each lead, alone, too.
 	for began := time.Now(); !w.placed(i) && time.Since(began) < w.find+w.answer; {

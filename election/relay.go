@@ -10,6 +10,9 @@ import (
 // messages on. One passes a message on, never two, and one copy leaves for each that
 // comes in. A refusal needs none of this: that process is gone.
 
+// fewRelays is how many a member of a large cluster asks at once; SWIM has three.
+const fewRelays = 3
+
 // relays is what a Machine knows of a member that it may reach by others alone.
 type relays struct {
 	via    ID        // who last passed on a message of its
@@ -184,9 +187,16 @@ func (m *Machine) mayPass(r, i int) bool {
 	return r != i && r != m.me && !peer.down && (peer.link || peer.missed.IsZero() || m.now.Sub(peer.missed) > m.cfg.Timing.T())
 }
 
+// allToAsk is everyone that may be asked. In a large cluster it is a few that a link
+// stands to: where all dial all, as at its birth, each would else ask everyone for
+// everyone. The rest get their turn one by one.
 func (m *Machine) allToAsk(i int) (by []int) {
-	m.others(func(r int, _ *member) {
-		if m.mayPass(r, i) && len(by) < inquiryWave {
+	most, large := inquiryWave, len(m.members) > inquiryWave+1
+	if large {
+		most = fewRelays
+	}
+	m.others(func(r int, peer *member) {
+		if m.mayPass(r, i) && (peer.link || !large) && len(by) < most {
 			by = append(by, r)
 		}
 	})
