@@ -38,7 +38,8 @@ func (t *Transport) dial(p *peer) *conn {
 	}
 	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, queue: slices.Clone(frame), flushing: true}
 	p.dialing = c
-	t.live.Go(func() { t.connectTo(c, p.addr, frame) })
+	addr := p.addr // of now: the loop may give the member another meanwhile
+	t.live.Go(func() { t.connectTo(c, addr, frame) })
 	return c
 }
 
