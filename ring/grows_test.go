@@ -8,9 +8,9 @@ import (
 	"github.com/batuta-dev/batuta/ring"
 )
 
-// In a ring that grows, a list comes by that is longer than what a member knows: it
-// goes on all the same. Dropped, it would be missed for n·(t_max + t_process).
-func TestAListLongerThanTheRingThatIsKnownGoesOn(t *testing.T) {
+// second is member 2 of a list ring of three, started at the time it gives.
+func second(t *testing.T) (*election.Machine, time.Time) {
+	t.Helper()
 	m, err := election.New(election.Config{
 		Self: election.Rank{ID: "2"}, Algorithm: ring.New(), NoDetector: true,
 		Members: []election.Member{{Rank: election.Rank{ID: "1"}}, {Rank: election.Rank{ID: "3"}}},
@@ -20,6 +20,13 @@ func TestAListLongerThanTheRingThatIsKnownGoesOn(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	m.Step(now, election.Event{Kind: election.Started})
+	return m, now
+}
+
+// In a ring that grows, a list comes by that is longer than what a member knows: it
+// goes on all the same. Dropped, it would be missed for n·(t_max + t_process).
+func TestAListLongerThanTheRingThatIsKnownGoesOn(t *testing.T) {
+	m, now := second(t)
 	list := []election.Rank{{ID: "1"}, {ID: "4"}, {ID: "5"}, {ID: "6"}}
 	for _, a := range m.Step(now, election.Event{Kind: election.Received, Message: &election.Message{
 		Kind: election.Election, Election: "default", From: "1", To: "2",
@@ -34,15 +41,7 @@ func TestAListLongerThanTheRingThatIsKnownGoesOn(t *testing.T) {
 // A list whose initiator is gone has no home to come to: the round begins anew where
 // the ring skips it, and not only once it counts as lost.
 func TestARoundWhoseInitiatorIsGoneBeginsAnew(t *testing.T) {
-	m, err := election.New(election.Config{
-		Self: election.Rank{ID: "2"}, Algorithm: ring.New(), NoDetector: true,
-		Members: []election.Member{{Rank: election.Rank{ID: "1"}}, {Rank: election.Rank{ID: "3"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Unix(1000, 0)
-	m.Step(now, election.Event{Kind: election.Started})
+	m, now := second(t)
 	m.Step(now, election.Event{Kind: election.PeerDown, Peer: "3"})
 	for _, a := range m.Step(now, election.Event{Kind: election.Received, Message: &election.Message{
 		Kind: election.Election, Election: "default", From: "1", To: "2",
