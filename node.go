@@ -40,7 +40,7 @@ type Node struct {
 	last     Status // valid once done is closed
 
 	// The loop's alone.
-	machine   *election.Machine
+	machine   election.Core
 	transport *transport.Transport // nil with Config.Wire
 	net       network.Network      // transport, or the Wire's
 	addrs     map[ID]string        // where the others listen

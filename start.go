@@ -101,7 +101,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		}
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
-	machine, err := election.New(election.Config{
+	machine, err := election.NewCore(election.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,

@@ -16,7 +16,7 @@ type process struct {
 	slot  int // of its id; a second claimant shares it
 	rank  election.Rank
 
-	machine     *election.Machine
+	machine     election.Core
 	condition   scenario.Condition
 	life        uint64 // goes up at every start and end: what was meant for another life is void
 	incarnation uint64
@@ -118,7 +118,7 @@ func (w *world) start(p *process) error {
 		w.settle(p, &c)
 	}
 	w.checks.started(w, p)
-	m, err := election.New(c)
+	m, err := election.NewCore(c)
 	if err != nil {
 		return err
 	}
