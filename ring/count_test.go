@@ -94,3 +94,30 @@ func TestRandomOrder(t *testing.T) {
 	}
 	t.Logf("%.2f ELECTION on average over %d runs, n·H_n is %.2f", mean, runs, want)
 }
+
+// A contest goes round even when nothing changes, and that takes time; who sends to a
+// dead member finds out, and then another leads.
+func TestCountTakesTimeAndSkipsTheDead(t *testing.T) {
+	for _, c := range []struct {
+		algorithm string
+		crashed   []election.ID
+		leader    election.ID
+		units     int
+		contest   int // ELECTION messages
+	}{
+		{"ring", nil, "6", 12, 6},                     // twice round
+		{"ring", []election.ID{"6"}, "5", 15, 10},     // to the dead one; round again; told
+		{"ring", []election.ID{"5", "6"}, "4", 13, 9}, // one more is found dead
+		{"chang-roberts", nil, "6", 17, 11},           // to the highest, then once round, then told
+		{"chang-roberts", []election.ID{"6"}, "5", 15, 10},
+	} {
+		r, err := sim.Count(maker, sim.CountConfig{Algorithm: c.algorithm, Nodes: 6, Crashed: c.crashed})
+		if err != nil {
+			t.Errorf("%s, %v crashed: %v", c.algorithm, c.crashed, err)
+			continue
+		}
+		if r.Leader != c.leader || r.Units != c.units || r.Messages[election.Election] != c.contest {
+			t.Errorf("%s, %v crashed: %s leads after %d units and %d ELECTION, want %s after %d and %d", c.algorithm, c.crashed, r.Leader, r.Units, r.Messages[election.Election], c.leader, c.units, c.contest)
+		}
+	}
+}

@@ -17,7 +17,7 @@ type CountConfig struct {
 	Probe     string        // the algorithm's own option
 	Nodes     int           // required: members 1 to n
 	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
-	Crashed   []election.ID // dead, and nobody knows it yet
+	Crashed   []election.ID // dead, and nobody knows it yet; on a ring, who sends to one finds out
 	Seed      uint64
 }
 
@@ -26,7 +26,7 @@ type CountResult struct {
 	Leader   election.ID
 	Messages map[election.MessageKind]int // sent, to the dead too
 	Rounds   int                          // the highest round number that any message bore
-	Units    int                          // virtual time until the last member knew, in message delays
+	Units    int                          // virtual time until the last message arrived, in message delays
 }
 
 // unit is how long a message takes when messages are counted.
@@ -34,7 +34,8 @@ const unit = time.Millisecond
 
 // Count lets members elect under the textbooks' conventions: every message takes
 // one unit, t_max is two and handling takes none; there is no detector; all have
-// settled under the highest member, which may be dead; every message sent counts.
+// settled under the highest member, which may be dead; every message sent counts. A
+// ring cannot go round without skipping its dead, so there who sends to one is told.
 func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	s, err := c.setup()
 	if err != nil {
@@ -48,6 +49,7 @@ func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	if err := w.reset(s, fresh, nil); err != nil {
 		return CountResult{}, err
 	}
+	_, w.refuses = fresh().(interface{ Successor() election.ID })
 	w.settleAll()
 	start := c.Start
 	if len(start) == 0 {
@@ -107,6 +109,7 @@ func (w *world) settleAll() {
 // countResult waits until no message is on its way and no timer runs.
 func (w *world) countResult(from time.Duration) (CountResult, error) {
 	r := CountResult{Messages: map[election.MessageKind]int{}}
+	last := from
 	limit := from + time.Duration(100+20*len(w.procs))*unit
 	for {
 		o, ok := w.queue.due(limit)
@@ -114,12 +117,14 @@ func (w *world) countResult(from time.Duration) (CountResult, error) {
 			break
 		}
 		w.now = o.at
+		if o.kind == datagramArrival && w.datagrams.flights[o.place].to.condition == scenario.Alive {
+			last = o.at
+		}
 		w.happen(&o)
 	}
 	if w.checks.broken != nil {
 		return r, w.checks.broken
 	}
-	var last time.Duration
 	for _, p := range w.procs {
 		if p.condition != scenario.Alive {
 			continue
@@ -128,12 +133,14 @@ func (w *world) countResult(from time.Duration) (CountResult, error) {
 			return r, fmt.Errorf("no agreement after %v: %s follows %s, another follows %s", w.now-from, p.rank.ID, p.view.Leader.ID, r.Leader)
 		}
 		r.Leader = p.view.Leader.ID
-		last = max(last, w.checks.seats[p.place].since)
+	}
+	if w.bySlot(r.Leader).condition != scenario.Alive {
+		return r, fmt.Errorf("%s is taken for the leader and is dead: nobody has found out", r.Leader)
 	}
 	for kind, n := range w.checks.counted {
 		r.Messages[kind] = n
 	}
 	r.Rounds = int(w.checks.rounds)
-	r.Units = int(max(last-from, 0) / unit)
+	r.Units = int((last - from) / unit)
 	return r, nil
 }

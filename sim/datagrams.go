@@ -47,10 +47,15 @@ func (w *world) post(from, to *process, m *election.Message) {
 	w.queue.push(occurrence{at: at, kind: datagramArrival, place: w.datagrams.put(flight{to, m, w.flights})})
 }
 
-// mailArrived: what is cut off or comes to a dead member is lost.
+// datagramArrived: what is cut off or comes to a dead member is lost, and its sender
+// finds out where it can.
 func (w *world) datagramArrived(place int32) {
 	f := w.datagrams.take(place)
 	from, ok := w.slots[f.m.From]
+	if ok && w.refuses && f.to.condition == scenario.Dead {
+		w.step(w.procs[from], election.Event{Kind: election.PeerDown, Peer: f.to.rank.ID})
+		return
+	}
 	if ok && f.to.condition == scenario.Alive && !w.net.cut[from*w.net.n+f.to.slot] {
 		w.logReceipt(f.to, f.m, f.no)
 		w.step(f.to, election.Event{Kind: election.Received, Message: f.m})

@@ -27,6 +27,7 @@ type world struct {
 	net       network
 	checks    checks
 	datagrams datagrams
+	refuses   bool // who sends a datagram to a dead member is told that it is down
 	flights   uint64
 	log       func(trace.Entry) // nil: nobody listens
 }
@@ -54,6 +55,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	w.net.reset(len(s.Members))
 	w.setLatencies()
 	w.datagrams.reset()
+	w.refuses = false
 	w.checks.reset(w)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))

@@ -78,7 +78,8 @@ func newSimCountCommand(e env) *cobra.Command {
 		Short: "Count an algorithm's messages as the textbooks do",
 		Long: `count lets members elect once and counts what they send: every message takes one
 unit of time, t_max is two, there is no failure detector, and what is sent to a
-crashed member counts too. All begin as followers of the highest member.`,
+crashed member counts too; on a ring, who sends to one finds out and goes round it.
+All begin as followers of the highest member.`,
 		Example: `  batuta sim count --algorithm bully --nodes 9 --probe all --start 1 --crashed 9
   batuta sim count --algorithm bully --nodes 100 --crashed 100 --json`,
 		Args: cobra.NoArgs,

@@ -27,7 +27,7 @@ func (s *Story) bounds() (from, to time.Duration) {
 		if strike < 0 && e.At > 0 && (e.Fault || e.What == "resigns" || e.What == "campaigns") {
 			strike = e.At
 		}
-		if e.Message == nil {
+		if e.Message == nil || ofElection(e.Message.Kind) {
 			last = e.At
 		}
 	}
@@ -38,8 +38,20 @@ func (s *Story) bounds() (from, to time.Duration) {
 	return max(first-margin, 0), last + margin
 }
 
-// drawn says whether a picture shows the message: beats would bury the rest.
-func drawn(e *Entry) bool { return e.Message != nil && ofContest(e.Message.Kind) }
+// drawn says whether a picture shows the message: what only tells that a member
+// lives would bury the rest.
+func drawn(e *Entry) bool { return e.Message != nil && !ofDetector(e.Message.Kind) }
+
+// ofDetector tells the messages by which members know of each other that they live.
+func ofDetector(k election.MessageKind) bool {
+	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong
+}
+
+// ofElection tells the algorithms' own messages: a contest goes on while one is on
+// its way, even if it changes nothing at who gets it, as on a ring.
+func ofElection(k election.MessageKind) bool {
+	return k == election.Election || k == election.Answer || k == election.Coordinator || k == election.Elected
+}
 
 // Mermaid is a Mermaid sequence diagram of the contests.
 func (s *Story) Mermaid(of *scenario.Scenario) string {

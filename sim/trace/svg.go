@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,7 @@ type diagram struct {
 	lanes    map[election.ID]float64
 	colours  map[election.Token]string
 	order    []election.Token
+	kinds    []election.MessageKind // that it draws, as they first came
 }
 
 func (d *diagram) put(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
@@ -175,7 +177,6 @@ func (d *diagram) spans(s *Story, of *scenario.Scenario) {
 // messages draws an arrow a message, and a cross where one is dropped.
 func (d *diagram) messages(s *Story) {
 	left := map[uint64]time.Duration{}
-	labelled := map[string]float64{} // a kind's label between two lanes, once in a while
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		if !drawn(e) {
@@ -191,6 +192,9 @@ func (d *diagram) messages(s *Story) {
 		if !known || !ok1 || !ok2 || e.At < d.from || sent > d.to {
 			continue
 		}
+		if !slices.Contains(d.kinds, e.Message.Kind) {
+			d.kinds = append(d.kinds, e.Message.Kind)
+		}
 		x1, x2 := d.x(sent), d.x(e.At)
 		colour, dash := messageColour(e.Message.Kind), ""
 		if e.What == "drops" {
@@ -198,11 +202,6 @@ func (d *diagram) messages(s *Story) {
 		}
 		d.put(`<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="1.5"%s marker-end="url(#head)"><title>%s</title></line>`,
 			x1, y1, x2, y2, colour, dash, html.EscapeString(fmt.Sprintf("%s from %s to %s", label(e), e.Peer, e.Member)))
-		key := string(e.Message.Kind) + string(e.Peer) + string(e.Member)
-		if at, ok := labelled[key]; e.What == "drops" || ok && x1-at < 160 {
-			continue
-		}
-		labelled[key] = x1
 	}
 }
 
@@ -308,7 +307,7 @@ func (d *diagram) legend() {
 	for _, t := range d.order {
 		item(fmt.Sprintf(`<rect y="-6" width="24" height="12" rx="3" fill="%s"/>`, d.colours[t]), fmt.Sprintf("%s leads, epoch %d", t.Leader.ID, t.Epoch))
 	}
-	for _, k := range []election.MessageKind{election.Election, election.Answer, election.Coordinator} {
+	for _, k := range d.kinds {
 		item(fmt.Sprintf(`<line x2="24" stroke="%s" stroke-width="1.5" marker-end="url(#head)"/>`, messageColour(k)), strings.ToUpper(string(k)))
 	}
 	item(`<path d="M6 -6 l12 12 m0 -12 l-12 12" stroke="#b91c1c" stroke-width="3"/>`, "crash")
