@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/algorithm"
 )
 
 // agentFlags are the flags of a member of a cluster.
@@ -38,7 +39,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address)")
 	fs.StringSliceVar(&f.members, "member", nil, "`id=host:port` of a member, this one included or not; repeatable")
 	f.membership.register(fs)
-	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithmNames(), ", "))
+	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithm.Names(), ", "))
 	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
 	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over; with --wire boss default false")
 	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")

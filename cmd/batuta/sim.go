@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/invariant"
@@ -33,20 +34,6 @@ every machine.`,
 	}
 	cmd.AddCommand(newSimRunCommand(e), newSimSoakCommand(e), newSimCountCommand(e), newSimExploreCommand(e))
 	return cmd
-}
-
-// simMaker finds algorithms for the lab; an empty probe is the default.
-func simMaker(algorithm, probe string) (func() election.Algorithm, error) {
-	if probe == "" {
-		probe = "descending"
-	}
-	if _, err := newAlgorithm(algorithm, probe); err != nil {
-		return nil, err
-	}
-	return func() election.Algorithm {
-		a, _ := newAlgorithm(algorithm, probe) // it was found a moment ago
-		return a
-	}, nil
 }
 
 // labError says with which exit code the lab's errors end: a broken rule or
@@ -135,14 +122,14 @@ func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 	case "random":
 		rand.New(rand.NewPCG(c.Seed, c.Seed)).Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	}
-	return func(algorithm, probe string) (func() election.Algorithm, error) {
-		switch algorithm {
+	return func(name, probe string) (func() election.Algorithm, error) {
+		switch name {
 		case "ring":
 			return func() election.Algorithm { return ring.New(ring.WithOrder(ids)) }, nil
 		case "chang-roberts":
 			return func() election.Algorithm { return ring.NewChangRoberts(ring.WithOrder(ids)) }, nil
 		}
-		return simMaker(algorithm, probe)
+		return algorithm.Maker(name, probe)
 	}, nil
 }
 

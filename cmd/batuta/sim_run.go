@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
@@ -75,12 +76,12 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := simMaker(s.Setup.Algorithm, s.Setup.Probe); err != nil {
+	if _, err := algorithm.Maker(s.Setup.Algorithm, s.Setup.Probe); err != nil {
 		return err
 	}
 	log := trace.Log{Messages: s.Messages}
 	var story trace.Story
-	outcome, failure := sim.Play(s, simMaker, func(e trace.Entry) {
+	outcome, failure := sim.Play(s, algorithm.Maker, func(e trace.Entry) {
 		log.Add(e)
 		story.Add(e)
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/explore"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -66,7 +67,7 @@ replays it.`,
 				return fmt.Sprintf("%d schedules, %.0f/s, %d violations", r.Schedules, float64(r.Schedules)/seconds, r.Violations)
 			})
 		}
-		r, err := sim.Soak(ctx, simMaker, c)
+		r, err := sim.Soak(ctx, algorithm.Maker, c)
 		bar.done()
 		if err != nil {
 			return labError(err)
@@ -168,7 +169,7 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 		return nil
 	}
 	first := r.Failing[0].Seed
-	s, v := sim.Shrink(c.Schedule(first), simMaker)
+	s, v := sim.Shrink(c.Schedule(first), algorithm.Maker)
 	if v == nil {
 		return fmt.Errorf("seed %d broke a rule once and does not again", first)
 	}
@@ -244,7 +245,7 @@ breaks a rule comes out as the shortest scenario.`,
 				return fmt.Sprintf("%d states, depth %d, %.0f states/s", r.States, r.Depth, float64(r.States)/seconds)
 			})
 		}
-		r, err := explore.Search(ctx, simMaker, c)
+		r, err := explore.Search(ctx, algorithm.Maker, c)
 		bar.done()
 		if err != nil {
 			return labError(err)
