@@ -43,7 +43,7 @@ type Config struct {
 	ID        string // this member's id; default a UUIDv4, kept in the store if there is one
 	Priority  int    // ranks before the id; default 0
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
-	Advertise string // HOST:PORT told to the others; default the listen address as bound
+	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
 
 	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else
 	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
@@ -179,11 +179,16 @@ func (c Config) checkAddresses() (faults []error) {
 			faults = append(faults, config("address to join through %q: %w", addr, err))
 		}
 	}
+	if err := c.checkReach(); err != nil {
+		faults = append(faults, err)
+	}
 	if c.Advertise == "" {
 		return faults
 	}
 	if err := checkAddress(c.Advertise, false); err != nil {
 		faults = append(faults, config("advertised address %q: %w", c.Advertise, err))
+	} else if everywhere(c.Advertise) {
+		faults = append(faults, config("advertised address %q is every address of a machine: give the one where the others reach this member", c.Advertise))
 	}
 	return faults
 }
@@ -225,6 +230,10 @@ func (c Config) checkMembers() (faults []error) {
 		}
 		if err := checkAddress(m.Address, string(m.ID) == c.ID); err != nil {
 			fault("address %q of member %s: %w", m.Address, m.ID, err)
+			continue
+		}
+		if string(m.ID) != c.ID && everywhere(m.Address) {
+			fault("address %q of member %s is every address of a machine: give the one where that member is reached", m.Address, m.ID)
 			continue
 		}
 		if other, taken := addresses[plainAddress(m.Address)]; taken {

@@ -27,7 +27,11 @@ func (n *Node) join(ctx context.Context) {
 	pause := n.cfg.Heartbeat
 	for started := false; ; started = true {
 		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
-		answer, heard, err := n.askAll(ctx, left)
+		var asked []string
+		if n.locate(ctx, left) {
+			asked = left
+		}
+		answer, heard, err := n.askAll(ctx, asked)
 		answered = append(answered, heard...)
 		kind := election.Welcomed
 		if !started {
@@ -145,7 +149,7 @@ func (n *Node) askAll(ctx context.Context, addrs []string) (best *transport.Answ
 // newcomer is this member as it asks to be let in.
 func (n *Node) newcomer(ctx context.Context) (me transport.Newcomer, err error) {
 	err = n.call(ctx, func() {
-		me = transport.Newcomer{Rank: n.machine.Self(), List: n.ownEntry(), Token: n.machine.Held()}
+		me = transport.Newcomer{Rank: n.machine.Self(), Address: n.cfg.Advertise, List: n.ownEntry(), Token: n.machine.Held()}
 	})
 	return me, err
 }

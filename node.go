@@ -86,6 +86,9 @@ func (n *Node) loop(ctx context.Context) {
 		n.background(n.join)
 	} else {
 		n.emit(election.Event{Kind: election.Started})
+		if n.cfg.Advertise == "" {
+			n.background(n.keepLocating)
+		}
 	}
 	n.drain()
 	end := ctx.Done()

@@ -90,9 +90,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	n.born = time.Now().Round(0)
 	n.clock = clock.New(n.cfg.clocks, n.timeout)
 	n.addr = listener.Addr().String()
-	if n.cfg.Advertise == "" {
-		n.cfg.Advertise = n.addr
-	}
+	n.settleAddress(state.Members)
 	n.incarnation = max(state.Incarnation+1, uint64(n.born.UnixNano()))
 	state.ID, state.Incarnation = n.id, n.incarnation
 	if n.store != nil {

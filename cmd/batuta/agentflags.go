@@ -36,7 +36,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.id, "id", "", "this member's `id` (default a UUIDv4, kept in the data directory)")
 	fs.IntVar(&f.priority, "priority", 0, "a `number` that ranks before the id")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`host:port` where members reach it; port 0 picks one")
-	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address)")
+	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address, or where that is 0.0.0.0, the one from which it reaches them)")
 	fs.StringSliceVar(&f.members, "member", nil, "`id=host:port` of a member, this one included or not; repeatable")
 	f.membership.register(fs)
 	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithm.Names(), ", "))

@@ -37,6 +37,7 @@ type member struct {
 	process    *process // nil: none runs
 	frozen     bool     // stopped by SIGSTOP
 	http       string   // address of its API, once it is ready
+	advertise  string   // what the others are told, as it said when it was ready
 
 	leader string // in its view; empty: it knows none
 	epoch  uint64
@@ -297,7 +298,7 @@ func (c *cluster) take(l childLine) error {
 	m.events = append(m.events, l.line)
 	switch l.line.Event {
 	case "ready":
-		m.http = l.line.HTTP
+		m.http, m.advertise = l.line.HTTP, l.line.Advertise
 	case "leader":
 		m.leader, m.epoch, m.at = l.line.Leader, l.line.Epoch, l.line.Time.Time
 		if m.leader == m.id && m.at.After(c.since) && (c.claim.IsZero() || m.at.Before(c.claim)) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,4 +146,35 @@ func TestReplacedMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.until("the replacement leads", func() bool { return l.follow("2", one, replacement) })
+}
+
+// Three machines with one configuration, which listens everywhere, as in a container:
+// each learns from its connections where the others reach it, the one whose network
+// comes up late too.
+func TestOneConfigurationThatListensEverywhere(t *testing.T) {
+	l := newLAN(t, 3)
+	flags := []string{"--listen", "0.0.0.0:7400"}
+	for i := 1; i <= 3; i++ {
+		flags = append(flags, "--join", machineAddress(i))
+	}
+	l.ip("3", "link", "set", "eth0", "down")
+	three := l.boot(3, "3", flags...)
+	l.until("3 runs", func() bool { return three.http != "" })
+	l.ip("3", "link", "set", "eth0", "up")
+	for other := 1; other < 3; other++ {
+		l.route(3, other, machineMAC(other))
+	}
+	one, two := l.boot(1, "1", flags...), l.boot(2, "2", flags...)
+	l.until("all follow 3", func() bool { return l.follow("3", one, two, three) })
+	for _, m := range []*member{one, two, three} {
+		if m.advertise != "" && m.advertise != m.listen || m.advertise == "" && m != three {
+			t.Errorf("member %s says that it is reached at %q, want %s", m.id, m.advertise, m.listen)
+		}
+	}
+	out, err := exec.Command("ip", l.in(1, "batuta", "status", "--http", "127.0.0.1:7500")[1:]...).Output()
+	for i := 1; i <= 3; i++ {
+		if err != nil || !strings.Contains(string(out), machineAddress(i)) {
+			t.Errorf("no member at %s (%v):\n%s", machineAddress(i), err, out)
+		}
+	}
 }

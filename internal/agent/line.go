@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type Line struct {
 
 	// of ready
 	Listen    string `json:"listen,omitempty"`
+	Advertise string `json:"advertise,omitempty"` // what the others are told; not there while it is not known
 	HTTP      string `json:"http,omitempty"`
 	Algorithm string `json:"algorithm,omitempty"`
 	Guarantee string `json:"guarantee,omitempty"`
@@ -55,7 +57,7 @@ type Line struct {
 func Ready(at time.Time, s batuta.Status, http string) Line {
 	return Line{
 		Time: Stamp{at}, Event: "ready", ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
-		Listen: s.Listen, HTTP: http, Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: &s.Fencing,
+		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: &s.Fencing,
 	}
 }
 
@@ -100,6 +102,9 @@ func (l Line) story() string {
 		api := "HTTP API off"
 		if l.HTTP != "" {
 			api = "HTTP API on " + l.HTTP
+		}
+		if l.Advertise != l.Listen {
+			api = "others reach it at " + cmp.Or(l.Advertise, "an address that is not known yet") + ", " + api
 		}
 		return fmt.Sprintf("member %s of cluster %q listens on %s, %s; %s, %s", l.ID, l.Cluster, l.Listen, api, l.Algorithm, l.Guarantee)
 	case "leader":

@@ -103,7 +103,7 @@ func (n *fakeNode) Status() batuta.Status {
 	return batuta.Status{
 		ID: "3", Cluster: "default", Election: "default", Algorithm: "bully", Guarantee: "best-effort",
 		Role: batuta.RoleFollower, Leader: n.view.Token.Leader.ID, Epoch: n.view.Token.Epoch, Token: n.view.Token,
-		Since: began, Incarnation: 9, Uptime: 1500 * time.Millisecond, Listen: "127.0.0.1:7403",
+		Since: began, Incarnation: 9, Uptime: 1500 * time.Millisecond, Listen: "127.0.0.1:7403", Advertise: "10.0.0.3:7403",
 		Timing: election.Timing{Heartbeat: 100 * time.Millisecond, TMax: 150 * time.Millisecond, TProcess: 300 * time.Millisecond},
 		Members: []batuta.MemberStatus{
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
@@ -219,7 +219,7 @@ func TestStatus(t *testing.T) {
 	want := `{"id":"3","cluster":"default","election":"default","algorithm":"bully","guarantee":"best-effort",` +
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
-	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","http":"` + addr + `","version":"v1",` +
+	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1",` +
 		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"standing":"unsaved","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
@@ -295,7 +295,7 @@ func TestEventLines(t *testing.T) {
 	var b strings.Builder
 	ready := agent.Ready(began, (&fakeNode{}).Status(), "127.0.0.1:41233")
 	want := `{"time":"2026-01-02T03:04:05.000000600Z","event":"ready","id":"3","cluster":"default","election":"default",` +
-		`"listen":"127.0.0.1:7403","http":"127.0.0.1:41233","algorithm":"bully","guarantee":"best-effort","fencing":false}` + "\n"
+		`"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"127.0.0.1:41233","algorithm":"bully","guarantee":"best-effort","fencing":false}` + "\n"
 	if err := ready.WriteJSON(&b); err != nil || b.String() != want {
 		t.Errorf("got %s (%v), want %s", b.String(), err, want)
 	}

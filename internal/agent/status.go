@@ -21,6 +21,7 @@ type Status struct {
 	Incarnation uint64   `json:"incarnation"`
 	Uptime      float64  `json:"uptime"` // seconds
 	Listen      string   `json:"listen"`
+	Advertise   string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
 	HTTP        string   `json:"http"`
 	Version     string   `json:"version"`
 	Messages    Messages `json:"messages"`
@@ -87,7 +88,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing,
 		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
 		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
-		Listen: s.Listen, HTTP: http, Version: version,
+		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
 		Refused:  orEmpty(s.Refused),
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),

@@ -30,7 +30,7 @@ func (t *Transport) dial(p *peer) *conn {
 		return p.dialing
 	}
 	hello := t.self
-	hello.From = t.site.Rank()
+	hello.From, hello.Address = t.site.Rank(), t.address
 	hello.Kind, hello.To = wire.KindHello, p.id
 	frame, err := new(wire.Encoder).Handshake(&hello)
 	if err != nil {

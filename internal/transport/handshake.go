@@ -30,13 +30,17 @@ func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
 // answer begins an answer to a hello.
 func (t *Transport) answer(kind wire.HandshakeKind) wire.Handshake {
 	h := t.self
-	h.From = t.site.Rank()
+	h.From, h.Address = t.site.Rank(), t.address
 	h.Kind, h.Cluster = kind, ""
 	return h
 }
 
 func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
-	t.refused(hello.From.ID, c.remote(), why, detail)
+	if why == wire.ReasonReceiver {
+		t.misdialed(hello, c.remote())
+	} else {
+		t.refused(hello.From.ID, c.remote(), why, detail)
+	}
 	answer := t.answer(wire.KindRefused)
 	answer.Reason, answer.Detail = why, clamped(detail)
 	if e, ok := t.site.Entry(hello.From.ID); ok && why == wire.ReasonRemoved {
@@ -57,6 +61,25 @@ func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail s
 	if p != nil {
 		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.Known(), election.Shown(detail))
 	}
+}
+
+// misdialed notes that another dials this member for one that is elsewhere. That one
+// keeps it in its status; here it is said once.
+func (t *Transport) misdialed(hello *wire.Handshake, at string) {
+	t.site.Counters.Refused(string(wire.ReasonReceiver))
+	if p := t.peers[hello.From.ID]; p != nil && !p.misdials {
+		p.misdials = true
+		t.site.Log.Warn("a member dials this one for another: the address it has of that one is wrong", "id", p.id, "at", at, "for", hello.To)
+	}
+}
+
+// elsewhere says of a member's address that another is found there.
+func (t *Transport) elsewhere(p *peer, found election.ID) string {
+	who := "to member " + string(found)
+	if found == t.self.From.ID {
+		who = "back to this member, " + string(found)
+	}
+	return fmt.Sprintf("address %s of member %s leads %s: correct its --advertise, or the member list", p.addr, p.id, who)
 }
 
 // clamped cuts a detail so that it fits a handshake.
@@ -139,7 +162,7 @@ func (t *Transport) holder(id election.ID) string {
 	if p := t.peers[id]; p != nil && p.active != nil {
 		return p.active.address
 	}
-	return t.self.Address
+	return t.address
 }
 
 // handleAnswer hears the answer to a hello of ours.
@@ -158,13 +181,15 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 			detail = words // in full, and this member first
 		}
 		switch {
+		case why == wire.ReasonReceiver:
+			detail = t.elsewhere(p, answer.From.ID)
 		case why == wire.ReasonSameID:
 			t.site.SameID(answer.Detail, answer.From.ID)
 		case len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID:
 			entry = answer.List[0]
 		}
 	case answer.Kind != wire.KindWelcome || answer.Version != wire.ProtocolVersion || answer.From.ID != p.id:
-		why, detail = wire.ReasonReceiver, fmt.Sprintf("member %s answers", answer.From.ID)
+		why, detail = wire.ReasonReceiver, t.elsewhere(p, answer.From.ID)
 	default:
 		if why, detail = t.differs(answer); why == "" {
 			why, detail = t.admission(answer.From, t.site.AdmitAnswer(answer.From, answer.Incarnation))

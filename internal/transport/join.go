@@ -58,9 +58,10 @@ func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail stri
 
 // Newcomer is what a member says of itself when it asks to be put on the list.
 type Newcomer struct {
-	Rank  election.Rank
-	List  []election.Member // its entry on its own list, if there is one
-	Token election.Token    // the highest that it holds
+	Rank    election.Rank
+	Address string            // where the others reach it
+	List    []election.Member // its entry on its own list, if there is one
+	Token   election.Token    // the highest that it holds
 }
 
 // Answer is what a newcomer is answered.
@@ -122,7 +123,7 @@ func (t *Transport) ask(ctx context.Context, addr string, self func(context.Cont
 	}
 	hello := t.self
 	hello.Kind, hello.Observer = wire.KindJoin, t.site.Observer
-	hello.From, hello.List, hello.Token = me.Rank, me.List, me.Token
+	hello.From, hello.Address, hello.List, hello.Token = me.Rank, me.Address, me.List, me.Token
 	frame, err := new(wire.Encoder).Handshake(&hello)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,8 @@ type Transport struct {
 	network.Inbox
 	site     network.Site
 	dialer   Dialer
-	self     wire.Handshake // what this member says of itself
+	self     wire.Handshake // what this member says of itself, but for its address
+	address  string         // where the others reach it; "": not known yet
 	dialTime time.Duration  // to be connected, and as much again to be answered
 	bounds   bounds
 	kinds    map[election.MessageKind]bool
@@ -54,8 +55,9 @@ func Open(listener net.Listener, dialer Dialer, site network.Site, expected int)
 		site:   site,
 		dialer: dialer,
 		self: wire.Handshake{Version: wire.ProtocolVersion, Cluster: site.Cluster, From: site.Rank(),
-			Incarnation: site.Incarnation, Address: site.Advertise,
-			Algorithm: site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
+			Incarnation: site.Incarnation,
+			Algorithm:   site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
+		address:  site.Advertise,
 		dialTime: timing.DialTime(),
 		bounds:   bounds{frame: 2 * timing.TMax, write: timing.T(), idle: 2 * timing.TMax},
 		kinds:    kindsOf(site.Algorithm),
@@ -105,6 +107,7 @@ type peer struct {
 	dialing     *conn       // the dial under way
 	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
 	words       string      // that in words, for Status
+	misdials    bool        // it has dialed this member for another, which the log has said
 }
 
 // maxConns is how many connections one member may have standing.
@@ -120,6 +123,9 @@ func (t *Transport) Refusal(id election.ID) string {
 	}
 	return ""
 }
+
+// Advertise sets the address that this member tells the others. It is for the loop.
+func (t *Transport) Advertise(addr string) { t.address = addr }
 
 // Add implements [network.Network].
 func (t *Transport) Add(id election.ID, addr string) {

@@ -1,0 +1,96 @@
+package batuta
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/bully"
+)
+
+func TestWhoListensEverywhereTellsWhereItIsReached(t *testing.T) {
+	c := newCluster(t, 3)
+	c.start("1", func(cfg *Config) { cfg.Peers = nil })
+	c.agree("1")
+	for id, listen := range map[ID]string{"2": "0.0.0.0:0", "3": ":0"} {
+		n := c.start(id, func(cfg *Config) {
+			*cfg = Config{ID: string(id), Listen: listen, Join: []string{c.members[0].Addr}, Algorithm: bully.New(), Logger: testLog(t, id)}
+		})
+		_, port, _ := net.SplitHostPort(n.Addr())
+		if got, want := n.Status().Advertise, "127.0.0.1:"+port; got != want {
+			t.Errorf("member %s listens on %s and advertises %s, want %s", id, n.Addr(), got, want)
+		}
+	}
+	c.agree("3")
+	for _, m := range c.nodes["1"].Status().Members {
+		if everywhere(m.Address) {
+			t.Errorf("member %s is listed at %s", m.ID, m.Address)
+		}
+	}
+}
+
+func TestWhereAMemberIsReached(t *testing.T) {
+	n := &Node{addr: "[::]:7400"}
+	for _, tt := range []struct {
+		to   []string
+		want string
+	}{
+		{nil, ""},
+		{[]string{"256.0.0.1:7400"}, ""},
+		{[]string{"127.0.0.1:7400"}, "127.0.0.1:7400"},
+		{[]string{"no address", "127.0.0.2:1"}, "127.0.0.1:7400"},
+	} {
+		if got := n.route(tt.to); tt.want != got {
+			t.Errorf("to %q: %q, want %q", tt.to, got, tt.want)
+		}
+	}
+}
+
+// misled dials another address than it is told to.
+type misled struct {
+	Transport
+	wrong, right string
+}
+
+func (m misled) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	if addr == m.wrong {
+		addr = m.right
+	}
+	return m.Transport.Dial(ctx, addr)
+}
+
+// The list says of member 2 an address at which member 3 is, or this member itself.
+func TestAnAddressThatLeadsToAnotherIsSaidOnce(t *testing.T) {
+	for found, want := range map[ID]string{
+		"3": "address 127.0.0.1:9999 of member 2 leads to member 3",
+		"1": "address 127.0.0.1:9999 of member 2 leads back to this member, 1",
+	} {
+		virtually(t, func(t *testing.T) {
+			c := newVirtualCluster(t, 3)
+			c.start("3", func(cfg *Config) { cfg.Peers = nil })
+			var out bytes.Buffer
+			one := c.start("1", func(cfg *Config) {
+				cfg.Peers = []Peer{{ID: "2", Addr: "127.0.0.1:9999"}}
+				at := map[ID]string{"1": c.members[0].Addr, "3": c.members[2].Addr}[found]
+				cfg.Transport = misled{cfg.Transport, "127.0.0.1:9999", at}
+				cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
+			})
+			time.Sleep(10 * time.Second) // virtual
+			s := one.Status()
+			if got := s.Members[1].Refusal; !strings.Contains(got, want) {
+				t.Errorf("the status says of member 2 %q, want %q", got, want)
+			}
+			if s.Refused["receiver"] < 2 {
+				t.Errorf("it was tried %d times, and to be said once is nothing then", s.Refused["receiver"])
+			}
+			one.Close()
+			if n := strings.Count(out.String(), want); n != 1 || strings.Count(out.String(), "receiver") != 1 {
+				t.Errorf("the log says it %d times:\n%s", n, out.String())
+			}
+		})
+	}
+}
