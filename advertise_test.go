@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 func TestWhoListensEverywhereTellsWhereItIsReached(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/wire"
-	"github.com/batuta-dev/batuta/ring"
 )
 
 // differences are settings in which one member may differ from all others; both

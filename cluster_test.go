@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // patience is how long a test waits for an event before it gives up: generous, for

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {

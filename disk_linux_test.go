@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // disk is a small file system of its own.

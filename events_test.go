@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"weak"
 
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // epoch is a leadership of member 1.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // alone starts a cluster of one; in earnest, Peers lists all of them.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // What a member holds levels off however often others come and go: a connection

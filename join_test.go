@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/wire"
-	"github.com/batuta-dev/batuta/ring"
 )
 
 // joins has a member know nothing but the addresses of others.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/ring"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/election/ring"
 )
 
 // Over links that keep to t_max nobody is taken for dead: neither while they are

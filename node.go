@@ -14,6 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // Node is one running member of an election. Its methods may be called from any
@@ -40,7 +41,7 @@ type Node struct {
 	last     Status // valid once done is closed
 
 	// The loop's alone.
-	machine   election.Core
+	machine   machine.Core
 	transport *transport.Transport // nil with Config.Wire
 	net       network.Network      // transport, or the Wire's
 	addrs     map[ID]string        // where the others listen

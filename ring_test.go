@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/ring"
 )
 
 // A large ring with real connections agrees, and on the next leader after a

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // fragile is a store that refuses, or hangs, as the test wants.

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
@@ -99,7 +100,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		}
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
-	machine, err := election.NewCore(election.Config{
+	machine, err := machine.NewCore(machine.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // Role is what part a member plays.
@@ -150,7 +151,7 @@ func (n *Node) status() Status {
 	return s
 }
 
-func role(v View, self election.MemberView) Role {
+func role(v View, self machine.MemberView) Role {
 	switch {
 	case v.Token.Leader.ID == self.ID:
 		return RoleLeader

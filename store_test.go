@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/statefile"
 )
 

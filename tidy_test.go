@@ -17,23 +17,23 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "bully", "ring", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "machine", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "internal/network", "internal/transport", "internal/wire", "internal/statefile", "internal/logqueue", "internal/clock"},
+	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/statefile", "internal/logqueue", "internal/clock"},
 	"election":           {},
 	"boss":               {"", "election", "internal/network"},
-	"bully":              {"election"},
-	"ring":               {"election"},
-	"quorum":             {"election"},
-	"sim":                {"election", "sim/*"},
-	"sim/explore":        {"election", "sim/scenario", "sim/trace", "sim/invariant"},
+	"election/*":         {"election"},
+	"machine":            {"election"},
+	"quorum":             {"election", "machine"},
+	"sim":                {"election", "machine", "sim/*"},
+	"sim/explore":        {"election", "machine", "sim/scenario", "sim/trace", "sim/invariant"},
 	"sim/invariant":      {"election", "sim/scenario"},
 	"sim/trace":          {"election", "sim/scenario"},
-	"sim/scenario":       {"election"},
+	"sim/scenario":       {"election", "machine"},
 	"electiontest":       {"election", "sim", "sim/*"},
 	"superpeer":          {},
 	"superpeer/*":        {"superpeer", "superpeer/*"},
@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/wire":      {"election"},
 	"internal/network":   {"election"},
 	"internal/transport": {"election", "internal/network", "internal/wire"},
-	"internal/algorithm": {"election", "bully", "ring"},
+	"internal/algorithm": {"election", "election/*"},
 	"internal/lab":       {"internal/web"},
 	"internal/lab/*":     {"election", "internal/algorithm", "internal/lab/*", "sim", "sim/*"},
 	"internal/web":       {},
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"internal/logqueue":  {},
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
-	"examples/*":         {"", "election", "bully", "ring"},
+	"examples/*":         {"", "election", "election/*"},
 	"docs/*":             {"*"},
 }
 
@@ -109,7 +109,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			if target = strings.TrimPrefix(target, "/"); !allowed(dir, target) {
-				t.Errorf("%s imports %s: imports run cmd → agent, run, hooks → root → transport, statefile → election, algorithms → election", path, name)
+				t.Errorf("%s imports %s: imports run cmd → agent, run, hooks → root → machine, transport, statefile → election, algorithms → election", path, name)
 			}
 		}
 	}

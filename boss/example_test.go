@@ -6,7 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/boss"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // One node of a system of scrappers is replaced by batuta. The name scrapper

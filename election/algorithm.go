@@ -1,6 +1,9 @@
 package election
 
-import "time"
+import (
+	"encoding/binary"
+	"time"
+)
 
 // EventKind says what happened to a Machine or, of these, to its Algorithm.
 type EventKind uint8
@@ -61,7 +64,7 @@ type Algorithm interface {
 	Name() string
 	// Step handles one event: Started, Received, TimerFired, PeerDown, PeerUp,
 	// Campaign, Vacant, Settled or Withdrawn. It does nothing about what it does not know.
-	Step(ev Event, out *Actions)
+	Step(ev Event, out Actions)
 }
 
 // Explorable is an Algorithm that can be searched exhaustively.
@@ -128,21 +131,11 @@ type State struct {
 	Members     []Member // the member list, tombstones included
 }
 
-// Timing is the network that the election may rely on (docs/sources.md, "Leader election" and "Epochs").
-// The zero value of a field means its default.
-type Timing struct {
-	Heartbeat time.Duration // between two beats of a leader; default 100 ms
-	TMax      time.Duration // longest transmission of a message, t_max; default 150 ms
-	TProcess  time.Duration // longest handling of a message, t_process; default 300 ms
+// AppendRelative appends n relative to base, and 0 as itself: "none" is not a
+// number that shifts.
+func AppendRelative(b []byte, n, base uint64) []byte {
+	if n > 0 {
+		n = n - base + 1
+	}
+	return binary.AppendUvarint(b, n)
 }
-
-// Defaults of [Timing].
-const (
-	DefaultHeartbeat = 100 * time.Millisecond
-	DefaultTMax      = 150 * time.Millisecond
-	DefaultTProcess  = 300 * time.Millisecond
-)
-
-// T is the silence after which a member is suspected: 2·t_max + t_process
-// ("Leader election").
-func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }

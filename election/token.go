@@ -25,10 +25,6 @@ func (r Rank) Above(other Rank) bool { return r.Compare(other) > 0 }
 // 285,000 years; a message beyond it is damage or malice and is dropped.
 const MaxEpoch = 1<<53 - 1
 
-// maxLeap bounds how far one message may raise the epoch, so that no single one
-// can use them all up.
-const maxLeap = 1 << 32
-
 // Token is one leadership: the epoch, "constant from leader election to leader
 // death, bumped by a new round" (docs/sources.md, "Epochs"), and who leads in it. Tokens are
 // ordered by epoch, then rank. The zero Token is no leadership, below all others.

@@ -14,15 +14,3 @@ type Record struct {
 	Message  *Message // of "sends" and "receives"
 	Why      string
 }
-
-func (m *Machine) trace(r Record) {
-	if m.cfg.Trace == nil {
-		return
-	}
-	r.At, r.Member, r.Election = m.now, m.cfg.Self.ID, m.cfg.Election
-	m.cfg.Trace(r)
-}
-
-func (m *Machine) note(what string, peer ID, t Token, why string) {
-	m.trace(Record{What: what, Peer: peer, Token: t, Why: why})
-}

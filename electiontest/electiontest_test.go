@@ -3,8 +3,8 @@ package electiontest_test
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/sim"
 )
@@ -27,7 +27,7 @@ type shy struct{ steps int }
 
 func (*shy) Name() string { return "shy" }
 
-func (h *shy) Step(election.Event, *election.Actions) { h.steps++ }
+func (h *shy) Step(election.Event, election.Actions) { h.steps++ }
 
 // What the kit plays is able to fail.
 func TestShyIsCaught(t *testing.T) {

@@ -14,7 +14,7 @@ type patient struct {
 
 func (*patient) Name() string { return "patient" }
 
-func (p *patient) Step(ev election.Event, out *election.Actions) {
+func (p *patient) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
 	case election.Started, election.Vacant, election.PeerDown:
 		if !out.Leader().Defined() {
@@ -40,7 +40,7 @@ func (p *patient) Step(ev election.Event, out *election.Actions) {
 
 // wait is, for each higher member that may lead, the time that its announcement can
 // take: its link may have just ended, and is then dialed again.
-func wait(out *election.Actions) time.Duration {
+func wait(out election.Actions) time.Duration {
 	d := time.Millisecond
 	for _, r := range out.Members() {
 		if r.Above(out.Self()) && out.Stands(r.ID) {
@@ -50,7 +50,7 @@ func wait(out *election.Actions) time.Duration {
 	return d
 }
 
-func announce(out *election.Actions) {
+func announce(out election.Actions) {
 	for _, r := range out.Members() {
 		if r != out.Self() && !out.Down(r.ID) {
 			out.Send(r.ID, election.Message{Kind: election.Coordinator, Token: out.Leader()})

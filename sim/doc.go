@@ -1,4 +1,4 @@
-// Package sim is the lab: it runs the very [election.Machine] that production
+// Package sim is the lab: it runs the very [machine.Machine] that production
 // runs, under virtual time, on a network, disks and clocks that fail on purpose,
 // all from one seed. The same seed gives the same trace, byte for byte, on every
 // machine.

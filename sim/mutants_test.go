@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/mutant"
-	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/explore"
 )
@@ -168,7 +168,7 @@ func (h *hunt) caughtBy(by string) bool {
 // search tries all ways, those first that need the fewest words to be believed.
 func (h *hunt) search() string {
 	dir := path.Dir(h.mutant.File)
-	algorithms := map[string][]string{"bully": {"bully"}, "ring": {"ring", "chang-roberts"}}[dir]
+	algorithms := map[string][]string{"election/bully": {"bully"}, "election/ring": {"ring", "chang-roberts"}}[dir]
 	if algorithms == nil {
 		algorithms = []string{"bully", "membership", "ring", "chang-roberts"}
 	}
@@ -181,7 +181,7 @@ func (h *hunt) search() string {
 			}
 		}
 	}
-	for _, pkg := range slices.Compact([]string{dir, "election", "bully", "ring"}) {
+	for _, pkg := range slices.Compact([]string{dir, "machine", "election/bully", "election/ring"}) {
 		name, err := mutant.Fails(h.Context(), root, h.overlay, "./"+pkg, h.TempDir(), "-test.skip=^Test(Soak|Scenarios|Explore|ClosedForms|RandomOrder)$")
 		if err != nil {
 			h.Fatal(err)
@@ -190,7 +190,7 @@ func (h *hunt) search() string {
 			return "test " + pkg + " " + name
 		}
 	}
-	for _, pattern := range []string{"../bully/testdata/*.txt", "../ring/testdata/*/*.txt"} {
+	for _, pattern := range []string{"../election/bully/testdata/*.txt", "../election/ring/testdata/*/*.txt"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			if by := "scenario " + strings.TrimPrefix(filepath.ToSlash(file), "../"); h.caughtBy(by) {

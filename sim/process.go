@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
@@ -16,7 +17,7 @@ type process struct {
 	slot  int // of its id; a second claimant shares it
 	rank  election.Rank
 
-	machine     election.Core
+	machine     machine.Core
 	condition   scenario.Condition
 	life        uint64 // goes up at every start and end: what was meant for another life is void
 	incarnation uint64
@@ -100,7 +101,7 @@ func (w *world) start(p *process) error {
 	p.view, p.working, p.resting, p.sick, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted = false, false, nil
-	c := election.Config{
+	c := machine.Config{
 		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
 		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
@@ -118,7 +119,7 @@ func (w *world) start(p *process) error {
 		w.settle(p, &c)
 	}
 	w.checks.started(w, p)
-	m, err := election.NewCore(c)
+	m, err := machine.NewCore(c)
 	if err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (w *world) start(p *process) error {
 }
 
 // settle has a process begin in a leadership that everyone agrees on.
-func (w *world) settle(p *process, c *election.Config) {
+func (w *world) settle(p *process, c *machine.Config) {
 	t := w.settledToken()
 	p.disk.now = election.State{ID: p.rank.ID, Incarnation: p.incarnation, Token: t}
 	p.disk.before = p.disk.now

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/electiontest"
 )
 
@@ -22,5 +22,5 @@ func maker(algorithm, probe string) (func() election.Algorithm, error) {
 }
 
 func TestScenarios(t *testing.T) {
-	electiontest.Scenarios(t, maker, "../*/testdata/*.txt", *update)
+	electiontest.Scenarios(t, maker, "../election/*/testdata/*.txt", *update)
 }

@@ -68,5 +68,5 @@ func TestSoakTellsTheRules(t *testing.T) {
 // idle never leads.
 type idle struct{}
 
-func (idle) Name() string                           { return "idle" }
-func (idle) Step(election.Event, *election.Actions) {}
+func (idle) Name() string                          { return "idle" }
+func (idle) Step(election.Event, election.Actions) {}

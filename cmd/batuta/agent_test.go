@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/agent"
 )
 

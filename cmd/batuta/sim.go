@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/algorithm"
-	"github.com/batuta-dev/batuta/ring"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -25,7 +25,7 @@ func newSimCommand(e env) *cobra.Command {
 		Long: `sim runs the very state machines that agents run, under virtual time, on a network,
 disks and clocks that fail on purpose. The same seed gives the same trace on
 every machine.`,
-		Example: `  batuta sim run bully/testdata/leader_crash.txt --trace
+		Example: `  batuta sim run election/bully/testdata/leader_crash.txt --trace
   batuta sim soak --seeds 1:100000
   batuta sim count --algorithm bully --nodes 9 --probe all --crashed 9
   batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1`,

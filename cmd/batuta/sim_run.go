@@ -35,8 +35,8 @@ of it. Links are 1-3 for both ways and 1>3 for one; # begins a comment.
 
 ` + scenario.Help(),
 		Example: `  printf 'members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2\n' | batuta sim run - --trace
-  batuta sim run bully/testdata/*.txt
-  batuta sim run bully/testdata/leader_crash.txt --trace --svg election.svg`,
+  batuta sim run election/bully/testdata/*.txt
+  batuta sim run election/bully/testdata/leader_crash.txt --trace --svg election.svg`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/boss"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // wireFlags say which protocol members speak to each other.

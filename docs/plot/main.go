@@ -11,9 +11,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/ring"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"

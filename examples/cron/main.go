@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 func main() {

@@ -20,7 +20,7 @@ import (
 	"syscall"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 func main() {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/ring"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/election/ring"
 )
 
 // Names are those that [New] knows, the default first.

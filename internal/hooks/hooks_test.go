@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/bully"
+	"github.com/batuta-dev/batuta/election/bully"
 )
 
 // patience is how long a test waits for an event before it gives up.

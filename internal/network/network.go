@@ -53,18 +53,18 @@ type Site struct {
 	Counters    *Counters    // anywhere
 
 	Emit        func(election.Event)                                // has the Machine stepped, soon
-	Admit       func(peer election.Rank, incarnation uint64) error  // one that dials us: see [election.Machine.Admit]
-	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // one that answers our dial: see [election.Machine.AdmitAnswer]
-	AdmitJoin   func(e election.Member, incarnation uint64) error   // see [election.Machine.AdmitJoin]
+	Admit       func(peer election.Rank, incarnation uint64) error  // one that dials us: see [machine.Machine.Admit]
+	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // one that answers our dial: see [machine.Machine.AdmitAnswer]
+	AdmitJoin   func(e election.Member, incarnation uint64) error   // see [machine.Machine.AdmitJoin]
 	Enter       func(e election.Member, holds election.Token) Entry // puts a newcomer on the list
 	SameID      func(holder string, by election.ID)                 // another process, there, has this member's id, as a member says
 
 	Rank    func() election.Rank                                 // this member's, by now
 	Check   func(m *election.Message) error                      // anywhere: refuses what no honest member would send
-	Entry   func(id election.ID) (e election.Member, known bool) // see [election.Machine.Entry]
-	View    func() election.Token                                // see [election.Machine.View]
-	Held    func() election.Token                                // see [election.Machine.Held]
-	Highest func() uint64                                        // see [election.Machine.Highest]
+	Entry   func(id election.ID) (e election.Member, known bool) // see [machine.Machine.Entry]
+	View    func() election.Token                                // see [machine.Machine.View]
+	Held    func() election.Token                                // see [machine.Machine.Held]
+	Highest func() uint64                                        // see [machine.Machine.Highest]
 }
 
 // Entry is what a newcomer is told when it is put on the list.

@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/bully"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 func stateOf(epoch uint64) election.State {
@@ -132,7 +133,7 @@ func TestAListAtItsBoundIsSavedAndLoaded(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			m, err := election.New(election.Config{Self: election.Rank{ID: `"`}, Address: "h:1", Incarnation: 1, Algorithm: bully.New()})
+			m, err := machine.New(machine.Config{Self: election.Rank{ID: `"`}, Address: "h:1", Incarnation: 1, Algorithm: bully.New()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +203,7 @@ func TestAListBeyondItsBoundIsCutAtTheStart(t *testing.T) {
 	}
 	last := state.Members[len(state.Members)-1]
 	last.Gone, last.Version = election.Present, 0
-	m, err := election.New(election.Config{Self: election.Rank{ID: `"`}, Address: "h:1", Incarnation: 2, State: state,
+	m, err := machine.New(machine.Config{Self: election.Rank{ID: `"`}, Address: "h:1", Incarnation: 2, State: state,
 		Members: []election.Member{last}, Algorithm: bully.New()})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // A cluster has millions of states, and each member only thousands. So a search
@@ -13,7 +14,7 @@ import (
 
 // local is one state of one member.
 type local struct {
-	m      *election.Machine // never stepped: clones of it are
+	m      *machine.Machine // never stepped: clones of it are
 	self   int
 	timers []string
 	epoch  uint64 // the lowest it holds
@@ -75,7 +76,7 @@ func newStore() *store {
 	return &store{locals: map[string]*local{}, envelopes: map[string]*envelope{}}
 }
 
-func (s *store) local(self int, m *election.Machine) *local {
+func (s *store) local(self int, m *machine.Machine) *local {
 	key := m.AppendState([]byte{byte(self)}, 0, 0)
 	s.mu.RLock()
 	l := s.locals[string(key)]
@@ -177,7 +178,7 @@ func (x *explorer) effectOf(l *local, cs cause) *effect {
 
 // steps lets m take the event and all that follows at once: a save is over
 // before anything else happens.
-func (x *explorer) steps(self int, m *election.Machine, cs cause) *effect {
+func (x *explorer) steps(self int, m *machine.Machine, cs cause) *effect {
 	ev := election.Event{Kind: cs.kind, Name: cs.name, Peer: cs.peer}
 	if cs.msg != nil {
 		ev.Message = cs.msg.m

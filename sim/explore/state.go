@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
@@ -97,7 +98,7 @@ func (x *explorer) first() (*state, *invariant.Violation) {
 		c.disks[i] = top
 	}
 	for i := range x.n { // the leader last: it speaks to the others
-		if v := x.boot(c, i, election.Config{Following: top, Incarnation: 1}); v != nil {
+		if v := x.boot(c, i, machine.Config{Following: top, Incarnation: 1}); v != nil {
 			return c, v
 		}
 	}
@@ -116,12 +117,12 @@ func (x *explorer) first() (*state, *invariant.Violation) {
 	return c, nil
 }
 
-func (x *explorer) boot(c *state, i int, config election.Config) *invariant.Violation {
+func (x *explorer) boot(c *state, i int, config machine.Config) *invariant.Violation {
 	config.Self, config.Members, config.Algorithm, config.NoDetector = x.ranks[i], x.members, x.fresh(), true
 	if x.log != nil {
 		config.Trace = x.record
 	}
-	m, err := election.New(config)
+	m, err := machine.New(config)
 	if err != nil {
 		return x.broken(i, invariant.Driver, "%v", err)
 	}
@@ -282,7 +283,7 @@ func (x *explorer) restart(c *state, a int) *invariant.Violation {
 			c.floor[a] = max(c.floor[a], c.disks[j].Epoch)
 		}
 	}
-	return x.boot(c, a, election.Config{Incarnation: incarnation,
+	return x.boot(c, a, machine.Config{Incarnation: incarnation,
 		State: election.State{ID: x.ranks[a].ID, Incarnation: incarnation - 1, Token: c.disks[a]}})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // Validate reports every fault of s at once, or nil. Algorithm and Probe are
@@ -28,7 +29,7 @@ func (s Setup) Validate() error {
 		faults = append(faults, errors.New("settled, and every member is a newcomer or an observer: leave one that leads"))
 	}
 	for _, r := range s.Members {
-		c := election.Config{Self: r, Algorithm: nobody{}, Timing: s.Timing}
+		c := machine.Config{Self: r, Algorithm: nobody{}, Timing: s.Timing}
 		for _, m := range s.Members {
 			if len(s.Members) <= eachKnowsAll || m == r {
 				c.Members = append(c.Members, election.Member{Rank: m})
@@ -47,5 +48,5 @@ const eachKnowsAll = 64
 // nobody is an algorithm that never runs: a Config needs one to be judged.
 type nobody struct{}
 
-func (nobody) Name() string                           { return "nobody" }
-func (nobody) Step(election.Event, *election.Actions) {}
+func (nobody) Name() string                          { return "nobody" }
+func (nobody) Step(election.Event, election.Actions) {}

@@ -1,0 +1,132 @@
+package election
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+)
+
+// Bounds of the member list, tombstones included. Every list within them fits
+// into a state file and travels; an entry that would go beyond is refused.
+const (
+	MaxMembers   = 4096      // entries
+	MaxListBytes = 512 << 10 // the sum of their sizes, see [Member.Size]
+)
+
+// entryBytes is what an entry takes beside its id and its address.
+const entryBytes = 32
+
+// MaxVersion is the highest version of a list's entry. RemovalLead is how far a
+// removal rises above what it removes: over whatever the member itself does to its
+// entry without having heard of it, such as to move, or to leave and join again.
+const (
+	MaxVersion  = 1 << 62
+	RemovalLead = 1 << 16
+)
+
+// Member is an entry of the member list. Each entry has a version of its own;
+// lists merge entry by entry, the higher version holds, and at equal versions a
+// departure does. The list is the same everywhere once members can talk.
+type Member struct {
+	Rank     `cbor:"r"`
+	Address  string    `cbor:"a,omitempty"` // HOST:PORT
+	Observer bool      `cbor:"o,omitempty"` // follows and never leads
+	Version  uint64    `cbor:"v,omitempty"` // 0: from a configuration
+	Gone     Departure `cbor:"g,omitempty"`
+	Fixed    bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
+	New      bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
+	Pinned   bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
+}
+
+// Departure is how a member left the list. Its entry stays as a tombstone.
+type Departure uint8
+
+// Departures.
+const (
+	Present Departure = iota
+	Left              // it went of itself and may join again
+	Removed           // it was sent away and is refused until it is added again
+)
+
+// Supersedes reports whether entry e replaces old. An entry from a configuration
+// replaces none of another: each operator has written his own.
+func (e Member) Supersedes(old Member) bool {
+	if e.Version == 0 {
+		return false
+	}
+	return cmp.Or(
+		cmp.Compare(e.Version, old.Version),
+		cmp.Compare(e.Gone, old.Gone),
+		cmp.Compare(old.isNew(), e.isNew()),
+		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do, if it is everyone's
+		cmp.Compare(e.rankWord(), old.rankWord()),
+	) > 0
+}
+
+// commonAddress is the address if it is the same for all.
+func (e Member) commonAddress() string {
+	if e.Version == 0 || e.Fixed {
+		return "" // each configuration has its own
+	}
+	return e.Address
+}
+
+// rankWord is what the entry says of the member's priority, as one number.
+func (e Member) rankWord() int64 {
+	word := int64(e.Priority) << 2
+	if e.Pinned {
+		word++
+	}
+	return word
+}
+
+func (e Member) isNew() int {
+	if e.New {
+		return 1
+	}
+	return 0
+}
+
+// Eligibility is what the entry alone says of whether the member stands.
+func (e Member) Eligibility() Aside {
+	if e.Observer {
+		return AsideObserver
+	}
+	return Stands
+}
+
+// Size is what the entry counts for in [MaxListBytes]: the bytes of its id and its
+// address, and 32.
+func (e Member) Size() int { return len(e.ID) + len(e.Address) + entryBytes }
+
+// ListBytes is what a list counts for in [MaxListBytes].
+func ListBytes(list []Member) (n int) {
+	for _, e := range list {
+		n += e.Size()
+	}
+	return n
+}
+
+// Forgotten says that a member has never come, or left long ago: its entry leaves no
+// tombstone.
+func (e Member) Forgotten() bool { return e.New && e.Gone == Left }
+
+// Digest is a short sum of a list: two members whose digests differ exchange
+// their lists. A priority of 0 adds nothing: members of before there were
+// priorities in it have the same digest of a list without any.
+func Digest(list []Member) uint32 {
+	b := make([]byte, 0, 32*len(list))
+	for _, e := range list {
+		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Gone))
+		if e.Version > 0 {
+			b = append(b, e.commonAddress()...)
+			if word := e.rankWord() + 2*int64(e.isNew()); word != 0 {
+				b = binary.AppendVarint(b, word)
+			}
+		}
+		b = append(b, 0)
+	}
+	h := fnv.New32a()
+	h.Write(b)
+	return h.Sum32()
+}

@@ -1,0 +1,205 @@
+package ring
+
+import (
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// List is one member's side of the ring algorithm of docs/sources.md, "Coordinator", whose message
+// grows as it travels.
+//
+//	ELECTION     to the successor: these are alive so far
+//	COORDINATOR  to the successor: the highest of these leads
+//
+// Only the winner can number its leadership. So a COORDINATOR whose initiator
+// is not the winner says who is to lead; from the winner on, which claims, it
+// goes round once more with the epoch. When that leader leads already, once is
+// enough.
+type List struct{ ring }
+
+// New gives the algorithm for one member.
+func New(options ...Option) *List {
+	l := &List{}
+	for _, o := range options {
+		o(&l.ring)
+	}
+	return l
+}
+
+// Name is "ring".
+func (l *List) Name() string { return "ring" }
+
+// Step handles one event.
+func (l *List) Step(ev election.Event, out election.Actions) {
+	if l.mend(out) && l.phase == participating {
+		l.restart("its successor is gone", out)
+	}
+	switch ev.Kind {
+	case election.Started, election.Vacant, election.Campaign:
+		if l.phase != participating && out.Stands(out.Self().ID) {
+			l.start(out)
+		}
+	case election.Received:
+		l.receive(ev.Message, out)
+	case election.TimerFired:
+		l.expire(out)
+	case election.Settled:
+		l.settled(ev.Token, out)
+	case election.Withdrawn:
+		if ev.Peer == out.Self().ID {
+			l.restart("it cannot take its lead", out) // the round that it won is void
+		}
+	}
+}
+
+// start "builds an ELECTION message that contains its own id and passes it to
+// its successor" ("Coordinator").
+func (l *List) start(out election.Actions) {
+	l.begin(out)
+	list := withOwn(nil, out)
+	if l.next == election.None {
+		l.decideOn(list, out) // a ring of one: the message is home
+		return
+	}
+	l.sendElection(list, far, out)
+}
+
+// withOwn is the list and this member, if it stands.
+func withOwn(list []election.Rank, out election.Actions) []election.Rank {
+	list = slices.Clone(list) // a message is never changed after it was sent
+	if out.Stands(out.Self().ID) && !slices.Contains(list, out.Self()) {
+		list = append(list, out.Self())
+	}
+	return list
+}
+
+func (l *List) sendElection(list []election.Rank, hops int, out election.Actions) {
+	l.send(election.Message{Kind: election.Election, Round: l.round, Ring: list}, hops, out)
+}
+
+// restart makes a lost round good by a new one.
+func (l *List) restart(why string, out election.Actions) {
+	out.Note("restarts", l.next, why)
+	l.start(out)
+}
+
+// expire: nobody takes part for ever, nor does a winner have for ever.
+func (l *List) expire(out election.Actions) {
+	l.rest(out)
+	if !out.Leader().Defined() {
+		l.restart("the round is lost", out)
+	}
+}
+
+func (l *List) receive(m *election.Message, out election.Actions) {
+	switch {
+	case !l.sane(m.Round.Number) || len(m.Ring) > election.MaxMembers: // in a ring that grows, others know more members
+	case m.Kind == election.Election:
+		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
+		l.electionFrom(m, out)
+	case m.Kind == election.Coordinator && m.Token.Defined():
+		l.announced(m, out)
+	case m.Kind == election.Coordinator:
+		l.coordinatorFrom(m, out)
+	}
+}
+
+// electionFrom: "at each step the sender adds its own id to the list", until
+// "the message is received by the one that sent it first" ("Coordinator"). Of two
+// initiators the higher round goes on; it finds the same winner.
+func (l *List) electionFrom(m *election.Message, out election.Actions) {
+	same := l.phase == participating && m.Round == l.round
+	switch {
+	case same && m.Round.Initiator == out.Self().ID:
+		l.decideOn(m.Ring, out)
+	case same || m.Round.Initiator == out.Self().ID:
+		// It has gone past its home, or is from an earlier life of this process.
+	case l.newer(m.Round):
+		l.join(m.Round, out)
+		if l.skips(m.Round.Initiator, out) {
+			l.restart("its initiator is gone", out)
+			return
+		}
+		l.sendElection(withOwn(m.Ring, out), m.Hops-1, out)
+	case l.forgotten(out):
+		l.restart("a late message asks for a leader", out)
+	}
+}
+
+// newer reports whether a round comes after all that this member has taken part in.
+func (l *List) newer(r election.Round) bool {
+	if r.Number == l.round.Number {
+		return l.phase == participating && r.Initiator.Compare(l.round.Initiator) > 0
+	}
+	return r.Number > l.round.Number
+}
+
+// decideOn: "the message is changed to COORDINATOR and circulated once more, to
+// tell everyone the new coordinator (the highest id) and the members of the new
+// ring" ("Coordinator").
+func (l *List) decideOn(list []election.Rank, out election.Actions) {
+	list = alive(list, out)
+	leader, winner := out.Leader(), highest(list)
+	msg := election.Message{Kind: election.Coordinator, Round: l.round, Ring: list}
+	switch {
+	case leader.Defined() && slices.Contains(list, leader.Leader):
+		l.announce(msg, out) // it leads already, and the message has passed it
+	case winner.ID == election.None:
+		l.rest(out) // nobody stands
+	case winner == out.Self():
+		l.passing.Ring = list
+		l.claim(out)
+	default:
+		l.await(out)
+		l.send(msg, far, out)
+	}
+}
+
+// alive is the new ring: those of list that are not known to be down.
+func alive(list []election.Rank, out election.Actions) []election.Rank {
+	return slices.DeleteFunc(slices.Clone(list), func(r election.Rank) bool { return out.Down(r.ID) })
+}
+
+// highest is the highest of list, the zero Rank if it is empty.
+func highest(list []election.Rank) (top election.Rank) {
+	for _, r := range list {
+		if top.ID == election.None || r.Above(top) {
+			top = r
+		}
+	}
+	return top
+}
+
+// coordinatorFrom passes on who is to lead, unless it is this member: then it
+// claims, and what it announces carries the epoch.
+func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
+	switch {
+	case m.Round.Initiator == out.Self().ID:
+		return // come home
+	case l.newer(m.Round):
+		l.join(m.Round, out) // the list has gone past this member
+	case l.phase != participating || m.Round != l.round:
+		return // late
+	}
+	winner := highest(m.Ring)
+	switch {
+	case winner == out.Self():
+		l.decideOn(m.Ring, out)
+	case l.skips(winner.ID, out):
+		l.restart("the winner is gone", out)
+	default:
+		l.await(out)
+		l.send(*m, m.Hops-1, out)
+	}
+}
+
+// settled: the leadership t is safe on disk.
+func (l *List) settled(t election.Token, out election.Actions) {
+	switch {
+	case t.Leader != out.Self():
+		l.passOn(t, out)
+	case l.round.Number > 0: // else it led before there was any contest
+		l.announce(election.Message{Kind: election.Coordinator, Ring: l.passing.Ring}, out)
+	}
+}

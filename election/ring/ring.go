@@ -1,0 +1,227 @@
+// Package ring holds the two ring algorithms: Chang and Roberts' with one
+// candidate a message (docs/sources.md, "Leader election"), and the one whose message carries
+// the list of all it has passed ("Coordinator"). Each reads like its source; what
+// the sources leave out is shared here:
+//
+//   - the ring itself: the members in rank order, the highest followed by the
+//     lowest, the dead skipped;
+//   - rounds, so that a lost message is made good by a new round, and a late one
+//     is known for what it is;
+//   - a hop limit, so that no message circulates for ever.
+//
+// The epochs, the disk, the failure detector and the hand-over to a member that
+// returns are the Machine's; see package election.
+package ring
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// phase is where a member stands in a contest.
+type phase uint8
+
+const (
+	resting       phase = iota // no contest that it knows of
+	participating              // the sources' flag: it has sent or passed on a message of the round
+	decided                    // the round has a winner, whose leadership is not settled yet
+)
+
+// The timer: the round, or what follows from it, takes too long.
+const timerRound = "round"
+
+// maxLeap bounds how far one message may raise the round number, so that no
+// single one can use them all up.
+const maxLeap = 1 << 32
+
+// ring is one member's place in the ring and in its contests.
+type ring struct {
+	order []election.ID // nil: rank order
+	me    int           // where this member was in that order when last looked for
+	next  election.ID   // the successor as of the last step
+
+	round   election.Round // the newest known; its messages are late once it is over
+	phase   phase
+	passing election.Message // an announcement that goes on once it is settled here; no Hops: none
+}
+
+// Option changes how a ring algorithm works.
+type Option func(*ring)
+
+// WithOrder sets the ring's order: each id is followed by the next, the last by
+// the first. Members that are not in it have no place in the ring. Default: rank
+// order. It is for the lab; every member must be given the same.
+func WithOrder(ids []election.ID) Option {
+	return func(r *ring) { r.order = slices.Clone(ids) }
+}
+
+// Participating reports whether this member takes part in a contest that has no
+// winner yet: the flag of docs/sources.md, "Leader election".
+func (r *ring) Participating() bool { return r.phase == participating }
+
+// Successor is the member to which this one sends; none while it is alone or
+// has not been stepped.
+func (r *ring) Successor() election.ID { return r.next }
+
+// after gives the other members as the ring has them behind this one.
+func (r *ring) after(out election.Actions) iter.Seq[election.ID] {
+	members, self := out.Members(), out.Self().ID
+	n, at := len(members), func(i int) election.ID { return members[i].ID }
+	if r.order != nil {
+		n, at = len(r.order), func(i int) election.ID { return r.order[i] }
+	}
+	for tries := 0; tries < n && (r.me >= n || at(r.me) != self); tries++ {
+		r.me = (r.me + 1) % n
+	}
+	return func(yield func(election.ID) bool) {
+		for i := 1; i < n && at(r.me) == self; i++ {
+			if !yield(at((r.me + i) % n)) {
+				return
+			}
+		}
+	}
+}
+
+// successor is the next member that is not down ("Coordinator"), or None.
+func (r *ring) successor(out election.Actions) election.ID {
+	for id := range r.after(out) {
+		if !out.Down(id) {
+			return id
+		}
+	}
+	return election.None
+}
+
+// skips reports whether id is one of the dead between this member and its
+// successor. A message on its way home to such a one goes no further: it would
+// pass its home by.
+func (r *ring) skips(id election.ID, out election.Actions) bool {
+	for next := range r.after(out) {
+		if !out.Down(next) {
+			return false
+		}
+		if next == id {
+			return true
+		}
+	}
+	return false
+}
+
+// mend has the detector watch the successor, "so that a broken ring is repaired
+// before it is needed", and reports whether the last one is gone, and with it what
+// it was to pass on. A ring that has only grown is not broken.
+func (r *ring) mend(out election.Actions) (broken bool) {
+	last := r.next
+	r.next = r.successor(out)
+	if r.next == last {
+		return false
+	}
+	out.Watch(r.next)
+	return out.Down(last)
+}
+
+// send sends msg to the successor, and drops it when it has gone too far.
+func (r *ring) send(msg election.Message, hops int, out election.Actions) {
+	if msg.Hops = hops; hops > 0 {
+		out.Send(r.next, msg)
+	}
+}
+
+// far is how many members a message may pass. No ring has more; who sends it may
+// not know yet how many this one has.
+const far = election.MaxMembers
+
+// begin opens a round of this member's own, above all it knows.
+func (r *ring) begin(out election.Actions) {
+	r.join(election.Round{Number: r.round.Number + 1, Initiator: out.Self().ID}, out)
+}
+
+// join takes part in a round.
+func (r *ring) join(round election.Round, out election.Actions) {
+	r.round, r.phase, r.passing = round, participating, election.Message{}
+	r.await(out)
+}
+
+// await sets the time after which the round counts as lost:
+// n·(t_max + t_process), a full turn of the slowest ring, and what it takes to make
+// a link for it, if this member has none to its successor.
+func (r *ring) await(out election.Actions) {
+	t := out.Timing()
+	making := max(0, out.AnswerTime(r.next)-2*t.TMax)
+	out.SetTimer(timerRound, time.Duration(len(out.Members()))*(t.TMax+t.TProcess)+making)
+}
+
+// decide ends this member's participation: the round is over, and its outcome
+// has until the timer to settle.
+func (r *ring) decide(out election.Actions) {
+	r.phase = decided
+	r.await(out)
+}
+
+// rest ends the contest on this member's side.
+func (r *ring) rest(out election.Actions) {
+	r.phase, r.passing = resting, election.Message{}
+	out.CancelTimer(timerRound)
+}
+
+// sane reports whether a round number can be true.
+func (r *ring) sane(number uint64) bool {
+	return number > 0 && number <= min(election.MaxEpoch, r.round.Number+maxLeap)
+}
+
+// forgotten reports whether a late message calls for a round: no leader, and no
+// contest that would reach the sender. It has restarted and counts rounds from 1
+// again, or its round was lost here.
+func (r *ring) forgotten(out election.Actions) bool {
+	return r.phase == resting && !out.Leader().Defined()
+}
+
+// claim leads, unless a leader is alive after all; that one's end will tell.
+func (r *ring) claim(out election.Actions) {
+	r.decide(out)
+	out.Claim()
+	if out.Leader().Defined() {
+		r.rest(out)
+	}
+}
+
+// announce tells the ring who leads, beginning with the successor; msg comes
+// home to this member.
+func (r *ring) announce(msg election.Message, out election.Actions) {
+	r.rest(out)
+	r.round.Initiator = out.Self().ID
+	msg.Round, msg.Token = r.round, out.Leader()
+	r.send(msg, far, out)
+}
+
+// announced takes the leadership that m announces, and passes m on when it is
+// settled here: an epoch is on disk before any message carries it.
+func (r *ring) announced(m *election.Message, out election.Actions) {
+	if m.Round.Initiator == out.Self().ID || !r.sane(m.Round.Number) {
+		return // it has come home
+	}
+	if m.Round.Number >= r.round.Number {
+		r.round.Number = m.Round.Number
+		r.decide(out)
+	}
+	r.passing = election.Message{Kind: m.Kind, Round: m.Round, Ring: m.Ring, Hops: m.Hops - 1}
+	if r.skips(m.Round.Initiator, out) {
+		r.passing = election.Message{} // everyone has heard it
+	}
+	out.Accept(m.Token, m.From)
+	if out.Leader() == m.Token {
+		r.passOn(m.Token, out) // it was settled before: a beat was faster, or it is the same as ever
+	}
+}
+
+// passOn ends the contest here and sends on the announcement that waited for t
+// to settle, if one did.
+func (r *ring) passOn(t election.Token, out election.Actions) {
+	msg := r.passing
+	r.rest(out)
+	msg.Token = t
+	r.send(msg, msg.Hops, out)
+}

@@ -1,0 +1,57 @@
+package election
+
+import (
+	"fmt"
+	"time"
+)
+
+// Timing is the network that the election may rely on (docs/sources.md, "Leader election" and "Epochs").
+// The zero value of a field means its default.
+type Timing struct {
+	Heartbeat time.Duration // between two beats of a leader; default 100 ms
+	TMax      time.Duration // longest transmission of a message, t_max; default 150 ms
+	TProcess  time.Duration // longest handling of a message, t_process; default 300 ms
+}
+
+// Defaults of [Timing].
+const (
+	DefaultHeartbeat = 100 * time.Millisecond
+	DefaultTMax      = 150 * time.Millisecond
+	DefaultTProcess  = 300 * time.Millisecond
+)
+
+// T is the silence after which a member is suspected: 2·t_max + t_process
+// ("Leader election").
+func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
+
+// DialTime bounds each half of a dial: the connection is made within it, and the
+// answer to what is said first comes within as much again.
+func (t Timing) DialTime() time.Duration { return 2 * t.TMax }
+
+// WithDefaults is t with the default in the place of each zero field.
+func (t Timing) WithDefaults() Timing {
+	if t == (Timing{}) {
+		return Timing{DefaultHeartbeat, DefaultTMax, DefaultTProcess}
+	}
+	if t.Heartbeat == 0 {
+		t.Heartbeat = DefaultHeartbeat
+	}
+	if t.TMax == 0 {
+		t.TMax = DefaultTMax
+	}
+	if t.TProcess == 0 {
+		t.TProcess = DefaultTProcess
+	}
+	return t
+}
+
+// Validate reports what is wrong with t, or nil.
+func (t Timing) Validate() error {
+	if t.Heartbeat < 0 || t.TMax < 0 || t.TProcess < 0 {
+		return fmt.Errorf("heartbeat %v, t_max %v, t_process %v: none may be negative", t.Heartbeat, t.TMax, t.TProcess)
+	}
+	if t = t.WithDefaults(); t.Heartbeat >= t.T() {
+		return fmt.Errorf("heartbeat %v is not below T = 2·t_max + t_process = %v: a leader would be suspected between two beats; lower the heartbeat or raise t_max", t.Heartbeat, t.T())
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file keeps a leadership known while it lasts: the leader's beats, the
+// members' acknowledgements, and the pings of whom the algorithm watches.
+
+// takeLead begins to lead.
+func (m *Machine) takeLead() {
+	m.leaderAt, m.grace = time.Time{}, time.Time{}
+	m.ackedAt = m.now
+	m.version++
+	for i := range m.members {
+		peer := &m.members[i]
+		peer.version = 0
+		if peer.backoff == 0 {
+			peer.redial = m.now // whoever the announcement misses hears it from the link
+		}
+		if peer.link {
+			m.setState(i, election.StateUp) // our own link counts, not what the last leader has said
+		}
+	}
+	if m.cfg.NoDetector {
+		return
+	}
+	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.wake(m.now)
+}
+
+// newBeat makes one beat that serves every member.
+func (m *Machine) newBeat(withStates bool) *election.Message {
+	msg := &election.Message{
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.said(), Digest: m.digest,
+		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining, Version: m.version,
+	}
+	if withStates {
+		if m.stateOf != m.version || m.states == nil {
+			m.states = make([]election.MemberReport, len(m.members))
+			for i, e := range m.members {
+				m.states[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Aside: e.toTell()}
+			}
+			m.states[m.me].Epoch = m.view.Epoch
+			m.stateOf = m.version
+		}
+		msg.States = m.states
+	}
+	return msg
+}
+
+// beatAll beats to every member that a link stands to.
+func (m *Machine) beatAll() {
+	m.forgetStrangers()
+	var plain, full *election.Message
+	m.others(func(i int, peer *member) {
+		if !peer.link {
+			return
+		}
+		msg := &plain
+		withStates := peer.version != m.version
+		if withStates {
+			msg = &full
+		}
+		if *msg == nil {
+			*msg = m.newBeat(withStates)
+		}
+		m.post(i, *msg)
+	})
+	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+}
+
+// acked handles an acknowledgement. The stamp is ours, come back.
+func (m *Machine) acked(from int, msg *election.Message) {
+	if !m.leading() && !m.draining {
+		return
+	}
+	at := m.origin.Add(time.Duration(msg.Stamp))
+	if at.After(m.ackedAt) && !at.After(m.now) {
+		m.ackedAt = at
+	}
+	m.members[from].version = msg.Version
+	if m.members[from].epoch != msg.Token.Epoch {
+		m.members[from].epoch = msg.Token.Epoch
+		m.version++
+	}
+}
+
+// takeLeader begins to follow.
+func (m *Machine) takeLeader() {
+	m.stamp, m.seen, m.renewAt = 0, 0, time.Time{}
+	m.nextAck = time.Time{}
+	if m.cfg.NoDetector {
+		return
+	}
+	m.wake(m.silentAt())
+	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
+		m.members[i].anew = true
+		m.redialAt(i, m.now)
+	}
+}
+
+// beaten handles a leader's beat.
+func (m *Machine) beaten(from int, msg *election.Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return // nobody beats but the leader
+	}
+	if m.draining && !m.cfg.NoDetector {
+		if msg.Token.Above(m.view) {
+			m.superseded(msg.Token, true)
+			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is heard, and followed later
+		}
+		return
+	}
+	if msg.Draining && m.view.Above(msg.Token) && !m.cfg.NoDetector {
+		m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
+		return
+	}
+	if !m.live() || msg.Token != m.view {
+		m.accept(msg.Token, from)
+		if msg.Token != m.next && msg.Token != m.View() {
+			return
+		}
+	}
+	m.heardLeader()
+	m.members[from].epoch = msg.Token.Epoch
+	m.stamp = msg.Stamp
+	m.nextAck = m.now.Add(2 * m.cfg.Timing.Heartbeat)
+	if msg.States != nil && m.live() {
+		m.seen = msg.Version
+		for _, s := range msg.States {
+			i, ok := m.index[s.ID]
+			if !ok || i == m.me || i == from {
+				continue
+			}
+			m.members[i].epoch = s.Epoch
+			m.members[i].takeWord(s.Aside)
+			m.setState(i, s.State)
+			if s.State == election.StateUp {
+				m.up(i) // the leader hears it; a dial will tell if that is over
+			}
+		}
+	}
+	m.acknowledge(from)
+}
+
+func (m *Machine) acknowledge(leader int) {
+	m.send(leader, election.Message{Kind: election.Ack, Token: m.View(), Stamp: m.stamp, Version: m.seen})
+}
+
+// watchToo watches id beside the leader.
+func (m *Machine) watchToo(id election.ID) {
+	if m.watched == id || m.cfg.NoDetector {
+		return
+	}
+	m.watched, m.nextPing = id, m.now
+	m.wake(m.now)
+}
+
+// ping keeps the link to the watched member alive.
+func (m *Machine) ping() {
+	i, ok := m.index[m.watched]
+	if !ok || m.now.Before(m.nextPing) || !m.members[i].link && m.members[i].viaAt.IsZero() {
+		return
+	}
+	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
+	if !m.reaches(i) {
+		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
+			m.probe(i) // who passed messages on has stopped to
+		}
+		return
+	}
+	m.send(i, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))})
+}

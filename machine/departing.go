@@ -1,0 +1,171 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file keeps two members' work apart. Whose leadership has ended says in all
+// its messages, and in beats, that its work still runs, until it has stopped; and
+// nobody claims meanwhile, for as long as it is heard.
+
+// departing is a leader that is on the list no more. Its link stays until it has
+// stopped, or is gone.
+type departing struct {
+	id    election.ID
+	heard time.Time // when it last said anything
+	told  time.Time // when it was last told that it is no member any more
+}
+
+// drains reports whether a member's work may still run: it said so within T. Who
+// says nothing for so long counts as down.
+func (m *Machine) drains(peer *member) bool {
+	return peer.draining && !peer.down && m.now.Sub(peer.said) <= m.cfg.Timing.T()
+}
+
+// saysDraining reports whether a member's work may run by what it says: it drains,
+// or it beats under a leadership that has been superseded.
+func (m *Machine) saysDraining(msg *election.Message) bool {
+	late := msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From && m.view.Above(msg.Token)
+	return (msg.Draining || late) && !m.cfg.NoDetector
+}
+
+// presumeDraining: t takes the place of a leadership whose leader, to whom a link
+// stands, has still not said what has become of its work.
+func (m *Machine) presumeDraining(t election.Token) {
+	if i, ok := m.index[m.view.Leader.ID]; ok && m.live() && i != m.me && t.Leader.ID != m.view.Leader.ID && m.members[i].link {
+		m.members[i].draining = !m.cfg.NoDetector
+	}
+}
+
+// hindered reports whether work of an ended leadership still runs somewhere.
+func (m *Machine) hindered() bool {
+	if m.cfg.NoDetector {
+		return false // nobody is heard unless there is something to say
+	}
+	for i := range m.members {
+		if i != m.me && m.drains(&m.members[i]) {
+			return true
+		}
+	}
+	return len(m.departing) > 0
+}
+
+// holds puts a contest off while work of an ended leadership still runs.
+func (m *Machine) holds() bool {
+	if !m.hindered() {
+		return false
+	}
+	if !m.held {
+		m.held = true
+		m.note("waits", m.hinderer(), election.Token{}, "its work has still to stop")
+	}
+	m.wakeForHeld()
+	return true
+}
+
+// hinderer is the first of those who hold us up.
+func (m *Machine) hinderer() election.ID {
+	if len(m.departing) > 0 {
+		return m.departing[0].id
+	}
+	i := slices.IndexFunc(m.members, func(peer member) bool { return peer.ID != m.cfg.Self.ID && m.drains(&peer) })
+	return m.members[i].ID
+}
+
+// goOn begins the contest that was held up, once nothing does any more.
+func (m *Machine) goOn() {
+	m.expireDeparting()
+	if !m.held || m.hindered() {
+		return
+	}
+	m.held = false
+	m.begins()
+	if m.vacant() && !m.inquiring {
+		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+	}
+}
+
+// wakeForHeld: whoever holds us up counts as down after T of silence.
+func (m *Machine) wakeForHeld() {
+	for i := range m.members {
+		if peer := &m.members[i]; m.held && i != m.me && m.drains(peer) {
+			m.wake(peer.said.Add(m.cfg.Timing.T() + 1))
+		}
+	}
+	for _, d := range m.departing {
+		m.wake(d.heard.Add(m.cfg.Timing.T() + 1))
+	}
+}
+
+// setAside keeps the link to a leader that is on the list no more.
+func (m *Machine) setAside(peer *member) {
+	m.departing = append(slices.Clone(m.departing), departing{id: peer.ID, heard: peer.heard})
+	m.note("awaits", peer.ID, election.Token{}, "the end of its work")
+	m.wakeForHeld()
+}
+
+// isDeparting gives where id is among those who depart, negative: nowhere.
+func (m *Machine) isDeparting(id election.ID) int {
+	return slices.IndexFunc(m.departing, func(d departing) bool { return d.id == id })
+}
+
+// fromDeparting takes in what one says that is no member any more. It may not have
+// heard of that: it is told when its list differs.
+func (m *Machine) fromDeparting(i int, msg *election.Message) {
+	d := &m.departing[i]
+	switch msg.Kind {
+	case election.Beat:
+		d.heard = m.now
+		m.sendAside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
+		if e, ok := m.Entry(d.id); ok && msg.Digest != m.digest && m.now.Sub(d.told) > m.cfg.Timing.T() {
+			d.told = m.now
+			m.sendAside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
+		}
+	case election.Resign:
+		m.departed(i, "it has stopped")
+	case election.Members:
+		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Gone == election.Removed }); own >= 0 {
+			m.removedBy(d.id, msg.List[own])
+		}
+	}
+}
+
+// sendAside sends msg to one that is no member any more.
+func (m *Machine) sendAside(to election.ID, msg election.Message) {
+	m.do(election.Action{Kind: election.Send, To: to, Message: m.fill(to, msg)})
+}
+
+// departed forgets one that has left the list and works no more, or is gone.
+func (m *Machine) departed(i int, why string) {
+	id := m.departing[i].id
+	m.departing = slices.Delete(slices.Clone(m.departing), i, i+1)
+	m.note("has departed", id, election.Token{}, why)
+	m.do(election.Action{Kind: election.Notify, Member: id, Status: election.StateRemoved})
+	m.do(election.Action{Kind: election.Hangup, To: id})
+}
+
+// departingLink takes in what the driver says of the link to one that departs.
+func (m *Machine) departingLink(i int, ev election.Event) {
+	switch {
+	case ev.Kind == election.LinkDown:
+		m.do(election.Action{Kind: election.Dial, To: ev.Peer}) // a refusal tells that its process is gone
+	case ev.Kind == election.DialFailed && ev.Refused:
+		m.departed(i, "it refuses the connection")
+	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:
+		m.removedBy(ev.Peer, ev.Member)
+	}
+}
+
+// expireDeparting forgets those that were silent for T.
+func (m *Machine) expireDeparting() {
+	for i := 0; i < len(m.departing); {
+		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.T() {
+			i++
+			continue
+		}
+		m.departed(i, "silent for T")
+	}
+}

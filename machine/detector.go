@@ -1,0 +1,356 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// detector says which members are down; it may be wrong. It is a star, as in
+// docs/sources.md, "Scrapper": the leader beats to every member and each acknowledges; members do
+// not beat to each other.
+type detector struct {
+	// While there is no leader, or after a start.
+	inquiring bool      // reports of the highest epoch are awaited before any claim
+	answered  bool      // somebody has reported
+	barred    time.Time // since when members have refused this one as removed; zero: they have not
+	barredAt  time.Time // when one last did
+	greeting  bool      // a member's new process answers, and nothing of it has been heard yet
+	deferred  bool      // we would have claimed just then
+	held      bool      // a contest waits for another's work to stop
+	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
+
+	// A follower's side.
+	leaderAt  time.Time   // when the leader itself was last heard; zero: not in this leadership
+	grace     time.Time   // until then others vouch for it
+	voucher   election.ID // who does, of them
+	renewAt   time.Time   // when to ask that one again; zero: there is no need
+	suspected bool        // vouchers are being asked
+	pardon    time.Time   // until then silence may be our own: what has come in waits to be read
+	stamp     int64       // of the last beat
+	nextAck   time.Time   // when to acknowledge again although no beat has come
+	seen      uint64      // version of the member states taken from the leader
+
+	// Whom the algorithm has us watch beside the leader.
+	watched  election.ID
+	nextPing time.Time
+
+	// A leader's side.
+	nextBeat time.Time
+	heardAt  time.Time // when anyone was last heard
+	ackedAt  time.Time // when the newest acknowledged beat had left
+	version  uint64    // of the member states; grows with each change
+	states   []election.MemberReport
+	stateOf  uint64 // the version that states shows
+}
+
+func (m *Machine) isLeader(i int) bool {
+	return m.live() && m.view.Leader.ID == m.members[i].ID
+}
+
+// hear takes note that a member lives and that we hear it.
+func (m *Machine) hear(i int) {
+	if m.now.Sub(m.heardAt) > m.cfg.Timing.T() {
+		m.ackedAt = m.now // we were alone: only now is there someone to acknowledge
+	}
+	m.heardAt = m.now
+	m.members[i].heard, m.members[i].unheard = m.now, nil
+	m.up(i)
+}
+
+func (m *Machine) up(i int) {
+	if m.members[i].down {
+		m.members[i].down = false
+		m.step(election.Event{Kind: election.PeerUp, Peer: m.members[i].ID})
+	}
+}
+
+// gone counts a member as down. certain says that its process has ended,
+// so that its leadership has too.
+func (m *Machine) gone(i int, cause election.Cause, certain bool, why string) {
+	peer := &m.members[i]
+	wasDown := peer.down
+	peer.down, peer.aside, peer.draining = true, peer.Eligibility(), false
+	if certain {
+		m.setState(i, election.StateDown)
+	} else {
+		m.setState(i, election.StateUnreachable)
+	}
+	if !wasDown {
+		m.note("finds down", peer.ID, election.Token{}, why)
+		m.step(election.Event{Kind: election.PeerDown, Peer: peer.ID})
+	}
+	m.unanswered(i)
+	switch id := peer.ID; {
+	case m.live() && m.view.Leader.ID == id:
+		m.vacate(cause, certain, why)
+	case m.next.Leader.ID == id:
+		m.forgo("its leader is gone before it was saved")
+	case m.view.Leader.ID == id && certain:
+		m.certain = true
+	}
+}
+
+// heardLeader takes note that the leader itself was heard.
+func (m *Machine) heardLeader() {
+	m.leaderAt = m.now
+	if m.suspected {
+		m.endSuspicion()
+	}
+}
+
+// leaderAge is how long ago the leader itself was heard; 0 when that is this
+// member, negative when it is not within memory.
+func (m *Machine) leaderAge() time.Duration {
+	switch {
+	case m.leading() || m.draining:
+		return 0
+	case !m.live() || m.leaderAt.IsZero():
+		return -1
+	}
+	return m.now.Sub(m.leaderAt)
+}
+
+// silentAt is when the leader has been silent for T, or nobody vouches any more.
+func (m *Machine) silentAt() time.Time {
+	at := m.leaderAt.Add(m.cfg.Timing.T())
+	if m.grace.After(at) {
+		at = m.grace
+	}
+	return m.excused(at)
+}
+
+// oversleeps takes note that this process was stopped for less than T: its timer came
+// late by that much, or more. What members have said meanwhile waits to be read, so
+// nobody counts as silent before there was as much time again, a heartbeat at most.
+// Lateness below half a heartbeat is the noise of any machine.
+func (m *Machine) oversleeps() {
+	late := m.now.Sub(m.deadline)
+	if m.deadline.IsZero() || late <= m.cfg.Timing.Heartbeat/2 {
+		return
+	}
+	if until := m.now.Add(min(late, m.cfg.Timing.Heartbeat)); until.After(m.pardon) {
+		m.pardon = until
+	}
+}
+
+// excused puts off the moment from which a silence counts, by T at most: a machine
+// that is always late still finds out, within 2·T.
+func (m *Machine) excused(at time.Time) time.Time {
+	if !m.pardon.After(at) {
+		return at
+	}
+	if latest := at.Add(m.cfg.Timing.T()); m.pardon.After(latest) {
+		return latest
+	}
+	return m.pardon
+}
+
+// watch does what the detector has due by now.
+func (m *Machine) watch() {
+	m.hangUpSilent()
+	if m.leading() || m.draining {
+		m.watchFollowers()
+	} else if m.live() {
+		m.watchLeader()
+	}
+	m.ping()
+	m.watchRelays()
+	m.dialAll()
+	m.knock()
+	m.others(func(i int, peer *member) {
+		if peer.differs {
+			m.pull(i)
+		}
+	})
+}
+
+func (m *Machine) watchFollowers() {
+	if !m.now.Before(m.nextBeat) {
+		m.beatAll()
+	}
+	// "Beats are acknowledged": who hears members but is not heard steps down;
+	// who hears nobody leads its group of one.
+	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
+	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
+		m.deaf = true
+		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for T", "nobody hears it")
+	}
+}
+
+func (m *Machine) watchLeader() {
+	if !m.nextAck.IsZero() && !m.now.Before(m.nextAck) {
+		m.nextAck = m.now.Add(m.cfg.Timing.Heartbeat)
+		if i := m.index[m.view.Leader.ID]; m.members[i].link {
+			m.acknowledge(i) // an old stamp: "I live, but I do not hear you"
+		}
+	}
+	if !m.renewAt.IsZero() && !m.now.Before(m.renewAt) {
+		m.renew()
+	}
+	if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {
+		m.suspect()
+	}
+}
+
+// renew asks the voucher again while its word still holds, so that the answer is
+// here in time: a silent leader is suspected once, not every T.
+func (m *Machine) renew() {
+	m.renewAt = time.Time{}
+	i, ok := m.index[m.voucher]
+	if ok && !m.suspected && m.grace.After(m.leaderAt.Add(m.cfg.Timing.T())) {
+		m.send(i, election.Message{Kind: election.Query, Token: m.view})
+	}
+}
+
+// suspect asks the others before a silent leader counts as down.
+func (m *Machine) suspect() {
+	m.suspected = true
+	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
+	m.forgetAsked()
+	m.others(func(i int, peer *member) {
+		// Who was found down long ago may have come back: followers do not dial each other.
+		if peer.ID != m.view.Leader.ID && (!peer.down || m.now.Sub(peer.missed) > m.cfg.Timing.T()) {
+			m.ask(i)
+		}
+	})
+	m.set(timerVouch, m.longestAnswer())
+	if !m.anyAsked() {
+		m.unvouched("there is nobody to ask")
+	}
+}
+
+// quiet says for how long the leader has been silent.
+func (m *Machine) quiet() string {
+	if m.leaderAt.IsZero() {
+		return "all its time"
+	}
+	return m.now.Sub(m.leaderAt).Round(time.Millisecond).String()
+}
+
+// vouched puts the suspicion off until the voucher's own hearing is T old.
+func (m *Machine) vouched(by election.ID, age time.Duration) {
+	if until := m.now.Add(m.cfg.Timing.T() - age); until.After(m.grace) {
+		m.grace, m.voucher = until, by
+		m.renewAt = until.Add(-m.answerTime(m.index[by]))
+		if soon := m.now.Add(m.cfg.Timing.Heartbeat); m.renewAt.Before(soon) {
+			m.renewAt = soon
+		}
+		m.wake(m.renewAt)
+	}
+	if !m.suspected {
+		return
+	}
+	leader := m.view.Leader.ID
+	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
+	m.endSuspicion()
+	m.setState(m.index[leader], election.StateUnreachable)
+	m.wake(m.grace)
+}
+
+// unvouched: the suspected leader counts as down.
+func (m *Machine) unvouched(why string) {
+	if !m.suspected {
+		return
+	}
+	m.endSuspicion()
+	i := m.index[m.view.Leader.ID]
+	if m.members[i].link {
+		m.hangUp(i)
+	}
+	m.gone(i, election.CauseSilent, false, why)
+}
+
+func (m *Machine) endSuspicion() {
+	if m.suspected {
+		m.suspected = false
+		m.cancel(timerVouch)
+		m.forgetAsked()
+	}
+}
+
+// wakeForDetector adds what the detector will have due to the deadline.
+func (m *Machine) wakeForDetector() {
+	for i := range m.members {
+		switch peer := &m.members[i]; {
+		case i == m.me:
+		case peer.link:
+			m.wake(m.silent(peer))
+			if peer.differs {
+				m.wake(m.pullAt(peer))
+			}
+		case m.shouldDial(i):
+			at := peer.redial
+			if soon := m.now.Add(m.cfg.Timing.Heartbeat); at.Before(soon) && !m.now.Before(at) {
+				at = soon // there was no room for it now
+			}
+			m.wake(at)
+		}
+	}
+	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
+		m.wake(m.nextPing)
+	}
+	m.wakeForHeld()
+	m.wakeForKnock()
+	switch {
+	case m.leading() || m.draining:
+		m.wake(m.nextBeat)
+	case m.live():
+		if !m.renewAt.IsZero() {
+			m.wake(m.renewAt)
+		}
+		if !m.suspected && !m.firstDial(m.index[m.view.Leader.ID]) {
+			m.wake(m.silentAt())
+		}
+		if !m.nextAck.IsZero() {
+			m.wake(m.nextAck)
+		}
+	}
+}
+
+// stalled reports whether this process was stopped for longer than T: a leader
+// steps at every beat, anyone else at its deadline.
+func (m *Machine) stalled(last time.Time) bool {
+	if m.cfg.NoDetector {
+		return false
+	}
+	T := m.cfg.Timing.T()
+	if m.leading() || m.draining {
+		return m.now.Sub(last) > T
+	}
+	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > T-m.cfg.Timing.Heartbeat
+}
+
+// thaw wakes from a stall: the lead is lost before anything is sent, and
+// silence is counted afresh, for it was we who did not listen.
+func (m *Machine) thaw(last time.Time) {
+	m.note("stalled", m.cfg.Self.ID, m.view, "for "+m.now.Sub(last).Round(time.Millisecond).String())
+	for i := range m.members {
+		if m.members[i].link {
+			m.members[i].heard = m.now
+		}
+	}
+	m.heardAt, m.ackedAt = m.now, m.now
+	m.extend(timerHung, m.cfg.Timing.T())
+	m.endSuspicion()
+	if m.leading() {
+		m.giveUp(election.CauseStalled, "this process was stopped for longer than T", "it was stopped")
+		return
+	}
+	if m.draining {
+		m.doubts = "it was stopped" // the others may have given it up
+		return
+	}
+	if m.live() {
+		m.grace = m.now.Add(m.cfg.Timing.T()) // not leaderAt: others rely on our own hearing
+		m.nextAck = m.now
+		m.wake(m.silentAt())
+		return
+	}
+	if m.isMine(m.next) {
+		m.next = election.Token{}
+	}
+	if !m.next.Defined() {
+		m.inquire("it was stopped")
+	}
+}

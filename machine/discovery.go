@@ -1,0 +1,168 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file asks before it claims: what epoch the others know of, after a start,
+// a stall or a fall from the lead.
+
+// inquire asks everyone for the highest epoch; nothing is claimed before the
+// answers are in. So does a member that starts, that was stopped, or that
+// nobody acknowledged.
+func (m *Machine) inquire(why string) {
+	m.inquiring, m.answered, m.joining = true, false, false
+	m.note("inquires", election.None, election.Token{}, why)
+	for i := range m.members {
+		m.members[i].queried, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
+	}
+	for range inquiryWave {
+		m.askNext()
+	}
+	m.set(timerInquiry, m.longestAnswer()+m.cfg.Timing.TProcess)
+	if m.anyAsked() || !m.deaf && !m.rebuffed() {
+		m.inquiredAll() // else only time can tell: there is nobody left to ask
+	}
+}
+
+// askNext asks the highest member that this inquiry has not asked yet.
+func (m *Machine) askNext() {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me && !m.members[i].queried {
+			m.ask(i)
+			return
+		}
+	}
+}
+
+// ask asks a member what it knows of the leadership.
+func (m *Machine) ask(i int) {
+	m.members[i].asked, m.members[i].queried = true, true
+	m.send(i, election.Message{Kind: election.Query, Token: m.view})
+}
+
+// unanswered gives up waiting for a member's report.
+func (m *Machine) unanswered(i int) {
+	if !m.members[i].asked {
+		return
+	}
+	m.members[i].asked = false
+	if m.inquiring && !m.joining && !m.outranked() {
+		m.askNext()
+	}
+	m.askedAll()
+}
+
+// askedAll ends the inquiry, or the suspicion, that has no answer left to wait for.
+func (m *Machine) askedAll() {
+	m.inquiredAll()
+	if m.suspected && !m.anyAsked() {
+		m.unvouched("nobody vouches for it")
+	}
+}
+
+// outranked reports whether, in a large cluster, there is no need to ask more
+// members than have been asked: a leadership is known, or a higher member has
+// answered that stands. That one asks on and will claim, if anybody does; if it
+// dies, whoever claims in its place with too low an epoch is told so. All would
+// else ask all.
+func (m *Machine) outranked() bool {
+	if len(m.members) <= inquiryWave+1 {
+		return false
+	}
+	if !m.vacant() {
+		return true
+	}
+	for i := len(m.members) - 1; i > m.me; i-- {
+		if m.members[i].replied && m.standsFor(&m.members[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) anyAsked() bool {
+	for i := range m.members {
+		if m.members[i].asked {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) inquiredAll() {
+	if m.inquiring && !m.joining && !m.anyAsked() {
+		m.inquired("all have answered or are down")
+	}
+}
+
+// inquired ends the inquiry with a contest, if nobody has been found to lead.
+func (m *Machine) inquired(why string) {
+	switch {
+	case m.deaf && !m.answered && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
+		m.inquire("it hears others but no answers")
+		return
+	case m.rebuffed():
+		m.inquire("a member knows another process with this id")
+		return
+	}
+	m.endInquiry()
+	if m.vacant() {
+		m.note("has inquired", election.None, election.Token{}, why)
+		m.step(election.Event{Kind: election.Started})
+	}
+}
+
+// rebuffed reports whether a member has refused us lately: it would have again.
+func (m *Machine) rebuffed() bool {
+	for i := range m.members {
+		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.farT() {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *Machine) endInquiry() {
+	if !m.inquiring {
+		return
+	}
+	m.inquiring, m.deaf, m.joining = false, false, false
+	m.cancel(timerInquiry)
+	m.forgetAsked()
+}
+
+func (m *Machine) forgetAsked() {
+	for i := range m.members {
+		m.members[i].asked = false
+	}
+}
+
+// reported takes in what a member knows.
+func (m *Machine) reported(from int, msg *election.Message) {
+	peer := m.members[from].ID
+	m.answered, m.members[from].replied = true, true
+	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
+	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
+	known := m.Knows(msg.Token.Leader.ID)
+	switch c := msg.Token.Compare(m.view); {
+	case c > 0 && (m.leading() || m.draining):
+		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
+	case c == 0 && m.leading() && msg.Ended:
+		m.superseded(msg.Token, false)
+	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
+		m.vacate(election.CauseResigned, true, "it says that it has ended")
+	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
+	case c < 0:
+		m.outbid(msg.Token, m.me)
+	case itself:
+		m.accept(msg.Token, from)
+	case c == 0 && m.live():
+		m.vouched(peer, msg.Age)
+	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
+		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.T()-msg.Age))
+	}
+	m.unanswered(from)
+}

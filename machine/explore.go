@@ -1,0 +1,83 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Clone gives an independent copy of a Machine whose Algorithm is [Explorable],
+// for exhaustive search. The copy shares nothing that either may change; its
+// trace goes where the original's goes.
+func (m *Machine) Clone() *Machine {
+	c := *m
+	c.out = nil
+	c.members = slices.Clone(m.members)
+	c.timers, c.graves, c.forgets = slices.Clone(m.timers), slices.Clone(m.graves), slices.Clone(m.forgets)
+	c.algorithm = m.algorithm.(election.Explorable).Clone()
+	return &c
+}
+
+// Timers names the timers that are armed, in the order they were set. A search
+// fires one by stepping the Machine with TimerFired.
+func (m *Machine) Timers() []string {
+	names := make([]string, len(m.timers))
+	for i, t := range m.timers {
+		names[i] = t.name
+	}
+	return names
+}
+
+// MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
+func (m *Machine) MinEpoch() uint64 {
+	lowest := uint64(0)
+	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.onDisk.Epoch, m.writing.Epoch, m.highest, m.resigned} {
+		if e > 0 && (lowest == 0 || e < lowest) {
+			lowest = e
+		}
+	}
+	return lowest
+}
+
+// MinRound is the lowest round number that the Algorithm remembers, 0 for none.
+func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).MinRound() }
+
+// AppendState appends all that decides the later behaviour of a Machine without
+// a detector, epochs and rounds written relative to the bases. Two Machines of
+// one configuration that append the same behave the same.
+func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
+	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
+	for _, t := range [...]election.Token{m.view, m.next, m.onDisk, m.writing} {
+		epoch(t.Epoch)
+		b = append(append(b, t.Leader.ID...), 0)
+	}
+	epoch(m.highest)
+	epoch(m.resigned)
+	b = append(append(b, m.ended...), 0)
+	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.draining, m.inquiring, m.answered, m.deaf), bits(m.leaderAt.IsZero(), m.started, m.held, m.soundedAt.IsZero()))
+	b = append(append(b, m.doubts...), 0)
+	for _, d := range m.departing {
+		b = append(append(b, d.id...), 0)
+	}
+	b = append(b, 0)
+	for i := range m.members {
+		peer := &m.members[i]
+		b = append(b, bits(peer.down, peer.asked, peer.queried, peer.draining, peer.sounded, peer.gaveTurn))
+		b = append(append(b, peer.aside...), 0)
+	}
+	names := m.Timers()
+	slices.Sort(names)
+	for _, name := range names {
+		b = append(append(b, name...), 0)
+	}
+	return m.algorithm.(election.Explorable).AppendState(append(b, 0), baseRound)
+}
+
+func bits(flags ...bool) (b byte) {
+	for i, f := range flags {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
+}

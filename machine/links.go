@@ -1,0 +1,356 @@
+package machine
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file keeps the connections: who may have one, whom to dial, and when one
+// has served. The star is that of docs/sources.md, "Scrapper": a lasting connection between each member
+// and its leader, temporary ones for everything else.
+
+// In a large cluster not everyone is asked, or dialed, at once: n members would
+// hold n² connections between them.
+const (
+	inquiryWave = 32 // members that an inquiry asks at a time
+	dialWave    = 32 // members that one without a leader is connected to
+)
+
+// How often a dial or a disk that fails is tried again.
+const (
+	maxBackoff = time.Second
+	saveRetry  = time.Second
+)
+
+// Admit reports whether a connection on which a process presents itself as
+// peer may stand: nil, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
+// [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
+func (m *Machine) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
+	i, ok := m.index[peer.ID]
+	if !ok {
+		if e, listed := m.Entry(peer.ID); listed && e.Gone == election.Removed {
+			return election.ErrRemoved
+		}
+		return election.ErrNotMember
+	}
+	known := &m.members[i]
+	switch {
+	case i == m.me:
+		return election.ErrSameID
+	case incarnation < known.incarnation && m.lives(known, now):
+		return election.ErrOldIncarnation
+	case incarnation > known.incarnation && known.link && m.lives(known, now):
+		return election.ErrSameID // the process that we hear is another
+	}
+	return nil
+}
+
+// AdmitAnswer is [Machine.Admit] for a process that has answered our own dial:
+// it is where the list has that member, so a newer incarnation is the member, and
+// the process that was heard under its id is gone.
+func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
+	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
+		return nil
+	}
+	if peer.ID == m.at && m.at != election.None {
+		return nil // it was dialed to be told
+	}
+	return m.Admit(now, peer, incarnation)
+}
+
+// lives reports whether the process that is known by a member's id has been heard
+// within T. When it has not, another may have the id, an older one too: of two
+// that claimed it, it is the one that stayed.
+func (m *Machine) lives(peer *member, now time.Time) bool {
+	return now.Sub(peer.heard) <= m.cfg.Timing.T()
+}
+
+// linkUp takes note of a connection. Another incarnation means that the old
+// process is gone.
+func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
+	i, ok := m.index[rank.ID]
+	if !ok || i == m.me {
+		return
+	}
+	old := m.members[i].incarnation
+	if old != incarnation {
+		if incarnation < old && m.lives(&m.members[i], m.now) {
+			return // a word from the dead, come late
+		}
+		if old != 0 {
+			m.replaced(i)
+		}
+		m.members[i].incarnation = incarnation
+		m.members[i].aside, m.members[i].draining = m.members[i].Eligibility(), false
+		m.members[i].version = 0
+	}
+	if old != incarnation {
+		m.toldRank(rank)
+		i = m.index[rank.ID]
+	}
+	peer := &m.members[i]
+	again := !peer.told && !peer.replied && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
+	lost := peer.lost
+	if peer.link && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
+		lost = peer.unheard // another connection: the old one was broken, it seems
+	}
+	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuff, peer.lost = true, false, false, 0, time.Time{}, nil
+	peer.probes, peer.wants = nil, nil
+	m.hear(i)
+	m.greetedBy(i)
+	m.setState(i, election.StateUp)
+	m.wake(m.now.Add(m.cfg.Timing.T()))
+	m.repeat(i, lost)
+	if m.deferred {
+		m.deferred = false
+		if m.vacant() && !m.inquiring {
+			m.step(election.Event{Kind: election.Vacant, Token: m.view})
+		}
+	}
+	switch {
+	case m.leading() || m.draining:
+		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
+		m.post(i, m.newBeat(peer.version != m.version))
+	case m.inquiring && !m.joining && again:
+		m.ask(i)
+		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
+	case m.started && m.vacant() && !m.inquiring && m.aside() != election.Stands:
+		m.send(i, election.Message{Kind: election.Query, Token: m.view}) // it calls no election by which others would hear of it
+	}
+}
+
+// replaced: another process has a member's id. It owes the answer that the old one
+// was asked for, and knows what that one did not.
+func (m *Machine) replaced(i int) {
+	peer := &m.members[i]
+	owed := peer.asked
+	peer.link = false // what stood was the old one's
+	peer.asked, peer.replied, peer.told = false, false, false
+	if !m.hearsay(peer.ID) {
+		m.greeting = m.vacant() // the contest goes on with the new process, not without the old one
+		m.gone(i, election.CauseCrashed, true, "another incarnation answers")
+		m.greeting = false
+	}
+	if owed && m.suspected {
+		m.ask(i)
+	}
+}
+
+// hearsay reports whether a member's leadership is known from others alone: it may
+// be that of a newer process than the one we knew.
+func (m *Machine) hearsay(leader election.ID) bool {
+	return m.leaderAt.IsZero() && (m.live() && m.view.Leader.ID == leader || m.next.Leader.ID == leader)
+}
+
+// linkDown dials again at once: a refusal tells that the process is gone.
+func (m *Machine) linkDown(id election.ID) {
+	i, ok := m.index[id]
+	if !ok || !m.members[i].link {
+		return
+	}
+	peer := &m.members[i]
+	peer.link, peer.anew = false, true
+	m.redialAt(i, m.now)
+	if peer.asked && peer.unheard == nil {
+		m.ask(i) // it was heard of something older, and the question may be lost
+		return
+	}
+	m.repeat(i, peer.unheard)
+}
+
+// repeat says once more what may have been lost with a link or a dial: message
+// delivery is reliable (docs/sources.md, "Epochs"). Everything in it is dropped where it is late.
+func (m *Machine) repeat(i int, lost *election.Message) {
+	if lost != nil && m.now.Sub(m.members[i].used) <= m.farT() {
+		m.post(i, lost)
+		m.members[i].unheard = nil
+	}
+}
+
+// hangUp closes the link to a member.
+func (m *Machine) hangUp(i int) {
+	peer := &m.members[i]
+	m.do(election.Action{Kind: election.Hangup, To: peer.ID})
+	peer.link, peer.anew, peer.redial = false, false, m.now
+}
+
+// stale reports whether a link has been idle for so long that the other end may
+// just be closing it: what is sent then is lost, so it goes over a new one.
+func (m *Machine) stale(peer *member) bool {
+	return m.now.Sub(peer.heard) > m.cfg.Timing.T()/2 && m.now.Sub(peer.used) > m.cfg.Timing.T()/2
+}
+
+// hangUpSilent closes every link on which nothing came for T: temporary ones
+// that have served (docs/sources.md, "Scrapper"), and those whose other end may be gone.
+func (m *Machine) hangUpSilent() {
+	m.others(func(i int, peer *member) {
+		if !peer.link || m.now.Before(m.silent(peer)) {
+			return
+		}
+		m.hangUp(i)
+		switch {
+		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
+			m.probe(i)
+		case (m.leading() || m.draining) && peer.state != election.StateDown:
+			m.setState(i, election.StateUnreachable)
+		}
+	})
+}
+
+// silent is when a link will have been silent for T: nothing heard, and nothing
+// asked whose answer may be on its way.
+func (m *Machine) silent(peer *member) time.Time {
+	at := peer.heard
+	if peer.used.After(at) {
+		at = peer.used
+	}
+	return m.excused(at.Add(m.cfg.Timing.T() + 1))
+}
+
+// redialAt has a member dialed no sooner than at.
+func (m *Machine) redialAt(i int, at time.Time) {
+	m.members[i].redial = at
+	m.wake(at)
+}
+
+// dialFailed: refused means that the process is gone; silence is only silence.
+// With why, a live member refuses us.
+func (m *Machine) dialFailed(id election.ID, refused bool, why error, grave election.Member) {
+	i, ok := m.index[id]
+	if !ok {
+		return
+	}
+	peer := &m.members[i]
+	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
+	peer.dialing, peer.anew, peer.missed = false, false, m.now
+	if peer.link {
+		if peer.asked && again {
+			m.ask(i) // it reached us meanwhile, but what went with our dial is lost
+		}
+		return
+	}
+	peer.lost, peer.unheard = peer.unheard, nil
+	if refused || why != nil {
+		peer.via, peer.viaAt, peer.probes = election.None, time.Time{}, nil
+	}
+	m.dialedInVain(i)
+	switch why {
+	case election.ErrRemoved, election.ErrSameID, election.ErrOldIncarnation:
+		// It still knows an earlier process with our id, or a newer one, or has not
+		// heard that we were added again. Its answer is owed: we ask until it knows
+		// better, or until nobody has taken us for T.
+		if why == election.ErrRemoved && m.barredForGood(grave) {
+			m.evicted()
+			return
+		}
+		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
+		if peer.rebuff = m.now; why == election.ErrRemoved && m.outdates(grave) && m.linked() {
+			peer.rebuff = time.Time{} // we need not wait: a member will tell it
+			m.unreached(i)
+		}
+		return
+	}
+	if why == election.ErrNotMember && !m.disagree(peer) {
+		m.rejoin(id)
+	}
+	peer.rebuff = time.Time{}
+	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
+	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
+	if refused {
+		m.gone(i, election.CauseCrashed, true, "it refuses the connection")
+		return
+	}
+	m.unreached(i)
+}
+
+// unreached: a member has not answered, and may live.
+func (m *Machine) unreached(i int) {
+	peer := &m.members[i]
+	if m.now.Sub(peer.heard) > m.cfg.Timing.T() {
+		if peer.state != election.StateDown {
+			m.setState(i, election.StateUnreachable)
+		}
+		if m.concerns(i) {
+			m.probe(i)
+		}
+	}
+	m.unanswered(i)
+}
+
+// barredForGood reports whether members have refused this one as removed for T,
+// and none has let it in. A link counts as that, unless the entry with which one
+// refuses is no older than our own: two removed members would else keep each
+// other in, while who was added again is let in by those that have heard.
+func (m *Machine) barredForGood(grave election.Member) bool {
+	news := grave.Version == 0 || m.outdates(grave)
+	if m.barred.IsZero() || news && m.linked() || m.now.Sub(m.barredAt) > m.farT() {
+		m.barred = m.now
+	}
+	m.barredAt = m.now
+	return m.now.Sub(m.barred) > m.cfg.Timing.T()
+}
+
+// linked reports whether a connection stands to anyone.
+func (m *Machine) linked() bool {
+	return slices.ContainsFunc(m.members, func(e member) bool { return e.link })
+}
+
+// outdates reports whether our entry is above the one by which another refuses us:
+// it will hold when the lists meet.
+func (m *Machine) outdates(grave election.Member) bool {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	return grave.Version > 0 && own.Version > grave.Version
+}
+
+// disagree reports whether a member that does not know us, and we know, are both
+// on our list by configuration alone. The two configurations are an operator's to
+// mend. Else who let us in has died before it told the others, or they have lost
+// what they knew, or have heard late that we had once left.
+func (m *Machine) disagree(peer *member) bool {
+	own, _ := m.Entry(m.cfg.Self.ID)
+	return !m.cfg.Joins && own.Version == 0 && peer.Version == 0
+}
+
+// jitter draws from the seed a duration below d.
+func (m *Machine) jitter(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(rand.New(&m.random).Int64N(int64(d)))
+}
+
+// dialAll dials whom this member should be connected to and is not: the leader
+// and whoever has none dial everyone, a follower its leader.
+//
+// Without a leader that is dialWave members at a time: in a large cluster all
+// would else hold n² connections between them, and the leader to be reaches
+// everyone anyway.
+func (m *Machine) dialAll() {
+	room := len(m.members)
+	if !m.live() && !m.draining {
+		room = dialWave
+	}
+	for i := range m.members {
+		if m.members[i].link || m.members[i].dialing {
+			room--
+		}
+	}
+	m.others(func(i int, peer *member) {
+		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.isLeader(i) || peer.ID == m.watched) {
+			room--
+			peer.dialing = true
+			m.do(election.Action{Kind: election.Dial, To: peer.ID})
+		}
+	})
+}
+
+func (m *Machine) shouldDial(i int) bool {
+	peer := &m.members[i]
+	if peer.link || peer.dialing {
+		return false
+	}
+	return m.leading() || m.draining || !m.live() || m.isLeader(i) || peer.ID == m.watched
+}

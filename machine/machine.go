@@ -1,0 +1,469 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Config sets up a [Machine]. The zero value of each optional field works.
+type Config struct {
+	Self          election.Rank           // this member; required
+	Election      string                  // what the contest is about; default "default"
+	Address       string                  // HOST:PORT where the others reach this member
+	Observer      bool                    // this member follows and never leads
+	Members       []election.Member       // everyone, this member included or not
+	Joins         bool                    // others let this member in: it asks whoever does not know it
+	Algorithm     election.Algorithm      // required; belongs to this Machine alone
+	Timing        election.Timing         // defaults: see [election.Timing]
+	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
+	LeadUnhealthy bool                    // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
+	Incarnation   uint64                  // greater than that of any earlier process with this id
+	State         election.State          // as last saved; zero at a first start
+	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
+	Seed          uint64                  // of the jitter
+	NoDetector    bool                    // the driver itself tells PeerDown and PeerUp; no links, no beats
+	Trace         func(r election.Record) // told what was done and why; may be nil
+}
+
+// Validate reports every fault of c at once, or nil.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Algorithm == nil {
+		faults = append(faults, errors.New("no algorithm: set one, such as bully.New()"))
+	}
+	if _, err := election.ParseID(string(c.Self.ID)); err != nil {
+		faults = append(faults, err)
+	}
+	seen := map[election.ID]bool{}
+	for _, e := range c.Members {
+		switch _, err := election.ParseID(string(e.ID)); {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("member list: %w", err))
+		case seen[e.ID]:
+			faults = append(faults, fmt.Errorf("member list: id %s stands twice: give each member its own", e.ID))
+		case e.ID.Kind() != c.Self.ID.Kind():
+			faults = append(faults, fmt.Errorf("member list: id %s is a %v, but this member's id %s is a %v: all ids of a cluster must be of one kind", e.ID, e.ID.Kind(), c.Self.ID, c.Self.ID.Kind()))
+		}
+		seen[e.ID] = true
+	}
+	others := slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return e.ID == c.Self.ID })
+	if len(others) >= election.MaxMembers || election.ListBytes(others)+(election.Member{Rank: c.Self, Address: c.Address}).Size() > election.MaxListBytes {
+		faults = append(faults, fmt.Errorf("%d members: %w", len(c.Members), election.ErrFull))
+	}
+	return errors.Join(append(faults, c.Timing.Validate())...)
+}
+
+// Machine is one member of one election: membership, detector, timers and the
+// algorithm behind one Step.
+//
+// It is not safe for concurrent use; one driver owns it.
+type Machine struct {
+	cfg       Config
+	algorithm election.Algorithm
+	random    rand.PCG
+
+	now      time.Time // of the current or last Step
+	origin   time.Time // of the first Step; Stamps count from it
+	deadline time.Time // nothing is due before; zero: nothing is due
+	out      []election.Action
+	started  bool
+
+	members []member        // lowest rank first, this one included
+	ranks   []election.Rank // the same, for the Algorithm
+	index   map[election.ID]int
+	me      int // of this member in members
+	timers  []timer
+
+	roll
+	tenure
+	disk
+	detector
+	byRelay bool // what is being taken in has come by another member
+}
+
+type timer struct {
+	name string
+	at   time.Time
+}
+
+// The Machine's own timers; an Algorithm's have names of its own.
+const (
+	timerInquiry  = "machine:inquiry"  // give up waiting for reports of the highest epoch
+	timerVouch    = "machine:vouch"    // give up waiting for vouchers
+	timerHandover = "machine:handover" // ask the lower leader again
+	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
+	timerSave     = "machine:save"     // try a failing disk again
+	timerHung     = "machine:hung"     // the disk has not answered for T
+	timerSound    = "machine:sound"    // give up waiting for those who may stand again
+)
+
+// New checks c, reports every fault in it at once, and gives a Machine that
+// waits for its Started event.
+func New(c Config) (*Machine, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	c.Timing = c.Timing.WithDefaults()
+	m := &Machine{cfg: c, algorithm: c.Algorithm}
+	m.random.Seed(c.Seed, c.Incarnation)
+	m.enlist(c)
+	m.tenure.restore(c)
+	m.onDisk = c.State.Token
+	return m, nil
+}
+
+// Step handles one event and returns what to do about it, in order. now never
+// runs backwards. The slice is valid until the next Step.
+func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
+	m.out = m.out[:0]
+	if now.Before(m.now) {
+		now = m.now
+	}
+	last := m.now
+	m.now = now
+	switch {
+	case !m.started || m.cfg.NoDetector:
+	case m.stalled(last):
+		m.thaw(last)
+	default:
+		m.oversleeps()
+	}
+	m.handle(ev)
+	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
+		m.runDue()
+	}
+	m.endSounding()
+	m.goOn()
+	return m.out
+}
+
+// Deadline is when to step the Machine next, with a Woke event, if nothing
+// happens before. It is false when nothing is due.
+func (m *Machine) Deadline() (time.Time, bool) { return m.deadline, !m.deadline.IsZero() }
+
+func (m *Machine) handle(ev election.Event) {
+	switch ev.Kind {
+	case election.Started:
+		m.start(ev)
+	case election.Received:
+		m.receive(ev.Message)
+	case election.LinkUp, election.LinkDown, election.DialFailed:
+		m.link(ev)
+	case election.PeerDown:
+		if i, ok := m.index[ev.Peer]; ok && i != m.me {
+			m.gone(i, election.CauseCrashed, false, "the detector says so")
+		}
+	case election.PeerUp:
+		if i, ok := m.index[ev.Peer]; ok {
+			m.up(i)
+		}
+	case election.Saved:
+		m.saved(ev.Err)
+	case election.Working:
+		m.setWorking(ev.On)
+	case election.Campaign:
+		m.campaign()
+	case election.Resigned:
+		m.resign()
+	case election.TimerFired:
+		m.fire(ev.Name)
+	default:
+		m.handleMembership(ev)
+	}
+}
+
+// link takes in what the driver says of a connection.
+func (m *Machine) link(ev election.Event) {
+	if d := m.isDeparting(ev.Peer); d >= 0 {
+		m.departingLink(d, ev)
+		return
+	}
+	if ev.Peer == m.at && m.at != election.None && !m.Knows(m.at) {
+		m.atDoor(ev)
+		return
+	}
+	switch ev.Kind {
+	case election.LinkUp:
+		m.linkUp(ev.Rank, ev.Incarnation)
+	case election.LinkDown:
+		m.linkDown(ev.Peer)
+	case election.DialFailed:
+		m.dialFailed(ev.Peer, ev.Refused, ev.Err, ev.Member)
+	}
+}
+
+func (m *Machine) handleMembership(ev election.Event) {
+	switch ev.Kind {
+	case election.Joined:
+		m.joined(ev.Member, ev.Token)
+	case election.Welcomed:
+		m.welcomed(ev.List, ev.Token, ev.Age)
+	case election.Added:
+		m.add(ev.Member, ev.On)
+	case election.Dismissed:
+		m.remove(ev.Peer)
+	case election.Leaving:
+		m.leave()
+	case election.Health:
+		m.setHealth(ev.On)
+	}
+}
+
+func (m *Machine) start(ev election.Event) {
+	m.started, m.origin = true, m.now
+	if t := m.cfg.Following; t.Defined() {
+		m.next, m.onDisk, m.leaderAt = t, t, m.now
+		for i := range m.members {
+			m.members[i].state = election.StateUp
+		}
+		m.settle()
+		return
+	}
+	if !m.cfg.NoDetector {
+		m.wake(m.now)
+	}
+	m.welcomed(ev.List, ev.Token, ev.Age)
+	switch {
+	case !m.vacant():
+	case len(ev.List) > 0:
+		m.awaitLeader()
+	default:
+		m.inquire("it has just started")
+	}
+}
+
+// receive takes a message in. Damage and strangers are the driver's to refuse
+// and count; what still makes no sense is dropped here.
+func (m *Machine) receive(msg *election.Message) {
+	i, ok := m.index[msg.From]
+	top := max(msg.Token.Epoch, msg.Highest)
+	if d := m.isDeparting(msg.From); d >= 0 && msg.Election == m.cfg.Election && top <= m.maxEpoch() {
+		m.fromDeparting(d, msg)
+		return
+	}
+	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
+		return
+	}
+	if !m.started && msg.Kind != election.Query {
+		return // it asks to be let in first; but what its disk knows it can tell
+	}
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
+		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
+	}
+	m.hear(i)
+	m.compareLists(i, msg)
+	m.heed(i, msg)
+}
+
+// heed does what a message asks for, however it has come.
+func (m *Machine) heed(i int, msg *election.Message) {
+	m.takeStance(i, msg)
+	if msg.Aside == election.Stands && m.lastResort {
+		m.lastResort = false
+		m.makeWay("a healthy member is there")
+	}
+	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
+	m.settled = max(m.settled, msg.Token.Epoch)
+	switch msg.Kind {
+	case election.Beat:
+		m.beaten(i, msg)
+	case election.Ack:
+		m.acked(i, msg)
+	case election.Query:
+		m.report(msg.From)
+	case election.Report:
+		m.reported(i, msg)
+	case election.Resign:
+		m.leaderResigned(i, msg)
+	case election.Handover:
+		m.handOver(i, msg)
+	case election.Ping:
+		m.send(i, election.Message{Kind: election.Pong, Stamp: msg.Stamp})
+	case election.Relay:
+		m.relayed(i, msg)
+	case election.Pong:
+		// Hearing it was all.
+	case election.GetMembers:
+		m.sendList(i, m.list)
+	case election.Members:
+		m.merge(msg.List, msg.From)
+	default:
+		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
+	}
+	if msg.Kind == election.Report && msg.Withdraws && msg.Aside != election.Stands && m.vacant() {
+		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})
+	}
+}
+
+// maxEpoch is the highest epoch that is believed.
+func (m *Machine) maxEpoch() uint64 { return min(election.MaxEpoch, m.highest+maxLeap) }
+
+// step steps the Algorithm. A contest begins when nobody's work is in its way.
+func (m *Machine) step(ev election.Event) {
+	begins := ev.Kind == election.Started || ev.Kind == election.Vacant || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
+	if begins && m.vacant() && m.holds() {
+		return
+	}
+	m.algorithm.Step(ev, actions{m})
+}
+
+// fire acts on a timer that has run out.
+func (m *Machine) fire(name string) {
+	if !m.cancel(name) {
+		return
+	}
+	switch name {
+	case timerInquiry:
+		if m.joining {
+			m.inquire("no leader has reached the newcomer within T")
+			m.preempt() // it may have begun to follow before it stood
+			return
+		}
+		m.inquired("no more reports within T")
+	case timerVouch:
+		m.unvouched("nobody vouches for it within 2·t_max")
+	case timerHandover:
+		m.preempt()
+	case timerStand:
+		m.resigned, m.slow = 0, false
+		m.tryLastResort()
+		m.standAgain("no leader has appeared within 2·T")
+	case timerSound:
+		m.sounded("they have not answered in time")
+	case timerSave:
+		m.save()
+	case timerHung:
+		m.waited()
+	default:
+		m.step(election.Event{Kind: election.TimerFired, Name: name})
+	}
+}
+
+// runDue does all that is due by now and finds the next deadline.
+func (m *Machine) runDue() {
+	for {
+		next := -1
+		for i, t := range m.timers {
+			if !m.now.Before(t.at) && (next < 0 || t.at.Before(m.timers[next].at)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		m.fire(m.timers[next].name)
+	}
+	if !m.cfg.NoDetector {
+		m.watch()
+	}
+	m.deadline = time.Time{}
+	for _, t := range m.timers {
+		m.wake(t.at)
+	}
+	if !m.cfg.NoDetector {
+		m.wakeForDetector()
+	}
+}
+
+// wake makes sure that the Machine is stepped by at.
+func (m *Machine) wake(at time.Time) {
+	if m.deadline.IsZero() || at.Before(m.deadline) {
+		m.deadline = at
+	}
+}
+
+func (m *Machine) set(name string, d time.Duration) {
+	m.cancel(name)
+	at := m.now.Add(d)
+	m.timers = append(m.timers, timer{name, at})
+	m.wake(at)
+}
+
+// extend lets an armed timer run for d more at least.
+func (m *Machine) extend(name string, d time.Duration) {
+	for i := range m.timers {
+		if t := &m.timers[i]; t.name == name && t.at.Before(m.now.Add(d)) {
+			t.at = m.now.Add(d)
+		}
+	}
+}
+
+// cancel disarms a timer and tells whether it was armed.
+func (m *Machine) cancel(name string) bool {
+	i := slices.IndexFunc(m.timers, func(t timer) bool { return t.name == name })
+	if i < 0 {
+		return false
+	}
+	m.timers = slices.Delete(m.timers, i, i+1)
+	return true
+}
+
+// do asks the driver for a.
+func (m *Machine) do(a election.Action) { m.out = append(m.out, a) }
+
+// send sends msg to a member, dialing it when no link stands.
+func (m *Machine) send(to int, msg election.Message) {
+	m.post(to, m.fill(m.members[to].ID, msg))
+}
+
+// fill says from whom a message is, and what every message says.
+func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
+	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
+	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
+	return &msg
+}
+
+// routine kinds flow all the time and would drown the trace.
+func routine(k election.MessageKind) bool {
+	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong || k == election.Relay
+}
+
+func (m *Machine) post(to int, msg *election.Message) {
+	peer := &m.members[to]
+	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
+		m.pass(r, msg)
+		return
+	}
+	if routine(msg.Kind) && msg.Kind != election.Relay {
+		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
+		return
+	}
+	if lasting := m.leading() || m.draining || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
+		m.hangUp(to)
+	}
+	if !peer.link {
+		peer.dialing = true
+	}
+	if peer.unheard == nil {
+		peer.used = m.now // else the silence lasts since what it has not answered
+	}
+	peer.unheard, peer.lost = msg, nil
+	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
+	if m.cfg.Trace != nil {
+		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
+	}
+}
+
+// maxLeap bounds how far one message may raise the epoch, so that no single one
+// can use them all up.
+const maxLeap = 1 << 32
+
+func (m *Machine) trace(r election.Record) {
+	if m.cfg.Trace == nil {
+		return
+	}
+	r.At, r.Member, r.Election = m.now, m.cfg.Self.ID, m.cfg.Election
+	m.cfg.Trace(r)
+}
+
+func (m *Machine) note(what string, peer election.ID, t election.Token, why string) {
+	m.trace(election.Record{What: what, Peer: peer, Token: t, Why: why})
+}

@@ -1,0 +1,173 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// member is what a Machine knows of a member.
+type member struct {
+	election.Member
+	incarnation uint64
+	state       election.MemberState // as last notified
+	down        bool                 // counts as gone until it is heard again
+	aside       election.Aside       // why it does not stand, as it last said
+	said        time.Time            // when it said so itself
+	sounded     bool                 // it is asked whether that still holds
+	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
+	draining    bool                 // its work of an ended leadership may still run, as it last said
+	epoch       uint64               // of the token it last acknowledged
+	asked       bool                 // its report is awaited
+	queried     bool                 // it has been asked in this inquiry
+	replied     bool                 // and has answered
+	told        bool                 // it has joined through us and knows no more than we do
+
+	link    bool              // a connection stands
+	dialing bool              // a dial is under way
+	anew    bool              // no dial has failed since its link ended, or since it leads without one
+	redial  time.Time         // not before
+	backoff time.Duration     // until the dial after that
+	heard   time.Time         // when it last said anything; zero: never
+	missed  time.Time         // when a dial to it last failed
+	used    time.Time         // when more than a routine message last went to it
+	unheard *election.Message // that message, until anything is heard; sent again if the link breaks under it
+	lost    *election.Message // a message that went with a dial that failed
+	rebuff  time.Time         // when it refused us as another process than it knows; zero: it did not
+	version uint64            // of the member states it has acknowledged
+
+	relays
+
+	since    time.Time // when it was put on the list, in this life
+	differs  bool      // its list is another than ours, as it last said
+	nextPull time.Time // not before is it asked for that
+}
+
+// roll is the member list and what goes with it.
+type roll struct {
+	list      []election.Member // by id, tombstones included; never changed in place
+	digest    uint32            // of list
+	listed    bool              // list is on disk
+	nextPull  time.Time         // not before is anyone asked for his list
+	expelled  bool              // this member has left or was removed
+	joins     time.Time         // what newcomers have used up of what is let in: see [joinEvery]
+	joining   bool              // it has just joined and leaves the election to those there before it
+	departing []departing       // leaders that were removed and have still to stop
+	graves    []election.ID     // who has left, the one of whom that was heard first before the others
+	forgets   []forgotten       // within forgetAfter, the latest last
+	knocking
+}
+
+// enlist takes up the member list: what the disk remembers, and over that what
+// the configuration says of members that were never changed at run time.
+func (m *Machine) enlist(c Config) {
+	self := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
+	if c.Self.Priority != 0 && !c.Joins {
+		self.Version, self.Fixed = 1, true // no configuration says it: all are to hear of it
+	}
+	all := slices.Concat([]election.Member{self}, c.State.Members, c.Members)
+	slices.SortStableFunc(all, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
+	m.list, m.members = make([]election.Member, 0, len(all)), make([]member, 0, len(all))
+	for _, e := range all {
+		last := len(m.list) - 1
+		switch {
+		case last < 0 || m.list[last].ID != e.ID:
+			m.list = append(m.list, e)
+		case e.ID == c.Self.ID:
+			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Gone != election.Removed { // its own removal outranks no addition
+				own.Version, own.Fixed, own.New = e.Version, e.Fixed, e.New
+				if e.Fixed {
+					e.Address = own.Address
+				}
+				if e.Gone == election.Present && e != *own {
+					own.Version++ // it has moved, or ranks otherwise: all are to hear of it
+				}
+			}
+		case m.list[last].Version == 0 || e.Supersedes(m.list[last]):
+			m.list[last] = e
+		case m.list[last].Fixed && e.Version == 0:
+			m.list[last].Address = e.Address
+		}
+	}
+	m.list = bounded(m.list, func(id election.ID) bool {
+		return id == c.Self.ID || slices.ContainsFunc(c.Members, func(e election.Member) bool { return e.ID == id })
+	})
+	m.digest, m.listed = election.Digest(m.list), true
+	for _, e := range m.list {
+		if e.Gone != election.Present && e.ID != c.Self.ID {
+			m.untell(e)
+			if e.Gone == election.Left {
+				m.graves = append(m.graves, e.ID)
+			}
+			continue
+		}
+		seat := member{Member: e, aside: e.Eligibility()}
+		if e.ID == c.Self.ID {
+			seat.Rank, seat.incarnation, seat.state = c.Self, c.Incarnation, election.StateUp
+		}
+		m.members = append(m.members, seat)
+	}
+	m.rank()
+}
+
+// rank puts the members in order after any of their ranks may have changed.
+func (m *Machine) rank() {
+	slices.SortFunc(m.members, func(a, b member) int { return a.Compare(b.Rank) })
+	m.index = make(map[election.ID]int, len(m.members)) // a clone may share the old one
+	m.ranks = make([]election.Rank, len(m.members))
+	for i, e := range m.members {
+		m.index[e.ID], m.ranks[i] = i, e.Rank
+	}
+	m.me = m.index[m.cfg.Self.ID]
+}
+
+// others calls f for every member but this one, highest rank first: who is
+// likeliest to lead hears first.
+func (m *Machine) others(f func(i int, peer *member)) {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me {
+			f(i, &m.members[i])
+		}
+	}
+}
+
+// Self is this member, as it ranks now.
+func (m *Machine) Self() election.Rank { return m.cfg.Self }
+
+// setState notes what is known of a member and tells when it has changed.
+func (m *Machine) setState(i int, s election.MemberState) {
+	peer := &m.members[i]
+	if peer.state == s || i == m.me {
+		return
+	}
+	peer.state = s
+	m.version++
+	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
+}
+
+// Standing is why this member does not stand for election; [election.Stands] when it does.
+func (m *Machine) Standing() election.Aside { return m.said() }
+
+// MemberView is what a member knows of another.
+type MemberView struct {
+	election.Member
+	State       election.MemberState // [election.StateAdded] until more is known
+	Epoch       uint64               // of the token it last acknowledged to the leader
+	Heard       time.Time            // when it last said anything to this member; zero: never
+	Incarnation uint64               // 0: unknown
+	Aside       election.Aside
+}
+
+// Members are all members as this one sees them, lowest rank first.
+func (m *Machine) Members() []MemberView {
+	views := make([]MemberView, len(m.members))
+	for i, e := range m.members {
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.aside}
+		if e.state == election.StateUnknown {
+			views[i].State = election.StateAdded
+		}
+	}
+	views[m.me].Epoch, views[m.me].Heard, views[m.me].Aside = m.view.Epoch, m.now, m.aside()
+	return views
+}

@@ -1,0 +1,397 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// listChunk is how many entries one message carries.
+const listChunk = 128
+
+// List is the member list, tombstones included, in the order of the ids.
+func (m *Machine) List() []election.Member { return slices.Clone(m.list) }
+
+// Knows reports whether id is a member now.
+func (m *Machine) Knows(id election.ID) bool {
+	_, ok := m.index[id]
+	return ok
+}
+
+// Entry is a member's entry on the list, a tombstone too.
+func (m *Machine) Entry(id election.ID) (election.Member, bool) {
+	i, ok := slices.BinarySearchFunc(m.list, id, func(e election.Member, id election.ID) int { return e.ID.Compare(id) })
+	if !ok {
+		return election.Member{}, false
+	}
+	return m.list[i], true
+}
+
+// change puts an entry of our own making on the list, above what it replaces.
+func (m *Machine) change(e election.Member) {
+	if old, ok := m.Entry(e.ID); ok {
+		e.Version = max(e.Version, old.Version)
+		if old.Version > 0 && e == old {
+			return
+		}
+	} else if old, ok := m.lately(e.ID); ok {
+		e.Version = max(e.Version, old.Version)
+	}
+	e.Version = min(e.Version+1, election.MaxVersion)
+	m.merge([]election.Member{e}, m.cfg.Self.ID)
+}
+
+// merge takes in the entries that hold over ours, as from has them, and passes
+// them on.
+func (m *Machine) merge(entries []election.Member, from election.ID) {
+	var news []election.Member
+	var late []election.ID
+	for _, e := range entries {
+		old, ok := m.Entry(e.ID)
+		if e.ID == election.None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.Supersedes(old) || !m.Fits(e) {
+			continue
+		}
+		if !ok && m.forgot(e) {
+			if !e.Forgotten() {
+				late = append(late, e.ID)
+			}
+			continue
+		}
+		if e.Fixed && ok {
+			e.Address = old.Address
+		}
+		e.New = e.New && (e.ID != m.cfg.Self.ID || e.Gone == election.Present) // we are here, and ask to return
+		if news == nil {
+			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
+		}
+		news = append(news, e)
+		m.put(e)
+	}
+	m.tellForgotten(from, late)
+	if len(news) == 0 {
+		return
+	}
+	m.list = slices.DeleteFunc(m.list, func(e election.Member) bool { return e.Forgotten() && m.forgot(e) })
+	m.digest, m.listed = election.Digest(m.list), false
+	m.spread(news, from)
+	for _, e := range news {
+		m.untell(e)
+		m.buried(e)
+		m.seat(e)
+	}
+	m.save()
+}
+
+// put writes an entry into the list.
+func (m *Machine) put(e election.Member) {
+	i, ok := slices.BinarySearchFunc(m.list, e.ID, func(e election.Member, id election.ID) int { return e.ID.Compare(id) })
+	if ok {
+		m.list[i] = e
+	} else {
+		m.list = slices.Insert(m.list, i, e)
+	}
+}
+
+// spread tells news to everyone a link stands to, whom they concern included: a
+// leader so tells all, a follower its leader. Others learn by the digests. Without
+// a leader only who makes the news tells it: each to each would be n² messages.
+func (m *Machine) spread(news []election.Member, from election.ID) {
+	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.live() {
+		return
+	}
+	m.others(func(i int, peer *member) {
+		if peer.link && peer.ID != from {
+			m.sendList(i, news)
+		}
+	})
+}
+
+func (m *Machine) sendList(to int, entries []election.Member) {
+	for chunk := range slices.Chunk(entries, listChunk) {
+		m.send(to, election.Message{Kind: election.Members, List: chunk})
+	}
+}
+
+// compareLists notes whether a member's list is another than ours, and asks for it.
+func (m *Machine) compareLists(i int, msg *election.Message) {
+	if m.cfg.NoDetector || msg.Kind == election.Members {
+		return // the rest of its list may be on its way
+	}
+	if m.members[i].differs = msg.Digest != m.digest; m.members[i].differs {
+		m.pull(i)
+	}
+}
+
+// pull asks a member for its list, which differs: as soon as it may.
+func (m *Machine) pull(i int) {
+	peer := &m.members[i]
+	if !peer.link {
+		return
+	}
+	if at := m.pullAt(peer); m.now.Before(at) {
+		m.wake(at)
+		return
+	}
+	peer.differs = false
+	m.nextPull, peer.nextPull = m.now.Add(m.cfg.Timing.Heartbeat), m.now.Add(m.cfg.Timing.T())
+	m.send(i, election.Message{Kind: election.GetMembers})
+}
+
+// pullAt is when a member may be asked for its list: one is in a heartbeat, and
+// none twice in T. While a hundred join at once all lists differ, and if each
+// were sent to all there would be n³ entries under way.
+func (m *Machine) pullAt(peer *member) time.Time {
+	if peer.nextPull.After(m.nextPull) {
+		return peer.nextPull
+	}
+	return m.nextPull
+}
+
+// seat makes the members agree with a changed entry.
+func (m *Machine) seat(e election.Member) {
+	i, ok := m.index[e.ID]
+	switch {
+	case e.ID == m.cfg.Self.ID:
+		switch e.Gone {
+		case election.Removed:
+			m.evicted()
+		case election.Left:
+			m.struckOff()
+		default:
+			m.relisted()
+			m.ranked(e)
+		}
+	case e.Gone == election.Present && ok:
+		moved, reranked := m.members[i].Address != e.Address, m.members[i].Rank != e.Rank
+		m.members[i].Member = e
+		m.rank()
+		if reranked {
+			m.reconsiderRank()
+		}
+		if moved {
+			m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
+		}
+	case e.Gone == election.Present:
+		m.note("adds", e.ID, election.Token{}, "at "+e.Address)
+		// It may not know us yet, and reaches its leader itself: dial it later.
+		soon := m.now.Add(2 * m.cfg.Timing.TMax)
+		seat := member{Member: e, aside: e.Eligibility(), redial: soon, since: m.now}
+		if d := m.isDeparting(e.ID); d >= 0 {
+			seat.draining, seat.said = true, m.departing[d].heard
+			m.departed(d, "it is on the list again")
+		}
+		m.members = append(m.members, seat)
+		m.rank()
+		m.version++
+		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
+		m.wake(soon)
+	case ok:
+		m.unseat(i, e)
+	}
+}
+
+// ranked takes note of this member's priority on the list: one that a user has set
+// holds, any other is corrected to what the process itself was started with, or
+// was told since.
+func (m *Machine) ranked(e election.Member) {
+	switch {
+	case e.Priority == m.cfg.Self.Priority:
+	case e.Pinned:
+		m.note("ranks", m.cfg.Self.ID, election.Token{}, fmt.Sprintf("with priority %d: a user has set it", e.Priority))
+		m.cfg.Self.Priority = e.Priority
+		m.members[m.me].Rank = e.Rank
+		m.rank()
+		m.reconsiderRank()
+	default:
+		e.Priority = m.cfg.Self.Priority
+		m.change(e)
+	}
+}
+
+// toldRank takes note of the rank with which a new process has presented itself: its
+// word on its own priority holds over what is on the list, and goes to all. A
+// configuration does not say it, and the address there stays each operator's own.
+func (m *Machine) toldRank(rank election.Rank) {
+	e, _ := m.Entry(rank.ID)
+	if e.Rank == rank {
+		return
+	}
+	e.Fixed = e.Fixed || e.Version == 0
+	e.Rank, e.Pinned = rank, false
+	m.change(e)
+}
+
+// rankOf is what a leader ranks by now: what its token says, unless that was
+// changed on the list since.
+func (m *Machine) rankOf(leader election.Rank) election.Rank {
+	if e, ok := m.Entry(leader.ID); ok && e.Version > 0 {
+		return e.Rank
+	}
+	return leader
+}
+
+// reconsiderRank has this member take over soon if it outranks the leader now.
+func (m *Machine) reconsiderRank() {
+	if m.started && m.mayPreempt() {
+		m.set(timerHandover, m.cfg.Timing.Heartbeat)
+	}
+}
+
+// unseat drops a member that has left or was removed.
+func (m *Machine) unseat(i int, e election.Member) {
+	cause, why := election.CauseResigned, "it left the cluster"
+	if e.Gone == election.Removed {
+		cause, why = election.CauseRemoved, "it was removed"
+	} else if e.Forgotten() && m.members[i].New {
+		why = "it was let in and never came"
+	}
+	m.note("drops", e.ID, election.Token{}, why)
+	peer := &m.members[i]
+	switch leads := m.isLeader(i) || m.next.Leader.ID == e.ID || peer.draining; {
+	case leads && peer.link && !m.cfg.NoDetector:
+		m.setAside(peer) // its work has still to stop
+	case peer.link || peer.dialing:
+		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
+		m.do(election.Action{Kind: election.Hangup, To: e.ID})
+	default:
+		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
+	}
+	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.rank()
+	m.version++
+	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
+	switch {
+	case m.live() && m.view.Leader.ID == e.ID:
+		m.vacate(cause, true, why)
+	case m.next.Leader.ID == e.ID:
+		m.forgo(why)
+	}
+	m.askedAll()
+}
+
+// evicted: the others have removed this member.
+func (m *Machine) evicted() {
+	m.expelled, m.next = true, election.Token{}
+	m.expel("this member was removed from the cluster")
+	if !m.yields {
+		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
+	}
+}
+
+// expel gives up the lead of one that is no member any more; who follows only loses
+// its leader.
+func (m *Machine) expel(why string) {
+	if m.leading() {
+		m.giveUp(election.CauseRemoved, why, "")
+		return
+	}
+	m.lose(election.CauseRemoved, true, why)
+}
+
+// struckOff: the others have heard late that this member had left, which has come
+// back since. It stands aside until one of them lets it in again.
+func (m *Machine) struckOff() {
+	if m.expelled {
+		return // it is leaving
+	}
+	m.expelled = true
+	m.expel("the others have it that this member has left")
+	if m.isMine(m.next) {
+		m.next = election.Token{}
+	}
+	m.rejoin(election.None)
+}
+
+// rejoin has the driver ask a member, or (None) everyone through whom this one
+// joins, to let it in. Before its start it is asking already.
+func (m *Machine) rejoin(through election.ID) {
+	if m.started {
+		m.do(election.Action{Kind: election.Rejoin, To: through})
+	}
+}
+
+// relisted: this member is on the list again.
+func (m *Machine) relisted() {
+	if !m.expelled {
+		return
+	}
+	m.expelled = false
+	m.preempt()
+	if m.vacant() && !m.inquiring {
+		m.inquire("it is on the list again")
+	}
+}
+
+// add puts a member on the list because the user says so, a removed one too. What
+// he does not say of a known one stays: its address, its priority unless that is
+// said, and that it only follows.
+func (m *Machine) add(e election.Member, withPriority bool) {
+	if e.ID.Kind() != m.cfg.Self.ID.Kind() {
+		return
+	}
+	known, _ := m.Entry(e.ID)
+	e.Gone, e.Fixed, e.New, e.Pinned = election.Present, false, false, withPriority
+	if !withPriority {
+		e.Priority, e.Pinned = known.Priority, known.Pinned
+	}
+	if e.Address == "" {
+		e.Address, e.Fixed = known.Address, known.Fixed || known.ID != election.None && known.Version == 0
+	}
+	e.Observer = e.Observer || known.Observer
+	m.change(e)
+}
+
+// remove sends a member away because the user says so.
+func (m *Machine) remove(id election.ID) {
+	if e, ok := m.Entry(id); ok && e.Gone == election.Present {
+		e.Gone = election.Removed
+		e.Version += election.RemovalLead
+		m.change(e)
+	}
+}
+
+// leave takes this member off the list: it gives up the lead and is gone for the
+// others until it joins again.
+func (m *Machine) leave() {
+	if m.leading() {
+		m.expelled = true // nobody asks it whether it stands
+		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
+	}
+	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != election.Removed {
+		e.Gone, e.New = election.Left, false
+		m.expelled = true
+		m.change(e)
+		if !m.linked() { // it has just come, and nobody would hear of it
+			e, _ = m.Entry(m.cfg.Self.ID)
+			m.others(func(i int, peer *member) {
+				if !peer.down {
+					m.sendList(i, []election.Member{e})
+				}
+			})
+		}
+	}
+}
+
+// awaitLeader leaves it to those who were there before this newcomer to elect,
+// for T: of a hundred that join a cluster as it is born, not each need contest.
+func (m *Machine) awaitLeader() {
+	m.joining, m.inquiring = true, true
+	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
+	m.set(timerInquiry, m.farT())
+}
+
+// welcomed takes in what the member that let us join has told: the list and,
+// if it knows one, who leads.
+func (m *Machine) welcomed(list []election.Member, t election.Token, age time.Duration) {
+	m.merge(list, election.None)
+	T := m.cfg.Timing.T()
+	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= election.MaxEpoch && !m.leading() && !m.draining {
+		if m.Knows(t.Leader.ID) {
+			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(T-age))
+			return
+		}
+	}
+	m.highest = max(m.highest, min(t.Epoch, election.MaxEpoch-1))
+}

@@ -1,0 +1,292 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file reaches members that no link can be made to, in the manner of SWIM's
+// indirect probes (Das, Gupta, Motivala 2002): another member, that both reach, passes
+// messages on. One passes a message on, never two, and one copy leaves for each that
+// comes in. A refusal needs none of this: that process is gone.
+
+// fewRelays is how many a member of a large cluster asks at once; SWIM has three.
+const fewRelays = 3
+
+// relays is what a Machine knows of a member that it may reach by others alone.
+type relays struct {
+	via    election.ID   // who last passed on a message of its
+	viaAt  time.Time     // when; zero: nobody has
+	probes []election.ID // who are to pass a question on to it, and have not said that they cannot
+	until  time.Time     // after that it does not answer
+	wants  []election.ID // whose messages wait for a dial to it
+	turn   int           // of the members, which asks next whether it has come back
+}
+
+// relayTo is the member by which messages go to another, if that is the way.
+func (m *Machine) relayTo(to int) (r int, ok bool) {
+	peer := &m.members[to]
+	if peer.viaAt.IsZero() || m.now.Sub(peer.viaAt) > m.farT() || peer.link && !peer.viaAt.After(peer.heard) {
+		return 0, false
+	}
+	r, ok = m.index[peer.via]
+	return r, ok && r != m.me && !m.members[r].down
+}
+
+// reaches reports whether messages can go to a member, over a link or by another.
+func (m *Machine) reaches(i int) bool {
+	_, ok := m.relayTo(i)
+	return ok || m.members[i].link
+}
+
+// passes says which messages go by others: all but what a link alone is kept for.
+func passes(k election.MessageKind) bool {
+	return k != election.Beat && k != election.Ack && k != election.Members && k != election.GetMembers && k != election.Relay
+}
+
+// pass has another member pass on a message.
+func (m *Machine) pass(r int, msg *election.Message) {
+	m.send(r, election.Message{Kind: election.Relay, Carried: msg})
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
+		m.trace(election.Record{What: "sends", Peer: msg.To, Token: msg.Token, Message: msg, Why: "by " + string(m.members[r].ID)})
+	}
+}
+
+// relayed handles what a member passes on, or wants passed on.
+func (m *Machine) relayed(from int, msg *election.Message) {
+	inner := msg.Carried
+	if inner == nil || inner.Election != m.cfg.Election || max(inner.Token.Epoch, inner.Highest) > m.maxEpoch() {
+		return
+	}
+	to, known := m.index[inner.To]
+	switch {
+	case !known:
+	case msg.Ended && inner.From == m.cfg.Self.ID && to != m.me:
+		m.cannot(m.members[from].ID, to)
+	case msg.Ended:
+	case to == m.me:
+		m.receivePassed(from, inner)
+	case inner.From == msg.From && to != from && passes(inner.Kind):
+		m.passOn(from, to, inner)
+	}
+}
+
+// passOn does another the service. One that cannot says so.
+func (m *Machine) passOn(from, to int, inner *election.Message) {
+	peer, asker := &m.members[to], m.members[from].ID
+	if !peer.link && !peer.missed.IsZero() && m.now.Sub(peer.missed) <= m.cfg.Timing.T() {
+		m.cannotPass(from, peer.ID)
+		return
+	}
+	if !peer.link && !slices.Contains(peer.wants, asker) {
+		peer.wants = append(slices.Clone(peer.wants), asker)
+	}
+	m.send(to, election.Message{Kind: election.Relay, Carried: inner})
+}
+
+// cannotPass says that a member is not reached here either.
+func (m *Machine) cannotPass(asker int, to election.ID) {
+	m.send(asker, election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
+}
+
+// receivePassed takes in a message that came by another member. It shows that its
+// sender lives and how to reach it, and is no hearing of our own.
+func (m *Machine) receivePassed(by int, msg *election.Message) {
+	i, ok := m.index[msg.From]
+	if !ok || i == m.me || i == by || !passes(msg.Kind) {
+		return
+	}
+	if m.cfg.Trace != nil && !routine(msg.Kind) {
+		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg, Why: "by " + string(m.members[by].ID)})
+	}
+	m.byRelay = true
+	defer func() { m.byRelay = false }()
+	m.reached(i, m.members[by].ID)
+	m.heed(m.index[msg.From], msg)
+}
+
+// reached takes note that another member passes on what i says.
+func (m *Machine) reached(i int, by election.ID) {
+	peer := &m.members[i]
+	anew := peer.viaAt.IsZero() || m.now.Sub(peer.viaAt) > m.farT()
+	if anew || peer.via != by {
+		m.note("reaches", peer.ID, election.Token{}, "by "+string(by))
+	}
+	asked := len(peer.probes) > 0
+	peer.via, peer.viaAt, peer.probes = by, m.now, nil
+	m.up(i)
+	switch { // as over a new link
+	case peer.link || !anew && !asked:
+	case m.leading() || m.draining:
+		m.report(peer.ID)
+	case anew && m.started && m.vacant() && !m.inquiring && m.aside() != election.Stands:
+		m.send(i, election.Message{Kind: election.Query, Token: m.view})
+	}
+	lost := peer.lost
+	if peer.unheard != nil {
+		lost = peer.unheard // a dial is under way with it, as vain as the last
+	}
+	if r, ok := m.relayTo(i); ok && lost != nil && passes(lost.Kind) && m.now.Sub(peer.used) <= 2*m.farT() {
+		peer.lost, peer.unheard = nil, nil
+		m.pass(r, lost)
+	}
+}
+
+// probe asks by others for a member that does not answer a dial: first whoever
+// passed for it last, then everyone. One that is down anyway is asked for by one
+// other at a time. When nobody can be asked, it has failed.
+func (m *Machine) probe(i int) {
+	peer := &m.members[i]
+	if len(peer.probes) > 0 {
+		return
+	}
+	if _, ok := m.relayTo(i); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
+		if m.leading() || m.draining {
+			m.report(peer.ID) // it hears no beats
+		}
+		return
+	}
+	var by []int
+	last, ok := m.index[peer.via]
+	switch {
+	case ok && m.mayPass(last, i) && m.members[last].link:
+		by = []int{last}
+		peer.via = election.None // once: when it fails, the others
+	case peer.down:
+		by = m.nextToAsk(i)
+	default:
+		by = m.allToAsk(i)
+	}
+	for _, r := range by {
+		peer.probes = append(peer.probes, m.members[r].ID)
+	}
+	if len(by) == 0 {
+		m.unprobed(i, "nobody can pass a message on to it")
+		return
+	}
+	most := time.Duration(0)
+	for _, r := range by {
+		most = max(most, m.answerTime(r))
+		m.pass(r, m.fill(peer.ID, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))}))
+	}
+	peer.until = m.now.Add(most + 2*m.cfg.Timing.DialTime() + m.cfg.Timing.TProcess)
+	m.wake(peer.until)
+}
+
+// concerns reports whether a dial that has failed was our own concern: one made to
+// pass on what another has to say is not.
+func (m *Machine) concerns(i int) bool {
+	peer := &m.members[i]
+	own := peer.lost != nil && (peer.lost.Kind != election.Relay || peer.lost.Carried.From == m.cfg.Self.ID)
+	return own || peer.asked || m.shouldDial(i)
+}
+
+// mayPass reports whether r may be asked to pass something on to i.
+func (m *Machine) mayPass(r, i int) bool {
+	peer := &m.members[r]
+	return r != i && r != m.me && !peer.down && (peer.link || peer.missed.IsZero() || m.now.Sub(peer.missed) > m.cfg.Timing.T())
+}
+
+// allToAsk is everyone that may be asked. In a large cluster it is a few that a link
+// stands to: where all dial all, as at its birth, each would else ask everyone for
+// everyone. The rest get their turn one by one.
+func (m *Machine) allToAsk(i int) (by []int) {
+	most, large := inquiryWave, len(m.members) > inquiryWave+1
+	if large {
+		most = fewRelays
+	}
+	m.others(func(r int, peer *member) {
+		if m.mayPass(r, i) && (peer.link || !large) && len(by) < most {
+			by = append(by, r)
+		}
+	})
+	return by
+}
+
+// nextToAsk is one member at a time, those with a link only.
+func (m *Machine) nextToAsk(i int) []int {
+	peer := &m.members[i]
+	for range m.members {
+		peer.turn = (peer.turn + 1) % len(m.members)
+		if m.mayPass(peer.turn, i) && m.members[peer.turn].link {
+			return []int{peer.turn}
+		}
+	}
+	return nil
+}
+
+// cannot hears that a member cannot pass anything on to i.
+func (m *Machine) cannot(by election.ID, i int) {
+	peer := &m.members[i]
+	at := slices.Index(peer.probes, by)
+	if at < 0 {
+		return
+	}
+	if peer.probes = slices.Delete(slices.Clone(peer.probes), at, at+1); len(peer.probes) == 0 {
+		m.unprobed(i, "nobody reaches it")
+	}
+}
+
+// unprobed: a member is not reached by others either. If one was asked that had
+// passed messages on before, all are asked next.
+func (m *Machine) unprobed(i int, why string) {
+	peer := &m.members[i]
+	peer.probes = nil
+	if peer.link || peer.down {
+		return
+	}
+	if !peer.viaAt.IsZero() {
+		peer.viaAt = time.Time{}
+		m.probe(i)
+		return
+	}
+	if m.isLeader(i) {
+		return // the vouchers tell
+	}
+	if peer.ID == m.watched {
+		m.gone(i, election.CauseSilent, false, why)
+		return
+	}
+	peer.down = true
+	m.step(election.Event{Kind: election.PeerDown, Peer: peer.ID})
+}
+
+// dialedInVain settles what waited for a dial that has failed. silent: the member may
+// be reached by others.
+func (m *Machine) dialedInVain(i int) {
+	wants, id := m.members[i].wants, m.members[i].ID
+	m.members[i].wants = nil
+	for _, asker := range wants {
+		if a, ok := m.index[asker]; ok {
+			m.cannotPass(a, id)
+		}
+	}
+	m.others(func(other int, peer *member) {
+		if len(peer.probes) > 0 {
+			m.cannot(id, other)
+		}
+	})
+}
+
+// outbid tells a leader of whom another says that it leads with a lower token than we
+// hold: there may be no link over which we hear it, and nobody else may know better.
+func (m *Machine) outbid(t election.Token, told int) {
+	if i, ok := m.index[t.Leader.ID]; ok && i != told && i != m.me {
+		m.report(t.Leader.ID)
+	}
+}
+
+// watchRelays does what is due of all this.
+func (m *Machine) watchRelays() {
+	m.others(func(i int, peer *member) {
+		switch {
+		case len(peer.probes) == 0:
+		case !m.now.Before(peer.until):
+			m.unprobed(i, "it answers nobody")
+		default:
+			m.wake(peer.until)
+		}
+	})
+}

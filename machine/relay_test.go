@@ -1,0 +1,121 @@
+package machine_test
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/batuta-dev/batuta/election"
+)
+
+func relay(from, to ID, kind MessageKind) *Message {
+	return &Message{Kind: kind, Election: "default", From: from, To: to}
+}
+
+// passedTo are the receivers to whom actions pass something on.
+func passedTo(actions []Action) (to []ID) {
+	for _, a := range actions {
+		if a.Kind == Send && a.Message.Kind == Relay {
+			to = append(to, a.To)
+		}
+	}
+	return to
+}
+
+// One copy goes out for one that comes in, in the name of who sent it, once.
+func TestWhatIsPassedOn(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		carried *Message
+		want    []ID
+	}{
+		{"for a member", relay("2", "5", Election), []ID{"5"}},
+		{"a ping", relay("2", "1", Ping), []ID{"1"}},
+		{"nothing", nil, nil},
+		{"to a stranger", relay("2", "9", Election), nil},
+		{"in another's name", relay("1", "5", Election), nil},
+		{"back to its sender", relay("2", "2", Election), nil},
+		{"a beat", relay("2", "5", Beat), nil},
+		{"a list", relay("2", "5", Members), nil},
+		{"one that is passed on already", relay("2", "5", Relay), nil},
+		{"of another election", &Message{Kind: Ping, Election: "other", From: "2", To: "5"}, nil},
+		{"with an absurd epoch", &Message{Kind: Ping, Election: "default", From: "2", To: "5", Highest: 1 << 60}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := follow(t, "3")
+			got := passedTo(m.Step(start, from("2", Message{Kind: Relay, Carried: test.carried})))
+			if !slices.Equal(got, test.want) {
+				t.Errorf("it is passed on to %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// What comes by another is answered by that one, and is no hearing of our own.
+func TestWhatComesByAnotherIsAnsweredByIt(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	actions := m.Step(start, from("2", Message{Kind: Relay, Carried: relay("1", "3", Ping)}))
+	if got := passedTo(actions); len(got) == 0 || slices.ContainsFunc(got, func(by ID) bool { return by != "2" }) {
+		t.Fatalf("the answer goes by %v, want by 2", got)
+	}
+	for _, v := range m.Members() {
+		if v.ID == "1" && !v.Heard.IsZero() {
+			t.Errorf("1 counts as heard at %v, and another said so", v.Heard)
+		}
+	}
+}
+
+// A member that does not answer a dial is asked for by the others before it counts as
+// down; one whose host refuses is down at once.
+func TestASilentMemberIsAskedForByOthers(t *testing.T) {
+	silent := func(refused bool) []Action {
+		m := newMachine(t, "3", nil)
+		m.Step(start, Event{Kind: Started})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+		return slices.Clone(m.Step(start.Add(DefaultTMax*2), Event{Kind: DialFailed, Peer: "4", Refused: refused}))
+	}
+	for _, by := range []ID{"1", "2"} {
+		if got := passedTo(silent(false)); !slices.Contains(got, by) {
+			t.Errorf("4 is silent, and %v are asked for it", got)
+		}
+	}
+	if got := passedTo(silent(true)); got != nil {
+		t.Errorf("4 refuses, and %v are asked for it", got)
+	}
+}
+
+// A leader that is reached by another alone, and leads with a lower token than we hold,
+// is told so, whoever says that it leads.
+func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
+	for _, by := range []ID{"2", "4"} {
+		m := follow(t, "3") // 5 leads with epoch 3
+		report := relay(by, "3", Report)
+		report.Token = Token{Epoch: 2, Leader: rank("4")}
+		held := m.View()
+		var told []*Message
+		for _, a := range m.Step(start, from("1", Message{Kind: Relay, Carried: report})) {
+			if a.Kind == Send && a.To == "4" {
+				told = append(told, a.Message)
+			}
+			if a.Kind == Send && a.Message.Kind == Relay {
+				told = append(told, a.Message.Carried)
+			}
+		}
+		if !slices.ContainsFunc(told, func(msg *Message) bool { return msg.To == "4" && msg.Kind == Report && msg.Token == held }) {
+			t.Errorf("%s says that 4 leads epoch 2; 4 is told %v, want a report of %v", by, told, held)
+		}
+	}
+}
+
+// One that has dialed for another alone says that it was in vain, and asks nobody: all
+// would else ask all for one that is dead.
+func TestADialForAnotherIsNoConcern(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+	m.Step(start, from("2", Message{Kind: Relay, Carried: relay("2", "4", Ping)}))
+	actions := m.Step(start.Add(DefaultTMax*2), Event{Kind: DialFailed, Peer: "4"})
+	if got := passedTo(actions); !slices.Equal(got, []ID{"2"}) {
+		t.Errorf("4 is silent, and 2 asked for it; %v are told or asked, want 2 alone", got)
+	}
+}
