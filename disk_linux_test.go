@@ -86,58 +86,91 @@ func (d *disk) unlock() {
 // A member whose disk cannot be written follows and does not claim, until the
 // disk is well again. What was saved stays.
 func TestAMemberThatCannotWriteDoesNotClaim(t *testing.T) {
-	for name, fault := range map[string]struct{ begin, end func(*disk) }{
-		"full disk":      {(*disk).fill, (*disk).makeRoom},
-		"read-only disk": {(*disk).lock, (*disk).unlock},
-	} {
-		t.Run(name, func(t *testing.T) {
-			virtually(t, func(t *testing.T) {
-				d := newDisk(t)
-				c := newVirtualCluster(t, 2)
-				c.start("1")
-				two := c.start("2", func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") })
-				before := c.agree("2")
-				fault.begin(d)
-				if err := two.Resign(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				now := c.agree("1") // it follows, unsaved
-				c.kill("1")
-				ctx, cancel := context.WithTimeout(t.Context(), 4*two.timeout)
-				defer cancel()
-				for v := range two.Watch(ctx) {
-					if v.Token.Leader.ID == "2" {
-						t.Fatalf("it claims %s, which it cannot save", v.Token)
-					}
-				}
-				if state, err := savedIn(filepath.Join(d.dir, "two")); err != nil || state.Token != before {
-					t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
-				}
-				fault.end(d)
-				if again := c.agree("2"); again.Epoch <= now.Epoch {
-					t.Errorf("it claims %s after %s", again, now)
-				}
-			})
-		})
-	}
+	virtually(t, func(t *testing.T) {
+		d := newDisk(t)
+		c := newVirtualCluster(t, 2)
+		c.start("1")
+		two := c.start("2", func(cfg *Config) { cfg.DataDir = filepath.Join(d.dir, "two") })
+		before := c.agree("2")
+		d.lock()
+		if err := two.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now := c.agree("1") // it follows, unsaved
+		c.kill("1")
+		ctx, cancel := context.WithTimeout(t.Context(), 4*two.timeout)
+		defer cancel()
+		for v := range two.Watch(ctx) {
+			if v.Token.Leader.ID == "2" {
+				t.Fatalf("it claims %s, which it cannot save", v.Token)
+			}
+		}
+		if state, err := savedIn(filepath.Join(d.dir, "two")); err != nil || state.Token != before {
+			t.Errorf("its file holds %+v (%v), want %s as before", state, err, before)
+		}
+		d.unlock()
+		if again := c.agree("2"); again.Epoch <= now.Epoch {
+			t.Errorf("it claims %s after %s", again, now)
+		}
+	})
+}
+
+// The room for a save is taken beforehand: what has a state file claims and starts on
+// a full disk, and saves each time.
+func TestAFullDiskStopsNobodyWhoHasAStateFile(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		d := newDisk(t)
+		dir := filepath.Join(d.dir, "two")
+		c := newVirtualCluster(t, 2)
+		c.start("1")
+		two := c.start("2", func(cfg *Config) { cfg.DataDir = dir })
+		c.agree("2")
+		d.fill()
+		if err := two.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.agree("1")
+		c.kill("1")
+		token := c.agree("2")
+		if err := c.nodes["2"].Close(); err != nil {
+			t.Error(err)
+		}
+		c.kill("2")
+		if state, err := savedIn(dir); err != nil || state.Token != token {
+			t.Errorf("its file holds %+v (%v), want %s", state, err, token)
+		}
+		c.rebind("2")
+		c.start("2", func(cfg *Config) { cfg.DataDir = dir })
+		if again := c.agree("2"); again.Epoch <= token.Epoch {
+			t.Errorf("it claims %s after %s", again, token)
+		}
+	})
 }
 
 func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
-	for name, fault := range map[string]struct {
+	for name, test := range map[string]struct {
 		begin  func(*disk)
 		remedy string
+		saved  bool // before
 	}{
-		"full disk":      {(*disk).fill, "make room"},
-		"read-only disk": {(*disk).lock, "mount that file system writable"},
+		"full disk":      {(*disk).fill, "make room", false},
+		"read-only disk": {(*disk).lock, "mount that file system writable", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisk(t)
 			dir := filepath.Join(d.dir, "data")
-			saveTwice(t, dir)
-			fault.begin(d)
+			if test.saved {
+				saveTwice(t, dir)
+			} else if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			test.begin(d)
 			_, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), fault.remedy) {
-				t.Errorf("got %v, want an error that names %s and says: %s", err, dir, fault.remedy)
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), test.remedy) {
+				t.Errorf("got %v, want an error that names %s and says: %s", err, dir, test.remedy)
+			}
+			if !test.saved {
+				return
 			}
 			if state, err := savedIn(dir); err != nil || !equalStates(state, stateOf(7)) {
 				t.Errorf("the file now holds %+v, %v", state, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,15 +37,19 @@ func newBenchFailoverCommand(e env) *cobra.Command {
 the leader away: crash is kill -9, freeze is SIGSTOP, resign is the polite way.
 It measures from just before that to the first claim of a new leader, and to all
 others naming the same new leader, by the times in the members' own events.
-Progress goes to standard error.`,
+Each member saves its state in a data directory of its own, below --data-dir if
+that is given and in a temporary directory otherwise; with --data-dir none they
+save nothing. Progress goes to standard error.`,
 		Example: `  batuta bench failover --nodes 5 --rounds 100
-  batuta bench failover --fault freeze --rounds 10 --json`,
+  batuta bench failover --fault freeze --rounds 10 --json
+  batuta bench failover --data-dir /var/tmp`,
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().IntVar(&b.nodes, "nodes", 5, "`number` of members, 2 to 50")
 	cmd.Flags().IntVar(&b.rounds, "rounds", 20, "`number` of rounds, 1 to 1000")
 	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
 	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
+	cmd.Flags().StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
 	jsonFlag(cmd, &b.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
@@ -60,6 +65,9 @@ Progress goes to standard error.`,
 	return cmd
 }
 
+// noDataDir is the value of --data-dir with which members save nothing.
+const noDataDir = "none"
+
 // faults are the values of --fault.
 func faults() []string { return []string{"crash", "freeze", "resign"} }
 
@@ -68,6 +76,7 @@ type failoverBench struct {
 	env
 	nodes, rounds    int
 	fault, algorithm string
+	dataDir          string // "none": no state is kept
 	json             bool
 	cluster          *cluster
 }
@@ -78,6 +87,8 @@ type failoverFigures struct {
 	Algorithm string  `json:"algorithm"`
 	Nodes     int     `json:"nodes"`
 	Rounds    int     `json:"rounds"`
+	Durable   bool    `json:"durable"`  // each epoch is on disk before it is told
+	DataDir   string  `json:"data_dir"` // where, as long as it ran; empty: nowhere
 	First     summary `json:"first_ms"` // fault to the first claim of a new leader
 	All       summary `json:"all_ms"`   // fault to all others naming the same new leader
 }
@@ -88,6 +99,11 @@ func (b *failoverBench) run(ctx context.Context) error {
 		return err
 	}
 	defer b.cluster.close()
+	if b.dataDir != noDataDir {
+		if b.cluster.dataDir, err = os.MkdirTemp(b.dataDir, "batuta-bench-"); err != nil {
+			return usagef("--data-dir %q: %v: name a directory that can be written", b.dataDir, err)
+		}
+	}
 	if err := b.cluster.startAll(); err != nil {
 		return err
 	}
@@ -102,7 +118,8 @@ func (b *failoverBench) run(ctx context.Context) error {
 		}
 		first, all = append(first, milliseconds(f)), append(all, milliseconds(a))
 	}
-	return b.print(failoverFigures{b.fault, b.algorithm, b.nodes, b.rounds, summarize(first), summarize(all)})
+	return b.print(failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
+		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all)})
 }
 
 func (b *failoverBench) highest() string { return b.cluster.members[b.nodes-1].id }
@@ -168,12 +185,16 @@ func (b *failoverBench) print(f failoverFigures) error {
 	if b.json {
 		return json.NewEncoder(b.stdout).Encode(f)
 	}
-	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds
+	saved := "on disk below " + f.DataDir
+	if !f.Durable {
+		saved = "nothing saved"
+	}
+	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds, %s
 
               median      p99      max
 first claim %s
 all agree   %s
-`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, f.First, f.All)
+`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, saved, f.First, f.All)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ const agreeWithin = 20 * time.Second
 type cluster struct {
 	executable string
 	flags      []string // of every agent
+	dataDir    string   // theirs are below it, and go with the cluster; empty: they save nothing
 	members    []*member
 	lines      chan childLine
 	closing    chan struct{} // closed: nobody takes lines any more
@@ -105,6 +107,9 @@ func (c *cluster) start(m *member) error {
 	for _, other := range c.members {
 		args = append(args, "--member", other.id+"="+other.listen)
 	}
+	if c.dataDir != "" {
+		args = append(args, "--data-dir", filepath.Join(c.dataDir, m.id))
+	}
 	p, err := startProcess(c.executable, "", append(args, c.flags...))
 	if err != nil {
 		return fmt.Errorf("start member %s: %w", m.id, err)
@@ -182,6 +187,9 @@ func (c *cluster) close() {
 			<-m.process.ended
 			m.process = nil
 		}
+	}
+	if c.dataDir != "" {
+		os.RemoveAll(c.dataDir)
 	}
 }
 

@@ -146,6 +146,9 @@ func TestBenchFailover(t *testing.T) {
 			if f.Fault != fault || f.Algorithm != "bully" || f.Nodes != 3 || f.Rounds != 2 {
 				t.Errorf("figures of something else: %+v", f)
 			}
+			if _, err := os.Stat(f.DataDir); !f.Durable || !filepath.IsAbs(f.DataDir) || !os.IsNotExist(err) {
+				t.Errorf("on disk: %v, below %s, which is left: %v", f.Durable, f.DataDir, err)
+			}
 			if f.First.Median <= 0 || f.All.Median < f.First.Median || f.All.Max < f.All.P99 {
 				t.Errorf("figures make no sense: %+v", f)
 			}
@@ -155,6 +158,14 @@ func TestBenchFailover(t *testing.T) {
 				t.Errorf("a frozen leader was replaced after %v ms, before its silence was long enough", f.First.Median)
 			}
 		})
+	}
+}
+
+func TestBenchFailoverWithoutADisk(t *testing.T) {
+	var f failoverFigures
+	answer(t, &f, "bench", "failover", "--nodes", "2", "--rounds", "1", "--data-dir", "none", "--json")
+	if f.Durable || f.DataDir != "" {
+		t.Errorf("nothing is saved, and it says %+v", f)
 	}
 }
 

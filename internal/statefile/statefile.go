@@ -3,17 +3,12 @@
 package statefile
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -21,32 +16,32 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Dir is the data directory of one member, its alone, with the state file in it:
+// Dir is the data directory of one member, its alone, with the state file in it.
 //
-//	batuta-state 1 <SHA-256 of "1\n" and the lines below, hexadecimal>
-//	{"id":"5","incarnation":…,"epoch":7,"leader":"5","members":[…]}
+// The state file holds two slots of one size, see [slot]. A save writes the slot that
+// does not hold the last one, in place and with one sync: whatever a power cut leaves
+// of it, the last save or the one before is whole. The file is made anew, as a whole
+// and under another name first, when there is none, when the state has outgrown its
+// slots, and when an older version of batuta wrote it.
 //
-// Each write replaces it as a whole, and the file before it stays as the
-// previous copy. The directory is locked for as long as the process lives.
+// The directory is locked for as long as the process lives.
 type Dir struct {
 	dir  string
 	lock *os.File
 	log  *slog.Logger
-	keep bool // the state file is good: let it be the previous copy
+	file os.FileInfo // the state file whose slots are known; nil: none yet
+	last slot        // what was saved last, in that file
 
 	// What the kernel does; a test may see to it, or refuse.
-	link    func(old, new string) error
+	write   func(file *os.File, b []byte, at int64) error
 	syncDir func(dir string) error
 }
 
 // Names in the data directory.
 const (
 	File         = "state"
-	previousFile = "state.previous"
+	previousFile = "state.previous" // the save before, of versions whose file holds one
 	lockFile     = "lock"
-
-	stateMagic   = "batuta-state"
-	stateVersion = "1"
 
 	// maxState is more than any state takes: JSON writes a quotation mark in an id as
 	// two bytes, an entry's names and numbers as 128 at most.
@@ -78,7 +73,7 @@ func Open(dir string, log *slog.Logger) (*Dir, error) {
 		lock.Close()
 		return nil, fmt.Errorf("data directory %s is in use by another process: give each member its own", dir)
 	}
-	s := &Dir{dir: dir, lock: lock, log: log, link: os.Link, syncDir: syncDir}
+	s := &Dir{dir: dir, lock: lock, log: log, write: writeSynced, syncDir: syncDir}
 	s.sweep()
 	return s, nil
 }
@@ -99,13 +94,17 @@ func (s *Dir) Close() error { return s.lock.Close() }
 
 func (s *Dir) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Load gives what was last saved; the zero State at a first start. A damaged file
-// means the previous copy and a warning; when that is no better, an error.
+// Load gives what was last saved; the zero State at a first start. Where the last
+// save is damaged it gives the one before and a warning; when that is no better, an
+// error.
 func (s *Dir) Load() (election.State, error) {
-	state, err := Read(s.path(File))
+	c, err := readCopies(s.path(File))
 	if err == nil {
-		s.keep = true
-		return state, nil
+		if c.damaged {
+			s.log.Warn("one of the two copies in the state file is damaged, as a power cut during a save leaves it; the other is used", "file", s.path(File), "epoch", c.state.Token.Epoch)
+		}
+		s.know(c)
+		return c.state, nil
 	}
 	if !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
 		return election.State{}, fmt.Errorf("%w: make the file readable for this user, or replace a disk that fails", err)
@@ -117,9 +116,27 @@ func (s *Dir) Load() (election.State, error) {
 		return previous, nil
 	case errors.Is(err, fs.ErrNotExist) && errors.Is(errPrevious, fs.ErrNotExist):
 		return election.State{}, nil // a first start
+	case errors.Is(errPrevious, fs.ErrNotExist):
+		return election.State{}, fmt.Errorf("no usable state in %s: %w: restore the file from a backup, or remove %s while the other members run, so that this one learns the epoch from them",
+			s.dir, err, s.path(File))
 	}
 	return election.State{}, fmt.Errorf("no usable state in %s: %w; and its previous copy: %w: restore the file from a backup, or remove %s and %s while the other members run, so that this one learns the epoch from them",
 		s.dir, err, errPrevious, s.path(File), s.path(previousFile))
+}
+
+// know keeps where the next save goes.
+func (s *Dir) know(c copies) {
+	s.file, s.last = nil, c.slot
+	if c.slot.size > 0 {
+		s.file = c.file
+		os.Remove(s.path(previousFile)) // left by a version whose file held one save
+	}
+}
+
+// Read gives the state that a state file holds.
+func Read(name string) (election.State, error) {
+	c, err := readCopies(name)
+	return c.state, err
 }
 
 // Save returns once the state survives a power cut, with what keeps it from that.
@@ -138,50 +155,91 @@ func (s *Dir) save(state election.State) error {
 	if len(body) > maxState {
 		return fmt.Errorf("%d bytes, and at most %d are read again: take members off the list", len(body), maxState)
 	}
+	next := s.last.next()
+	if s.file != nil && next.fits(body) {
+		done, err := s.overwrite(next, body)
+		if done || err != nil {
+			return err
+		}
+	}
+	return s.replace(body)
+}
+
+// overwrite saves into a slot of the file, and tells whether it has: not when the
+// file is gone or another.
+func (s *Dir) overwrite(into slot, body []byte) (bool, error) {
+	file, err := os.OpenFile(s.path(File), os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	if !os.SameFile(info, s.file) || info.Size() != 2*into.size {
+		return false, nil
+	}
+	// After an error the next save goes to this slot again: the other one is whole.
+	if err := s.write(file, into.encode(body), into.offset()); err != nil {
+		return false, err
+	}
+	s.last = into
+	return true, nil
+}
+
+// replace makes the file anew, with the save before in its other slot.
+func (s *Dir) replace(body []byte) error {
+	first, older := s.last, s.older()
+	first.size = max(slotSize(body), slotSize(older))
+	content := make([]byte, 2*first.size)
+	if older != nil {
+		first.number = max(first.number, 1)
+		copy(content[first.offset():], first.encode(older))
+	}
+	next := first.next()
+	copy(content[next.offset():], next.encode(body))
 	file, err := renameio.NewPendingFile(s.path(File), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
 	if err != nil {
 		return err
 	}
 	defer file.Cleanup()
-	if _, err := file.Write(body); err != nil {
+	if _, err := file.Write(content); err != nil {
 		return err
 	}
-	if err := s.keepPrevious(); err != nil {
-		return fmt.Errorf("keep the previous copy: %w", err)
+	info, err := file.Stat()
+	if err != nil {
+		return err
 	}
 	if err := file.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	s.keep = true
-	return s.syncDir(s.dir)
-}
-
-// keepPrevious makes the present file the previous copy. The present one never
-// goes away meanwhile, and one that is damaged never replaces a good copy.
-func (s *Dir) keepPrevious() error {
-	if !s.keep {
-		return nil
-	}
-	if err := os.Remove(s.path(previousFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.syncDir(s.dir); err != nil {
 		return err
 	}
-	err := s.link(s.path(File), s.path(previousFile))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EIO) {
-		return err // a copy would fare no better
-	}
-	if err != nil {
-		return s.copyPrevious() // no hard links here: exFAT, some network file systems
+	s.know(copies{file: info, slot: next})
+	return nil
+}
+
+// older is what the save before holds, as far as it can be read.
+func (s *Dir) older() []byte {
+	for _, name := range []string{File, previousFile} {
+		if c, err := readCopies(s.path(name)); err == nil {
+			return c.body
+		}
 	}
 	return nil
 }
 
-// copyPrevious makes the previous copy where there are no hard links.
-func (s *Dir) copyPrevious() error {
-	body, err := os.ReadFile(s.path(File))
-	if err != nil {
+// writeSynced writes b in place and returns once it survives a power cut.
+func writeSynced(file *os.File, b []byte, at int64) error {
+	if _, err := file.WriteAt(b, at); err != nil {
 		return err
 	}
-	return renameio.WriteFile(s.path(previousFile), body, 0o600, renameio.WithTempDir(s.dir))
+	return dataSync(file)
 }
 
 // syncDir makes the names in a directory safe, not only the files.
@@ -195,110 +253,4 @@ func syncDir(dir string) error {
 		return fmt.Errorf("sync the directory: %w", err)
 	}
 	return nil
-}
-
-// savedState is the layout of the file's second line.
-type savedState struct {
-	ID          election.ID `json:"id"`
-	Incarnation uint64      `json:"incarnation"`
-	Epoch       uint64      `json:"epoch"`
-	Leader      election.ID `json:"leader,omitempty"`
-	Priority    int         `json:"priority,omitempty"` // of the leader
-
-	Members []savedMember `json:"members,omitempty"`
-}
-
-type savedMember struct {
-	ID       election.ID        `json:"id"`
-	Priority int                `json:"priority,omitempty"`
-	Address  string             `json:"address,omitempty"`
-	Observer bool               `json:"observer,omitempty"`
-	Version  uint64             `json:"version,omitempty"`
-	Gone     election.Departure `json:"gone,omitempty"`
-	Fixed    bool               `json:"fixed,omitempty"`
-	New      bool               `json:"new,omitempty"`
-	Pinned   bool               `json:"pinned,omitempty"`
-}
-
-func encodeState(s election.State) ([]byte, error) {
-	saved := savedState{ID: s.ID, Incarnation: s.Incarnation,
-		Epoch: s.Token.Epoch, Leader: s.Token.Leader.ID, Priority: s.Token.Leader.Priority}
-	for _, m := range s.Members {
-		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone, m.Fixed, m.New, m.Pinned})
-	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false) // '<' is one byte, and six as \u003c
-	if err := encoder.Encode(saved); err != nil {
-		return nil, err
-	}
-	body := out.Bytes()
-	return fmt.Appendf(nil, "%s %s %s\n%s", stateMagic, stateVersion, checksum(stateVersion, body), body), nil
-}
-
-// checksum covers the version too, so that every flipped bit of the file shows.
-func checksum(version string, body []byte) string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", version)
-	h.Write(body)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Read gives the state that one file holds. It locks nothing.
-func Read(name string) (election.State, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return election.State{}, err
-	}
-	if info.Size() > maxState {
-		return election.State{}, fmt.Errorf("%s: %w: %d bytes, far more than a state takes", name, errDamaged, info.Size())
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return election.State{}, err
-	}
-	s, err := decodeState(data)
-	if err != nil {
-		return election.State{}, fmt.Errorf("%s: %w", name, err)
-	}
-	return s, nil
-}
-
-func decodeState(data []byte) (election.State, error) {
-	damaged := func(format string, args ...any) (election.State, error) {
-		return election.State{}, fmt.Errorf("%w: "+format, append([]any{errDamaged}, args...)...)
-	}
-	head, body, whole := bytes.Cut(data, []byte("\n"))
-	fields := strings.Split(string(head), " ")
-	if !whole || len(fields) != 3 || fields[0] != stateMagic {
-		return damaged("it does not begin as a state file")
-	}
-	version, sum := fields[1], fields[2]
-	if sum != checksum(version, body) {
-		return damaged("its checksum does not match")
-	}
-	if version != stateVersion {
-		return election.State{}, fmt.Errorf("written by a version of batuta with another layout (%s, and this is %s)", version, stateVersion)
-	}
-	var s savedState
-	if err := json.Unmarshal(body, &s); err != nil {
-		return damaged("%v", err)
-	}
-	if err := election.CheckIDs(s.ID, s.Leader); err != nil {
-		return damaged("%v", err)
-	}
-	if s.ID == election.None || s.Epoch > election.MaxEpoch {
-		return damaged("member %q with epoch %d", s.ID, s.Epoch)
-	}
-	state := election.State{ID: s.ID, Incarnation: s.Incarnation,
-		Token: election.Token{Epoch: s.Epoch, Leader: election.Rank{Priority: s.Priority, ID: s.Leader}}}
-	for _, m := range s.Members {
-		e := election.Member{Rank: election.Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone, Fixed: m.Fixed, New: m.New, Pinned: m.Pinned}
-		state.Members = append(state.Members, e)
-	}
-	var err error
-	if state.Members, err = election.CheckList(state.Members); err != nil {
-		return damaged("%v", err)
-	}
-	return state, nil
 }

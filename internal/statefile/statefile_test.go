@@ -36,7 +36,7 @@ func openStore(t *testing.T, dir string) (*Dir, *bytes.Buffer) {
 	return s, &warnings
 }
 
-// saveTwice leaves epoch 6 as the previous copy and epoch 7 as the state.
+// saveTwice saves epoch 6, then epoch 7.
 func saveTwice(t *testing.T, dir string) {
 	t.Helper()
 	s, _ := openStore(t, dir)
@@ -68,8 +68,10 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	if err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
 		t.Errorf("%+v, %v, %s", state, err, warnings)
 	}
-	if previous, err := Read(s.path(previousFile)); err != nil || !equalStates(previous, stateOf(6)) {
-		t.Errorf("previous copy: %+v, %v", previous, err)
+	data, begin, end := content(t, dir)
+	clear(data[begin:end])
+	if c, err := decodeFile(data); err != nil || !equalStates(c.state, stateOf(6)) {
+		t.Errorf("the save before: %+v, %v", c.state, err)
 	}
 }
 
@@ -87,27 +89,298 @@ func damages(data []byte, f func(damaged []byte)) {
 	}
 }
 
-func TestEveryDamageMeansTheOlderCopyAndAWarning(t *testing.T) {
-	dir := t.TempDir()
-	saveTwice(t, dir)
-	s, warnings := openStore(t, dir)
-	data, err := os.ReadFile(s.path(File))
+// content is the state file of a directory, and where its last save stands in it.
+func content(t *testing.T, dir string) (data []byte, begin, end int) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, File))
 	if err != nil {
 		t.Fatal(err)
 	}
-	damages(data, func(damaged []byte) {
+	c, err := decodeFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin = int(c.slot.offset())
+	return data, begin, begin + len(c.slot.encode(c.body))
+}
+
+func TestEveryDamageMeansTheOlderCopyAndAWarning(t *testing.T) {
+	for _, saves := range []int{2, 3} { // the last one in either slot
+		dir := t.TempDir()
+		s, warnings := openStore(t, dir)
+		for epoch := range uint64(saves) {
+			if err := s.Save(stateOf(epoch + 5)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, begin, end := content(t, dir)
+		last := bytes.Clone(data[begin:end])
+		damages(last, func(damaged []byte) {
+			clear(data[begin:end])
+			copy(data[begin:], damaged)
+			if err := os.WriteFile(s.path(File), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			warnings.Reset()
+			state, err := s.Load()
+			if err != nil || !equalStates(state, stateOf(uint64(saves)+3)) {
+				t.Fatalf("%q gives %+v, %v", damaged, state, err)
+			}
+			if len(damaged) > 0 && !strings.Contains(warnings.String(), s.path(File)) {
+				t.Fatalf("%q gives the warning %q", damaged, warnings)
+			}
+		})
+	}
+}
+
+// A disk writes its sectors in any order, or not: what a power cut leaves of a save is
+// any mix of old and new ones.
+func TestAPowerCutDuringASaveLeavesTheLastOneOrTheOneBefore(t *testing.T) {
+	const sector = 512
+	dir := t.TempDir()
+	s, _ := openStore(t, dir)
+	wide := func(epoch uint64) election.State { // of several sectors
+		state := stateOf(epoch)
+		state.Members = nil
+		for i := range 20 {
+			state.Members = append(state.Members, election.Member{Rank: election.Rank{ID: election.ID(fmt.Sprint(10 + i))}, Address: fmt.Sprintf("host-%d:%d", epoch, 1000+i), Version: epoch})
+		}
+		return state
+	}
+	for epoch := uint64(1); epoch < 4; epoch++ {
+		if err := s.Save(wide(epoch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _, _ := content(t, dir)
+	if err := s.Save(wide(4)); err != nil {
+		t.Fatal(err)
+	}
+	after, begin, end := content(t, dir)
+	sectors := (end - begin + sector - 1) / sector
+	if sectors < 3 || sectors > 12 {
+		t.Fatalf("a save of %d sectors", sectors)
+	}
+	check := func(torn []byte, what string) {
+		c, err := decodeFile(torn)
+		if err != nil || !equalStates(c.state, wide(3)) && !equalStates(c.state, wide(4)) {
+			t.Fatalf("%s: %+v, %v", what, c.state, err)
+		}
+	}
+	for written := range 1 << sectors {
+		torn := bytes.Clone(before)
+		for i := range sectors {
+			if written>>i&1 == 1 {
+				at := begin + i*sector
+				copy(torn[at:at+sector], after[at:at+sector])
+			}
+		}
+		check(torn, fmt.Sprintf("with the sectors %b", written))
+	}
+	for n := begin; n <= end; n++ {
+		check(slices.Concat(before[:begin], after[begin:n], before[n:]), fmt.Sprintf("with %d bytes", n-begin))
+	}
+}
+
+// Where the file as a whole has suffered, both copies may be gone: then it is refused
+// by name, and nothing else is ever believed.
+func TestAFileCutShortGivesACopyOrIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	saveTwice(t, dir)
+	s, _ := openStore(t, dir)
+	data, _, _ := content(t, dir)
+	found := map[uint64]int{}
+	for n := range data {
+		if err := os.WriteFile(s.path(File), data[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		state, err := s.Load()
+		switch {
+		case err == nil && (equalStates(state, stateOf(6)) || equalStates(state, stateOf(7))):
+			found[state.Token.Epoch]++
+		case err == nil || !strings.Contains(err.Error(), s.path(File)):
+			t.Fatalf("cut at %d: %+v, %v", n, state, err)
+		}
+	}
+	if len(found) == 0 {
+		t.Error("no copy is found in any of them")
+	}
+}
+
+// A save goes to the slot that does not hold the last one, and nothing but that slot
+// is written: no name changes, no file grows.
+func TestASaveIsOneWriteIntoTheOtherSlot(t *testing.T) {
+	s, _ := openStore(t, t.TempDir())
+	if err := s.Save(stateOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	made, err := os.Stat(s.path(File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int64
+	s.write = func(f *os.File, b []byte, offset int64) error {
+		at = append(at, offset)
+		return writeSynced(f, b, offset)
+	}
+	s.syncDir = func(string) error { return errors.New("a name has changed") }
+	for e := range uint64(4) {
+		if err := s.Save(stateOf(e + 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(at, []int64{0, minSlot, 0, minSlot}) {
+		t.Errorf("written at %d", at)
+	}
+	now, err := os.Stat(s.path(File))
+	if err != nil || !os.SameFile(made, now) || now.Size() != 2*minSlot {
+		t.Errorf("%v, %v", now, err)
+	}
+}
+
+// After an error nobody knows what the slot holds; the other one is whole still.
+func TestASaveAfterAnErrorGoesToTheSameSlot(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := openStore(t, dir)
+	for _, epoch := range []uint64{5, 6} {
+		if err := s.Save(stateOf(epoch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.write = func(f *os.File, b []byte, offset int64) error {
+		if err := writeSynced(f, b[:len(b)/2], offset); err != nil {
+			t.Error(err)
+		}
+		return syscall.EIO
+	}
+	for epoch := range uint64(3) {
+		if err := s.Save(stateOf(epoch + 7)); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "replace it") {
+			t.Errorf("got %v", err)
+		}
+		if state, err := Read(s.path(File)); err != nil || !equalStates(state, stateOf(6)) {
+			t.Fatalf("%+v, %v", state, err)
+		}
+	}
+	s.write = writeSynced
+	if err := s.Save(stateOf(10)); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.Load(); err != nil || !equalStates(state, stateOf(10)) {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+// A state that has outgrown its slots gets larger ones, with the save before it.
+func TestAStateThatOutgrowsItsSlots(t *testing.T) {
+	dir := t.TempDir()
+	s, warnings := openStore(t, dir)
+	last, state := election.State{}, stateOf(6)
+	for i := range 400 {
+		last, state = state, stateOf(uint64(i)+7)
+		state.Members = last.Members
+		state.Members = append(slices.Clone(state.Members), election.Member{Rank: election.Rank{ID: election.ID(fmt.Sprint(100 + i))}, Address: "127.0.0.1:7401"})
+		if err := s.Save(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, begin, end := content(t, dir)
+	clear(data[begin:end])
+	if c, err := decodeFile(data); err != nil || !equalStates(c.state, last) {
+		t.Errorf("the save before holds %d members, %v", len(c.state.Members), err)
+	}
+	if got, err := s.Load(); err != nil || !equalStates(got, state) || warnings.Len() > 0 {
+		t.Errorf("%d members, %v, %s", len(got.Members), err, warnings)
+	}
+	if len(data) <= 2*minSlot {
+		t.Errorf("a file of %d bytes", len(data))
+	}
+}
+
+// The operator may restore, or lose, the file under a member that runs.
+func TestAFileThatIsGoneOrAnotherIsMadeAnew(t *testing.T) {
+	for what, change := range map[string]func(name string) error{
+		"gone": os.Remove,
+		"another": func(name string) error {
+			data, err := os.ReadFile(name)
+			return errors.Join(err, os.Rename(name, name+".old"), os.WriteFile(name, data, 0o600))
+		},
+		"cut short": func(name string) error { return os.Truncate(name, 100) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			s, _ := openStore(t, t.TempDir())
+			for _, epoch := range []uint64{6, 7} {
+				if err := s.Save(stateOf(epoch)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := change(s.path(File)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Save(stateOf(8)); err != nil {
+				t.Fatal(err)
+			}
+			if state, err := s.Load(); err != nil || !equalStates(state, stateOf(8)) {
+				t.Errorf("%+v, %v", state, err)
+			}
+		})
+	}
+	s, _ := openStore(t, t.TempDir())
+	if err := s.Save(stateOf(6)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(stateOf(7)); err == nil || !strings.Contains(err.Error(), "put it back") {
+		t.Errorf("without its directory: %v", err)
+	}
+}
+
+// plain is a state file as versions before slots wrote it.
+func plain(t *testing.T, s election.State) []byte {
+	t.Helper()
+	body, err := encodeState(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Appendf(nil, "%s 1 %s\n%s", stateMagic, checksum("1", body), body)
+}
+
+func TestAnOldStateFileIsReadAndReplaced(t *testing.T) {
+	dir := t.TempDir()
+	s, warnings := openStore(t, dir)
+	for name, epoch := range map[string]uint64{File: 7, previousFile: 6} {
+		if err := os.WriteFile(s.path(name), plain(t, stateOf(epoch)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, err := s.Load()
+	if err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
+		t.Fatalf("%+v, %v, %s", state, err, warnings)
+	}
+	damages(plain(t, stateOf(7)), func(damaged []byte) {
 		if err := os.WriteFile(s.path(File), damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		warnings.Reset()
-		state, err := s.Load()
-		if err != nil || !equalStates(state, stateOf(6)) {
-			t.Fatalf("%q gives %+v, %v", damaged, state, err)
-		}
-		if !strings.Contains(warnings.String(), s.path(File)) {
-			t.Fatalf("%q gives the warning %q", damaged, warnings)
+		if state, err := s.Load(); err != nil || !equalStates(state, stateOf(6)) || !strings.Contains(warnings.String(), s.path(File)) {
+			t.Fatalf("%q gives %+v, %v, %s", damaged, state, err, warnings)
 		}
 	})
+	if err := s.Save(stateOf(8)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.path(previousFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the previous copy: %v", err)
+	}
+	data, begin, end := content(t, dir)
+	if c, err := decodeFile(data); err != nil || !equalStates(c.state, stateOf(8)) {
+		t.Errorf("%+v, %v", c.state, err)
+	}
+	clear(data[begin:end])
+	if c, err := decodeFile(data); err != nil || !equalStates(c.state, stateOf(6)) {
+		t.Errorf("the save before: %+v, %v", c.state, err)
+	}
 }
 
 // longest is an entry that takes as much room as one can, in memory and in a file.
@@ -217,57 +490,51 @@ func TestAListBeyondItsBoundIsCutAtTheStart(t *testing.T) {
 	}
 }
 
-func TestAFileSystemWithoutHardLinks(t *testing.T) {
-	for _, refusal := range []error{syscall.EPERM, syscall.ENOTSUP, syscall.EXDEV, syscall.ENOSYS, syscall.EMLINK} {
-		t.Run(refusal.Error(), func(t *testing.T) {
-			s, warnings := openStore(t, t.TempDir())
-			s.link = func(old, new string) error { return &os.LinkError{Op: "link", Old: old, New: new, Err: refusal} }
-			for _, epoch := range []uint64{5, 6, 7} {
-				if err := s.Save(stateOf(epoch)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if state, err := s.Load(); err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
-				t.Errorf("%+v, %v, %s", state, err, warnings)
-			}
-			if previous, err := Read(s.path(previousFile)); err != nil || !equalStates(previous, stateOf(6)) {
-				t.Errorf("previous copy: %+v, %v", previous, err)
-			}
-		})
-	}
-}
-
 func TestBothCopiesDamagedIsRefusedWithTheWayOut(t *testing.T) {
 	dir := t.TempDir()
 	saveTwice(t, dir)
 	s, _ := openStore(t, dir)
-	for _, name := range []string{File, previousFile} {
-		if err := os.WriteFile(s.path(name), nil, 0o600); err != nil {
+	good, _, _ := content(t, dir)
+	refused := func(damaged []byte) {
+		t.Helper()
+		if err := os.WriteFile(s.path(File), damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		_, err := s.Load()
+		if err == nil || !strings.Contains(err.Error(), s.path(File)) || !strings.Contains(err.Error(), "remove") {
+			t.Errorf("got %v", err)
+		}
 	}
-	_, err := s.Load()
-	if err == nil || !strings.Contains(err.Error(), s.path(File)) || !strings.Contains(err.Error(), "remove") {
-		t.Errorf("got %v", err)
+	refused(nil)
+	data := bytes.Clone(good)
+	data[100] ^= 1
+	data[minSlot+100] ^= 1
+	refused(data)
+	if err := os.WriteFile(s.path(previousFile), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	refused(nil)
 }
 
 func TestADamagedFileNeverReplacesTheGoodCopy(t *testing.T) {
 	dir := t.TempDir()
 	saveTwice(t, dir)
-	s, _ := openStore(t, dir)
-	if err := os.WriteFile(s.path(File), []byte("damage"), 0o600); err != nil {
+	data, begin, end := content(t, dir)
+	data[end-5] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, File), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	s, _ := openStore(t, dir)
 	if _, err := s.Load(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Save(stateOf(8)); err != nil {
 		t.Fatal(err)
 	}
-	previous, err := Read(s.path(previousFile))
-	if err != nil || !equalStates(previous, stateOf(6)) {
-		t.Errorf("previous copy: %+v, %v", previous, err)
+	data, again, end := content(t, dir)
+	clear(data[begin:end])
+	if c, err := decodeFile(data); err != nil || again != begin || !equalStates(c.state, stateOf(6)) {
+		t.Errorf("saved at %d instead of %d; the save before: %+v, %v", again, begin, c.state, err)
 	}
 }
 
@@ -275,13 +542,19 @@ func TestAnotherLayoutIsNotTakenForDamage(t *testing.T) {
 	dir := t.TempDir()
 	saveTwice(t, dir)
 	s, _ := openStore(t, dir)
+	data, begin, _ := content(t, dir)
 	body := "{}\n"
-	later := stateMagic + " 2 " + checksum("2", []byte(body)) + "\n" + body
-	if err := os.WriteFile(s.path(File), []byte(later), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("got %v; the older copy would lower the epoch in silence", err)
+	slots := bytes.Clone(data)
+	copy(slots[begin:], fmt.Sprintf("%s 3 9 4096 3 %s\n%s", stateMagic, checksum("3 9 4096 3", []byte(body)), body))
+	for what, later := range map[string][]byte{
+		"one slot": slots, "the file": []byte(stateMagic + " 3 " + checksum("3", []byte(body)) + "\n" + body),
+	} {
+		if err := os.WriteFile(s.path(File), later, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), "version") {
+			t.Errorf("%s: got %v; the older copy would lower the epoch in silence", what, err)
+		}
 	}
 }
 
@@ -319,26 +592,28 @@ func TestEntriesThatWereNeverMembersAreLeftOut(t *testing.T) {
 }
 
 func FuzzState(f *testing.F) {
-	good, err := encodeState(stateOf(7))
+	body, err := encodeState(stateOf(7))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(good)
-	f.Add([]byte(stateMagic + " 1 " + checksum("1", []byte("{}")) + "\n{}"))
+	f.Add(slot{1, minSlot}.encode(body))
+	f.Add(append(make([]byte, minSlot), slot{1, minSlot}.encode(body)...))
+	f.Add(slices.Concat(slot{8, minSlot}.encode(body), make([]byte, 2*minSlot)))
+	f.Add([]byte(stateMagic + " 1 " + checksum("1", body) + "\n" + string(body)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := decodeState(data)
+		c, err := decodeFile(data)
 		if err != nil {
 			return
 		}
-		if s.ID == "" || s.Token.Epoch > election.MaxEpoch {
-			t.Fatalf("accepted %+v", s)
+		if c.state.ID == "" || c.state.Token.Epoch > election.MaxEpoch {
+			t.Fatalf("accepted %+v", c.state)
 		}
-		again, err := encodeState(s)
+		again, err := encodeState(c.state)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := decodeState(again); err != nil || !equalStates(back, s) {
-			t.Fatalf("%+v came back as %+v, %v", s, back, err)
+		if back, err := decodeState(again); err != nil || !equalStates(back, c.state) {
+			t.Fatalf("%+v came back as %+v, %v", c.state, back, err)
 		}
 	})
 }
@@ -351,11 +626,7 @@ func equalStates(a, b election.State) bool {
 // A name is safe only when its directory is: after the state file is in its place,
 // and before anyone is told that it is saved.
 func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
-	s, err := Open(t.TempDir(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s, _ := openStore(t, t.TempDir())
 	var synced []uint64
 	s.syncDir = func(dir string) error {
 		state, err := Read(filepath.Join(dir, File))
@@ -366,7 +637,10 @@ func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
 		return syncDir(dir)
 	}
 	for e := range uint64(3) {
-		if err := s.Save(election.State{ID: "1", Token: stateOf(e + 1).Token}); err != nil {
+		if err := s.Save(stateOf(e + 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(s.path(File)); err != nil { // so that it is made anew
 			t.Fatal(err)
 		}
 	}
@@ -375,7 +649,11 @@ func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
 	}
 	broken := errors.New("it cannot be synced")
 	s.syncDir = func(string) error { return broken }
-	if err := s.Save(election.State{ID: "1", Token: stateOf(4).Token}); !errors.Is(err, broken) {
+	if err := s.Save(stateOf(4)); !errors.Is(err, broken) {
 		t.Errorf("Save gives %v", err)
+	}
+	s.syncDir = syncDir
+	if err := s.Save(stateOf(5)); err != nil {
+		t.Error(err)
 	}
 }
