@@ -114,7 +114,10 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 		}
 		return
 	}
-	if msg.Draining && m.view.Above(msg.Token) && !m.cfg.NoDetector {
+	if msg.Draining && m.givesWay(msg.Token) && msg.Token != m.next && msg.Token != m.View() {
+		if m.leading() && msg.Token.Above(m.view) {
+			m.accept(msg.Token, from)
+		}
 		m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
 		return
 	}

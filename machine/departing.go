@@ -32,6 +32,14 @@ func (m *Machine) saysDraining(msg *election.Message) bool {
 	return (msg.Draining || late) && !m.cfg.NoDetector
 }
 
+// givesWay reports whether t has ended in its leader's own eyes, as that one says on a
+// link that stands, though its work runs. Its beats tell when that has stopped: nobody
+// need follow it until then.
+func (m *Machine) givesWay(t election.Token) bool {
+	i, ok := m.index[t.Leader.ID]
+	return ok && m.members[i].link && m.drains(&m.members[i]) && !m.cfg.NoDetector
+}
+
 // presumeDraining: t takes the place of a leadership whose leader, to whom a link
 // stands, has still not said what has become of its work.
 func (m *Machine) presumeDraining(t election.Token) {

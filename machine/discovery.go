@@ -161,6 +161,7 @@ func (m *Machine) reported(from int, msg *election.Message) {
 		m.accept(msg.Token, from)
 	case c == 0 && m.live():
 		m.vouched(peer, msg.Age)
+	case m.givesWay(msg.Token):
 	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.T()-msg.Age))
 	}

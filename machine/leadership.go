@@ -122,6 +122,8 @@ func (m *Machine) accept(t election.Token, from int) {
 		m.outbid(t, from)
 	case c > 0 && (m.leading() || m.draining):
 		m.superseded(t, true)
+	case itself && m.givesWay(t):
+		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
 	default:
