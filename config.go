@@ -152,7 +152,11 @@ func (c Config) members() (list []election.Member) {
 }
 
 func (c Config) timing() election.Timing {
-	return election.Timing{Heartbeat: c.Heartbeat, TMax: c.TMax, TProcess: c.TProcess}
+	t := election.Timing{Heartbeat: c.Heartbeat, TMax: c.TMax, TProcess: c.TProcess}
+	if c.Wire != nil {
+		t.Silence = max(c.Wire.Silence(), t.T())
+	}
+	return t
 }
 
 func (c Config) checkTiming() (faults []error) {

@@ -19,6 +19,8 @@ type Wire interface {
 	Defaults(c Config) Config
 	// Check reports what of c does not go with this wire, and how to mend it.
 	Check(c Config) error
+	// Silence is what is borne of a member before it is suspected; 0: T.
+	Silence() time.Duration
 	// Peers are those that it finds at the addresses of [Config.Join] before the
 	// node starts; it may take until ctx ends.
 	Peers(ctx context.Context, join []string) []Peer

@@ -361,8 +361,8 @@ func (n *Node) Leader() View {
 }
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
-// the process, its machine or its node alone has been stopped for longer than T it is
-// false at once, in a paused virtual machine as soon as its wall clock is set right.
+// the process, its machine or its node alone has been stopped for longer than T (on
+// another [Wire] for longer than its silence) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
 func (n *Node) IsLeader() bool {
 	return n.view().Token.Leader.ID == n.id && n.late() <= 0
 }
@@ -370,7 +370,7 @@ func (n *Node) IsLeader() bool {
 // late is how long ago the loop should have stepped the Machine, for its leadership
 // to last; not positive while that is to come.
 func (n *Node) late() time.Duration {
-	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.timeout
+	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.cfg.timing().Bears()
 }
 
 // Resign steps down and lets the others elect; no effect when not leading. It

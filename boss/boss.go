@@ -42,7 +42,7 @@ type Options struct {
 	Announce  Announce      // default Both
 	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds, as "Scrapper" has it
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
-	Silence   time.Duration // of a foreign member that is its death; default 90 s
+	Silence   time.Duration // of another member that is its death, a batuta one too; default 90 s, T at least
 }
 
 // wire is a batuta.Wire.
@@ -70,6 +70,10 @@ func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	}
 	return c
 }
+
+// Silence implements batuta.Wire: to the other nodes a link that is down for less
+// goes unnoticed, so a batuta member must not miss its boss sooner.
+func (w *wire) Silence() time.Duration { return w.Options.Silence }
 
 // Check implements batuta.Wire.
 func (w *wire) Check(c batuta.Config) error {

@@ -106,22 +106,23 @@ func (n *connections) translate(p *peer, m *election.Message) {
 	}
 }
 
-// keep keeps the persistent connection to a foreign member: as a boss it beats for
-// as long as it stands and is not silent.
+// keep keeps the persistent connection to a foreign member. What a boss says there
+// counts as its beat.
 func (n *connections) keep(p *peer, now time.Time) {
 	l := p.persistent
 	for _, spare := range p.spares {
-		if now.Sub(spare.heard) > n.wire.Silence {
+		if now.Sub(spare.heard) > n.wire.Silence() {
 			spare.close()
 		}
 	}
-	if now.Sub(l.heard) > n.wire.Silence {
-		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Silence)
+	if now.Sub(l.heard) > n.wire.Silence() {
+		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Silence())
 		l.close() // its end is told by the reader
 		return
 	}
-	if n.follows(p) {
-		n.hear(p, election.Message{Kind: election.Beat, Token: n.site.View(), Stamp: now.UnixNano()})
+	if view := n.site.View(); n.follows(p) && (l.heard != l.passed || l.under != view) {
+		l.passed, l.under = l.heard, view
+		n.hear(p, election.Message{Kind: election.Beat, Token: view, Stamp: now.UnixNano()})
 	}
 	if now.Sub(l.beat) >= n.wire.Heartbeat {
 		n.heartbeat(p, now)

@@ -44,7 +44,7 @@ func (o outcome) fault(alone outcome, apart bool) string {
 		return "they never agree"
 	case o.orphans > 0:
 		return "somebody has no boss"
-	case !apart && o.two > alone.two+allowance:
+	case !apart && o.two > alone.two+atOnce:
 		return "two lead"
 	}
 	return ""
@@ -187,8 +187,9 @@ func TestBesideTheOriginal(t *testing.T) {
 	}
 }
 
-// allowance is how much longer than originals alone two may lead.
-const allowance = 2 * time.Second
+// atOnce is as long as two may lead beyond what they do among originals alone: of one that
+// takes over from another the two tell at not quite the same moment, on a busy machine.
+const atOnce = 500 * time.Millisecond
 
 // hasBatuta reports whether a batuta member can be reached.
 func (w *town) hasBatuta() bool {

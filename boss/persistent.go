@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // persistent is the connection that a subordinate keeps with its boss.
@@ -21,11 +23,13 @@ type persistent struct {
 	began time.Time
 
 	// The loop's alone.
-	heard time.Time
-	beat  time.Time // when a heartbeat last went to a foreign member
-	asked time.Time // when it was last asked who it is
-	idle  time.Time // since when this subordinate has had no boss here; zero: it has one
-	shown bool      // it has been shown its new boss
+	heard  time.Time
+	passed time.Time      // foreign boss: when it had been heard as that last went to the Machine as a beat
+	under  election.Token // and under which leadership
+	beat   time.Time      // when a heartbeat last went to a foreign member
+	asked  time.Time      // when it was last asked who it is
+	idle   time.Time      // since when this subordinate has had no boss here; zero: it has one
+	shown  bool           // it has been shown its new boss
 }
 
 // maxSpares is how many connections a foreign subordinate may have beside the last.
@@ -41,18 +45,6 @@ func newPersistent(p *peer, nc net.Conn, dialed bool) *persistent {
 	l.close = sync.OnceFunc(func() { close(l.done); nc.Close() })
 	return l
 }
-
-// watch has the kernel find out when the other end's machine is gone, long before
-// its silence says so. A process that is merely busy or frozen it does not accuse.
-func (l *persistent) watch(wait time.Duration) {
-	if tcp, ok := l.nc.(*net.TCPConn); ok {
-		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true,
-			Idle: max(wait, time.Second), Interval: max(wait/keepAlives, time.Second), Count: keepAlives})
-	}
-}
-
-// keepAlives is how many go unanswered before the other end counts as gone.
-const keepAlives = 3
 
 // finish closes the connection once all is written that waits.
 func (l *persistent) finish() { l.end() }
@@ -78,11 +70,9 @@ func (n *connections) setPersistent(p *peer, l *persistent) {
 	}
 	n.endPersistent(p)
 	p.persistent = l
-	if p.kind == legacy { // it waits for much longer than the kernel would
+	if p.kind == legacy {
 		n.heartbeat(p, time.Now())
-		return
 	}
-	l.watch(n.timeout)
 }
 
 // endPersistent closes the persistent connection to a member and tells nothing of it.

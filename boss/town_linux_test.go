@@ -27,13 +27,14 @@ type pace struct {
 }
 
 // original are the original's constants, quickened ones that keep their order:
-// a short outage is longer than batuta's T and shorter than a node's death.
+// a short outage is longer than batuta's T, and over well before a node's death: TCP takes as
+// long again to repeat what was lost, and a beat may have been due.
 var (
 	original = pace{30 * time.Second, 30 * time.Second, 90 * time.Second, 3 * time.Second, 5 * time.Second, 5 * time.Second,
 		time.Second, 300 * time.Millisecond, 2 * time.Second, 0, 0, 0, 10 * time.Second, 100 * time.Second, 35 * time.Second, 400 * time.Second}
-	quickened = pace{time.Second, time.Second, 4 * time.Second, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond,
+	quickened = pace{time.Second, time.Second, 5 * time.Second, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond,
 		300 * time.Millisecond, 100 * time.Millisecond, 600 * time.Millisecond,
-		200 * time.Millisecond, 500 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second, 8 * time.Second, 2500 * time.Millisecond, 40 * time.Second}
+		200 * time.Millisecond, 500 * time.Millisecond, 300 * time.Millisecond, 1500 * time.Millisecond, 9 * time.Second, 2500 * time.Millisecond, 40 * time.Second}
 )
 
 // town is three nodes on a bridge, each an original (O) or batuta's (B).
@@ -145,7 +146,7 @@ func (w *town) change(f func()) {
 	f()
 	leading := 0
 	for _, n := range w.folk {
-		if n.leads && n.reachable() {
+		if n.leads && n.up && !n.frozen {
 			leading++
 		}
 	}

@@ -1,6 +1,7 @@
 package election
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -11,6 +12,7 @@ type Timing struct {
 	Heartbeat time.Duration // between two beats of a leader; default 100 ms
 	TMax      time.Duration // longest transmission of a message, t_max; default 150 ms
 	TProcess  time.Duration // longest handling of a message, t_process; default 300 ms
+	Silence   time.Duration // that is borne of a member before it is suspected; default T, and no less
 }
 
 // Defaults of [Timing].
@@ -24,6 +26,11 @@ const (
 // ("Leader election").
 func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
 
+// Bears is the silence that is borne of a member before it is suspected, and of this
+// process itself before it takes itself for stopped: Silence, or T if that is zero.
+// What waits for an answer waits by T all the same.
+func (t Timing) Bears() time.Duration { return cmp.Or(t.Silence, t.T()) }
+
 // DialTime bounds each half of a dial: the connection is made within it, and the
 // answer to what is said first comes within as much again.
 func (t Timing) DialTime() time.Duration { return 2 * t.TMax }
@@ -31,7 +38,7 @@ func (t Timing) DialTime() time.Duration { return 2 * t.TMax }
 // WithDefaults is t with the default in the place of each zero field.
 func (t Timing) WithDefaults() Timing {
 	if t == (Timing{}) {
-		return Timing{DefaultHeartbeat, DefaultTMax, DefaultTProcess}
+		return Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
 	}
 	if t.Heartbeat == 0 {
 		t.Heartbeat = DefaultHeartbeat
@@ -52,6 +59,9 @@ func (t Timing) Validate() error {
 	}
 	if t = t.WithDefaults(); t.Heartbeat >= t.T() {
 		return fmt.Errorf("heartbeat %v is not below T = 2·t_max + t_process = %v: a leader would be suspected between two beats; lower the heartbeat or raise t_max", t.Heartbeat, t.T())
+	}
+	if t.Silence != 0 && t.Silence < t.T() {
+		return fmt.Errorf("silence %v is below T = 2·t_max + t_process = %v: an answer may take that long; raise it, or leave it out for T", t.Silence, t.T())
 	}
 	return nil
 }

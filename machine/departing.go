@@ -19,10 +19,10 @@ type departing struct {
 	told  time.Time // when it was last told that it is no member any more
 }
 
-// drains reports whether a member's work may still run: it said so within T. Who
-// says nothing for so long counts as down.
+// drains reports whether a member's work may still run: it said so, and has not been
+// silent since for longer than is borne.
 func (m *Machine) drains(peer *member) bool {
-	return peer.draining && !peer.down && m.now.Sub(peer.said) <= m.cfg.Timing.T()
+	return peer.draining && !peer.down && m.now.Sub(peer.said) <= m.cfg.Timing.Bears()
 }
 
 // saysDraining reports whether a member's work may run by what it says: it drains,
@@ -96,15 +96,15 @@ func (m *Machine) goOn() {
 	}
 }
 
-// wakeForHeld: whoever holds us up counts as down after T of silence.
+// wakeForHeld: whoever holds us up counts as down after the silence that is borne.
 func (m *Machine) wakeForHeld() {
 	for i := range m.members {
 		if peer := &m.members[i]; m.held && i != m.me && m.drains(peer) {
-			m.wake(peer.said.Add(m.cfg.Timing.T() + 1))
+			m.wake(peer.said.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}
 	for _, d := range m.departing {
-		m.wake(d.heard.Add(m.cfg.Timing.T() + 1))
+		m.wake(d.heard.Add(m.cfg.Timing.Bears() + 1))
 	}
 }
 
@@ -167,13 +167,13 @@ func (m *Machine) departingLink(i int, ev election.Event) {
 	}
 }
 
-// expireDeparting forgets those that were silent for T.
+// expireDeparting forgets those that were silent for longer than is borne.
 func (m *Machine) expireDeparting() {
 	for i := 0; i < len(m.departing); {
-		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.T() {
+		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
 			i++
 			continue
 		}
-		m.departed(i, "silent for T")
+		m.departed(i, "silent for "+m.bears())
 	}
 }

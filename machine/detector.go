@@ -111,9 +111,9 @@ func (m *Machine) leaderAge() time.Duration {
 	return m.now.Sub(m.leaderAt)
 }
 
-// silentAt is when the leader has been silent for T, or nobody vouches any more.
+// silentAt is when the leader has been silent for as long as is borne, or nobody vouches any more.
 func (m *Machine) silentAt() time.Time {
-	at := m.leaderAt.Add(m.cfg.Timing.T())
+	at := m.leaderAt.Add(m.cfg.Timing.Bears())
 	if m.grace.After(at) {
 		at = m.grace
 	}
@@ -174,7 +174,7 @@ func (m *Machine) watchFollowers() {
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
 	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
 		m.deaf = true
-		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for T", "nobody hears it")
+		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
 	}
 }
 
@@ -194,11 +194,11 @@ func (m *Machine) watchLeader() {
 }
 
 // renew asks the voucher again while its word still holds, so that the answer is
-// here in time: a silent leader is suspected once, not every T.
+// here in time: a silent leader is suspected once, not again and again.
 func (m *Machine) renew() {
 	m.renewAt = time.Time{}
 	i, ok := m.index[m.voucher]
-	if ok && !m.suspected && m.grace.After(m.leaderAt.Add(m.cfg.Timing.T())) {
+	if ok && !m.suspected && m.grace.After(m.leaderAt.Add(m.cfg.Timing.Bears())) {
 		m.send(i, election.Message{Kind: election.Query, Token: m.view})
 	}
 }
@@ -220,6 +220,14 @@ func (m *Machine) suspect() {
 	}
 }
 
+// bears says in a trace how long silence is borne.
+func (m *Machine) bears() string {
+	if m.cfg.Timing.Silence == 0 {
+		return "T"
+	}
+	return m.cfg.Timing.Silence.String()
+}
+
 // quiet says for how long the leader has been silent.
 func (m *Machine) quiet() string {
 	if m.leaderAt.IsZero() {
@@ -228,9 +236,9 @@ func (m *Machine) quiet() string {
 	return m.now.Sub(m.leaderAt).Round(time.Millisecond).String()
 }
 
-// vouched puts the suspicion off until the voucher's own hearing is T old.
+// vouched puts the suspicion off until the voucher's own hearing is as old as is borne.
 func (m *Machine) vouched(by election.ID, age time.Duration) {
-	if until := m.now.Add(m.cfg.Timing.T() - age); until.After(m.grace) {
+	if until := m.now.Add(m.cfg.Timing.Bears() - age); until.After(m.grace) {
 		m.grace, m.voucher = until, by
 		m.renewAt = until.Add(-m.answerTime(m.index[by]))
 		if soon := m.now.Add(m.cfg.Timing.Heartbeat); m.renewAt.Before(soon) {
@@ -308,17 +316,17 @@ func (m *Machine) wakeForDetector() {
 	}
 }
 
-// stalled reports whether this process was stopped for longer than T: a leader
+// stalled reports whether this process was stopped for longer than others bear: a leader
 // steps at every beat, anyone else at its deadline.
 func (m *Machine) stalled(last time.Time) bool {
 	if m.cfg.NoDetector {
 		return false
 	}
-	T := m.cfg.Timing.T()
+	bears := m.cfg.Timing.Bears()
 	if m.leading() || m.draining {
-		return m.now.Sub(last) > T
+		return m.now.Sub(last) > bears
 	}
-	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > T-m.cfg.Timing.Heartbeat
+	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
 }
 
 // thaw wakes from a stall: the lead is lost before anything is sent, and
@@ -334,7 +342,7 @@ func (m *Machine) thaw(last time.Time) {
 	m.extend(timerHung, m.cfg.Timing.T())
 	m.endSuspicion()
 	if m.leading() {
-		m.giveUp(election.CauseStalled, "this process was stopped for longer than T", "it was stopped")
+		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+m.bears(), "it was stopped")
 		return
 	}
 	if m.draining {
@@ -342,7 +350,7 @@ func (m *Machine) thaw(last time.Time) {
 		return
 	}
 	if m.live() {
-		m.grace = m.now.Add(m.cfg.Timing.T()) // not leaderAt: others rely on our own hearing
+		m.grace = m.now.Add(m.cfg.Timing.Bears()) // not leaderAt: others rely on our own hearing
 		m.nextAck = m.now
 		m.wake(m.silentAt())
 		return

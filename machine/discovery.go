@@ -145,7 +145,7 @@ func (m *Machine) reported(from int, msg *election.Message) {
 	peer := m.members[from].ID
 	m.answered, m.members[from].replied = true, true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
-	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.T()
+	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
 	known := m.Knows(msg.Token.Leader.ID)
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && (m.leading() || m.draining):
@@ -163,7 +163,7 @@ func (m *Machine) reported(from int, msg *election.Message) {
 		m.vouched(peer, msg.Age)
 	case m.givesWay(msg.Token):
 	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
-		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.T()-msg.Age))
+		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
 	m.unanswered(from)
 }

@@ -184,7 +184,8 @@ func (m *Machine) stale(peer *member) bool {
 }
 
 // hangUpSilent closes every link on which nothing came for T: temporary ones
-// that have served (docs/sources.md, "Scrapper"), and those whose other end may be gone.
+// that have served (docs/sources.md, "Scrapper"), and, once it is no longer borne, those whose
+// other end may be gone.
 func (m *Machine) hangUpSilent() {
 	m.others(func(i int, peer *member) {
 		if !peer.link || m.now.Before(m.silent(peer)) {
@@ -201,13 +202,18 @@ func (m *Machine) hangUpSilent() {
 }
 
 // silent is when a link will have been silent for T: nothing heard, and nothing
-// asked whose answer may be on its way.
+// asked whose answer may be on its way. Between a leader and the others, and to whom the
+// algorithm watches, a longer silence may be borne.
 func (m *Machine) silent(peer *member) time.Time {
+	bears := m.cfg.Timing.T()
+	if m.leading() || m.draining || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
+		bears = m.cfg.Timing.Bears()
+	}
 	at := peer.heard
 	if peer.used.After(at) {
 		at = peer.used
 	}
-	return m.excused(at.Add(m.cfg.Timing.T() + 1))
+	return m.excused(at.Add(bears + 1))
 }
 
 // redialAt has a member dialed no sooner than at.

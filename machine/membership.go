@@ -386,10 +386,10 @@ func (m *Machine) awaitLeader() {
 // if it knows one, who leads.
 func (m *Machine) welcomed(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
-	T := m.cfg.Timing.T()
-	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < T && t.Epoch <= election.MaxEpoch && !m.leading() && !m.draining {
+	bears := m.cfg.Timing.Bears()
+	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.leading() && !m.draining {
 		if m.Knows(t.Leader.ID) {
-			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(T-age))
+			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(bears-age))
 			return
 		}
 	}

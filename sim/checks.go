@@ -172,7 +172,7 @@ func (c *checks) about(w *world, p *process) {
 	deadline, ok := p.machine.Deadline()
 	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
 	s.stalled = election.Token{}
-	if p.stall > w.setup.Timing.T() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
+	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
 		s.stalled = p.view
 	}
 }
@@ -329,7 +329,7 @@ func (c *checks) calmFor(w *world, p, q *process) bool {
 		return false // either process may be the one that is heard
 	}
 	born := max(w.born(p), w.born(q))
-	return w.now-born >= 3*w.setup.Timing.T() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
+	return w.now-born >= 3*w.setup.Timing.Bears() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
 }
 
 // born is since when a process takes part: who joins asks to be let in first, and then
@@ -351,7 +351,7 @@ func (c *checks) acquainted(p, q *process, since time.Duration) bool {
 
 // recovery is how long a link that has healed may go unnoticed: the longest pause
 // between two dials, the dial, and what the detector takes after it.
-func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.T() }
+func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.Bears() }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
 // One that has been following may claim at once; where members join, or two claim one
@@ -379,7 +379,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 	if !c.seats[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
 		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
-	long := w.now - 3*w.setup.Timing.T()
+	long := w.now - 3*w.setup.Timing.Bears()
 	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
 		return
 	}

@@ -51,6 +51,12 @@ var settings = []setting{
 	timing("heartbeat", "how often a leader beats", election.DefaultHeartbeat, func(t *election.Timing) *time.Duration { return &t.Heartbeat }),
 	timing("t_max", "the longest that a message is thought to take", election.DefaultTMax, func(t *election.Timing) *time.Duration { return &t.TMax }),
 	timing("t_process", "the longest that handling one is thought to take", election.DefaultTProcess, func(t *election.Timing) *time.Duration { return &t.TProcess }),
+	{word: "silence", form: "D", does: "how long a member may be silent before it is suspected", normal: "`T`",
+		read: func(p *parser) { p.s.Setup.Timing.Silence = p.duration("a time", 1) },
+		write: func(s *Scenario) []string {
+			return lineIf(s.Setup.Timing.Silence != 0, s.Setup.Timing.Silence.String())
+		},
+		simpler: edits(func(s *Setup) { s.Timing.Silence = 0 })},
 	{word: "latency", form: "D [D]", does: "of a message, one way: from, to", normal: "1 ms to 5 ms",
 		read: func(p *parser) { p.s.Setup.Latency = p.span() },
 		write: func(s *Scenario) []string {

@@ -98,7 +98,8 @@ func (s Setup) Bound() time.Duration {
 // takes is what may come one after the other. Whatever the timing: the longest backoff
 // (1 s), the pause before a failing disk is tried again (1 s), two drains (of who was
 // superseded, and of who hands over to it),
-// and saves. By the timing: dials, the silence after which a leader is suspected and its
+// saves, and twice what is borne of silence beyond T (of the leader's, and of who drains).
+// By the timing: dials, the silence after which a leader is suspected and its
 // vouching, three contests of the longest wait (2·T + 4·t_max for each higher member; a
 // first one may be lost to what is still on the way from before, the second to a
 // preempting hand-over), and the return of a member that stepped aside (2·T).
@@ -107,15 +108,16 @@ func (s Setup) takes() (fixed, waits time.Duration) {
 	t, n := s.Timing, time.Duration(len(s.Members))
 	notice := 2*t.DialTime() + t.T() + 4*t.TMax
 	contest := t.T() + t.DialTime() + 2*t.T() + 4*t.TMax*n
-	return 2*time.Second + 2*s.Drain + 3*s.Fsync.Max, notice + 3*contest + 2*t.T() + 2*t.Heartbeat
+	patience := 2 * (t.Bears() - t.T())
+	return 2*time.Second + 2*s.Drain + 3*s.Fsync.Max + patience, notice + 3*contest + 2*t.T() + 2*t.Heartbeat
 }
 
 // Hold is how long an agreement must stand to count: longer than the detector takes
 // to find that it was none. The last beat may have come a heartbeat after the one
-// that others go by; a leader that is cut off is silent after T; who misses it asks
+// that others go by; a leader that is cut off is silent for as long as is borne; who misses it asks
 // the others, whom it dials first, and hears from one that vouches, or from none; and
-// asks once more, over links that stand, when what that one heard is T old.
+// asks once more, over links that stand, when what that one heard is as old.
 func (s Setup) Hold() time.Duration {
 	t := s.Filled().Timing
-	return t.Heartbeat + t.T() + t.DialTime() + 2*t.TMax + 2*t.TMax
+	return t.Heartbeat + t.Bears() + t.DialTime() + 2*t.TMax + 2*t.TMax
 }
