@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
 func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
@@ -64,35 +66,6 @@ func TestAStateThatIsNoFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfAnotherUserIsForeign(t *testing.T) {
-	info, err := os.Stat(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := int(info.Sys().(*syscall.Stat_t).Uid)
-	for _, test := range []struct {
-		uid  int
-		want bool
-	}{{owner, false}, {owner + 1, owner != 0}} { // root's are everyone's
-		if _, foreign := foreignOwner(info, test.uid); foreign != test.want {
-			t.Errorf("for user %d a directory of user %d is foreign: %v", test.uid, owner, foreign)
-		}
-	}
-	if owner != 0 {
-		return
-	}
-	dir := filepath.Join(t.TempDir(), "it's")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, 4242, 4242); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), "chown -R 0 "+quoted(dir)) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestAnErrorOfTheDiskSaysWhatToDo(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "make room", syscall.EDQUOT: "make room", syscall.EROFS: "mount that file system writable",
@@ -103,7 +76,7 @@ func TestAnErrorOfTheDiskSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.write = func(*os.File, []byte, int64) error { return &os.PathError{Op: "write", Path: s.path(File), Err: errno} }
-		err := remedy(fmt.Errorf("write: %w", errno))
+		err := datadir.Remedy(fmt.Errorf("write: %w", errno))
 		if !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v", errno, err)
 		}

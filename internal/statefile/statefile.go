@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
 // Dir is the data directory of one member, its alone, with the state file in it.
@@ -54,39 +54,13 @@ var errDamaged = errors.New("damaged")
 // Open creates dir if need be, locks it and makes sure that it can be written. Its
 // warnings go to log.
 func Open(dir string, log *slog.Logger) (*Dir, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory %s: %w: name one that can be made", dir, remedy(err))
-	}
-	if err := checkAccess(dir); err != nil {
-		return nil, fmt.Errorf("data directory %s %w", dir, err)
-	}
-	for _, name := range []string{File, previousFile, lockFile} {
-		if err := checkFile(filepath.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("data directory %s: %w", dir, err)
-		}
-	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := datadir.Lock(dir, lockFile, File, previousFile)
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", dir, remedy(err))
+		return nil, err
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("data directory %s is in use by another process: give each member its own", dir)
-	}
-	s := &Dir{dir: dir, lock: lock, log: log, write: writeSynced, syncDir: syncDir}
-	s.sweep()
+	s := &Dir{dir: dir, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
+	datadir.Sweep(dir, File)
 	return s, nil
-}
-
-// sweep removes what a write left that was cut off.
-func (s *Dir) sweep() {
-	left, err := filepath.Glob(filepath.Join(s.dir, "."+File+"*"))
-	if err != nil {
-		return // only a bad pattern does
-	}
-	for _, name := range left {
-		os.Remove(name)
-	}
 }
 
 // Close lets go of the directory.
@@ -142,7 +116,7 @@ func Read(name string) (election.State, error) {
 // Save returns once the state survives a power cut, with what keeps it from that.
 func (s *Dir) Save(state election.State) error {
 	if err := s.save(state); err != nil {
-		return fmt.Errorf("save the state: %w", remedy(err))
+		return fmt.Errorf("save the state: %w", datadir.Remedy(err))
 	}
 	return nil
 }
@@ -230,27 +204,6 @@ func (s *Dir) older() []byte {
 		if c, err := readCopies(s.path(name)); err == nil {
 			return c.body
 		}
-	}
-	return nil
-}
-
-// writeSynced writes b in place and returns once it survives a power cut.
-func writeSynced(file *os.File, b []byte, at int64) error {
-	if _, err := file.WriteAt(b, at); err != nil {
-		return err
-	}
-	return dataSync(file)
-}
-
-// syncDir makes the names in a directory safe, not only the files.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync the directory: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync the directory: %w", err)
 	}
 	return nil
 }

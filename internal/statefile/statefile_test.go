@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/datadir"
 	"github.com/batuta-dev/batuta/machine"
 )
 
@@ -221,7 +222,7 @@ func TestASaveIsOneWriteIntoTheOtherSlot(t *testing.T) {
 	var at []int64
 	s.write = func(f *os.File, b []byte, offset int64) error {
 		at = append(at, offset)
-		return writeSynced(f, b, offset)
+		return datadir.Write(f, b, offset)
 	}
 	s.syncDir = func(string) error { return errors.New("a name has changed") }
 	for e := range uint64(4) {
@@ -248,7 +249,7 @@ func TestASaveAfterAnErrorGoesToTheSameSlot(t *testing.T) {
 		}
 	}
 	s.write = func(f *os.File, b []byte, offset int64) error {
-		if err := writeSynced(f, b[:len(b)/2], offset); err != nil {
+		if err := datadir.Write(f, b[:len(b)/2], offset); err != nil {
 			t.Error(err)
 		}
 		return syscall.EIO
@@ -261,7 +262,7 @@ func TestASaveAfterAnErrorGoesToTheSameSlot(t *testing.T) {
 			t.Fatalf("%+v, %v", state, err)
 		}
 	}
-	s.write = writeSynced
+	s.write = datadir.Write
 	if err := s.Save(stateOf(10)); err != nil {
 		t.Fatal(err)
 	}
@@ -634,7 +635,7 @@ func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
 			t.Error(err)
 		}
 		synced = append(synced, state.Token.Epoch)
-		return syncDir(dir)
+		return datadir.Sync(dir)
 	}
 	for e := range uint64(3) {
 		if err := s.Save(stateOf(e + 1)); err != nil {
@@ -652,7 +653,7 @@ func TestTheDirectoryIsSyncedBehindTheFile(t *testing.T) {
 	if err := s.Save(stateOf(4)); !errors.Is(err, broken) {
 		t.Errorf("Save gives %v", err)
 	}
-	s.syncDir = syncDir
+	s.syncDir = datadir.Sync
 	if err := s.Save(stateOf(5)); err != nil {
 		t.Error(err)
 	}

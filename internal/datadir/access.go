@@ -1,4 +1,4 @@
-package statefile
+package datadir
 
 import (
 	"errors"
@@ -65,8 +65,8 @@ func quoted(name string) string {
 
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+"
 
-// remedy adds to an error of the file system what to do about it.
-func remedy(err error) error {
+// Remedy adds to an error of the file system what to do about it.
+func Remedy(err error) error {
 	todo := ""
 	switch {
 	case err == nil:

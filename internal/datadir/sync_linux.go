@@ -1,4 +1,4 @@
-package statefile
+package datadir
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dataSync returns once what was written into f survives a power cut. It leaves out
+// SyncData returns once what was written into f survives a power cut. It leaves out
 // the times of the file, which cost a write of their own.
-func dataSync(f *os.File) error {
+func SyncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
 		if !errors.Is(err, unix.EINTR) {

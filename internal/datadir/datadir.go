@@ -1,0 +1,70 @@
+// Package datadir opens a member's data directory for the files that are kept there,
+// and writes them so that they survive a power cut. Each of its errors says what to do
+// about it.
+package datadir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
+// the files in it, and takes the lock that is the file called lock there. Closing what
+// it returns lets go of it, as the end of the process does.
+func Lock(dir, lock string, files ...string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory %s: %w: name one that can be made", dir, Remedy(err))
+	}
+	if err := checkAccess(dir); err != nil {
+		return nil, fmt.Errorf("data directory %s %w", dir, err)
+	}
+	for _, name := range append(files, lock) {
+		if err := checkFile(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("data directory %s: %w", dir, err)
+		}
+	}
+	held, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s: %w", dir, Remedy(err))
+	}
+	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		held.Close()
+		return nil, fmt.Errorf("data directory %s is in use by another process: give each member its own", dir)
+	}
+	return held, nil
+}
+
+// Sweep removes what writes of a file left there that were cut off, under the names that
+// renameio gives them.
+func Sweep(dir, file string) {
+	left, err := filepath.Glob(filepath.Join(dir, "."+file+"*"))
+	if err != nil {
+		return // only a bad pattern does
+	}
+	for _, name := range left {
+		os.Remove(name)
+	}
+}
+
+// Write writes b in place and returns once it survives a power cut.
+func Write(file *os.File, b []byte, at int64) error {
+	if _, err := file.WriteAt(b, at); err != nil {
+		return err
+	}
+	return SyncData(file)
+}
+
+// Sync makes the names in a directory safe, not only the files.
+func Sync(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("sync the directory: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync the directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+// Package logfile keeps records in a file of the data directory, in the order in which
+// they were appended, so that they survive a power cut. Each of its errors says what to
+// do about it.
+package logfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/batuta-dev/batuta/internal/datadir"
+)
+
+// Log is a log on disk, its process's alone. What an Append or a Replace that has
+// returned nil holds is there after any crash and power cut; of one that was cut off, or
+// gave an error, all or nothing is there.
+//
+// Its methods belong to one goroutine at a time, and may take as long as the disk does.
+type Log struct {
+	dir  string
+	lock *os.File
+	log  *slog.Logger
+
+	file   os.FileInfo // the log whose end is known; nil: it is to be read first
+	end    position
+	rename bool // the file stands under its name, and the name is not on disk yet
+
+	// What the kernel does; a test may see to it, or refuse.
+	write   func(file *os.File, b []byte, at int64) error
+	syncDir func(dir string) error
+}
+
+// position is where the next batch goes.
+type position struct {
+	salt   salt
+	number uint64 // of that batch
+	at     int64
+	size   int64 // of the file: what lies behind at is zero
+}
+
+// Names in the data directory.
+const (
+	File     = "log"
+	lockFile = "log.lock"
+)
+
+const (
+	// MaxBytes bounds the file.
+	MaxBytes = 64 << 20
+	// room is what is made ready behind the last record, so that an append changes
+	// nothing but bytes that are there.
+	room = 128 << 10
+)
+
+// ErrFull says that an append would go beyond [MaxBytes]; Replace makes room.
+var ErrFull = errors.New("the log is full")
+
+// errDamaged says that the log does not hold what was written.
+var errDamaged = errors.New("damaged")
+
+// Open opens the log in dir, and creates both if need be. Its warnings go to log. A
+// second process is refused for as long as this one has not called Close.
+func Open(dir string, log *slog.Logger) (*Log, error) {
+	lock, err := datadir.Lock(dir, lockFile, File)
+	if err != nil {
+		return nil, err
+	}
+	datadir.Sweep(dir, File)
+	l := &Log{dir: dir, lock: lock, log: log, write: datadir.Write, syncDir: datadir.Sync}
+	_, err = os.Stat(l.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = l.Replace()
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("data directory %s: %w", dir, err)
+	}
+	return l, nil
+}
+
+// Close lets go of the log.
+func (l *Log) Close() error { return l.lock.Close() }
+
+func (l *Log) path() string { return filepath.Join(l.dir, File) }
+
+// Load gives the records that the log holds, the first appended first. An append that
+// a power cut has cut off is cut away; a log that is damaged before its end is refused
+// with an error that names it.
+func (l *Log) Load() ([][]byte, error) {
+	l.file = nil
+	info, err := os.Stat(l.path())
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w", datadir.Remedy(err))
+	}
+	if info.Size() > MaxBytes {
+		return nil, fmt.Errorf("%s: %w: %d bytes, and a log takes %d at most", l.path(), errDamaged, info.Size(), MaxBytes)
+	}
+	data, err := os.ReadFile(l.path())
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w: make the file readable for this user, or replace a disk that fails", err)
+	}
+	records, end, err := decode(data)
+	if errors.Is(err, errDamaged) {
+		return nil, fmt.Errorf("%s: %w: what this member has promised the others is lost with it, and an older copy must not take its place: remove the member from the cluster, empty %s, and add it again", l.path(), err, l.dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.path(), err)
+	}
+	l.file, l.end = info, end
+	if err := l.cut(data); err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// cut makes zero again what follows the last whole batch.
+func (l *Log) cut(data []byte) error {
+	tail := data[l.end.at:]
+	n := used(tail)
+	if n == 0 {
+		return nil
+	}
+	l.log.Warn("the log ends in an append that was cut off before it was told to anyone; it is left out", "file", l.path(), "at", l.end.at, "bytes", n)
+	if err := l.open(func(f *os.File) error { return l.write(f, make([]byte, n), l.end.at) }); err != nil {
+		return fmt.Errorf("cut the log: %w", datadir.Remedy(err))
+	}
+	return nil
+}
+
+// Append adds records behind all others, all or none of them, and returns once they
+// survive a power cut. After an error none of them is loaded again by this process, but
+// they may be there after a crash; the next Append or Replace takes their place.
+func (l *Log) Append(records ...[]byte) error {
+	if len(records) == 0 {
+		return nil
+	}
+	if l.file == nil {
+		if _, err := l.Load(); err != nil {
+			return err
+		}
+	}
+	batch := l.end.encode(records)
+	next := l.end
+	next.number, next.at = next.number+1, next.at+int64(len(batch))
+	if next.at > MaxBytes {
+		return fmt.Errorf("append to the log: %w: %d bytes more than the %d that it may take", ErrFull, next.at-MaxBytes, MaxBytes)
+	}
+	err := l.open(func(f *os.File) error {
+		if next.at > next.size {
+			size := min(next.at+room, MaxBytes)
+			if err := l.write(f, make([]byte, size-next.size), next.size); err != nil {
+				return err
+			}
+			next.size = size
+			l.end.size = size
+		}
+		return l.write(f, batch, l.end.at)
+	})
+	if err != nil {
+		return fmt.Errorf("append to the log: %w", datadir.Remedy(err))
+	}
+	l.end = next
+	return nil
+}
+
+// open opens the log whose end is known, once its name is safe.
+func (l *Log) open(do func(*os.File) error) error {
+	if l.rename {
+		if err := l.syncDir(l.dir); err != nil {
+			return err
+		}
+		l.rename = false
+	}
+	f, err := os.OpenFile(l.path(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(info, l.file) || info.Size() < l.end.size {
+		return fmt.Errorf("%s has been replaced or cut short by somebody else: restart the member", l.path())
+	}
+	return do(f)
+}
+
+// Replace has the log hold these records and no others, and returns once they survive a
+// power cut. A crash meanwhile leaves the log as it was before or as it is after.
+func (l *Log) Replace(records ...[]byte) error {
+	if err := l.replace(records); err != nil {
+		return fmt.Errorf("replace the log: %w", datadir.Remedy(err))
+	}
+	return nil
+}
+
+func (l *Log) replace(records [][]byte) error {
+	content, end := encode(newSalt(), records)
+	if end.at > MaxBytes {
+		return fmt.Errorf("%w: %d bytes, and it may take %d", ErrFull, end.at, MaxBytes)
+	}
+	file, err := renameio.NewPendingFile(l.path(), renameio.WithTempDir(l.dir), renameio.WithPermissions(0o600))
+	if err != nil {
+		return err
+	}
+	defer file.Cleanup()
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if err := file.CloseAtomicallyReplace(); err != nil {
+		return err
+	}
+	// From here on appends go to this file: they must not be told before its name is safe.
+	l.file, l.end, l.rename = info, end, true
+	if err := l.syncDir(l.dir); err != nil {
+		return err
+	}
+	l.rename = false
+	return nil
+}
