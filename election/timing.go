@@ -13,6 +13,7 @@ type Timing struct {
 	TMax      time.Duration // longest transmission of a message, t_max; default 150 ms
 	TProcess  time.Duration // longest handling of a message, t_process; default 300 ms
 	Silence   time.Duration // that is borne of a member before it is suspected; default T, and no less
+	Secured   bool          // a connection begins with TLS, which takes two messages more
 }
 
 // Defaults of [Timing].
@@ -31,15 +32,17 @@ func (t Timing) T() time.Duration { return 2*t.TMax + t.TProcess }
 // What waits for an answer waits by T all the same.
 func (t Timing) Bears() time.Duration { return cmp.Or(t.Silence, t.T()) }
 
-// DialTime bounds each half of a dial: the connection is made within it, and the
-// answer to what is said first comes within as much again.
-func (t Timing) DialTime() time.Duration { return 2 * t.TMax }
+// DialTime bounds what goes before the first message on a connection that has yet to be
+// made: TCP's handshake, a message there and one back, and TLS's, as much again.
+func (t Timing) DialTime() time.Duration {
+	if t.Secured {
+		return 4 * t.TMax
+	}
+	return 2 * t.TMax
+}
 
 // WithDefaults is t with the default in the place of each zero field.
 func (t Timing) WithDefaults() Timing {
-	if t == (Timing{}) {
-		return Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
-	}
 	if t.Heartbeat == 0 {
 		t.Heartbeat = DefaultHeartbeat
 	}

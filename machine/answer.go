@@ -4,7 +4,7 @@ import "time"
 
 // This file says how long an answer may take. A link that stands carries a message
 // and its answer in 2·t_max. One that has yet to be made takes two trips more, for
-// TCP's handshake: the message goes right behind the hello.
+// TCP's handshake, and two for TLS's: the message goes right behind the hello.
 
 // answerTime is how long a message that goes to a member now, and its answer, may
 // travel.

@@ -77,6 +77,10 @@ func (w *world) arrive(e *endpoint, f *frame) {
 		w.synced(e)
 	case synAck:
 		w.connected(e)
+	case secure:
+		w.answerSecure(e)
+	case secured:
+		w.greets(e)
 	case hello:
 		w.accept(e)
 	case welcome:
@@ -128,9 +132,30 @@ func (w *world) synced(e *endpoint) {
 	w.push(from, frame{kind: synAck})
 }
 
-// connected: the dial is through. What has been written goes on its way, and the
-// answer to it has a bound of its own.
+// connected: the dial is through. TLS comes next, if the cluster has it; the answer has
+// a bound of its own.
 func (w *world) connected(e *endpoint) {
+	if !w.setup.Timing.Secured {
+		w.greets(e)
+	} else if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + 2*w.setup.Timing.TMax
+		w.pushAhead(e.other(), frame{kind: secure})
+	}
+}
+
+// answerSecure is TLS's answer to a dialer. It is the process that gives it.
+func (w *world) answerSecure(e *endpoint) {
+	if e.proc.condition != scenario.Alive {
+		w.unmade(e.c)
+		w.push(e.other(), frame{kind: refusal})
+		return
+	}
+	w.push(e.other(), frame{kind: secured})
+}
+
+// greets has what has been written go on its way; the answer to it has a bound of its
+// own, too.
+func (w *world) greets(e *endpoint) {
 	if e.state == opening && e.life == e.proc.life {
 		e.until = e.proc.clock.at(w.now) + greetTime(w.setup.Timing, e.c.asks)
 		w.uncork(e.other())
@@ -294,7 +319,8 @@ func (w *world) open(p *process, slot int) *endpoint {
 }
 
 // connect begins a dial, in the manner of TCP: SYN, SYN-ACK, what the dialer says
-// first (with more right behind it), and the answer: four trips.
+// first (with more right behind it), and the answer: four trips. With TLS two more go
+// between the SYN-ACK and what the dialer says first.
 func (w *world) connect(p *process, slot int, c *conn, first frame) *endpoint {
 	e, to := &c.ends[0], &c.ends[1]
 	e.proc, e.life, e.peer = p, p.life, slot

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -50,6 +51,8 @@ type frameKind uint8
 const (
 	syn      frameKind = iota + 1 // the dial; a kernel answers it, whatever its process does
 	synAck                        // the connection is made
+	secure                        // TLS begins
+	secured                       // the answer to it
 	hello                         // who dials
 	welcome                       // the answer to it
 	refusal                       // nobody listens, or not admitted (err)
@@ -126,6 +129,14 @@ func (w *world) uncork(e *endpoint) {
 	if e.in.len() > 0 {
 		w.expect(e, e.in.frames[e.in.head].at)
 	}
+}
+
+// pushAhead puts a frame on its way to e, which is corked, before all that waits there.
+func (w *world) pushAhead(e *endpoint, f frame) {
+	f.at = w.travels(e)
+	e.in.frames = slices.Insert(e.in.frames, e.in.head, f)
+	w.checks.queued(w, e)
+	w.expect(e, f.at)
 }
 
 func (w *world) expect(e *endpoint, at time.Duration) {

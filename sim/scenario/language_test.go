@@ -113,6 +113,8 @@ seed 7
 heartbeat 50ms
 t_max 75ms
 t_process 150ms
+silence 900ms
+tls on
 latency 2ms 3ms
 latency 1>3 4ms 6ms
 fsync 1ms 9ms

@@ -57,6 +57,10 @@ var settings = []setting{
 			return lineIf(s.Setup.Timing.Silence != 0, s.Setup.Timing.Silence.String())
 		},
 		simpler: edits(func(s *Setup) { s.Timing.Silence = 0 })},
+	{word: "tls", form: "on|off", does: "whether a connection begins with TLS, which takes two messages more", normal: "`off`",
+		read:    func(p *parser) { p.s.Setup.Timing.Secured = p.oneOf("on", "off") == "on" },
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.Timing.Secured, "on") },
+		simpler: edits(func(s *Setup) { s.Timing.Secured = false })},
 	{word: "latency", form: "D [D]", does: "of a message, one way: from, to", normal: "1 ms to 5 ms",
 		read: func(p *parser) { p.s.Setup.Latency = p.span() },
 		write: func(s *Scenario) []string {
@@ -111,6 +115,7 @@ func timing(word, does string, normal time.Duration, of func(*election.Timing) *
 		read: func(p *parser) { *of(&p.s.Setup.Timing) = p.duration("a time", 1) },
 		write: func(s *Scenario) []string {
 			t := s.Setup.Filled().Timing
+			t.Secured = false // it has a line of its own
 			return lineIf(t != Setup{}.Filled().Timing, of(&t).String())
 		},
 		simpler: edits(func(s *Setup) { s.Timing = election.Timing{} })}
