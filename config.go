@@ -59,6 +59,10 @@ type Config struct {
 	Healthy       func(ctx context.Context) error
 	LeadUnhealthy bool
 
+	// Security proves members to each other, and encrypts what they say. Default: none,
+	// which is for loopback and for networks that nobody else is on.
+	Security Security
+
 	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms
 	TMax      time.Duration // longest transmission of a message; default 150 ms
 	TProcess  time.Duration // longest handling of a message; default 300 ms
@@ -105,6 +109,7 @@ func (c Config) Validate() error {
 	if c.Wire != nil {
 		faults = append(faults, c.checkWire()...)
 	}
+	faults = append(faults, c.checkSecurity()...)
 	return errors.Join(append(faults, c.checkMembers()...)...)
 }
 
@@ -152,7 +157,7 @@ func (c Config) members() (list []election.Member) {
 }
 
 func (c Config) timing() election.Timing {
-	t := election.Timing{Heartbeat: c.Heartbeat, TMax: c.TMax, TProcess: c.TProcess}
+	t := election.Timing{Heartbeat: c.Heartbeat, TMax: c.TMax, TProcess: c.TProcess, Secured: c.Security.options().On()}
 	if c.Wire != nil {
 		t.Silence = max(c.Wire.Silence(), t.T())
 	}

@@ -59,7 +59,7 @@ func (n *Node) connect(listener net.Listener) {
 	if n.cfg.Wire != nil {
 		n.net = n.cfg.Wire.Open(listener, n.site())
 	} else {
-		n.transport = transport.Open(listener, n.cfg.Transport.Dial, n.site(), len(n.cfg.Peers))
+		n.transport = transport.Open(listener, n.cfg.Transport.Dial, n.dialSecurity(), n.site(), len(n.cfg.Peers))
 		n.net = n.transport
 	}
 	for _, m := range n.machine.Members() {

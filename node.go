@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/security"
 	"github.com/batuta-dev/batuta/internal/transport"
 	"github.com/batuta-dev/batuta/machine"
 )
@@ -50,7 +51,8 @@ type Node struct {
 	ctx       context.Context      // of what runs beside the loop
 	cancel    context.CancelFunc
 	beside    sync.WaitGroup
-	store     Store // nil: none
+	security  *security.Security // nil: none
+	store     Store              // nil: none
 	saved     chan error
 	saving    sync.WaitGroup
 	disk      diskHealth
@@ -90,6 +92,9 @@ func (n *Node) loop(ctx context.Context) {
 		if n.cfg.Advertise == "" {
 			n.background(n.keepLocating)
 		}
+	}
+	if n.security != nil {
+		n.background(n.keepReloading)
 	}
 	n.drain()
 	end := ctx.Done()

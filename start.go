@@ -73,6 +73,9 @@ func (n *Node) prepare() error {
 	if err != nil {
 		return err
 	}
+	if err := n.secure(); err != nil {
+		return err
+	}
 	n.find()
 	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
 	if err != nil {

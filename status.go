@@ -49,6 +49,8 @@ type Status struct {
 
 	Ring *RingStatus // of the ring algorithms; else nil
 
+	Security string // "insecure", "secret" or "tls": what a stranger has to get past, see [Security]
+
 	Timing      election.Timing
 	Incarnation uint64
 	Uptime      time.Duration
@@ -124,7 +126,7 @@ func (n *Node) status() Status {
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
 		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
-		Epoch:  n.machine.Held().Epoch,
+		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
 		Standing: standings[n.machine.Standing()], DiskError: n.trouble(), SavesFailed: n.disk.failed,

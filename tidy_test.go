@@ -23,7 +23,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "s
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/statefile", "internal/logqueue", "internal/clock"},
+	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock"},
 	"election":           {},
 	"boss":               {"", "election", "internal/network"},
 	"election/*":         {"election"},
@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"internal/statefile": {"election", "internal/datadir"},
 	"internal/wire":      {"election"},
 	"internal/network":   {"election"},
+	"internal/security":  {},
 	"internal/transport": {"election", "internal/network", "internal/wire"},
 	"internal/algorithm": {"election", "election/*"},
 	"internal/lab":       {"internal/web"},

@@ -17,8 +17,8 @@ type Network interface {
 	Arrivals() <-chan func()
 	// Send delivers m if it can. If no link stands it tells LinkUp or DialFailed.
 	Send(to election.ID, m *election.Message)
-	// Dial tells LinkUp or DialFailed within 2·t_max, but for a connection that is
-	// reset again and again: then within 4·t_max.
+	// Dial tells LinkUp or DialFailed within [election.Timing.DialTime] and 2·t_max for
+	// the answer, however often the connection is reset meanwhile.
 	Dial(to election.ID)
 	// Hangup ends the link to a member and tells nothing of it.
 	Hangup(to election.ID)

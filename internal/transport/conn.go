@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -40,8 +41,11 @@ type conn struct {
 	mu        sync.Mutex
 	net       net.Conn // nil until the dial is through
 	now       *nowWriter
+	tls       *tls.Conn // over net, once that is agreed on; nil: plain
+	ready     bool      // what is sent can be written; until then it goes to early
+	early     []byte
 	queue     []byte
-	flushing  bool // a goroutine empties the queue, or will once the dial is through
+	flushing  bool // a goroutine empties the queue
 	broken    bool // writing is over; what has arrived is still read
 	finishing bool // close the writing half once the queue is empty
 	closed    bool
@@ -50,6 +54,7 @@ type conn struct {
 	deadline  bool      // a read deadline is set
 
 	// The reader's alone.
+	in   io.Reader // net, or tls over it
 	buf  []byte
 	r, w int
 }
@@ -70,19 +75,47 @@ func (c *conn) connect(nc net.Conn, until time.Time) error {
 		nc.Close()
 		return net.ErrClosed
 	}
-	c.net, c.now, c.until = nc, newNowWriter(nc), until
+	c.net, c.now, c.tls, c.in, c.until = nc, newNowWriter(nc), nil, nc, until
 	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
 	return c.armLocked(false)
 }
 
-// disconnect drops a stream that ended before the handshake did, to dial again.
-func (c *conn) disconnect(queue []byte) {
+// await gives what comes next until then.
+func (c *conn) await(until time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = until
+	return c.armLocked(false)
+}
+
+// release writes what was sent before anything could be, and from now on at once.
+// What goes wrong is seen by the reader.
+func (c *conn) release() {
+	for {
+		c.mu.Lock()
+		early, t, nc := c.early, c.tls, c.net
+		if c.early = nil; len(early) == 0 {
+			c.ready = true
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		c.write(t, nc, early)
+	}
+}
+
+// disconnect drops a stream that ended before the handshake did, to dial again. What
+// has been written of what was sent is lost, but for the hello.
+func (c *conn) disconnect(hello []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.net != nil {
 		c.net.Close()
 	}
-	c.net, c.now, c.queue, c.flushing, c.broken, c.deadline = nil, nil, queue, true, false, false
+	if c.ready || len(c.early) == 0 {
+		c.early = hello
+	}
+	c.net, c.now, c.tls, c.ready, c.queue, c.flushing, c.broken, c.deadline = nil, nil, nil, false, nil, false, false, false
 }
 
 // established ends the handshake's deadline.
@@ -153,7 +186,7 @@ func (c *conn) read(limit int) ([]byte, error) {
 			}
 			partial = begun
 		}
-		n, err := c.net.Read(c.buf[c.w:])
+		n, err := c.in.Read(c.buf[c.w:])
 		c.w += n
 		if err != nil && n == 0 {
 			return nil, c.readError(err)
@@ -202,37 +235,71 @@ func (c *conn) makeRoom(need int) {
 // keeps no hold of frame. A connection that falls too far behind is closed.
 func (c *conn) send(frame []byte) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed || c.broken || c.finishing {
+		c.mu.Unlock()
+		return net.ErrClosed
+	}
+	if !c.ready {
+		defer c.mu.Unlock()
+		if len(c.early)+len(frame) > maxQueue {
+			c.closeLocked()
+			return errOverflow
+		}
+		c.early = append(c.early, frame...)
+		return nil
+	}
+	t, nc := c.tls, c.net
+	c.mu.Unlock()
+	return c.write(t, nc, frame)
+}
+
+// write has bytes written: by TLS where that is agreed on.
+func (c *conn) write(t *tls.Conn, nc net.Conn, b []byte) error {
+	if t == nil {
+		return c.put(nc, b)
+	}
+	_, err := t.Write(b)
+	return err
+}
+
+// put writes to the network: now, or as soon as there is room.
+func (c *conn) put(nc net.Conn, b []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.broken || c.net != nc {
 		return net.ErrClosed
 	}
 	if !c.flushing && c.now != nil {
-		n, err := c.now.write(frame)
+		n, err := c.now.write(b)
 		if err != nil {
 			c.broken = true // the reader sees the end after what has arrived
 			return err
 		}
-		if n == len(frame) {
+		if n == len(b) {
 			return nil
 		}
-		frame = frame[n:]
+		b = b[n:]
 	}
-	if len(c.queue)+len(frame) > maxQueue {
+	if len(c.queue)+len(b) > maxQueue {
 		c.closeLocked()
 		return errOverflow
 	}
-	c.queue = append(c.queue, frame...)
+	c.queue = append(c.queue, b...)
 	if !c.flushing {
 		c.flushing = true
-		c.live.Go(c.flush)
+		c.live.Go(func() { c.flush(nc) })
 	}
 	return nil
 }
 
 // flush empties the queue. It ends with the connection at the latest.
-func (c *conn) flush() {
+func (c *conn) flush(nc net.Conn) {
 	for {
 		c.mu.Lock()
+		if c.net != nc { // it is dialed again
+			c.mu.Unlock()
+			return
+		}
 		if len(c.queue) == 0 || c.closed || c.broken {
 			c.queue, c.flushing = nil, false
 			if c.finishing && !c.closed {
@@ -241,7 +308,7 @@ func (c *conn) flush() {
 			c.mu.Unlock()
 			return
 		}
-		out, nc := c.queue, c.net
+		out := c.queue
 		c.queue = nil
 		c.mu.Unlock()
 		nc.SetWriteDeadline(time.Now().Add(c.bounds.write))
@@ -249,9 +316,11 @@ func (c *conn) flush() {
 		nc.SetWriteDeadline(time.Time{})
 		if err != nil {
 			c.mu.Lock()
-			c.broken = true
-			if isTimeout(err) {
-				c.closeLocked()
+			if c.net == nc {
+				c.broken = true
+				if isTimeout(err) {
+					c.closeLocked()
+				}
 			}
 			c.mu.Unlock()
 		}

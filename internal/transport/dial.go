@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -36,7 +37,7 @@ func (t *Transport) dial(p *peer) *conn {
 	if err != nil {
 		panic(err) // Validate bounds what it is made of
 	}
-	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, queue: slices.Clone(frame), flushing: true}
+	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, early: slices.Clone(frame)}
 	p.dialing = c
 	addr := p.addr // of now: the loop may give the member another meanwhile
 	t.live.Go(func() { t.connectTo(c, addr, frame) })
@@ -45,7 +46,7 @@ func (t *Transport) dial(p *peer) *conn {
 
 // connectTo makes a dialed connection and serves it to its end.
 func (t *Transport) connectTo(c *conn, addr string, hello []byte) {
-	ctx, cancel := context.WithTimeout(t.ctx, 2*t.dialTime)
+	ctx, cancel := context.WithTimeout(t.ctx, t.connectTime+t.trip)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		answer, err := t.sayHello(ctx, c, addr)
@@ -64,25 +65,50 @@ func (t *Transport) connectTo(c *conn, addr string, hello []byte) {
 }
 
 // sayHello connects, says hello and hears the answer. Each is a message there and one
-// back, and has a bound of its own.
+// back, as TLS is in between, and has a bound of its own.
 func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
-	nc, err := t.dialer.within(ctx, t.dialTime, addr)
-	if err != nil {
+	if err := t.reach(ctx, c, addr); err != nil {
 		return nil, err
 	}
-	until, _ := ctx.Deadline()
-	if own := time.Now().Add(t.dialTime); own.Before(until) {
-		until = own
+	if cs := c.proof(); cs != nil {
+		if err := t.security.Proves(*cs, string(c.to)); err != nil {
+			return nil, &insecure{err}
+		}
 	}
-	if err := c.connect(nc, until); err != nil {
+	c.release()
+	if err := c.await(t.soon(ctx)); err != nil {
 		return nil, err
 	}
-	c.flush()
 	body, err := c.read(wire.MaxHandshake)
 	if err != nil {
-		return nil, err
+		return nil, t.toldInsecure(c, addr, err)
 	}
 	return wire.DecodeHandshake(body)
+}
+
+// reach connects to addr, and by TLS if this member has that.
+func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
+	nc, err := t.dialer.within(ctx, t.trip, addr)
+	if err != nil {
+		return err
+	}
+	if err := c.connect(nc, t.soon(ctx)); err != nil || t.security == nil || t.isPlain(addr) {
+		return err
+	}
+	err = c.secure(func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
+	if wasReset(err) && t.security.Plain() {
+		t.setPlain(addr, true) // for the next attempt
+	}
+	return err
+}
+
+// soon is by when a message there and one back must be through.
+func (t *Transport) soon(ctx context.Context) time.Time {
+	until, _ := ctx.Deadline()
+	if own := time.Now().Add(t.trip); own.Before(until) {
+		return own
+	}
+	return until
 }
 
 func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (net.Conn, error) {
@@ -94,20 +120,20 @@ func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (n
 // wasReset tells a process that is shutting down: it accepts the connection and then
 // resets it.
 func wasReset(err error) bool {
-	return err == io.EOF || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // accept serves a connection that another has dialed.
 func (t *Transport) accept(nc net.Conn) {
 	c := &conn{bounds: t.bounds, live: &t.live, host: hostOf(nc)}
-	if c.connect(nc, time.Now().Add(t.dialTime)) != nil {
+	if c.connect(nc, time.Now().Add(t.connectTime)) != nil {
 		nc.Close()
 		return
 	}
 	t.acceptor.enter(c)
 	t.live.Go(func() {
 		defer t.acceptor.leave(c)
-		body, err := c.read(wire.MaxHandshake)
+		body, err := t.firstFrame(c)
 		if err == nil {
 			var hello *wire.Handshake
 			if hello, err = wire.DecodeHandshake(body); err == nil {
@@ -118,6 +144,25 @@ func (t *Transport) accept(nc net.Conn) {
 		}
 		t.tellEnd(c, err)
 	})
+}
+
+// firstFrame gives what the other end says first, by TLS if this member has that.
+func (t *Transport) firstFrame(c *conn) ([]byte, error) {
+	secured := t.security != nil
+	if secured && t.security.Plain() {
+		first, err := c.peek()
+		if err != nil {
+			return nil, err
+		}
+		secured = first == recordHandshake
+	}
+	if secured {
+		if err := c.secure(t.security.Server); err != nil {
+			return nil, err
+		}
+	}
+	c.release()
+	return c.read(wire.MaxHandshake)
 }
 
 // receive hands on what arrives until the connection ends.
@@ -139,6 +184,11 @@ func (t *Transport) receive(c *conn) {
 // tellEnd tells the loop that a connection has ended.
 func (t *Transport) tellEnd(c *conn, err error) {
 	var b *wire.BadFrame
+	var unproven *insecure
+	if errors.As(err, &unproven) && !c.dialed { // who is dialed is known by an id, and told by that
+		t.site.Counters.Refused(string(wire.ReasonSecurity))
+		t.site.Log.Warn("connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
+	}
 	if errors.As(err, &b) {
 		t.site.Counters.Bad(string(b.Reason))
 		t.site.Log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)

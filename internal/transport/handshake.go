@@ -18,7 +18,7 @@ func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
 		t.handleJoin(c, hello)
 		return
 	}
-	if why, detail := t.judge(hello); why != "" {
+	if why, detail := t.judge(c, hello); why != "" {
 		t.refuse(c, hello, why, detail)
 		return
 	}
@@ -47,7 +47,7 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 		answer.List = []election.Member{e} // so that it can tell whether it was added since
 	}
 	t.say(c, &answer)
-	c.finish(t.dialTime)
+	c.finish(t.trip)
 }
 
 // refused counts a connection that came to nothing because one end refused it,
@@ -101,7 +101,10 @@ func (t *Transport) say(c *conn, h *wire.Handshake) {
 }
 
 // judge gives the reason why a hello is refused, or none.
-func (t *Transport) judge(hello *wire.Handshake) (why wire.Reason, detail string) {
+func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, detail string) {
+	if why, detail := t.unproven(c, hello.From.ID); why != "" {
+		return why, detail
+	}
 	switch {
 	case hello.Kind != wire.KindHello && hello.Kind != wire.KindJoin:
 		return wire.ReasonEarly, "the first frame must be a hello"

@@ -18,7 +18,7 @@ const maxJoinList = 1024
 
 // handleJoin answers a newcomer that asks to be put on the list.
 func (t *Transport) handleJoin(c *conn, hello *wire.Handshake) {
-	if why, detail := t.judge(hello); why != "" {
+	if why, detail := t.judge(c, hello); why != "" {
 		t.refuse(c, hello, why, detail)
 		return
 	}
@@ -29,7 +29,7 @@ func (t *Transport) handleJoin(c *conn, hello *wire.Handshake) {
 		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
 	}
 	t.say(c, &answer)
-	c.finish(t.dialTime)
+	c.finish(t.trip)
 }
 
 func newcomer(hello *wire.Handshake) election.Member {
@@ -76,10 +76,15 @@ type Answer struct {
 // before ctx ends, nor in the time that a dial and the handling of a message take. It
 // may be called from anywhere. self is called once there is a connection.
 func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) *Answer {
-	ctx, cancel := context.WithTimeout(ctx, 2*t.dialTime+t.site.Timing.TProcess)
+	ctx, cancel := context.WithTimeout(ctx, t.connectTime+t.trip+t.site.Timing.TProcess)
 	defer cancel()
 	answer, err := t.ask(ctx, addr, self)
 	if err != nil {
+		if errors.As(err, new(*insecure)) {
+			t.site.Counters.Refused(string(wire.ReasonSecurity))
+			t.site.Log.Warn("join refused", "address", addr, "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
+			return nil
+		}
 		t.site.Log.Debug("no answer to a join", "address", addr, "error", err)
 		return nil
 	}
@@ -105,18 +110,14 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 }
 
 func (t *Transport) ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) (*wire.Handshake, error) {
-	nc, err := t.dialer.within(ctx, t.dialTime, addr)
-	if err != nil {
-		return nil, err
-	}
-	defer nc.Close()
-	stop := context.AfterFunc(ctx, func() { nc.Close() })
-	defer stop()
-	until, _ := ctx.Deadline()
 	c := &conn{bounds: t.bounds, live: &t.live}
-	if err := c.connect(nc, until); err != nil {
+	stop := context.AfterFunc(ctx, c.close)
+	defer stop()
+	defer c.close()
+	if err := t.reach(ctx, c, addr); err != nil {
 		return nil, err
 	}
+	c.release()
 	me, err := self(ctx)
 	if err != nil {
 		return nil, err
@@ -128,16 +129,31 @@ func (t *Transport) ask(ctx context.Context, addr string, self func(context.Cont
 	if err != nil {
 		return nil, err
 	}
-	if _, err := nc.Write(frame); err != nil {
+	if err := c.send(frame); err != nil {
+		return nil, err
+	}
+	return t.admitted(ctx, c, addr)
+}
+
+// admitted hears the answer to a join.
+func (t *Transport) admitted(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
+	until, _ := ctx.Deadline()
+	if err := c.await(until); err != nil {
 		return nil, err
 	}
 	body, err := c.read(wire.MaxFrame)
 	if err != nil {
-		return nil, err
+		return nil, t.toldInsecure(c, addr, err)
 	}
 	answer, err := wire.DecodeHandshake(body)
-	if err == nil && answer.Kind != wire.KindAdmitted && answer.Kind != wire.KindRefused {
-		err = errors.New("it answers a join with a " + string(answer.Kind))
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.Kind != wire.KindAdmitted && answer.Kind != wire.KindRefused:
+		return nil, errors.New("it answers a join with a " + string(answer.Kind))
 	}
-	return answer, err
+	if why, detail := t.unproven(c, answer.From.ID); why != "" {
+		return nil, &insecure{errors.New(detail)}
+	}
+	return answer, nil
 }

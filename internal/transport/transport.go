@@ -28,9 +28,13 @@ type Transport struct {
 	dialer   Dialer
 	self     wire.Handshake // what this member says of itself, but for its address
 	address  string         // where the others reach it; "": not known yet
-	dialTime time.Duration  // to be connected, and as much again to be answered
+	security Security       // nil: plain
+	plain    sync.Map       // addresses that were dialed without TLS, though this member has it
 	bounds   bounds
-	kinds    map[election.MessageKind]bool
+
+	trip        time.Duration // a message there and one back
+	connectTime time.Duration // what goes before the first frame of a connection
+	kinds       map[election.MessageKind]bool
 
 	ctx      context.Context // of dials
 	cancel   context.CancelFunc
@@ -47,7 +51,8 @@ type Transport struct {
 
 // Open serves the connections that listener accepts, until [Transport.Shut]. expected
 // is how many members there may be: it bounds the connections that wait to be greeted.
-func Open(listener net.Listener, dialer Dialer, site network.Site, expected int) *Transport {
+// security may be nil: connections are plain then.
+func Open(listener net.Listener, dialer Dialer, security Security, site network.Site, expected int) *Transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	timing := site.Timing
 	t := &Transport{
@@ -58,10 +63,11 @@ func Open(listener net.Listener, dialer Dialer, site network.Site, expected int)
 			Incarnation: site.Incarnation,
 			Algorithm:   site.Algorithm.Name(), Election: site.Election, TMax: timing.TMax, TProcess: timing.TProcess},
 		address:  site.Advertise,
-		dialTime: timing.DialTime(),
-		bounds:   bounds{frame: 2 * timing.TMax, write: timing.T(), idle: 2 * timing.TMax},
-		kinds:    kindsOf(site.Algorithm),
-		ctx:      ctx, cancel: cancel,
+		security: security,
+		trip:     2 * timing.TMax, connectTime: timing.DialTime(),
+		bounds: bounds{frame: 2 * timing.TMax, write: timing.T(), idle: 2 * timing.TMax},
+		kinds:  kindsOf(site.Algorithm),
+		ctx:    ctx, cancel: cancel,
 		peers: map[election.ID]*peer{},
 		acceptor: &acceptor{
 			listener: listener,
@@ -284,6 +290,9 @@ func (t *Transport) deliver(c *conn, m *election.Message) {
 func (t *Transport) ended(c *conn, err error) {
 	if p := t.peers[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
+		if unproven := new(insecure); errors.As(err, &unproven) {
+			t.refused(p.id, p.addr, wire.ReasonSecurity, unproven.Error())
+		}
 		t.unreached(p, election.Event{Refused: errors.Is(err, ErrRefused)})
 		return
 	}

@@ -23,6 +23,7 @@ func pipeConn(t *testing.T, live *sync.WaitGroup) (*conn, net.Conn) {
 	if err := c.connect(near, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
+	c.release()
 	return c, far
 }
 

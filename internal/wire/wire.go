@@ -126,8 +126,9 @@ const (
 	ReasonAlgorithm      Reason = "algorithm"
 	ReasonTimes          Reason = "times" // another t_max or t_process
 	ReasonElection       Reason = "election"
-	ReasonAddress        Reason = "address" // it does not say where it listens
-	ReasonOther          Reason = "other"   // of a later version, which this one does not know
+	ReasonAddress        Reason = "address"  // it does not say where it listens
+	ReasonSecurity       Reason = "security" // TLS: who it is has not been proven
+	ReasonOther          Reason = "other"    // of a later version, which this one does not know
 
 	// Of frames, in a handshake or later.
 	ReasonLength    Reason = "length"
@@ -144,7 +145,7 @@ const (
 func (why Reason) Known() Reason {
 	switch why {
 	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
-		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonEarly:
+		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
 		return why
 	}
 	return ReasonOther

@@ -1,0 +1,124 @@
+package security
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxFile bounds what is read of a file.
+const maxFile = 1 << 20
+
+// ReadPrivate reads a file that holds a secret. It refuses one that others than its
+// owner may read or write; a file of another owner, such as root, may be the group's.
+func ReadPrivate(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory: name a file", path)
+	}
+	if tooOpen(info) {
+		return nil, fmt.Errorf("%s can be read or changed by others (mode %04o): run 'chmod 600 %s'", path, info.Mode().Perm(), path)
+	}
+	return readAll(f, path)
+}
+
+func readPublic(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, path)
+}
+
+func readAll(f *os.File, path string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return data, err
+}
+
+// LoadPair reads a certificate and its key.
+func LoadPair(certFile, keyFile string) (*tls.Certificate, error) {
+	cert, err := readPublic(certFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ReadPrivate(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", certFile, keyFile, err)
+	}
+	return &pair, nil
+}
+
+// LoadPool reads the certificates of authorities.
+func LoadPool(path string) (*x509.CertPool, error) {
+	data, err := readPublic(path)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM form", path)
+	}
+	return pool, nil
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	size     int64
+	modified int64
+	mode     os.FileMode
+	err      bool
+}
+
+func (o Options) stamps() (all [4]stamp) {
+	for i, path := range []string{o.SecretFile, o.CertFile, o.KeyFile, o.CAFile} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			all[i].err = true
+			continue
+		}
+		all[i] = stamp{info.Size(), info.ModTime().UnixNano(), info.Mode(), false}
+	}
+	return all
+}
+
+func (o Options) check() error {
+	given := 0
+	for _, path := range []string{o.CertFile, o.KeyFile, o.CAFile} {
+		if path != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 0 && given != 3:
+		return errors.New("a certificate, its key and the authority's certificate go together: give all three")
+	case given != 0 && o.TLS != nil:
+		return errors.New("certificate files and a TLS configuration: give one of them")
+	case o.IDTemplate != "" && given == 0 && o.TLS == nil:
+		return errors.New("a template of ids goes with certificates: give those too, or leave it out")
+	case o.IDTemplate != "":
+		return checkTemplate(o.IDTemplate)
+	}
+	return nil
+}

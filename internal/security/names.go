@@ -1,0 +1,102 @@
+package security
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// DefaultTemplate is the name that a member's certificate has.
+const DefaultTemplate = "batuta://{cluster}/{id}"
+
+// memberUsage is what a member's certificate must be good for: members dial each other,
+// and a client's certificate makes nobody a member.
+var memberUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+
+// naming tells what certificates name members.
+type naming struct {
+	cluster  string
+	template string // of a URI; empty: any of the forms that this package knows
+}
+
+// uri is the name of id by a template.
+func (n naming) uri(template, id string) string {
+	return strings.NewReplacer("{cluster}", url.PathEscape(n.cluster), "{id}", url.PathEscape(id)).Replace(template)
+}
+
+func checkTemplate(template string) error {
+	if !strings.Contains(template, "{id}") {
+		return fmt.Errorf("template %q has no {id}: write it as spiffe://example.org/batuta/{cluster}/{id}", template)
+	}
+	if _, err := url.Parse(strings.NewReplacer("{cluster}", "c", "{id}", "1").Replace(template)); err != nil {
+		return fmt.Errorf("template %q makes no URI: %w", template, err)
+	}
+	return nil
+}
+
+// proves tells whether a certificate is for id. One with batuta:// names is for those
+// alone, so that the addresses of its host beside them name no other member.
+func (n naming) proves(leaf *x509.Certificate, id string) bool {
+	uris := make([]string, 0, len(leaf.URIs))
+	own := false
+	for _, u := range leaf.URIs {
+		uris = append(uris, u.String())
+		own = own || u.Scheme == "batuta"
+	}
+	switch {
+	case n.template != "":
+		return slices.Contains(uris, n.uri(n.template, id))
+	case own:
+		return slices.Contains(uris, n.uri(DefaultTemplate, id))
+	}
+	if addr, err := netip.ParseAddr(id); err == nil {
+		for _, ip := range leaf.IPAddresses {
+			if named, ok := netip.AddrFromSlice(ip); ok && named.Unmap() == addr.Unmap() {
+				return true
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, id) })
+}
+
+// names is what a certificate is for, in words.
+func names(leaf *x509.Certificate) string {
+	var all []string
+	for _, u := range leaf.URIs {
+		all = append(all, u.String())
+	}
+	all = append(all, leaf.DNSNames...)
+	for _, ip := range leaf.IPAddresses {
+		all = append(all, ip.String())
+	}
+	if len(all) == 0 {
+		return "nobody"
+	}
+	return strings.Join(all, ", ")
+}
+
+// chain verifies that a certificate is believed now, and good for a member.
+func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) error {
+	if len(certs) == 0 {
+		return errors.New("it shows no certificate")
+	}
+	options.Roots, options.Intermediates = roots, x509.NewCertPool()
+	for _, c := range certs[1:] {
+		options.Intermediates.AddCert(c)
+	}
+	for _, usage := range memberUsage {
+		options.KeyUsages = []x509.ExtKeyUsage{usage}
+		if _, err := certs[0].Verify(options); err != nil {
+			return err
+		}
+		if certs[0].ExtKeyUsage == nil && certs[0].UnknownExtKeyUsage == nil {
+			break // it is good for anything
+		}
+	}
+	return nil
+}

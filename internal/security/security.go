@@ -1,0 +1,269 @@
+package security
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say how members prove themselves. The zero value: not at all.
+type Options struct {
+	SecretFile                string      // the cluster's secrets, one a line: all are believed
+	CertFile, KeyFile, CAFile string      // this member's certificate and key, and whom to believe
+	TLS                       *tls.Config // a service's own certificates, instead of files
+	IDTemplate                string      // URI of a member: {cluster} and {id} are replaced; "": see [DefaultTemplate]
+	Plain                     bool        // members without TLS are let in too, and dialed as they are
+}
+
+// On reports whether there is anything to prove oneself with.
+func (o Options) On() bool { return o.SecretFile != "" || o.CertFile != "" || o.TLS != nil }
+
+// Mode is what a status calls the security: what a stranger has to get past.
+func (o Options) Mode() string {
+	switch {
+	case !o.On() || o.Plain:
+		return "insecure"
+	case o.SecretFile != "":
+		return "secret"
+	}
+	return "tls"
+}
+
+// Check finds what is wrong with o, and with the files that it names. id may be empty:
+// it is not known yet.
+func (o Options) Check(cluster, id string) error {
+	s := &Security{options: o, cluster: cluster, id: id}
+	if err := o.check(); err != nil {
+		return err
+	}
+	_, err := s.load()
+	return err
+}
+
+// Security makes TLS connections for one member. Its methods may be called from
+// anywhere.
+type Security struct {
+	options     Options
+	cluster, id string
+	current     atomic.Pointer[belief]
+
+	mu     sync.Mutex
+	stamps [4]stamp
+}
+
+// authority is one whose word is believed.
+type authority interface {
+	protocol() string
+	serving(*tls.ClientHelloInfo) (*tls.Certificate, error)        // of this member, to who dials it
+	dialing(*tls.CertificateRequestInfo) (*tls.Certificate, error) // of this member, to whom it dials
+	believes(certs []*x509.Certificate, now time.Time) error
+	proves(leaf *x509.Certificate, id string) bool
+}
+
+// belief is what the files say at one time.
+type belief struct {
+	authorities []authority
+	protocols   []string
+	server      *tls.Config
+	client      *tls.Config
+	sessions    sessions
+}
+
+// New reads what o names, for member id of a cluster. nil: there is no security.
+func New(cluster, id string, o Options) (*Security, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if !o.On() {
+		return nil, nil
+	}
+	s := &Security{options: o, cluster: cluster, id: id, stamps: o.stamps()}
+	b, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(b)
+	return s, nil
+}
+
+// Changed reports whether a file is another than the one that was read last. It
+// counts as read from now on.
+func (s *Security) Changed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.options.stamps()
+	changed := now != s.stamps
+	s.stamps = now
+	return changed
+}
+
+// Reload reads the files again. With an error what was holds on.
+func (s *Security) Reload() error {
+	b, err := s.load()
+	if err != nil {
+		return err
+	}
+	s.current.Store(b)
+	return nil
+}
+
+// Plain reports whether members without TLS are let in.
+func (s *Security) Plain() bool { return s.options.Plain }
+
+func (s *Security) load() (*belief, error) {
+	b := &belief{sessions: sessions{of: map[string]session{}}}
+	if s.options.CertFile != "" || s.options.TLS != nil {
+		a, err := s.loadCertificates()
+		if err != nil {
+			return nil, err
+		}
+		b.authorities = append(b.authorities, a)
+	}
+	if s.options.SecretFile != "" {
+		data, err := ReadPrivate(s.options.SecretFile)
+		if err != nil {
+			return nil, err
+		}
+		secrets, err := parseSecrets(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.options.SecretFile, err)
+		}
+		for _, secret := range secrets {
+			a, err := newSecretAuthority(secret, s.cluster, s.id)
+			if err != nil {
+				return nil, err
+			}
+			b.authorities = append(b.authorities, a)
+		}
+	}
+	for _, a := range b.authorities {
+		b.protocols = append(b.protocols, a.protocol())
+	}
+	b.configure(s.options.TLS)
+	return b, nil
+}
+
+// configure makes the two configurations of TLS. The authority that both ends believe is
+// agreed on by ALPN: each has a protocol name of its own.
+func (b *belief) configure(own *tls.Config) {
+	base := &tls.Config{}
+	if own != nil {
+		base = own.Clone()
+	}
+	base.MinVersion, base.MaxVersion = tls.VersionTLS13, 0
+	base.NextProtos = b.protocols
+	base.Certificates, base.GetCertificate, base.GetClientCertificate, base.GetConfigForClient = nil, nil, nil, nil
+	base.Renegotiation = tls.RenegotiateNever
+	if base.CurvePreferences == nil {
+		base.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
+	}
+	further := base.VerifyConnection
+	verify := func(cs tls.ConnectionState) error {
+		if err := b.verify(cs); err != nil {
+			return err
+		}
+		if further != nil {
+			return further(cs)
+		}
+		return nil
+	}
+	b.client = base.Clone()
+	b.client.InsecureSkipVerify = true // VerifyConnection does: ids are no host names
+	b.client.VerifyConnection = verify
+	b.server = base
+	b.server.ClientAuth = tls.RequireAnyClientCert
+	b.server.VerifyConnection = verify
+	b.server.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		for _, a := range b.authorities { // as TLS picks the protocol
+			if slices.Contains(hello.SupportedProtos, a.protocol()) {
+				return a.serving(hello)
+			}
+		}
+		return nil, errNoCommon
+	}
+}
+
+var errNoCommon = errors.New("the two ends believe no authority in common: they have different secrets or certificates, or other clusters' names")
+
+// verify tells whether the other end of a connection is believed now.
+func (b *belief) verify(cs tls.ConnectionState) error {
+	if cs.NegotiatedProtocol == "" {
+		return errNoCommon // a client of another protocol gets this far
+	}
+	_, err := b.believer(cs.PeerCertificates)
+	return err
+}
+
+func (b *belief) believer(certs []*x509.Certificate) (a authority, err error) {
+	if len(certs) == 0 {
+		return nil, errors.New("it shows no certificate")
+	}
+	now := time.Now()
+	var faults []error
+	for _, a := range b.authorities {
+		err := a.believes(certs, now)
+		if err == nil {
+			return a, nil
+		}
+		faults = append(faults, err)
+	}
+	return nil, errors.Join(faults...)
+}
+
+// Believes tells whether the other end of a connection that stands is believed still.
+func (s *Security) Believes(cs tls.ConnectionState) error { return s.current.Load().verify(cs) }
+
+// Proves tells whether the other end of a connection may be a member.
+func (s *Security) Proves(cs tls.ConnectionState, id string) error {
+	a, err := s.current.Load().believer(cs.PeerCertificates)
+	if err != nil {
+		return err
+	}
+	if leaf := cs.PeerCertificates[0]; !a.proves(leaf, id) {
+		return fmt.Errorf("its certificate is not for member %s of cluster %q, but for %s", id, s.cluster, names(leaf))
+	}
+	return nil
+}
+
+// Server makes the accepting end of a connection.
+func (s *Security) Server(nc net.Conn) *tls.Conn { return tls.Server(nc, s.current.Load().server) }
+
+// Client makes the dialing end of a connection to whoever listens at key, where an
+// earlier session is taken up again.
+func (s *Security) Client(nc net.Conn, key string) *tls.Conn {
+	b := s.current.Load()
+	config := b.client.Clone()
+	var agreed string
+	var expires time.Time
+	verify := b.client.VerifyConnection
+	config.VerifyConnection = func(cs tls.ConnectionState) error {
+		if err := verify(cs); err != nil {
+			b.sessions.forget(key)
+			return err
+		}
+		agreed, expires = cs.NegotiatedProtocol, cs.PeerCertificates[0].NotAfter
+		return nil
+	}
+	config.GetClientCertificate = func(asked *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		for _, a := range b.authorities {
+			if a.protocol() == agreed {
+				return a.dialing(asked)
+			}
+		}
+		return nil, errNoCommon
+	}
+	if config.VerifyPeerCertificate == nil { // it would not be asked again
+		config.ClientSessionCache = &sessionOf{&b.sessions, key, &expires}
+	}
+	return tls.Client(nc, config)
+}
+
+// Forget has the next connection to key begin anew: the other end did not take what it
+// was shown.
+func (s *Security) Forget(key string) { s.current.Load().sessions.forget(key) }

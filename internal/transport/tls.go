@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
+)
+
+// This file is TLS under the frames: who the other end is.
+
+// Security proves the two ends of a connection to each other.
+type Security interface {
+	Client(nc net.Conn, addr string) *tls.Conn // to whoever listens at addr
+	Server(nc net.Conn) *tls.Conn
+	Believes(cs tls.ConnectionState) error          // whether it holds still
+	Proves(cs tls.ConnectionState, id string) error // whether the other end may be a member
+	Forget(addr string)                             // the session with whoever listens there
+	Plain() bool                                    // members without TLS are let in, and dialed, too
+}
+
+// recordHandshake is how TLS begins. A frame of a handshake begins with a 0.
+const recordHandshake = 22
+
+// insecure is why one end does not believe the other.
+type insecure struct{ error }
+
+func (e *insecure) Unwrap() error { return e.error }
+
+// stream is the network side of TLS. What is written never waits; what was read to see
+// how the other end begins is read again.
+type stream struct {
+	net.Conn
+	c     *conn
+	ahead []byte
+}
+
+// Write implements [io.Writer].
+func (s *stream) Write(b []byte) (int, error) { return len(b), s.c.put(s.Conn, b) }
+
+// Read implements [io.Reader].
+func (s *stream) Read(b []byte) (int, error) {
+	if len(s.ahead) > 0 {
+		n := copy(b, s.ahead)
+		s.ahead = s.ahead[n:]
+		return n, nil
+	}
+	return s.Conn.Read(b)
+}
+
+// peek gives the first byte that arrives, which stays.
+func (c *conn) peek() (byte, error) {
+	for c.w == 0 {
+		n, err := c.net.Read(c.buf)
+		if c.w = n; n == 0 && err != nil {
+			return 0, err
+		}
+	}
+	return c.buf[0], nil
+}
+
+// secure does the handshake of TLS over what is connected.
+func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
+	s := &stream{c.net, c, c.buf[c.r:c.w]}
+	conn := over(s)
+	if err := conn.Handshake(); err != nil {
+		if wasReset(err) || isTimeout(err) || isClosed(err) || err == io.ErrUnexpectedEOF {
+			return fmt.Errorf("TLS: %w", err) // it has ended, and says nothing of why
+		}
+		return &insecure{err}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return net.ErrClosed
+	}
+	c.tls, c.in = conn, conn
+	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
+	return nil
+}
+
+// proof is what the other end has shown of itself; nil without TLS.
+func (c *conn) proof() *tls.ConnectionState {
+	c.mu.Lock()
+	t := c.tls
+	c.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	cs := t.ConnectionState()
+	return &cs
+}
+
+// toldInsecure finds whether the other end does not believe this one, which it tells
+// once our end of the handshake is over.
+func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
+	t.setPlain(addr, false)
+	var alert *net.OpError
+	if c.tls != nil && errors.As(err, &alert) && alert.Op == "remote error" {
+		t.security.Forget(addr)
+		return &insecure{fmt.Errorf("the other end does not take this member's certificate: %w", err)}
+	}
+	return err
+}
+
+// unproven says why the other end of a connection may not be who it says.
+func (t *Transport) unproven(c *conn, id election.ID) (why wire.Reason, detail string) {
+	cs := c.proof()
+	if cs == nil {
+		return "", "" // nobody is let in without, unless that is wanted
+	}
+	if err := t.security.Proves(*cs, string(id)); err != nil {
+		return wire.ReasonSecurity, err.Error()
+	}
+	return "", ""
+}
+
+// Reassess ends the connections to those who are not believed any more.
+func (t *Transport) Reassess() {
+	for _, p := range t.peers {
+		for _, c := range p.conns {
+			cs := c.proof()
+			if cs == nil {
+				continue
+			}
+			if err := t.security.Proves(*cs, string(p.id)); err != nil {
+				t.refused(p.id, c.remote(), wire.ReasonSecurity, err.Error())
+				c.close() // its end is told by the reader
+			}
+		}
+	}
+}
+
+// isPlain reports whether addr is to be dialed without TLS.
+func (t *Transport) isPlain(addr string) bool {
+	_, plain := t.plain.Load(addr)
+	return plain
+}
+
+// setPlain has addr dialed without TLS next time, or with it: while a cluster changes
+// over, a member that has none yet ends the connection.
+func (t *Transport) setPlain(addr string, plain bool) {
+	if plain {
+		t.plain.Store(addr, true)
+	} else {
+		t.plain.Delete(addr)
+	}
+}

@@ -1,0 +1,104 @@
+package batuta
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/wire"
+)
+
+// secretFile writes secrets as "batuta secret new" does.
+func secretFile(t *testing.T, secrets ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cluster.key")
+	writePrivate(t, path, strings.Join(secrets, "\n")+"\n")
+	return path
+}
+
+func writePrivate(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withSecret has a member prove itself by the secret in a file.
+func withSecret(path string) func(*Config) {
+	return func(c *Config) { c.Security.SecretFile = path }
+}
+
+func TestMembersWithOneSecretElectAndFailOver(t *testing.T) {
+	c := newCluster(t, 3)
+	secret := withSecret(secretFile(t, security.NewSecret()))
+	c.startAll(secret)
+	c.agree("3")
+	if s := c.nodes["3"].Status(); s.Security != "secret" {
+		t.Errorf("status says %q", s.Security)
+	}
+	c.kill("3")
+	c.agree("2")
+	c.rebind("3")
+	c.start("3", secret)
+	c.agree("3")
+}
+
+func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
+	c := newCluster(t, 2)
+	c.start("2", withSecret(secretFile(t, security.NewSecret())))
+	c.agree("2")
+	token := c.nodes["2"].Leader().Token
+	stray := c.start("1", withSecret(secretFile(t, security.NewSecret())))
+	waitRefused(t, stray, wire.ReasonSecurity)
+	waitRefused(t, c.nodes["2"], wire.ReasonSecurity)
+	if got := c.nodes["2"].Leader().Token; got != token {
+		t.Errorf("it holds %v, and held %v", got, token)
+	}
+}
+
+// waitRefused waits until a member has counted a refusal.
+func waitRefused(t *testing.T, n *Node, why wire.Reason) {
+	t.Helper()
+	within(t, "a refusal for "+string(why), func() bool { return n.Status().Refused[string(why)] > 0 })
+}
+
+func TestWhatProvesAMemberIsCheckedBeforeItStarts(t *testing.T) {
+	open := secretFile(t, security.NewSecret())
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		what     string
+		security Security
+		want     string
+	}{
+		{"a secret that others can read", Security{SecretFile: open}, "chmod 600 " + open},
+		{"a weak secret", Security{SecretFile: secretFile(t, "hunter2")}, "batuta secret new"},
+		{"no secret", Security{SecretFile: secretFile(t)}, "batuta secret new"},
+		{"no file", Security{SecretFile: "/nowhere"}, "/nowhere"},
+		{"a certificate without a key", Security{CertFile: "cert.pem"}, "give all three"},
+		{"a template without an id", Security{CertFile: "c", KeyFile: "k", CAFile: "a", IDTemplate: "spiffe://x"}, "{id}"},
+	} {
+		err := Config{Algorithm: Algorithm(nil), ID: "1", Security: test.security}.Validate()
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want it to say %q", test.what, err, test.want)
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the secret is told: %v", test.what, err)
+		}
+	}
+}
+
+// within waits until something is so, as nothing tells that it has come to be.
+func within(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
