@@ -18,7 +18,7 @@ const (
 	StandingObserver  Standing = "observer"  // it is set up to follow only
 	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
 	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
-	StandingJoining   Standing = "joining"   // it has just joined and awaits the leader
+	StandingJoining   Standing = "joining"   // it awaits the leader of the cluster that it joins, or that there is one
 	StandingRemoved   Standing = "removed"   // it is no member any more
 )
 
@@ -32,6 +32,7 @@ var standings = map[election.Aside]Standing{
 	election.AsideWorking:    StandingDraining,
 	election.AsideUnsaved:    StandingUnsaved,
 	election.AsideJoining:    StandingJoining,
+	election.AsideUnfounded:  StandingJoining,
 	election.AsideGone:       StandingRemoved,
 }
 

@@ -202,7 +202,7 @@ func TestStandings(t *testing.T) {
 // Every reason that the Machine has is told by a name.
 func TestEveryStandingHasAName(t *testing.T) {
 	for _, a := range []election.Aside{election.Stands, election.AsideResigned, election.AsideWorking, election.AsideUnsaved, election.AsideObserver,
-		election.AsideUnhealthy, election.AsideLastResort, election.AsideGone, election.AsideJoining} {
+		election.AsideUnhealthy, election.AsideLastResort, election.AsideGone, election.AsideJoining, election.AsideUnfounded} {
 		if standings[a] == "" {
 			t.Errorf("%q has none", a)
 		}

@@ -14,6 +14,7 @@ const (
 	AsideLastResort Aside = "last-resort" // unhealthy, and nobody healthy leads: it stands among such alone
 	AsideGone       Aside = "gone"        // it has left or was removed
 	AsideJoining    Aside = "joining"     // it has just joined and awaits the leader
+	AsideUnfounded  Aside = "unfounded"   // it knows of no cluster yet, and may not found one
 )
 
 // SaysStands is how a leader tells in a [MemberReport] that a member stands.

@@ -76,6 +76,8 @@ func (m *Machine) aside() election.Aside {
 		return election.AsideUnsaved
 	case m.joining:
 		return election.AsideJoining
+	case m.unfounded:
+		return election.AsideUnfounded
 	case m.sick && !m.lastResort:
 		return election.AsideUnhealthy
 	case m.working && !m.leading():

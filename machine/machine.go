@@ -18,6 +18,8 @@ type Config struct {
 	Observer      bool                    // this member follows and never leads
 	Members       []election.Member       // everyone, this member included or not
 	Joins         bool                    // others let this member in: it asks whoever does not know it
+	Newcomer      bool                    // it founds no cluster: until it has heard of a leadership it stands aside
+	Expect        int                     // nor does any before so many members hear each other; 0: no such rule, else Newcomer counts for nothing
 	Algorithm     election.Algorithm      // required; belongs to this Machine alone
 	Timing        election.Timing         // defaults: see [election.Timing]
 	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
@@ -83,7 +85,8 @@ type Machine struct {
 	tenure
 	disk
 	detector
-	byRelay bool // what is being taken in has come by another member
+	unfounded bool // it may not be the first leader that there is, yet
+	byRelay   bool // what is being taken in has come by another member
 }
 
 type timer struct {
@@ -117,6 +120,7 @@ func New(c Config) (*Machine, error) {
 	m.enlist(c)
 	m.tenure.restore(c)
 	m.onDisk = c.State.Token
+	m.unfounded = !m.founds()
 	return m, nil
 }
 
@@ -140,6 +144,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
 		m.runDue()
 	}
+	m.endUnfounded()
 	m.endSounding()
 	m.goOn()
 	return m.out

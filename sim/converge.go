@@ -183,7 +183,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	switch {
 	case w.orphaned(group):
 		return t, ""
-	case !slices.ContainsFunc(group, w.mayLead):
+	case !slices.ContainsFunc(group, w.mayLead) || !w.founded(group):
 		return t, w.unled(group)
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !p.disk.hangs() }) && w.unled(group) == "":
 		return t, "" // nobody can save a claim; who led before may go on
@@ -217,6 +217,18 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		}
 	}
 	return t, ""
+}
+
+// founded says that a group may have its first leader, or that one there knows of an
+// earlier one.
+func (w *world) founded(group []*process) bool {
+	switch {
+	case slices.ContainsFunc(group, func(p *process) bool { return p.machine.Highest() > 0 }):
+		return true
+	case w.setup.Expect > 0:
+		return len(group) >= w.setup.Expect
+	}
+	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return len(p.through) == 0 })
 }
 
 // mayLead says that a member may lead at all, be it as a last resort.

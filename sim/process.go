@@ -107,8 +107,9 @@ func (w *world) start(p *process) error {
 		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
 	}
 	if len(p.through) > 0 {
-		c.Members, c.Joins = nil, true // others tell it
+		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // others tell it
 	}
+	c.Expect = w.setup.Expect
 	if !w.setup.NoDisk {
 		c.State = p.disk.now
 	}

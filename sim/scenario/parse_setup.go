@@ -115,3 +115,19 @@ func (p *parser) setFsync() {
 	}
 	p.s.Setup.Fsync = p.span()
 }
+
+func (p *parser) setFounding() {
+	if len(p.words) > 0 && p.words[0].text == "told" {
+		p.words = p.words[1:]
+		p.s.Setup.Newcomer = true
+		return
+	}
+	p.s.Setup.Expect = int(p.number("how many members found a cluster, or \"told\"", 1, election.MaxMembers))
+}
+
+func writeFounding(s *Scenario) []string {
+	if s.Setup.Expect > 0 {
+		return []string{strconv.Itoa(s.Setup.Expect)}
+	}
+	return lineIf(s.Setup.Newcomer, "told")
+}

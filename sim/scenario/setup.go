@@ -45,6 +45,8 @@ type Setup struct {
 	Absent        []election.ID   // not started at first
 	Newcomers     []election.ID   // on nobody's list and not started at first: they join
 	Observers     []election.ID   // they follow and never lead
+	Newcomer      bool            // who joins founds no cluster
+	Expect        int             // nobody leads before so many hear each other
 	LeadUnhealthy bool            // an unhealthy member leads when nobody else does
 	Settled       bool            // all start as settled followers of the highest one, present or not
 	Manual        bool            // nothing happens by itself: each delivery and each timer is a step
