@@ -47,6 +47,8 @@ type Config struct {
 
 	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else
 	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
+	Bootstrap bool      // this member may found a cluster though it has Join and no Peers; nobody else in that case does
+	Expect    int       // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
 	Observer  bool      // this member follows and never leads
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
@@ -101,6 +103,9 @@ func (c Config) Validate() error {
 	}
 	faults = append(faults, c.checkTiming()...)
 	faults = append(faults, c.checkAddresses()...)
+	if err := c.checkFounding(); err != nil {
+		faults = append(faults, err)
+	}
 	if c.ID != "" {
 		if _, err := election.ParseID(c.ID); err != nil {
 			fault("this member's %w", err)

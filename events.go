@@ -28,19 +28,22 @@ type EventKind string
 
 // Kinds of Event.
 const (
-	EventLeader EventKind = "leader" // View names a leader
-	EventLost   EventKind = "lost"   // View.Lost has ended by View.Cause
-	EventMember EventKind = "member" // Member's State has changed
+	EventLeader   EventKind = "leader"   // View names a leader
+	EventLost     EventKind = "lost"     // View.Lost has ended by View.Cause
+	EventMember   EventKind = "member"   // Member's State has changed
+	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
 )
 
 // Event is one change that a member has seen.
 type Event struct {
-	Time    time.Time
-	Kind    EventKind
-	View    View        // the view after the event
-	Member  ID          // EventMember
-	State   MemberState // EventMember
-	Address string      // EventMember: HOST:PORT
+	Time     time.Time
+	Kind     EventKind
+	View     View        // the view after the event
+	Member   ID          // EventMember
+	State    MemberState // EventMember
+	Address  string      // EventMember: HOST:PORT
+	Standing Standing    // EventStanding
+	Why      string      // EventStanding: in words; "" when it is StandingEligible
 }
 
 // MaxBacklog is how many events a reader of [Node.Events] or [Node.Watch] may be
@@ -72,7 +75,7 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 				return
 			case err != nil:
 				return
-			case ev.Kind != EventMember && !yield(ev.View, nil):
+			case (ev.Kind == EventLeader || ev.Kind == EventLost) && !yield(ev.View, nil):
 				return
 			}
 		}

@@ -11,7 +11,13 @@ import (
 // not gives up the lead and does not stand until it is fit again. It returns when
 // that is decided here, with ctx's error, or with [ErrClosed].
 func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
+	return n.setHealthy(ctx, fit, "the service says so")
+}
+
+// setHealthy does that; words say what is wrong.
+func (n *Node) setHealthy(ctx context.Context, fit bool, words string) error {
 	return n.call(ctx, func() {
+		n.sickness = words
 		if !n.closing { // who leaves is fit for nothing any more
 			n.emit(election.Event{Kind: election.Health, On: fit})
 		}
@@ -25,20 +31,25 @@ const healthInterval = time.Second
 // checkHealth tells the Machine what Config.Healthy finds. Until its first check a
 // member counts as unhealthy: it must not lead unfit, be it for a moment.
 func (n *Node) checkHealth(ctx context.Context) {
-	fit := false
+	fit, words := false, ""
 	for first := true; ; first = false {
 		err := n.check(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if now := err == nil; now != fit || first {
-			fit = now
-			if err != nil {
+		if now := err == nil; now != fit || first || err != nil && err.Error() != words {
+			changed := now != fit || first
+			if fit, words = now, ""; err != nil {
+				words = err.Error()
+			}
+			switch {
+			case !changed: // the same, in other words
+			case err != nil:
 				n.cfg.Logger.Warn("this member is unhealthy", "error", err)
-			} else {
+			default:
 				n.cfg.Logger.Info("this member is healthy")
 			}
-			if n.SetHealthy(ctx, fit) != nil {
+			if n.setHealthy(ctx, fit, words) != nil {
 				return
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // joins has a member know nothing but the addresses of others.
 func joins(c *cluster, through ...ID) func(*Config) {
 	return func(cfg *Config) {
-		cfg.Peers = nil
+		cfg.Peers, cfg.Bootstrap = nil, true
 		for _, id := range through {
 			i, _ := strconv.Atoi(string(id))
 			cfg.Join = append(cfg.Join, c.members[i-1].Addr)

@@ -57,6 +57,8 @@ type Node struct {
 	saving    sync.WaitGroup
 	disk      diskHealth
 	standing  Standing
+	stood     time.Time        // since when
+	sickness  string           // what the last check that failed has said
 	todo      []election.Event // to step the Machine with
 	timer     *time.Timer
 	armed     time.Time // what timer is set to
@@ -84,6 +86,9 @@ func (n *Node) loop(ctx context.Context) {
 	if n.cfg.Healthy != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
 		n.background(n.checkHealth)
+	}
+	if n.machine.Standing() == election.AsideUnfounded {
+		n.background(n.sayAwaited)
 	}
 	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {
 		n.background(n.join)

@@ -84,7 +84,7 @@ func TestANameThatShrinksIsLookedUpAgain(t *testing.T) {
 		}
 		return ips
 	})
-	c.start("1", func(cfg *Config) { cfg.Peers, cfg.Join = nil, []string{"members.test:" + port} })
+	c.start("1", func(cfg *Config) { cfg.Peers, cfg.Join, cfg.Bootstrap = nil, []string{"members.test:" + port}, true })
 	c.agree("1")
 	c.rebind("2")
 	c.start("2", joins(c)) // it asks nobody: 1 must find it
@@ -109,7 +109,7 @@ func TestOneNameForAllMembers(t *testing.T) {
 	})
 	for i := range 3 {
 		c.start(ID(strconv.Itoa(i+1)), func(cfg *Config) {
-			cfg.Peers, cfg.Join = nil, []string{"members.test:" + port}
+			cfg.Peers, cfg.Join, cfg.Expect = nil, []string{"members.test:" + port}, 3
 		})
 	}
 	c.lists("1", "2", "3")

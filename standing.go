@@ -1,6 +1,7 @@
 package batuta
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -71,14 +72,38 @@ func (n *Node) trouble() string {
 	return ""
 }
 
-// noteStanding logs a standing that has changed.
+// whyAside says in words why this member does not stand; "" when it does.
+func (n *Node) whyAside() string {
+	switch standings[n.machine.Standing()] {
+	case StandingUnhealthy:
+		return cmp.Or(n.sickness, "its first check has not ended yet")
+	case StandingResigned:
+		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
+	case StandingObserver:
+		return "it is set up to follow only"
+	case StandingDraining:
+		return "what it ran as leader " + n.machine.Held().String() + " has not stopped yet"
+	case StandingUnsaved:
+		return n.trouble()
+	case StandingJoining:
+		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
+	case StandingRemoved:
+		return "it is on nobody's list any more"
+	}
+	return ""
+}
+
+// noteStanding logs and tells a standing that has changed.
 func (n *Node) noteStanding() {
 	now := standings[n.machine.Standing()]
 	if now == n.standing || n.closing {
 		return
 	}
-	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now))
-	if n.standing = now; now == StandingUnsaved && n.disk.err == nil {
+	why := n.whyAside()
+	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now), "why", why)
+	n.standing, n.stood = now, time.Now()
+	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})
+	if now == StandingUnsaved && n.disk.err == nil {
 		n.cfg.Logger.Warn("the disk does not answer: this member does not stand for election until it does", "error", n.trouble())
 	}
 }

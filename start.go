@@ -104,7 +104,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	machine, err := machine.NewCore(machine.Config{
-		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Algorithm: n.cfg.Algorithm,
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state,
 		Seed: rand.Uint64(), Trace: n.record,
 	})
@@ -112,7 +112,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		return config("%w", err)
 	}
 	n.machine = machine
-	n.standing = standings[machine.Standing()]
+	n.standing, n.stood = StandingEligible, n.born
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.connect(listener)

@@ -1,6 +1,7 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -40,10 +41,12 @@ type Status struct {
 
 	Role          Role
 	Standing      Standing
-	Leader        ID     // none while undefined
-	LeaderAddress string // HOST:PORT, empty while undefined
-	Epoch         uint64 // of Token, or the last one held while undefined
-	Token         Token  // zero while undefined
+	StandingWhy   string    // why it does not stand, in words, such as the last ones of a failing check; "" when it does
+	StandingSince time.Time // since when Standing holds
+	Leader        ID        // none while undefined
+	LeaderAddress string    // HOST:PORT, empty while undefined
+	Epoch         uint64    // of Token, or the last one held while undefined
+	Token         Token     // zero while undefined
 	Since         time.Time
 	Members       []MemberStatus // lowest rank first, this one included
 
@@ -82,6 +85,7 @@ type MemberStatus struct {
 	Address  string
 	Priority int
 	State    MemberState
+	Standing Standing  // as the leader tells it, too; of one not heard of yet what the list says
 	Epoch    uint64    // of the token it last acknowledged
 	LastSeen time.Time // when this member last heard it; zero: never
 	Refusal  string    // why the last connection between it and this member was refused; empty once one stands
@@ -129,7 +133,7 @@ func (n *Node) status() Status {
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
-		Standing: standings[n.machine.Standing()], DiskError: n.trouble(), SavesFailed: n.disk.failed,
+		Standing: standings[n.machine.Standing()], StandingWhy: n.whyAside(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
 	s.Received, s.Refused, s.Bad = n.counters.Counts()
@@ -148,7 +152,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
+			State: m.State, Standing: cmp.Or(standings[m.Aside], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
 	}
 	return s
 }

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 mkdir -p build/man build/completion
 CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o build/batuta ./cmd/batuta
 GOARCH='' go run ./cmd/batuta man build/man
-GOARCH='' go run ./cmd/batuta config show > build/batuta.yaml
+GOARCH='' go run ./cmd/batuta config show --expect 3 > build/batuta.yaml
 GOARCH='' go run ./cmd/batuta completion bash > build/completion/batuta.bash
 GOARCH='' go run ./cmd/batuta completion zsh > build/completion/_batuta
 GOARCH='' go run ./cmd/batuta completion fish > build/completion/batuta.fish

@@ -161,7 +161,9 @@ func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}
-		told = append(told, fmt.Sprintf("%s %d", l.Event, l.Epoch))
+		if l.Event != "standing" {
+			told = append(told, fmt.Sprintf("%s %d", l.Event, l.Epoch))
+		}
 	}
 	if want := []string{"ready 0", "leader 1", "lost 1", "leader 2", "lost 2"}; !slices.Equal(told, want) {
 		t.Errorf("printed %q, want %q", told, want)

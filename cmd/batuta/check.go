@@ -26,10 +26,7 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 
 // validate finds out before anything starts whether the check can run.
 func (f *checkFlags) validate() error {
-	argv, err := hooks.Words(f.line)
-	if err == nil && len(argv) > 0 {
-		_, err = exec.LookPath(argv[0])
-	}
+	argv, err := hooks.Command(f.line)
 	if err != nil {
 		return usagef("--check %q: %w", f.line, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"os/exec"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -30,11 +29,7 @@ func (f *hookFlags) check() error {
 		return usagef("--hook-timeout %v: give a time above zero, such as 10s", f.timeout)
 	}
 	for _, h := range []struct{ flag, line string }{{"--on-lead", f.onLead}, {"--on-lose", f.onLose}, {"--on-change", f.onChange}} {
-		argv, err := hooks.Words(h.line)
-		if err == nil && len(argv) > 0 {
-			_, err = exec.LookPath(argv[0])
-		}
-		if err != nil {
+		if _, err := hooks.Command(h.line); err != nil {
 			return usagef("%s %q: %w", h.flag, h.line, err)
 		}
 	}

@@ -17,13 +17,14 @@ import (
 
 // env is the world around a command, so that a test can give it another.
 type env struct {
-	stdout io.Writer                   // events and answers
-	stderr io.Writer                   // logs, errors and progress
-	lookup func(string) (string, bool) // environment variables
+	stdout  io.Writer                   // events and answers
+	stderr  io.Writer                   // logs, errors and progress
+	lookup  func(string) (string, bool) // environment variables
+	environ func() []string             // all of them; nil: none
 }
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
+	os.Exit(run(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv, os.Environ}))
 }
 
 // run performs one command line and gives its exit code.
@@ -69,6 +70,9 @@ not the leader.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if e.environ != nil {
+				warnOfVariables(cmd, e.environ(), e.stderr)
+			}
 			return applySources(cmd, e.lookup)
 		},
 	}
@@ -77,7 +81,7 @@ not the leader.`,
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		return usagef("%w%s; see '%s --help'", err, meantFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(
 		newAgentCommand(e),

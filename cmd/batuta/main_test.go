@@ -230,7 +230,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv}))
+	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv, nil}))
 }
 
 func TestSummary(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,13 +27,13 @@ func newMembersCommand(e env) *cobra.Command {
 
 func (a *asking) printMembers(members []agent.Member) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tEPOCH\tLAST HEARD")
+	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD")
 	for _, m := range members {
 		heard := "never"
 		if !m.LastSeen.IsZero() {
 			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, m.Epoch, heard)
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
 	}
 	return out.Flush()
 }

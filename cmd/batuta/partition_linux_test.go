@@ -153,7 +153,7 @@ func TestReplacedMember(t *testing.T) {
 // comes up late too.
 func TestOneConfigurationThatListensEverywhere(t *testing.T) {
 	l := newLAN(t, 3)
-	flags := []string{"--listen", "0.0.0.0:7400"}
+	flags := []string{"--listen", "0.0.0.0:7400", "--expect", "3"}
 	for i := 1; i <= 3; i++ {
 		flags = append(flags, "--join", machineAddress(i))
 	}

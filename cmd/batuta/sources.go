@@ -35,7 +35,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		if underRun && (f.Name == "id" || f.Name == "election") {
 			return // these tell a worker about its own leadership
 		}
-		name := "BATUTA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variable(f.Name)
 		value, ok := lookup(name)
 		if !ok || value == "" {
 			return
@@ -86,7 +86,7 @@ func (e entry) apply(cmd *cobra.Command) error {
 	case f == nil && agentFlag(cmd, e.name):
 		return nil // one file serves a member and the commands that ask it
 	case f == nil:
-		return fmt.Errorf("unknown key; the keys are the flags of '%s --help', without dashes", cmd.CommandPath())
+		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, flagNames(cmd)), cmd.CommandPath())
 	case f.Changed:
 		return nil // the command line or the environment wins
 	}

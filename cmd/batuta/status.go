@@ -133,7 +133,14 @@ func reason(s agent.Status, trace []agent.Record) string {
 // printStanding tells why the member asked does not stand for election, if it does not.
 func printStanding(out io.Writer, s agent.Status) {
 	if s.Standing != "" && s.Standing != "eligible" { // an older agent does not tell
-		fmt.Fprintf(out, "standing\t%s: it does not stand for election\n", s.Standing)
+		since := ""
+		if !s.StandingSince.IsZero() {
+			since = fmt.Sprintf(", for %v", time.Since(s.StandingSince.Time).Round(time.Millisecond))
+		}
+		fmt.Fprintf(out, "standing\t%s%s: it does not stand for election\n", s.Standing, since)
+		if s.StandingWhy != "" {
+			fmt.Fprintf(out, "\t%s\n", s.StandingWhy)
+		}
 	}
 	if s.DiskError != "" {
 		fmt.Fprintf(out, "DISK\t%s\n", s.DiskError)

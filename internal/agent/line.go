@@ -28,7 +28,7 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 // Line is one event as a program reads it, "--events json" and /v1/events.
 type Line struct {
 	Time     Stamp  `json:"time"`
-	Event    string `json:"event"` // ready, leader, lost or member
+	Event    string `json:"event"` // ready, leader, lost, member or standing
 	ID       string `json:"id"`    // who saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
@@ -50,6 +50,10 @@ type Line struct {
 	Member  string `json:"member,omitempty"`
 	State   string `json:"state,omitempty"`
 	Address string `json:"address,omitempty"`
+
+	// of standing
+	Standing string `json:"standing,omitempty"`
+	Why      string `json:"why,omitempty"`
 }
 
 // Ready is the first line of an agent: who it is and where it can be reached.
@@ -72,6 +76,8 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 		l.Cause = string(ev.View.Cause)
 	case batuta.EventMember:
 		l.Member, l.State, l.Address = string(ev.Member), stateName(ev.State), ev.Address
+	case batuta.EventStanding:
+		l.Standing, l.Why = string(ev.Standing), ev.Why
 	}
 	return l
 }
@@ -116,6 +122,11 @@ func (l Line) story() string {
 		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
 	case "member":
 		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
+	case "standing":
+		if l.Why == "" {
+			return fmt.Sprintf("%s stands for election", l.ID)
+		}
+		return fmt.Sprintf("%s does not stand for election (%s): %s", l.ID, l.Standing, l.Why)
 	}
 	return l.Event
 }

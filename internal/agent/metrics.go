@@ -33,7 +33,7 @@ type collector struct {
 
 	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
 	messages, lost, refused, bad, leaderless, unlogged       *prometheus.Desc
-	standing, diskFailing, savesFailed                       *prometheus.Desc
+	standing, standingSince, diskFailing, savesFailed        *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -42,22 +42,23 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 	}
 	return &collector{
 		node: n, version: version, leaderlessTime: d,
-		info:        desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
-		isLeader:    desc("is_leader", "1 while this member leads, else 0."),
-		hasLeader:   desc("has_leader", "1 while this member knows a leader, else 0."),
-		epoch:       desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
-		uptime:      desc("uptime_seconds", "Seconds since this member started."),
-		members:     desc("members", "Members by state, as the leader tells it.", "state"),
-		links:       desc("links", "Connections to other members that stand."),
-		messages:    desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
-		lost:        desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
-		leaderless:  desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
-		refused:     desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
-		unlogged:    desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
-		standing:    desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
-		diskFailing: desc("disk_failing", "1 while this member cannot save its state, else 0."),
-		savesFailed: desc("saves_failed_total", "Attempts to save the state that failed."),
-		bad:         desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+		info:          desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:      desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader:     desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:         desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:        desc("uptime_seconds", "Seconds since this member started."),
+		members:       desc("members", "Members by state, as the leader tells it.", "state"),
+		links:         desc("links", "Connections to other members that stand."),
+		messages:      desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		lost:          desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		leaderless:    desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
+		refused:       desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		unlogged:      desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
+		standing:      desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
+		standingSince: desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
+		diskFailing:   desc("disk_failing", "1 while this member cannot save its state, else 0."),
+		savesFailed:   desc("saves_failed_total", "Attempts to save the state that failed."),
+		bad:           desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
 
@@ -66,7 +67,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
-		c.standing, c.diskFailing, c.savesFailed,
+		c.standing, c.standingSince, c.diskFailing, c.savesFailed,
 	} {
 		ch <- d
 	}
@@ -91,6 +92,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.uptime, s.Uptime.Seconds())
 	gauge(c.links, float64(s.Links))
 	gauge(c.diskFailing, oneIf(s.DiskError != ""))
+	gauge(c.standingSince, float64(s.StandingSince.UnixMilli())/1000)
 	for _, standing := range standings {
 		gauge(c.standing, oneIf(s.Standing == standing), string(standing))
 	}

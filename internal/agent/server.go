@@ -254,12 +254,20 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !s.node.Leader().Defined() {
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+		st, ok := s.ask(w, r)
+		if ok && st.StandingWhy != "" {
+			fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
+				st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
+		} else if ok {
+			fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
+		}
 		return
 	}
-	answer(w, http.StatusOK, map[string]bool{"ready": true})
+	if st, ok := s.ask(w, r); ok {
+		answer(w, http.StatusOK, Readiness{true, string(st.Standing), st.StandingWhy, Stamp{st.StandingSince}})
+	}
 }
 
 // front answers programs as Kubernetes' leader-elector sidecar did, and people

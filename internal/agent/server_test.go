@@ -106,10 +106,10 @@ func (n *fakeNode) Status() batuta.Status {
 		Since: began, Incarnation: 9, Uptime: 1500 * time.Millisecond, Listen: "127.0.0.1:7403", Advertise: "10.0.0.3:7403",
 		Timing: election.Timing{Heartbeat: 100 * time.Millisecond, TMax: 150 * time.Millisecond, TProcess: 300 * time.Millisecond},
 		Members: []batuta.MemberStatus{
-			{ID: "3", Address: "127.0.0.1:7403", State: "up", Epoch: 7, LastSeen: began},
-			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Refusal: "times: here and there"},
+			{ID: "3", Address: "127.0.0.1:7403", State: "up", Standing: "unsaved", Epoch: 7, LastSeen: began},
+			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Standing: "eligible", Refusal: "times: here and there"},
 		},
-		Standing: "unsaved", DiskError: "no room", SavesFailed: 2,
+		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
 		LogDropped: 6,
 
 		Sent:    map[string]uint64{"election": 1},
@@ -175,13 +175,13 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
 		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
-		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","epoch":0,"last_seen":null,"refusal":"times: here and there"}]`},
+		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","standing":"unsaved","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","standing":"eligible","epoch":0,"last_seen":null,"refusal":"times: here and there"}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
 		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
 		{"alive", nobody, call{path: "/healthz"}, 200, `{"healthy":true}`},
-		{"ready", follower, call{path: "/readyz"}, 200, `{"ready":true}`},
-		{"not ready", nobody, call{path: "/readyz"}, 503, `{"error":"member 3 knows no leader"}`},
+		{"ready", follower, call{path: "/readyz"}, 200, `{"ready":true,"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z"}`},
+		{"not ready", nobody, call{path: "/readyz"}, 503, `{"error":"member 3 knows no leader, and does not stand itself since 2026-01-02T03:04:05Z (unsaved): no room"}`},
 		{"sidecar", follower, call{path: "/", accept: "application/json"}, 200, `{"name":"5"}`},
 		{"sidecar, curl", follower, call{path: "/"}, 200, `{"name":"5"}`},
 		{"sidecar, nobody", nobody, call{path: "/", accept: "application/json"}, 200, `{"name":""}`},
@@ -220,7 +220,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"standing":"unsaved","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}

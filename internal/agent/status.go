@@ -6,29 +6,31 @@ import (
 
 // Status is the answer of /v1/status.
 type Status struct {
-	ID          string   `json:"id"`
-	Cluster     string   `json:"cluster"`
-	Election    string   `json:"election"`
-	Algorithm   string   `json:"algorithm"`
-	Guarantee   string   `json:"guarantee"`
-	Fencing     bool     `json:"fencing"`
-	Role        string   `json:"role"`
-	Leader      *string  `json:"leader"` // null while undefined
-	Epoch       uint64   `json:"epoch"`  // of token, or the highest known while undefined
-	Token       *string  `json:"token"`  // "epoch:leader"; null while undefined
-	Since       Stamp    `json:"since"`
-	Members     []Member `json:"members"`
-	Incarnation uint64   `json:"incarnation"`
-	Uptime      float64  `json:"uptime"` // seconds
-	Listen      string   `json:"listen"`
-	Advertise   string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
-	HTTP        string   `json:"http"`
-	Version     string   `json:"version"`
-	Messages    Messages `json:"messages"`
-	Timing      Timing   `json:"timing"`
-	Standing    string   `json:"standing"`    // eligible, or why the member does not stand
-	DiskError   string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
-	LogDropped  uint64   `json:"log_dropped"` // log records that nobody read in time
+	ID            string   `json:"id"`
+	Cluster       string   `json:"cluster"`
+	Election      string   `json:"election"`
+	Algorithm     string   `json:"algorithm"`
+	Guarantee     string   `json:"guarantee"`
+	Fencing       bool     `json:"fencing"`
+	Role          string   `json:"role"`
+	Leader        *string  `json:"leader"` // null while undefined
+	Epoch         uint64   `json:"epoch"`  // of token, or the highest known while undefined
+	Token         *string  `json:"token"`  // "epoch:leader"; null while undefined
+	Since         Stamp    `json:"since"`
+	Members       []Member `json:"members"`
+	Incarnation   uint64   `json:"incarnation"`
+	Uptime        float64  `json:"uptime"` // seconds
+	Listen        string   `json:"listen"`
+	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
+	HTTP          string   `json:"http"`
+	Version       string   `json:"version"`
+	Messages      Messages `json:"messages"`
+	Timing        Timing   `json:"timing"`
+	Standing      string   `json:"standing"`     // eligible, or why the member does not stand
+	StandingWhy   string   `json:"standing_why"` // that in words, a failing check's last ones; empty: it stands
+	StandingSince Stamp    `json:"standing_since"`
+	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
+	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
 
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
@@ -51,6 +53,7 @@ type Member struct {
 	Address  string `json:"address"`
 	Priority int    `json:"priority"`
 	State    string `json:"state"`
+	Standing string `json:"standing"` // eligible, or why it does not stand for election
 	Epoch    uint64 `json:"epoch"`
 	LastSeen Stamp  `json:"last_seen"`         // null: never
 	Refusal  string `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
@@ -68,6 +71,15 @@ type Leader struct {
 	Epoch    uint64 `json:"epoch"`
 	Address  string `json:"address"`
 	Election string `json:"election"`
+}
+
+// Readiness is the answer of /readyz while a leader is known: whether this member could
+// take over is Standing's to say.
+type Readiness struct {
+	Ready         bool   `json:"ready"`
+	Standing      string `json:"standing"`
+	StandingWhy   string `json:"standing_why"`
+	StandingSince Stamp  `json:"standing_since"`
 }
 
 // Record is an entry of /v1/trace: what the member did and why.
@@ -93,7 +105,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Refused:  orEmpty(s.Refused),
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
-		Standing: string(s.Standing), DiskError: s.DiskError, LogDropped: s.LogDropped,
+		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)
@@ -111,7 +123,7 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Refusal: m.Refusal,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Refusal: m.Refusal,
 		})
 	}
 	return list

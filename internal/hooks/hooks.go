@@ -193,6 +193,10 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	f.Logger.Info("hook has run", "hook", name, "event", event, "took", time.Since(began))
 }
 
+// Variables are what the commands of an agent are told by: they are set for those, and
+// no settings of a batuta inside.
+var Variables = []string{"BATUTA_EVENT", "BATUTA_ID", "BATUTA_ELECTION", "BATUTA_LEADER", "BATUTA_ADDRESS", "BATUTA_EPOCH", "BATUTA_TOKEN", "BATUTA_CAUSE"}
+
 // values are what a hook is told. At the start there is neither token nor cause.
 func (f *follower) values(event string, v batuta.View) []string {
 	token, cause := v.Token, ""

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/internal/hooks"
+)
+
+// This file finds what a user meant who wrote it nearly right.
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "BATUTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// warnOfVariables tells of variables that are nobody's and nearly a flag's: they would
+// be ignored in silence.
+func warnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
+	names := flagNames(cmd)
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		rest, ours := strings.CutPrefix(name, "BATUTA_")
+		if !ours || value == "" || slices.Contains(hooks.Variables, name) {
+			continue
+		}
+		flag := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
+		if near := nearest(flag, names); near != "" && near != flag {
+			fmt.Fprintf(out, "%s: warning: %s is not read: did you mean %s?\n", cmd.Root().Name(), name, variable(near))
+		}
+	}
+}
+
+// flagNames are those of all commands.
+func flagNames(cmd *cobra.Command) (names []string) {
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(cmd.Root())
+	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// didYouMean is a question to add to a fault, or nothing.
+func didYouMean(what string, names []string) string {
+	if near := nearest(what, names); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// meantFlag adds to pflag's fault of an unknown flag which one may have been meant.
+func meantFlag(cmd *cobra.Command, err error) string {
+	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(name, names); near != "" {
+		return "; did you mean --" + near + "?"
+	}
+	return ""
+}
+
+// nearest is the name that differs least from what, if that is little: a letter in
+// four, and never more than two.
+func nearest(what string, names []string) (near string) {
+	least := min(2, len(what)/4) + 1
+	for _, name := range names {
+		if d := distance(what, name); d < least {
+			near, least = name, d
+		}
+	}
+	return near
+}
+
+// distance is how many letters are to be changed, added or left out (Levenshtein), to
+// make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
+}

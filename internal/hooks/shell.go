@@ -1,0 +1,69 @@
+package hooks
+
+import (
+	"fmt"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Command gives the words of a line that is to run without a shell, and finds out
+// whether it can: its program is there, and nothing in it is for a shell to read.
+func Command(line string) (argv []string, err error) {
+	argv, err = Words(line)
+	if err != nil || len(argv) == 0 {
+		return nil, err
+	}
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return nil, err
+	}
+	shells := []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
+	if what := forShell(line); what != "" && !slices.Contains(shells, path.Base(argv[0])) {
+		return nil, fmt.Errorf("%s is for a shell to read, and none does: write sh -c '…', or put it in single quotes if it is meant as it stands", what)
+	}
+	return argv, nil
+}
+
+// operator is a word that joins or redirects commands.
+var operator = regexp.MustCompile(`^(\|\|?|&&?|;+|[0-9]?(<|>|>>|>&|&>).*|.*;)$`)
+
+// expansion is what a shell puts something else in place of.
+var expansion = regexp.MustCompile("^(\\$([A-Za-z_][A-Za-z0-9_]*|[{(].*|[?!#@*$0-9])|`.*)")
+
+// forShell is the first thing in line that only a shell understands; "" if there is
+// none. What stands in single quotes, or behind a backslash, is meant as it stands.
+func forShell(line string) string {
+	var word strings.Builder
+	plain, inWord, escaped, quote := true, false, false, rune(0)
+	for i, c := range line + " " {
+		switch {
+		case escaped:
+			escaped, plain = false, false
+		case c == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote == '\'' && c != quote:
+		case c == '$' || c == '`':
+			if found := expansion.FindString(line[i:]); found != "" {
+				return found
+			}
+			inWord = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '\'' || c == '"':
+			quote, plain, inWord = c, false, true
+		case strings.ContainsRune(" \t\r\n", c):
+			if w := word.String(); inWord && plain && operator.MatchString(w) {
+				return w
+			}
+			word.Reset()
+			plain, inWord = true, false
+		default:
+			word.WriteRune(c)
+			inWord = true
+		}
+	}
+	return ""
+}
