@@ -43,7 +43,7 @@
 //
 // [Node.Lead] runs a function wherever the leader is, once per leadership, and
 // stops it when the lead is lost. [Node.Watch] tells who leads as it changes;
-// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Resign] steps down,
+// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Resign] steps down, [Node.Transfer] in favour of one member,
 // [Node.Campaign] calls an election, and [Node.Close] hands over and ends.
 //
 // Without a DataDir or a Store a member forgets its epoch when its process ends.

@@ -18,6 +18,7 @@ const (
 	PeerUp                          // Peer is heard of again
 	Campaign                        // the user asks for a contest
 	Resigned                        // the user asks the Machine to step down
+	Transfer                        // the user asks the leader to hand over to Peer alone; one that may not do so does nothing
 	LinkUp                          // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
 	LinkDown                        // the last connection to Peer has ended
 	DialFailed                      // Peer did not answer a dial, though another connection to it may stand; Refused: nobody listens there
@@ -39,7 +40,7 @@ const (
 // Event is what a Machine or an Algorithm is stepped with.
 type Event struct {
 	Kind        EventKind
-	Peer        ID            // PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
+	Peer        ID            // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
 	Message     *Message      // Received
 	Name        string        // TimerFired
 	Rank        Rank          // LinkUp

@@ -12,7 +12,7 @@ const (
 	Ack        MessageKind = "ack"         // member → leader: Token held, the last beat's Stamp
 	Query      MessageKind = "query"       // what do you know? Token: the leadership asked about
 	Report     MessageKind = "report"      // Token held, Ended, Age of its own hearing of that leader
-	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended
+	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended; Heir is to lead next
 	Handover   MessageKind = "handover"    // higher-ranked member → leader: please end Token, I take over
 	Members    MessageKind = "members"     // List: entries of the member list
 	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
@@ -70,6 +70,7 @@ type Message struct {
 	Withdraws bool          // Report: the sender has ceased to stand, for the reason in Aside: who waits for it to lead goes on
 	Age       time.Duration // Report: how long ago the sender heard Token's leader itself; negative: not within memory
 	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time
+	Heir      ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
 	Draining  bool          // Beat: the leader is finishing its work before it hands over
 	Version   uint64        // Beat and Ack: of the member states
 

@@ -21,6 +21,12 @@ var (
 	ErrOldIncarnation = errors.New("a newer process has taken this id")
 )
 
+// Why a transfer is refused.
+var (
+	ErrNotLeading = errors.New("ask the leader")
+	ErrUnfit      = errors.New("cannot take the lead")
+)
+
 // Why a membership change is refused.
 var (
 	ErrRemoved   = errors.New("this member was removed from the cluster: it is refused until it is added again")

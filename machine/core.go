@@ -31,6 +31,8 @@ type Core interface {
 	Fits(e election.Member) bool                  // whether the list has room for e
 	Vouch() (election.Token, time.Duration)       // the leadership that holds for it, and how long ago it heard that leader
 
+	AdmitTransfer(to election.ID) error // whether this member may now hand the lead over to another, by [election.Transfer]
+
 	Admit(now time.Time, peer election.Rank, incarnation uint64) error       // whether a peer that dials this member may
 	AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error // whether a peer that answers its dial may
 	AdmitJoin(now time.Time, e election.Member, incarnation uint64) error    // whether a newcomer may join through it

@@ -26,6 +26,8 @@ type tenure struct {
 	draining bool   // we lead no more and tell the others when the work has stopped
 	doubts   string // why we ask then before we stand again; empty: we need not
 	resigned uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
+
+	heir election.ID // to whom the lead is left, by its last leader or, while we drain, by us; None: to whoever wins
 }
 
 // restore takes up what the disk remembers. Whether that leadership still lasts
@@ -215,6 +217,7 @@ func (m *Machine) settle() {
 	m.do(election.Action{Kind: election.Elect, Token: m.view})
 	m.endSuspicion()
 	m.cancel(timerStand)
+	m.disinherit()
 	if m.leading() {
 		m.note("leads", m.cfg.Self.ID, m.view, "")
 		m.takeLead()
@@ -332,11 +335,16 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 func (m *Machine) release() {
 	m.draining = false
 	m.reconsider()
+	heir := m.heir
+	if !m.fit(heir) {
+		heir = election.None
+	}
 	m.others(func(i int, peer *member) {
 		if m.reaches(i) || m.cfg.NoDetector && !peer.down {
-			m.send(i, election.Message{Kind: election.Resign, Token: m.view})
+			m.send(i, election.Message{Kind: election.Resign, Token: m.view, Heir: heir})
 		}
 	})
+	m.leaveTo(heir)
 	m.askInDoubt()
 	if m.vacant() && !m.inquiring && !m.expelled {
 		m.step(election.Event{Kind: election.Vacant, Token: m.view})
@@ -365,6 +373,7 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 		return // late
 	}
 	if m.live() {
+		m.leaveTo(msg.Heir)
 		m.vacate(election.CauseResigned, true, "it says so")
 		return
 	}

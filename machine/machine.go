@@ -102,6 +102,7 @@ const (
 	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
 	timerSave     = "machine:save"     // try a failing disk again
 	timerHung     = "machine:hung"     // the disk has not answered for T
+	timerHeir     = "machine:heir"     // give up waiting for the claim of the one to whom the lead was left
 	timerSound    = "machine:sound"    // give up waiting for those who may stand again
 )
 
@@ -147,6 +148,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.endUnfounded()
 	m.endSounding()
 	m.goOn()
+	m.missHeir()
 	return m.out
 }
 
@@ -178,6 +180,8 @@ func (m *Machine) handle(ev election.Event) {
 		m.campaign()
 	case election.Resigned:
 		m.resign()
+	case election.Transfer:
+		m.transfer(ev.Peer)
 	case election.TimerFired:
 		m.fire(ev.Name)
 	default:
@@ -314,7 +318,7 @@ func (m *Machine) maxEpoch() uint64 { return min(election.MaxEpoch, m.highest+ma
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.Vacant || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.vacant() && m.holds() {
+	if begins && m.vacant() && (m.holds() || m.inherits()) {
 		return
 	}
 	m.algorithm.Step(ev, actions{m})
@@ -341,6 +345,8 @@ func (m *Machine) fire(name string) {
 		m.resigned, m.slow = 0, false
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
+	case timerHeir:
+		m.unclaimed("it has not claimed within T")
 	case timerSound:
 		m.sounded("they have not answered in time")
 	case timerSave:

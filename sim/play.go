@@ -134,6 +134,8 @@ func (w *world) strike(step *scenario.Step) error {
 		return w.join(w.bySlot(step.Members[0]), step.Via)
 	case scenario.Add, scenario.Remove:
 		w.change(w.bySlot(step.Via[0]), step, w.bySlot(step.Members[0]))
+	case scenario.Transfer:
+		w.transfer(w.bySlot(step.Members[0]), step.Via[0])
 	case scenario.Suspect, scenario.Trust:
 		at, of := w.bySlot(step.Members[0]), step.Members[1]
 		kind := map[scenario.Verb]election.EventKind{scenario.Suspect: election.PeerDown, scenario.Trust: election.PeerUp}[step.Do]

@@ -477,3 +477,11 @@ func (w *world) tell(p *process, k election.EventKind) {
 		w.step(p, election.Event{Kind: k})
 	}
 }
+
+// transfer has the user ask p to hand the lead over to a member.
+func (w *world) transfer(p *process, to election.ID) {
+	if p.condition == scenario.Alive {
+		p.resting = p.resting || p.machine.AdmitTransfer(to) == nil && to != p.rank.ID
+		w.step(p, election.Event{Kind: election.Transfer, Peer: to})
+	}
+}

@@ -123,6 +123,32 @@ func newResignCommand(e env) *cobra.Command {
 	})
 }
 
+func newTransferCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "transfer ID",
+		Short: "Have the leader hand over to one member; exit code 3 when the agent asked is not it",
+		Long: `transfer has the leader make way for one member, which leads next: the leader's work
+is stopped first, and the command ends when the other leads. It is refused where that
+one is down, does not stand for election, or would lose the lead again to a member that
+outranks it; with --preempt=false on all of them any member keeps what it is given.`,
+		Example: "  batuta transfer 2 --http 127.0.0.1:7503",
+		Args:    exactly("ID", "4"),
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		if _, err := election.ParseID(a.args[0]); err != nil {
+			return usagef("%w", err)
+		}
+		var raw json.RawMessage
+		err := c.Transfer(ctx, a.args[0], &raw)
+		if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+			return usagef("%w; batuta members lists them", err)
+		}
+		if err != nil {
+			return err
+		}
+		return a.report(raw, a.args[0]+" leads")
+	})
+}
+
 func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "campaign",

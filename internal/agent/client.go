@@ -62,6 +62,15 @@ func (c *Client) Add(ctx context.Context, p Place, v any) error {
 	return c.call(ctx, http.MethodPost, "/v1/members", bytes.NewReader(body), v)
 }
 
+// Transfer has the leader hand over to a member and reads the answer into v.
+func (c *Client) Transfer(ctx context.Context, id string, v any) error {
+	body, err := json.Marshal(Heir{id})
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, "/v1/transfer", bytes.NewReader(body), v)
+}
+
 // Remove takes a member off the list and reads the answer into v.
 func (c *Client) Remove(ctx context.Context, id string, v any) error {
 	return c.call(ctx, http.MethodDelete, "/v1/members/"+url.PathEscape(id), nil, v)

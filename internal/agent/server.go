@@ -27,6 +27,7 @@ type Node interface {
 	Trace() []batuta.Record
 	Events(context.Context) iter.Seq2[batuta.Event, error]
 	Resign(context.Context) error
+	Transfer(context.Context, batuta.ID) error
 	Campaign(context.Context) error
 	AddMember(context.Context, batuta.Peer) error
 	SetPriority(ctx context.Context, id batuta.ID, priority int) error
@@ -130,6 +131,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.trace},
 		{"POST", "/v1/resign", s.resign},
+		{"POST", "/v1/transfer", s.transfer},
 		{"POST", "/v1/campaign", s.campaign},
 		{"GET", "/v1/openapi.yaml", s.openAPI},
 		{"GET", "/leader", s.leads},
@@ -280,7 +282,7 @@ func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintf(w, "batuta, member %s%s\n\nGET  /v1/status /v1/leader /v1/members /v1/events /v1/trace\n"+
-		"POST /v1/resign /v1/campaign /v1/members\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
+		"POST /v1/resign /v1/transfer /v1/campaign /v1/members\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
 }
 
 func whoIs(v batuta.View) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"log/slog"
@@ -52,6 +53,19 @@ func (n *fakeNode) Trace() []batuta.Record {
 	}}
 }
 func (n *fakeNode) Campaign(context.Context) error { return nil }
+func (n *fakeNode) Transfer(_ context.Context, id batuta.ID) error {
+	switch {
+	case id == "7":
+		return batuta.ErrNotMember
+	case !n.IsLeader():
+		return batuta.ErrNotLeading
+	case id == "5":
+		return fmt.Errorf("member 5 %w: it is down", batuta.ErrUnfit)
+	case id == "6":
+		return errors.New("member 5 leads instead")
+	}
+	return nil
+}
 func (n *fakeNode) AddMember(_ context.Context, p batuta.Peer) error {
 	if p.Addr == "" {
 		return errors.New("address missing")
@@ -187,6 +201,13 @@ func TestAnswers(t *testing.T) {
 		{"sidecar, nobody", nobody, call{path: "/", accept: "application/json"}, 200, `{"name":""}`},
 		{"resign", leader, call{method: "POST", path: "/v1/resign"}, 200, `{"resigned":"8:3"}`},
 		{"resign, not leading", follower, call{method: "POST", path: "/v1/resign"}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
+		{"transfer", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 200, `{"transferred":"4"}`},
+		{"transfer, not leading", follower, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 409, `{"error":"member 3 is not the leader; 5 leads"}`},
+		{"transfer to nobody", follower, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"7"}`)}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
+		{"transfer to one that is down", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"5"}`)}, 422, `{"error":"member 5 cannot take the lead: it is down"}`},
+		{"transfer, and another leads", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"6"}`)}, 500, `{"error":"member 5 leads instead"}`},
+		{"transfer, bad id", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":""}`)}, 400, `{"error":"id is empty: give a number, an IP address, a UUID or a name"}`},
+		{"transfer, no JSON", leader, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"to":"4"}`)}, 400, `{"error":"body: json: unknown field \"to\"; send {\"id\":\"4\"}"}`},
 		{"campaign", follower, call{method: "POST", path: "/v1/campaign"}, 200, `{"campaigning":"3"}`},
 		{"add", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"6","address":"h:1"}`)}, 201, `{"id":"6","address":"h:1"}`},
 		{"add again", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"5","address":"h:2"}`)}, 200, `{"id":"5","address":"h:2"}`},

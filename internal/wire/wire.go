@@ -102,6 +102,7 @@ type layout struct {
 	Follows   bool                    `cbor:"18,keyasint,omitempty"`
 	Carried   *layout                 `cbor:"19,keyasint,omitempty"` // of relay
 	Withdraws bool                    `cbor:"20,keyasint,omitempty"`
+	Heir      election.ID             `cbor:"21,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -235,7 +236,7 @@ func outward(m *election.Message) *layout {
 		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws,
+		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
 		Carried: outward(m.Carried),
 	}
 }
@@ -326,7 +327,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws,
+		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
 	}, nil
 }
 
@@ -338,7 +339,7 @@ func (w *layout) check() error {
 	if w.From == election.None {
 		return Bad(ReasonID, "message: it does not say who sends it")
 	}
-	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator); err != nil {
+	if err := checkIDs(w.From, w.To, w.Token.Leader.ID, w.Round.Initiator, w.Heir); err != nil {
 		return err
 	}
 	if w.Hops < 0 || w.Hops > 4*election.MaxMembers {

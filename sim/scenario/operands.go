@@ -109,6 +109,13 @@ var place = operand{"at ID",
 	},
 	func(s *Step) string { return "at " + JoinIDs(s.Via, " ") }}
 
+var toMember = operand{"to ID",
+	func(p *parser, s *Step) {
+		p.oneOf("to")
+		s.Via = []election.ID{p.member()}
+	},
+	func(s *Step) string { return "to " + JoinIDs(s.Via, " ") }}
+
 var priority = operand{"[priority N]",
 	func(p *parser, s *Step) {
 		if p.maybe("priority") != "" {

@@ -38,6 +38,7 @@ const (
 	Clock     Verb = "clock"
 	Campaign  Verb = "campaign"
 	Resign    Verb = "resign"
+	Transfer  Verb = "transfer"
 	Health    Verb = "health"
 	Suspect   Verb = "suspect"
 	Trust     Verb = "trust"
@@ -82,7 +83,7 @@ type Step struct {
 	Members []election.ID
 	Links   []Link
 	Sides   [][]election.ID // Partition
-	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom
+	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom; Transfer: to whom
 	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift

@@ -46,6 +46,7 @@ var steps = []form{
 		does: "its clock runs faster or slower; its wall clock is set by D, which by more than `T` ahead counts as the end of a pause"},
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for a contest"},
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
+	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second alone"},
 	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
 
 	{verb: Join, operands: ops(member, through), only: automatic, from: conditions(Dead, Off), to: Alive,

@@ -1,0 +1,117 @@
+package machine
+
+import (
+	"fmt"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file hands the lead over to a member by name. The leader steps down and names its
+// heir; that one claims at once, and the others leave the contest to it for T.
+
+// AdmitTransfer says whether this member, the leader, can hand the lead over to a member:
+// nil, [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
+// [election.ErrUnfit] and says why not. To hand it over to itself is nothing to do.
+func (m *Machine) AdmitTransfer(to election.ID) error {
+	i, ok := m.index[to]
+	switch {
+	case !ok:
+		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
+	case !m.leading():
+		return fmt.Errorf("member %s is not the leader: %w", m.cfg.Self.ID, election.ErrNotLeading)
+	case i == m.me:
+		return nil
+	}
+	peer := &m.members[i]
+	if state := peer.state; peer.down || state != election.StateUp {
+		if state == election.StateUnknown || state == election.StateUp {
+			state = "not reached yet"
+		}
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, state)
+	}
+	if !peer.standsNext() {
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, peer.aside)
+	}
+	if m.cfg.NoPreempt {
+		return nil
+	}
+	for j := len(m.members) - 1; j > i; j-- {
+		if other := &m.members[j]; j != m.me && !other.down && other.state == election.StateUp && other.standsNext() {
+			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, other.ID, to)
+		}
+	}
+	return nil
+}
+
+// standsNext reports whether a member stands once the present leadership has ended: one
+// that has resigned does then.
+func (peer *member) standsNext() bool {
+	return peer.aside == election.Stands || peer.aside == election.AsideResigned
+}
+
+// transfer steps down for one member alone, if it may.
+func (m *Machine) transfer(to election.ID) {
+	if err := m.AdmitTransfer(to); err != nil {
+		m.note("refuses", to, m.view, "to hand over: "+err.Error())
+		return
+	}
+	if to == m.cfg.Self.ID {
+		return
+	}
+	m.resigned = max(m.highest, 1)
+	m.heir = to
+	m.note("transfers", to, m.view, "it was asked to")
+	m.stepDown("it hands over to " + string(to))
+}
+
+// fit reports whether the heir still can take the lead, as far as is known.
+func (m *Machine) fit(heir election.ID) bool {
+	i, ok := m.index[heir]
+	return ok && (i == m.me || !m.members[i].down && m.members[i].standsNext())
+}
+
+// leaveTo takes note of who is to lead next, behind a leadership that has ended.
+func (m *Machine) leaveTo(heir election.ID) {
+	if m.heir = heir; heir != election.None {
+		m.set(timerHeir, m.cfg.Timing.T())
+	}
+}
+
+// inherits has a contest wait for the heir, who claims instead of beginning one.
+func (m *Machine) inherits() bool {
+	switch {
+	case m.heir == election.None:
+		return false
+	case !m.fit(m.heir) || m.heir == m.cfg.Self.ID && !m.mayClaim():
+		m.disinherit()
+		return false
+	case m.heir == m.cfg.Self.ID:
+		m.disinherit()
+		m.take("the lead was left to it")
+	}
+	return true
+}
+
+// disinherit leaves the lead to whoever wins.
+func (m *Machine) disinherit() {
+	m.heir = election.None
+	m.cancel(timerHeir)
+}
+
+// missHeir begins the contest that waited, when the heir cannot take the lead any more.
+func (m *Machine) missHeir() {
+	if m.draining || m.heir == election.None || m.fit(m.heir) {
+		return
+	}
+	m.unclaimed("it is down, or stands no more")
+}
+
+// unclaimed begins it because the heir has not claimed.
+func (m *Machine) unclaimed(why string) {
+	heir := m.heir
+	m.disinherit()
+	if m.vacant() && !m.inquiring {
+		m.note("awaits no more", heir, m.view, why)
+		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+	}
+}
