@@ -131,7 +131,7 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 		a.printEvents(agent.Ready(began, a.node.Status(), address))
 	}()
 
-	a.job.start(a.node)
+	a.job.start(a.node, a.log)
 	hooked := a.flags.hooks.follow(a.node, a.log)
 	told := tellManager(a)
 	err := a.wait(signals)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -85,6 +86,8 @@ func newGuardCommand() *cobra.Command {
 type job struct {
 	argv    []string
 	grace   time.Duration
+	last    time.Duration // see [runner.Config]
+	before  func() error  // called once, when the node has started; may be nil
 	restart bool
 
 	runner *runner.Runner
@@ -128,7 +131,7 @@ func (j *job) prepare(a *agentRun) error {
 	config := batuta.Config{Heartbeat: a.flags.heartbeat, TMax: a.flags.tMax, TProcess: a.flags.tProcess}
 	j.over = make(chan error, 1)
 	j.runner, err = runner.New(runner.Config{
-		Argv: j.argv, Grace: j.grace, Restart: j.restart,
+		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart,
 		Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
 		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: a.log,
 	})
@@ -136,9 +139,14 @@ func (j *job) prepare(a *agentRun) error {
 }
 
 // start has the command run whenever node leads.
-func (j *job) start(node *batuta.Node) {
+func (j *job) start(node *batuta.Node, log *slog.Logger) {
 	if j == nil {
 		return
+	}
+	if j.before != nil {
+		if err := j.before(); err != nil {
+			log.Error("before the first lead", "error", err)
+		}
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	j.cancel = cancel

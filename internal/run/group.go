@@ -24,7 +24,7 @@ func startGroup(c *Command) (*group, error) {
 	pid, err := syscall.ForkExec(path, c.Argv, &syscall.ProcAttr{
 		Env:   c.Env,
 		Files: []uintptr{0, 1, 2},
-		Sys:   commandAttributes(),
+		Sys:   commandAttributes(c),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)

@@ -10,9 +10,13 @@ import (
 )
 
 // commandAttributes: a group of its own; and should the guard itself be killed,
-// the kernel kills the command.
-func commandAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// the kernel kills the command, or asks one to end that has a last time for it.
+func commandAttributes(c *Command) *syscall.SysProcAttr {
+	last := syscall.SIGKILL
+	if c.Last > 0 {
+		last = syscall.SIGTERM
+	}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: last}
 }
 
 // adoptOrphans makes this process the parent of every descendant whose own has

@@ -8,7 +8,7 @@ import (
 )
 
 // commandAttributes: a group of its own. Only Linux can tie it to the guard's life.
-func commandAttributes() *syscall.SysProcAttr {
+func commandAttributes(*Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 

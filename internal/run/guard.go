@@ -47,9 +47,11 @@ type guard struct {
 
 	group   *group // nil: nothing runs
 	grace   time.Duration
-	until   instant      // end of the lease
-	clock   *clock.Clock // tells that the virtual machine was paused; of the command that runs
-	killAt  instant      // end of the grace period; 0: nobody has asked it to stop
+	last    time.Duration // grace when its time has run out
+	until   instant       // end of the lease
+	clock   *clock.Clock  // tells that the virtual machine was paused; of the command that runs
+	killAt  instant       // end of the grace period; 0: nobody has asked it to stop
+	parting bool          // its time has run out
 	killing bool
 	expired bool
 }
@@ -73,7 +75,7 @@ func (g *guard) loop() {
 		case o, alive := <-orders:
 			if !alive {
 				orders = nil
-				g.kill()
+				g.part()
 				break
 			}
 			g.obey(o)
@@ -103,7 +105,7 @@ func (g *guard) obey(o order) {
 }
 
 func (g *guard) start(o order) {
-	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, until: o.Until}
+	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, last: o.Command.Last, until: o.Until}
 	if now() >= o.Until {
 		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
 		return
@@ -135,15 +137,31 @@ func (g *guard) kill() {
 	}
 }
 
-// checkTime kills what has outlived its lease or its grace period.
+// part ends a group whose time has run out: the others may lead by then.
+func (g *guard) part() {
+	switch {
+	case g.group == nil || g.parting:
+	case g.last == 0:
+		g.kill()
+	default:
+		g.parting = true
+		g.stop(syscall.SIGTERM)
+		g.killAt = min(g.killAt, now().add(g.last))
+	}
+}
+
+// checkTime ends what has outlived its lease, and kills what has outlived its grace period.
 func (g *guard) checkTime() {
 	if g.group == nil || g.killing {
 		return
 	}
 	at := now()
 	g.clock.Now()
-	g.expired = at >= g.until || g.clock.Leapt() > 0
-	if g.expired || g.killAt != 0 && at >= g.killAt {
+	if at >= g.until || g.clock.Leapt() > 0 {
+		g.expired = true
+		g.part()
+	}
+	if g.killAt != 0 && at >= g.killAt {
 		g.kill()
 	}
 }
@@ -179,7 +197,9 @@ func (g *guard) arm() {
 	}
 	wait := awake
 	if !g.killing {
-		wait = min(wait, g.until.sub(now()))
+		if !g.parting {
+			wait = min(wait, g.until.sub(now()))
+		}
 		if g.killAt != 0 {
 			wait = min(wait, g.killAt.sub(now()))
 		}

@@ -27,13 +27,18 @@ type guardedRun struct {
 // begin runs a worker; lease is renewed until its renew is set to false.
 func begin(t *testing.T, f factory, lease, grace time.Duration, argv ...string) *guardedRun {
 	t.Helper()
+	return beginCommand(t, f, lease, &Command{Argv: argv, Env: os.Environ(), Grace: grace})
+}
+
+func beginCommand(t *testing.T, f factory, lease time.Duration, c *Command) *guardedRun {
+	t.Helper()
 	r := &guardedRun{factory: f, keeper: keeper{program: os.Args[0], argv: []string{os.Args[0], "guard"}}, over: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 	r.renew.Store(true)
 	go func() {
 		defer close(r.over)
-		r.outcome, r.err = r.keeper.run(ctx, &Command{argv, os.Environ(), grace}, lease/4, long, func() (instant, bool) {
+		r.outcome, r.err = r.keeper.run(ctx, c, lease/4, long, func() (instant, bool) {
 			return now().add(lease), r.renew.Load()
 		})
 	}()
@@ -131,6 +136,42 @@ func TestALeaseEndsTheGrace(t *testing.T) {
 	if got := r.wait(); !got.Expired {
 		t.Errorf("ended as %+v; want it killed by its lease", got)
 	}
+}
+
+// A command that has a last time is asked to end even then: what it holds, such as an
+// address, it has to give back.
+func TestALastTime(t *testing.T) {
+	f := newFactory(t)
+	r := beginCommand(t, f, lease, &Command{Argv: f.argv(), Env: os.Environ(), Grace: long, Last: long})
+	w := f.Next()
+	r.renew.Store(false)
+	f.Hears(w, "terminated")
+	if got := r.wait(); !got.Expired || got.Code != 0 {
+		t.Errorf("ended as %+v; want exit code 0 at the end of its lease", got)
+	}
+}
+
+func TestALastTimeEndsToo(t *testing.T) {
+	f := newFactory(t)
+	r := beginCommand(t, f, lease, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: 10 * time.Millisecond})
+	w := f.Next()
+	r.renew.Store(false)
+	f.Hears(w, "terminated")
+	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
+		t.Errorf("ended as %+v; want it killed after its last time", got)
+	}
+}
+
+func TestALastTimeWithoutTheStarter(t *testing.T) {
+	f := newFactory(t)
+	r := beginCommand(t, f, long, &Command{Argv: f.argv(), Env: os.Environ(), Grace: long, Last: long})
+	w := f.Next()
+	r.keeper.mu.Lock()
+	r.keeper.guard.file.Close()
+	r.keeper.mu.Unlock()
+	f.Hears(w, "terminated")
+	f.Dies(w)
+	r.wait()
 }
 
 func TestARenewedLeaseLasts(t *testing.T) {

@@ -50,6 +50,7 @@ type Command struct {
 	Argv  []string      `json:"argv"`
 	Env   []string      `json:"env"`   // the whole environment, NAME=VALUE
 	Grace time.Duration `json:"grace"` // from SIGTERM to SIGKILL
+	Last  time.Duration `json:"last"`  // the same when the lease has ended, or the starter; 0: SIGKILL at once
 }
 
 // Outcome is how a command ended.

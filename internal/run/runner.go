@@ -25,6 +25,7 @@ const (
 type Config struct {
 	Argv      []string      // the command and its arguments
 	Grace     time.Duration // from SIGTERM to SIGKILL
+	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
@@ -105,7 +106,7 @@ func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
 // lead runs the command as long as this leadership lasts, or until it is over or
 // has failed.
 func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) {
-	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace}
+	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace, Last: r.cfg.Last}
 	for {
 		began := time.Now()
 		outcome, err := r.keeper.run(ctx, command, r.every(), r.cfg.T, r.renewal(ctx, node, l.Token))

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/vip"
+)
+
+// lastTime is what the holder of an address has to give it back when its lease has
+// ended, or the agent was killed. It needs a few milliseconds.
+const lastTime = 500 * time.Millisecond
+
+func newVIPCommand(e env) *cobra.Command {
+	var f agentFlags
+	var dev string
+	cmd := &cobra.Command{
+		Use:   "vip ADDRESS/BITS… --dev DEV [agent flags]",
+		Short: "Hold a floating address while this member leads",
+		Long: `vip joins a cluster as "batuta agent" does. While this member leads, the network
+device has the addresses, IPv4 or IPv6, and neighbours are told so by gratuitous ARP
+or unsolicited neighbour advertisement, again and again. Clients need one address, and
+reach whichever machine leads.
+
+The addresses are given back before another member leads: on SIGTERM, when the lead is
+lost or given up, and when the device has no carrier. They are also when batuta is
+killed or stuck, by a process beside it; and if that is killed too, the kernel takes
+them away after 4 s. What an earlier run has left is taken away at the start.
+
+It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
+		Example: `  # on each of two machines or more, their own addresses being 10.0.0.1, 10.0.0.2, …
+  batuta vip 10.0.0.100/24 --dev eth0 --id 1 --listen 10.0.0.1:7400 --member 2=10.0.0.2:7400
+  batuta vip 10.0.0.100/24 2001:db8::100/64 --dev eth0 --config /etc/batuta.yaml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which address? write it first, as in: batuta vip 10.0.0.100/24 --dev eth0")
+			}
+			return nil
+		},
+	}
+	f.register(cmd.Flags())
+	registerDev(cmd, &dev)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := vipConfig(dev, args)
+		if err != nil {
+			return err
+		}
+		if err := vip.Check(c); err != nil {
+			return &exitError{exitUsage, err}
+		}
+		c.Log = slog.New(slog.NewTextHandler(e.stderr, nil))
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		j := &job{argv: append([]string{self, "hold-address", "--dev", dev}, args...), grace: lastTime, last: lastTime,
+			before: func() error { return vip.Clear(c) }}
+		a := &agentRun{env: e, flags: &f, cmd: cmd, job: j}
+		return a.run(cmd.Context())
+	}
+	return cmd
+}
+
+func registerDev(cmd *cobra.Command, dev *string) {
+	cmd.Flags().StringVar(dev, "dev", "", "network `device`, such as eth0")
+}
+
+func vipConfig(dev string, args []string) (c vip.Config, err error) {
+	if dev == "" {
+		return c, usagef("on which network device? add --dev, as in: batuta vip %s --dev eth0", strings.Join(args, " "))
+	}
+	var addresses []netip.Prefix
+	if addresses, err = vip.Parse(args); err != nil {
+		return c, &exitError{exitUsage, err}
+	}
+	return vip.Config{Addresses: addresses, Dev: dev}, nil
+}
+
+// newHoldAddressCommand is what "batuta vip" runs while it leads.
+func newHoldAddressCommand(e env) *cobra.Command {
+	var dev string
+	cmd := &cobra.Command{
+		Use:     "hold-address",
+		Short:   "Hold an address for the \"batuta vip\" that started it",
+		Example: "  (started by batuta vip)",
+		Hidden:  true,
+		// Its settings are its starter's: neither file nor environment is read.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+	}
+	registerDev(cmd, &dev)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2) // not for it
+		return holdAddress(ctx, e, dev, args)
+	}
+	return cmd
+}
+
+func holdAddress(ctx context.Context, e env, dev string, args []string) error {
+	c, err := vipConfig(dev, args)
+	if err != nil {
+		return err
+	}
+	c.Log = slog.New(slog.NewTextHandler(e.stderr, nil)).With("token", os.Getenv("BATUTA_TOKEN"))
+	return vip.Hold(ctx, c)
+}

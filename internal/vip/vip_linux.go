@@ -1,0 +1,186 @@
+package vip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Check reports why addresses cannot be held here: there is no such device, or this
+// process may not change it.
+func Check(c Config) error {
+	if _, err := find(c.Dev); err != nil {
+		return err
+	}
+	for _, need := range []struct {
+		capability    int
+		name, purpose string
+	}{{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "add an address"}, {unix.CAP_NET_RAW, "CAP_NET_RAW", "announce it"}} {
+		if has, err := capable(need.capability); err == nil && !has {
+			return fmt.Errorf("this process lacks %s, without which it cannot %s: run it as root, or with AmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW in its systemd unit", need.name, need.purpose)
+		}
+	}
+	return nil
+}
+
+// find gives the device of that name.
+func find(dev string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(dev)
+	if err == nil {
+		return link, nil
+	}
+	var names []string
+	links, _ := netlink.LinkList()
+	for _, l := range links {
+		names = append(names, l.Attrs().Name)
+	}
+	return nil, fmt.Errorf("network device %q: %w: this machine has %q", dev, err, names)
+}
+
+// capable reports whether this process has a capability now.
+func capable(capability int) (bool, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false, err
+	}
+	return data[capability/32].Effective&(1<<(capability%32)) != 0, nil
+}
+
+// Clear takes away what an earlier process has left: whoever holds an address now,
+// this machine does not.
+func Clear(c Config) error {
+	link, err := find(c.Dev)
+	if err != nil {
+		return err
+	}
+	there, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("addresses of %s: %w", c.Dev, err)
+	}
+	for i := range there {
+		ip, _ := netip.AddrFromSlice(there[i].IP)
+		for _, p := range c.Addresses {
+			if ip.Unmap() != p.Addr() {
+				continue
+			}
+			c.Log.Warn("the floating address was there already: taken away until this member leads", "address", there[i].IPNet, "dev", c.Dev)
+			if err := netlink.AddrDel(link, &there[i]); err != nil && !errors.Is(err, unix.EADDRNOTAVAIL) {
+				return fmt.Errorf("take %s away from %s: %w", there[i].IPNet, c.Dev, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Hold adds the addresses, announces them, and keeps them until ctx ends: then its
+// result is nil. It gives up when the device has no carrier, because whoever can be
+// reached should have them. They are gone when it returns.
+func Hold(ctx context.Context, c Config) (err error) {
+	changes, done := make(chan netlink.LinkUpdate), make(chan struct{})
+	defer close(done)
+	// Subscribed before it looks: no change is missed.
+	if err := netlink.LinkSubscribe(changes, done); err != nil {
+		return fmt.Errorf("watch %s: %w", c.Dev, err)
+	}
+	link, err := find(c.Dev)
+	if err != nil {
+		return err
+	}
+	if !carries(link) {
+		return fmt.Errorf("%s has no carrier", c.Dev)
+	}
+	h := &holder{c, link}
+	defer func() { err = errors.Join(err, h.remove()) }()
+	return h.keep(ctx, changes)
+}
+
+// carries reports whether a device is up and has a carrier, as far as it tells.
+func carries(link netlink.Link) bool {
+	a := link.Attrs()
+	return a.Flags&net.FlagUp != 0 && a.OperState != netlink.OperDown && a.OperState != netlink.OperLowerLayerDown && a.OperState != netlink.OperNotPresent
+}
+
+type holder struct {
+	Config
+	link netlink.Link
+}
+
+// keep adds the addresses, and does what is due until ctx or the device ends.
+func (h *holder) keep(ctx context.Context, changes <-chan netlink.LinkUpdate) error {
+	began := time.Now()
+	renew := time.NewTicker(renewal)
+	defer renew.Stop()
+	announce := time.NewTimer(0)
+	defer announce.Stop()
+	if err := h.add(); err != nil {
+		return err
+	}
+	h.Log.Info("has the floating address", "address", h.Addresses, "dev", h.Dev)
+	for n := 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-renew.C:
+			if err := h.add(); err != nil {
+				return err
+			}
+		case <-announce.C:
+			h.announce()
+			n++
+			announce.Reset(time.Until(began.Add(announced(n))))
+		case u, open := <-changes:
+			switch {
+			case !open:
+				return fmt.Errorf("%s can be watched no longer", h.Dev)
+			case u.Link.Attrs().Index != h.link.Attrs().Index:
+			case u.Header.Type == unix.RTM_DELLINK || !carries(u.Link):
+				return fmt.Errorf("%s has lost its carrier", h.Dev)
+			}
+		}
+	}
+}
+
+// add adds the addresses, or renews them.
+func (h *holder) add() error {
+	for _, p := range h.Addresses {
+		a := h.address(p)
+		if err := netlink.AddrReplace(h.link, a); err != nil {
+			return fmt.Errorf("add %s to %s: %w", p, h.Dev, err)
+		}
+	}
+	return nil
+}
+
+func (h *holder) address(p netip.Prefix) *netlink.Addr {
+	a := &netlink.Addr{
+		IPNet:    &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())},
+		ValidLft: int(lifetime.Seconds()),
+	}
+	if p.Addr().Is4() {
+		a.PreferedLft = a.ValidLft
+		return a
+	}
+	// At once, without looking for another holder, who may be just letting go; and
+	// not for what this machine connects to by itself.
+	a.Flags = unix.IFA_F_NODAD
+	return a
+}
+
+// remove takes the addresses away.
+func (h *holder) remove() (err error) {
+	for _, p := range h.Addresses {
+		bad := netlink.AddrDel(h.link, h.address(p))
+		if bad != nil && !errors.Is(bad, unix.EADDRNOTAVAIL) && !errors.Is(bad, unix.ENODEV) {
+			err = errors.Join(err, fmt.Errorf("take %s away from %s: %w", p, h.Dev, bad))
+		}
+	}
+	h.Log.Info("has the floating address no longer", "address", h.Addresses, "dev", h.Dev)
+	return err
+}
