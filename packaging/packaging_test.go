@@ -62,11 +62,11 @@ func variables(text string) []string {
 // Every variable that a package sets is a flag's: unknown ones are ignored, and
 // would be found out late.
 func TestVariablesAreFlags(t *testing.T) {
-	help, err := exec.Command(batuta(t), "agent", "--help").Output()
+	help, err := exec.Command(batuta(t), "vip", "--help").Output() // has the agent's flags and its own
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"systemd/batuta.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml"} {
+	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml"} {
 		for _, name := range variables(read(t, path)) {
 			flag := "--" + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "BATUTA_")), "_", "-")
 			if !strings.Contains(string(help), flag+" ") {
@@ -77,7 +77,13 @@ func TestVariablesAreFlags(t *testing.T) {
 }
 
 func TestUnit(t *testing.T) {
-	text := read(t, "systemd/batuta.service")
+	for _, name := range []string{"batuta", "batuta-vip"} {
+		t.Run(name, func(t *testing.T) { testUnit(t, name) })
+	}
+}
+
+func testUnit(t *testing.T, name string) {
+	text := read(t, "systemd/"+name+".service")
 	for _, want := range []string{"Type=notify", "KillMode=mixed", "RestartPreventExitStatus=2", "WantedBy=multi-user.target"} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the unit lacks %s", want)
@@ -88,14 +94,14 @@ func TestUnit(t *testing.T) {
 		t.Skip("no systemd-analyze here: the unit is checked for its form alone")
 	}
 	// It wants the program to be there.
-	unit := filepath.Join(t.TempDir(), "batuta.service")
-	text = strings.ReplaceAll(text, "/usr/bin/batuta agent", batuta(t)+" agent")
+	unit := filepath.Join(t.TempDir(), name+".service")
+	text = strings.ReplaceAll(text, "/usr/bin/batuta ", batuta(t)+" ")
 	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		if strings.Contains(line, "batuta.service") {
+		if strings.Contains(line, name+".service") {
 			t.Errorf("systemd-analyze (%v): %s", err, line)
 		}
 	}

@@ -102,10 +102,15 @@ func (e entry) apply(cmd *cobra.Command) error {
 	return nil
 }
 
-// agentFlag reports whether name is a flag of "batuta agent" or "batuta run".
+// agentFlag reports whether name is a flag of "batuta agent", "batuta run" or
+// "batuta vip".
 func agentFlag(cmd *cobra.Command, name string) bool {
-	run, _, err := cmd.Root().Find([]string{"run"}) // takes the agent's too
-	return err == nil && run.Flags().Lookup(name) != nil
+	for _, member := range []string{"run", "vip"} { // they take the agent's too
+		if c, _, err := cmd.Root().Find([]string{member}); err == nil && c.Flags().Lookup(name) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // readConfig reads the YAML file at path: one mapping of flag names to values,
