@@ -102,6 +102,7 @@ func (c Config) Validate() error {
 		}
 	}
 	faults = append(faults, c.checkTiming()...)
+	faults = append(faults, c.checkAlgorithm()...)
 	faults = append(faults, c.checkAddresses()...)
 	if err := c.checkFounding(); err != nil {
 		faults = append(faults, err)

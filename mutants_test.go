@@ -79,7 +79,7 @@ var mutants = []mutant.Mutant{
 		By:  "TestAStalledLeaderKnowsBeforeItsLoopRuns"},
 	{Name: "IsLeader is true again before the loss is told", File: "node.go",
 		Old: "	now := time.Now() // for people",
-		New: "	n.stepped.Store(int64(passed))\n	now := time.Now() // for people",
+		New: "	n.lasting.Store(int64(n.lasts(passed)))\n	now := time.Now() // for people",
 		By:  "TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold"},
 	{Name: "Close does not wait for the work", File: "node.go",
 		Old: "for !n.closing || len(n.working) > 0 {",

@@ -29,7 +29,7 @@ type Node struct {
 
 	born     time.Time
 	clock    *clock.Clock // tells the time since born, to the Machine too
-	stepped  atomic.Int64 // what it showed when the loop last stepped the Machine
+	lasting  atomic.Int64 // until when on it a leadership lasts if the loop does nothing more
 	history  *history
 	trace    trace
 	counters network.Counters
@@ -53,6 +53,7 @@ type Node struct {
 	beside    sync.WaitGroup
 	security  *security.Security // nil: none
 	store     Store              // nil: none
+	records   records            // nil: the algorithm keeps none
 	saved     chan error
 	saving    sync.WaitGroup
 	disk      diskHealth
@@ -149,7 +150,7 @@ func (n *Node) step(ev election.Event) {
 		n.do(a, now)
 	}
 	// Only now: after a stall, IsLeader stays false until its loss is known.
-	n.stepped.Store(int64(passed))
+	n.lasting.Store(int64(n.lasts(passed)))
 	n.noteStanding()
 }
 
@@ -176,6 +177,10 @@ func (n *Node) do(a election.Action, now time.Time) {
 		n.joinAgain(a.To)
 	case election.Halt:
 		n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
+	case election.Append:
+		n.appendRecords(a)
+	case election.Warn:
+		n.warn(a.Err)
 	}
 }
 
@@ -309,6 +314,9 @@ func (n *Node) awaitSave() bool {
 }
 
 func (n *Node) closeStore() error {
+	if n.records != nil {
+		defer n.records.Close()
+	}
 	if c, ok := n.store.(io.Closer); ok {
 		return c.Close()
 	}
@@ -372,7 +380,7 @@ func (n *Node) Leader() View {
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
 // the process, its machine or its node alone has been stopped for longer than T (on
-// another [Wire] for longer than its silence) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
+// another [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
 func (n *Node) IsLeader() bool {
 	return n.view().Token.Leader.ID == n.id && n.late() <= 0
 }
@@ -380,7 +388,7 @@ func (n *Node) IsLeader() bool {
 // late is how long ago the loop should have stepped the Machine, for its leadership
 // to last; not positive while that is to come.
 func (n *Node) late() time.Duration {
-	return n.clock.Now() - time.Duration(n.stepped.Load()) - n.cfg.timing().Bears()
+	return n.clock.Now() - time.Duration(n.lasting.Load())
 }
 
 // Resign steps down and lets the others elect; no effect when not leading. It

@@ -36,7 +36,7 @@ type Status struct {
 	Cluster   string
 	Election  string
 	Algorithm string
-	Guarantee string // "best-effort", or "one-leader" (no algorithm gives that yet)
+	Guarantee string // "best-effort", or "one-leader": see package quorum
 	Fencing   bool   // whether the epoch is safe to fence with
 
 	Role          Role
@@ -128,14 +128,15 @@ func (n *Node) status() Status {
 	v := n.view()
 	s := Status{
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
-		Algorithm: n.cfg.Algorithm.Name(), Guarantee: GuaranteeBestEffort,
-		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
+		Algorithm: n.cfg.Algorithm.Name(),
+		Leader:    v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
 		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
 		Standing: standings[n.machine.Standing()], StandingWhy: n.whyAside(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
+	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
 	s.Received, s.Refused, s.Bad = n.counters.Counts()
 	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {

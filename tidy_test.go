@@ -17,13 +17,13 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "machine", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "machine", "quorum", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock"},
+	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile"},
 	"election":           {},
 	"boss":               {"", "election", "internal/network"},
 	"election/*":         {"election"},
@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal/network":   {"election"},
 	"internal/security":  {},
 	"internal/transport": {"election", "internal/network", "internal/wire"},
-	"internal/algorithm": {"election", "election/*"},
+	"internal/algorithm": {"election", "election/*", "quorum"},
 	"internal/lab":       {"internal/web"},
 	"internal/lab/*":     {"election", "internal/algorithm", "internal/lab/*", "sim", "sim/*"},
 	"internal/web":       {},

@@ -93,6 +93,8 @@ const (
 	Notify                       // Member's Status has changed; with StateAdded it is reached at Address
 	Rejoin                       // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
 	Halt                         // this member can take no further part, because of Err
+	Append                       // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
+	Warn                         // tell the operator of Err
 )
 
 // Cause is why a leadership ended.
@@ -121,7 +123,9 @@ type Action struct {
 	Member  ID          // Notify
 	Status  MemberState // Notify
 	Address string      // Notify with StateAdded
-	Err     error       // Halt
+	Err     error       // Halt, Warn
+	Records [][]byte    // Append: opaque to the driver
+	Replace bool        // Append
 }
 
 // State is what a member keeps across its own death.

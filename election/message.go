@@ -79,7 +79,12 @@ type Message struct {
 	States []MemberReport // Beat: what the leader knows of the members
 
 	Carried *Message // Relay: of another From, or to another To
+
+	Data []byte // what a core of its own says in its own layout; at most [MaxData] bytes
 }
+
+// MaxData bounds Message.Data.
+const MaxData = 512 << 10
 
 // MemberReport is one member's state as the leader sees it.
 type MemberReport struct {

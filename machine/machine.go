@@ -26,6 +26,7 @@ type Config struct {
 	LeadUnhealthy bool                    // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
 	Incarnation   uint64                  // greater than that of any earlier process with this id
 	State         election.State          // as last saved; zero at a first start
+	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
 	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
 	Seed          uint64                  // of the jitter
 	NoDetector    bool                    // the driver itself tells PeerDown and PeerUp; no links, no beats

@@ -26,6 +26,9 @@ type checks struct {
 	lastAt time.Duration
 	same   int // occurrences at lastAt
 
+	epochs uint64            // the highest epoch that anyone has led under
+	chains map[uint64]uint64 // what the log holds up to each index
+
 	told    uint64 // views that have changed
 	changes int    // claims since the last mark
 	rounds  uint64 // the highest round number sent since then
@@ -45,6 +48,7 @@ type seat struct {
 	intact  bool           // its file was never rolled back
 	wasDue  bool           // its deadline had passed before this step
 	unsaved election.Token // the last that it has followed although its disk did not take it
+	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
 	stalled election.Token // it leads, and has been stopped for longer than T
 }
 
@@ -70,6 +74,8 @@ func (c *checks) reset(w *world) {
 		c.whole[i] = -1 // before the first start
 	}
 	c.counted = nil
+	c.epochs, c.top = 0, 0
+	clear(c.chains)
 	if w.log != nil || w.setup.NoDetector {
 		c.counted = map[election.MessageKind]int{}
 	}
@@ -108,7 +114,8 @@ func (c *checks) started(w *world, p *process) {
 		c.seats = append(c.seats, seat{})
 		c.lost = append(c.lost, 0)
 	}
-	c.seats[p.place] = seat{intact: !p.disk.rolledBack && !w.setup.NoDisk}
+	guard := c.seats[p.place].guard
+	c.seats[p.place] = seat{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
 	if !w.setup.NoDisk {
 		c.seats[p.place].held = p.disk.now.Token
 	}
@@ -170,6 +177,9 @@ func (c *checks) belongs(w *world, p *process) {
 func (c *checks) about(w *world, p *process) {
 	s := &c.seats[p.place]
 	deadline, ok := p.machine.Deadline()
+	if w.quorum {
+		return
+	}
 	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
 	s.stalled = election.Token{}
 	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
@@ -179,6 +189,10 @@ func (c *checks) about(w *world, p *process) {
 
 // stepped looks at what a step wants done.
 func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []election.Action) {
+	if w.quorum {
+		c.leases(w, p)
+		return
+	}
 	s := &c.seats[p.place]
 	if s.stalled.Defined() {
 		if does := invariant.BeforeLosing(p.view, actions); does != "" {
@@ -212,6 +226,10 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 		c.lost[p.place]++
 		s.yields = a.Cause == election.CauseResigned && a.Token.Leader.ID == p.rank.ID
 		s.since = w.now
+		return
+	}
+	if w.quorum {
+		c.inForce(w, p, a.Token)
 		return
 	}
 	mine := a.Token.Leader.ID == p.rank.ID
@@ -409,6 +427,9 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 	if c.counted != nil {
 		c.counted[m.Kind]++
 		c.rounds = max(c.rounds, m.Round.Number)
+	}
+	if w.quorum {
+		return
 	}
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
 		c.fail(w, p, invariant.Bounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))

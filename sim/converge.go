@@ -114,6 +114,9 @@ func (w *world) groups() [][]*process {
 // withinTwo says that each two of a group reach each other, or one that reaches both:
 // agreement is promised to such alone.
 func (w *world) withinTwo(group []*process) bool {
+	if w.quorum {
+		return w.complete(group)
+	}
 	for i, a := range group {
 		for _, b := range group[:i] {
 			if !w.reach(a, b) && !slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) }) {
@@ -180,6 +183,9 @@ func (w *world) orphaned(group []*process) bool {
 
 func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	t := group[0].view
+	if w.quorum {
+		return w.quorumAgrees(group)
+	}
 	switch {
 	case w.orphaned(group):
 		return t, ""

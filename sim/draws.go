@@ -110,7 +110,7 @@ func (g *generator) happenings() {
 		}
 		g.do(s)
 	}
-	if g.duplicates != nil && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
+	if g.duplicates != nil && !g.s.Setup.OneLeader() && g.duplicates.one(8) && len(g.s.Setup.Newcomers) == 0 {
 		g.do(scenario.Step{Do: scenario.Duplicate, Members: []election.ID{g.someone(g.duplicates)}})
 	}
 	if g.stalls != nil && g.stalls.one(4) {

@@ -60,6 +60,11 @@ type peer struct {
 
 // disk keeps what was saved, and what was before it.
 type disk struct {
+	log         [][]byte // what a core of its own keeps
+	nextRecords [][]byte
+	appends     bool // the outstanding write is to log
+	replaces    bool // all of it
+
 	now, before election.State
 	saving      bool
 	next        election.State
@@ -111,7 +116,7 @@ func (w *world) start(p *process) error {
 	}
 	c.Expect = w.setup.Expect
 	if !w.setup.NoDisk {
-		c.State = p.disk.now
+		c.State, c.Records = p.disk.now, p.disk.log
 	}
 	if w.log != nil {
 		c.Trace = w.record
@@ -215,6 +220,10 @@ func (w *world) perform(p *process, a *election.Action) {
 		w.rejoin(p, a.To)
 	case election.Halt:
 		w.quit(p, a.Err)
+	case election.Append:
+		w.appendLog(p, a)
+	case election.Warn:
+		w.note(p, "warns", a.Err.Error())
 	}
 }
 
@@ -281,7 +290,7 @@ func (w *world) save(p *process, s election.State) {
 	}
 	w.checks.saves(w, p)
 	w.checks.tries(w, p, s.Token)
-	p.disk.saving, p.disk.next, p.disk.began = true, s, p.clock.at(w.now)
+	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
 }
 
@@ -337,6 +346,13 @@ func (w *world) writeOut(p *process) error {
 	if d.failed = d.failing; d.failing {
 		return diskError{}
 	}
+	if d.appends {
+		if d.replaces {
+			d.log = nil
+		}
+		d.log = append(d.log, d.nextRecords...)
+		return nil
+	}
 	if d.now.Token != d.next.Token {
 		p.heldAt = w.now
 	}
@@ -390,6 +406,7 @@ func (w *world) end(p *process, c scenario.Condition) {
 		_ = w.writeOut(p) // it got there, and nobody was left to be told
 	}
 	p.disk.saving = false
+	w.checks.ended(p, c)
 	p.view, p.working, p.hasSaved = election.Token{}, false, false
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
 )
@@ -15,6 +16,7 @@ import (
 type world struct {
 	setup  scenario.Setup
 	make   func() election.Algorithm
+	quorum bool              // one leader, never two, is what it promises
 	list   []election.Member // as each Machine is given it, newcomers left out
 	roster bool              // the list changes
 	slots  map[election.ID]int
@@ -37,6 +39,7 @@ func newWorld() *world { return &world{slots: map[election.ID]int{}} }
 // reset makes a new world of s, whose fields are filled and valid.
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
+	_, w.quorum = maker().(machine.CoreMaker)
 	w.now, w.flights = 0, 0
 	w.queue.reset()
 	w.rng.seed(s.Seed)

@@ -28,6 +28,7 @@ type agentFlags struct {
 	events, logLevel, logFormat    string
 	membership                     memberFlags
 	hooks                          hookFlags
+	quorum                         quorumFlags
 	wire                           wireFlags
 }
 
@@ -41,6 +42,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	f.membership.register(fs)
 	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithm.Names(), ", "))
 	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
+	f.quorum.register(fs)
 	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over; with --wire boss default false")
 	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
@@ -64,7 +66,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.membership.validate(), f.hooks.check()); err != nil {
 		return batuta.Config{}, err
 	}
-	algorithm, err := newAlgorithm(f.algorithm, f.probe)
+	algorithm, err := f.newAlgorithm()
 	if err != nil {
 		return batuta.Config{}, err
 	}

@@ -50,6 +50,7 @@ save nothing. Progress goes to standard error.`,
 	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
 	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
 	cmd.Flags().StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
+	b.quorum.registerTakeover(cmd.Flags())
 	jsonFlag(cmd, &b.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
@@ -57,6 +58,12 @@ save nothing. Progress goes to standard error.`,
 		}
 		if !slices.Contains(faults(), b.fault) {
 			return usagef("--fault %q: use one of %s", b.fault, strings.Join(faults(), ", "))
+		}
+		if err := b.quorum.check(); err != nil {
+			return err
+		}
+		if b.algorithm == "quorum" && b.dataDir == noDataDir {
+			return usagef("--data-dir none: a quorum keeps its promise only with its log on disk; leave it out, or name a directory")
 		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
@@ -77,6 +84,7 @@ type failoverBench struct {
 	nodes, rounds    int
 	fault, algorithm string
 	dataDir          string // "none": no state is kept
+	quorum           quorumFlags
 	json             bool
 	cluster          *cluster
 }
@@ -95,7 +103,7 @@ type failoverFigures struct {
 
 func (b *failoverBench) run(ctx context.Context) error {
 	var err error
-	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm); err != nil {
+	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover); err != nil {
 		return err
 	}
 	defer b.cluster.close()

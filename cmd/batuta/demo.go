@@ -91,6 +91,11 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	defer d.cluster.close()
+	if d.algorithm == "quorum" {
+		if d.cluster.dataDir, err = os.MkdirTemp("", "batuta-demo-"); err != nil {
+			return fmt.Errorf("make the members' data directories: %w", err)
+		}
+	}
 	d.began = time.Now()
 	d.say("%d members on loopback, algorithm %s, each a process of its own\n", d.nodes, d.algorithm)
 	if err := d.start(ctx); err != nil {

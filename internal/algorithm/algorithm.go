@@ -9,10 +9,11 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
+	"github.com/batuta-dev/batuta/quorum"
 )
 
 // Names are those that [New] knows, the default first.
-func Names() []string { return []string{"bully", "ring", "chang-roberts"} }
+func Names() []string { return []string{"bully", "ring", "chang-roberts", "quorum"} }
 
 // Probes are Bully's ways of asking, the default first.
 func Probes() []string { return []string{"descending", "all"} }
@@ -32,6 +33,8 @@ func New(name, probe string) (election.Algorithm, error) {
 		return ring.New(), nil
 	case "chang-roberts":
 		return ring.NewChangRoberts(), nil
+	case "quorum":
+		return quorum.New(), nil
 	}
 	return nil, fmt.Errorf("algorithm %q: use one of %s", name, strings.Join(Names(), ", "))
 }

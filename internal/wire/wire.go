@@ -103,6 +103,7 @@ type layout struct {
 	Carried   *layout                 `cbor:"19,keyasint,omitempty"` // of relay
 	Withdraws bool                    `cbor:"20,keyasint,omitempty"`
 	Heir      election.ID             `cbor:"21,keyasint,omitempty"`
+	Data      []byte                  `cbor:"22,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -237,7 +238,7 @@ func outward(m *election.Message) *layout {
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
-		Carried: outward(m.Carried),
+		Carried: outward(m.Carried), Data: m.Data,
 	}
 }
 
@@ -328,6 +329,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
+		Data: w.Data,
 	}, nil
 }
 
@@ -344,6 +346,9 @@ func (w *layout) check() error {
 	}
 	if w.Hops < 0 || w.Hops > 4*election.MaxMembers {
 		return Bad(ReasonMalformed, "message: %d hops", w.Hops)
+	}
+	if len(w.Data) > election.MaxData {
+		return Bad(ReasonLength, "message: %d bytes of data", len(w.Data))
 	}
 	// Anything near 2^64 would overflow the counters of those who go on from it.
 	if w.Token.Epoch > election.MaxEpoch || w.Highest > election.MaxEpoch || w.Round.Number > 1<<62 {

@@ -72,6 +72,10 @@ func (s Setup) Filled() Setup {
 	return s
 }
 
+// OneLeader says that the algorithm promises one leader, never two, on the condition
+// that disks keep what they have written and clocks differ no further than it counts on.
+func (s *Setup) OneLeader() bool { return s.Algorithm == "quorum" }
+
 // SettledLeader is the highest member that may lead from the start; zero: there is none.
 func (s *Setup) SettledLeader() (highest election.Rank) {
 	for _, r := range s.Members {

@@ -1,0 +1,290 @@
+package quorum
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// Core is one member. It is pure: see [machine.Core].
+type Core struct {
+	cfg       machine.Config
+	algorithm *Algorithm
+	timing    election.Timing
+	t         time.Duration // T
+	random    *rand.Rand
+
+	now     time.Time // of the current or last Step
+	last    time.Time // of the Step before
+	origin  time.Time // of the first Step; stamps count from it
+	out     []election.Action
+	started bool
+	halted  bool
+
+	node    *raft.RawNode // nil: it belongs to no cluster yet
+	storage *raft.MemoryStorage
+	me      self
+	roster  roster
+	disks   map[uint64]uint64 // which disk each other number belongs to
+	applied uint64
+	peers   []peer // every other member, by id
+
+	writer
+	voter
+	leader
+	stance
+
+	view election.Token // the leadership that holds for this member
+	held election.Token // the highest that it has told of
+	seen uint64         // the highest term seen anywhere
+}
+
+// newCore builds a member from what its disk holds.
+func newCore(a *Algorithm, c machine.Config) (*Core, error) {
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	m := &Core{cfg: c, algorithm: a, timing: c.Timing.WithDefaults(), disks: map[uint64]uint64{}}
+	m.t = m.timing.T()
+	m.random = rand.New(rand.NewPCG(c.Seed, c.Incarnation))
+	m.healthy = true
+	m.hard = &pb.HardState{}
+	s, err := load(c.Records)
+	switch {
+	case err != nil:
+		return nil, err
+	case s != nil:
+		return m, m.restore(s)
+	case !c.Joins:
+		return m, m.found()
+	}
+	m.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
+	return m, nil
+}
+
+// restore goes on with what the disk holds.
+func (c *Core) restore(s *stored) error {
+	if s.self.ID != c.cfg.Self.ID {
+		return config("the log in the data directory belongs to member %s, and this is member %s: give each member its own", s.self.ID, c.cfg.Self.ID)
+	}
+	if err := c.sameList(s.self); err != nil {
+		return err
+	}
+	storage, err := s.storage()
+	if err != nil {
+		return err
+	}
+	c.me, c.disks, c.hard, c.storage = s.self, s.disks, s.hard, storage
+	if s.snapshot != nil {
+		meta := s.snapshot.GetMetadata()
+		if c.roster, err = decodeRoster(s.snapshot.GetData(), meta.GetConfState()); err != nil {
+			return err
+		}
+		c.applied = meta.GetIndex()
+	} else {
+		c.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
+	}
+	c.held.Epoch = c.hard.GetTerm()
+	return c.run()
+}
+
+// sameList refuses a configured list that is another than the one the cluster began
+// with: members would count majorities of different sets.
+func (c *Core) sameList(s self) error { return nil }
+
+// found begins a cluster with the configured members. Nothing is said before it is on
+// disk: see start.
+func (c *Core) found() error {
+	members := c.cfg.Members
+	if !slices.ContainsFunc(members, func(m election.Member) bool { return m.ID == c.cfg.Self.ID }) {
+		members = append(slices.Clone(members), election.Member{Rank: c.cfg.Self, Address: c.cfg.Address})
+	}
+	if len(members) > MaxMembers {
+		return config("%d members: at most %d vote and learn in one cluster", len(members), MaxMembers)
+	}
+	c.roster = first(members)
+	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64() | 1, Digest: digest(c.roster)}
+	c.storage = raft.NewMemoryStorage()
+	snapshot := &pb.Snapshot{Data: encode(c.roster), Metadata: &pb.SnapshotMetadata{
+		Index: new(uint64(1)), Term: new(uint64(1)), ConfState: c.roster.conf}}
+	if err := c.storage.ApplySnapshot(snapshot); err != nil {
+		return err
+	}
+	c.hard = &pb.HardState{Term: new(uint64(1)), Vote: new(uint64(0)), Commit: new(uint64(1))}
+	c.applied, c.fresh = 1, true
+	if err := c.storage.SetHardState(c.hard); err != nil {
+		return err
+	}
+	return c.run()
+}
+
+// run makes raft's own node of what the storage holds.
+func (c *Core) run() error {
+	node, err := raft.NewRawNode(&raft.Config{
+		ID: c.me.Number, Storage: c.storage, Applied: c.applied,
+		// It is never ticked: the election timeout that raft draws is not used.
+		ElectionTick: 10, HeartbeatTick: 1,
+		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
+		PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true,
+		Logger: quiet{},
+	})
+	if err != nil {
+		return err
+	}
+	c.node = node
+	c.seen = max(c.seen, c.hard.GetTerm())
+	c.seatPeers()
+	return nil
+}
+
+// Step handles one event and returns what to do about it, in order.
+func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
+	c.out = c.out[:0]
+	if now.Before(c.now) {
+		now = c.now
+	}
+	c.last, c.now = c.now, now
+	if c.halted {
+		return c.out
+	}
+	if c.started {
+		c.stall()
+		c.expire()
+	}
+	c.handle(ev)
+	if c.started && !c.halted {
+		c.due()
+		c.advance()
+	}
+	return c.out
+}
+
+// stall takes note of time that has passed unseen. The process was stopped, or the
+// wall clock has run ahead of the others, which may be no time at all: whatever this
+// member has promised, it has promised from now.
+func (c *Core) stall() {
+	if c.now.Sub(c.last) < c.t {
+		return
+	}
+	c.stalled = c.now
+	if !c.patience.IsZero() {
+		c.patience = c.now.Add(c.t)
+	}
+	if !c.campaignAt.IsZero() {
+		c.campaignAt = c.now.Add(c.t)
+	}
+}
+
+func (c *Core) handle(ev election.Event) {
+	switch ev.Kind {
+	case election.Started:
+		c.start(ev)
+	case election.Received:
+		c.receive(ev.Message)
+	case election.LinkUp:
+		c.linkUp(ev.Rank, ev.Incarnation)
+	case election.LinkDown:
+		c.linkDown(ev.Peer)
+	case election.DialFailed:
+		c.dialFailed(ev.Peer, ev.Refused, ev.Err)
+	case election.Saved:
+		c.saved(ev.Err)
+	case election.Working:
+		c.setWorking(ev.On)
+	case election.Campaign:
+		c.askedToCampaign()
+	case election.Resigned:
+		c.resign("it is asked to")
+	case election.Transfer:
+		c.transfer(ev.Peer)
+	case election.Health:
+		c.setHealth(ev.On)
+	}
+}
+
+// start begins. A voter that has just started grants no vote for T: it cannot know
+// what its former self had promised.
+func (c *Core) start(ev election.Event) {
+	c.started, c.origin = true, c.now
+	c.patience = c.now.Add(c.t)
+	if c.fresh {
+		c.fresh = false
+		c.write(c.all(), true, nil)
+	}
+	for i := range c.peers {
+		c.dial(&c.peers[i])
+	}
+}
+
+// Deadline is when to step it next.
+func (c *Core) Deadline() (time.Time, bool) {
+	if !c.started || c.halted {
+		return time.Time{}, false
+	}
+	at := c.now.Add(c.t / 2) // a longer pause means that it was stopped
+	wake := func(t time.Time) {
+		if !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.retryAt, c.hungAt, c.standAt} {
+		wake(t)
+	}
+	for i := range c.peers {
+		wake(c.peers[i].redial)
+	}
+	return at, true
+}
+
+// due does all whose time has come.
+func (c *Core) due() {
+	c.dueVoter()
+	c.dueLeader()
+	c.dueDisk()
+	for i := range c.peers {
+		if p := &c.peers[i]; c.passed(p.redial) {
+			c.dial(p)
+		}
+	}
+}
+
+// passed reports whether a time was set, and is not to come.
+func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
+
+func (c *Core) do(a election.Action) { c.out = append(c.out, a) }
+
+// halt ends this member's part, because of err.
+func (c *Core) halt(err error) {
+	if !c.halted {
+		c.halted = true
+		c.unview(election.CauseRemoved)
+		c.until = time.Time{}
+		c.do(election.Action{Kind: election.Halt, Err: err})
+	}
+}
+
+func (c *Core) note(what string, peer election.ID, t election.Token, why string) {
+	if c.cfg.Trace != nil {
+		c.cfg.Trace(election.Record{At: c.now, Member: c.cfg.Self.ID, Election: c.cfg.Election, What: what, Peer: peer, Token: t, Why: why})
+	}
+}
+
+// stamp is this member's own time, for beats.
+func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
+
+// between draws a time from 0 to d.
+func (c *Core) between(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(c.random.Int64N(int64(d)))
+}
+
+func sortedKeys[V any](m map[uint64]V) []uint64 { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,217 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// writer is what goes to disk: one write at a time. Nothing that it stands for is said
+// before it is there.
+type writer struct {
+	hard    *pb.HardState // of raft; on disk, but for a commit that needs not be
+	fresh   bool          // nothing is on disk yet
+	records [][]byte      // of the outstanding write
+	replace bool
+	then    func() // when that is safe
+	written int    // records since the last compaction
+
+	writing bool      // a write is with the driver
+	failing bool      // the last one failed; it is tried again
+	retryAt time.Time // not before
+	hungAt  time.Time // then a write has taken T
+	hung    bool      // it has
+}
+
+// retryPause is how long a failing disk is left alone.
+const retryPause = time.Second
+
+// keepRecords is how many records are written before they are compacted.
+const keepRecords = 256
+
+// write asks for records to be made safe, and goes on with then.
+func (c *Core) write(records [][]byte, replace bool, then func()) {
+	c.records, c.replace, c.then = records, replace, then
+	c.attempt()
+}
+
+func (c *Core) attempt() {
+	c.writing, c.retryAt, c.hungAt = true, time.Time{}, c.now.Add(c.t)
+	c.do(election.Action{Kind: election.Append, Records: c.records, Replace: c.replace})
+}
+
+// busy reports whether something is still to be made safe.
+func (c *Core) busy() bool { return c.records != nil }
+
+// unsaved reports whether the disk is of no use now.
+func (c *Core) unsaved() bool { return c.failing || c.hung }
+
+// saved takes in how a write has ended.
+func (c *Core) saved(err error) {
+	if !c.writing {
+		return
+	}
+	c.writing, c.hungAt, c.hung = false, time.Time{}, false
+	if err != nil {
+		c.failing, c.retryAt = true, c.now.Add(retryPause)
+		c.diskLost("its disk refuses the log")
+		return
+	}
+	c.failing = false
+	c.written += len(c.records)
+	if c.replace {
+		c.written = 0
+	}
+	then := c.then
+	c.records, c.then = nil, nil
+	if then != nil {
+		then()
+	}
+	c.caughtUp()
+}
+
+func (c *Core) dueDisk() {
+	if c.passed(c.retryAt) {
+		c.attempt()
+	}
+	if c.passed(c.hungAt) {
+		c.hungAt, c.hung = time.Time{}, true
+		c.diskLost("its disk has not answered for T")
+	}
+}
+
+// diskLost has a leader give up the lead when its disk fails it: it could not go on.
+func (c *Core) diskLost(why string) {
+	if c.term() != 0 && !c.over {
+		c.end(election.CauseResigned, why)
+	}
+}
+
+// advance takes from raft what is to be written, said and applied, until it has no
+// more or a write is outstanding.
+func (c *Core) advance() {
+	for c.node != nil && !c.busy() && !c.halted && c.node.HasReady() {
+		ready := c.node.Ready()
+		if !ready.MustSync && raft.IsEmptySnap(ready.Snapshot) {
+			c.perform(ready)
+			continue
+		}
+		c.write(c.recordsOf(ready), false, func() { c.perform(ready) })
+	}
+	if c.node != nil && !c.busy() && !c.halted && c.written > keepRecords {
+		c.compact()
+	}
+}
+
+func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {
+	if !raft.IsEmptySnap(ready.Snapshot) {
+		records = append(records, protoRecord(recordSnapshot, ready.Snapshot))
+	}
+	for _, e := range ready.Entries {
+		records = append(records, protoRecord(recordEntry, e))
+	}
+	hard := ready.HardState
+	if raft.IsEmptyHardState(hard) {
+		hard = c.hard
+	}
+	return append(records, protoRecord(recordHard, hard))
+}
+
+// perform does what a Ready stands for, now that it is safe.
+func (c *Core) perform(ready raft.Ready) {
+	var err error
+	if !raft.IsEmptySnap(ready.Snapshot) {
+		err = c.takeSnapshot(ready.Snapshot)
+	}
+	if !raft.IsEmptyHardState(ready.HardState) {
+		c.hard = ready.HardState
+		err = errors.Join(err, c.storage.SetHardState(c.hard))
+	}
+	if err = errors.Join(err, c.storage.Append(ready.Entries)); err != nil {
+		c.halt(err)
+		return
+	}
+	c.seen = max(c.seen, c.hard.GetTerm())
+	for _, m := range ready.Messages {
+		c.post(m)
+	}
+	for _, e := range ready.CommittedEntries {
+		c.apply(e)
+	}
+	if !c.halted {
+		c.node.Advance(ready)
+		c.turned()
+	}
+}
+
+func (c *Core) takeSnapshot(s *pb.Snapshot) error {
+	if err := c.storage.ApplySnapshot(s); err != nil {
+		return err
+	}
+	r, err := decodeRoster(s.GetData(), s.GetMetadata().GetConfState())
+	if err != nil {
+		return err
+	}
+	c.roster, c.applied = r, s.GetMetadata().GetIndex()
+	c.seatPeers()
+	return nil
+}
+
+// apply takes a committed entry into the list of members.
+func (c *Core) apply(e *pb.Entry) {
+	c.applied = e.GetIndex()
+	c.roster.link(e.GetTerm(), e.GetData())
+	if e.GetTerm() == c.leader.term && c.leader.term != 0 {
+		c.settled = true
+	}
+	if e.GetType() != pb.EntryConfChangeV2 && e.GetType() != pb.EntryConfChange {
+		return
+	}
+	var change pb.ConfChangeV2
+	if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+		c.halt(err)
+		return
+	}
+	conf := c.node.ApplyConfChange(&change)
+	c.changed(&change, conf)
+}
+
+// compact puts one snapshot in the place of everything that has been applied.
+func (c *Core) compact() {
+	first, _ := c.storage.FirstIndex()
+	if c.applied >= first {
+		if _, err := c.storage.CreateSnapshot(c.applied, c.roster.conf, encode(c.roster)); err != nil {
+			c.halt(err)
+			return
+		}
+		if err := c.storage.Compact(c.applied); err != nil {
+			c.halt(err)
+			return
+		}
+	}
+	c.written = 0
+	c.write(c.all(), true, nil)
+}
+
+// quiet is raft's logger: what it would say is seen in the trace. It panics when
+// raft gives up.
+type quiet struct{}
+
+func (quiet) Debug(...any)              {}
+func (quiet) Debugf(string, ...any)     {}
+func (quiet) Error(...any)              {}
+func (quiet) Errorf(string, ...any)     {}
+func (quiet) Info(...any)               {}
+func (quiet) Infof(string, ...any)      {}
+func (quiet) Warning(...any)            {}
+func (quiet) Warningf(string, ...any)   {}
+func (quiet) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
+func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
+func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

@@ -1,0 +1,2 @@
+// Package quorum elects one leader, never two, by a majority that votes.
+package quorum

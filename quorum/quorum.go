@@ -1,0 +1,108 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// DefaultDrift is by how much the rates of two members' clocks may differ, as a part.
+const DefaultDrift = 0.01
+
+// maxDrift bounds what may be asked for: a lease has to be longer than nothing.
+const maxDrift = 0.5
+
+// Takeover says when the next leader may come after one that has not resigned.
+type Takeover string
+
+// Takeovers.
+const (
+	// TakeoverLease has the next leader wait until the old lease cannot be in force.
+	TakeoverLease Takeover = "lease"
+	// TakeoverRefused has a member forget the leader as soon as its connection to it has
+	// ended and the leader's own address has refused another. It trusts that nobody but
+	// the kernel of the leader's machine refuses connections in its name: no proxy,
+	// address translation or load balancer in between. What a leader has started and
+	// that outlives it is not waited for.
+	TakeoverRefused Takeover = "refused"
+)
+
+// Algorithm is the election by quorum; it belongs to one member. Use [New].
+type Algorithm struct {
+	drift    float64
+	takeover Takeover
+}
+
+// Option changes what [New] gives.
+type Option func(*Algorithm)
+
+// Drift sets by how much the rates of any two members' clocks may differ, as a part:
+// 0.01, the default, is one hundredth. It must be alike for all members, at least 0 and
+// at most 0.5.
+func Drift(part float64) Option { return func(a *Algorithm) { a.drift = part } }
+
+// WithTakeover sets when the next leader may come; the default is [TakeoverLease].
+func WithTakeover(t Takeover) Option { return func(a *Algorithm) { a.takeover = t } }
+
+// New gives a value for one member.
+func New(options ...Option) *Algorithm {
+	a := &Algorithm{drift: DefaultDrift, takeover: TakeoverLease}
+	for _, o := range options {
+		o(a)
+	}
+	return a
+}
+
+// Name is "quorum".
+func (a *Algorithm) Name() string { return "quorum" }
+
+// Step does nothing: the algorithm has a core of its own, see [Algorithm.NewCore].
+func (a *Algorithm) Step(election.Event, election.Actions) {}
+
+// Promises is what this algorithm guarantees, and that its epoch is safe to fence with.
+func (a *Algorithm) Promises() (guarantee string, fencing bool) { return "one-leader", true }
+
+// Drift is by how much the rates of two clocks may differ, as a part.
+func (a *Algorithm) Drift() float64 { return a.drift }
+
+// Takeover says when the next leader may come.
+func (a *Algorithm) Takeover() Takeover { return a.takeover }
+
+// Durable says that the algorithm keeps no promise without a disk.
+func (a *Algorithm) Durable() bool { return true }
+
+// Validate reports what is wrong with the options, or nil.
+func (a *Algorithm) Validate() error {
+	var faults []error
+	if !(a.drift >= 0 && a.drift <= maxDrift) {
+		faults = append(faults, fmt.Errorf("clock drift %v: it is a part, at least 0 and at most %v; 0.01 is one hundredth", a.drift, maxDrift))
+	}
+	if a.takeover != TakeoverLease && a.takeover != TakeoverRefused {
+		faults = append(faults, fmt.Errorf("takeover %q: it is %q or %q", a.takeover, TakeoverLease, TakeoverRefused))
+	}
+	return errors.Join(faults...)
+}
+
+// margin is what a lease is shorter by than T·(1 − drift): timers are not exact.
+func margin(t time.Duration) time.Duration { return t / 100 }
+
+// Lease is how long a leadership is in force after a round of beats left that a
+// majority has acknowledged.
+func (a *Algorithm) Lease(t time.Duration) time.Duration {
+	return t - time.Duration(float64(t)*a.drift) - margin(t)
+}
+
+// NewCore checks c and gives the member that it describes.
+func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
+	if err := errors.Join(c.Validate(), a.Validate()); err != nil {
+		return nil, err
+	}
+	t := c.Timing.WithDefaults()
+	if lease := a.Lease(t.T()); t.Heartbeat >= lease {
+		return nil, fmt.Errorf("heartbeat %v is not below the lease of %v: a leadership would end between two beats; lower the heartbeat or raise t_max", t.Heartbeat, lease)
+	}
+	return newCore(a, c)
+}

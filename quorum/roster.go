@@ -1,0 +1,219 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// MaxMembers bounds a cluster, observers included: each leader's beat goes to all.
+const MaxMembers = 64
+
+// seat is one member as the log has it. Its number is raft's, and is never used twice:
+// a member that comes back with an empty disk gets another.
+type seat struct {
+	Number   uint64      `cbor:"1,keyasint"`
+	ID       election.ID `cbor:"2,keyasint"`
+	Address  string      `cbor:"3,keyasint,omitempty"`
+	Observer bool        `cbor:"4,keyasint,omitempty"`
+	Disk     uint64      `cbor:"5,keyasint,omitempty"` // names the disk that the number belongs to; 0: of the first list, it is told by cards
+}
+
+// roster is who belongs, by the log: the state machine that raft replicates.
+type roster struct {
+	Seats []seat        `cbor:"1,keyasint"`           // by number
+	Next  uint64        `cbor:"2,keyasint"`           // the number of the next newcomer
+	Chain uint64        `cbor:"4,keyasint,omitempty"` // a sum of all entries so far
+	Gone  []election.ID `cbor:"3,keyasint,omitempty"`
+	conf  *pb.ConfState // who votes, by number
+	index map[election.ID]int
+}
+
+// first is the roster of a cluster that begins with these members.
+func first(members []election.Member) roster {
+	members = slices.Clone(members)
+	slices.SortFunc(members, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
+	r := roster{Next: uint64(len(members)) + 1, conf: &pb.ConfState{AutoLeave: new(false)}}
+	for i, m := range members {
+		n := uint64(i + 1)
+		r.Seats = append(r.Seats, seat{Number: n, ID: m.ID, Address: m.Address})
+		r.conf.Voters = append(r.conf.Voters, n)
+	}
+	r.sort()
+	return r
+}
+
+// link adds an entry to the sum of all.
+func (r *roster) link(term uint64, data []byte) {
+	h := r.Chain ^ 14695981039346656037 // FNV-1a
+	for ; term > 0; term >>= 8 {
+		h = (h ^ term&0xff) * 1099511628211
+	}
+	for _, b := range data {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	r.Chain = h
+}
+
+func (r *roster) sort() {
+	slices.SortFunc(r.Seats, func(a, b seat) int { return int(int64(a.Number) - int64(b.Number)) })
+	r.index = make(map[election.ID]int, len(r.Seats))
+	for i, s := range r.Seats {
+		r.index[s.ID] = i
+	}
+}
+
+// of gives a member's seat; nil for a stranger.
+func (r *roster) of(id election.ID) *seat {
+	if i, ok := r.index[id]; ok {
+		return &r.Seats[i]
+	}
+	return nil
+}
+
+// by gives the seat with that number; nil: there is none.
+func (r *roster) by(number uint64) *seat {
+	for i := range r.Seats {
+		if r.Seats[i].Number == number {
+			return &r.Seats[i]
+		}
+	}
+	return nil
+}
+
+// votes reports whether a number is a voter's, in any configuration that counts now.
+func (r *roster) votes(number uint64) bool {
+	return slices.Contains(r.conf.GetVoters(), number) || slices.Contains(r.conf.GetVotersOutgoing(), number)
+}
+
+// majorities are the sets of voters each of which must agree: two while one
+// configuration takes over from another.
+func (r *roster) majorities() [][]uint64 {
+	if out := r.conf.GetVotersOutgoing(); len(out) > 0 {
+		return [][]uint64{r.conf.GetVoters(), out}
+	}
+	return [][]uint64{r.conf.GetVoters()}
+}
+
+// put seats a member, or changes its seat.
+func (r *roster) put(s seat) {
+	r.Gone = slices.DeleteFunc(r.Gone, func(id election.ID) bool { return id == s.ID })
+	if old := r.by(s.Number); old != nil {
+		*old = s
+	} else {
+		r.Seats = append(r.Seats, s)
+	}
+	r.Next = max(r.Next, s.Number+1)
+	r.sort()
+}
+
+// drop takes a seat away; its number is never used again.
+func (r *roster) drop(number uint64) {
+	if s := r.by(number); s != nil {
+		r.Gone = append(r.Gone, s.ID)
+		if len(r.Gone) > MaxMembers {
+			r.Gone = r.Gone[1:]
+		}
+	}
+	r.Seats = slices.DeleteFunc(r.Seats, func(s seat) bool { return s.Number == number })
+	r.sort()
+}
+
+var encoding, decoding = codec()
+
+func codec() (cbor.EncMode, cbor.DecMode) {
+	enc, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		panic(err) // our own options are wrong
+	}
+	dec, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxNestedLevels: 8, MaxArrayElements: 4 * MaxMembers, MaxMapPairs: 64}.DecMode()
+	if err != nil {
+		panic(err) // our own options are wrong
+	}
+	return enc, dec
+}
+
+func encode(v any) []byte {
+	data, err := encoding.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of numbers and text
+	}
+	return data
+}
+
+// decodeRoster reads the data of a snapshot with its configuration, and refuses what
+// raft could not take up.
+func decodeRoster(data []byte, conf *pb.ConfState) (roster, error) {
+	var r roster
+	if err := decoding.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("the list of members: %w", err)
+	}
+	if len(r.Seats) > MaxMembers || len(r.Gone) > MaxMembers {
+		return r, fmt.Errorf("the list of members: %d, and at most %d are allowed", len(r.Seats), MaxMembers)
+	}
+	ids := map[election.ID]bool{}
+	numbers := map[uint64]bool{}
+	for _, s := range r.Seats {
+		if err := checkSeat(s); err != nil {
+			return r, err
+		}
+		if ids[s.ID] || numbers[s.Number] || s.Number >= r.Next {
+			return r, fmt.Errorf("the list of members: %s, number %d, stands twice or is beyond the last number", s.ID, s.Number)
+		}
+		ids[s.ID], numbers[s.Number] = true, true
+	}
+	if err := election.CheckIDs(r.Gone...); err != nil {
+		return r, err
+	}
+	r.conf = conf
+	r.sort()
+	return r, checkConf(conf)
+}
+
+func checkSeat(s seat) error {
+	if s.Number == 0 || s.ID == election.None || s.Number > election.MaxEpoch {
+		return fmt.Errorf("the list of members: %s with number %d", s.ID, s.Number)
+	}
+	if !election.Printable(s.Address, election.MaxAddress) {
+		return fmt.Errorf("the list of members: %s with an address of %d bytes, which is too long or does not print", s.ID, len(s.Address))
+	}
+	return election.CheckIDs(s.ID)
+}
+
+// checkConf refuses a configuration on which raft would panic.
+func checkConf(conf *pb.ConfState) error {
+	voters := map[uint64]bool{}
+	lists := [][]uint64{conf.GetVoters(), conf.GetVotersOutgoing(), conf.GetLearners(), conf.GetLearnersNext()}
+	for i, list := range lists {
+		if len(list) > MaxMembers {
+			return fmt.Errorf("a configuration of %d", len(list))
+		}
+		seen := map[uint64]bool{}
+		for _, n := range list {
+			if n == 0 || n > election.MaxEpoch || seen[n] {
+				return fmt.Errorf("a configuration with number %d twice, or out of range", n)
+			}
+			seen[n] = true
+			switch {
+			case i < 2:
+				voters[n] = true
+			case i == 2 && voters[n]:
+				return fmt.Errorf("a configuration in which %d votes and learns", n)
+			case i == 3 && !slices.Contains(conf.GetVotersOutgoing(), n), i == 3 && slices.Contains(conf.GetVoters(), n):
+				return fmt.Errorf("a configuration in which %d is to learn and did not vote", n)
+			}
+		}
+	}
+	if len(conf.GetVoters()) == 0 {
+		return fmt.Errorf("a configuration without a voter")
+	}
+	if len(conf.GetVotersOutgoing()) == 0 && (conf.GetAutoLeave() || len(conf.GetLearnersNext()) > 0) {
+		return fmt.Errorf("a configuration that leaves another, and there is none")
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package quorum
+
+import (
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// stance is whether this member stands for election, and what it does about its own
+// leadership when it does not.
+type stance struct {
+	healthy  bool
+	working  bool
+	resigned uint64    // the term in which it resigned; until a later leader's time ends
+	outlived bool      // a later leader has been
+	gone     uint64    // the last epoch of which it told that it has ended
+	standAt  time.Time // then nobody has led for 2·T, and it stands again
+	resort   bool      // unhealthy, it stands all the same
+}
+
+// Standing is why this member does not stand for election.
+func (c *Core) Standing() election.Aside {
+	switch {
+	case c.halted:
+		return election.AsideGone
+	case c.cfg.Observer:
+		return election.AsideObserver
+	case c.node == nil:
+		return election.AsideJoining
+	case c.unsaved():
+		return election.AsideUnsaved
+	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
+		return election.AsideWorking
+	case !c.healthy && !c.resort:
+		return election.AsideUnhealthy
+	case c.resigned != 0:
+		return election.AsideResigned
+	}
+	return election.Stands
+}
+
+func (c *Core) setWorking(on bool) {
+	c.working = on
+	if on {
+		return
+	}
+	if c.drains {
+		c.end(election.CauseResigned, "its work has stopped")
+	}
+	if c.term() == 0 && c.patience.IsZero() && c.campaignAt.IsZero() {
+		c.awaitVotes("its work has stopped")
+	}
+}
+
+func (c *Core) setHealth(on bool) {
+	if c.healthy == on {
+		return
+	}
+	c.healthy, c.resort = on, false
+	switch {
+	case !on && c.term() != 0:
+		c.leave(0, "it is unhealthy")
+	case on:
+		c.standAgain()
+	}
+}
+
+// resign has this member give up the lead. It stands again when a later leader's time
+// has ended, when it is asked to, or when nobody leads for 2·T.
+func (c *Core) resign(why string) {
+	if c.term() == 0 || c.over || c.drains {
+		return
+	}
+	c.resigned, c.outlived = c.term(), false
+	c.leave(0, why)
+}
+
+// leave gives the lead up once the work has stopped; to 0: to the best. The lease goes
+// on meanwhile.
+func (c *Core) leave(to uint64, why string) {
+	if c.term() == 0 || c.over || c.drains {
+		return
+	}
+	c.to = to
+	if c.view.Leader.ID == c.cfg.Self.ID {
+		c.unview(election.CauseResigned)
+	}
+	if c.working {
+		c.drains = true
+		return
+	}
+	c.end(election.CauseResigned, why)
+}
+
+func (c *Core) askedToCampaign() {
+	c.resigned, c.outlived = 0, false
+	c.standAgain()
+}
+
+// standAgain asks for votes if nobody leads.
+func (c *Core) standAgain() {
+	if c.patience.IsZero() && c.term() == 0 && c.node != nil {
+		c.resigned, c.outlived = 0, false
+		if !c.healthy && c.cfg.LeadUnhealthy {
+			c.resort = true
+		}
+		if c.campaignAt.IsZero() {
+			c.awaitVotes("nobody leads")
+		}
+		c.standAt = c.now.Add(2 * c.t)
+	}
+}
+
+// successor is to whom the lead is given: the one it was meant for, else the highest of
+// those that have the whole log and stand. None: nobody.
+func (c *Core) successor() uint64 {
+	var best *peer
+	c.candidates(func(p *peer) {
+		switch {
+		case best != nil && best.number == c.to:
+		case best == nil || p.number == c.to || p.rank.Above(best.rank):
+			best = p
+		}
+	})
+	if best == nil {
+		return raft.None
+	}
+	return best.number
+}
+
+// candidates calls f for every other voter that has the whole log, answers and stands.
+func (c *Core) candidates(f func(p *peer)) {
+	last := c.lastIndex()
+	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+		p := c.peerBy(id)
+		if p != nil && typ == raft.ProgressTypePeer && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Stands || p.number == c.to && standsNext(p)) {
+			f(p)
+		}
+	})
+}
+
+// silent reports whether a member has not answered a beat of this term for T/2.
+func (c *Core) silent(p *peer) bool {
+	return p.acked == 0 || time.Duration(c.stamp()-p.acked) > c.t/2
+}
+
+// preempt gives the lead to a higher-ranked member that has been there for 2·T.
+func (c *Core) preempt() {
+	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over {
+		return
+	}
+	var best *peer
+	c.candidates(func(p *peer) {
+		if c.now.Sub(p.since) >= 2*c.t && (p.rank.Above(c.cfg.Self) || !c.healthy) && (best == nil || p.rank.Above(best.rank)) {
+			best = p
+		}
+	})
+	if best != nil {
+		c.note("makes way for", best.rank.ID, c.view, "it outranks this member and has been there for 2·T")
+		c.leave(best.number, "a higher-ranked member is there")
+	}
+}

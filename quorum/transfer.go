@@ -1,0 +1,80 @@
+package quorum
+
+import (
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// AdmitTransfer says whether this member, the leader, can hand the lead over to another:
+// nil, [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
+// [election.ErrUnfit] and says why not.
+func (c *Core) AdmitTransfer(to election.ID) error {
+	p := c.peer(to)
+	switch {
+	case p == nil && to != c.cfg.Self.ID:
+		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
+	case c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over:
+		return fmt.Errorf("member %s is not the leader: %w", c.cfg.Self.ID, election.ErrNotLeading)
+	case p == nil:
+		return nil
+	case !c.roster.votes(p.number) || p.observer:
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, election.AsideObserver)
+	case !p.link || c.silent(p):
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, orUnreached(p.state))
+	case !standsNext(p):
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, p.aside)
+	}
+	if !c.current(p) {
+		return fmt.Errorf("member %s %w: it has not taken up the whole log yet", to, election.ErrUnfit)
+	}
+	if c.cfg.NoPreempt {
+		return nil
+	}
+	for i := range c.peers {
+		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && o.aside == election.Stands && c.roster.votes(o.number) {
+			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, o.rank.ID, to)
+		}
+	}
+	return nil
+}
+
+func orUnreached(s election.MemberState) election.MemberState {
+	if s == election.StateUnknown || s == election.StateUp {
+		return election.StateUnreachable
+	}
+	return s
+}
+
+// standsNext reports whether a member stands once the present leadership has ended: one
+// that has resigned does then.
+func standsNext(p *peer) bool {
+	return p.aside == election.Stands || p.aside == election.AsideResigned
+}
+
+// current reports whether a member has the whole log.
+func (c *Core) current(p *peer) (whole bool) {
+	last := c.lastIndex()
+	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
+		if id == p.number {
+			whole = typ == raft.ProgressTypePeer && pr.Match == last
+		}
+	})
+	return whole
+}
+
+// transfer hands the lead over to one member, if it may.
+func (c *Core) transfer(to election.ID) {
+	if err := c.AdmitTransfer(to); err != nil {
+		c.note("refuses", to, c.view, "to hand over: "+err.Error())
+		return
+	}
+	if p := c.peer(to); p != nil {
+		c.resigned, c.outlived = c.term(), false
+		c.note("transfers", to, c.view, "it was asked to")
+		c.leave(p.number, "it hands over to "+string(to))
+	}
+}

@@ -1,0 +1,150 @@
+package quorum
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// This file tells what a member knows, and says who may connect to it.
+
+// config makes an error of which only the user can mend the cause.
+func config(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// Self is this member.
+func (c *Core) Self() election.Rank { return c.cfg.Self }
+
+// View is the leadership that holds for this member.
+func (c *Core) View() election.Token { return c.view }
+
+// Held is the highest leadership that it has told of; its epoch is the term on disk if
+// it has told of none.
+func (c *Core) Held() election.Token { return c.held }
+
+// Highest is the highest term that it has seen.
+func (c *Core) Highest() uint64 { return max(c.seen, c.held.Epoch) }
+
+// Vouch is the leadership that holds, and how long ago its leader was heard.
+func (c *Core) Vouch() (election.Token, time.Duration) {
+	if c.view.Defined() && !c.patience.IsZero() {
+		return c.view, c.t - c.patience.Sub(c.now)
+	}
+	return c.view, 0
+}
+
+// Members are all members, lowest rank first.
+func (c *Core) Members() []machine.MemberView {
+	views := make([]machine.MemberView, 0, len(c.peers)+1)
+	for i := range c.peers {
+		p := &c.peers[i]
+		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Aside: p.aside}
+		if p.state == election.StateUnknown {
+			v.State = election.StateAdded
+		}
+		if p.acked > 0 {
+			v.Epoch = c.term()
+		}
+		views = append(views, v)
+	}
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Aside: c.Standing()})
+	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
+	return views
+}
+
+func (c *Core) entry(p *peer) election.Member {
+	return election.Member{Rank: p.rank, Address: p.address, Observer: p.observer}
+}
+
+func (c *Core) own() election.Member {
+	return election.Member{Rank: c.cfg.Self, Address: c.cfg.Address, Observer: c.cfg.Observer}
+}
+
+// List is everyone by the log, those who have gone too.
+func (c *Core) List() []election.Member {
+	list := make([]election.Member, 0, len(c.roster.Seats)+len(c.roster.Gone)+1)
+	for _, s := range c.roster.Seats {
+		list = append(list, election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Version: s.Number})
+	}
+	for _, id := range c.roster.Gone {
+		list = append(list, election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Gone: election.Removed})
+	}
+	slices.SortFunc(list, func(a, b election.Member) int { return cmp.Or(a.ID.Compare(b.ID)) })
+	return list
+}
+
+// Entry is a member's place on the list.
+func (c *Core) Entry(id election.ID) (election.Member, bool) {
+	list := c.List()
+	i := slices.IndexFunc(list, func(m election.Member) bool { return m.ID == id })
+	if i < 0 {
+		return election.Member{}, false
+	}
+	return list[i], true
+}
+
+// Knows reports whether id is a member.
+func (c *Core) Knows(id election.ID) bool { return id == c.cfg.Self.ID || c.peer(id) != nil }
+
+// Fits reports whether one more member may come.
+func (c *Core) Fits(e election.Member) bool { return c.Knows(e.ID) || len(c.roster.Seats) < MaxMembers }
+
+// Admit says whether a process that dials this member may.
+func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
+	if peer.ID == c.cfg.Self.ID {
+		return election.ErrSameID
+	}
+	p := c.peer(peer.ID)
+	lives := p != nil && p.link && now.Sub(p.heard) <= c.t
+	switch {
+	case p == nil && slices.Contains(c.roster.Gone, peer.ID):
+		return election.ErrRemoved
+	case p == nil:
+		return election.ErrNotMember
+	case incarnation < p.incarnation && lives:
+		return election.ErrOldIncarnation
+	case incarnation > p.incarnation && lives:
+		return election.ErrSameID
+	}
+	return nil
+}
+
+// AdmitAnswer says it of a process that answers this member's dial: it is where the
+// list has that member.
+func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
+	if p := c.peer(peer.ID); p != nil && incarnation > p.incarnation {
+		return nil
+	}
+	return c.Admit(now, peer, incarnation)
+}
+
+// AdmitJoin says whether a newcomer may join through this member.
+func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
+	return errors.New("joining is not possible yet")
+}
+
+// Applied is up to where this member has taken in the log, and a sum of all that it
+// holds up to there.
+func (c *Core) Applied() (index, chain uint64) { return c.applied, c.roster.Chain }
+
+// Voters are who votes: two sets while one configuration takes over from another; none
+// while this member belongs to no cluster.
+func (c *Core) Voters() [][]election.ID {
+	var sets [][]election.ID
+	for _, numbers := range c.roster.majorities() {
+		var ids []election.ID
+		for _, n := range numbers {
+			if s := c.roster.by(n); s != nil {
+				ids = append(ids, s.ID)
+			}
+		}
+		if len(ids) > 0 {
+			sets = append(sets, ids)
+		}
+	}
+	return sets
+}

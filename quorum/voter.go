@@ -1,0 +1,249 @@
+package quorum
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// voter is what a member has promised, and when it asks for votes itself. A member
+// that has heard a beat grants no vote and asks for none until T after it: that is
+// what a lease counts on.
+type voter struct {
+	patience   time.Time // until then no vote is granted nor asked for; zero: it has ended
+	promised   uint64    // the term of the leader that has the promise; 0: an earlier life's
+	stalled    time.Time // when this process last found that it had been stopped
+	campaignAt time.Time // when it asks for votes; zero: it does not
+	follows    beat      // the last one that counted
+	tried      bool      // it has asked since it last followed
+	warnedBack uint64    // the term in which it has warned of its own disk
+}
+
+// beat is a leader's word that it lives.
+type beat struct {
+	from    uint64
+	term    uint64
+	stamp   int64 // in the leader's time: when it left
+	inForce bool  // its leadership is in force
+	due     bool  // it awaits the disk, to be answered
+}
+
+// patient reports whether this member may take no part in an election now.
+func (c *Core) patient() bool {
+	return !c.patience.IsZero() || c.term() != 0 && !c.over
+}
+
+// beaten takes in a beat of a leader.
+func (c *Core) beaten(p *peer, b beat, commit uint64) {
+	if b.term >= c.status().GetTerm() && commit > c.lastIndex() {
+		c.goneBack(p)
+		return
+	}
+	if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
+		return
+	}
+	st := c.status()
+	if st.GetTerm() != b.term || st.Lead != b.from {
+		return
+	}
+	c.patience, c.promised = c.now.Add(c.t), b.term
+	c.campaignAt, c.standAt = time.Time{}, time.Time{}
+	c.follows, c.tried = b, false
+	for i := range c.peers {
+		c.peers[i].deferred = nil
+	}
+	c.follows.due = true
+	c.caughtUp()
+}
+
+// caughtUp answers the last beat once its term is on disk.
+func (c *Core) caughtUp() {
+	b := &c.follows
+	if !b.due || c.hard.GetTerm() != b.term || c.node == nil {
+		return
+	}
+	st := c.status()
+	p := c.peerBy(b.from)
+	if b.due = false; p == nil || st.GetTerm() != b.term || st.Lead != b.from {
+		return
+	}
+	c.send(p, election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
+		Aside: c.Standing(), Data: c.ackData(p)})
+	if c.view.Defined() && c.view.Epoch < b.term {
+		c.unview(election.CauseSuperseded)
+	}
+	if b.inForce {
+		c.follow(election.Token{Epoch: b.term, Leader: p.rank})
+	}
+}
+
+// follow tells of a leadership that is in force, of this member or another.
+func (c *Core) follow(t election.Token) {
+	if t.Epoch <= c.view.Epoch && c.view.Defined() || t.Epoch < c.held.Epoch {
+		return
+	}
+	if t.Epoch == c.held.Epoch && c.held.Defined() && c.gone == t.Epoch {
+		return // this member has told that it is over
+	}
+	c.unview(election.CauseSuperseded)
+	c.view, c.held = t, t
+	if c.resigned != 0 && t.Epoch > c.resigned {
+		c.outlived = true
+	}
+	what := "follows"
+	if t.Leader.ID == c.cfg.Self.ID {
+		what = "leads"
+	}
+	c.note(what, t.Leader.ID, t, "")
+	c.do(election.Action{Kind: election.Elect, Token: t})
+}
+
+// unview tells that the leadership that held has ended.
+func (c *Core) unview(cause election.Cause) {
+	if !c.view.Defined() {
+		return
+	}
+	t := c.view
+	c.view = election.Token{}
+	if cause != election.CauseSilent || t.Leader.ID == c.cfg.Self.ID {
+		c.gone = t.Epoch // else it may turn out to be there
+	}
+	if c.outlived {
+		c.resigned, c.outlived = 0, false
+	}
+	c.note("loses", t.Leader.ID, t, string(cause))
+	c.do(election.Action{Kind: election.Elect, Token: t, Lost: true, Cause: cause})
+}
+
+// dueVoter ends the promise when its time is over, and asks for votes when it is time.
+func (c *Core) dueVoter() {
+	if c.passed(c.patience) {
+		c.release("no beat for T", election.CauseSilent)
+	}
+	if c.passed(c.campaignAt) {
+		c.campaign()
+	}
+	if c.passed(c.standAt) {
+		c.standAt = time.Time{}
+		c.standAgain()
+	}
+}
+
+// release ends the promise: the leader that had it can be in force no more.
+func (c *Core) release(why string, cause election.Cause) {
+	c.patience, c.promised = time.Time{}, 0
+	if c.node == nil {
+		return
+	}
+	c.forget()
+	if c.view.Leader.ID != c.cfg.Self.ID {
+		c.unview(cause)
+	}
+	if c.term() == 0 {
+		c.awaitVotes(why)
+		if c.standAt.IsZero() {
+			c.standAt = c.now.Add(2 * c.t)
+		}
+	}
+	for i := range c.peers {
+		p := &c.peers[i]
+		if m := p.deferred; m != nil {
+			p.deferred = nil
+			c.stepRaft(m)
+		}
+	}
+}
+
+// forget has raft forget its leader, so that it may vote in the same term.
+func (c *Core) forget() {
+	if st := c.status(); st.RaftState == raft.StateFollower && st.Lead != raft.None {
+		_ = c.node.ForgetLeader() // it says no on a follower alone that reads by lease
+	}
+}
+
+// awaitVotes has this member ask for votes soon; the highest-ranked of those that stand
+// asks first.
+func (c *Core) awaitVotes(string) {
+	if !c.eligible() {
+		return
+	}
+	step := c.t / 50
+	turn := 0
+	for i := range c.peers {
+		if p := &c.peers[i]; p.rank.Above(c.cfg.Self) && !p.down && c.roster.votes(p.number) && p.aside == election.Stands {
+			turn++
+		}
+	}
+	c.campaignAt = c.now.Add(time.Duration(turn)*step + c.between(step))
+}
+
+// campaign asks for votes.
+func (c *Core) campaign() {
+	c.campaignAt = time.Time{}
+	if c.patient() || !c.eligible() || c.node == nil {
+		return
+	}
+	c.campaignAt = c.now.Add(2*c.timing.TMax + c.between(c.t))
+	c.tried = true
+	c.note("asks", election.None, election.Token{Epoch: c.status().GetTerm() + 1}, "it knows no leader")
+	_ = c.node.Campaign() // it says no to who cannot, which eligible has found
+}
+
+// vote takes in a request for a vote. While a promise lasts it waits.
+func (c *Core) vote(p *peer, m *pb.Message) {
+	forced := bytes.Equal(m.GetContext(), []byte("CampaignTransfer"))
+	if c.term() != 0 && !c.over {
+		return // it leads, as far as it knows
+	}
+	if !forced && !c.patience.IsZero() {
+		if c.patience.Sub(c.now) <= 2*c.timing.TMax {
+			p.deferred = m
+		}
+		return
+	}
+	if forced && !c.patience.IsZero() && c.promised != 0 && c.promised < m.GetTerm() {
+		c.release("its leader has handed over", election.CauseResigned)
+	}
+	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.campaignAt.IsZero() {
+		c.campaignAt = c.now.Add(2*c.timing.TMax + c.between(c.t))
+	}
+}
+
+// resignedBy hears that a leadership has ended, for ever: its leader says so itself.
+func (c *Core) resignedBy(p *peer, m *election.Message) {
+	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
+		c.release("the leader has resigned", election.CauseResigned)
+		if !c.campaignAt.IsZero() && m.Stamp != 0 && m.Stamp != int64(c.me.Number) {
+			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // another is to have it
+		}
+	}
+}
+
+// crashed: the leader's process is gone.
+func (c *Core) crashed(p *peer) {
+	if c.view.Leader.ID == p.rank.ID {
+		c.unview(election.CauseCrashed)
+	}
+	if c.algorithm.takeover == TakeoverRefused && c.promised != 0 && c.follows.from == p.number {
+		c.release("its address refuses connections", election.CauseCrashed)
+	}
+}
+
+// eligible reports whether this member may be elected, as far as it knows itself.
+func (c *Core) eligible() bool {
+	return c.node != nil && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.Standing() == election.Stands
+}
+
+// goneBack: the leader knows that this member has had more on its disk.
+func (c *Core) goneBack(p *peer) {
+	if c.warnedBack != c.seen {
+		c.warnedBack = c.seen
+		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("member %s says that this member's log has held more than it does: its disk has gone back in time; remove this member, and add it again with an empty data directory", p.rank.ID)})
+	}
+}

@@ -1,0 +1,107 @@
+package batuta
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/logfile"
+)
+
+// promise is an algorithm that says what it guarantees; without it the guarantee is
+// [GuaranteeBestEffort].
+type promise interface {
+	Promises() (guarantee string, fencing bool)
+}
+
+// promises is what a guarantees.
+func promises(a Algorithm) (guarantee string, fencing bool) {
+	if p, ok := a.(promise); ok {
+		return p.Promises()
+	}
+	return GuaranteeBestEffort, false
+}
+
+// durable reports whether an algorithm keeps no promise without a disk.
+func durable(a Algorithm) bool {
+	d, ok := a.(interface{ Durable() bool })
+	return ok && d.Durable()
+}
+
+// checkAlgorithm asks the algorithm what is wrong with its options, and whether it has
+// the disk that it needs.
+func (c Config) checkAlgorithm() (faults []error) {
+	if v, ok := c.Algorithm.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			faults = append(faults, config("%w", err))
+		}
+	}
+	if durable(c.Algorithm) && c.DataDir == "" {
+		faults = append(faults, config("no data directory: algorithm %s keeps its promise only with what it has said on disk; set one, of this member alone", c.Algorithm.Name()))
+	}
+	if durable(c.Algorithm) && c.Wire != nil {
+		faults = append(faults, config("algorithm %s does not go with another wire", c.Algorithm.Name()))
+	}
+	return faults
+}
+
+// records is the log of an algorithm that has a core of its own; the loop's, and of the
+// one goroutine that writes.
+type records interface {
+	Load() ([][]byte, error)
+	Append(records ...[]byte) error
+	Replace(records ...[]byte) error
+	Close() error
+}
+
+// openRecords opens the log, if the algorithm needs one, and gives what it holds.
+func (n *Node) openRecords() (_ [][]byte, err error) {
+	if !durable(n.cfg.Algorithm) {
+		return nil, nil
+	}
+	if n.records, err = logfile.Open(n.cfg.DataDir, n.cfg.Logger); err != nil {
+		return nil, config("%w", err)
+	}
+	held, err := n.records.Load()
+	if err != nil {
+		return nil, config("%w", err)
+	}
+	return held, nil
+}
+
+// appendRecords writes records beside the loop: a disk may be slow.
+func (n *Node) appendRecords(a election.Action) {
+	if n.records == nil {
+		n.emit(election.Event{Kind: election.Saved, Err: errors.New("this node keeps no log")})
+		return
+	}
+	n.saveBegins()
+	write := n.records.Append
+	if a.Replace {
+		write = n.records.Replace
+	}
+	list := a.Records
+	n.saving.Go(func() { n.saved <- write(list...) })
+}
+
+// leaseholder is a core whose leadership is in force until a time that it knows.
+type leaseholder interface {
+	Lease() (until time.Time, leads bool)
+}
+
+// lasts is until when, on the node's clock, its leadership lasts if the loop does
+// nothing more; passed is the time of the last step.
+func (n *Node) lasts(passed time.Duration) time.Duration {
+	if h, ok := n.machine.(leaseholder); ok {
+		until, leads := h.Lease()
+		if !leads {
+			return 0
+		}
+		return until.Sub(n.born)
+	}
+	return passed + n.cfg.timing().Bears()
+}
+
+// warn tells the operator.
+func (n *Node) warn(err error) { n.cfg.Logger.Warn(fmt.Sprintf("%v", err)) }

@@ -1,0 +1,18 @@
+package invariant
+
+// What an algorithm promises that has one leader, never two. These are checked in the
+// world's own time.
+const (
+	OneLease     = "no two leases are in force at one time"
+	OneEpochOnly = "an epoch names one leadership, and the next has a higher one"
+	Committed    = "what was committed is never lost"
+)
+
+var ofQuorum = []Rule{
+	{Name: OneLease, Where: "soak of quorum",
+		Why: "Two members that may both write destroy what they guard."},
+	{Name: OneEpochOnly, Where: "soak of quorum",
+		Why: "A store that fences by the epoch takes the later of two leaders for the earlier."},
+	{Name: Committed, Where: "soak of quorum",
+		Why: "A change of the members that is forgotten gives two majorities that do not meet."},
+}
