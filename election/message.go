@@ -69,7 +69,7 @@ type Message struct {
 	Follows   bool          // Report: the sender follows Token's leader now, whoever told it to
 	Withdraws bool          // Report: the sender has ceased to stand, for the reason in Aside: who waits for it to lead goes on
 	Age       time.Duration // Report: how long ago the sender heard Token's leader itself; negative: not within memory
-	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time
+	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its Report: when that was asked, in the asker's
 	Heir      ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
 	Draining  bool          // Beat: the leader is finishing its work before it hands over
 	Version   uint64        // Beat and Ack: of the member states

@@ -1,6 +1,10 @@
 package machine
 
-import "time"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file says how long an answer may take. A link that stands carries a message
 // and its answer in 2·t_max. One that has yet to be made takes two trips more, for
@@ -64,4 +68,63 @@ func (m *Machine) greetedBy(i int) {
 	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.grace) {
 		m.grace = beat
 	}
+}
+
+// mayBeAnswered says of which kinds of messages a Report may be the answer. Whoever
+// begins with one says when it left, in its own time, and so does the answer: see
+// [Machine.tooLate].
+func mayBeAnswered(k election.MessageKind) bool {
+	switch k {
+	case election.Query, election.Handover, election.Election, election.Coordinator, election.Elected:
+		return true
+	}
+	return false
+}
+
+// stamps reports whether msg is to say when it left: a question that begins here.
+func (m *Machine) stamps(msg *election.Message) bool {
+	by := msg.Round.Initiator
+	return mayBeAnswered(msg.Kind) && !m.cfg.NoDetector && (by == election.None || by == m.cfg.Self.ID)
+}
+
+// stampAt is a moment in this process's own time, which no earlier one with its id
+// shares; never 0, which is no time.
+func (m *Machine) stampAt(at time.Time) int64 {
+	const mixes = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
+	return int64((m.cfg.Incarnation*mixes+m.cfg.Seed)>>2) + int64(at.Sub(m.origin)) + 1
+}
+
+// unasked is the stamp of a Report that answers no question.
+const unasked = -1
+
+// echo is the stamp of the question that is being taken in, if a Report to that member
+// answers it: 0 if the asker is of an older version, which gives none.
+func (m *Machine) echo(to election.ID) int64 {
+	q := m.taking
+	switch {
+	case m.cfg.NoDetector:
+		return 0
+	case q == nil || !mayBeAnswered(q.Kind) || q.From != to && q.Round.Initiator != to:
+		return unasked
+	}
+	return q.Stamp
+}
+
+// tooLate reports whether what a Report says of another's leadership may no longer
+// hold: it answers a question that is older than any answer may take, or one that was
+// never asked, so that nobody knows how long it was on its way. Who follows nobody, or
+// another, is told unasked that there is a higher leadership, and goes by that. An older
+// version says nothing of what it answers, and is believed.
+func (m *Machine) tooLate(report *election.Message) bool {
+	switch report.Stamp {
+	case 0:
+		return false
+	case unasked:
+		return report.Token == m.view
+	}
+	longest := m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax + m.cfg.Timing.TProcess
+	if m.byRelay {
+		longest += 2 * m.cfg.Timing.TMax
+	}
+	return report.Stamp > m.stampAt(m.now) || report.Stamp < m.stampAt(m.now.Add(-longest))
 }

@@ -91,6 +91,7 @@ func (m *Machine) goOn() {
 	}
 	m.held = false
 	m.begins()
+	m.reconsider() // until now nobody could lead
 	if m.vacant() && !m.inquiring {
 		m.step(election.Event{Kind: election.Vacant, Token: m.view})
 	}

@@ -58,7 +58,10 @@ func (m *Machine) hear(i int) {
 	m.up(i)
 }
 
+// up: a member lives, by what it says or the leader does: whoever was asked to reach it
+// need not any more.
 func (m *Machine) up(i int) {
+	m.members[i].probes = nil
 	if m.members[i].down {
 		m.members[i].down = false
 		m.step(election.Event{Kind: election.PeerUp, Peer: m.members[i].ID})
@@ -268,6 +271,9 @@ func (m *Machine) unvouched(why string) {
 	}
 	m.gone(i, election.CauseSilent, false, why)
 }
+
+// Spared is until when others' words spare a leader that is silent; for the lab.
+func (m *Machine) Spared() time.Time { return m.grace }
 
 func (m *Machine) endSuspicion() {
 	if m.suspected {

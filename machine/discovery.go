@@ -145,8 +145,9 @@ func (m *Machine) reported(from int, msg *election.Message) {
 	peer := m.members[from].ID
 	m.answered, m.members[from].replied = true, true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
-	fresh := itself || !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
-	known := m.Knows(msg.Token.Leader.ID)
+	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
+	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
+	known := m.Knows(msg.Token.Leader.ID) && msg.Token != m.over
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && (m.leading() || m.draining):
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
@@ -165,5 +166,7 @@ func (m *Machine) reported(from int, msg *election.Message) {
 	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
-	m.unanswered(from)
+	if !late || msg.Age < 0 { // else the answer is still to come
+		m.unanswered(from)
+	}
 }

@@ -12,6 +12,7 @@ type tenure struct {
 	view    election.Token // the last leadership told to the driver
 	ended   election.Cause // why view's leadership is over; "" while it lasts
 	certain bool           // ended is known, not suspected: view is never taken back
+	over    election.Token // the last whose end its leader has told while we did not follow it
 
 	highest uint64 // the highest epoch heard of
 	settled uint64 // the highest of a token that another holds; some of highest are of claims that were given up
@@ -110,8 +111,8 @@ func (m *Machine) standsFor(peer *member) bool {
 // It is good if it is higher than the one held, or equal and not known to have
 // ended; a sender with another is told what we hold.
 func (m *Machine) accept(t election.Token, from int) {
-	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) {
-		return // our own, come back round the ring; or a stranger's
+	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) || t == m.over {
+		return // our own, come back round the ring; or a stranger's; or over
 	}
 	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
 	switch c := t.Compare(m.view); {
@@ -370,7 +371,10 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 		return
 	}
 	if msg.Token != m.view {
-		return // late
+		if !m.cfg.NoDetector {
+			m.over = msg.Token // late, or never followed: others may not have heard it yet
+		}
+		return
 	}
 	if m.live() {
 		m.leaveTo(msg.Heir)
@@ -502,5 +506,5 @@ func (m *Machine) report(to election.ID) {
 	if !ok || i == m.me {
 		return
 	}
-	m.send(i, election.Message{Kind: election.Report, Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Follows: m.live(), Age: m.leaderAge()})
+	m.send(i, election.Message{Kind: election.Report, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Follows: m.live(), Age: m.leaderAge()})
 }

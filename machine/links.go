@@ -165,6 +165,11 @@ func (m *Machine) linkDown(id election.ID) {
 // delivery is reliable (docs/sources.md, "Epochs"). Everything in it is dropped where it is late.
 func (m *Machine) repeat(i int, lost *election.Message) {
 	if lost != nil && m.now.Sub(m.members[i].used) <= m.farT() {
+		if lost.Stamp != 0 && m.stamps(lost) {
+			again := *lost
+			again.Stamp = m.stampAt(m.now)
+			lost = &again
+		}
 		m.post(i, lost)
 		m.members[i].unheard = nil
 	}

@@ -86,8 +86,9 @@ type Machine struct {
 	tenure
 	disk
 	detector
-	unfounded bool // it may not be the first leader that there is, yet
-	byRelay   bool // what is being taken in has come by another member
+	unfounded bool              // it may not be the first leader that there is, yet
+	byRelay   bool              // what is being taken in has come by another member
+	taking    *election.Message // what is being taken in
 }
 
 type timer struct {
@@ -282,6 +283,9 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
 	m.settled = max(m.settled, msg.Token.Epoch)
+	was := m.taking
+	m.taking = msg
+	defer func() { m.taking = was }()
 	switch msg.Kind {
 	case election.Beat:
 		m.beaten(i, msg)
@@ -430,6 +434,9 @@ func (m *Machine) send(to int, msg election.Message) {
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
 	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
+	if msg.Stamp == 0 && m.stamps(&msg) {
+		msg.Stamp = m.stampAt(m.now)
+	}
 	return &msg
 }
 

@@ -33,8 +33,9 @@ type checks struct {
 	changes int    // claims since the last mark
 	rounds  uint64 // the highest round number sent since then
 	lost    []int
-	counted map[election.MessageKind]int // nil: nobody asks
-	states  []election.MemberState       // at·n + of
+	counted map[election.MessageKind]int        // nil: nobody asks
+	said    map[*election.Message]time.Duration // when each REPORT was first sent
+	states  []election.MemberState              // at·n + of
 }
 
 // seat is what is remembered of one place.
@@ -50,6 +51,7 @@ type seat struct {
 	unsaved election.Token // the last that it has followed although its disk did not take it
 	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
 	stalled election.Token // it leads, and has been stopped for longer than T
+	spared  time.Time      // until when others' words spared its leader before this step
 }
 
 // pairsUpTo bounds the clusters whose pairs are watched one by one.
@@ -63,6 +65,10 @@ func (c *checks) reset(w *world) {
 		c.claims = map[election.Token]int{}
 	}
 	clear(c.claims)
+	if c.said == nil {
+		c.said = map[*election.Message]time.Duration{}
+	}
+	clear(c.said)
 	c.seats = sized(c.seats, n)
 	c.lost = sized(c.lost, n)
 	pairs := n * n
@@ -182,6 +188,7 @@ func (c *checks) about(w *world, p *process) {
 	}
 	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
 	s.stalled = election.Token{}
+	s.spared = spared(p)
 	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
 		s.stalled = p.view
 	}
@@ -201,6 +208,7 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		return
 	}
 	m := ev.Message
+	c.vouched(w, p, m)
 	if m == nil || s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator {
 		return
 	}
@@ -431,6 +439,7 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 	if w.quorum {
 		return
 	}
+	c.says(w, m)
 	if len(m.States) > len(w.procs) || len(m.Ring) > len(w.procs) {
 		c.fail(w, p, invariant.Bounded, "its %s lists %d members", m.Kind, max(len(m.States), len(m.Ring)))
 	}

@@ -62,7 +62,7 @@ func (l *List) start(out election.Actions) {
 		l.decideOn(list, out) // a ring of one: the message is home
 		return
 	}
-	l.sendElection(list, far, out)
+	l.sendElection(list, 0, far, out)
 }
 
 // withOwn is the list and this member, if it stands.
@@ -74,8 +74,9 @@ func withOwn(list []election.Rank, out election.Actions) []election.Rank {
 	return list
 }
 
-func (l *List) sendElection(list []election.Rank, hops int, out election.Actions) {
-	l.send(election.Message{Kind: election.Election, Round: l.round, Ring: list}, hops, out)
+// sendElection sends the list on. stamp is its initiator's; 0: this member begins.
+func (l *List) sendElection(list []election.Rank, stamp int64, hops int, out election.Actions) {
+	l.send(election.Message{Kind: election.Election, Round: l.round, Stamp: stamp, Ring: list}, hops, out)
 }
 
 // restart makes a lost round good by a new one.
@@ -121,7 +122,7 @@ func (l *List) electionFrom(m *election.Message, out election.Actions) {
 			l.restart("its initiator is gone", out)
 			return
 		}
-		l.sendElection(withOwn(m.Ring, out), m.Hops-1, out)
+		l.sendElection(withOwn(m.Ring, out), m.Stamp, m.Hops-1, out)
 	case l.forgotten(out):
 		l.restart("a late message asks for a leader", out)
 	}

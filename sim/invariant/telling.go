@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -12,6 +13,7 @@ const (
 	Tells   = "a leader has lost its lead before it sends what gives the lead away"
 	Saved   = "a token is on disk before any message or watcher is told of it"
 	Lower   = "nothing is done for a COORDINATOR or beat with a lower token"
+	Vouch   = "nobody believes a vouch that was longer on its way than any answer may be"
 	Stalled = "who was stopped for longer than T loses its leadership before it says anything"
 )
 
@@ -27,6 +29,9 @@ var ofTelling = []Rule{
 	{Name: Lower, Where: "soak, explore",
 		Why:    "A message that was long on its way must not topple what came after it.",
 		Mutant: "accepts a lower token"},
+	{Name: Vouch, Where: "soak",
+		Why:    "Whoever vouched may have heard nothing since: a late word keeps a dead leader, and with it everybody's work from going on.",
+		Mutant: "a late REPORT vouches"},
 	{Name: Stalled, Where: "soak",
 		Why:    "A stopped process may have been replaced meanwhile: it must not act as leader on what it knew before.",
 		Mutant: "does not notice that it was stopped"},
@@ -36,6 +41,17 @@ var ofTelling = []Rule{
 // says so of its leader's work, or speaks of a leadership above it.
 func GivesAway(t election.Token, m *election.Message) bool {
 	return m.Token.Above(t) || m.Token == t && (m.Ended || m.Draining || m.Kind == election.Resign)
+}
+
+// LateVouch says that a vouch has been on its way for longer than a question and its
+// answer may take over a link that has yet to be made, or by another member; clocks
+// differ a little.
+func LateVouch(t election.Timing, took time.Duration, relayed bool) bool {
+	longest := t.DialTime() + 2*t.TMax + t.TProcess
+	if relayed {
+		longest += 2 * t.TMax
+	}
+	return took > longest+longest/256
 }
 
 // BeforeLosing is what a member that was stopped while it led as t does, by these actions

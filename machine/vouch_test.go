@@ -1,0 +1,148 @@
+package machine_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/ring"
+	. "github.com/batuta-dev/batuta/machine"
+)
+
+// asked is what the question to a member says of when it left; 0: there is none.
+func asked(actions []Action, of ID) int64 {
+	for _, a := range actions {
+		if a.Kind == Send && a.Message.Kind == Query && a.To == of {
+			return a.Message.Stamp
+		}
+	}
+	return 0
+}
+
+// suspects gives a follower of 5 that has asked 4 and 3 for it, the moment, and what
+// the question to 4 said of when it left.
+func suspects(t *testing.T) (m *Machine, at time.Time, stamp int64) {
+	t.Helper()
+	m, at = follow(t, "2"), start.Add(time.Second) // T is 600 ms, and beats were due every 100 ms
+	for now := start; now.Before(at); now = now.Add(DefaultHeartbeat / 2) {
+		if stamp := asked(m.Step(now, Event{Kind: Woke}), "4"); stamp != 0 {
+			return m, now, stamp
+		}
+	}
+	t.Fatal("it asks nobody for its silent leader")
+	return m, at, 0
+}
+
+// A vouch spares a silent leader from when it arrives, by what its voucher had heard when
+// it was said: one that answers a question from too long ago spares nobody. A voucher of an
+// older version does not say what it answers, and is believed.
+func TestAVouchHoldsWhileItsQuestionIsFresh(t *testing.T) {
+	timing := Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
+	longest := timing.DialTime() + 2*timing.TMax + timing.TProcess
+	for _, c := range []struct {
+		name   string
+		echo   bool
+		asked  time.Duration // before the answer
+		spares bool
+	}{
+		{"at once", true, 0, true},
+		{"just in time", true, longest, true},
+		{"too late", true, longest + 1, false},
+		{"from the time to come, or an earlier life", true, -time.Second, false},
+		{"an older version", false, 0, true},
+	} {
+		m, at, stamp := suspects(t)
+		if stamp == 0 {
+			t.Fatal("a question does not say when it left")
+		}
+		report := Message{Kind: Report, Token: token(3, rank("5")), Follows: true, Age: time.Millisecond}
+		if c.echo {
+			report.Stamp = stamp - int64(c.asked)
+		}
+		before := m.Spared()
+		m.Step(at, from("4", report))
+		if spares := m.Spared().After(before); spares != c.spares {
+			t.Errorf("%s: it spares its leader: %v, want %v", c.name, spares, c.spares)
+		}
+	}
+}
+
+// Who vouches says which question that answers: the asker's own, or in a ring that of
+// whoever began the round.
+func TestAVouchSaysWhatItAnswers(t *testing.T) {
+	report := func(actions []Action, to ID) int64 {
+		for _, a := range actions {
+			if a.Kind == Send && a.Message.Kind == Report && a.To == to {
+				return a.Message.Stamp
+			}
+		}
+		t.Errorf("no report to %s", to)
+		return 0
+	}
+	m := follow(t, "4")
+	if got := report(m.Step(start, from("2", Message{Kind: Query, Stamp: 17})), "2"); got != 17 {
+		t.Errorf("to a question of 17 it answers with %d", got)
+	}
+	asks := Message{Kind: Election, Round: Round{Number: 1, Initiator: "2"}, Stamp: 18}
+	if got := report(m.Step(start, from("2", asks)), "2"); got != 18 {
+		t.Errorf("to a contest of 18 it answers with %d", got)
+	}
+	for _, algorithm := range []Algorithm{ring.New(), ring.NewChangRoberts()} {
+		m := newMachine(t, "3", func(c *Config) { c.Algorithm, c.Following = algorithm, token(3, rank("5")) })
+		m.Step(start, Event{Kind: Started})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		asks := Message{Kind: Election, Round: Round{Number: 1, Initiator: "1"}, Stamp: 19, Hops: MaxMembers - 1, Ring: []Rank{rank("1")}}
+		if algorithm.Name() == "chang-roberts" {
+			asks.Ring = []Rank{rank("4")}
+		}
+		did := m.Step(start, from("2", asks))
+		if got := report(did, "1"); got != 19 {
+			t.Errorf("%s: to a round of 19 it answers with %d", algorithm.Name(), got)
+		}
+		for _, a := range did {
+			if a.Kind == Send && a.Message.Kind == Election && a.Message.Stamp != 19 {
+				t.Errorf("%s: it passes on a round of 19 as of %d", algorithm.Name(), a.Message.Stamp)
+			}
+		}
+	}
+}
+
+// An answer to an earlier process with the same id is none to this one, though both count
+// their time from their start.
+func TestAnAnswerToAnEarlierLifeIsLate(t *testing.T) {
+	earlier := newMachine(t, "2", func(c *Config) { c.Incarnation = 6 })
+	stamp := asked(earlier.Step(start, Event{Kind: Started}), "4")
+	if stamp == 0 {
+		t.Fatal("it asks nobody when it starts")
+	}
+	m, at, _ := suspects(t)
+	before := m.Spared()
+	m.Step(at, from("4", Message{Kind: Report, Token: token(3, rank("5")), Stamp: stamp + int64(at.Sub(start))}))
+	if m.Spared().After(before) {
+		t.Error("it takes for an answer what an earlier process was told")
+	}
+}
+
+// A leadership whose end a member hears of while it follows nobody, or another, is not
+// taken up from those who have not heard of it.
+func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
+	over := token(4, rank("1"))
+	for _, word := range []Message{
+		{Kind: Report, Token: over, Follows: true, Age: time.Millisecond},
+		{Kind: Coordinator, Token: over}, // in a ring: passed on
+	} {
+		for _, ended := range []bool{true, false} {
+			m := follow(t, "2")
+			m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
+			if ended {
+				m.Step(start, from("1", Message{Kind: Resign, Token: over}))
+			}
+			takes := slices.Contains(kinds(m.Step(start, from("3", word))), "save")
+			if takes == ended {
+				t.Errorf("%s of a leadership that has ended (%v): it takes it up: %v", word.Kind, ended, takes)
+			}
+		}
+	}
+}

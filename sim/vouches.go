@@ -1,0 +1,48 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
+)
+
+// This file looks at who believes a vouch, and when that was said.
+
+// spared is until when others' words spare a silent leader.
+func spared(p *process) time.Time {
+	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
+		return m.Spared()
+	}
+	return time.Time{}
+}
+
+// vouched: p has taken in m, in which somebody may vouch for the leader that p has
+// already followed.
+func (c *checks) vouched(w *world, p *process, m *election.Message) {
+	relayed := m != nil && m.Kind == election.Relay && m.Carried != nil
+	if relayed {
+		m = m.Carried
+	}
+	if m == nil || m.Kind != election.Report || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.seats[p.place].held || p.stall > 0 {
+		return
+	}
+	t := w.setup.Timing
+	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
+	if spared(p) != until || !until.After(c.seats[p.place].spared) {
+		return // it has made no difference
+	}
+	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
+		c.fail(w, p, invariant.Vouch, "%s said %v ago that it hears %v, in answer to %d", m.From, took, m.Token, m.Stamp)
+	}
+}
+
+// says notes when a REPORT is first sent.
+func (c *checks) says(w *world, m *election.Message) {
+	if m.Kind == election.Relay && m.Carried != nil {
+		m = m.Carried
+	}
+	if _, again := c.said[m]; m.Kind == election.Report && !again {
+		c.said[m] = w.now
+	}
+}
