@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"internal/transport": {"election", "internal/network", "internal/wire"},
 	"internal/algorithm": {"election", "election/*", "quorum"},
 	"internal/lab":       {"internal/web"},
-	"internal/lab/*":     {"election", "internal/algorithm", "internal/lab/*", "sim", "sim/*"},
+	"internal/lab/*":     {"election", "internal/lab", "internal/algorithm", "internal/lab/*", "sim", "sim/*"},
 	"internal/web":       {},
 	"internal/clock":     {},
 	"internal/logqueue":  {},

@@ -8,7 +8,8 @@ export VERSION GOARCH
 to=$(pwd)
 cd "$(dirname "$0")/.."
 mkdir -p build/man build/completion
-CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o build/batuta ./cmd/batuta
+GOARCH='' go generate ./internal/lab # the simulator of "batuta lab", which the program carries
+CGO_ENABLED=0 go build -tags lab -trimpath -ldflags="-s -w" -o build/batuta ./cmd/batuta
 GOARCH='' go run ./cmd/batuta man build/man
 GOARCH='' go run ./cmd/batuta config show --expect 3 > build/batuta.yaml
 GOARCH='' go run ./cmd/batuta completion bash > build/completion/batuta.bash

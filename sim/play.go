@@ -20,6 +20,7 @@ type Outcome struct {
 	Share    float64                      // the largest part of its bound that one took
 	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
 	Leader   election.ID                  // of the highest token that anyone has at the end
+	Ended    []time.Duration              // when each step was over that could be taken; nil unless logged
 }
 
 // Play runs the scenario and tells log (nil: nobody) all that happens. Its error
@@ -47,7 +48,11 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 	var o Outcome
 	for i := range s.Steps {
 		if err := w.take(s, &s.Steps[i], &o); err != nil {
+			o.Elapsed = w.now
 			return o, err
+		}
+		if log != nil {
+			o.Ended = append(o.Ended, w.now)
 		}
 	}
 	o.Elapsed, o.Messages = w.now, w.checks.counted

@@ -105,6 +105,7 @@ not the leader.`,
 		newCompletionCommand(e),
 		newManCommand(e),
 		newSimCommand(e),
+		newLabCommand(e),
 	)
 	codeFailures(root)
 	return root

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/lab"
+)
+
+type labCommand struct {
+	env
+	http, static string
+	open         bool
+}
+
+func newLabCommand(e env) *cobra.Command {
+	c := &labCommand{env: e}
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "Open the lab in the browser: watch elections, stop time, crash members",
+		Long: `lab serves the lab's page until it is interrupted: the simulator of "batuta sim",
+compiled to WebAssembly, which runs in the browser and asks nobody else. Choose an
+algorithm, play, pause and scrub, click members and links to crash, freeze or cut
+them; each act is a line of a scenario that "batuta sim run" plays to the same trace.
+
+From a checkout, or after go install, the simulator is built by the go command first.
+--static writes the same page into a directory, for any web server.`,
+		Example: `  batuta lab
+  batuta lab --http 127.0.0.1:8080 --open=false
+  batuta lab --static public/lab`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&c.http, "http", "127.0.0.1:0", "`host:port` to serve it on; port 0 picks one")
+	f.BoolVar(&c.open, "open", true, "open it in the browser")
+	f.StringVar(&c.static, "static", "", "write it into `directory` and end")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return c.run(ctx)
+	}
+	return cmd
+}
+
+func (c *labCommand) run(ctx context.Context) error {
+	var l net.Listener
+	if c.static == "" { // a busy port is told before anything is built
+		var err error
+		if l, err = net.Listen("tcp", c.http); err != nil {
+			return usagef("--http: %w", err)
+		}
+		defer l.Close()
+	}
+	site, err := lab.Site(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if c.static != "" {
+		if err := lab.Write(c.static, site); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.stdout, "the lab is in %s: serve it by any web server\n", c.static)
+		return nil
+	}
+	return c.serve(ctx, l, site.Handler())
+}
+
+func (c *labCommand) serve(ctx context.Context, l net.Listener, page http.Handler) error {
+	url := "http://" + l.Addr().String() + "/"
+	server := &http.Server{Handler: page, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	fmt.Fprintf(c.stdout, "lab: %s\n", url)
+	if c.open {
+		if err := openBrowser(url); err != nil {
+			fmt.Fprintf(c.stderr, "no browser could be opened (%v): open the address above\n", err)
+		}
+	}
+	select {
+	case err := <-ended:
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return err
+	case <-ctx.Done():
+		return server.Close()
+	}
+}
+
+// openBrowser asks the system to show url.
+func openBrowser(url string) error {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // how it ends is its own matter
+	return nil
+}

@@ -1,0 +1,170 @@
+package browsertest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/web"
+	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
+)
+
+// serveLab has the program itself serve the lab, built from this very source.
+func serveLab(t *testing.T) string {
+	p := start(t, "lab", "--http", "127.0.0.1:0", "--open=false")
+	return p.line(t, "lab: ")
+}
+
+// ready is true once the page shows a run.
+const ready = "document.body.dataset.ready"
+
+// with is a script that gives what a JavaScript function does with a value.
+func with(function string, values ...any) string {
+	var args []string
+	for _, v := range values {
+		b, _ := json.Marshal(v) // strings and numbers
+		args = append(args, string(b))
+	}
+	return "(" + function + ")(" + strings.Join(args, ", ") + ")"
+}
+
+// What the page plays is what "batuta sim run" plays, byte for byte, of every scenario
+// that batuta brings: of each sixth, unless all are asked for.
+func TestTheLabsTraceIsTheSimulators(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	played := 0
+	for _, pattern := range []string{"../../election/*/testdata/*.txt", "../../election/*/testdata/*/*.txt", "../../*/testdata/*.txt", "../../*/testdata/*/*.txt"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stride := fulltest.Size(6, 1)
+		for i := 0; i < len(files); i += stride {
+			file := files[i]
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := scenario.Parse(file, string(text))
+			if err != nil || s.Golden == "" {
+				continue // it is no scenario
+			}
+			log := trace.Log{Messages: s.Messages}
+			if _, err := sim.Play(s, algorithm.Maker, log.Add); err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			got := eval[string](b, with("async text => (await lab.simulator.ask('play', text)).trace", string(text)))
+			if d := trace.Differs(log.Text(), got); d != "" {
+				t.Errorf("%s: the page's %s", file, d)
+			}
+			played++
+		}
+	}
+	if played < fulltest.Size(12, 80) {
+		t.Errorf("only %d scenarios were played: where are the others?", played)
+	}
+}
+
+// The whole way of a lecture: choose, play, stop, crash a member by a click, see the
+// line that it has become, undo it, share it.
+func TestALectureInTheLab(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.size(1280, 900, "light")
+	b.until(ready)
+	b.until("lab.now > 0 && lab.playing") // it plays at once
+	eval[any](b, "lab.pause(), lab.seek(1000), 0")
+	b.until("document.querySelector('#leaders').textContent.includes('5 leads')")
+
+	b.click(".member[aria-label^='Member 5']")
+	b.until("!document.querySelector('#menu').hidden")
+	b.clickText("#menu button", "Crash")
+	b.until("document.querySelector('#text').value.includes('at 1s crash 5\\n')")
+	b.until("lab.now > 1000")
+	eval[any](b, "lab.pause(), lab.seek(Infinity), 0")
+	b.until("document.querySelector('#leaders').textContent.includes('4 leads')")
+	b.until("document.querySelector('.member[aria-label^=\"Member 5\"]').classList.contains('dead')")
+	b.shoot("lab-crash")
+
+	eval[any](b, "lab.seek(500), 0") // and back in time
+	b.until("document.querySelector('#leaders').textContent.includes('5 leads')")
+	b.until("document.querySelector('.member[aria-label^=\"Member 5\"]').classList.contains('leads')")
+
+	// What the page has written, the simulator plays to the same trace.
+	text := eval[string](b, "document.querySelector('#text').value")
+	s, err := scenario.Parse("the page's", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log trace.Log
+	if _, err := sim.Play(s, algorithm.Maker, log.Add); err != nil {
+		t.Fatal(err)
+	}
+	if d := trace.Differs(log.Text(), eval[string](b, "lab.model.trace")); d != "" {
+		t.Error(d)
+	}
+
+	b.click("#share")
+	b.until("location.hash.startsWith('#s=')")
+	link := eval[string](b, "location.href")
+	other := open(t, b.allocator, link)
+	other.until(ready)
+	if got := eval[string](other, "document.querySelector('#text').value"); got != text {
+		t.Errorf("the link opens %q, want %q", got, text)
+	}
+	b.click("#undo")
+	b.until("!document.querySelector('#text').value.includes('crash')")
+}
+
+// A fault in what is typed is told with its line, and nothing is lost.
+func TestTypingInTheLab(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	b.typeScenario("members 1 2 3\nrun 1s\ncrsh 3\n")
+	b.until("document.querySelector('#verdict').textContent.startsWith('Line 3:')")
+	b.typeScenario("members 1 2 3\nrun 1s\ncrash 3\nagree\nexpect leader 3\n")
+	b.until("document.querySelector('#verdict').textContent.includes('expected')")
+	b.typeScenario("members <img> b\nrun 1s\n")
+	b.until("lab.model.members.length === 2 && lab.model.members[1].id === 'b' || lab.model.members[0].id === 'b'")
+	eval[any](b, "lab.pause(), lab.seek(Infinity), 0")
+	b.until("document.querySelector('#log').textContent.includes('<img')")
+	if n := eval[int](b, "document.querySelectorAll('main img').length"); n != 0 {
+		t.Errorf("an id has become %d images", n)
+	}
+}
+
+// The page is small: nobody waits for it.
+func TestAssetsAreSmall(t *testing.T) {
+	dir := t.TempDir()
+	p := start(t, "lab", "--static", dir)
+	p.line(t, "the lab is in ")
+	simulator, err := os.ReadFile(filepath.Join(dir, "lab.wasm.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(simulator) > 2<<20 {
+		t.Errorf("the simulator has %d bytes, compressed; 2 MB are the bound", len(simulator))
+	}
+	for name, site := range map[string]web.Site{"lab": web.Lab(), "dashboard": web.Dashboard()} {
+		var sum bytes.Buffer
+		z := gzip.NewWriter(&sum)
+		for _, body := range site {
+			if _, err := z.Write(body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z.Close()
+		if sum.Len() > 400_000 {
+			t.Errorf("the %s's files have %d bytes, compressed; 400 kB are the bound", name, sum.Len())
+		}
+	}
+}

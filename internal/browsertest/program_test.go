@@ -1,0 +1,95 @@
+package browsertest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var dir string // for what is built
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if dir, err = os.MkdirTemp("", "batuta-browsertest-"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		return m.Run()
+	}())
+}
+
+// program is batuta, as "go build" makes it.
+var program = sync.OnceValues(func() (string, error) {
+	file := filepath.Join(dir, "batuta")
+	if out, err := exec.Command("go", "build", "-o", file, "../../cmd/batuta").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return file, nil
+})
+
+// process is a batuta that runs.
+type process struct {
+	cmd   *exec.Cmd
+	lines chan string // what it prints; closed at its end
+}
+
+// start runs batuta until the test ends.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	chromium(t) // who has none has no use for it
+	file, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{cmd: exec.Command(file, args...), lines: make(chan string, 10_000)}
+	p.cmd.Stderr = os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			p.lines <- in.Text()
+		}
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// kill ends it at once, as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	for range p.lines {
+	}
+	_ = p.cmd.Wait()
+}
+
+// line waits for a line that begins so, and gives its rest. The lab's simulator may have
+// to be compiled first.
+func (p *process) line(t *testing.T, prefix string) string {
+	t.Helper()
+	for deadline := time.After(5 * time.Minute); ; {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				t.Fatalf("it has ended before it said %q", prefix)
+			}
+			if rest, ok := strings.CutPrefix(line, prefix); ok {
+				return rest
+			}
+		case <-deadline:
+			t.Fatalf("it never says %q", prefix)
+		}
+	}
+}

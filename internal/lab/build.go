@@ -1,0 +1,94 @@
+package lab
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// program is the simulator's package.
+const program = "github.com/batuta-dev/batuta/internal/lab/wasm"
+
+// Build compiles the simulator and gives it compressed, with the script of the go
+// command's own version that loads it. It needs the go command and batuta's source.
+func Build(ctx context.Context) (map[string][]byte, error) {
+	source, err := sourceDir(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "batuta-lab-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "lab.wasm")
+	if _, err := goCommand(ctx, source, "build", "-trimpath", "-ldflags=-s -w", "-o", out, program); err != nil {
+		return nil, err
+	}
+	code, err := os.ReadFile(out)
+	if err != nil {
+		return nil, err
+	}
+	root, err := goCommand(ctx, source, "env", "GOROOT")
+	if err != nil {
+		return nil, err
+	}
+	script, err := os.ReadFile(filepath.Join(root, "lib", "wasm", loader))
+	if err != nil {
+		return nil, err
+	}
+	zipped, err := compressed(code)
+	return map[string][]byte{simulator: zipped, loader: script}, err
+}
+
+// sourceDir is where batuta's source is: where this program was compiled, or the module
+// in which it is run.
+func sourceDir(ctx context.Context) (string, error) {
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		dir := filepath.Dir(file)
+		if _, err := os.Stat(filepath.Join(dir, "wasm", "main.go")); err == nil {
+			return dir, nil
+		}
+	}
+	dir, err := goCommand(ctx, ".", "list", "-f", "{{.Dir}}", program)
+	if err != nil {
+		return "", errors.New("this program neither carries it nor finds batuta's source: use a release, or run \"go run ./cmd/batuta lab\" in a checkout")
+	}
+	return dir, nil
+}
+
+// goCommand runs the go command for the browser and gives what it prints.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0")
+	if err := cmd.Run(); err != nil {
+		said := strings.TrimSpace(errs.String())
+		if said == "" {
+			return "", err
+		}
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, said)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+func compressed(body []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(body); err != nil {
+		return nil, err
+	}
+	err = z.Close() // writes the rest
+	return b.Bytes(), err
+}

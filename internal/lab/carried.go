@@ -1,0 +1,17 @@
+//go:build lab
+
+package lab
+
+import "embed"
+
+//go:embed built/lab.wasm.gz built/wasm_exec.js
+var built embed.FS
+
+// carried is the simulator that was built by go generate before this program.
+func carried() map[string][]byte {
+	files := map[string][]byte{}
+	for _, name := range []string{simulator, loader} {
+		files[name], _ = built.ReadFile("built/" + name) // it is compiled in
+	}
+	return files
+}

@@ -1,0 +1,162 @@
+package player
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/sim/trace"
+)
+
+//go:embed tours
+var tourFiles embed.FS
+
+// Text is the same in each language of the lab.
+type Text struct {
+	EN string `json:"en"`
+	ES string `json:"es"`
+}
+
+// Tour is a scenario with stops at which something is told.
+type Tour struct {
+	Name     string `json:"name"`
+	Title    Text   `json:"title"`
+	Scenario string `json:"scenario"`
+	Stops    []Stop `json:"stops"`
+}
+
+// Stop is a moment of a tour.
+type Stop struct {
+	When string  `json:"when"` // "start", "end", or what a line of the trace says
+	At   float64 `json:"at"`   // in ms
+	Text Text    `json:"text"`
+
+	later time.Duration // than the line
+}
+
+// Tours gives every tour, in the order in which they are to be taken.
+func Tours() ([]Tour, error) {
+	files, err := fs.Glob(tourFiles, "tours/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	var list []Tour
+	for _, file := range files {
+		text, err := tourFiles.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		t, err := ParseTour(strings.TrimSuffix(path.Base(file), ".txt"), string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		list = append(list, *t)
+	}
+	return list, nil
+}
+
+// ParseTour reads a tour: its title, the scenario between the lines "scenario" and
+// "end", and stops.
+//
+//	en: The leader dies
+//	es: Muere el líder
+//	scenario
+//	members 1 2 3
+//	run 1s
+//	crash 3
+//	agree
+//	end
+//	stop * 3 crashes
+//	en: Member 3 is gone, and nobody knows.
+//	es: El miembro 3 ha caído y nadie lo sabe.
+//
+// A stop is at the first line of the trace behind the last stop that begins so, or so
+// much later as "+5ms" at its end says. A line that begins with a blank goes on.
+func ParseTour(name, text string) (*Tour, error) {
+	t := &Tour{Name: name}
+	to := &t.Title
+	var last *string
+	inside := false
+	for n, line := range strings.Split(text, "\n") {
+		key, rest, _ := strings.Cut(line, " ")
+		switch {
+		case inside && line == "end":
+			inside = false
+		case inside:
+			t.Scenario += line + "\n"
+		case line == "" || key == "#":
+		case line == "scenario":
+			inside = true
+		case key == "stop":
+			t.Stops = append(t.Stops, stopOf(rest))
+			to = &t.Stops[len(t.Stops)-1].Text
+		case key == "en:":
+			to.EN, last = rest, &to.EN
+		case key == "es:":
+			to.ES, last = rest, &to.ES
+		case key == "" && last != nil:
+			*last += " " + strings.TrimSpace(rest)
+		default:
+			return nil, fmt.Errorf("line %d: expected scenario, stop, en: or es:, found %q", n+1, line)
+		}
+	}
+	return t, t.place()
+}
+
+func stopOf(when string) Stop {
+	s := Stop{When: when}
+	if i := strings.LastIndex(when, " +"); i > 0 {
+		if d, err := time.ParseDuration(when[i+2:]); err == nil {
+			s.When, s.later = when[:i], d
+		}
+	}
+	return s
+}
+
+// place finds the moment of each stop.
+func (t *Tour) place() error {
+	s, err := scenario.Parse(t.Name, t.Scenario)
+	if err != nil {
+		return err
+	}
+	var entries []trace.Entry
+	o, err := sim.Play(s, algorithm.Maker, func(e trace.Entry) { entries = append(entries, e) })
+	if err != nil {
+		return err
+	}
+	if t.Title.EN == "" || t.Title.ES == "" || len(t.Stops) == 0 {
+		return errors.New("a tour has a title in English and Spanish, and stops")
+	}
+	next := 0
+	for i := range t.Stops {
+		stop := &t.Stops[i]
+		if stop.Text.EN == "" || stop.Text.ES == "" {
+			return fmt.Errorf("stop %q: give its text in English and Spanish", stop.When)
+		}
+		switch stop.When {
+		case "start":
+			continue
+		case "end":
+			stop.At = ms(o.Elapsed)
+			continue
+		}
+		k := slices.IndexFunc(entries[next:], func(e trace.Entry) bool {
+			_, said, _ := strings.Cut(e.String(), "] ")
+			return strings.HasPrefix(said, stop.When)
+		})
+		if k < 0 {
+			return fmt.Errorf("stop %q: the trace has no such line behind the last stop", stop.When)
+		}
+		next += k + 1
+		stop.At = ms(entries[next-1].At + stop.later)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+//go:build js && wasm
+
+// Command wasm is the lab's simulator for a browser: it sets the global object batuta,
+// whose functions take and give text, JSON where it is more than a line.
+//
+//	GOOS=js GOARCH=wasm go build -trimpath -ldflags='-s -w' ./internal/lab/wasm
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"syscall/js"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/sim/scenario"
+)
+
+func main() {
+	js.Global().Set("batuta", js.ValueOf(map[string]any{
+		"play":   call(func(a []js.Value) any { return player.Play(a[0].String()) }),
+		"insert": call(insert),
+		"extend": call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
+		"tours": call(func([]js.Value) any {
+			list, err := player.Tours()
+			if err != nil {
+				return map[string]string{"error": err.Error()}
+			}
+			return list
+		}),
+		"soak": call(func(a []js.Value) any { return player.Soak(soakConfig(a[0])) }),
+		"schedule": call(func(a []js.Value) any {
+			seed, err := strconv.ParseUint(a[1].String(), 10, 64)
+			if err != nil {
+				return edited("", err)
+			}
+			return edited(player.Schedule(soakConfig(a[0]), seed), nil)
+		}),
+		"about": call(func([]js.Value) any {
+			return map[string]any{"algorithms": algorithm.Names(), "probes": algorithm.Probes(), "language": scenario.Help()}
+		}),
+	}))
+	select {}
+}
+
+// call makes a function that gives JSON.
+func call(do func([]js.Value) any) js.Func {
+	return js.FuncOf(func(_ js.Value, args []js.Value) any {
+		text, err := json.Marshal(do(args))
+		if err != nil {
+			text, _ = json.Marshal(map[string]string{"error": err.Error()})
+		}
+		return string(text)
+	})
+}
+
+func insert(a []js.Value) any {
+	return edited(player.Insert(a[0].String(), millis(a[1]), a[2].String()))
+}
+
+func millis(v js.Value) time.Duration { return time.Duration(v.Float() * float64(time.Millisecond)) }
+
+func edited(text string, err error) any {
+	if err != nil {
+		return map[string]string{"error": err.Error()}
+	}
+	return map[string]string{"text": text}
+}
+
+func soakConfig(v js.Value) (c player.SoakConfig) {
+	_ = json.Unmarshal([]byte(v.String()), &c) // of the page's own making; else nothing is soaked
+	return c
+}

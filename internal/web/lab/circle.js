@@ -1,0 +1,234 @@
+// The members in a circle, and the messages that fly between them.
+
+import { h, s, set, text } from './shared/dom.js'
+import { family } from './model.js'
+
+const width = 760, height = 520
+
+const shapes = {
+  ask: 'M9 0 L-6 -7 L-6 7 Z', // points where it goes
+  answer: 'M6.5 0 A6.5 6.5 0 1 0 -6.5 0 A6.5 6.5 0 1 0 6.5 0 Z',
+  tell: 'M9 0 L0 7.5 L-9 0 L0 -7.5 Z',
+  hand: 'M-6 -6 H6 V6 H-6 Z',
+  know: 'M7 0 L3.5 6 H-3.5 L-7 0 L-3.5 -6 H3.5 Z',
+  beat: 'M2.6 0 A2.6 2.6 0 1 0 -2.6 0 A2.6 2.6 0 1 0 2.6 0 Z',
+}
+
+// shapeOf is the path of a kind of message.
+export const shapeOf = kind => shapes[family(kind)]
+
+export class Circle {
+  // on: { member(i, element), link(a, b, element), flight(flight), partition(sides) }
+  constructor(root, t, on) {
+    this.t = t
+    this.on = on
+    this.links = s('g')
+    this.nodes = s('g')
+    this.air = s('g', { class: 'air', 'aria-hidden': 'true' })
+    this.knife = s('line', { class: 'knife', visibility: 'hidden' })
+    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
+    root.append(this.svg)
+    this.pool = []
+    this.#knifeWork()
+  }
+
+  show(model) {
+    this.model = model
+    const n = model.members.length
+    this.r = Math.max(9, Math.min(34, 620 / (n + 9)))
+    const rx = Math.min(300, 170 + 22 * n), ry = Math.min(190, 130 + 14 * n)
+    this.places = model.members.map((_, i) => {
+      const turn = n === 1 ? -Math.PI / 2 : -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n // the highest on top, its successor behind it
+      return { x: width / 2 + (n === 1 ? 0 : rx * Math.cos(turn)), y: height / 2 + 8 + (n === 1 ? 0 : ry * Math.sin(turn)) }
+    })
+    this.#links(model)
+    this.#nodes(model)
+    for (const el of this.pool) el.remove()
+    this.pool = []
+  }
+
+  #links(model) {
+    this.links.textContent = ''
+    this.lines = []
+    const n = model.members.length
+    for (let a = 0; a < n; a++) {
+      for (let b = a + 1; b < n; b++) {
+        const ring = model.ring && (b === a + 1 || a === 0 && b === n - 1)
+        const p = this.places[a], q = this.places[b]
+        const line = s('line', { x1: p.x, y1: p.y, x2: q.x, y2: q.y, class: 'link' })
+        const cross = s('path', { class: 'scissors', visibility: 'hidden' })
+        const grip = s('line', { x1: p.x, y1: p.y, x2: q.x, y2: q.y, class: 'grip' })
+        grip.append(s('title', {}, this.t('link', { a: model.members[a].id, b: model.members[b].id })))
+        grip.addEventListener('click', event => this.on.link(a, b, event))
+        const dense = n > 12 && !ring
+        this.links.append(s('g', { class: ring ? 'ring' : dense ? 'faint' : '' }, line, cross, dense && n > 24 ? null : grip))
+        this.lines.push({ a, b, line, cross, ring })
+      }
+    }
+  }
+
+  #nodes(model) {
+    this.nodes.textContent = ''
+    this.members = model.members.map((m, i) => {
+      const { x, y } = this.places[i], r = this.r
+      const ring = s('circle', { r, class: 'body' })
+      const halo = s('circle', { r: r + 6, class: 'halo', visibility: 'hidden' })
+      const id = s('text', { class: 'id', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
+      const mark = s('path', { class: 'mark', visibility: 'hidden' })
+      const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 5})`, visibility: 'hidden' },
+        s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
+      const below = this.places[i].y > height / 2 + 2
+      const say = s('text', { class: 'say', y: below ? r + 19 : -r - 12 }, '')
+      if (model.members.length > 16) say.setAttribute('display', 'none')
+      const g = s('g', { class: 'member', transform: `translate(${x} ${y})`, tabindex: '0', role: 'button' }, halo, ring, mark, id, crown, say)
+      g.addEventListener('click', event => this.on.member(i, event))
+      g.addEventListener('keydown', event => {
+        if (event.key !== 'Enter' && event.key !== ' ') return
+        event.preventDefault()
+        event.stopPropagation()
+        this.on.member(i, event)
+      })
+      this.nodes.append(g)
+      return { g, ring, halo, mark, crown, say, below }
+    })
+  }
+
+  render(now) {
+    if (!this.model) return
+    const states = this.model.states(now)
+    states.forEach((state, i) => this.#member(i, state))
+    for (const l of this.lines) this.#link(l, now)
+    this.#fly(now)
+  }
+
+  #member(i, state) {
+    const el = this.members[i], m = this.model.members[i], r = this.r
+    set(el.g, 'class', `member ${state.condition} ${state.role} ${state.healthy ? '' : 'sick'}`)
+    const colour = state.epoch && state.role !== 'claims' ? this.model.leaderships.colour(state.epoch, state.leader) : ''
+    if (el.colour !== colour) { el.colour = colour; el.g.style.setProperty('--own', colour || 'var(--soft)') }
+    set(el.halo, 'visibility', state.role === 'claims' ? 'visible' : 'hidden')
+    set(el.crown, 'visibility', state.role === 'leads' && state.condition !== 'dead' ? 'visible' : 'hidden')
+    const k = r * 0.62
+    const marks = { dead: `M${-k} ${-k} L${k} ${k} M${k} ${-k} L${-k} ${k}`, off: `M0 ${-k * 1.1} V${-k * .1} M${-k * .7} ${-k * .6} A${k} ${k} 0 1 0 ${k * .7} ${-k * .6}`,
+      frozen: `M0 ${-k} V${k} M${-k * .87} ${-k / 2} L${k * .87} ${k / 2} M${-k * .87} ${k / 2} L${k * .87} ${-k / 2}` }
+    const mark = marks[state.condition]
+    set(el.mark, 'visibility', mark ? 'visible' : 'hidden')
+    if (mark) set(el.mark, 'd', mark)
+    const words = this.words(state)
+    text(el.say, words)
+    if (!el.below && el.say) set(el.say, 'y', state.role === 'leads' ? -r - 30 : -r - 12)
+    set(el.g, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
+  }
+
+  // words says in short how a member is.
+  words(state) {
+    const t = this.t
+    switch (state.condition) {
+      case 'dead': return t('isDead')
+      case 'off': return t('isOff')
+      case 'absent': return t('isAbsent')
+      case 'frozen': return t('isFrozen')
+    }
+    const sick = state.healthy ? '' : ' · ' + t('isSick')
+    switch (state.role) {
+      case 'leads': return t('isLeader', { epoch: state.epoch }) + sick
+      case 'follows': return t('isFollower', { leader: state.leader, epoch: state.epoch }) + sick
+      case 'claims': return t('isClaiming', { epoch: state.epoch }) + sick
+    }
+    return t('isUndefined') + sick
+  }
+
+  #link(l, now) {
+    const there = this.model.isCut(l.a, l.b, now), back = this.model.isCut(l.b, l.a, now)
+    const cut = there && back ? 'both' : there ? 'there' : back ? 'back' : ''
+    if (l.cut === cut) return
+    l.cut = cut
+    l.line.setAttribute('class', 'link' + (cut ? ' cut' : ''))
+    l.cross.setAttribute('visibility', cut ? 'visible' : 'hidden')
+    const p = this.places[l.a], q = this.places[l.b]
+    const angle = Math.atan2(q.y - p.y, q.x - p.x) * 180 / Math.PI
+    l.cross.setAttribute('transform', `translate(${(p.x + q.x) / 2} ${(p.y + q.y) / 2}) rotate(${angle})`)
+    // Both ways: a cross. One way: a bar, before it the arrow that does not get through.
+    l.cross.setAttribute('d', { both: 'M-8 -8 L8 8 M8 -8 L-8 8', there: 'M7 -11 V11 M-13 0 H1 M-5 -6 L1 0 L-5 6', back: 'M-7 -11 V11 M13 0 H-1 M5 -6 L-1 0 L5 6' }[cut] || '')
+  }
+
+  #fly(now) {
+    const flights = this.quiet ? this.model.under(now).filter(f => family(f.kind) !== 'beat') : this.model.under(now)
+    const shown = Math.min(flights.length, 600)
+    while (this.pool.length < shown) {
+      const el = s('path', { class: 'message' })
+      el.append(s('title'))
+      el.addEventListener('click', () => el.flight && this.on.flight(el.flight))
+      this.air.append(el)
+      this.pool.push(el)
+    }
+    this.pool.forEach((el, i) => {
+      const f = flights[i]
+      if (i >= shown) { set(el, 'visibility', 'hidden'); return }
+      if (el.flight !== f) {
+        el.flight = f
+        set(el, 'd', shapeOf(f.kind))
+        set(el, 'class', 'message ' + family(f.kind))
+        el.firstChild.textContent = this.label(f)
+      }
+      const p = this.places[f.from], q = this.places[f.to]
+      const length = Math.hypot(q.x - p.x, q.y - p.y) || 1, gap = Math.min((this.r + 4) / length, .4)
+      const k = gap + (1 - 2 * gap) * this.model.progress(f, now)
+      // Keep to the right, so that two that meet are seen.
+      const side = this.r > 14 ? 5 : 2
+      const x = p.x + (q.x - p.x) * k - (q.y - p.y) / length * side, y = p.y + (q.y - p.y) * k + (q.x - p.x) / length * side
+      el.setAttribute('transform', `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${(Math.atan2(q.y - p.y, q.x - p.x) * 57.29578).toFixed(1)})`)
+      set(el, 'visibility', 'visible')
+    })
+  }
+
+  // label says in a line what a message is.
+  label(f) {
+    const m = this.model.members
+    let line = `${f.kind.toUpperCase()}  ${m[f.from].id} → ${m[f.to].id}`
+    if (f.leader) line += `\n${this.t('ofLeadership', { leader: f.leader, epoch: f.epoch })}`
+    if (f.round) line += `\n${this.t('ofRound', { round: f.round, initiator: f.initiator })}`
+    if (f.ring) line += `\n${this.t('carries', { ids: f.ring })}`
+    return line
+  }
+
+  // A line drawn across the empty ground parts the members on its two sides.
+  #knifeWork() {
+    let from = null
+    const point = event => {
+      const m = this.svg.getScreenCTM().inverse()
+      return new DOMPoint(event.clientX, event.clientY).matrixTransform(m)
+    }
+    this.svg.addEventListener('pointerdown', event => {
+      if (event.button !== 0 || event.target !== this.svg || event.pointerType === 'touch') return
+      from = point(event)
+      this.svg.setPointerCapture(event.pointerId)
+    })
+    this.svg.addEventListener('pointermove', event => {
+      if (!from) return
+      const to = point(event)
+      for (const [key, value] of Object.entries({ x1: from.x, y1: from.y, x2: to.x, y2: to.y })) this.knife.setAttribute(key, value)
+      this.knife.setAttribute('visibility', 'visible')
+    })
+    this.svg.addEventListener('pointerup', event => {
+      if (!from) return
+      const to = point(event), start = from
+      from = null
+      this.knife.setAttribute('visibility', 'hidden')
+      if (Math.hypot(to.x - start.x, to.y - start.y) < 60 || !this.model) return
+      const sides = [[], []]
+      this.places.forEach((p, i) => {
+        const left = (to.x - start.x) * (p.y - start.y) - (to.y - start.y) * (p.x - start.x) > 0
+        sides[left ? 0 : 1].push(this.model.members[i].id)
+      })
+      if (sides[0].length && sides[1].length) this.on.partition(sides)
+    })
+  }
+}
+
+function idSize(id, r) {
+  const shown = shortened(id)
+  return Math.max(8, Math.min(r * 0.85, r * 2.6 / Math.max(shown.length, 1) * 1.1))
+}
+
+function shortened(id) { return id.length > 9 ? id.slice(0, 8) + '…' : id }

@@ -1,0 +1,263 @@
+// The lab's page: a scenario, the run that it gives, and the moment that is looked at.
+
+import { $, h, replace, s, text } from './shared/dom.js'
+import { locale, toggles, translate } from './shared/page.js'
+import { t } from './texts.js'
+import { Circle, shapeOf } from './circle.js'
+import { Model } from './model.js'
+import { Overview, SpaceTime } from './spacetime.js'
+import { Simulator } from './simulator.js'
+import { EventLog, Why } from './log.js'
+import { Editor } from './editor.js'
+import { Menu } from './menu.js'
+import { Tours } from './tour.js'
+import { readLink, writeLink } from './link.js'
+import { soak } from './soak.js'
+
+const fresh = 'members 1 2 3 4 5\nalgorithm bully\nseed 1\nlatency 10ms 30ms\nrun 2s\n'
+const paces = ['auto', 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.002]
+
+class Lab {
+  constructor() {
+    translate(t)
+    toggles($('#lang'), $('#theme'))
+    this.simulator = new Simulator()
+    this.now = 0
+    this.playing = false
+    this.picked = null
+    this.circle = new Circle($('#circle'), t, {
+      member: (i, event) => this.menu.member(i, event),
+      link: (a, b, event) => this.menu.link(a, b, event),
+      flight: flight => this.pick({ flight, at: flight.sent }),
+      partition: sides => this.act(`partition ${sides.map(side => side.join(',')).join(' | ')}`),
+    })
+    this.spacetime = new SpaceTime($('#spacetime'), $('#hover'), t, { seek: at => this.seek(at), pick: x => this.pick(x) })
+    this.overview = new Overview($('#overview'))
+    this.log = new EventLog($('#log'), t, x => this.pick(x, true))
+    this.why = new Why($('#why'), t, x => this.pick(x, true))
+    this.editor = new Editor(this)
+    this.menu = new Menu($('#menu'), this)
+    this.tours = new Tours(this)
+    this.#transport()
+    this.#legend()
+    soak(this)
+    $('#share').addEventListener('click', () => this.#share())
+    requestAnimationFrame(time => this.#frame(time))
+    this.#start()
+  }
+
+  async #start() {
+    this.say(t('loading'), true)
+    try {
+      const about = await this.simulator.ask('about')
+      this.editor.offer(about)
+      await this.tours.load()
+    } catch (error) {
+      this.say(t('broken', { why: error.message }))
+      return
+    }
+    this.say('')
+    const linked = await readLink()
+    if (linked?.tour && this.tours.begin(linked.tour)) return
+    await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })
+    document.body.dataset.ready = 'yes'
+  }
+
+  say(words, calm = false) {
+    text($('#state'), words)
+    $('#state').classList.toggle('calm', calm)
+  }
+
+  // load plays a scenario and shows the moment at. It resolves to whether it could be read.
+  async load(scenario, { at = this.now, play = false, keep = true } = {}) {
+    const turn = this.turn = (this.turn || 0) + 1
+    const slow = setTimeout(() => this.say(t('running'), true), 300)
+    let played
+    try {
+      played = await this.simulator.ask('play', scenario)
+    } catch (error) {
+      if (turn === this.turn) this.say(t('broken', { why: error.message }))
+      return false
+    } finally {
+      clearTimeout(slow)
+    }
+    if (turn !== this.turn) return false // another has come since
+    this.say('')
+    this.editor.show(scenario, played, keep)
+    if (played.fault) return false
+    this.model = new Model(played)
+    t.member = i => this.model.members[i].id
+    this.picked = null
+    this.circle.show(this.model)
+    this.spacetime.show(this.model)
+    this.overview.show(this.model)
+    this.log.show(this.model)
+    this.why.show(this.model, null)
+    if (played.more) this.say(t('tooMany'), true)
+    $('#scrub').max = this.model.elapsed
+    this.menu.close(false)
+    this.seek(Math.min(at, this.model.elapsed))
+    if (play) this.play()
+    document.body.dataset.ready = 'yes'
+    return true
+  }
+
+  // act does something to the cluster at this moment: it becomes a line of the scenario.
+  async act(line) {
+    this.menu.close()
+    const edited = await this.simulator.ask('insert', this.editor.text, this.now, line)
+    if (edited.error) { this.say(edited.error); return }
+    if (await this.load(edited.text)) this.play()
+  }
+
+  seek(at) {
+    this.now = Math.max(0, Math.min(at, this.model?.elapsed ?? 0))
+    this.spacetime.follow()
+    this.dirty = true
+  }
+
+  // pick chooses an event or a message; go has the pictures show its moment.
+  pick(x, go = false) {
+    this.picked = x
+    if (go) { this.pause(); this.seek(x.flight ? (x.flight.arrived < 0 ? x.at : (x.flight.sent + x.flight.arrived) / 2) : x.at) }
+    this.why.show(this.model, x)
+    this.dirty = true
+    this.spacetime.stale = true
+  }
+
+  play() {
+    if (!this.model) return
+    if (this.now >= this.model.elapsed) this.seek(0)
+    this.playing = true
+    this.#showPlay()
+  }
+
+  pause() {
+    this.playing = false
+    this.#showPlay()
+  }
+
+  #showPlay() {
+    replace($('#play'), h('span', { 'aria-hidden': 'true' }, this.playing ? '❚❚' : '▶'), this.playing ? t('pause') : t('play'))
+  }
+
+  step(by) {
+    if (!this.model) return
+    this.pause()
+    this.seek(this.model.step(this.now, by))
+  }
+
+  #transport() {
+    this.#showPlay()
+    $('#play').addEventListener('click', () => this.playing ? this.pause() : this.play())
+    $('#first').addEventListener('click', () => { this.pause(); this.seek(0) })
+    $('#last').addEventListener('click', () => { this.pause(); this.seek(Infinity) })
+    $('#back').addEventListener('click', () => this.step(-1))
+    $('#forth').addEventListener('click', () => this.step(1))
+    $('#scrub').addEventListener('input', () => { this.pause(); this.seek(Number($('#scrub').value)) })
+    $('#more').addEventListener('click', async () => {
+      const { text } = await this.simulator.ask('extend', this.editor.text, 5000)
+      if (await this.load(text)) this.play()
+    })
+    const number = new Intl.NumberFormat(locale, { maximumFractionDigits: 3 })
+    $('#pace').append(...paces.map(p => h('option', { value: p }, p === 'auto' ? t('auto') : `× ${number.format(p)}`)))
+    $('#quiet').addEventListener('change', () => {
+      this.circle.quiet = this.spacetime.quiet = $('#quiet').checked
+      this.dirty = this.spacetime.stale = true
+    })
+    $('#closer').addEventListener('click', () => this.spacetime.zoom(1 / 1.6))
+    $('#wider').addEventListener('click', () => this.spacetime.zoom(1.6))
+    $('#present').addEventListener('click', () => this.spacetime.follow())
+    addEventListener('keydown', event => this.#key(event))
+  }
+
+  #key(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target.closest('input, select, textarea, dialog, .menu, summary, pre')) return
+    const onButton = event.target.closest('button, a, [role=button]')
+    const keys = {
+      ' ': () => this.playing ? this.pause() : this.play(),
+      ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1),
+      Home: () => { this.pause(); this.seek(0) }, End: () => { this.pause(); this.seek(Infinity) },
+    }
+    if (!keys[event.key] || event.key === ' ' && onButton) return
+    event.preventDefault()
+    keys[event.key]()
+  }
+
+  // pace is how many simulated milliseconds pass in a real one.
+  #pace() {
+    const chosen = $('#pace').value
+    if (chosen !== 'auto') return Number(chosen)
+    const trip = this.model.median / 700 // a message takes 0.7 s
+    if (this.model.isBusy(this.now)) return trip
+    const next = this.model.busy.find(b => b.from > this.now)
+    const gap = (next ? next.from : this.model.elapsed) - this.now
+    return Math.max(trip, Math.min(1.5, gap / 250)) // quick, and slowing down before the next
+  }
+
+  #frame(time) {
+    const passed = Math.min(time - (this.last ?? time), 100)
+    this.last = time
+    if (this.model) {
+      if (this.playing) {
+        const end = this.tours.limit(this.now) ?? this.model.elapsed
+        this.now = Math.min(this.now + passed * this.#pace(), end)
+        if (this.now >= end) { this.pause(); this.tours.arrived(this.now) }
+        this.dirty = true
+      }
+      if (this.dirty) this.#render()
+      this.spacetime.render(this.now, this.picked)
+    }
+    requestAnimationFrame(next => this.#frame(next))
+  }
+
+  #render() {
+    this.dirty = false
+    this.circle.render(this.now)
+    text($('#clock'), `${(this.now / 1000).toFixed(3)} s`)
+    if (document.activeElement !== $('#scrub') || this.playing) $('#scrub').value = this.now
+    $('#scrub').setAttribute('aria-valuetext', `${(this.now / 1000).toFixed(3)} s`)
+    this.log.render(this.now)
+    this.editor.mark(this.now)
+    this.#leaders()
+    const { counts } = this.model.counted(this.now)
+    text($('#counts'), [...counts].map(([kind, n]) => `${kind.toUpperCase()} ${n}`).join('  '))
+    $('#counts').title = t('counts')
+  }
+
+  // leaders says in a line who leads, which may be several.
+  #leaders() {
+    const lead = this.model.states(this.now).filter(x => x.role === 'leads' && x.condition === 'alive' || x.role === 'leads' && x.condition === 'frozen')
+    const key = lead.map(x => x.epoch + ':' + x.leader).join()
+    if (key === this.leadKey && this.leadModel === this.model) return
+    this.leadKey = key
+    this.leadModel = this.model
+    const el = $('#leaders')
+    el.classList.toggle('two', lead.length > 1)
+    const swatch = x => {
+      const dot = h('span', { class: 'swatch', 'aria-hidden': 'true' })
+      dot.style.background = this.model.leaderships.colour(x.epoch, x.leader)
+      return dot
+    }
+    if (!lead.length) replace(el, t('nobody'))
+    else if (lead.length === 1) replace(el, swatch(lead[0]), t('oneLeader', lead[0]))
+    else replace(el, lead.map(swatch), t('twoLeaders', { n: lead.length, list: lead.map(x => x.leader).join(', ') }))
+  }
+
+  #legend() {
+    const kinds = { ask: 'election', answer: 'answer', tell: 'coordinator', hand: 'resign', know: 'query', beat: 'beat' }
+    for (const [kind, example] of Object.entries(kinds)) {
+      $('#legend').append(h('li', {}, s('svg', { viewBox: '-11 -10 22 20', 'aria-hidden': 'true' }, s('path', { d: shapeOf(example), class: kind })), t('legend_' + kind)))
+    }
+  }
+
+  async #share() {
+    const url = await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: this.tours.current?.name })
+    history.replaceState(null, '', url)
+    try { await navigator.clipboard.writeText(url) } catch { /* the address stands in the bar */ }
+    this.say(t('copied'), true)
+    setTimeout(() => this.say(''), 2500)
+  }
+}
+
+globalThis.lab = new Lab()

@@ -1,0 +1,42 @@
+// The page's side of the worker.
+
+export class Simulator {
+  #worker
+  #open = new Map()
+  #next = 1
+
+  constructor() { this.#start() }
+
+  #start() {
+    this.#worker = new Worker(new URL('worker.js', import.meta.url), { type: 'module' })
+    this.#worker.onmessage = ({ data: { id, value, error } }) => {
+      const waiting = this.#open.get(id)
+      if (!waiting) return
+      this.#open.delete(id)
+      if (error) waiting.reject(new Error(error))
+      else waiting.resolve(value)
+    }
+    this.#worker.onerror = event => {
+      event.preventDefault?.()
+      for (const waiting of this.#open.values()) waiting.reject(new Error(event.message || 'the simulator has ended'))
+      this.#open.clear()
+    }
+  }
+
+  // ask calls one of the simulator's functions.
+  ask(call, ...args) {
+    const id = this.#next++
+    return new Promise((resolve, reject) => {
+      this.#open.set(id, { resolve, reject })
+      this.#worker.postMessage({ id, call, args })
+    })
+  }
+
+  // stop ends what runs, and starts afresh.
+  stop() {
+    this.#worker.terminate()
+    for (const waiting of this.#open.values()) waiting.reject(new Error('stopped'))
+    this.#open.clear()
+    this.#start()
+  }
+}

@@ -1,0 +1,78 @@
+// What the lab says, in English and Spanish.
+
+import { lang, speak } from './shared/page.js'
+
+const texts = {
+  en: {
+    title: 'batuta lab', lab: 'lab', skip: 'Skip to the picture', theme: 'Dark colours', share: 'Copy a link', download: 'Download', open: 'Open a file', help: 'Help',
+    stage: 'The cluster', circle: 'Members in a circle', transport: 'Time', first: 'To the start', back: 'One event back', play: 'Play', pause: 'Pause', forth: 'One event on', last: 'To the end',
+    scrub: 'Moment', pace: 'Speed', auto: 'auto', quiet: 'Hide heartbeats', skipQuiet: 'auto: slow in a contest, quick between', more: '+ 5 s', moreTip: 'Let the run go on for 5 s more',
+    spacetime: 'Space and time', zoomIn: 'Closer', zoomOut: 'Wider', present: 'Follow',
+    settings: 'Cluster', algorithm: 'Algorithm', members: 'Members', probe: 'Bully asks', preempt: 'Takes over on return', seed: 'Seed', newSeed: 'Another seed', on: 'yes', off: 'no',
+    descending: 'highest first', all: 'all at once', timing: 'Times (ms)', heartbeat: 'heartbeat', tMax: 't_max', tProcess: 't_process', latency: 'latency',
+    scenario: 'Scenario', scenarioTip: 'One line says one thing. What you click becomes a line.', undo: 'Undo', restart: 'Fresh start', language: 'What a line may say',
+    log: 'What happens', logEmpty: 'Nothing yet.', why: 'Why', whyEmpty: 'Choose an event or a message to see what led to it.', because: 'because', counts: 'Messages of this contest',
+    tours: 'Tours', tour: 'A guided tour', noTour: 'Free play', stop: 'Stop {n} of {of}', next: 'Next', previous: 'Back', leave: 'End the tour',
+    soak: 'Soak', soakTip: 'Play a thousand random schedules and check every rule at each step.', soakRun: 'Play {n} seeds', soakFrom: 'from seed', soakStop: 'Stop', soakOpen: 'Open seed',
+    soakDone: '{n} schedules, {hours} h simulated: {bad} broke a rule. Longest agreement {agreed}, {share} of its bound (seed {slowest}).', soakFailing: 'These seeds broke a rule:', close: 'Close',
+    loading: 'The simulator is loading …', broken: 'The simulator could not be loaded: {why}', running: 'Playing …', fault: 'Line {line}: {what}', faultBare: '{what}', failure: 'Not as expected: {what}', ok: 'As expected so far as it says; rules are kept.', copied: 'Link copied', tooMany: 'There is more than can be drawn.',
+    actMember: 'Member {id}', actLink: 'Link {a} – {b}', at: 'at {time}', crash: 'Crash', poweroff: 'Power off', freeze: 'Freeze', thaw: 'Thaw', restartMember: 'Start again', startMember: 'Start', resign: 'Resign', campaign: 'Campaign', unhealthy: 'Fall ill', healthy: 'Get well', links: 'Its links', cutBoth: 'Cut both ways', cutOne: 'Cut {a} → {b}', heal: 'Heal', healAll: 'Heal all links', isolate: 'Cut off', partition: 'Partition',
+    link: 'Link {a} – {b}: click to cut or heal', memberLabel: 'Member {id}, {state}. Press Enter for what can be done to it.',
+    isDead: 'crashed', isOff: 'powered off', isAbsent: 'not started', isFrozen: 'frozen', isSick: 'unhealthy', isLeader: 'leads · epoch {epoch}', isFollower: 'follows {leader}', isClaiming: 'claims epoch {epoch}', isUndefined: 'knows no leader', leadsEpoch: 'epoch {epoch}',
+    ofLeadership: 'leadership of {leader}, epoch {epoch}', ofRound: 'round {round} of {initiator}', carries: 'carries {ids}', sentAt: 'sent {time}', arrivesAt: 'arrives {time}', neverArrives: 'never arrives',
+    legend: 'Messages', legend_ask: 'ELECTION: will you stand?', legend_answer: 'ANSWER: I am alive', legend_tell: 'COORDINATOR, ELECTED: this one leads', legend_hand: 'RESIGN, HANDOVER', legend_know: 'questions and reports', legend_beat: 'heartbeats',
+    nobody: 'nobody leads', oneLeader: '{leader} leads, epoch {epoch}', twoLeaders: '{n} leaders: {list}', knife: 'Drag a line across the picture to part the cluster. Click members and links.', keys: 'Space plays and pauses, ← and → step, Home and End jump.',
+    s_sends: '{m} sends {kind} to {peer}',
+  },
+  es: {
+    title: 'batuta: laboratorio', lab: 'laboratorio', skip: 'Ir a la imagen', theme: 'Colores oscuros', share: 'Copiar enlace', download: 'Descargar', open: 'Abrir archivo', help: 'Ayuda',
+    stage: 'El clúster', circle: 'Miembros en círculo', transport: 'Tiempo', first: 'Al principio', back: 'Un suceso atrás', play: 'Reproducir', pause: 'Pausa', forth: 'Un suceso adelante', last: 'Al final',
+    scrub: 'Momento', pace: 'Velocidad', auto: 'auto', quiet: 'Ocultar latidos', skipQuiet: 'auto: lento en una elección, rápido entre ellas', more: '+ 5 s', moreTip: 'Que siga 5 s más',
+    spacetime: 'Espacio y tiempo', zoomIn: 'Acercar', zoomOut: 'Alejar', present: 'Seguir',
+    settings: 'Clúster', algorithm: 'Algoritmo', members: 'Miembros', probe: 'Bully pregunta', preempt: 'Al volver toma el mando', seed: 'Semilla', newSeed: 'Otra semilla', on: 'sí', off: 'no',
+    descending: 'primero al mayor', all: 'a todos a la vez', timing: 'Tiempos (ms)', heartbeat: 'latido', tMax: 't_max', tProcess: 't_process', latency: 'latencia',
+    scenario: 'Escenario', scenarioTip: 'Una línea dice una cosa. Lo que pulsa se vuelve una línea.', undo: 'Deshacer', restart: 'Empezar de nuevo', language: 'Qué puede decir una línea',
+    log: 'Qué ocurre', logEmpty: 'Nada todavía.', why: 'Por qué', whyEmpty: 'Elija un suceso o un mensaje para ver qué llevó a él.', because: 'porque', counts: 'Mensajes de esta elección',
+    tours: 'Visitas', tour: 'Visita guiada', noTour: 'Juego libre', stop: 'Parada {n} de {of}', next: 'Siguiente', previous: 'Atrás', leave: 'Terminar la visita',
+    soak: 'Mil semillas', soakTip: 'Juega mil escenarios al azar y comprueba cada regla en cada paso.', soakRun: 'Jugar {n} semillas', soakFrom: 'desde la semilla', soakStop: 'Parar', soakOpen: 'Abrir semilla',
+    soakDone: '{n} escenarios, {hours} h simuladas: {bad} rompieron una regla. Acuerdo más largo {agreed}, {share} de su cota (semilla {slowest}).', soakFailing: 'Estas semillas rompieron una regla:', close: 'Cerrar',
+    loading: 'Se carga el simulador …', broken: 'No se pudo cargar el simulador: {why}', running: 'Jugando …', fault: 'Línea {line}: {what}', faultBare: '{what}', failure: 'No como se esperaba: {what}', ok: 'Como se esperaba; se cumplen las reglas.', copied: 'Enlace copiado', tooMany: 'Hay más de lo que se puede dibujar.',
+    actMember: 'Miembro {id}', actLink: 'Enlace {a} – {b}', at: 'en {time}', crash: 'Matar', poweroff: 'Cortar la corriente', freeze: 'Congelar', thaw: 'Descongelar', restartMember: 'Reiniciar', startMember: 'Arrancar', resign: 'Que renuncie', campaign: 'Que pida elección', unhealthy: 'Que enferme', healthy: 'Que sane', links: 'Sus enlaces', cutBoth: 'Cortar ambos sentidos', cutOne: 'Cortar {a} → {b}', heal: 'Reparar', healAll: 'Reparar todos los enlaces', isolate: 'Aislar', partition: 'Partición',
+    link: 'Enlace {a} – {b}: pulse para cortar o reparar', memberLabel: 'Miembro {id}, {state}. Pulse Intro para ver qué se le puede hacer.',
+    isDead: 'caído', isOff: 'sin corriente', isAbsent: 'sin arrancar', isFrozen: 'congelado', isSick: 'enfermo', isLeader: 'lidera · época {epoch}', isFollower: 'sigue a {leader}', isClaiming: 'reclama la época {epoch}', isUndefined: 'no conoce líder', leadsEpoch: 'época {epoch}',
+    ofLeadership: 'liderazgo de {leader}, época {epoch}', ofRound: 'ronda {round} de {initiator}', carries: 'lleva {ids}', sentAt: 'sale {time}', arrivesAt: 'llega {time}', neverArrives: 'no llega nunca',
+    legend: 'Mensajes', legend_ask: 'ELECTION: ¿te presentas?', legend_answer: 'ANSWER: estoy vivo', legend_tell: 'COORDINATOR, ELECTED: lidera este', legend_hand: 'RESIGN, HANDOVER', legend_know: 'preguntas e informes', legend_beat: 'latidos',
+    nobody: 'nadie lidera', oneLeader: 'lidera {leader}, época {epoch}', twoLeaders: '{n} líderes: {list}', knife: 'Trace una línea sobre la imagen para partir el clúster. Pulse miembros y enlaces.', keys: 'Espacio reproduce y pausa, ← y → avanzan un suceso, Inicio y Fin saltan.',
+    s_sends: '{m} envía {kind} a {peer}',
+  },
+}
+
+// What members do, in Spanish; in English the trace's own word stands.
+const doings = {
+  'crashes': 'cae', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
+  'is unhealthy': 'enferma', 'is healthy': 'sana', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'spares': 'no da por caído a', 'loses': 'pierde a', 'claims': 'reclama el liderazgo,', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a',
+  'inquires': 'pregunta qué liderazgo hay', 'has inquired': 'ya ha preguntado', 'asks': 'pide el relevo a', 'resigns': 'renuncia', 'campaigns': 'pide elección', 'stalled': 'estuvo parado', 'stands': 'vuelve a presentarse', 'waits': 'espera a', 'awaits': 'aguarda a',
+  'restarts': 'empieza otra ronda hacia', 'adds': 'añade a', 'removes': 'quita a', 'drops': 'olvida a', 'refuses': 'se niega ante', 'all links heal': 'se reparan todos los enlaces', 'cut': 'se corta', 'heal': 'se repara', 'sounds': 'consulta a', 'reaches': 'llega a', 'tells': 'avisa a', 'yields': 'cede ante',
+  'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones',
+}
+
+export const t = speak(texts)
+
+// sentence says what an event is; short leaves its member out.
+t.sentence = (e, short = false) => {
+  const m = e.m < 0 ? (e.who === 'all:' ? '' : e.who) : t.member(e.m)
+  let what = lang === 'es' ? doings[e.what] ?? e.what.replace(/^partition /, 'partición ') : e.what
+  let line = short ? what : `${m} ${what}`.trim()
+  if (e.peer && e.peer !== m) line += ' ' + e.peer
+  if (e.epoch && !['suspects', 'spares'].includes(e.what)) line += (lang === 'es' ? ' época ' : ' epoch ') + e.epoch
+  return line
+}
+
+// flight says what a message is.
+t.flight = f => t('s_sends', { m: t.member(f.from), kind: f.kind.toUpperCase(), peer: t.member(f.to) })
+  + (f.round ? `, ${t('ofRound', { round: f.round, initiator: f.initiator })}` : '')
+  + (f.leader ? `, ${t('ofLeadership', { leader: f.leader, epoch: f.epoch })}` : '')
+  + (f.ring ? `, ${t('carries', { ids: f.ring })}` : '')
+
+// member is an id by its place; the page says whose model it is.
+t.member = i => String(i)

@@ -1,0 +1,138 @@
+// Package web serves batuta's pages: files that are compiled in, under a content
+// policy that lets a page run its own scripts and ask its own origin, and nothing else.
+//
+// The pages are plain modules: there is no framework, and nothing to build.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed shared lab dashboard
+var assets embed.FS
+
+// Site is a page with what it needs, by path.
+type Site map[string][]byte
+
+// Lab is the lab's page, without the simulator.
+func Lab() Site { return site("lab") }
+
+// Dashboard is the page of an agent.
+func Dashboard() Site { return site("dashboard") }
+
+// site is what lies in dir, with what all pages share in shared/.
+func site(dir string) Site {
+	s := Site{}
+	_ = fs.WalkDir(assets, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if name, ok := strings.CutPrefix(p, dir+"/"); ok || strings.HasPrefix(p, "shared/") {
+			s[name], err = assets.ReadFile(p)
+		}
+		return err
+	}) // what is compiled in can be read
+	return s
+}
+
+// policy lets a page load and ask what is of its own origin. The lab's simulator is
+// WebAssembly, which counts as a script that is made while the page runs.
+const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; img-src 'self'; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Secure sets the headers under which a page is served.
+func Secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+}
+
+// file is one of a site, ready to be sent.
+type file struct {
+	kind       string
+	tag        string
+	body, zips []byte // zips: compressed; nil: it does not get smaller
+}
+
+// Handler serves a site. Its paths are those of the site, "/" is index.html.
+func (s Site) Handler() http.Handler {
+	files := map[string]file{}
+	for name, body := range s {
+		files["/"+name] = fileOf(name, body)
+	}
+	files["/"] = files["/index.html"]
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f, ok := files[r.URL.Path]
+		h := w.Header()
+		Secure(h)
+		switch {
+		case !ok || f.kind == "":
+			http.NotFound(w, r)
+			return
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			h.Set("Allow", "GET")
+			http.Error(w, "use GET", http.StatusMethodNotAllowed)
+			return
+		}
+		f.send(w, r)
+	})
+}
+
+func fileOf(name string, body []byte) file {
+	sum := sha256.Sum256(body)
+	f := file{kind: kindOf(name), tag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // that level is known
+	_, _ = z.Write(body)                                  // a buffer takes everything
+	_ = z.Close()
+	if b.Len() < len(body)*9/10 {
+		f.zips = b.Bytes()
+	}
+	return f
+}
+
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".gz":
+		return "application/gzip"
+	}
+	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
+		return kind
+	}
+	return "application/octet-stream"
+}
+
+func (f *file) send(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("ETag", f.tag)
+	h.Add("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == f.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := f.body
+	if f.zips != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		body = f.zips
+	}
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // a client that went away is no fault of ours
+	}
+}
