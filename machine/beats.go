@@ -35,7 +35,7 @@ func (m *Machine) takeLead() {
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
 		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.said(), Digest: m.digest,
-		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining, Version: m.version,
+		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining(), Version: m.version,
 	}
 	if withStates {
 		if m.stateOf != m.version || m.states == nil {
@@ -74,7 +74,7 @@ func (m *Machine) beatAll() {
 
 // acked handles an acknowledgement. The stamp is ours, come back.
 func (m *Machine) acked(from int, msg *election.Message) {
-	if !m.leading() && !m.draining {
+	if !m.beats() {
 		return
 	}
 	at := m.origin.Add(time.Duration(msg.Stamp))
@@ -107,7 +107,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return // nobody beats but the leader
 	}
-	if m.draining && !m.cfg.NoDetector {
+	if m.draining() && !m.cfg.NoDetector {
 		if msg.Token.Above(m.view) {
 			m.superseded(msg.Token, true)
 			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is heard, and followed later

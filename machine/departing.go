@@ -92,7 +92,7 @@ func (m *Machine) goOn() {
 	m.held = false
 	m.begins()
 	m.reconsider() // until now nobody could lead
-	if m.vacant() && !m.inquiring {
+	if m.undecided() {
 		m.step(election.Event{Kind: election.Vacant, Token: m.view})
 	}
 }

@@ -11,14 +11,11 @@ import (
 // not beat to each other.
 type detector struct {
 	// While there is no leader, or after a start.
-	inquiring bool      // reports of the highest epoch are awaited before any claim
-	answered  bool      // somebody has reported
-	barred    time.Time // since when members have refused this one as removed; zero: they have not
-	barredAt  time.Time // when one last did
-	greeting  bool      // a member's new process answers, and nothing of it has been heard yet
-	deferred  bool      // we would have claimed just then
-	held      bool      // a contest waits for another's work to stop
-	deaf      bool      // we stepped down because nobody acknowledged; claim only once answered or alone
+	barred   time.Time // since when members have refused this one as removed; zero: they have not
+	barredAt time.Time // when one last did
+	greeting bool      // a member's new process answers, and nothing of it has been heard yet
+	deferred bool      // we would have claimed just then
+	held     bool      // a contest waits for another's work to stop
 
 	// A follower's side.
 	leaderAt  time.Time   // when the leader itself was last heard; zero: not in this leadership
@@ -106,7 +103,7 @@ func (m *Machine) heardLeader() {
 // member, negative when it is not within memory.
 func (m *Machine) leaderAge() time.Duration {
 	switch {
-	case m.leading() || m.draining:
+	case m.beats():
 		return 0
 	case !m.live() || m.leaderAt.IsZero():
 		return -1
@@ -152,7 +149,7 @@ func (m *Machine) excused(at time.Time) time.Time {
 // watch does what the detector has due by now.
 func (m *Machine) watch() {
 	m.hangUpSilent()
-	if m.leading() || m.draining {
+	if m.beats() {
 		m.watchFollowers()
 	} else if m.live() {
 		m.watchLeader()
@@ -307,7 +304,7 @@ func (m *Machine) wakeForDetector() {
 	m.wakeForHeld()
 	m.wakeForKnock()
 	switch {
-	case m.leading() || m.draining:
+	case m.beats():
 		m.wake(m.nextBeat)
 	case m.live():
 		if !m.renewAt.IsZero() {
@@ -329,7 +326,7 @@ func (m *Machine) stalled(last time.Time) bool {
 		return false
 	}
 	bears := m.cfg.Timing.Bears()
-	if m.leading() || m.draining {
+	if m.beats() {
 		return m.now.Sub(last) > bears
 	}
 	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
@@ -351,7 +348,7 @@ func (m *Machine) thaw(last time.Time) {
 		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+m.bears(), "it was stopped")
 		return
 	}
-	if m.draining {
+	if m.draining() {
 		m.doubts = "it was stopped" // the others may have given it up
 		return
 	}
@@ -362,7 +359,7 @@ func (m *Machine) thaw(last time.Time) {
 		return
 	}
 	if m.isMine(m.next) {
-		m.next = election.Token{}
+		m.drop()
 	}
 	if !m.next.Defined() {
 		m.inquire("it was stopped")

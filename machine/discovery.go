@@ -9,11 +9,29 @@ import (
 // This file asks before it claims: what epoch the others know of, after a start,
 // a stall or a fall from the lead.
 
+// discovery is what this member is finding out. It may go on for a while under a leader
+// that is known from others alone: what that one's end leaves is known the sooner.
+type discovery struct {
+	mode     mode
+	answered bool // somebody has reported
+	deaf     bool // we stepped down because nobody acknowledged; claim only once answered or alone
+}
+
+// mode is what a discovery waits for.
+type mode uint8
+
+const (
+	idle         mode = iota
+	awaitsLeader      // the leader of those who have just let this member in
+	asks              // reports of the highest epoch, before any claim
+)
+
 // inquire asks everyone for the highest epoch; nothing is claimed before the
 // answers are in. So does a member that starts, that was stopped, or that
 // nobody acknowledged.
 func (m *Machine) inquire(why string) {
-	m.inquiring, m.answered, m.joining = true, false, false
+	m.mode, m.answered = asks, false
+	m.lacksLeader()
 	m.note("inquires", election.None, election.Token{}, why)
 	for i := range m.members {
 		m.members[i].queried, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
@@ -49,7 +67,7 @@ func (m *Machine) unanswered(i int) {
 		return
 	}
 	m.members[i].asked = false
-	if m.inquiring && !m.joining && !m.outranked() {
+	if m.mode == asks && !m.outranked() {
 		m.askNext()
 	}
 	m.askedAll()
@@ -93,7 +111,7 @@ func (m *Machine) anyAsked() bool {
 }
 
 func (m *Machine) inquiredAll() {
-	if m.inquiring && !m.joining && !m.anyAsked() {
+	if m.mode == asks && !m.anyAsked() {
 		m.inquired("all have answered or are down")
 	}
 }
@@ -126,10 +144,11 @@ func (m *Machine) rebuffed() bool {
 }
 
 func (m *Machine) endInquiry() {
-	if !m.inquiring {
+	if m.mode == idle {
 		return
 	}
-	m.inquiring, m.deaf, m.joining = false, false, false
+	m.mode, m.deaf = idle, false
+	m.lacksLeader()
 	m.cancel(timerInquiry)
 	m.forgetAsked()
 }
@@ -149,7 +168,7 @@ func (m *Machine) reported(from int, msg *election.Message) {
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
 	known := m.Knows(msg.Token.Leader.ID) && msg.Token != m.over
 	switch c := msg.Token.Compare(m.view); {
-	case c > 0 && (m.leading() || m.draining):
+	case c > 0 && m.beats():
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)

@@ -11,7 +11,7 @@ import (
 // trace goes where the original's goes.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.out = nil
+	c.out, c.phases = nil, slices.Clone(m.phases)
 	c.members = slices.Clone(m.members)
 	c.timers, c.graves, c.forgets = slices.Clone(m.timers), slices.Clone(m.graves), slices.Clone(m.forgets)
 	c.algorithm = m.algorithm.(election.Explorable).Clone()
@@ -54,7 +54,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch(m.highest)
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.draining, m.inquiring, m.answered, m.deaf), bits(m.leaderAt.IsZero(), m.started, m.held, m.soundedAt.IsZero()))
+	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.answered, m.deaf, m.held), bits(m.leaderAt.IsZero(), m.soundedAt.IsZero()), byte(m.phase), byte(m.mode))
 	b = append(append(b, m.doubts...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)

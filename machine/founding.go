@@ -28,7 +28,7 @@ func (m *Machine) acquainted() int {
 
 // endUnfounded has this member stand as soon as it may.
 func (m *Machine) endUnfounded() {
-	if m.unfounded && m.started && m.founds() {
+	if m.unfounded && m.started() && m.founds() {
 		m.unfounded = false
 		m.standAgain("it knows of the cluster, or of enough members to found one")
 	}

@@ -24,7 +24,6 @@ type tenure struct {
 	lastResort bool // it stands all the same: nobody healthy leads, nor is in reach
 
 	working  bool   // user work of a leadership of ours still runs
-	draining bool   // we lead no more and tell the others when the work has stopped
 	doubts   string // why we ask then before we stand again; empty: we need not
 	resigned uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
 
@@ -37,9 +36,6 @@ func (t *tenure) restore(c Config) {
 	t.view, t.highest = c.State.Token, c.State.Token.Epoch
 	t.ended, t.certain = election.CauseStopped, c.State.Token.Leader.ID == c.Self.ID
 }
-
-// live reports whether there is a leadership that has not ended.
-func (t *tenure) live() bool { return t.view.Defined() && t.ended == "" }
 
 // View is the leadership told to the driver, zero while it is undefined.
 func (m *Machine) View() election.Token {
@@ -61,23 +57,18 @@ func (m *Machine) Vouch() (election.Token, time.Duration) {
 // Highest is the highest epoch this member has heard of.
 func (m *Machine) Highest() uint64 { return m.highest }
 
-func (m *Machine) leading() bool { return m.live() && m.view.Leader.ID == m.cfg.Self.ID }
-
 func (m *Machine) isMine(t election.Token) bool { return t.Leader.ID == m.cfg.Self.ID }
-
-// vacant reports whether there is no leader, nor one about to be.
-func (m *Machine) vacant() bool { return !m.live() && !m.next.Defined() }
 
 // aside says why this member does not stand.
 func (m *Machine) aside() election.Aside {
 	switch {
-	case m.expelled:
+	case m.place != onList:
 		return election.AsideGone
 	case m.cfg.Observer:
 		return election.AsideObserver
 	case m.cannotSave():
 		return election.AsideUnsaved
-	case m.joining:
+	case m.mode == awaitsLeader:
 		return election.AsideJoining
 	case m.unfounded:
 		return election.AsideUnfounded
@@ -125,7 +116,7 @@ func (m *Machine) accept(t election.Token, from int) {
 	case c < 0, c == 0 && m.certain:
 		m.report(m.members[from].ID)
 		m.outbid(t, from)
-	case c > 0 && (m.leading() || m.draining):
+	case c > 0 && m.beats():
 		m.superseded(t, true)
 	case itself && m.givesWay(t):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
@@ -144,8 +135,8 @@ func (m *Machine) superseded(t election.Token, live bool) {
 		m.giveUp(election.CauseSuperseded, "a higher token "+t.String(), "its leadership was superseded")
 		return
 	}
-	m.draining = false
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
+	m.drained()
 	switch {
 	case !live && m.aside() == election.Stands && !m.deaf:
 		m.claim("above " + t.String())
@@ -166,10 +157,14 @@ func (m *Machine) superseded(t election.Token, live bool) {
 // Its leader was heard at heard (zero: by others alone), and they vouch for it
 // until grace.
 func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
+	if m.place == removed {
+		return // its process is about to end
+	}
 	m.presumeDraining(t)
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
 	m.next = t
+	m.lacksLeader()
 	m.highest = max(m.highest, t.Epoch)
 	m.leaderAt, m.grace = heard, grace
 	if !heard.IsZero() {
@@ -192,7 +187,7 @@ func (m *Machine) claim(why string) {
 
 // mayClaim reports whether this member may lead next, as far as it knows.
 func (m *Machine) mayClaim() bool {
-	if !m.started || m.aside() != election.Stands || m.inquiring || m.next.Defined() || m.highest >= election.MaxEpoch {
+	if !m.started() || m.aside() != election.Stands || m.mode != idle || m.next.Defined() || m.highest >= election.MaxEpoch {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
 	return !m.leading() && (!m.live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
@@ -213,8 +208,13 @@ func (m *Machine) take(why string) {
 // settle tells of the leadership that is now safe on disk.
 func (m *Machine) settle() {
 	m.view, m.next, m.ended, m.certain = m.next, election.Token{}, "", false
+	if m.isMine(m.view) {
+		m.enter(PhaseLeading)
+	} else {
+		m.enter(PhaseFollowing)
+	}
 	m.highest = max(m.highest, m.view.Epoch)
-	m.draining, m.doubts = false, ""
+	m.doubts = ""
 	m.do(election.Action{Kind: election.Elect, Token: m.view})
 	m.endSuspicion()
 	m.cancel(timerStand)
@@ -236,10 +236,16 @@ func (m *Machine) settle() {
 
 // lose ends the present leadership, if there is one.
 func (m *Machine) lose(cause election.Cause, certain bool, why string) {
+	m.end(m.leaderless(), cause, certain, why)
+}
+
+// end is lose, and says which phase comes after the leadership.
+func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string) {
 	if !m.live() {
 		return
 	}
 	m.ended, m.certain = cause, certain
+	m.enter(next)
 	m.begins()
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(election.Action{Kind: election.Elect, Token: m.view, Lost: true, Cause: cause})
@@ -271,7 +277,7 @@ func (m *Machine) lose(cause election.Cause, certain bool, why string) {
 // reconsider has a member that stands aside stand after all, if no leader
 // appears within 2·T.
 func (m *Machine) reconsider() {
-	if m.draining {
+	if m.draining() {
 		return // the others have not been told yet
 	}
 	if m.resigned > 0 || m.slow || m.sick && m.cfg.LeadUnhealthy {
@@ -283,7 +289,7 @@ func (m *Machine) reconsider() {
 func (m *Machine) vacate(cause election.Cause, certain bool, why string) {
 	lost := m.view
 	m.lose(cause, certain, why)
-	if m.vacant() && !m.inquiring {
+	if m.undecided() {
 		m.step(election.Event{Kind: election.Vacant, Token: lost})
 	}
 }
@@ -317,11 +323,14 @@ func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "
 // has stopped. Until then we keep beating, so that nobody else begins. With doubts,
 // others may lead by then: we ask.
 func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
-	m.draining = m.working || doubts == ""
+	next := m.leaderless()
+	if m.working || doubts == "" {
+		next = PhaseDraining
+	}
 	if doubts != "" {
 		m.doubts = doubts
 	}
-	m.lose(cause, true, why)
+	m.end(next, cause, true, why)
 	switch {
 	case m.working:
 		m.wake(m.nextBeat)
@@ -334,7 +343,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 
 // release tells the others that the leadership is over.
 func (m *Machine) release() {
-	m.draining = false
+	m.drained()
 	m.reconsider()
 	heir := m.heir
 	if !m.fit(heir) {
@@ -347,8 +356,15 @@ func (m *Machine) release() {
 	})
 	m.leaveTo(heir)
 	m.askInDoubt()
-	if m.vacant() && !m.inquiring && !m.expelled {
+	if m.undecided() && m.place == onList {
 		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+	}
+}
+
+// drained ends the time in which this member's work had still to stop.
+func (m *Machine) drained() {
+	if m.draining() {
+		m.enter(m.leaderless())
 	}
 }
 
@@ -356,7 +372,7 @@ func (m *Machine) release() {
 func (m *Machine) askInDoubt() {
 	why := m.doubts
 	m.doubts = ""
-	if why != "" && !m.expelled {
+	if why != "" && m.place == onList {
 		m.inquire(why)
 	}
 }
@@ -384,10 +400,16 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	m.certain = true
 }
 
+// drop gives up the leadership that is being saved.
+func (m *Machine) drop() {
+	m.next = election.Token{}
+	m.lacksLeader()
+}
+
 // forgo drops an adopted leadership that ended before it was saved. What it hid
 // is asked for anew.
 func (m *Machine) forgo(why string) {
-	m.next = election.Token{}
+	m.drop()
 	m.inquire(why)
 }
 
@@ -395,7 +417,7 @@ func (m *Machine) forgo(why string) {
 func (m *Machine) handOver(from int, msg *election.Message) {
 	peer := &m.members[from]
 	switch {
-	case m.draining && msg.Token == m.view:
+	case m.draining() && msg.Token == m.view:
 		// Under way: it hears Resign when the work has stopped.
 	case !m.leading() || msg.Token != m.view:
 		m.report(peer.ID)
@@ -428,7 +450,7 @@ func (m *Machine) setWorking(on bool) {
 	if on {
 		return
 	}
-	if m.draining {
+	if m.draining() {
 		m.release()
 		return
 	}
@@ -437,10 +459,10 @@ func (m *Machine) setWorking(on bool) {
 
 // standAgain lets this member take part anew, if nothing else holds it back.
 func (m *Machine) standAgain(why string) {
-	if m.aside() != election.Stands || !m.started {
+	if m.aside() != election.Stands || !m.started() {
 		return
 	}
-	if m.vacant() && !m.inquiring {
+	if m.undecided() {
 		m.note("stands", m.cfg.Self.ID, m.view, why)
 		m.inquire("others may have found a leader while it stood aside")
 		return
@@ -493,7 +515,7 @@ func (m *Machine) campaign() {
 			m.standAgain("it was asked to") // the others hold a contest without it
 		}
 	}
-	if m.started && !m.inquiring && !m.next.Defined() {
+	if m.started() && m.mode == idle && !m.next.Defined() {
 		m.step(election.Event{Kind: election.Campaign})
 	}
 	m.preempt()
@@ -506,5 +528,5 @@ func (m *Machine) report(to election.ID) {
 	if !ok || i == m.me {
 		return
 	}
-	m.send(i, election.Message{Kind: election.Report, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining, Follows: m.live(), Age: m.leaderAge()})
+	m.send(i, election.Message{Kind: election.Report, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining(), Follows: m.live(), Age: m.leaderAge()})
 }

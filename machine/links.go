@@ -106,18 +106,18 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	m.repeat(i, lost)
 	if m.deferred {
 		m.deferred = false
-		if m.vacant() && !m.inquiring {
+		if m.undecided() {
 			m.step(election.Event{Kind: election.Vacant, Token: m.view})
 		}
 	}
 	switch {
-	case m.leading() || m.draining:
+	case m.beats():
 		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
-	case m.inquiring && !m.joining && again:
+	case m.mode == asks && again:
 		m.ask(i)
 		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
-	case m.started && m.vacant() && !m.inquiring && m.aside() != election.Stands:
+	case m.started() && m.undecided() && m.aside() != election.Stands:
 		m.send(i, election.Message{Kind: election.Query, Token: m.view}) // it calls no election by which others would hear of it
 	}
 }
@@ -200,7 +200,7 @@ func (m *Machine) hangUpSilent() {
 		switch {
 		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
 			m.probe(i)
-		case (m.leading() || m.draining) && peer.state != election.StateDown:
+		case m.beats() && peer.state != election.StateDown:
 			m.setState(i, election.StateUnreachable)
 		}
 	})
@@ -211,7 +211,7 @@ func (m *Machine) hangUpSilent() {
 // algorithm watches, a longer silence may be borne.
 func (m *Machine) silent(peer *member) time.Time {
 	bears := m.cfg.Timing.T()
-	if m.leading() || m.draining || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
+	if m.beats() || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
 		bears = m.cfg.Timing.Bears()
 	}
 	at := peer.heard
@@ -341,7 +341,7 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 // everyone anyway.
 func (m *Machine) dialAll() {
 	room := len(m.members)
-	if !m.live() && !m.draining {
+	if !m.live() && !m.draining() {
 		room = dialWave
 	}
 	for i := range m.members {
@@ -363,5 +363,5 @@ func (m *Machine) shouldDial(i int) bool {
 	if peer.link || peer.dialing {
 		return false
 	}
-	return m.leading() || m.draining || !m.live() || m.isLeader(i) || peer.ID == m.watched
+	return m.beats() || !m.live() || m.isLeader(i) || peer.ID == m.watched
 }

@@ -74,7 +74,8 @@ type Machine struct {
 	origin   time.Time // of the first Step; Stamps count from it
 	deadline time.Time // nothing is due before; zero: nothing is due
 	out      []election.Action
-	started  bool
+	phase    Phase
+	phases   []Phase // that the last Step has gone through, the one before it first
 
 	members []member        // lowest rank first, this one included
 	ranks   []election.Rank // the same, for the Algorithm
@@ -86,6 +87,7 @@ type Machine struct {
 	tenure
 	disk
 	detector
+	discovery
 	unfounded bool              // it may not be the first leader that there is, yet
 	byRelay   bool              // what is being taken in has come by another member
 	taking    *election.Message // what is being taken in
@@ -130,14 +132,14 @@ func New(c Config) (*Machine, error) {
 // Step handles one event and returns what to do about it, in order. now never
 // runs backwards. The slice is valid until the next Step.
 func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
-	m.out = m.out[:0]
+	m.out, m.phases = m.out[:0], append(m.phases[:0], m.phase)
 	if now.Before(m.now) {
 		now = m.now
 	}
 	last := m.now
 	m.now = now
 	switch {
-	case !m.started || m.cfg.NoDetector:
+	case !m.started() || m.cfg.NoDetector:
 	case m.stalled(last):
 		m.thaw(last)
 	default:
@@ -229,7 +231,8 @@ func (m *Machine) handleMembership(ev election.Event) {
 }
 
 func (m *Machine) start(ev election.Event) {
-	m.started, m.origin = true, m.now
+	m.origin = m.now
+	m.enter(PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
 		m.next, m.onDisk, m.leaderAt = t, t, m.now
 		for i := range m.members {
@@ -263,7 +266,7 @@ func (m *Machine) receive(msg *election.Message) {
 	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
 		return
 	}
-	if !m.started && msg.Kind != election.Query {
+	if !m.started() && msg.Kind != election.Query {
 		return // it asks to be let in first; but what its disk knows it can tell
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
@@ -336,7 +339,7 @@ func (m *Machine) fire(name string) {
 	}
 	switch name {
 	case timerInquiry:
-		if m.joining {
+		if m.mode == awaitsLeader {
 			m.inquire("no leader has reached the newcomer within T")
 			m.preempt() // it may have begun to follow before it stood
 			return
@@ -433,7 +436,7 @@ func (m *Machine) send(to int, msg election.Message) {
 // fill says from whom a message is, and what every message says.
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining
+	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining()
 	if msg.Stamp == 0 && m.stamps(&msg) {
 		msg.Stamp = m.stampAt(m.now)
 	}
@@ -455,7 +458,7 @@ func (m *Machine) post(to int, msg *election.Message) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if lasting := m.leading() || m.draining || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
+	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
 		m.hangUp(to)
 	}
 	if !peer.link {

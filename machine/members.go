@@ -50,9 +50,8 @@ type roll struct {
 	digest    uint32            // of list
 	listed    bool              // list is on disk
 	nextPull  time.Time         // not before is anyone asked for his list
-	expelled  bool              // this member has left or was removed
+	place     place             // of this member itself
 	joins     time.Time         // what newcomers have used up of what is let in: see [joinEvery]
-	joining   bool              // it has just joined and leaves the election to those there before it
 	departing []departing       // leaders that were removed and have still to stop
 	graves    []election.ID     // who has left, the one of whom that was heard first before the others
 	forgets   []forgotten       // within forgetAfter, the latest last
@@ -171,3 +170,12 @@ func (m *Machine) Members() []MemberView {
 	views[m.me].Epoch, views[m.me].Heard, views[m.me].Aside = m.view.Epoch, m.now, m.aside()
 	return views
 }
+
+// place says where this member itself is.
+type place uint8
+
+const (
+	onList  place = iota
+	offList       // it has left, or the others have it so: it stands aside until it is let in again
+	removed       // it was sent away: its process is about to end
+)

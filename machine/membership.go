@@ -234,7 +234,7 @@ func (m *Machine) rankOf(leader election.Rank) election.Rank {
 
 // reconsiderRank has this member take over soon if it outranks the leader now.
 func (m *Machine) reconsiderRank() {
-	if m.started && m.mayPreempt() {
+	if m.started() && m.mayPreempt() {
 		m.set(timerHandover, m.cfg.Timing.Heartbeat)
 	}
 }
@@ -273,7 +273,11 @@ func (m *Machine) unseat(i int, e election.Member) {
 
 // evicted: the others have removed this member.
 func (m *Machine) evicted() {
-	m.expelled, m.next = true, election.Token{}
+	m.place = removed
+	if m.yields {
+		m.place = offList // until that is on disk
+	}
+	m.drop()
 	m.expel("this member was removed from the cluster")
 	if !m.yields {
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
@@ -293,13 +297,13 @@ func (m *Machine) expel(why string) {
 // struckOff: the others have heard late that this member had left, which has come
 // back since. It stands aside until one of them lets it in again.
 func (m *Machine) struckOff() {
-	if m.expelled {
+	if m.place != onList {
 		return // it is leaving
 	}
-	m.expelled = true
+	m.place = offList
 	m.expel("the others have it that this member has left")
 	if m.isMine(m.next) {
-		m.next = election.Token{}
+		m.drop()
 	}
 	m.rejoin(election.None)
 }
@@ -307,19 +311,20 @@ func (m *Machine) struckOff() {
 // rejoin has the driver ask a member, or (None) everyone through whom this one
 // joins, to let it in. Before its start it is asking already.
 func (m *Machine) rejoin(through election.ID) {
-	if m.started {
+	if m.started() {
 		m.do(election.Action{Kind: election.Rejoin, To: through})
 	}
 }
 
 // relisted: this member is on the list again.
 func (m *Machine) relisted() {
-	if !m.expelled {
-		return
+	if m.place != offList {
+		return // it never was off the list, or its process is about to end
 	}
-	m.expelled = false
+	m.place = onList
+	m.lacksLeader()
 	m.preempt()
-	if m.vacant() && !m.inquiring {
+	if m.undecided() {
 		m.inquire("it is on the list again")
 	}
 }
@@ -356,12 +361,12 @@ func (m *Machine) remove(id election.ID) {
 // others until it joins again.
 func (m *Machine) leave() {
 	if m.leading() {
-		m.expelled = true // nobody asks it whether it stands
+		m.place = offList // nobody asks it whether it stands
 		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
 	}
 	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != election.Removed {
 		e.Gone, e.New = election.Left, false
-		m.expelled = true
+		m.place = offList
 		m.change(e)
 		if !m.linked() { // it has just come, and nobody would hear of it
 			e, _ = m.Entry(m.cfg.Self.ID)
@@ -377,7 +382,8 @@ func (m *Machine) leave() {
 // awaitLeader leaves it to those who were there before this newcomer to elect,
 // for T: of a hundred that join a cluster as it is born, not each need contest.
 func (m *Machine) awaitLeader() {
-	m.joining, m.inquiring = true, true
+	m.mode = awaitsLeader
+	m.lacksLeader()
 	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
 	m.set(timerInquiry, m.farT())
 }
@@ -387,7 +393,7 @@ func (m *Machine) awaitLeader() {
 func (m *Machine) welcomed(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
 	bears := m.cfg.Timing.Bears()
-	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.leading() && !m.draining {
+	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.beats() {
 		if m.Knows(t.Leader.ID) {
 			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(bears-age))
 			return

@@ -119,9 +119,9 @@ func (m *Machine) reached(i int, by election.ID) {
 	m.up(i)
 	switch { // as over a new link
 	case peer.link || !anew && !asked:
-	case m.leading() || m.draining:
+	case m.beats():
 		m.report(peer.ID)
-	case anew && m.started && m.vacant() && !m.inquiring && m.aside() != election.Stands:
+	case anew && m.started() && m.undecided() && m.aside() != election.Stands:
 		m.send(i, election.Message{Kind: election.Query, Token: m.view})
 	}
 	lost := peer.lost
@@ -143,7 +143,7 @@ func (m *Machine) probe(i int) {
 		return
 	}
 	if _, ok := m.relayTo(i); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
-		if m.leading() || m.draining {
+		if m.beats() {
 			m.report(peer.ID) // it hears no beats
 		}
 		return

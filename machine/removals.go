@@ -103,7 +103,7 @@ func (m *Machine) atDoor(ev election.Event) {
 // the lower ends, and takes its own removal back: exactly one of them is left.
 func (m *Machine) removedBy(id election.ID, grave election.Member) {
 	other, ok := m.Entry(id)
-	if !ok || other.Gone != election.Removed || m.expelled || m.linked() || m.outdates(grave) || !other.Above(m.cfg.Self) {
+	if !ok || other.Gone != election.Removed || m.place != onList || m.linked() || m.outdates(grave) || !other.Above(m.cfg.Self) {
 		return
 	}
 	m.note("yields", id, election.Token{}, "each has removed the other, and it ranks higher")
@@ -113,7 +113,7 @@ func (m *Machine) removedBy(id election.ID, grave election.Member) {
 	if grave.ID == m.cfg.Self.ID && grave.Gone == election.Removed {
 		m.merge([]election.Member{grave}, id)
 	}
-	if !m.expelled {
+	if m.place == onList {
 		m.evicted()
 	}
 }

@@ -71,7 +71,7 @@ func (m *Machine) saved(err error) {
 		m.onDisk = m.writing
 	}
 	if m.isMine(m.next) && !m.next.Above(m.writing) && m.holds() {
-		m.next = election.Token{} // its turn comes when the other has stopped
+		m.drop() // its turn comes when the other has stopped
 	}
 	switch {
 	case m.next.Defined() && m.next.Above(m.writing):
@@ -144,7 +144,7 @@ func (m *Machine) slowly() {
 func (m *Machine) withdraw() {
 	mine := m.isMine(m.next)
 	if mine {
-		m.next = election.Token{}
+		m.drop()
 		m.reconsider()
 	}
 	if !m.vacant() {

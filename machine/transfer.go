@@ -100,7 +100,7 @@ func (m *Machine) disinherit() {
 
 // missHeir begins the contest that waited, when the heir cannot take the lead any more.
 func (m *Machine) missHeir() {
-	if m.draining || m.heir == election.None || m.fit(m.heir) {
+	if m.draining() || m.heir == election.None || m.fit(m.heir) {
 		return
 	}
 	m.unclaimed("it is down, or stands no more")
@@ -110,7 +110,7 @@ func (m *Machine) missHeir() {
 func (m *Machine) unclaimed(why string) {
 	heir := m.heir
 	m.disinherit()
-	if m.vacant() && !m.inquiring {
+	if m.undecided() {
 		m.note("awaits no more", heir, m.view, why)
 		m.step(election.Event{Kind: election.Vacant, Token: m.view})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
@@ -200,6 +201,7 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		c.leases(w, p)
 		return
 	}
+	c.moved(w, p)
 	s := &c.seats[p.place]
 	if s.stalled.Defined() {
 		if does := invariant.BeforeLosing(p.view, actions); does != "" {
@@ -219,6 +221,15 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		yields := p.sick && actions[i].Lost && actions[i].Cause == election.CauseResigned // to any that is healthy
 		if actions[i].Kind == election.Elect && !yields {
 			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
+		}
+	}
+}
+
+// moved looks at the phases that a step has gone through.
+func (c *checks) moved(w *world, p *process) {
+	if m, ok := p.machine.(*machine.Machine); ok {
+		if from, to, wrong := m.Moved(); wrong {
+			c.fail(w, p, invariant.Phases, "it goes from %v to %v", from, to)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"sync"
 
 	"github.com/batuta-dev/batuta/election"
@@ -38,6 +39,7 @@ type cause struct {
 type effect struct {
 	to      *local
 	actions []act
+	wrong   string // a move between phases that the table does not have
 }
 
 // act is what a search needs of an action.
@@ -186,7 +188,11 @@ func (x *explorer) steps(self int, m *machine.Machine, cs cause) *effect {
 	e := &effect{}
 	for saved := true; saved; ev = (election.Event{Kind: election.Saved}) {
 		saved = false
-		for _, a := range m.Step(instant, ev) {
+		actions := m.Step(instant, ev)
+		if from, to, wrong := m.Moved(); wrong {
+			e.wrong = fmt.Sprintf("it goes from %v to %v", from, to)
+		}
+		for _, a := range actions {
 			switch a.Kind {
 			case election.Elect:
 				e.actions = append(e.actions, act{kind: a.Kind, token: a.Token, lost: a.Lost})

@@ -327,6 +327,9 @@ func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
 	if len(e.actions) > 90 {
 		return x.broken(i, invariant.Rest, "it saves again and again")
 	}
+	if e.wrong != "" {
+		return x.broken(i, invariant.Phases, "%s", e.wrong)
+	}
 	for k := range e.actions {
 		switch a := &e.actions[k]; a.kind {
 		case election.Elect:

@@ -5,6 +5,7 @@ const (
 	Takeover = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
 	Stands   = "nobody leads who only follows, or is unhealthy"
 	Work     = "nobody leads again while its earlier work runs"
+	Phases   = "a member's phase moves as the table of moves allows"
 	Overlap  = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
 )
 
@@ -17,6 +18,9 @@ var ofLead = []Rule{
 	{Name: Work, Where: "soak",
 		Why:    "Two runs of the work in one process share its files and connections.",
 		Mutant: "stands again while its work runs"},
+	{Name: Phases, Where: "soak, explore",
+		Why:    "A move that nobody has thought of is a member in a state that nobody has thought of: one that was removed and leads, one that goes from leading to following without a word.",
+		Mutant: "a leader that is removed goes without a word"},
 	{Name: Overlap, Where: "soak",
 		Why: "Two leaders that work at once is what an election is there to prevent."},
 }

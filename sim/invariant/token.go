@@ -22,7 +22,7 @@ var ofToken = []Rule{
 		Why: "A leader that nobody claims to be does no work, and no beat of it will ever come."},
 	{Name: Asked, Where: "soak, explore",
 		Why:    "A member that has forgotten, or never knew, would begin below what others have seen, and be refused.",
-		Mutant: "claims while it still asks"},
+		Mutant: "claims without asking"},
 	{Name: Skip, Where: "soak",
 		Why: "Epochs are finite: whoever raises them at will, or is made to, uses them up."},
 	{Name: OneEpoch, Where: "soak",
