@@ -1,8 +1,10 @@
 package batuta
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -58,7 +60,9 @@ func TestMembersThatDifferRefuseEachOtherAndBothSayWhy(t *testing.T) {
 	for _, test := range differences {
 		t.Run(test.what, func(t *testing.T) {
 			c := newCluster(t, 2)
-			ends := map[ID]*Node{"2": c.start("1"), "1": c.start("2", test.change)} // by the other's id
+			logs := map[ID]*bytes.Buffer{"1": {}, "2": {}}
+			logged := func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(logs[ID(cfg.ID)], nil)) }
+			ends := map[ID]*Node{"2": c.start("1", logged), "1": c.start("2", test.change, logged)} // by the other's id
 			for other, n := range ends {
 				s := waitStatus(t, n, "it has refused", func(s Status) bool {
 					return s.Refused[string(test.want)] > 0 && memberIn(s, other).Refusal != ""
@@ -70,6 +74,14 @@ func TestMembersThatDifferRefuseEachOtherAndBothSayWhy(t *testing.T) {
 				}
 				if s.Links != 0 || s.Leader == other {
 					t.Errorf("member %s has %d links and follows %q", n.ID(), s.Links, s.Leader)
+				}
+			}
+			for _, n := range ends {
+				n.Close() // and its log is written
+				for _, value := range test.values {
+					if log := logs[n.ID()].String(); !strings.Contains(strings.ReplaceAll(log, `\"`, `"`), value) {
+						t.Errorf("the log of member %s does not name %s:\n%s", n.ID(), value, log)
+					}
 				}
 			}
 		})
@@ -142,9 +154,49 @@ func TestHeartbeatsMayDiffer(t *testing.T) {
 	c.agree("2")
 }
 
+// A member of another protocol version is refused by name, dialed or dialing, and each
+// end has both versions in its log and status.
+func TestAnotherProtocolVersionIsRefused(t *testing.T) {
+	another := func(h *wire.Handshake) { h.Version = 7 }
+	const words = "member 2 speaks protocol version 1, member 1 version 7"
+	t.Run("dialing", func(t *testing.T) {
+		virtually(t, func(t *testing.T) {
+			c := newVirtualCluster(t, 2)
+			var out bytes.Buffer
+			n := c.start("2", func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
+			answer := say(t, stranger(t, n), helloFrom("1", "2", another))
+			if answer.Kind != wire.KindRefused || answer.Reason != wire.ReasonVersion || !strings.Contains(answer.Detail, words) {
+				t.Errorf("answer %+v", answer)
+			}
+			if s := n.Status(); s.Refused["version"] != 1 || !strings.Contains(memberIn(s, "1").Refusal, words) {
+				t.Errorf("refused %v, and of member 1 it says %q", s.Refused, memberIn(s, "1").Refusal)
+			}
+			n.Close()
+			if !strings.Contains(out.String(), words) {
+				t.Errorf("the log does not say it:\n%s", out.String())
+			}
+		})
+	})
+	for _, kind := range []wire.HandshakeKind{wire.KindWelcome, wire.KindRefused} {
+		t.Run("answering: "+string(kind), func(t *testing.T) {
+			c := newCluster(t, 2)
+			addr, _ := olderMember(t, "1", another, func(h *wire.Handshake) {
+				if h.Kind = kind; kind == wire.KindRefused {
+					h.Reason, h.Detail = wire.ReasonVersion, "so it is"
+				}
+			})
+			n := c.start("2", func(cfg *Config) { cfg.Peers = []Peer{{ID: "1", Addr: addr}, c.members[1]} })
+			s := waitStatus(t, n, "it has refused", func(s Status) bool { return s.Refused["version"] > 0 })
+			if said := memberIn(s, "1").Refusal; !strings.Contains(said, words) || s.Links != 0 {
+				t.Errorf("of member 1 it says %q, and it has %d links", said, s.Links)
+			}
+		})
+	}
+}
+
 // olderMember stands for a process that says nothing of what must agree: it
 // answers a hello with a welcome, and hands over each connection.
-func olderMember(t *testing.T, id ID) (addr string, conns chan net.Conn) {
+func olderMember(t *testing.T, id ID, change ...func(*wire.Handshake)) (addr string, conns chan net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -158,8 +210,11 @@ func olderMember(t *testing.T, id ID) (addr string, conns chan net.Conn) {
 			if err != nil {
 				return
 			}
-			frame, _ := new(wire.Encoder).Handshake(&wire.Handshake{Kind: wire.KindWelcome, Version: wire.ProtocolVersion,
-				From: Rank{ID: id}, Incarnation: 7, Address: l.Addr().String()})
+			answer := &wire.Handshake{Kind: wire.KindWelcome, Version: wire.ProtocolVersion, From: Rank{ID: id}, Incarnation: 7, Address: l.Addr().String()}
+			for _, f := range change {
+				f(answer)
+			}
+			frame, _ := new(wire.Encoder).Handshake(answer)
 			nc.Write(frame)
 			select {
 			case conns <- nc:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,9 +32,9 @@ type collector struct {
 	version        string
 	leaderlessTime *leaderlessTime
 
-	info, isLeader, hasLeader, epoch, uptime, members, links *prometheus.Desc
-	messages, lost, refused, bad, leaderless, unlogged       *prometheus.Desc
-	standing, standingSince, diskFailing, savesFailed        *prometheus.Desc
+	info, isLeader, hasLeader, epoch, uptime, members, links         *prometheus.Desc
+	messages, lost, refused, bad, leaderless, unlogged               *prometheus.Desc
+	refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -53,6 +54,7 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		lost:          desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
 		leaderless:    desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
 		refused:       desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		refusedMember: desc("member_refused", "1 while this member and that one do not let each other in, by the reason; its status has both values.", "member", "reason"),
 		unlogged:      desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
 		standing:      desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
 		standingSince: desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
@@ -67,7 +69,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
-		c.standing, c.standingSince, c.diskFailing, c.savesFailed,
+		c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
 	} {
 		ch <- d
 	}
@@ -95,6 +97,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.standingSince, float64(s.StandingSince.UnixMilli())/1000)
 	for _, standing := range standings {
 		gauge(c.standing, oneIf(s.Standing == standing), string(standing))
+	}
+	for _, m := range s.Members {
+		if reason, _, refused := strings.Cut(m.Refusal, ":"); refused {
+			gauge(c.refusedMember, 1, string(m.ID), reason)
+		}
 	}
 	for state, n := range membersByState(s) {
 		gauge(c.members, float64(n), state)

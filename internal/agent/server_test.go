@@ -270,6 +270,7 @@ func TestMetrics(t *testing.T) {
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
 		"batuta_log_records_dropped_total 6",
+		`batuta_member_refused{member="5",reason="times"} 1`,
 		`batuta_standing{standing="unsaved"} 1`, `batuta_standing{standing="eligible"} 0`,
 		"batuta_disk_failing 1", "batuta_saves_failed_total 2",
 		"batuta_failover_seconds_count 0",

@@ -108,10 +108,10 @@ func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, deta
 	switch {
 	case hello.Kind != wire.KindHello && hello.Kind != wire.KindJoin:
 		return wire.ReasonEarly, "the first frame must be a hello"
-	case hello.Version != wire.ProtocolVersion:
-		return wire.ReasonVersion, fmt.Sprintf("protocol version %d, and this is %d", hello.Version, wire.ProtocolVersion)
+	case hello.Version != wire.ProtocolVersion: // whatever else it says may mean something else
+		return t.differs(hello)
 	case hello.Cluster != t.self.Cluster:
-		return wire.ReasonCluster, fmt.Sprintf("this is cluster %.64q", t.self.Cluster)
+		return wire.ReasonCluster, fmt.Sprintf("member %s is of cluster %.64q, member %s of %.64q", t.self.From.ID, t.self.Cluster, hello.From.ID, hello.Cluster)
 	case hello.Kind == wire.KindHello && hello.To != t.self.From.ID:
 		return wire.ReasonReceiver, fmt.Sprintf("this is member %s", t.self.From.ID)
 	}
@@ -129,6 +129,9 @@ func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, deta
 // how long to wait. Heartbeats may differ: each is below the one T.
 func (t *Transport) differs(other *wire.Handshake) (why wire.Reason, detail string) {
 	a, b := &t.self, other
+	if a.Version != b.Version {
+		return wire.ReasonVersion, fmt.Sprintf("member %s speaks protocol version %d, member %s version %d: bring both to one release of batuta", a.From.ID, a.Version, b.From.ID, b.Version)
+	}
 	if b.Address != "" && election.CheckListen(b.Address) != nil {
 		return wire.ReasonAddress, fmt.Sprintf("member %s listens on %q, which is not HOST:PORT: give it another --advertise", b.From.ID, b.Address)
 	}
@@ -191,7 +194,7 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 		case len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID:
 			entry = answer.List[0]
 		}
-	case answer.Kind != wire.KindWelcome || answer.Version != wire.ProtocolVersion || answer.From.ID != p.id:
+	case answer.Kind != wire.KindWelcome || answer.From.ID != p.id:
 		why, detail = wire.ReasonReceiver, t.elsewhere(p, answer.From.ID)
 	default:
 		if why, detail = t.differs(answer); why == "" {
