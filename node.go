@@ -57,6 +57,7 @@ type Node struct {
 	saved     chan error
 	saving    sync.WaitGroup
 	disk      diskHealth
+	rhythm    rhythm
 	standing  Standing
 	stood     time.Time        // since when
 	sickness  string           // what the last check that failed has said
@@ -111,6 +112,9 @@ func (n *Node) loop(ctx context.Context) {
 		case f := <-n.net.Arrivals():
 			f()
 		case <-n.timer.C:
+			if late := n.now().Sub(n.armed); !n.armed.IsZero() && late > 0 {
+				n.rhythm.stall.add(n.clock.Now(), late)
+			}
 			n.armed = time.Time{}
 			n.emit(election.Event{Kind: election.Woke})
 		case err := <-n.saved:
@@ -161,11 +165,13 @@ func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
 	case election.Elect:
 		n.elect(a, now)
+		n.rhythm.forgets()
 		n.net.Lead(n.machine.View())
 	case election.Save:
 		n.save(a.State)
 	case election.Send:
 		n.sent[string(a.Message.Kind)]++
+		n.rhythm.sends(n.clock.Now(), a.To, a.Message)
 		n.net.Send(a.To, a.Message)
 	case election.Dial:
 		n.net.Dial(a.To)
@@ -188,6 +194,9 @@ func (n *Node) do(a election.Action, now time.Time) {
 func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
 		n.know(a.Member, a.Address)
+	}
+	if a.Status != election.StateUp {
+		n.rhythm.forgets(a.Member)
 	}
 	n.cfg.Logger.Info("member", "member", a.Member, "state", string(a.Status))
 	n.history.add(Event{Time: now, Kind: EventMember, View: n.view(),

@@ -55,6 +55,7 @@ type Status struct {
 	Security string // "insecure", "secret" or "tls": what a stranger has to get past, see [Security]
 
 	Timing      election.Timing
+	Rhythm      Rhythm
 	Incarnation uint64
 	Uptime      time.Duration
 	Listen      string // as bound
@@ -131,7 +132,7 @@ func (n *Node) status() Status {
 		Algorithm: n.cfg.Algorithm.Name(),
 		Leader:    v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
-		Timing: n.cfg.timing(), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
+		Timing: n.cfg.timing(), Rhythm: n.rhythm.figures(n.clock.Now()), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
 		Standing: standings[n.machine.Standing()], StandingWhy: n.whyAside(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),

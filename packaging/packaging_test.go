@@ -191,6 +191,38 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
+// Every alert is of one cluster, or of one member, and there is one for a cluster of
+// which nobody is left to tell anything.
+func TestAlertsAreOfOneCluster(t *testing.T) {
+	names := map[string]string{}
+	groups, _ := documents(t, "prometheus/batuta.rules.yaml")[0]["groups"].([]any)
+	for _, g := range groups {
+		rules, _ := g.(map[string]any)["rules"].([]any)
+		for _, r := range rules {
+			rule, _ := r.(map[string]any)
+			expr, _ := rule["expr"].(string)
+			if name, _ := rule["alert"].(string); name != "" {
+				names[name] = expr
+			}
+			if strings.Count(expr, "(") != strings.Count(expr, ")") {
+				t.Errorf("%v: brackets do not match", rule["alert"])
+			}
+		}
+	}
+	for name, expr := range names {
+		ofOne := regexp.MustCompile(`by \((cluster|instance)|^batuta:leaders|^batuta_has_leader`).MatchString(expr)
+		if !ofOne && !strings.HasPrefix(expr, "absent(") {
+			t.Errorf("%s sums over clusters: %s", name, expr)
+		}
+		if strings.Contains(expr, "_bucket") && !strings.Contains(expr, "by (cluster, le)") {
+			t.Errorf("%s mixes clusters: %s", name, expr)
+		}
+	}
+	if !strings.Contains(names["BatutaClusterGone"], "unless") || names["BatutaAbsent"] == "" {
+		t.Error("no alert of a cluster that is dead")
+	}
+}
+
 // What the package takes is in the repository, or built by deb.sh.
 func TestDebContents(t *testing.T) {
 	contents, _ := documents(t, "nfpm.yaml")[0]["contents"].([]any)

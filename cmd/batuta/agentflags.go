@@ -20,7 +20,7 @@ type agentFlags struct {
 	cluster, id, listen, advertise string
 	members                        []string
 	priority                       int
-	algorithm, probe               string
+	algorithm, probe, profile      string
 	preempt                        bool
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
@@ -44,6 +44,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
 	f.quorum.register(fs)
 	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over; with --wire boss default false")
+	fs.StringVar(&f.profile, "profile", "lan", "`name` that sets heartbeat, t-max and t-process where they are not set: "+strings.Join(profileNames(), ", "))
 	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")

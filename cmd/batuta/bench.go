@@ -49,6 +49,7 @@ save nothing. Progress goes to standard error.`,
 	cmd.Flags().IntVar(&b.rounds, "rounds", 20, "`number` of rounds, 1 to 1000")
 	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
 	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
+	cmd.Flags().StringVar(&b.profile, "profile", "lan", "`name` of the members' times: "+strings.Join(profileNames(), ", "))
 	cmd.Flags().StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
 	b.quorum.registerTakeover(cmd.Flags())
 	jsonFlag(cmd, &b.json)
@@ -64,6 +65,9 @@ save nothing. Progress goes to standard error.`,
 		}
 		if b.algorithm == "quorum" && b.dataDir == noDataDir {
 			return usagef("--data-dir none: a quorum keeps its promise only with its log on disk; leave it out, or name a directory")
+		}
+		if _, ok := profiles[b.profile]; !ok {
+			return usagef("--profile %q: use one of %s", b.profile, strings.Join(profileNames(), ", "))
 		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
@@ -83,6 +87,7 @@ type failoverBench struct {
 	env
 	nodes, rounds    int
 	fault, algorithm string
+	profile          string
 	dataDir          string // "none": no state is kept
 	quorum           quorumFlags
 	json             bool
@@ -103,7 +108,7 @@ type failoverFigures struct {
 
 func (b *failoverBench) run(ctx context.Context) error {
 	var err error
-	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover); err != nil {
+	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile); err != nil {
 		return err
 	}
 	defer b.cluster.close()

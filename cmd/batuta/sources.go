@@ -19,10 +19,12 @@ func applySources(cmd *cobra.Command, lookup func(string) (string, bool)) error 
 		return err
 	}
 	path, _ := cmd.Flags().GetString("config")
-	if path == "" {
-		return nil
+	if path != "" {
+		if err := applyFile(cmd, path); err != nil {
+			return err
+		}
 	}
-	return applyFile(cmd, path)
+	return applyProfile(cmd)
 }
 
 func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {

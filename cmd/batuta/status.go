@@ -194,6 +194,15 @@ func printFailover(out io.Writer, s agent.Status) {
 	fmt.Fprintf(out, "failover\tkilled: seen at once; the next leads within %v, mostly a few ms\n", t.max+t.process)
 	fmt.Fprintf(out, "\tfrozen or cut off: within %v (T = %v of silence, a question to the others, a claim)\n", t.silence+3*t.max+t.process, t.silence)
 	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
+	if s.Rhythm.Silence > 0 {
+		fmt.Fprintf(out, "headroom\t%.0f %% of T: in the last 10 minutes others were silent for %v at most, and this member was late by %v\n",
+			100*s.Headroom, seconds(s.Rhythm.Silence), seconds(s.Rhythm.Stall))
+	}
+}
+
+// seconds is a time as an agent tells it, for a person.
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
 }
 
 // timing is what a member waits for.

@@ -32,9 +32,9 @@ type collector struct {
 	version        string
 	leaderlessTime *leaderlessTime
 
-	info, isLeader, hasLeader, epoch, uptime, members, links         *prometheus.Desc
-	messages, lost, refused, bad, leaderless, unlogged               *prometheus.Desc
-	refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
+	info, isLeader, hasLeader, epoch, uptime, members, links                                                  *prometheus.Desc
+	messages, lost, refused, bad, leaderless, unlogged                                                        *prometheus.Desc
+	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -55,6 +55,10 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		leaderless:    desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
 		refused:       desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
 		refusedMember: desc("member_refused", "1 while this member and that one do not let each other in, by the reason; its status has both values.", "member", "reason"),
+		silence:       desc("longest_silence_seconds", "Longest silence of the leader this member follows, or of a follower of its own, in the last 10 minutes."),
+		stall:         desc("longest_stall_seconds", "Longest that this member ran late by itself in the last 10 minutes."),
+		roundTrip:     desc("longest_round_trip_seconds", "Longest time from a beat of this member to its acknowledgement in the last 10 minutes."),
+		silenceLimit:  desc("suspicion_seconds", "T, the silence that makes a suspect: 2 t_max + t_process."),
 		unlogged:      desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
 		standing:      desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
 		standingSince: desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
@@ -69,7 +73,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
-		c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
+		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
 	} {
 		ch <- d
 	}
@@ -98,6 +102,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for _, standing := range standings {
 		gauge(c.standing, oneIf(s.Standing == standing), string(standing))
 	}
+	gauge(c.silence, s.Rhythm.Silence.Seconds())
+	gauge(c.stall, s.Rhythm.Stall.Seconds())
+	gauge(c.roundTrip, s.Rhythm.RoundTrip.Seconds())
+	gauge(c.silenceLimit, s.Timing.T().Seconds())
 	for _, m := range s.Members {
 		if reason, _, refused := strings.Cut(m.Refusal, ":"); refused {
 			gauge(c.refusedMember, 1, string(m.ID), reason)

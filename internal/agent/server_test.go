@@ -123,6 +123,7 @@ func (n *fakeNode) Status() batuta.Status {
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Standing: "unsaved", Epoch: 7, LastSeen: began},
 			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Standing: "eligible", Refusal: "times: here and there"},
 		},
+		Rhythm:   batuta.Rhythm{Silence: 150 * time.Millisecond, Stall: 10 * time.Millisecond, RoundTrip: 2 * time.Millisecond},
 		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
 		LogDropped: 6,
 
@@ -241,7 +242,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}
@@ -270,6 +271,7 @@ func TestMetrics(t *testing.T) {
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
 		"batuta_log_records_dropped_total 6",
+		"batuta_longest_silence_seconds 0.15", "batuta_longest_stall_seconds 0.01", "batuta_suspicion_seconds 0.6",
 		`batuta_member_refused{member="5",reason="times"} 1`,
 		`batuta_standing{standing="unsaved"} 1`, `batuta_standing{standing="eligible"} 0`,
 		"batuta_disk_failing 1", "batuta_saves_failed_total 2",

@@ -26,6 +26,8 @@ type Status struct {
 	Version       string   `json:"version"`
 	Messages      Messages `json:"messages"`
 	Timing        Timing   `json:"timing"`
+	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
+	Rhythm        Rhythm   `json:"rhythm"`
 	Standing      string   `json:"standing"`     // eligible, or why the member does not stand
 	StandingWhy   string   `json:"standing_why"` // that in words, a failing check's last ones; empty: it stands
 	StandingSince Stamp    `json:"standing_since"`
@@ -45,6 +47,22 @@ type Timing struct {
 	TMax      string `json:"t_max"`
 	TProcess  string `json:"t_process"`
 	T         string `json:"t"` // 2·t_max + t_process: silence that makes a suspect
+}
+
+// Rhythm is the longest that the member has seen in the last 10 minutes, and in the
+// last 2 seconds; in seconds.
+type Rhythm struct {
+	Silence         float64 `json:"silence"`    // of the leader, or of a follower
+	Stall           float64 `json:"stall"`      // of the member's own loop
+	RoundTrip       float64 `json:"round_trip"` // from a beat to its acknowledgement; 0: it has led nobody
+	RecentSilence   float64 `json:"recent_silence"`
+	RecentStall     float64 `json:"recent_stall"`
+	RecentRoundTrip float64 `json:"recent_round_trip"`
+}
+
+func rhythmOf(r batuta.Rhythm) Rhythm {
+	return Rhythm{r.Silence.Seconds(), r.Stall.Seconds(), r.RoundTrip.Seconds(),
+		r.RecentSilence.Seconds(), r.RecentStall.Seconds(), r.RecentRoundTrip.Seconds()}
 }
 
 // Member is an entry of /v1/members.
@@ -105,6 +123,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Refused:  orEmpty(s.Refused),
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
+		Headroom: s.Rhythm.Headroom(s.Timing.T()), Rhythm: rhythmOf(s.Rhythm),
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	if s.Ring != nil {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+func newTuneCommand(e env) *cobra.Command {
+	var lasts time.Duration
+	cmd := &cobra.Command{
+		Use:   "tune",
+		Short: "Tell which times this network and these machines allow",
+		Long: `tune watches a member for a while and tells the smallest --heartbeat, --t-max and
+--t-process with which nobody would have been suspected: by the longest silence
+beyond a heartbeat, the longest that the member itself ran late, and the longest
+round trip of a beat. The leader sees all members; a follower sees the leader
+alone. What is recommended has four times the room: machines have worse moments
+than those that were watched, so watch for long, and under load.`,
+		Example: `  batuta tune --http 127.0.0.1:7503
+  batuta tune --for 1h --http 127.0.0.1:7503 --json`,
+	}
+	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "`time` to watch, a second or more")
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
+		if lasts < time.Second {
+			return usagef("--for %v: watch for a second or more", lasts)
+		}
+		seen, err := watchRhythm(ctx, c, lasts)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return json.NewEncoder(a.stdout).Encode(seen)
+		}
+		return seen.print(a)
+	})
+}
+
+// tuning is what was seen and what comes of it. Times are in milliseconds.
+type tuning struct {
+	Member      string  `json:"member"`
+	Role        string  `json:"role"`
+	Watched     float64 `json:"watched_s"` // seconds
+	Silence     float64 `json:"silence_ms"`
+	Stall       float64 `json:"stall_ms"`
+	RoundTrip   float64 `json:"round_trip_ms"`
+	Heartbeat   float64 `json:"heartbeat_ms"` // as the member has it now
+	T           float64 `json:"t_ms"`
+	Smallest    set     `json:"smallest"`    // with which nobody would have been suspected
+	Recommended set     `json:"recommended"` // with room for worse moments
+}
+
+// set is a choice of times.
+type set struct {
+	Heartbeat float64 `json:"heartbeat_ms"`
+	TMax      float64 `json:"t_max_ms"`
+	TProcess  float64 `json:"t_process_ms"`
+	T         float64 `json:"t_ms"`
+}
+
+// tuneEvery is how often the member is asked: more often than its recent figures end.
+const tuneEvery = time.Second
+
+// watchRhythm asks a member again and again.
+func watchRhythm(ctx context.Context, c *agent.Client, lasts time.Duration) (*tuning, error) {
+	var t tuning
+	began := time.Now()
+	tick := time.NewTicker(tuneEvery)
+	defer tick.Stop()
+	for first := true; ; first = false {
+		var s agent.Status
+		if err := c.Get(ctx, "/v1/status", &s); err != nil {
+			return nil, err
+		}
+		now, err := times(s.Timing)
+		if err != nil {
+			return nil, fmt.Errorf("member %s does not tell its times: its release is too old", s.ID)
+		}
+		heartbeat, err := time.ParseDuration(s.Timing.Heartbeat)
+		if err != nil {
+			return nil, err
+		}
+		t.Member, t.Role, t.Heartbeat, t.T = s.ID, s.Role, milliseconds(heartbeat), milliseconds(now.silence)
+		if !first { // the first answer tells of what was before
+			t.Silence = max(t.Silence, 1000*s.Rhythm.RecentSilence)
+			t.Stall = max(t.Stall, 1000*s.Rhythm.RecentStall)
+			t.RoundTrip = max(t.RoundTrip, 1000*s.Rhythm.RecentRoundTrip)
+		}
+		t.Watched = time.Since(began).Seconds()
+		if time.Since(began) >= lasts {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if t.Silence == 0 {
+		return nil, fmt.Errorf("member %s has heard nobody: there is nothing to tune by; ask one that leads or follows another", t.Member)
+	}
+	t.Smallest, t.Recommended = t.allows(1), t.allows(4)
+	return &t, nil
+}
+
+// allows are the times that bear so many times what was seen.
+func (t *tuning) allows(room float64) set {
+	late := max(t.Silence-t.Heartbeat, t.Stall, 0)
+	s := set{TMax: upTo(room * t.RoundTrip / 2), TProcess: upTo(room * late * 1.25)}
+	s.T = 2*s.TMax + s.TProcess
+	s.Heartbeat = max(0.5, float64(int(2*s.T/6))/2) // a sixth of T: late by what is left, it is still in time
+	return s
+}
+
+// upTo is whole milliseconds, one at least.
+func upTo(ms float64) float64 {
+	return max(1, float64(int(ms+0.999)))
+}
+
+func (s set) flags() string {
+	f := func(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+	return fmt.Sprintf("--heartbeat %v --t-max %v --t-process %v\t(T = %v)", f(s.Heartbeat), f(s.TMax), f(s.TProcess), f(s.T))
+}
+
+func (t *tuning) print(a *asking) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "watched\t%s, %s, for %.0f s; its heartbeat is %.4g ms, its T %.4g ms\n", t.Member, t.Role, t.Watched, t.Heartbeat, t.T)
+	fmt.Fprintf(out, "seen\tothers silent for %.1f ms at most, itself late by %.1f ms", t.Silence, t.Stall)
+	if t.RoundTrip > 0 {
+		fmt.Fprintf(out, ", a beat and its answer under way for %.1f ms", t.RoundTrip)
+	}
+	fmt.Fprintf(out, "\nsmallest\t%s\nrecommended\t%s\n", t.Smallest.flags(), t.Recommended.flags())
+	if t.Role != "leader" {
+		fmt.Fprintf(out, "\tit does not lead, and sees the leader alone, not how long messages take: ask the leader for --t-max\n")
+	}
+	return out.Flush()
+}

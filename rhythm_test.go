@@ -1,0 +1,50 @@
+package batuta
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAPeakIsKeptForAWhile(t *testing.T) {
+	var p peak
+	const span = time.Minute
+	p.add(10*time.Second, 5, span)
+	p.add(20*time.Second, 3, span)
+	for now, want := range []time.Duration{5, 5, 5} { // minutes 0, 1 of it at least
+		if got := p.of(time.Duration(now)*30*time.Second+20*time.Second, span); got != want {
+			t.Errorf("after %d half minutes: %v, want %v", now, got, want)
+		}
+	}
+	if got := p.of(3*time.Minute, span); got != 0 {
+		t.Errorf("after three minutes: %v", got)
+	}
+}
+
+// The silence that is seen is a heartbeat and what the network takes, whoever leads;
+// what ends in a suspicion is seen in full, and old leaderships count for nothing.
+func TestTheRhythmOfACluster(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		c.startAll()
+		c.agree("3")
+		time.Sleep(10 * time.Second)
+		for id, n := range c.nodes {
+			r := n.Status().Rhythm
+			if r.Silence < 100*time.Millisecond || r.Silence > 120*time.Millisecond || r.RecentSilence < 100*time.Millisecond || r.Stall != 0 {
+				t.Errorf("member %s: %+v, want a heartbeat of silence", id, r)
+			}
+			if rtt := 2 * oneWay; (id == "3") != (r.RoundTrip == rtt) || r.RecentRoundTrip != r.RoundTrip {
+				t.Errorf("member %s: a round trip of %v, and %v takes it there and back", id, r.RoundTrip, rtt)
+			}
+			if h := r.Headroom(n.Status().Timing.T()); h < 0.8 || h > 0.84 {
+				t.Errorf("member %s has a headroom of %v", id, h)
+			}
+		}
+		c.kill("3")
+		c.agree("2")
+		time.Sleep(10 * time.Second)
+		if r := c.nodes["1"].Status().Rhythm; r.Silence > 120*time.Millisecond {
+			t.Errorf("the leader that died counts as silent: %+v", r)
+		}
+	})
+}
