@@ -49,6 +49,7 @@ type guard struct {
 	grace   time.Duration
 	last    time.Duration // grace when its time has run out
 	until   instant       // end of the lease
+	ask     instant       // when it is asked to end unless the lease is renewed; 0: never
 	clock   *clock.Clock  // tells that the virtual machine was paused; of the command that runs
 	killAt  instant       // end of the grace period; 0: nobody has asked it to stop
 	parting bool          // its time has run out
@@ -94,7 +95,7 @@ func (g *guard) obey(o order) {
 		g.start(o)
 	case g.group == nil: // it has ended while the order was under way
 	case o.Do == orderRenew:
-		g.until = max(g.until, o.Until)
+		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
 	case o.Do == orderSignal:
 		syscall.Kill(-g.group.id, o.Signal) // the group's alone: strays asked to be left alone
 	case o.Do == orderStop:
@@ -105,7 +106,7 @@ func (g *guard) obey(o order) {
 }
 
 func (g *guard) start(o order) {
-	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, last: o.Command.Last, until: o.Until}
+	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, last: o.Command.Last, until: o.Until, ask: o.Ask}
 	if now() >= o.Until {
 		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
 		return
@@ -161,6 +162,10 @@ func (g *guard) checkTime() {
 		g.expired = true
 		g.part()
 	}
+	if g.ask != 0 && at >= g.ask && g.killAt == 0 {
+		g.expired = true
+		g.stop(syscall.SIGTERM)
+	}
 	if g.killAt != 0 && at >= g.killAt {
 		g.kill()
 	}
@@ -199,6 +204,9 @@ func (g *guard) arm() {
 	if !g.killing {
 		if !g.parting {
 			wait = min(wait, g.until.sub(now()))
+		}
+		if g.ask != 0 && g.killAt == 0 {
+			wait = min(wait, g.ask.sub(now()))
 		}
 		if g.killAt != 0 {
 			wait = min(wait, g.killAt.sub(now()))

@@ -79,3 +79,23 @@ func TestInstants(t *testing.T) {
 		t.Error("a second is none")
 	}
 }
+
+// A renewal puts off that the command is asked to end; without one it is, and the lease
+// goes on while it does.
+func TestACommandIsAskedOnceItsLeaseIsHalfOver(t *testing.T) {
+	g, w, f := guarding(t, now().add(long), clock.System())
+	g.grace = long
+	g.ask = now().add(-1)
+	g.obey(order{Do: orderRenew, Until: now().add(long), Ask: now().add(long)})
+	f.Hears(w, "terminated") // the renewal came too late for that
+	if g.killing || !g.expired {
+		t.Errorf("killed: %v, expired: %v", g.killing, g.expired)
+	}
+	until := now().add(long)
+	g, _, _ = guarding(t, until, clock.System())
+	g.ask = now().add(long / 2)
+	g.obey(order{Do: orderRenew, Until: until, Ask: now().add(long)})
+	if g.checkTime(); g.killAt != 0 || g.expired {
+		t.Error("it is asked to end although its lease was renewed")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -28,8 +29,9 @@ type keeper struct {
 type guarded struct {
 	*pipe
 	cmd     *exec.Cmd
-	reports chan report // closed: it has died
-	group   int         // process group that it has started last; 0: none
+	reports chan report  // closed: it has died
+	group   atomic.Int64 // process group that it has started last; 0: none
+	last    atomic.Int64 // when this process kills that itself; 0: it leaves it to the guard
 }
 
 // ready has a guard run.
@@ -123,13 +125,14 @@ func (k *keeper) bury() {
 	late := time.AfterFunc(buryTime, func() { g.cmd.Process.Kill() })
 	g.cmd.Wait()
 	late.Stop()
-	if g.group == 0 {
+	group := int(g.group.Load())
+	if group == 0 {
 		return
 	}
-	for syscall.Kill(-g.group, syscall.SIGKILL) != syscall.ESRCH {
+	for syscall.Kill(-group, syscall.SIGKILL) != syscall.ESRCH {
 		// They are our children now, or will be at once. While one is another's
 		// zombie there is nobody to wait for.
-		if _, err := syscall.Wait4(-g.group, nil, 0, nil); err == syscall.ECHILD {
+		if _, err := syscall.Wait4(-group, nil, 0, nil); err == syscall.ECHILD {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -153,25 +156,41 @@ func (k *keeper) order(o order) {
 	}
 }
 
+// term is for how long a command may run if nothing renews it.
+type term struct {
+	until instant // the guard kills then
+	ask   instant // the guard asks it to end then; 0: it does not
+	last  instant // this process kills then, should the guard not have; 0: it does not
+}
+
 // run runs c, and returns when nothing of it is left. When ctx ends, the command
-// is asked to end by ctx's [StopSignal], or SIGTERM. renew gives the end of the
-// lease; it is asked now, and then at every tick, until run returns. It may
+// is asked to end by ctx's [StopSignal], or SIGTERM. renew gives its term; it is asked
+// now, and then at every tick, until run returns. It may
 // block, and what it says late is of no harm. A wall clock that runs ahead by more
 // than leap ends the lease too.
-func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration, renew func() (instant, bool)) (Outcome, error) {
+func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration, renew func() (term, bool)) (Outcome, error) {
 	g, err := k.ready()
 	if err != nil {
 		return Outcome{}, err
 	}
-	until, ok := renew()
+	t, ok := renew()
 	if !ok {
 		return Outcome{Code: -1, Expired: true}, nil
 	}
-	if g.tell(order{Do: orderStart, Command: c, Until: until, Leap: leap}) == nil {
+	g.last.Store(int64(t.last))
+	if g.tell(order{Do: orderStart, Command: c, Until: t.until, Ask: t.ask, Leap: leap}) == nil {
 		over := make(chan struct{})
 		defer close(over)
 		go g.keepAlive(over, every, renew)
+		if t.last != 0 {
+			go g.enforce(over)
+		}
 	}
+	return k.await(ctx, g, c.Grace)
+}
+
+// await sees a command through to its end.
+func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Outcome, error) {
 	end := ctx.Done()
 	for {
 		select {
@@ -181,24 +200,24 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 				k.lost()
 				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
 			case r.What == reportStarted:
-				g.group = r.Group
+				g.group.Store(int64(r.Group))
 			case r.What == reportFailed:
 				return Outcome{}, errors.New(r.Error)
 			case r.What == reportGone:
-				g.group = 0
+				g.group.Store(0)
 				return r.Outcome, nil
 			}
 		case <-end:
 			end = nil
 			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
 			// A guard that has got stuck itself is no guard; its end is seen to.
-			defer time.AfterFunc(c.Grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
+			defer time.AfterFunc(grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
 		}
 	}
 }
 
 // keepAlive renews the lease until over is closed.
-func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew func() (instant, bool)) {
+func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew func() (term, bool)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -207,10 +226,31 @@ func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew fun
 			return
 		case <-tick.C:
 		}
-		if until, ok := renew(); ok {
-			g.tell(order{Do: orderRenew, Until: until})
+		if t, ok := renew(); ok {
+			g.last.Store(max(g.last.Load(), int64(t.last)))
+			g.tell(order{Do: orderRenew, Until: t.until, Ask: t.ask})
 		}
 	}
+}
+
+// enforce kills the group, and the guard, when the guard has not done so in time: it may
+// have been stopped.
+func (g *guarded) enforce(over <-chan struct{}) {
+	for {
+		wait := instant(g.last.Load()).sub(now())
+		if wait <= 0 {
+			break
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(min(wait, awake)):
+		}
+	}
+	if group := int(g.group.Load()); group != 0 {
+		syscall.Kill(-group, syscall.SIGKILL)
+	}
+	g.cmd.Process.Kill() // and by its end the kernel kills what it has not told of yet
 }
 
 // StopSignal is the cause of a context whose end stops a command by that signal.

@@ -19,6 +19,7 @@ type guardedRun struct {
 	cancel context.CancelCauseFunc
 	over   chan struct{}
 	renew  atomic.Bool // the lease, whenever that is asked
+	strict bool        // nothing may be left at its end
 
 	outcome Outcome // valid once over is closed
 	err     error
@@ -32,14 +33,28 @@ func begin(t *testing.T, f factory, lease, grace time.Duration, argv ...string) 
 
 func beginCommand(t *testing.T, f factory, lease time.Duration, c *Command) *guardedRun {
 	t.Helper()
-	r := &guardedRun{factory: f, keeper: keeper{program: os.Args[0], argv: []string{os.Args[0], "guard"}}, over: make(chan struct{})}
+	return beginRun(t, lease, c, &guardedRun{factory: f})
+}
+
+// beginStrict runs a worker of whom nothing may be left when the lease ends.
+func beginStrict(t *testing.T, f factory, lease time.Duration, argv ...string) *guardedRun {
+	t.Helper()
+	return beginRun(t, lease, &Command{Argv: argv, Env: os.Environ(), Grace: long}, &guardedRun{factory: f, strict: true})
+}
+
+func beginRun(t *testing.T, lease time.Duration, c *Command, r *guardedRun) *guardedRun {
+	t.Helper()
+	r.keeper.program, r.keeper.argv, r.over = os.Args[0], []string{os.Args[0], "guard"}, make(chan struct{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r.cancel = cancel
 	r.renew.Store(true)
 	go func() {
 		defer close(r.over)
-		r.outcome, r.err = r.keeper.run(ctx, c, lease/4, long, func() (instant, bool) {
-			return now().add(lease), r.renew.Load()
+		r.outcome, r.err = r.keeper.run(ctx, c, lease/4, long, func() (term, bool) {
+			if r.strict {
+				return termOf(now().add(lease), lease), r.renew.Load()
+			}
+			return term{until: now().add(lease)}, r.renew.Load()
 		})
 	}()
 	t.Cleanup(func() { cancel(nil); r.wait(); r.keeper.close() })
@@ -135,6 +150,62 @@ func TestALeaseEndsTheGrace(t *testing.T) {
 	r.cancel(nil)
 	if got := r.wait(); !got.Expired {
 		t.Errorf("ended as %+v; want it killed by its lease", got)
+	}
+}
+
+// Where nobody else may run before the lease has ended, the command is asked to end at
+// half of it, and what does not hear is killed before its end.
+func TestALeaseThatIsNotRenewedAsksAtHalf(t *testing.T) {
+	f := newFactory(t)
+	r := beginStrict(t, f, 4*lease, f.argv()...)
+	w := f.Next()
+	r.renew.Store(false)
+	f.Hears(w, "terminated")
+	if got := r.wait(); !got.Expired || got.Code != 0 {
+		t.Errorf("ended as %+v; want exit code 0, because its lease was not renewed", got)
+	}
+}
+
+func TestNobodyOutlivesAStrictLease(t *testing.T) {
+	f := newFactory(t)
+	r := beginStrict(t, f, lease, f.argv("deaf", "child", "stray")...)
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
+	r.renew.Store(false)
+	f.Hears(family[0], "terminated")
+	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
+		t.Errorf("ended as %+v; want it killed by its lease", got)
+	}
+	for _, w := range family {
+		f.Dies(w)
+	}
+}
+
+// A guard that is stopped kills nobody: whoever started it does.
+func TestAStrictLeaseEndsWithoutTheGuard(t *testing.T) {
+	f := newFactory(t)
+	r := beginStrict(t, f, lease, f.argv("deaf", "child")...)
+	family := []*runtest.Worker{f.Next(), f.Next()}
+	r.keeper.mu.Lock()
+	r.keeper.guard.cmd.Process.Signal(syscall.SIGSTOP)
+	r.keeper.mu.Unlock()
+	r.renew.Store(false)
+	for _, w := range family {
+		f.Dies(w)
+	}
+	r.wait()
+}
+
+func TestAStrictLeaseThatIsRenewedLasts(t *testing.T) {
+	f := newFactory(t)
+	watch, began := stalltest.Start(t), time.Now()
+	r := beginStrict(t, f, lease, f.argv()...)
+	f.Next()
+	select {
+	case <-r.over:
+		if stall := watch.Longest(began, time.Now()); stall < lease/8 {
+			t.Errorf("ended as %+v although its lease was renewed; the machine stalled for %v at most", r.outcome, stall)
+		}
+	case <-time.After(2 * lease): // time is what is tested here
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 type orderKind string
 
 const (
-	orderStart  orderKind = "start"  // Command, Until, Leap
-	orderRenew  orderKind = "renew"  // Until
+	orderStart  orderKind = "start"  // Command, Until, Ask, Leap
+	orderRenew  orderKind = "renew"  // Until, Ask
 	orderSignal orderKind = "signal" // Signal: pass it on to the group
 	orderStop   orderKind = "stop"   // Signal: the group has the grace period to end
 	orderKill   orderKind = "kill"
@@ -24,6 +24,7 @@ type order struct {
 	Do      orderKind      `json:"do"`
 	Command *Command       `json:"command,omitempty"`
 	Until   instant        `json:"until,omitempty"` // end of the lease
+	Ask     instant        `json:"ask,omitempty"`   // when the group is asked to end, if nothing renews it before; 0: never
 	Leap    time.Duration  `json:"leap,omitempty"`  // a wall clock that runs ahead by more ends the lease
 	Signal  syscall.Signal `json:"signal,omitempty"`
 }
@@ -57,7 +58,7 @@ type Command struct {
 type Outcome struct {
 	Code    int            `json:"code"`             // exit code; -1 when a signal ended it
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it; 0: none
-	Expired bool           `json:"expired"`          // killed because the lease was not renewed
+	Expired bool           `json:"expired"`          // killed, or asked to end, because the lease was not renewed
 }
 
 // pipe is one end of the connection between the two processes. Either end sees

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -106,10 +107,17 @@ func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
 // lead runs the command as long as this leadership lasts, or until it is over or
 // has failed.
 func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) {
+	_, whole, err := node.Lease(ctx)
+	if err != nil {
+		return // it has been lost meanwhile
+	}
 	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace, Last: r.cfg.Last}
+	if whole > 0 {
+		command.Last = 0 // it has been asked to end long before
+	}
 	for {
 		began := time.Now()
-		outcome, err := r.keeper.run(ctx, command, r.every(), r.cfg.T, r.renewal(ctx, node, l.Token))
+		outcome, err := r.keeper.run(ctx, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
@@ -121,8 +129,8 @@ func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadershi
 			r.failed = err
 			return
 		case outcome.Expired:
-			r.cfg.Logger.Warn("the command was killed: this process had no time for longer than its lease", "lease", r.lease())
-			r.wait(ctx, node, r.every())
+			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, r.lease()))
+			r.wait(ctx, node, r.every(whole))
 		case outcome.Code != 0:
 			r.failed = outcome.err()
 			return
@@ -139,19 +147,39 @@ func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadershi
 	}
 }
 
-// every is the time between two renewals.
-func (r *Runner) every() time.Duration { return min(r.cfg.Heartbeat, r.lease()/4) }
+// every is the time between two renewals, of a lease that the node has or of our own.
+func (r *Runner) every(whole time.Duration) time.Duration {
+	if whole > 0 {
+		return min(r.cfg.Heartbeat, whole/8)
+	}
+	return min(r.cfg.Heartbeat, r.lease()/4)
+}
 
 // renewal gives the end of the lease, provided that the node's loop does its work
 // and still leads, or the command has been told to stop: then the grace period
 // bounds it too.
-func (r *Runner) renewal(ctx context.Context, node *batuta.Node, token batuta.Token) func() (instant, bool) {
-	return func() (instant, bool) {
-		at := now()
-		node.Status() // comes back from the loop: it is not stuck
-		leads := node.IsLeader() && node.Leader().Token == token
-		return at.add(r.lease()), leads || ctx.Err() != nil
+//
+// Where the leadership has a lease of its own, nobody else leads before that has ended,
+// and nothing of the command may be left by then. It is asked to end when half the lease
+// has gone by without a renewal, and killed a tenth of it before the end.
+func (r *Runner) renewal(ctx context.Context, node *batuta.Node, token batuta.Token) func() (term, bool) {
+	return func() (term, bool) {
+		at := now()                                          // before the node is asked: what that takes is not counted as renewed
+		left, whole, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
+		switch {
+		case whole == 0:
+			leads := node.IsLeader() && node.Leader().Token == token
+			return term{until: at.add(r.lease())}, leads || ctx.Err() != nil
+		case err != nil:
+			return term{}, false
+		}
+		return termOf(at.add(left), whole), left > 0
 	}
+}
+
+// termOf is the term of a command under a lease that ends then, of whole at most.
+func termOf(end instant, whole time.Duration) term {
+	return term{until: end.add(-whole / 10), ask: end.add(-whole / 2), last: end.add(-whole / 20)}
 }
 
 // nextPause is how long to wait now; the next wait is twice as long.

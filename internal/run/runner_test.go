@@ -127,7 +127,8 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 		return ok
 	}
 	before := now()
-	until, ok := r.renewal(ctx, node, token)()
+	lasts, ok := r.renewal(ctx, node, token)()
+	until := lasts.until
 	if rest := until.sub(before); !ok || rest < r.lease() || until.sub(now()) > r.lease() {
 		t.Errorf("renewed %v, for %v; want the lease, %v", ok, rest, r.lease())
 	}

@@ -1,0 +1,40 @@
+package batuta
+
+import (
+	"context"
+	"time"
+)
+
+// leased is a core whose leaderships hold for a lease, not for as long as nobody says
+// otherwise.
+type leased interface {
+	// Guard is until when what its leaderships have begun may still run; past their end,
+	// while the work stops. Zero: nothing may.
+	Guard() time.Time
+}
+
+// leasing is an Algorithm that gives such leases, of that length for a silence of t.
+type leasing interface {
+	Lease(t time.Duration) time.Duration
+}
+
+// Lease is for how long what this member's leadership has begun may still run if
+// the node does nothing more from now on, and for how long at most. While its work stops
+// the lease goes on; nobody else leads before it has ended. With a best-effort Algorithm
+// there is none, and both are 0. Without a leadership left is 0 or less. It comes back
+// from the node's loop, with ctx's error, or with [ErrClosed].
+func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error) {
+	if a, ok := n.cfg.Algorithm.(leasing); ok {
+		whole = a.Lease(n.timeout)
+	}
+	err = n.call(ctx, func() {
+		c, ok := n.machine.(leased)
+		if !ok {
+			return
+		}
+		if until := c.Guard(); !until.IsZero() {
+			left = until.Sub(n.now())
+		}
+	})
+	return left, whole, err
+}
