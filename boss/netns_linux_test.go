@@ -85,7 +85,7 @@ func (b *bridge) in(name string, command ...string) []string {
 func (b *bridge) start(ip string, foreign bool) *node {
 	b.t.Helper()
 	command := []string{b.binary, "agent", "--wire", "boss", "--node-type", "scrapper", "--id", ip,
-		"--http", "off", "--events", "json", "--log-level", "warn"}
+		"--insecure", "--http", "off", "--events", "json", "--log-level", "warn"}
 	leader := `"event":"leader"`
 	var peers []string
 	for _, other := range b.ips {

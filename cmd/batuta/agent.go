@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"iter"
@@ -31,7 +32,8 @@ func newAgentCommand(e env) *cobra.Command {
 resigns, lets the others elect, and ends with exit code 0; with --leave the
 others strike it off their lists too. A member that another removes
 ends with exit code 1. Events go to standard output, logs to standard error.
-SIGHUP reads log-level anew from the --config file.
+SIGHUP reads log-level anew from the --config file, and the files of secrets,
+certificates and tokens.
 
 Members know each other by a fixed list (--member), or by joining any member of
 the cluster (--join). The first of all may name the others too, or nobody.`,
@@ -68,8 +70,12 @@ type agentRun struct {
 	logs  *logqueue.Queue
 	log   *slog.Logger
 	node  *batuta.Node
-	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began
-	job   *job                           // what "batuta run" runs; nil: nothing
+
+	address string        // of the HTTP API; empty: it is off
+	tokens  *agent.Tokens // nil: it needs none
+
+	told iter.Seq2[batuta.Event, error] // all that the node has seen since it began
+	job  *job                           // what "batuta run" runs; nil: nothing
 }
 
 func (a *agentRun) run(ctx context.Context) error {
@@ -91,7 +97,12 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	api, err := listenHTTP(a.flags.http)
+	a.flags.security.warn(a)
+	api, err := a.openAPI()
+	if err != nil {
+		return err
+	}
+	health, err := a.openHealth()
 	if err != nil {
 		return err
 	}
@@ -103,7 +114,11 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err := a.start(ctx, config); err != nil {
 		return err
 	}
-	return a.serve(began, api, signals)
+	ended, err := a.serveHTTP(api, health)
+	if err != nil {
+		return errors.Join(err, a.node.Close())
+	}
+	return a.serve(began, ended, signals)
 }
 
 // start starts the node. Its events are taken up before it takes part: none that
@@ -116,19 +131,54 @@ func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) 
 	return err
 }
 
-// serve runs the started node until a signal or its own end.
-func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Signal) error {
-	address := ""
-	var server *agent.Server
+// serveHTTP answers on the listeners that there are, until what it gives is called.
+func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context), err error) {
+	var ends []func(context.Context)
 	if api != nil {
-		address = api.Addr().String()
-		server = agent.NewServer(a.node, api, version(), a.log, a.flags.apiNames()...)
+		f := &a.flags.security
+		config, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		if f.httpTokens != "" {
+			if a.tokens, err = agent.LoadTokens(f.httpTokens); err != nil {
+				return nil, &exitError{exitUsage, err}
+			}
+		}
+		a.address = api.Addr().String()
+		if api.Addr().Network() == "unix" {
+			a.address = "unix:" + a.address
+		}
+		server := agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
+		server.Authorize(a.tokens)
+		if config != nil {
+			api = tls.NewListener(api, config)
+		}
 		go server.Serve(api)
+		ends = append(ends, server.Close)
 	}
+	if health != nil {
+		server := agent.NewHealthServer(a.node, a.log)
+		go func() {
+			if err := server.Serve(health); err != nil {
+				a.log.Error("health checks are answered no more", "err", err)
+			}
+		}()
+		ends = append(ends, server.Close)
+	}
+	return func(ctx context.Context) {
+		for _, f := range ends {
+			f(ctx)
+		}
+	}, nil
+}
+
+// serve runs the started node until a signal or its own end.
+func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals <-chan os.Signal) error {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.printEvents(agent.Ready(began, a.node.Status(), address))
+		a.printEvents(agent.Ready(began, a.node.Status(), a.address))
 	}()
 
 	a.job.start(a.node, a.log)
@@ -142,9 +192,7 @@ func (a *agentRun) serve(began time.Time, api net.Listener, signals <-chan os.Si
 	if parting := a.close(ctx, signals); err == nil {
 		err = parting
 	}
-	if server != nil {
-		server.Close(ctx)
-	}
+	endHTTP(ctx)
 	select {
 	case <-printed:
 	case <-ctx.Done(): // nobody reads our events
@@ -235,7 +283,8 @@ func (a *agentRun) printEvents(ready agent.Line) {
 	}
 }
 
-// reload takes over what can change while the member runs: the log level.
+// reload takes over what can change while the member runs: the log level, and what the
+// files of secrets, certificates and tokens hold.
 func (a *agentRun) reload() {
 	var fresh agentFlags
 	cmd := &cobra.Command{Use: "agent"}
@@ -255,6 +304,12 @@ func (a *agentRun) reload() {
 		return
 	}
 	a.level.Set(level)
+	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	if err := errors.Join(a.node.Reload(ctx), a.tokens.Reload()); err != nil {
+		a.log.Error("reload: kept what was", "err", err)
+		return
+	}
 	a.log.Info("reloaded", "log-level", level.String())
 }
 
@@ -297,16 +352,4 @@ func (h withoutInfo) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h withoutInfo) WithGroup(name string) slog.Handler {
 	return withoutInfo{h.Handler.WithGroup(name)}
-}
-
-// listenHTTP opens the API's port; nil when it is off.
-func listenHTTP(addr string) (net.Listener, error) {
-	if addr == "off" {
-		return nil, nil
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, usagef("--http: %w; choose a free port, 0 for any, or off", err)
-	}
-	return l, nil
 }

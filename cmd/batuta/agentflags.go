@@ -30,6 +30,7 @@ type agentFlags struct {
 	hooks                          hookFlags
 	quorum                         quorumFlags
 	wire                           wireFlags
+	security                       securityFlags
 }
 
 func (f *agentFlags) register(fs *pflag.FlagSet) {
@@ -49,12 +50,13 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")
 	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
-	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, or off")
+	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, unix:PATH, or off")
 	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`name` under which the API may be asked, beside localhost and IP addresses; repeatable")
 	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
 	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
 	f.hooks.register(fs)
 	f.wire.register(fs)
+	f.security.register(fs)
 	fs.StringVar(&f.logFormat, "log-format", "text", "`form` of logs on standard error: text or json")
 }
 
@@ -64,7 +66,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := f.wire.defaults(f); err != nil {
 		return batuta.Config{}, err
 	}
-	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.membership.validate(), f.hooks.check()); err != nil {
+	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.membership.validate(), f.hooks.check(), f.security.check(f)); err != nil {
 		return batuta.Config{}, err
 	}
 	algorithm, err := f.newAlgorithm()
@@ -83,6 +85,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	}
 	f.membership.apply(&c)
 	f.wire.apply(&c)
+	c.Security = f.security.security()
 	return c, nil
 }
 
@@ -124,9 +127,6 @@ func (f *agentFlags) checkChoices() error {
 		if election.CheckAddress(name+":1") != nil {
 			return usagef("--http-host %q is not a host name, such as batuta.example; leave out the port", name)
 		}
-	}
-	if f.http != "off" {
-		return checkAddress("--http", f.http)
 	}
 	return nil
 }

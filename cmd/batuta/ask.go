@@ -24,6 +24,9 @@ type asking struct {
 	http string
 	json bool
 	args []string
+
+	access accessFlags
+	let    agent.Access
 }
 
 // newAskingCommand makes such a command; ask does its work.
@@ -32,14 +35,19 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
-	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API; its ready event names it")
+	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API, or unix:PATH; its ready event names it")
+	a.access.register(cmd.Flags())
 	jsonFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
 		if a.http == "" {
 			return usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
 		}
-		client, err := agent.NewClient(a.http)
+		var err error
+		if a.let, err = a.access.access(); err != nil {
+			return err
+		}
+		client, err := agent.NewClient(a.http, a.let)
 		if err != nil {
 			return usagef("--http: %w", err)
 		}

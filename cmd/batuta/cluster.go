@@ -162,7 +162,7 @@ func (c *cluster) thaw(m *member) error {
 
 // resign has m step down, and tells when it was asked.
 func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
-	client, err := agent.NewClient(m.http)
+	client, err := agent.NewClient(m.http, agent.Access{})
 	if err != nil {
 		return time.Time{}, err
 	}

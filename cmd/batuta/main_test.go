@@ -195,7 +195,7 @@ func scriptFollows(ts *testscript.TestScript, neg bool, args []string) {
 
 // await waits for an agent's status to be good.
 func await(ts *testscript.TestScript, addr, what string, good func(agent.Status) bool) {
-	client, err := agent.NewClient(addr)
+	client, err := agent.NewClient(addr, agent.Access{})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), agreeWithin)
 	defer cancel()

@@ -165,7 +165,7 @@ func (l *lan) boot(i int, id string, flags ...string) *member {
 	l.t.Helper()
 	m := &member{id: id, listen: machineAddress(i)}
 	l.members = append(slices.DeleteFunc(l.members, func(old *member) bool { return old.process == nil }), m)
-	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--http", "127.0.0.1:7500",
+	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--insecure", "--http", "127.0.0.1:7500",
 		"--events", "json", "--log-level", "error", "--data-dir", filepath.Join(l.dir, strconv.Itoa(i)))
 	args = append(args, flags...)
 	ip, err := exec.LookPath(args[0])

@@ -32,7 +32,7 @@ configuration, and what is promised.`,
 			if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
 				return err
 			}
-			return a.printStatus(s, trace, askOthers(ctx, also))
+			return a.printStatus(s, trace, askOthers(ctx, a.let, also))
 		})
 	})
 	cmd.Flags().StringSliceVar(&also, "also", nil, "`host:port` of another agent's HTTP API, to compare its view; repeatable")
@@ -58,12 +58,12 @@ type view struct {
 }
 
 // askOthers asks all at once: one that is slow costs no more than itself.
-func askOthers(ctx context.Context, addrs []string) []view {
+func askOthers(ctx context.Context, access agent.Access, addrs []string) []view {
 	answers := make(chan view)
 	for _, addr := range addrs {
 		go func() {
 			v := view{addr: addr}
-			c, err := agent.NewClient(addr)
+			c, err := agent.NewClient(addr, access)
 			if v.err = err; err == nil {
 				v.err = c.Get(ctx, "/v1/status", &v.status)
 			}
@@ -92,12 +92,24 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 	if s.Successor != nil {
 		fmt.Fprintf(out, "ring\t%s\n", place(s))
 	}
+	fmt.Fprintf(out, "security\t%s\n", securityLine(s))
 	fmt.Fprintf(out, "promise\t%s\n", promise(s))
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.stdout)
 	return a.printMembers(s.Members)
+}
+
+// securityLine says what a stranger at the port has to get past.
+func securityLine(s agent.Status) string {
+	switch s.Security {
+	case "secret":
+		return "members share a secret, over TLS"
+	case "tls":
+		return "members have certificates, over TLS"
+	}
+	return "none: whoever reaches the port may say it is a member"
 }
 
 func leaderLine(s agent.Status) string {

@@ -13,9 +13,9 @@ func TestPreemptionIsOffOnTheBossWireUnlessGiven(t *testing.T) {
 		args []string
 		want bool
 	}{
-		{[]string{"--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5"}, true},
-		{[]string{"--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5", "--preempt"}, false},
-		{[]string{"--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5", "--preempt=false"}, true},
+		{[]string{"--insecure", "--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5"}, true},
+		{[]string{"--insecure", "--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5", "--preempt"}, false},
+		{[]string{"--insecure", "--wire", "boss", "--node-type", "scrapper", "--id", "172.18.0.5", "--preempt=false"}, true},
 		{nil, false},
 	} {
 		var f agentFlags

@@ -27,7 +27,7 @@ func BenchmarkStatus(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := agent.NewServer(node, l, "v1", slog.New(slog.DiscardHandler))
+	s := agent.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
 	go s.Serve(l)
 	defer s.Close(b.Context())
 	began := time.Now()

@@ -12,27 +12,26 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
-
-	"github.com/batuta-dev/batuta/election"
 )
 
 // Client asks the HTTP API of one agent.
 type Client struct {
-	addr string
-	http *http.Client
+	addr  string
+	base  string // of its URLs
+	token string
+	http  *http.Client
 }
 
-// NewClient makes a client of the agent whose API is on addr, HOST:PORT.
-func NewClient(addr string) (*Client, error) {
-	if err := election.CheckListen(addr); err != nil {
-		return nil, fmt.Errorf("address %q of an agent is not HOST:PORT: %w", addr, err)
-	}
+// NewClient makes a client of the agent whose API is on addr: HOST:PORT, unix:PATH, or
+// either after http:// or https://.
+func NewClient(addr string, access Access) (*Client, error) {
 	// The agent is asked directly: a proxy in the environment is for the world outside.
-	return &Client{addr, &http.Client{Transport: &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 3 * time.Second}).DialContext,
-		ResponseHeaderTimeout: callTimeout + 2*time.Second,
-	}}}, nil
+	transport, base, err := dialAgent(addr, access)
+	if err != nil {
+		return nil, fmt.Errorf("address of an agent: %w", err)
+	}
+	return &Client{addr, base, access.Token, &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
 // AnswerError is an answer of the agent that is not a success.
@@ -93,9 +92,12 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.addr+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -20,11 +21,11 @@ func newHosts(names []string) hosts {
 	return h
 }
 
-// guard refuses requests that name another host.
-func (h hosts) guard(next http.Handler) http.Handler {
+// ownHost refuses requests that name another host.
+func (s *Server) ownHost(h hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.allow(r.Host) {
-			fail(w, http.StatusMisdirectedRequest, "host %q is not this agent's: ask by IP address or localhost, or start the agent with --http-host NAME", r.Host)
+			s.refuse(w, r, http.StatusMisdirectedRequest, "host", fmt.Sprintf("host %q is not this agent's: ask by IP address or localhost, or start the agent with --http-host NAME", r.Host))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -46,7 +46,7 @@ func TestAPageThatRebindsItsNameIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := agent.NewServer(n, l, "v1", slog.New(slog.DiscardHandler), "batuta-0.Batuta", "proxy.example.")
+	s := agent.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler), "batuta-0.Batuta", "proxy.example.")
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	addr := l.Addr().String()

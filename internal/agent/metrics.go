@@ -16,11 +16,12 @@ import (
 
 // metricsHandler serves the node's figures to Prometheus. Its registry is its
 // own, so that a process may hold several nodes.
-func metricsHandler(n Node, version string, d *leaderlessTime) http.HandlerFunc {
+func metricsHandler(n Node, version string, d *leaderlessTime, refused refusals) http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		newCollector(n, version, d),
 		d.failover,
+		refused,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP

@@ -64,7 +64,7 @@ func TestEveryCallIsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	served := agent.NewServer(&fakeNode{done: make(chan struct{})}, l, "v1", slog.New(slog.DiscardHandler)).Routes()
+	served := agent.NewServer(&fakeNode{done: make(chan struct{})}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler)).Routes()
 	for i, r := range served {
 		served[i] = strings.TrimSuffix(r, "{$}")
 	}

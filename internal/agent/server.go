@@ -56,19 +56,22 @@ type Server struct {
 	log            *slog.Logger
 	streams        chan struct{} // a place for each event stream
 	leaderlessTime *leaderlessTime
+	refused        refusals
+	tokens         *Tokens // nil: who reaches the API may do all
 	http           *http.Server
 }
 
-// NewServer makes the API of node, to be served on l. version is what the
+// NewServer makes the API of node, to be served on addr. version is what the
 // status calls this program. It may be asked by IP address, as localhost, and under
 // the names given.
-func NewServer(node Node, l net.Listener, version string, log *slog.Logger, names ...string) *Server {
+func NewServer(node Node, addr, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
-		node: node, addr: l.Addr().String(), version: version, log: log,
+		node: node, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), leaderlessTime: newLeaderlessTime(time.Now()),
+		refused: newRefusals(),
 	}
 	s.http = &http.Server{
-		Handler:        newHosts(names).guard(s.handler()),
+		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler())))),
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
@@ -77,6 +80,10 @@ func NewServer(node Node, l net.Listener, version string, log *slog.Logger, name
 	}
 	return s
 }
+
+// Authorize has every call need a token, but for those of load balancers. It must be
+// called before Serve.
+func (s *Server) Authorize(t *Tokens) { s.tokens = t }
 
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {
@@ -98,8 +105,7 @@ func (s *Server) Close(ctx context.Context) {
 	}
 }
 
-// handler puts the routes behind what guards all of them: a bound on bodies, and
-// a refusal of pages of other origins that would post to a loopback address.
+// handler puts the routes behind a bound on bodies.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, calls := range byPath(s.routes()) {
@@ -108,11 +114,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusForbidden, "a page of another origin may not do this")
-	}))
-	return http.MaxBytesHandler(guard.Handler(mux), maxBody)
+	return http.MaxBytesHandler(mux, maxBody)
 }
 
 // route is a call that the API takes.
@@ -137,7 +139,7 @@ func (s *Server) routes() []route {
 		{"GET", "/leader", s.leads},
 		{"GET", "/healthz", s.healthy},
 		{"GET", "/readyz", s.ready},
-		{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime)},
+		{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime, s.refused)},
 		{"GET", "/{$}", s.front},
 	}
 }

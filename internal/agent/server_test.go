@@ -125,7 +125,7 @@ func (n *fakeNode) Status() batuta.Status {
 		},
 		Rhythm:   batuta.Rhythm{Silence: 150 * time.Millisecond, Stall: 10 * time.Millisecond, RoundTrip: 2 * time.Millisecond},
 		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
-		LogDropped: 6,
+		LogDropped: 6, Security: "secret",
 
 		Sent:    map[string]uint64{"election": 1},
 		Refused: map[string]uint64{"cluster": 2},
@@ -142,7 +142,7 @@ func serve(t *testing.T, n *fakeNode) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := agent.NewServer(n, l, "v1", slog.New(slog.DiscardHandler))
+	s := agent.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close(t.Context()) })
 	return l.Addr().String()
@@ -242,7 +242,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"security":"secret","transport":"tls","standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}
@@ -373,7 +373,7 @@ func TestCloseCutsStreamsOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := agent.NewServer(&fakeNode{}, l, "v1", slog.New(slog.DiscardHandler))
+	s := agent.NewServer(&fakeNode{}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
 	go s.Serve(l)
 	resp, err := http.Get("http://" + l.Addr().String() + "/v1/events")
 	if err != nil {
@@ -398,7 +398,7 @@ func TestLargeBody(t *testing.T) {
 
 func TestClient(t *testing.T) {
 	addr := serve(t, &fakeNode{events: story})
-	c, err := agent.NewClient(addr)
+	c, err := agent.NewClient(addr, agent.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +422,7 @@ func TestClient(t *testing.T) {
 }
 
 func TestClientRefuses(t *testing.T) {
-	if _, err := agent.NewClient("nonsense"); err == nil {
+	if _, err := agent.NewClient("nonsense", agent.Access{}); err == nil {
 		t.Error("an address without a port is taken")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -431,7 +431,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
 	defer l.Close()
-	c, err := agent.NewClient(l.Addr().String())
+	c, err := agent.NewClient(l.Addr().String(), agent.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}

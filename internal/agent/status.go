@@ -28,6 +28,8 @@ type Status struct {
 	Timing        Timing   `json:"timing"`
 	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
 	Rhythm        Rhythm   `json:"rhythm"`
+	Security      string   `json:"security"`     // insecure, secret or tls: what a stranger has to get past
+	Transport     string   `json:"transport"`    // tls, or insecure: what members say can be read and forged
 	Standing      string   `json:"standing"`     // eligible, or why the member does not stand
 	StandingWhy   string   `json:"standing_why"` // that in words, a failing check's last ones; empty: it stands
 	StandingSince Stamp    `json:"standing_since"`
@@ -124,6 +126,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
 		Headroom: s.Rhythm.Headroom(s.Timing.T()), Rhythm: rhythmOf(s.Rhythm),
+		Security: s.Security, Transport: transportOf(s),
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	if s.Ring != nil {
@@ -135,6 +138,13 @@ func statusOf(s batuta.Status, http, version string) Status {
 		st.Leader, st.Token = &leader, &token
 	}
 	return st
+}
+
+func transportOf(s batuta.Status) string {
+	if s.Security == "secret" || s.Security == "tls" {
+		return "tls"
+	}
+	return "insecure"
 }
 
 func membersOf(s batuta.Status) []Member {

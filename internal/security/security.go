@@ -126,19 +126,11 @@ func (s *Security) load() (*belief, error) {
 		b.authorities = append(b.authorities, a)
 	}
 	if s.options.SecretFile != "" {
-		data, err := ReadPrivate(s.options.SecretFile)
+		all, err := secretAuthorities(s.options.SecretFile, s.cluster, s.id)
 		if err != nil {
 			return nil, err
 		}
-		secrets, err := parseSecrets(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.options.SecretFile, err)
-		}
-		for _, secret := range secrets {
-			a, err := newSecretAuthority(secret, s.cluster, s.id)
-			if err != nil {
-				return nil, err
-			}
+		for _, a := range all {
 			b.authorities = append(b.authorities, a)
 		}
 	}

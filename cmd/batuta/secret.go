@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/security"
+)
+
+func newSecretCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "secret",
+		Short:   "Make a secret that members share",
+		Example: "  batuta secret new > cluster.key",
+		RunE:    subcommandOnly("new"),
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "new",
+		Short: "Print a fresh secret for --secret-file, or a token for --http-token-file",
+		Long: `new prints 32 random bytes in base64, on a line. Where standard output is a file it
+is made readable by its owner alone. Copy the file to every member, and give each
+--secret-file. Whoever has the secret may be any member.
+
+To change it: put a new secret on a second line of the file, everywhere; then the old one
+away. Members read the file again by themselves.`,
+		Example: `  batuta secret new > cluster.key
+  batuta agent --secret-file cluster.key`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := closed(e.stdout); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(e.stdout, security.NewSecret())
+			return err
+		},
+	})
+	return cmd
+}
+
+// closed makes a file that is written to readable by its owner alone.
+func closed(out io.Writer) error {
+	f, ok := out.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	return f.Chmod(0o600)
+}
+
+// subcommandOnly is for a command that does nothing itself.
+func subcommandOnly(names string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("unknown command %q; use %s", args[0], names)
+		}
+		return cmd.Help()
+	}
+}
+
+func newTLSCommand(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tls",
+		Short: "Make certificates for members: a small authority",
+		Example: `  batuta tls ca --cluster payments
+  batuta tls issue 1 --cluster payments --host 10.0.0.1`,
+		RunE: subcommandOnly("ca or issue"),
+	}
+	cmd.AddCommand(newTLSCACommand(e), newTLSIssueCommand(e))
+	return cmd
+}
+
+// pki is where certificates are made.
+type pki struct {
+	cluster, dir string
+	days         int
+}
+
+func (p *pki) register(cmd *cobra.Command, days int) {
+	cmd.Flags().StringVar(&p.cluster, "cluster", "default", "`name` of the cluster")
+	cmd.Flags().StringVar(&p.dir, "dir", ".", "`directory` of the files")
+	cmd.Flags().IntVar(&p.days, "days", days, "how many `days` it is valid")
+}
+
+func (p *pki) check() error {
+	if p.days < 1 || p.days > 36500 {
+		return usagef("--days %d: give 1 to 36500", p.days)
+	}
+	return nil
+}
+
+func newTLSCACommand(e env) *cobra.Command {
+	var p pki
+	cmd := &cobra.Command{
+		Use:   "ca",
+		Short: "Make an authority: ca.pem, which members believe, and ca-key.pem",
+		Long: `ca makes the authority that "batuta tls issue" issues certificates by. Give every
+member ca.pem as --tls-ca. Whoever has ca-key.pem can be any member: no member needs it.`,
+		Example: "  batuta tls ca --cluster payments --dir pki",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := p.check(); err != nil {
+				return err
+			}
+			a, err := security.NewAuthority(p.cluster, time.Duration(p.days)*24*time.Hour)
+			if err != nil {
+				return err
+			}
+			cert, key, err := security.PEM(a.Pair())
+			if err != nil {
+				return err
+			}
+			return p.write(e, "ca", cert, key)
+		},
+	}
+	p.register(cmd, 3650)
+	return cmd
+}
+
+func newTLSIssueCommand(e env) *cobra.Command {
+	var p pki
+	var hosts []string
+	cmd := &cobra.Command{
+		Use:   "issue ID",
+		Short: "Issue a member's certificate: ID.pem and ID-key.pem",
+		Long: `issue makes a certificate that names member ID of the cluster, by the authority in
+ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-key.`,
+		Example: "  batuta tls issue 1 --cluster payments --dir pki --host 10.0.0.1 --host db1.example",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("which member? as in: batuta tls issue 1")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			id, err := election.ParseID(args[0])
+			if err != nil {
+				return usagef("%w", err)
+			}
+			if err := p.check(); err != nil {
+				return err
+			}
+			a, err := security.LoadAuthority(p.cluster, filepath.Join(p.dir, "ca.pem"), filepath.Join(p.dir, "ca-key.pem"))
+			if err != nil {
+				return usagef("%w; make it with 'batuta tls ca'", err)
+			}
+			now := time.Now()
+			pair, err := a.Issue(security.Request{ID: string(id), Hosts: hosts, From: now.Add(-time.Hour), To: now.AddDate(0, 0, p.days)})
+			if err != nil {
+				return usagef("%w", err)
+			}
+			cert, key, err := security.PEM(pair)
+			if err != nil {
+				return err
+			}
+			return p.write(e, fileName(string(id)), cert, key)
+		},
+	}
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "`name` or address under which its HTTP API is asked; repeatable")
+	p.register(cmd, 365)
+	return cmd
+}
+
+// fileName is an id as a file's name.
+func fileName(id string) string { return strings.ReplaceAll(id, string(filepath.Separator), "_") }
+
+// write writes a certificate and its key, and replaces neither.
+func (p *pki) write(e env, name string, cert, key []byte) error {
+	for _, f := range []struct {
+		path string
+		data []byte
+		mode fs.FileMode
+	}{{name + "-key.pem", key, 0o600}, {name + ".pem", cert, 0o644}} {
+		path := filepath.Join(p.dir, f.path)
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)
+		if errors.Is(err, fs.ErrExist) {
+			return usagef("%s is there already: move it away first, or give another --dir", path)
+		}
+		if err != nil {
+			return usagef("%w", err)
+		}
+		if _, err := out.Write(f.data); err != nil {
+			return errors.Join(err, out.Close())
+		}
+		if err := out.Close(); err != nil {
+			return err
+		}
+		fmt.Fprintln(e.stdout, path)
+	}
+	return nil
+}

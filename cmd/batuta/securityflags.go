@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"net"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/security"
+)
+
+// securityFlags say how members prove themselves, and who may ask the HTTP API.
+type securityFlags struct {
+	secretFile, tlsCert, tlsKey, tlsCA, idTemplate string
+	insecure, allowPlain                           bool
+
+	httpTokens, httpCert, httpKey, healthHTTP string
+}
+
+func (f *securityFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.secretFile, "secret-file", "", "`file` with the cluster's shared secret, as 'batuta secret new' prints it; two lines: both are believed")
+	fs.StringVar(&f.tlsCert, "tls-cert", "", "`file` with this member's certificate, which names it: batuta://CLUSTER/ID")
+	fs.StringVar(&f.tlsKey, "tls-key", "", "`file` with the certificate's key")
+	fs.StringVar(&f.tlsCA, "tls-ca", "", "`file` with the authorities whose certificates are believed")
+	fs.StringVar(&f.idTemplate, "tls-id-template", "", "`URI` that certificates have instead, such as spiffe://example.org/batuta/{cluster}/{id}")
+	fs.BoolVar(&f.insecure, "insecure", false, "serve addresses beyond loopback although nobody there has to prove anything")
+	fs.BoolVar(&f.allowPlain, "allow-plain", false, "beside --secret-file or --tls-cert: let in members without, while a cluster changes over; no security meanwhile")
+	fs.StringVar(&f.httpTokens, "http-token-file", "", "`file` of tokens for the HTTP API, one a line with its role, read or operate")
+	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`file` with the HTTP API's certificate (default --tls-cert, else one by the secret)")
+	fs.StringVar(&f.httpKey, "http-tls-key", "", "`file` with that certificate's key")
+	fs.StringVar(&f.healthHTTP, "health-http", "", "`host:port` that answers /leader, /healthz and /readyz alone, by yes or no, for whoever asks")
+}
+
+func (f *securityFlags) security() batuta.Security {
+	return batuta.Security{SecretFile: f.secretFile, CertFile: f.tlsCert, KeyFile: f.tlsKey, CAFile: f.tlsCA,
+		IDTemplate: f.idTemplate, Plain: f.allowPlain}
+}
+
+// on reports whether members have to prove themselves.
+func (f *securityFlags) on() bool { return f.secretFile != "" || f.tlsCert != "" }
+
+// check finds flags that do not go together, and addresses that strangers would reach.
+func (f *securityFlags) check(a *agentFlags) error {
+	if f.allowPlain && !f.on() {
+		return usagef("--allow-plain: it goes with --secret-file or --tls-cert; leave it out, or add one of them")
+	}
+	if (f.httpCert == "") != (f.httpKey == "") {
+		return usagef("--http-tls-cert and --http-tls-key go together: give both")
+	}
+	if f.healthHTTP != "" {
+		if err := checkAddress("--health-http", f.healthHTTP); err != nil {
+			return err
+		}
+	}
+	if !f.on() && !f.insecure && !agent.Loopback(a.listen) {
+		if a.wire.name == "boss" {
+			return usagef("--listen %s: others than this machine reach it, and the boss wire has no encryption in its protocol; keep its port from strangers, and add --insecure", a.listen)
+		}
+		return usagef("--listen %s: whoever reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure where nobody else is on the network", a.listen)
+	}
+	return f.checkHTTP(a.http)
+}
+
+func (f *securityFlags) checkHTTP(addr string) error {
+	if addr == "off" {
+		return nil
+	}
+	at, err := agent.ParseAddress(addr)
+	switch {
+	case err != nil:
+		return usagef("--http %w", err)
+	case f.httpTokens != "":
+		if _, err := agent.ReadTokens(f.httpTokens); err != nil {
+			return usagef("--http-token-file: %w", err)
+		}
+	}
+	switch {
+	case f.httpCert != "":
+		if _, err := security.LoadPair(f.httpCert, f.httpKey); err != nil {
+			return usagef("--http-tls-cert: %w", err)
+		}
+	case at.Local() || f.insecure:
+	case !f.on():
+		return usagef("--http %s: others than this machine reach it; give it TLS (--http-tls-cert and --http-tls-key, or what proves members: --secret-file or --tls-cert) and --http-token-file, or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+	}
+	if !at.Local() && !f.insecure && f.httpTokens == "" {
+		return usagef("--http %s: others than this machine reach it; give --http-token-file FILE with a line 'TOKEN operate', or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+	}
+	return nil
+}
+
+// serving is the TLS of the HTTP API; nil: it has none.
+func (f *securityFlags) serving(cluster, id, addr string) (*tls.Config, error) {
+	o := security.Options{SecretFile: f.secretFile, CertFile: cmp.Or(f.httpCert, f.tlsCert), KeyFile: cmp.Or(f.httpKey, f.tlsKey)}
+	at, _ := agent.ParseAddress(addr) // check has seen it
+	if f.httpCert == "" && (at.Local() || !f.on()) {
+		return nil, nil
+	}
+	s, err := security.NewServing(cluster, id, o)
+	if err != nil {
+		return nil, err
+	}
+	return s.Config(), nil
+}
+
+// warn tells at each start what strangers can reach.
+func (f *securityFlags) warn(a *agentRun) {
+	if f.allowPlain {
+		a.log.Warn("members without TLS are let in (--allow-plain): end the change, and leave that out")
+	}
+	if !f.on() && !agent.Loopback(a.flags.listen) {
+		a.log.Warn("insecure: whoever reaches the port may join, lead and remove members; give all members --secret-file", "listen", a.flags.listen)
+	}
+	if at, err := agent.ParseAddress(a.flags.http); a.flags.http == "off" || err != nil || at.Local() {
+		return
+	}
+	if f.httpTokens == "" {
+		a.log.Warn("insecure: whoever reaches the HTTP API may make the leader resign and remove members; give --http-token-file", "http", a.flags.http)
+	} else if !f.on() && f.httpCert == "" {
+		a.log.Warn("insecure: tokens travel to the HTTP API for all to read; give --http-tls-cert", "http", a.flags.http)
+	}
+}
+
+// openAPI opens the HTTP API's listener; nil when it is off.
+func (a *agentRun) openAPI() (net.Listener, error) {
+	if a.flags.http == "off" {
+		return nil, nil
+	}
+	at, err := agent.ParseAddress(a.flags.http)
+	if err != nil {
+		return nil, usagef("--http %w", err)
+	}
+	l, err := at.Listen()
+	if err != nil {
+		return nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
+	}
+	return l, nil
+}
+
+// openHealth opens the listener of --health-http; nil when there is none.
+func (a *agentRun) openHealth() (net.Listener, error) {
+	if a.flags.security.healthHTTP == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", a.flags.security.healthHTTP)
+	if err != nil {
+		return nil, usagef("--health-http: %w; choose a free port", err)
+	}
+	return l, nil
+}
+
+// accessFlags are what a command needs to be let in by an agent.
+type accessFlags struct{ cluster, secretFile, tlsCA, tokenFile string }
+
+func (f *accessFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.tokenFile, "http-token-file", "", "`file` with a token of the agent's: the first one that operates, else the first")
+	fs.StringVar(&f.tlsCA, "tls-ca", "", "`file` with the authorities to believe of an agent on another machine")
+	fs.StringVar(&f.secretFile, "secret-file", "", "`file` with the cluster's secret, to believe an agent that has it")
+	fs.StringVar(&f.cluster, "cluster", "default", "`name` of the cluster that the secret is of")
+}
+
+func (f *accessFlags) access() (agent.Access, error) {
+	config, err := security.ClientConfig(f.cluster, f.secretFile, f.tlsCA)
+	if err != nil {
+		return agent.Access{}, usagef("%w", err)
+	}
+	a := agent.Access{TLS: config}
+	if f.tokenFile != "" {
+		tokens, err := agent.ReadTokens(f.tokenFile)
+		if err != nil {
+			return agent.Access{}, usagef("--http-token-file: %w", err)
+		}
+		best := slices.IndexFunc(tokens, func(t agent.Token) bool { return t.Role == agent.Operate })
+		a.Token = tokens[max(best, 0)].Text
+	}
+	return a, nil
+}
