@@ -37,6 +37,10 @@ func (c *Core) term() uint64 { return c.leader.term }
 func (c *Core) turned() {
 	st := c.node.BasicStatus()
 	leads := st.RaftState == raft.StateLeader
+	if asked := c.asks; asked && st.RaftState == raft.StateFollower && st.Lead == raft.None && !c.campaignAt.IsZero() {
+		c.campaignAt = c.now.Add(c.t/10 + c.between(c.t)) // a majority has said no
+	}
+	c.asks = st.RaftState == raft.StateCandidate || st.RaftState == raft.StatePreCandidate
 	switch {
 	case leads && c.term() != st.GetTerm():
 		c.elected(st.GetTerm())
@@ -48,7 +52,7 @@ func (c *Core) turned() {
 
 // elected: a majority has voted for this member. It does not lead yet.
 func (c *Core) elected(term uint64) {
-	c.leader = leader{term: term, yieldAt: c.now.Add(c.t), sent: c.leader.sent}
+	c.leader = leader{term: term, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.note("is elected", election.None, election.Token{Epoch: term, Leader: c.cfg.Self}, "a majority has voted for it")
 	for i := range c.peers {
@@ -81,7 +85,7 @@ func (c *Core) beat() {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) { match[id] = pr.Match })
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.number == 0 || !p.link {
+		if p.number == 0 || !c.usable(p) {
 			continue
 		}
 		c.send(p, election.Message{Kind: election.Beat, Token: election.Token{Epoch: c.term(), Leader: c.cfg.Self}, Stamp: c.stamp(),
@@ -153,8 +157,8 @@ func (c *Core) begin() {
 	if !c.settled || c.drains || c.hard.GetTerm() != c.term() || !c.now.Before(c.until) {
 		return
 	}
-	if why := c.Standing(); why != election.Stands {
-		c.end(election.CauseResigned, "it is "+string(why))
+	if !c.stands() {
+		c.end(election.CauseResigned, "it is "+string(c.Standing()))
 		return
 	}
 	c.yieldAt, c.since = time.Time{}, c.now

@@ -28,6 +28,7 @@ type peer struct {
 	redial  time.Time // when it is dialed again; zero: it is not
 	backoff time.Duration
 	heard   time.Time
+	asked   time.Time // since when it owes an answer; zero: it owes none
 	down    bool
 	state   election.MemberState
 	aside   election.Aside
@@ -105,11 +106,37 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	p.rank, p.incarnation = rank, incarnation
 	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0
-	p.heard = c.now
+	p.heard, p.asked = c.now, time.Time{}
 	c.setState(p, election.StateUp)
 	if c.term() != 0 && !c.over {
 		c.beat()
 	}
+}
+
+// usable reports whether a link stands and is not dead: one on which nothing has come
+// for T, though an answer is due, is given up and made anew.
+func (c *Core) usable(p *peer) bool {
+	if !p.link {
+		return false
+	}
+	if p.asked.IsZero() || p.heard.After(p.asked) {
+		p.asked = c.now
+	}
+	if c.now.Sub(p.asked) < c.t {
+		return true
+	}
+	p.asked = time.Time{}
+	c.hangUp(p)
+	return false
+}
+
+// hangUp ends the link to a member that keeps silent, and dials it again.
+func (c *Core) hangUp(p *peer) {
+	p.link, p.dialing = false, false
+	c.do(election.Action{Kind: election.Hangup, To: p.rank.ID})
+	c.setState(p, election.StateUnreachable)
+	c.unreachable(p)
+	c.dial(p)
 }
 
 func (c *Core) linkDown(id election.ID) {
@@ -206,6 +233,9 @@ func (c *Core) post(m *pb.Message) {
 	if !ok || p == nil {
 		return
 	}
+	if (kind == kindVote || kind == kindPreVote) && p.link && !c.usable(p) {
+		return
+	}
 	data, err := proto.Marshal(m)
 	if err != nil || len(data) > election.MaxData {
 		return
@@ -222,7 +252,7 @@ func (c *Core) receive(m *election.Message) {
 	if p == nil || c.node == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
 		return
 	}
-	p.heard = c.now
+	p.heard, p.asked = c.now, time.Time{}
 	c.seen = max(c.seen, m.Token.Epoch)
 	switch m.Kind {
 	case election.Beat:
@@ -318,7 +348,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 			return
 		}
 		c.release("the leader hands over to this member", election.CauseResigned)
-		c.campaignAt = c.now.Add(2*c.timing.TMax + c.between(c.t))
+		c.campaignAt = c.contestEnds()
 		c.stepRaft(msg)
 	default:
 		c.stepRaft(msg)

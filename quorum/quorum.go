@@ -101,8 +101,8 @@ func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
 		return nil, err
 	}
 	t := c.Timing.WithDefaults()
-	if lease := a.Lease(t.T()); t.Heartbeat >= lease {
-		return nil, fmt.Errorf("heartbeat %v is not below the lease of %v: a leadership would end between two beats; lower the heartbeat or raise t_max", t.Heartbeat, lease)
+	if lease := a.Lease(t.T()); t.Heartbeat+2*t.TMax > lease {
+		return nil, fmt.Errorf("heartbeat %v and 2·t_max, %v, are above the lease of %v: a leadership would end before its beats are answered; lower the heartbeat or raise t_process", t.Heartbeat, 2*t.TMax, lease)
 	}
 	return newCore(a, c)
 }

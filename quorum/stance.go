@@ -37,8 +37,16 @@ func (c *Core) Standing() election.Aside {
 		return election.AsideUnhealthy
 	case c.resigned != 0:
 		return election.AsideResigned
+	case !c.healthy:
+		return election.AsideLastResort
 	}
 	return election.Stands
+}
+
+// stands reports whether this member may be elected, as a last resort or not.
+func (c *Core) stands() bool {
+	s := c.Standing()
+	return s == election.Stands || s == election.AsideLastResort
 }
 
 func (c *Core) setWorking(on bool) {
@@ -141,9 +149,9 @@ func (c *Core) candidates(f func(p *peer)) {
 	})
 }
 
-// silent reports whether a member has not answered a beat of this term for T/2.
+// silent reports whether a member has not answered a beat of this term for T.
 func (c *Core) silent(p *peer) bool {
-	return p.acked == 0 || time.Duration(c.stamp()-p.acked) > c.t/2
+	return p.acked == 0 || time.Duration(c.stamp()-p.acked) > c.t
 }
 
 // preempt gives the lead to a higher-ranked member that has been there for 2·T.

@@ -21,7 +21,7 @@ type voter struct {
 	stalled    time.Time // when this process last found that it had been stopped
 	campaignAt time.Time // when it asks for votes; zero: it does not
 	follows    beat      // the last one that counted
-	tried      bool      // it has asked since it last followed
+	asks       bool      // it is asking for votes
 	warnedBack uint64    // the term in which it has warned of its own disk
 }
 
@@ -54,7 +54,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	}
 	c.patience, c.promised = c.now.Add(c.t), b.term
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
-	c.follows, c.tried = b, false
+	c.follows = b
 	for i := range c.peers {
 		c.peers[i].deferred = nil
 	}
@@ -93,6 +93,7 @@ func (c *Core) follow(t election.Token) {
 	}
 	c.unview(election.CauseSuperseded)
 	c.view, c.held = t, t
+	c.resort = c.resort && t.Leader.ID == c.cfg.Self.ID
 	if c.resigned != 0 && t.Epoch > c.resigned {
 		c.outlived = true
 	}
@@ -140,6 +141,9 @@ func (c *Core) release(why string, cause election.Cause) {
 	c.patience, c.promised = time.Time{}, 0
 	if c.node == nil {
 		return
+	}
+	if p := c.peerBy(c.follows.from); p != nil && p.link && cause == election.CauseSilent && c.now.Sub(p.heard) >= c.t {
+		c.hangUp(p)
 	}
 	c.forget()
 	if c.view.Leader.ID != c.cfg.Self.ID {
@@ -189,8 +193,7 @@ func (c *Core) campaign() {
 	if c.patient() || !c.eligible() || c.node == nil {
 		return
 	}
-	c.campaignAt = c.now.Add(2*c.timing.TMax + c.between(c.t))
-	c.tried = true
+	c.campaignAt = c.contestEnds()
 	c.note("asks", election.None, election.Token{Epoch: c.status().GetTerm() + 1}, "it knows no leader")
 	_ = c.node.Campaign() // it says no to who cannot, which eligible has found
 }
@@ -211,7 +214,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		c.release("its leader has handed over", election.CauseResigned)
 	}
 	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.campaignAt.IsZero() {
-		c.campaignAt = c.now.Add(2*c.timing.TMax + c.between(c.t))
+		c.campaignAt = c.contestEnds()
 	}
 }
 
@@ -237,7 +240,7 @@ func (c *Core) crashed(p *peer) {
 
 // eligible reports whether this member may be elected, as far as it knows itself.
 func (c *Core) eligible() bool {
-	return c.node != nil && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.Standing() == election.Stands
+	return c.node != nil && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.stands()
 }
 
 // goneBack: the leader knows that this member has had more on its disk.
@@ -247,3 +250,7 @@ func (c *Core) goneBack(p *peer) {
 		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("member %s says that this member's log has held more than it does: its disk has gone back in time; remove this member, and add it again with an empty data directory", p.rank.ID)})
 	}
 }
+
+// contestEnds is when votes asked for now will not come any more: they are asked for
+// twice, and are on disk before they are given.
+func (c *Core) contestEnds() time.Time { return c.now.Add(2*c.t + c.between(c.t)) }

@@ -57,6 +57,9 @@ func (g *generator) vary(s *scenario.Setup) {
 		t.TMax = max(5*time.Millisecond, c.upTo([...]time.Duration{10, 50, 200, 1000}[c.below(4)]*time.Millisecond))
 		t.TProcess = t.TMax/2 + c.upTo(2*t.TMax)
 		t.Heartbeat = t.T()/10 + c.upTo(t.T()/4)
+		if s.OneLeader() {
+			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a beat must be answered before the lease ends
+		}
 		if c.one(4) {
 			t.Silence = t.T() + c.upTo(9*t.T())
 		}

@@ -129,14 +129,14 @@ func (w *world) complete(group []*process) bool {
 }
 
 // majority says that a group holds a majority of the voters, of both configurations
-// while one changes, as any of its members knows them, whose disks work.
+// while one changes, as any of its members knows them.
 func (w *world) majority(group []*process) bool {
 	return slices.ContainsFunc(group, func(p *process) bool {
 		sets := p.machine.(leaseholder).Voters()
 		return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
 			n := 0
 			for _, q := range group {
-				if slices.Contains(voters, q.rank.ID) && !q.disk.hangs() {
+				if slices.Contains(voters, q.rank.ID) {
 					n++
 				}
 			}
@@ -149,8 +149,11 @@ func (w *world) majority(group []*process) bool {
 // take nothing up, and is not looked at.
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() })
-	if !w.majority(group) || !slices.ContainsFunc(working, w.mayLead) {
+	switch {
+	case !w.majority(group), !slices.ContainsFunc(group, w.mayLead):
 		return t, leaderless(group)
+	case !w.majority(working), !slices.ContainsFunc(working, w.mayLead):
+		return t, "" // nobody can be elected; who led before may go on
 	}
 	for i, p := range working {
 		switch {
@@ -164,7 +167,7 @@ func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 		return t, fmt.Sprintf("%s knows no leader, and a majority is there", working[0].rank.ID)
 	}
 	leader := w.bySlot(t.Leader.ID)
-	if !slices.Contains(working, leader) {
+	if !slices.Contains(group, leader) { // its disk may hang since: it has nothing to write
 		return t, fmt.Sprintf("all follow %v, who is not there", t)
 	}
 	for _, p := range working {
