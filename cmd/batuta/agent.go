@@ -240,6 +240,10 @@ func (a *agentRun) ended() error {
 	return fmt.Errorf("member %s has ended", a.node.ID())
 }
 
+// sameSignal is for how long a second signal counts as the first: GNU timeout sends
+// SIGTERM to its child, and to its whole process group right after.
+const sameSignal = time.Second
+
 // close hands over and stops the node; a second signal cuts it short.
 func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 	closed := make(chan error, 1)
@@ -248,6 +252,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 		end = a.node.Leave
 	}
 	go func() { closed <- end() }()
+	began := time.Now()
 	for {
 		select {
 		case err := <-closed:
@@ -255,6 +260,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 		case s := <-signals:
 			switch {
 			case s != os.Interrupt && s != syscall.SIGTERM:
+			case time.Since(began) < sameSignal: // one that came twice
 			case a.job.kill(): // the lead is given away as soon as nothing runs
 			default:
 				return errors.New("signalled twice: ended without handing over")
@@ -294,7 +300,7 @@ func (a *agentRun) reload() {
 	if old := a.cmd.Flags().Lookup("log-level"); typed(old) {
 		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
-	err = errors.Join(err, applySources(cmd, a.lookup))
+	err = errors.Join(err, applySources(cmd, a.lookup, ""))
 	level := slog.LevelInfo
 	if err == nil {
 		level, err = fresh.level()

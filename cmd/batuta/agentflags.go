@@ -50,7 +50,7 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
 	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")
 	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
-	fs.StringVar(&f.http, "http", "127.0.0.1:0", "`host:port` of the HTTP API, unix:PATH, or off")
+	fs.StringVar(&f.http, "http", defaultHTTP, "`host:port` of the HTTP API, unix:PATH, or off; where it is not given and the default is taken, any free port")
 	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`name` under which the API may be asked, beside localhost and IP addresses; repeatable")
 	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
 	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,13 +37,14 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
-	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API, or unix:PATH; its ready event names it")
+	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API, or unix:PATH; its ready event names it (default what "+systemConfig+" says, else "+defaultHTTP+")")
+	cmd.Annotations = map[string]string{asks: "an agent"}
 	a.access.register(cmd.Flags())
 	jsonFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
-		if a.http == "" {
-			return usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
+		if err := a.find(cmd.Context()); err != nil {
+			return err
 		}
 		var err error
 		if a.let, err = a.access.access(); err != nil {
@@ -59,6 +62,29 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		return leaderless(ask(ctx, a, client))
 	}
 	return cmd
+}
+
+// asks is the annotation of a command that asks an agent.
+const asks = "asks"
+
+// find settles which agent is asked when nothing says so, nor any file: the one that
+// is where an agent is by default.
+func (a *asking) find(ctx context.Context) error {
+	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may say that any port will do
+		return nil
+	}
+	none := usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
+	if a.env.agent == "" {
+		return none
+	}
+	d := net.Dialer{Timeout: time.Second}
+	c, err := d.DialContext(ctx, "tcp", a.env.agent)
+	if err != nil {
+		return fmt.Errorf("%w; none is at %s, where it is by default", none, a.env.agent)
+	}
+	c.Close()
+	a.http = a.env.agent
+	return nil
 }
 
 // shownWriter escapes what an agent says and does not print: ids, addresses and

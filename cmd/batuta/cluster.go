@@ -102,7 +102,7 @@ func (c *cluster) startAll() error {
 func (c *cluster) start(m *member) error {
 	args := []string{
 		"batuta", "agent", "--id", m.id, "--listen", m.listen,
-		"--events", "json", "--log-level", "warn",
+		"--events", "json", "--log-level", "warn", "--http", "127.0.0.1:0",
 	}
 	for _, other := range c.members {
 		args = append(args, "--member", other.id+"="+other.listen)

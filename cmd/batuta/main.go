@@ -21,10 +21,18 @@ type env struct {
 	stderr  io.Writer                   // logs, errors and progress
 	lookup  func(string) (string, bool) // environment variables
 	environ func() []string             // all of them; nil: none
+	config  string                      // a file that commands which ask an agent read when there is no --config; "": none
+	agent   string                      // where an agent is asked when nothing says where; "": nowhere
 }
 
+// What goes for an agent on this machine.
+const (
+	systemConfig = "/etc/batuta.yaml" // where a package puts its settings
+	defaultHTTP  = "127.0.0.1:7500"   // where the first is asked to which nobody gives --http
+)
+
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv, os.Environ}))
+	os.Exit(run(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv, os.Environ, systemConfig, defaultHTTP}))
 }
 
 // run performs one command line and gives its exit code.
@@ -73,7 +81,7 @@ not the leader.`,
 			if e.environ != nil {
 				warnOfVariables(cmd, e.environ(), e.stderr)
 			}
-			return applySources(cmd, e.lookup)
+			return applySources(cmd, e.lookup, e.config)
 		},
 	}
 	root.SetOut(e.stdout)
@@ -111,6 +119,7 @@ not the leader.`,
 		newLabCommand(e),
 	)
 	codeFailures(root)
+	complete(root)
 	return root
 }
 

@@ -90,7 +90,7 @@ func scriptStart(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	executable, err := os.Executable() // os.Args[0] may be relative
 	ts.Check(err)
-	p, err := startProcess(executable, ts.Getenv("WORK"), append([]string{"batuta", "agent", "--events", "json", "--log-level", "warn"}, args[1:]...))
+	p, err := startProcess(executable, ts.Getenv("WORK"), append([]string{"batuta", "agent", "--events", "json", "--log-level", "warn", "--http", "127.0.0.1:0"}, args[1:]...))
 	ts.Check(err)
 	ts.Defer(func() { p.kill(); <-p.ended })
 	lines, closing := make(chan childLine), make(chan struct{})
@@ -230,7 +230,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv, nil}))
+	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv, nil, "", ""}))
 }
 
 func TestSummary(t *testing.T) {

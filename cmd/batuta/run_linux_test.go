@@ -311,6 +311,7 @@ func TestRunSignalledTwiceKills(t *testing.T) {
 	w, _ := c.family(1)
 	c.signal("1", syscall.SIGTERM)
 	c.Hears(w, "terminated")
+	time.Sleep(sameSignal) // one that comes sooner is the first, sent twice
 	c.signal("1", syscall.SIGTERM)
 	c.Dies(w)
 	if code := c.ends("1"); code != exitDone {

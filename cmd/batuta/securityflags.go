@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"net"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -135,6 +137,9 @@ func (a *agentRun) openAPI() (net.Listener, error) {
 		return nil, usagef("--http %w", err)
 	}
 	l, err := at.Listen()
+	if errors.Is(err, syscall.EADDRINUSE) && !a.cmd.Flags().Changed("http") {
+		l, err = net.Listen("tcp", "127.0.0.1:0") // one of several agents on this machine
+	}
 	if err != nil {
 		return nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
 	}

@@ -11,7 +11,7 @@ import (
 // simulate runs "batuta sim …" and gives its exit code and what it printed.
 func simulate(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs strings.Builder
-	code = run(t.Context(), append([]string{"sim"}, args...), env{&out, &errs, func(string) (string, bool) { return "", false }, nil})
+	code = run(t.Context(), append([]string{"sim"}, args...), env{&out, &errs, func(string) (string, bool) { return "", false }, nil, "", ""})
 	return code, out.String(), errs.String()
 }
 

@@ -13,18 +13,31 @@ import (
 )
 
 // applySources gives each flag of cmd that the command line leaves open its value
-// from BATUTA_<FLAG>, else from the --config file.
-func applySources(cmd *cobra.Command, lookup func(string) (string, bool)) error {
+// from BATUTA_<FLAG>, else from the --config file; one that asks an agent, and is not told
+// which, from system, if that can be read.
+func applySources(cmd *cobra.Command, lookup func(string) (string, bool), system string) error {
 	if err := applyEnv(cmd, lookup); err != nil {
 		return err
 	}
 	path, _ := cmd.Flags().GetString("config")
+	if path == "" && cmd.Annotations[asks] != "" && !cmd.Flags().Changed("http") && readable(system) {
+		path = system // of the agent on this machine
+	}
 	if path != "" {
 		if err := applyFile(cmd, path); err != nil {
 			return err
 		}
 	}
 	return applyProfile(cmd)
+}
+
+// readable reports whether there is such a file, for us.
+func readable(path string) bool {
+	f, err := os.Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return err == nil
 }
 
 func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
