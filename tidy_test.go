@@ -17,7 +17,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "machine", "quorum", "superpeer", "sim/scenario", "sim/invariant", "sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "machine", "quorum", "superpeer", "examples/algorithm/franklin", "sim/scenario", "sim/invariant", "sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"sim/invariant":      {"election", "sim/scenario"},
 	"sim/trace":          {"election", "sim/scenario"},
 	"sim/scenario":       {"election", "machine"},
-	"electiontest":       {"election", "sim", "sim/*"},
+	"electiontest":       {"election", "machine", "internal/wire", "sim", "sim/*"},
 	"superpeer":          {},
 	"superpeer/*":        {"superpeer", "superpeer/*"},
 	"internal/*":         {"", "election", "internal/*"},

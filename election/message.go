@@ -29,6 +29,28 @@ const (
 	Elected     MessageKind = "elected" // Chang–Roberts' announcement
 )
 
+// Speaker is an [Algorithm] with kinds of message of its own. A message of a kind that
+// neither the Machine nor an algorithm of batuta's has, and that is not declared so, is
+// counted and dropped where it arrives. What it says beside [Message.Round] goes in
+// [Message.Data], in a layout of the algorithm's own.
+type Speaker interface {
+	Algorithm
+	// Kinds are those that it adds: the same at every call, each at most 64 bytes that print.
+	Kinds() []MessageKind
+}
+
+// Kinds are all kinds of message that members with this algorithm send each other.
+func Kinds(a Algorithm) []MessageKind {
+	kinds := []MessageKind{
+		Beat, Ack, Query, Report, Resign, Handover, Members, GetMembers, Ping, Pong, Relay,
+		Election, Answer, Coordinator, Elected,
+	}
+	if own, ok := a.(Speaker); ok {
+		kinds = append(kinds, own.Kinds()...)
+	}
+	return kinds
+}
+
 // Round is one contest: a number and who started it. Messages of another round
 // are late and dropped. Rounds are ordered by number, then initiator.
 type Round struct {
@@ -80,7 +102,7 @@ type Message struct {
 
 	Carried *Message // Relay: of another From, or to another To
 
-	Data []byte // what a core of its own says in its own layout; at most [MaxData] bytes
+	Data []byte // what an algorithm, or a core of its own, says in its own layout; at most [MaxData] bytes
 }
 
 // MaxData bounds Message.Data.

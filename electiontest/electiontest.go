@@ -24,7 +24,8 @@ import (
 // A failure names the rule, and gives a short script that shows it and its trace.
 func Run(t *testing.T, fresh func() election.Algorithm) {
 	t.Helper()
-	maker := func(string, string) (func() election.Algorithm, error) { return fresh, nil }
+	heard, arrives := listening(fresh)
+	maker := func(string, string) (func() election.Algorithm, error) { return heard, nil }
 	t.Run("it has a name and is new each time", func(t *testing.T) { fromFresh(t, fresh) })
 	for _, c := range scripts {
 		t.Run(c.rule, func(t *testing.T) {
@@ -38,6 +39,7 @@ func Run(t *testing.T, fresh func() election.Algorithm) {
 	t.Run("no rule breaks under random faults", func(t *testing.T) {
 		Soak(t, maker, sim.SoakConfig{Algorithm: "the algorithm", From: 1, To: schedules})
 	})
+	t.Run("what it sends arrives", arrives)
 }
 
 func fromFresh(t *testing.T, fresh func() election.Algorithm) {

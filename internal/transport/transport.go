@@ -84,21 +84,11 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 // of so many: all of it may live on one host, and join at once.
 func PerHost(expected int) int { return 2*expected + 512 }
 
-// kindsOf are the messages that this member understands: an algorithm of the
-// user's own says which it adds, in a method Kinds.
+// kindsOf are the messages that this member understands.
 func kindsOf(a election.Algorithm) map[election.MessageKind]bool {
 	kinds := map[election.MessageKind]bool{}
-	for _, k := range []election.MessageKind{
-		election.Beat, election.Ack, election.Query, election.Report, election.Resign, election.Handover,
-		election.Election, election.Answer, election.Coordinator, election.Elected,
-		election.Ping, election.Pong, election.Relay, election.Members, election.GetMembers,
-	} {
+	for _, k := range election.Kinds(a) {
 		kinds[k] = true
-	}
-	if own, ok := a.(interface{ Kinds() []election.MessageKind }); ok {
-		for _, k := range own.Kinds() {
-			kinds[k] = true
-		}
 	}
 	return kinds
 }
