@@ -54,6 +54,7 @@ var mayImport = map[string][]string{
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
 	"examples/*":         {"", "election", "election/*"},
+	"examples/fencing":   {"", "quorum"},
 	"docs/*":             {"*"},
 }
 
