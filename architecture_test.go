@@ -31,6 +31,34 @@ func TestTheArchitecturePageIsTrue(t *testing.T) {
 	}
 }
 
+// Every page that speaks of fencing says the same: tokens are compared, not epochs, and
+// only under quorum is one a fence.
+func TestFencingIsTheSameEverywhere(t *testing.T) {
+	says := map[string][]string{
+		"README.md":          {"never the epoch alone", "only under `quorum` is the token a fence"},
+		"README.es.md":       {"nunca la época sola", "solo con `quorum` es el token una barrera"},
+		"doc.go":             {"never the epoch alone", "only under quorum is the token a fence"},
+		"election/token.go":  {"never the epoch alone", "Only under quorum is it a fence"},
+		"docs/guarantees.md": {"never the epoch alone", "only under `quorum` is the token a fence"},
+	}
+	against := regexp.MustCompile(`(?i)(refuses|compare) the (lower )?epoch\b|epoch is (then )?(no|a) fence|fence with the epoch`)
+	for page, want := range says {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.Join(strings.Fields(strings.ReplaceAll(string(text), "//", " ")), " ")
+		for _, w := range want {
+			if !strings.Contains(plain, w) {
+				t.Errorf("%s does not say %q", page, w)
+			}
+		}
+		if found := against.FindString(plain); found != "" {
+			t.Errorf("%s says %q", page, found)
+		}
+	}
+}
+
 // declares reports whether a file has a function, or a method as Type.method.
 func declares(t *testing.T, path, name string) bool {
 	t.Helper()

@@ -13,7 +13,9 @@
 // In particular: two members may lead at the same time while they cannot reach
 // each other, and for at most T = 2·t_max + t_process while one of them is being
 // found dead or stopped. Do not guard with it what two leaders at once would
-// destroy, unless that thing itself refuses the lower epoch.
+// destroy. Two sides of a partition may count the same epoch: compare the token
+// (epoch, leader), by [Token.Compare], never the epoch alone; and only under quorum
+// is the token a fence, for what refuses a lower one.
 //
 // What does hold always, for every member: its views come in order and none is
 // skipped; the token (epoch, leader) never goes down while the process runs, nor

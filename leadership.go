@@ -12,7 +12,7 @@ import (
 // Leadership is one time of leading.
 type Leadership struct {
 	Election string
-	Token    Token // its Epoch rises from one leadership to the next
+	Token    Token // its Epoch rises from one leadership to the next, as this member sees them; compare tokens, not epochs
 	Since    time.Time
 }
 

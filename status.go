@@ -37,7 +37,7 @@ type Status struct {
 	Election  string
 	Algorithm string
 	Guarantee string // "best-effort", or "one-leader": see package quorum
-	Fencing   bool   // whether the epoch is safe to fence with
+	Fencing   bool   // whether the token is a fence: see [Token]
 
 	Role          Role
 	Standing      Standing

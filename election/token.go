@@ -28,6 +28,9 @@ const MaxEpoch = 1<<53 - 1
 // Token is one leadership: the epoch, "constant from leader election to leader
 // death, bumped by a new round" (docs/sources.md, "Epochs"), and who leads in it. Tokens are
 // ordered by epoch, then rank. The zero Token is no leadership, below all others.
+//
+// Two sides of a partition may count the same epoch: compare the token, by
+// [Token.Compare], never the epoch alone. Only under quorum is it a fence.
 type Token struct {
 	Epoch  uint64 `cbor:"e,omitempty"`
 	Leader Rank   `cbor:"l,omitempty"`

@@ -245,7 +245,7 @@ func promise(s agent.Status) string {
 	}
 	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"
 	if !s.Fencing {
-		text += "; do not fence with the epoch"
+		text += "; its token is no fence"
 	}
 	return text
 }
