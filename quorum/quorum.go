@@ -87,7 +87,7 @@ func (a *Algorithm) Validate() error {
 }
 
 // margin is what a lease is shorter by than T·(1 − drift): timers are not exact.
-func margin(t time.Duration) time.Duration { return t / 100 }
+func margin(t time.Duration) time.Duration { return t / 500 }
 
 // Lease is how long a leadership is in force after a round of beats left that a
 // majority has acknowledged.

@@ -88,8 +88,8 @@ func (c *Core) follow(t election.Token) {
 	if t.Epoch <= c.view.Epoch && c.view.Defined() || t.Epoch < c.held.Epoch {
 		return
 	}
-	if t.Epoch == c.held.Epoch && c.held.Defined() && c.gone == t.Epoch {
-		return // this member has told that it is over
+	if t.Leader.ID != c.cfg.Self.ID && c.gone == t.Epoch {
+		return // it has been told that it is over
 	}
 	c.unview(election.CauseSuperseded)
 	c.view, c.held = t, t

@@ -81,7 +81,8 @@ func (g *generator) varyLinks(s *scenario.Setup) {
 	if !ok {
 		return
 	}
-	tMax := s.Filled().Timing.TMax
+	f := s.Filled()
+	tMax := g.slowest(&f)
 	for i, a := range s.Members {
 		for _, b := range s.Members[i+1:] {
 			if c.one(4) {

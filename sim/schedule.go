@@ -22,6 +22,9 @@ func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 	g.wait()
 	for range c.PerRun {
 		g.happenings()
+		if g.s.Setup.OneLeader() {
+			g.siege()
+		}
 		if g.fault() && !g.rng.one(4) {
 			g.wait()
 		}
@@ -55,7 +58,11 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	if s.Probe == "" && len(g.c.Probes) > 0 {
 		s.Probe = g.c.Probes[g.rng.below(len(g.c.Probes))]
 	}
-	for i := 1; i <= g.c.Nodes; i++ {
+	nodes := g.c.Nodes
+	if s.OneLeader() && g.rng.one(2) {
+		nodes = 1 + g.rng.below(nodes) // majorities of even and of small sets
+	}
+	for i := 1; i <= nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
 	}
 	g.vary(&s)
@@ -68,7 +75,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	f := s.Filled()
 	switch g.rng.below(4) {
 	case 0: // as slow as the timing allows
-		s.Latency = scenario.Span{Min: time.Millisecond, Max: f.Timing.TMax}
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.slowest(&f)}
 	case 1:
 		s.Latency = scenario.Span{Min: 50 * time.Microsecond, Max: time.Millisecond}
 	}
@@ -86,6 +93,14 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	}
 	g.varyLinks(&s)
 	return s
+}
+
+// slowest is how long a message may take: t_max, also by a clock that runs fast.
+func (g *generator) slowest(s *scenario.Setup) time.Duration {
+	if s.OneLeader() {
+		return s.Timing.TMax - s.Timing.TMax/50
+	}
+	return s.Timing.TMax
 }
 
 // wait lets a time pass: none to speak of, about a message's, about a suspicion's.
