@@ -3,6 +3,7 @@ package quorum
 import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -114,7 +115,12 @@ func (c *Core) standAgain() {
 		if !c.healthy && c.cfg.LeadUnhealthy {
 			c.resort = true
 		}
-		if c.campaignAt.IsZero() {
+		// Of those that stand nobody may have the whole log: who has it passes it on.
+		c.interim = c.newer && !c.eligible() && !c.unsaved() && slices.Contains(c.roster.conf.GetVoters(), c.me.Number)
+		switch {
+		case c.interim:
+			c.campaignAt = c.now.Add(c.between(c.t))
+		case c.campaignAt.IsZero():
 			c.awaitVotes("nobody leads")
 		}
 		c.standAt = c.now.Add(2 * c.t)

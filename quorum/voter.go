@@ -22,6 +22,8 @@ type voter struct {
 	campaignAt time.Time // when it asks for votes; zero: it does not
 	follows    beat      // the last one that counted
 	asks       bool      // it is asking for votes
+	newer      bool      // it has refused a vote to one whose log is older, since anyone led
+	interim    bool      // it asks for votes to pass its log on, not to lead
 	warnedBack uint64    // the term in which it has warned of its own disk
 }
 
@@ -54,7 +56,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	}
 	c.patience, c.promised = c.now.Add(c.t), b.term
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
-	c.follows = b
+	c.follows, c.newer, c.interim = b, false, false
 	for i := range c.peers {
 		c.peers[i].deferred = nil
 	}
@@ -190,7 +192,7 @@ func (c *Core) awaitVotes(string) {
 // campaign asks for votes.
 func (c *Core) campaign() {
 	c.campaignAt = time.Time{}
-	if c.patient() || !c.eligible() || c.node == nil {
+	if c.patient() || !c.eligible() && !c.interim || c.node == nil {
 		return
 	}
 	c.campaignAt = c.contestEnds()
@@ -210,6 +212,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		}
 		return
 	}
+	c.newer = c.newer || c.older(m)
 	if forced && !c.patience.IsZero() && c.promised != 0 && c.promised < m.GetTerm() {
 		c.release("its leader has handed over", election.CauseResigned)
 	}
@@ -254,3 +257,10 @@ func (c *Core) goneBack(p *peer) {
 // contestEnds is when votes asked for now will not come any more: they are asked for
 // twice, and are on disk before they are given.
 func (c *Core) contestEnds() time.Time { return c.now.Add(2*c.t + c.between(c.t)) }
+
+// older reports whether a candidate's log ends before this member's: it gets no vote.
+func (c *Core) older(m *pb.Message) bool {
+	last := c.lastIndex()
+	term, err := c.storage.Term(last)
+	return err == nil && (m.GetLogTerm() < term || m.GetLogTerm() == term && m.GetIndex() < last)
+}
