@@ -177,6 +177,8 @@ func (m *Machine) reported(from int, msg *election.Message) {
 	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
 	case c < 0:
 		m.outbid(msg.Token, m.me)
+	case c == 0 && m.certain && m.byRelay && msg.Token.Leader.ID == peer:
+		m.report(peer) // as to its beats: to us it has ended, and it claims above that
 	case itself:
 		m.accept(msg.Token, from)
 	case c == 0 && m.live():

@@ -18,6 +18,7 @@ type tenure struct {
 	settled uint64 // the highest of a token that another holds; some of highest are of claims that were given up
 
 	newsFrom  time.Time // what members said of themselves before is old: the contest has begun since
+	claimedAt time.Time // when our last claim began
 	soundedAt time.Time // when we began to ask higher ones whether they stand; zero: we do not
 
 	sick       bool // its own check has failed
@@ -102,8 +103,8 @@ func (m *Machine) standsFor(peer *member) bool {
 // It is good if it is higher than the one held, or equal and not known to have
 // ended; a sender with another is told what we hold.
 func (m *Machine) accept(t election.Token, from int) {
-	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) || t == m.over {
-		return // our own, come back round the ring; or a stranger's; or over
+	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) {
+		return // our own, come back round the ring; or a stranger's
 	}
 	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
 	switch c := t.Compare(m.view); {
@@ -117,8 +118,8 @@ func (m *Machine) accept(t election.Token, from int) {
 		m.report(m.members[from].ID)
 		m.outbid(t, from)
 	case c > 0 && m.beats():
-		m.superseded(t, true)
-	case itself && m.givesWay(t):
+		m.superseded(t, t != m.over)
+	case t == m.over, itself && m.givesWay(t):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
@@ -199,7 +200,7 @@ func (m *Machine) take(why string) {
 		return
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
-	m.next = m.nextToken()
+	m.next, m.claimedAt = m.nextToken(), m.now
 	m.highest = max(m.highest, m.next.Epoch)
 	m.note("claims", m.cfg.Self.ID, m.next, why)
 	m.save()

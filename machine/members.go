@@ -16,6 +16,7 @@ type member struct {
 	aside       election.Aside       // why it does not stand, as it last said
 	said        time.Time            // when it said so itself
 	sounded     bool                 // it is asked whether that still holds
+	stood       time.Time            // when it said that it stands, and had not before
 	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
 	draining    bool                 // its work of an ended leadership may still run, as it last said
 	epoch       uint64               // of the token it last acknowledged

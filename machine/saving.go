@@ -70,8 +70,10 @@ func (m *Machine) saved(err error) {
 	} else {
 		m.onDisk = m.writing
 	}
-	if m.isMine(m.next) && !m.next.Above(m.writing) && m.holds() {
-		m.drop() // its turn comes when the other has stopped
+	written := m.isMine(m.next) && !m.next.Above(m.writing)
+	overtaken := written && m.overtaken()
+	if overtaken || written && m.holds() {
+		m.drop() // its turn comes when the other has stopped, or led
 	}
 	switch {
 	case m.next.Defined() && m.next.Above(m.writing):
@@ -85,6 +87,9 @@ func (m *Machine) saved(err error) {
 	m.endYield()
 	if err == nil {
 		m.wrote(hung)
+	}
+	if overtaken && m.undecided() {
+		m.step(election.Event{Kind: election.Vacant, Token: m.view})
 	}
 }
 

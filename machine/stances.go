@@ -13,6 +13,9 @@ import (
 // takeStance takes in what a member says of itself.
 func (m *Machine) takeStance(i int, msg *election.Message) {
 	peer := &m.members[i]
+	if peer.aside != election.Stands && msg.Aside == election.Stands {
+		peer.stood = m.now
+	}
 	if peer.aside != msg.Aside || peer.said.IsZero() {
 		peer.aside = msg.Aside
 		m.version++
@@ -73,6 +76,20 @@ func (m *Machine) sounds() bool {
 		m.set(timerSound, m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax)
 	}
 	return asks
+}
+
+// overtaken reports whether a higher member has begun to stand while our claim was on
+// its way to the disk: it has asked what we know, which did not tell of that, and is
+// about to claim. It gets its turn, once.
+func (m *Machine) overtaken() (yes bool) {
+	for i := m.me + 1; i < len(m.members); i++ {
+		peer := &m.members[i]
+		if !m.cfg.NoDetector && m.standsFor(peer) && peer.stood.After(m.claimedAt) && !peer.gaveTurn {
+			peer.gaveTurn, yes = true, true
+			m.note("yields", peer.ID, m.next, "it stands since we claim")
+		}
+	}
+	return yes
 }
 
 // begins notes that a contest begins: what members said of themselves before is old.

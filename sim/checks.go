@@ -391,11 +391,14 @@ func (c *checks) acquainted(p, q *process, since time.Duration) bool {
 func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.Bears() }
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
-// One that has been following may claim at once; where members join, or two claim one
-// id, its leader need not have known of q.
+// One that has been following may claim at once: its leader knew of that, if it could
+// reach q as well. Where members join, or two claim one id, it need not have known of q.
 func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
-	if (w.roster || len(w.procs) > w.net.n) && c.seats[p.place].told {
-		return
+	if s := &c.seats[p.place]; s.told {
+		leader := w.procs[w.slots[s.held.Leader.ID]]
+		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, p.started) {
+			return
+		}
 	}
 	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
 		c.fail(w, p, invariant.Asked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
@@ -405,6 +408,9 @@ func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
 // takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
 // p has heard q all along, or somebody who hears it.
 func (c *checks) takesOver(w *world, p, q *process) {
+	if w.everDoubled(p.slot) {
+		return // either process may be the one that is heard
+	}
 	lead := &c.seats[q.place]
 	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
 	if w.roster && !p.machine.Knows(q.rank.ID) {

@@ -480,6 +480,7 @@ func (w *world) jump(p *process, d time.Duration) {
 	if d <= w.setup.Timing.T() {
 		return
 	}
+	w.checks.disturbed(w, p) // as by a freeze
 	p.clock.leap(w.now, d)
 	p.wakeAt = never
 	if p.condition == scenario.Alive {
