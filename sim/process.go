@@ -111,6 +111,7 @@ func (w *world) start(p *process) error {
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
 		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
 	}
+	_, w.quorum = c.Algorithm.(machine.CoreMaker)
 	if len(p.through) > 0 {
 		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // others tell it
 	}
