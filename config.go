@@ -45,7 +45,7 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
 
-	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else
+	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else. Without Join nobody else is let in, but who is added by [Node.AddMember]
 	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
 	Bootstrap bool      // this member may found a cluster though it has Join and no Peers; nobody else in that case does
 	Expect    int       // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
@@ -260,6 +260,12 @@ func (c Config) checkMembers() (faults []error) {
 		}
 	}
 	return faults
+}
+
+// closed reports whether the list of members is fixed: others are named, and nobody is
+// joined.
+func (c Config) closed() bool {
+	return len(c.Join) == 0 && slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID })
 }
 
 // isOwn reports whether addr is where this member listens.

@@ -556,7 +556,7 @@ func (c *cluster) ranks(id ID, priority int) {
 // leader of a ring from the others, nor keep one that starts again from coming back.
 func TestThreeJoinsDoNotPartARing(t *testing.T) {
 	c := newCluster(t, 3)
-	c.startAll(func(cfg *Config) { cfg.Algorithm = ring.New() })
+	c.startAll(func(cfg *Config) { cfg.Algorithm, cfg.Join = ring.New(), []string{c.members[0].Addr} })
 	c.agree("3")
 	leader := c.nodes["3"]
 	for i, id := range []ID{"7", "8", "9"} {

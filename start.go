@@ -108,7 +108,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
 	machine, err := machine.NewCore(machine.Config{
-		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, Algorithm: n.cfg.Algorithm,
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, Algorithm: n.cfg.Algorithm,
 		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state, Records: held,
 		Seed: rand.Uint64(), Trace: n.record,
 	})

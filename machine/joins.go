@@ -52,6 +52,8 @@ func (m *Machine) mayEnter(e election.Member) error {
 	switch {
 	case ok && known.Gone == election.Removed:
 		return election.ErrRemoved
+	case !ok && m.cfg.Closed:
+		return fmt.Errorf("%w: its members are a fixed list, and %s is not on it; a user adds it (batuta members add), or gives the members --join too", election.ErrNotMember, e.ID)
 	case e.ID.Kind() != m.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", election.ErrMixedKind, e.ID, e.ID.Kind(), m.cfg.Self.ID.Kind())
 	case !m.Fits(e):

@@ -17,6 +17,7 @@ type Config struct {
 	Address       string                  // HOST:PORT where the others reach this member
 	Observer      bool                    // this member follows and never leads
 	Members       []election.Member       // everyone, this member included or not
+	Closed        bool                    // the list is fixed: nobody joins who is not on it
 	Joins         bool                    // others let this member in: it asks whoever does not know it
 	Newcomer      bool                    // it founds no cluster: until it has heard of a leadership it stands aside
 	Expect        int                     // nor does any before so many members hear each other; 0: no such rule, else Newcomer counts for nothing
@@ -88,6 +89,8 @@ type Machine struct {
 	disk
 	detector
 	discovery
+	tide      uint64 // the highest epoch at tideAt: see maxEpoch
+	tideAt    time.Time
 	unfounded bool              // it may not be the first leader that there is, yet
 	byRelay   bool              // what is being taken in has come by another member
 	taking    *election.Message // what is being taken in
@@ -320,8 +323,14 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 }
 
-// maxEpoch is the highest epoch that is believed.
-func (m *Machine) maxEpoch() uint64 { return min(election.MaxEpoch, m.highest+maxLeap) }
+// maxEpoch is the highest epoch that is believed: maxLeap above the one at the beginning
+// of the hour.
+func (m *Machine) maxEpoch() uint64 {
+	if m.tideAt.IsZero() || m.now.Sub(m.tideAt) >= leapEvery {
+		m.tide, m.tideAt = m.highest, m.now
+	}
+	return min(election.MaxEpoch, m.tide+maxLeap)
+}
 
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev election.Event) {
@@ -474,9 +483,12 @@ func (m *Machine) post(to int, msg *election.Message) {
 	}
 }
 
-// maxLeap bounds how far one message may raise the epoch, so that no single one
-// can use them all up.
-const maxLeap = 1 << 32
+// maxLeap bounds how far others may raise the epoch within leapEvery: at that pace a
+// member that lies uses them up in two centuries.
+const (
+	maxLeap   = 1 << 32
+	leapEvery = time.Hour
+)
 
 func (m *Machine) trace(r election.Record) {
 	if m.cfg.Trace == nil {

@@ -210,6 +210,28 @@ func TestAbsurdMessagesMoveNothing(t *testing.T) {
 	}
 }
 
+// A member that lies raises the epoch again and again, each time as far as one message
+// may.
+func TestALiarCannotUseUpTheEpochs(t *testing.T) {
+	m := follow(t, "2")
+	at, lie := start, uint64(3)
+	for range 1000 {
+		at = at.Add(time.Second)
+		lie += 1<<32 - 1
+		m.Step(at, from("5", Message{Kind: Ack, Highest: lie}))
+		if m.Highest() < lie {
+			lie = m.Highest()
+		}
+	}
+	if got := m.Highest(); got > 1<<32+9 {
+		t.Errorf("within an hour it believes epoch %d", got)
+	}
+	at = at.Add(time.Hour)
+	if m.Step(at, from("5", Message{Kind: Ack, Highest: lie + 7})); m.Highest() != lie+7 {
+		t.Errorf("an hour later it believes %d, want %d", m.Highest(), lie+7)
+	}
+}
+
 func TestConfigTellsEveryFaultAtOnce(t *testing.T) {
 	_, err := New(Config{Self: rank("1"), Members: members("2", "2", "x"), Timing: Timing{Heartbeat: time.Second}})
 	for _, want := range []string{"no algorithm", "id 2 stands twice", "id x is a name", "heartbeat 1s is not below T"} {

@@ -36,7 +36,8 @@ SIGHUP reads log-level anew from the --config file, and the files of secrets,
 certificates and tokens.
 
 Members know each other by a fixed list (--member), or by joining any member of
-the cluster (--join). The first of all may name the others too, or nobody.`,
+the cluster (--join). The first of all names nobody; or all name each other, and
+each has --join too. With --member alone nobody joins who is not on the list.`,
 		Example: `  # three members on one machine, in three terminals
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
   batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403

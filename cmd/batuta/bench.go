@@ -51,6 +51,7 @@ save nothing. Progress goes to standard error.`,
 	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
 	cmd.Flags().StringVar(&b.profile, "profile", "lan", "`name` of the members' times: "+strings.Join(profileNames(), ", "))
 	cmd.Flags().StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
+	cmd.Flags().StringVar(&b.secretFile, "secret-file", "", "`file` with a secret that the members share: they speak TLS")
 	b.quorum.registerTakeover(cmd.Flags())
 	jsonFlag(cmd, &b.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -89,6 +90,7 @@ type failoverBench struct {
 	fault, algorithm string
 	profile          string
 	dataDir          string // "none": no state is kept
+	secretFile       string
 	quorum           quorumFlags
 	json             bool
 	cluster          *cluster
@@ -108,7 +110,7 @@ type failoverFigures struct {
 
 func (b *failoverBench) run(ctx context.Context) error {
 	var err error
-	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile); err != nil {
+	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile, "--secret-file", b.secretFile); err != nil {
 		return err
 	}
 	defer b.cluster.close()

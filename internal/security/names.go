@@ -85,6 +85,9 @@ func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyO
 	if len(certs) == 0 {
 		return errors.New("it shows no certificate")
 	}
+	if certs[0].IsCA {
+		return errors.New("it shows an authority's certificate, which is no member's")
+	}
 	options.Roots, options.Intermediates = roots, x509.NewCertPool()
 	for _, c := range certs[1:] {
 		options.Intermediates.AddCert(c)
