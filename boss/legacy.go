@@ -26,7 +26,12 @@ func (n *connections) Lead(t election.Token) {
 		case !l.dialed && p.kind == legacy && p.id != t.Leader.ID:
 			l.idle, l.shown = time.Time{}, false // see release
 		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
-			n.endPersistent(p)
+			p.persistent = nil
+			l.finish() // what waits for a batuta member may be who leads now
+			for _, spare := range p.spares {
+				spare.close()
+			}
+			p.spares = nil
 		}
 		if p.id == t.Leader.ID && p.persistent == nil {
 			n.openPersistent(p)
