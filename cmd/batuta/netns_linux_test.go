@@ -28,6 +28,7 @@ type lan struct {
 	prefix string   // of the names of namespaces
 	dir    string   // data directories, by number of the machine
 	runs   []string // the command and its arguments: "agent", or another that is a member too
+	http   string   // where agents listen for the API
 	ends   map[*process]bool
 }
 
@@ -55,7 +56,7 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), runs: []string{"agent"}, ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), runs: []string{"agent"}, http: "127.0.0.1:7500", ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {
@@ -165,7 +166,7 @@ func (l *lan) boot(i int, id string, flags ...string) *member {
 	l.t.Helper()
 	m := &member{id: id, listen: machineAddress(i)}
 	l.members = append(slices.DeleteFunc(l.members, func(old *member) bool { return old.process == nil }), m)
-	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--insecure", "--http", "127.0.0.1:7500",
+	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--insecure", "--http", l.http,
 		"--events", "json", "--log-level", "error", "--data-dir", filepath.Join(l.dir, strconv.Itoa(i)))
 	args = append(args, flags...)
 	ip, err := exec.LookPath(args[0])
@@ -188,9 +189,7 @@ func (l *lan) in(i int, argv ...string) []string {
 // until they follow the highest.
 func (l *lan) bootAll(n int, flags ...string) {
 	l.t.Helper()
-	for i := 1; i <= n; i++ {
-		flags = append(flags, "--member", fmt.Sprintf("%d=%s", i, machineAddress(i)))
-	}
+	flags = append(flags, everyone(n)...)
 	highest := l.boot(n, strconv.Itoa(n), flags...) // first, so that it leads with --preempt=false too
 	l.until("the highest leads", func() bool { return l.follow(highest.id, highest) })
 	for i := n - 1; i > 0; i-- {
@@ -198,6 +197,14 @@ func (l *lan) bootAll(n int, flags ...string) {
 	}
 	l.until("all follow the highest", func() bool { return l.follow(strconv.Itoa(n), l.members...) })
 	l.mark()
+}
+
+// everyone is the whole list as flags.
+func everyone(n int) (flags []string) {
+	for i := 1; i <= n; i++ {
+		flags = append(flags, "--member", fmt.Sprintf("%d=%s", i, machineAddress(i)))
+	}
+	return flags
 }
 
 // until takes in events until good.
