@@ -113,6 +113,9 @@ func numbers(n int) (list []string) {
 	return list
 }
 
+// health is what agents are asked by a balancer that is elsewhere.
+var health = []string{"--health-http", "0.0.0.0:7501"}
+
 func testBalancer(t *testing.T, asked, service string, start func(l *lan, n int)) {
 	const n = 3
 	l := newLAN(t, n)
@@ -121,22 +124,21 @@ func testBalancer(t *testing.T, asked, service string, start func(l *lan, n int)
 	for i := 1; i <= n; i++ {
 		stop[i] = l.serveHTTP(i, service)
 	}
-	l.http = "0.0.0.0:7500"
 	start(l, n)
-	l.bootAll(n)
+	l.bootAll(n, health...)
 	c := l.askBy(func() (string, error) { return overHTTP(asked) })
 	l.answers("start", 3, c)
 	c.count()
 
 	l.find("3").process.cmd.Process.Signal(syscall.SIGTERM)
 	l.answers("SIGTERM", 2, c)
-	l.again(3, n)
+	l.again(3, n, health...)
 	l.answers("it returns and takes over", 3, c)
 	stop[3]()
 	l.find("3").process.cmd.Process.Kill()
 	l.answers("kill -9 of agent and service", 2, c)
 	stop[3] = l.serveHTTP(3, service)
-	l.again(3, n)
+	l.again(3, n, health...)
 	l.answers("it returns and takes over", 3, c)
 	// Cut off from the others and not from the balancer it leads on, beside the next one.
 	l.cut(3, 1)

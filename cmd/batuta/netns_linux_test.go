@@ -28,7 +28,6 @@ type lan struct {
 	prefix string   // of the names of namespaces
 	dir    string   // data directories, by number of the machine
 	runs   []string // the command and its arguments: "agent", or another that is a member too
-	http   string   // where agents listen for the API
 	ends   map[*process]bool
 }
 
@@ -56,7 +55,7 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), runs: []string{"agent"}, http: "127.0.0.1:7500", ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), runs: []string{"agent"}, ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {
@@ -166,7 +165,7 @@ func (l *lan) boot(i int, id string, flags ...string) *member {
 	l.t.Helper()
 	m := &member{id: id, listen: machineAddress(i)}
 	l.members = append(slices.DeleteFunc(l.members, func(old *member) bool { return old.process == nil }), m)
-	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--insecure", "--http", l.http,
+	args := append(l.in(i, append([]string{"batuta"}, l.runs...)...), "--id", id, "--listen", m.listen, "--insecure", "--http", "127.0.0.1:7500",
 		"--events", "json", "--log-level", "error", "--data-dir", filepath.Join(l.dir, strconv.Itoa(i)))
 	args = append(args, flags...)
 	ip, err := exec.LookPath(args[0])

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -222,11 +223,11 @@ func (l *lan) look(what string, good func() bool) {
 }
 
 // again boots machine i of n once more when its member has ended.
-func (l *lan) again(i, n int) {
+func (l *lan) again(i, n int, flags ...string) {
 	l.t.Helper()
 	id := strconv.Itoa(i)
 	l.until("its end is seen", func() bool { return l.find(id).process == nil })
-	l.boot(i, id, everyone(n)...)
+	l.boot(i, id, slices.Concat(flags, everyone(n))...)
 }
 
 // all are the processes of the member on machine i: batuta, its guard, and what holds the address.
