@@ -25,7 +25,7 @@ import (
 // TestMain lets the test binary be batuta when it is called by that name: by the
 // scripts, and as the members of a cluster.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"batuta": main, "worker": worker})
+	testscript.Main(m, map[string]func(){"batuta": main, "worker": worker, "scribe": scribe})
 }
 
 // worker is the command that "batuta run" runs in these tests.

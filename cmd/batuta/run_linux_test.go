@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,9 @@ type crew struct {
 	http    map[string]string // by id
 	flags   []string
 	words   []string
+	command []string                            // in place of a worker with these words
+	dir     string                              // of their data directories; empty: they keep nothing
+	wrap    func(i int, argv []string) []string // has it run on machine i; nil: on this one
 	runs    map[string]*exec.Cmd
 	dead    map[string]chan struct{} // closed when the process is
 }
@@ -61,9 +65,21 @@ func (c *crew) start(id string) {
 	for _, m := range c.members {
 		args = append(args, "--member", m)
 	}
-	args = append(append(args, c.flags...), "--", "worker")
+	if c.dir != "" {
+		args = append(args, "--data-dir", filepath.Join(c.dir, id))
+	}
+	args = append(append(append([]string{"batuta"}, args...), c.flags...), "--")
+	if c.command != nil {
+		args = append(args, c.command...)
+	} else {
+		args = append(append(args, "worker"), c.Argv(c.words...)...)
+	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Args = append(append([]string{"batuta"}, args...), c.Argv(c.words...)...)
+	cmd.Args = args
+	if c.wrap != nil {
+		args = c.wrap(i, args)
+		cmd = exec.Command(args[0], args[1:]...)
+	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
 		c.T.Fatal(err)

@@ -73,10 +73,6 @@ func count(ctx context.Context, register *Register, token batuta.Token) error {
 			return err
 		}
 		fmt.Printf("%s has counted to %d\n", token, value)
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return nil
-		}
+		time.Sleep(time.Second)
 	}
 }

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/run/runtest"
+)
+
+var witnessRounds = flag.Int("witness", 0, "rounds of each fault before a witness; default few, and more with BATUTA_TEST_FULL=1")
+
+// bootNow is the clock that all processes of a machine share, and that counts suspends.
+func bootNow() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		panic(err)
+	}
+	return t.Nano()
+}
+
+// scribe is the work of a leader that a witness looks at: it tells the token under which
+// it runs and the time, again and again, until it is killed. SIGTERM does not end it.
+func scribe() {
+	signal.Ignore(syscall.SIGTERM)
+	conn, err := net.Dial("unix", os.Args[1])
+	if err != nil {
+		os.Exit(90)
+	}
+	answers := bufio.NewReader(conn)
+	for {
+		fmt.Fprintf(conn, "%s %d\n", os.Getenv("BATUTA_TOKEN"), bootNow())
+		if _, err := answers.ReadString('\n'); err != nil {
+			os.Exit(91)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// witness is a service outside the cluster that leaders write to. It knows what none of
+// them can: whether two worked at once, and whether one wrote that was over.
+type witness struct {
+	t      *testing.T
+	socket string
+	came   chan *shift // each when its first write has come
+
+	mu      sync.Mutex
+	shifts  []*shift
+	highest uint64
+	faults  []string
+	writes  int
+}
+
+// shift is what one process of a leader has written, by its own clock, which is
+// everyone's here.
+type shift struct {
+	epoch    uint64
+	leader   string
+	pid      int
+	from, to int64
+}
+
+func (s *shift) String() string { return fmt.Sprintf("%d:%s (process %d)", s.epoch, s.leader, s.pid) }
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "witness") // a test's own directory may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &witness{t: t, socket: filepath.Join(dir, "s"), came: make(chan *shift, 10_000)}
+	l, err := net.Listen("unix", w.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.hear(c.(*net.UnixConn))
+		}
+	}()
+	return w
+}
+
+// hear takes in what one process writes.
+func (w *witness) hear(c *net.UnixConn) {
+	defer c.Close()
+	s := &shift{}
+	if raw, err := c.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+				s.pid = int(cred.Pid)
+			}
+		})
+	}
+	for lines := bufio.NewScanner(c); lines.Scan(); fmt.Fprintln(c, "noted") {
+		var at int64
+		token, stamp, _ := strings.Cut(lines.Text(), " ")
+		epoch, leader, _ := strings.Cut(token, ":")
+		s.epoch, _ = strconv.ParseUint(epoch, 10, 64)
+		s.leader = leader
+		at, _ = strconv.ParseInt(stamp, 10, 64)
+		w.note(s, at)
+	}
+}
+
+func (w *witness) note(s *shift, at int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writes++
+	if s.from == 0 {
+		s.from, s.to = at, at
+		w.shifts = append(w.shifts, s)
+		w.came <- s
+	}
+	s.to = at
+	for _, o := range w.shifts {
+		if o != s && o.from <= s.to && s.from <= o.to {
+			w.fault("%v and %v work at once, for %v", o, s, time.Duration(min(o.to, s.to)-max(o.from, s.from)))
+		}
+	}
+	if s.epoch < w.highest && !slices.ContainsFunc(w.shifts, func(o *shift) bool { return o.epoch > s.epoch && o.from > at }) {
+		w.fault("%v writes after epoch %d", s, w.highest)
+	}
+	w.highest = max(w.highest, s.epoch)
+}
+
+func (w *witness) fault(format string, args ...any) {
+	if len(w.faults) < 20 {
+		w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// next waits for a process of a leadership above epoch to write.
+func (w *witness) next(epoch uint64, after string) *shift {
+	w.t.Helper()
+	for late := time.After(runtest.Patience); ; {
+		select {
+		case s := <-w.came:
+			if s.epoch > epoch {
+				return s
+			}
+		case <-late:
+			w.t.Fatalf("nobody has written above epoch %d, after: %s", epoch, after)
+		}
+	}
+}
+
+// judge says what was seen.
+func (w *witness) judge() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.faults {
+		w.t.Error(f)
+	}
+	slices.SortFunc(w.shifts, func(a, b *shift) int { return cmp.Compare(a.from, b.from) })
+	for i, s := range w.shifts[1:] {
+		if before := w.shifts[i]; s.epoch < before.epoch || s.epoch == before.epoch && s.leader != before.leader {
+			w.t.Errorf("%v comes after %v", s, before)
+		}
+	}
+	for i, s := range w.shifts[1:] {
+		w.t.Logf("%v begins %v after %v", s, time.Duration(s.from-w.shifts[i].to), w.shifts[i])
+	}
+	w.t.Logf("%d writes of %d processes, up to epoch %d", w.writes, len(w.shifts), w.highest)
+}
+
+// strike is something that happens to a leader, and what undoes it.
+type strike struct {
+	name       string
+	hit, after func(c *crew, s *shift)
+}
+
+// resigning asks the leader to step down; it may just have been replaced.
+func resigning(c *crew, s *shift) {
+	if resp, err := http.Post("http://"+c.http[s.leader]+"/v1/resign", "", nil); err == nil {
+		resp.Body.Close()
+	}
+}
+
+func restarting(c *crew, s *shift) {
+	<-c.dead[s.leader]
+	c.start(s.leader)
+}
+
+func nothing(*crew, *shift) {}
+
+var strikes = []strike{
+	{"the agent is killed", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGKILL) }, restarting},
+	{"the agent is stopped", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGCONT) }},
+	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, nothing},
+	{"the guard is stopped, and the leader resigns", func(c *crew, s *shift) {
+		c.toGuard(s.leader, syscall.SIGSTOP)
+		resigning(c, s)
+	}, nothing},
+	{"the command is killed", func(_ *crew, s *shift) { syscall.Kill(s.pid, syscall.SIGKILL) }, nothing},
+	{"the command is stopped, and the leader resigns", func(c *crew, s *shift) {
+		syscall.Kill(s.pid, syscall.SIGSTOP)
+		resigning(c, s)
+	}, nothing},
+	{"SIGTERM", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGTERM) }, restarting},
+	{"the leader resigns", resigning, nothing},
+}
+
+// toGuard signals the guard of a member, if there is one just now.
+func (c *crew) toGuard(id string, signal syscall.Signal) {
+	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.runs[id].Process.Pid))
+	for _, file := range list {
+		text, _ := os.ReadFile(file)
+		for field := range strings.FieldsSeq(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if line, _ := os.ReadFile("/proc/" + field + "/cmdline"); err == nil && strings.Contains(string(line), "\x00guard") {
+				syscall.Kill(pid, signal)
+			}
+		}
+	}
+}
+
+// sharpTimes make T 200 ms, so that many rounds take little time.
+var sharpTimes = []string{"--heartbeat", "30ms", "--t-max", "50ms", "--t-process", "100ms"}
+
+// Under a quorum no two leaders work at once, and none writes that is over, whatever
+// happens to a leader's processes: somebody looks on who knows.
+func TestAWitnessSeesOneLeader(t *testing.T) {
+	w, dir := newWitness(t), t.TempDir() // before the crew, which uses it to its end
+	c := newCrew(t, 3, append([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}, sharpTimes...))
+	c.dir, c.command = dir, []string{"scribe", w.socket}
+	c.startAll()
+	leads := w.next(0, "the start")
+	for round := range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
+		for _, i := range rand.Perm(len(strikes)) {
+			s := strikes[i]
+			time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // at any moment between two beats
+			s.hit(c, leads)
+			next := w.next(leads.epoch, fmt.Sprintf("round %d, %s, which was %v", round, s.name, leads))
+			s.after(c, leads)
+			leads = next
+		}
+	}
+	w.judge()
+}
+
+// The same on machines of their own, whose network fails.
+func TestAWitnessSeesOneLeaderWhenTheNetworkFails(t *testing.T) {
+	l := newLAN(t, 3)
+	w, dir := newWitness(t), t.TempDir() // before the crew, which uses it to its end
+	c := newCrew(t, 3, append([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms", "--insecure"}, sharpTimes...))
+	c.dir, c.command = dir, []string{"scribe", w.socket}
+	c.wrap = func(i int, argv []string) []string { return l.in(i, argv...) }
+	for i := range c.members {
+		id := strconv.Itoa(i + 1)
+		c.members[i], c.http[id] = id+"="+machineAddress(i+1), "127.0.0.1:7500"
+	}
+	c.startAll()
+	leads := w.next(0, "the start")
+	cuts := []struct {
+		name      string
+		cut, mend func(machine int)
+	}{
+		{"the link is down", func(i int) { l.ip(switchRoom, "link", "set", wire(i), "down") }, func(i int) { l.ip(switchRoom, "link", "set", wire(i), "up") }},
+		{"nothing leaves the leader", l.mute, func(i int) { l.unmute(i) }},
+		{"the leader is parted from the rest", func(i int) { l.part(i) }, func(i int) { l.heal(i) }},
+	}
+	for round := range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
+		for _, i := range rand.Perm(len(cuts)) {
+			machine, _ := strconv.Atoi(leads.leader)
+			cuts[i].cut(machine)
+			next := w.next(leads.epoch, fmt.Sprintf("round %d, %s, which was %v", round, cuts[i].name, leads))
+			cuts[i].mend(machine)
+			leads = next
+		}
+	}
+	w.judge()
+}
