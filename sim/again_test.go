@@ -10,7 +10,7 @@ import (
 
 // What a schedule prints is read back as the same schedule.
 func TestScriptsReadBack(t *testing.T) {
-	c := sim.SoakConfig{Algorithm: "bully", Probes: []string{"", "all"}, Draws: sim.Draws()}
+	c := sim.SoakConfig{Algorithm: "bully", Options: []string{"", "all"}, Draws: sim.Draws()}
 	for seed := uint64(1); seed <= 300; seed++ {
 		text := c.Schedule(seed).String()
 		s, err := scenario.Parse("again", text)

@@ -14,7 +14,7 @@ import (
 // field works.
 type CountConfig struct {
 	Algorithm string        // required; what the [scenario.Maker] is asked for
-	Probe     string        // the algorithm's own option
+	Option    string        // the algorithm's own option
 	Nodes     int           // required: members 1 to n
 	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
 	Crashed   []election.ID // dead, and nobody knows it yet; on a ring, who sends to one finds out
@@ -41,7 +41,7 @@ func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	if err != nil {
 		return CountResult{}, err
 	}
-	fresh, err := maker(c.Algorithm, c.Probe)
+	fresh, err := maker(c.Algorithm, c.Option)
 	if err != nil {
 		return CountResult{}, err
 	}
@@ -66,7 +66,7 @@ func (c CountConfig) setup() (scenario.Setup, error) {
 	if c.Nodes < 1 || c.Nodes > scenario.MaxMembers {
 		return scenario.Setup{}, fmt.Errorf("%d members: give 1 to %d", c.Nodes, scenario.MaxMembers)
 	}
-	s := scenario.Setup{Algorithm: c.Algorithm, Probe: c.Probe, NoDetector: true, NoDisk: true, Seed: c.Seed,
+	s := scenario.Setup{Algorithm: c.Algorithm, Option: c.Option, NoDetector: true, NoDisk: true, Seed: c.Seed,
 		Latency: scenario.Span{Min: unit, Max: unit}, Timing: election.Timing{Heartbeat: 1, TMax: 2 * unit, TProcess: 1}}
 	for i := 1; i <= c.Nodes; i++ {
 		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})

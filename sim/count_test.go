@@ -31,7 +31,7 @@ func TestClosedForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for n := 4; n <= 200; n += stride {
-				r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Probe: c.probe, Nodes: n,
+				r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Option: c.probe, Nodes: n,
 					Start: ids(c.starts(n)), Crashed: ids(n)})
 				if err != nil {
 					t.Fatalf("n=%d: %v", n, err)
@@ -67,7 +67,7 @@ func TestCountRefuses(t *testing.T) {
 		"a dead starter":  {Algorithm: "bully", Nodes: 3, Start: ids(3), Crashed: ids(3)},
 		"all crashed":     {Algorithm: "bully", Nodes: 2, Crashed: ids(1, 2)},
 		"no such one":     {Algorithm: "tombola", Nodes: 3},
-		"no such probing": {Algorithm: "bully", Probe: "sideways", Nodes: 3},
+		"no such probing": {Algorithm: "bully", Option: "sideways", Nodes: 3},
 	} {
 		if _, err := sim.Count(maker, c); err == nil {
 			t.Errorf("%s: counted, want an error", name)

@@ -38,7 +38,7 @@ expect leader 2
 
 // The messages of one contest of nine, of which the highest has crashed.
 func ExampleCount() {
-	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Probe: "all", Nodes: 9, Crashed: ids(9)})
+	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Option: "all", Nodes: 9, Crashed: ids(9)})
 	fmt.Println(r.Leader, r.Messages, err)
 	// Output: 8 map[answer:28 coordinator:8 election:36] <nil>
 }

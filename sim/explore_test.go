@@ -12,7 +12,7 @@ import (
 func TestExplore(t *testing.T) {
 	for _, probe := range []string{"descending", "all"} {
 		t.Run(probe, func(t *testing.T) {
-			c := explore.Config{Algorithm: "bully", Probe: probe, Nodes: 3, Crashes: 1, Restarts: fulltest.Size(0, 1), Suspicions: 1, OwnRounds: true}
+			c := explore.Config{Algorithm: "bully", Option: probe, Nodes: 3, Crashes: 1, Restarts: fulltest.Size(0, 1), Suspicions: 1, OwnRounds: true}
 			r, err := explore.Search(t.Context(), maker, c)
 			if err != nil {
 				t.Fatal(err)

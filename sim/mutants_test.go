@@ -219,7 +219,7 @@ func TestHunt(t *testing.T) {
 	case "soak":
 		huntBySoak(t, words[1], words[2], rule)
 	case "explore":
-		c := explore.Config{Algorithm: "bully", Probe: words[1], Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
+		c := explore.Config{Algorithm: "bully", Option: words[1], Nodes: 3, Crashes: 1, Restarts: 1, OwnRounds: true, States: 100_000, Workers: 1}
 		if r, err := explore.Search(t.Context(), anyMaker, c); err != nil || r.Violation != nil {
 			t.Fatalf("caught: %d states: %v %v", r.States, r.Violation, err)
 		}
@@ -246,7 +246,7 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
 		fallthrough
 	case "bully":
-		c.Probes = []string{"descending", "all"}
+		c.Options = []string{"descending", "all"}
 	}
 	r, err := sim.Soak(t.Context(), anyMaker, c)
 	if err != nil {

@@ -34,7 +34,7 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Ou
 }
 
 func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
-	fresh, err := maker(s.Setup.Algorithm, s.Setup.Probe)
+	fresh, err := maker(s.Setup.Algorithm, s.Setup.Option)
 	if err != nil {
 		return Outcome{}, err
 	}

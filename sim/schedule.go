@@ -54,9 +54,9 @@ func (g *generator) begin() {
 
 // setup draws a cluster: most often the defaults.
 func (g *generator) setup(seed uint64) scenario.Setup {
-	s := scenario.Setup{Algorithm: g.c.Algorithm, Probe: g.c.Probe, Timing: g.c.Timing, Seed: seed}
-	if s.Probe == "" && len(g.c.Probes) > 0 {
-		s.Probe = g.c.Probes[g.rng.below(len(g.c.Probes))]
+	s := scenario.Setup{Algorithm: g.c.Algorithm, Option: g.c.Option, Timing: g.c.Timing, Seed: seed}
+	if s.Option == "" && len(g.c.Options) > 0 {
+		s.Option = g.c.Options[g.rng.below(len(g.c.Options))]
 	}
 	nodes := g.c.Nodes
 	if s.OneLeader() && g.rng.one(2) {

@@ -20,8 +20,8 @@ import (
 // optional field works.
 type SoakConfig struct {
 	Algorithm string // required; what the [scenario.Maker] is asked for
-	Probe     string // the algorithm's own option; empty: now this, now that, of Probes
-	Probes    []string
+	Option    string // the algorithm's own option; empty: now this, now that, of Options
+	Options   []string
 	Nodes     int             // members, 1 to n; default 5
 	From, To  uint64          // seeds, both included
 	Faults    []scenario.Verb // what may happen; default: everything ([SoakFaults])
@@ -90,7 +90,7 @@ func Soak(ctx context.Context, maker scenario.Maker, c SoakConfig) (SoakResult, 
 	if c.To < c.From {
 		return SoakResult{}, fmt.Errorf("seeds %d to %d: the range runs backwards", c.From, c.To)
 	}
-	if _, err := maker(c.Algorithm, c.Probe); err != nil {
+	if _, err := maker(c.Algorithm, c.Option); err != nil {
 		return SoakResult{}, err
 	}
 	s := soak{c: c, maker: maker, result: SoakResult{ByRule: map[string]uint64{}}}

@@ -21,7 +21,7 @@ func TestSoakMembership(t *testing.T) {
 }
 
 func playSeeds(t *testing.T, c sim.SoakConfig) {
-	c.Algorithm, c.Probes, c.From, c.To = "bully", []string{"descending", "all"}, 1, fulltest.Size[uint64](1000, 5000)
+	c.Algorithm, c.Options, c.From, c.To = "bully", []string{"descending", "all"}, 1, fulltest.Size[uint64](1000, 5000)
 	electiontest.Soak(t, maker, c)
 }
 

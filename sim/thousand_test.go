@@ -22,7 +22,7 @@ func TestThousandMembers(t *testing.T) {
 	for i := 1; i < thousand; i++ {
 		all = append(all, election.ID(strconv.Itoa(i)))
 	}
-	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Probe: "descending", Nodes: thousand, Start: all, Crashed: ids(thousand)})
+	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "bully", Option: "descending", Nodes: thousand, Start: all, Crashed: ids(thousand)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestThousandMembers(t *testing.T) {
 // The same with the detector, disks and connections: what a crash of the leader
 // costs a real cluster.
 func TestThousandMembersDetectACrash(t *testing.T) {
-	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Probe: "descending", Settled: true}}
+	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Option: "descending", Settled: true}}
 	for i := range thousand {
 		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
 	}
@@ -75,7 +75,7 @@ func TestThousandMembersDetectACrash(t *testing.T) {
 // rest to that.
 func TestACrowdAtBirthAsksAFew(t *testing.T) {
 	const n, wave = 200, 32
-	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Probe: "descending"}}
+	s := &scenario.Scenario{Setup: scenario.Setup{Algorithm: "bully", Option: "descending"}}
 	for i := range n {
 		s.Setup.Members = append(s.Setup.Members, election.Rank{ID: election.ID(strconv.Itoa(i + 1))})
 	}

@@ -74,7 +74,7 @@ All begin as followers of the highest member.`,
 	f := cmd.Flags()
 	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
 	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 10000")
-	f.StringVar(&c.Probe, "probe", "descending", "how Bully asks: `all or descending`")
+	f.StringVar(&c.Option, "probe", "descending", "how Bully asks: `all or descending`")
 	f.StringSliceVar(&start, "start", nil, "who starts, `ID,…` or all; default the lowest alive")
 	f.StringSliceVar(&crashed, "crashed", nil, "who has crashed unnoticed, `ID,…`")
 	f.StringVar(&order, "order", "ascending", "of ids on the ring: `ascending, descending or random`")

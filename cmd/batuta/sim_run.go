@@ -76,7 +76,7 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := algorithm.Maker(s.Setup.Algorithm, s.Setup.Probe); err != nil {
+	if _, err := algorithm.Maker(s.Setup.Algorithm, s.Setup.Option); err != nil {
 		return err
 	}
 	log := trace.Log{Messages: s.Messages}

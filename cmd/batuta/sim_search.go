@@ -46,7 +46,7 @@ replays it.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
-	f.StringVar(&c.Probe, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
+	f.StringVar(&c.Option, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
 	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
 	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for the others; default all")
@@ -101,8 +101,8 @@ func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 	case c.PerRun < 1 || c.PerRun > 1000:
 		return usagef("--faults-per-run %d: give 1 to 1000", c.PerRun)
 	}
-	if c.Algorithm == "bully" && c.Probe == "" {
-		c.Probes = []string{"descending", "all"}
+	if c.Algorithm == "bully" && c.Option == "" {
+		c.Options = []string{"descending", "all"}
 	}
 	if err := soakDraws(c, draws); err != nil || faults == "" {
 		return err
@@ -197,8 +197,8 @@ func showFailing(to io.Writer, r sim.SoakResult, list bool) {
 // soakReplay is the command that plays that seed's schedule again.
 func soakReplay(c sim.SoakConfig, seed uint64) string {
 	b := fmt.Sprintf("batuta sim soak --algorithm %s --nodes %d --faults-per-run %d --seeds %d:%d", c.Algorithm, c.Nodes, c.PerRun, seed, seed)
-	if c.Probe != "" {
-		b += " --probe " + c.Probe
+	if c.Option != "" {
+		b += " --probe " + c.Option
 	}
 	if c.Draws != nil {
 		b += " --draw " + cmp.Or(verbs(c.Draws), "none")
@@ -224,7 +224,7 @@ breaks a rule comes out as the shortest scenario.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
-	f.StringVar(&c.Probe, "probe", "descending", "how Bully asks: `all or descending`")
+	f.StringVar(&c.Option, "probe", "descending", "how Bully asks: `all or descending`")
 	f.IntVar(&c.Nodes, "nodes", 3, "`number` of members, 1 to 8")
 	f.IntVar(&c.Crashes, "crashes", 1, "`number` of crashes at most")
 	f.IntVar(&c.Restarts, "restarts", 1, "`number` of restarts at most")

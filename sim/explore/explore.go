@@ -18,7 +18,7 @@ import (
 // Config says what to search. The zero value of each optional field works.
 type Config struct {
 	Algorithm  string // required; what the [scenario.Maker] is asked for, an [election.Explorable]
-	Probe      string // the algorithm's own option
+	Option     string // the algorithm's own option
 	Nodes      int    // required: members 1 to n, at most 8
 	Crashes    int    // how many there may be
 	Restarts   int    // of the dead, with their files intact
@@ -284,7 +284,7 @@ func (s *search) path() []move {
 
 // scenario writes a way through the search as a script of manual steps.
 func (x *explorer) scenario(path []move) *scenario.Scenario {
-	s := &scenario.Scenario{Name: "explored", Messages: true, Setup: scenario.Setup{Algorithm: x.c.Algorithm, Probe: x.c.Probe,
+	s := &scenario.Scenario{Name: "explored", Messages: true, Setup: scenario.Setup{Algorithm: x.c.Algorithm, Option: x.c.Option,
 		Members: x.ranks, NoDetector: true, Settled: true, Manual: true}}
 	y := *x
 	y.log = nil

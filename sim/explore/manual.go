@@ -25,7 +25,7 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (ti
 		}
 		return n
 	}
-	c := Config{Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
+	c := Config{Algorithm: s.Setup.Algorithm, Option: s.Setup.Option, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
 	x, err := newExplorer(maker, c, s.Setup.Members)
 	if err != nil {
 		return 0, err

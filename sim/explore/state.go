@@ -71,7 +71,7 @@ type explorer struct {
 var instant = time.Unix(0, 0).UTC()
 
 func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explorer, error) {
-	fresh, err := maker(c.Algorithm, c.Probe)
+	fresh, err := maker(c.Algorithm, c.Option)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,10 @@ func TestEveryWordReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		earlier, err := Parse("words", strings.Replace(text, "\noption ", "\nprobe ", 1))
+		if err != nil || earlier.String() != s.String() {
+			t.Errorf("with the word of earlier files: %v\n%s", err, earlier)
+		}
 		again, err := Parse("words", s.String())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, s)
@@ -107,7 +111,7 @@ func TestEveryWordReadsBack(t *testing.T) {
 const everyWord = `members 1 2 3
 priority 1 -2
 algorithm ring
-probe all
+option all
 preempt off
 seed 7
 heartbeat 50ms
@@ -122,6 +126,7 @@ work 0s
 absent 2
 newcomers 3
 observers 1
+founding 2
 lead_unhealthy on
 settled
 trace messages
@@ -145,6 +150,7 @@ clock 1 drift -7
 clock 1 jump 0s
 campaign 1
 resign 1
+transfer 1 to 2
 health 1 unhealthy
 join 3 via 1 2
 add 3 at 1 priority -1

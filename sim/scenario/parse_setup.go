@@ -24,6 +24,9 @@ func (p *parser) setupLine(first word, f *setting) {
 
 // setting is the form of a line that begins with that word; nil: it is a step.
 func (p *parser) setting(word string) (found *setting) {
+	if word == "probe" {
+		word = "option" // as it was called when Bully alone had one
+	}
 	ofLink := len(p.words) > 1 && strings.ContainsAny(p.words[0].text, "->")
 	for i := range settings {
 		if f := &settings[i]; f.word == word && (!f.ofLink || ofLink) {

@@ -8,9 +8,9 @@ import (
 )
 
 // Maker gives the source of fresh algorithms of that name, or an error that
-// says which names there are. probe is the algorithm's own option ("all" or
+// says which names there are. option is the algorithm's own ("all" or
 // "descending" for Bully), empty for its default.
-type Maker func(algorithm, probe string) (func() election.Algorithm, error)
+type Maker func(algorithm, option string) (func() election.Algorithm, error)
 
 // Span is a range of times, drawn from evenly; both ends are included.
 type Span struct{ Min, Max time.Duration }
@@ -31,7 +31,7 @@ var (
 type Setup struct {
 	Members       []election.Rank // required
 	Algorithm     string          // required; what the [Maker] is asked for
-	Probe         string          // the algorithm's own option
+	Option        string          // the algorithm's own option
 	Timing        election.Timing // defaults: see [election.Timing]
 	NoPreempt     bool            // a higher-ranked member that returns follows the sitting leader
 	NoDetector    bool            // suspicion comes from the script alone; no links, no beats

@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/machine"
 )
 
-// Validate reports every fault of s at once, or nil. Algorithm and Probe are
+// Validate reports every fault of s at once, or nil. Algorithm and Option are
 // the [Maker]'s to judge.
 func (s Setup) Validate() error {
 	var faults []error

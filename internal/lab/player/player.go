@@ -126,7 +126,7 @@ const name = "scenario"
 func Play(text string) *Played {
 	s, err := scenario.Parse(name, text)
 	if err == nil {
-		_, err = algorithm.Maker(s.Setup.Algorithm, s.Setup.Probe)
+		_, err = algorithm.Maker(s.Setup.Algorithm, s.Setup.Option)
 	}
 	if err != nil {
 		return &Played{Fault: faultOf(err)}
@@ -179,10 +179,10 @@ type receipt struct {
 func newRecorder(s *scenario.Scenario) *recorder {
 	filled := s.Setup.Filled()
 	t := filled.Timing
-	a, _ := algorithm.New(s.Setup.Algorithm, s.Setup.Probe) // Play has looked
+	a, _ := algorithm.New(s.Setup.Algorithm, s.Setup.Option) // Play has looked
 	_, isRing := a.(interface{ Successor() election.ID })
 	p := &Played{
-		Algorithm: s.Setup.Algorithm, Probe: s.Setup.Probe, NoPreempt: s.Setup.NoPreempt,
+		Algorithm: s.Setup.Algorithm, Probe: s.Setup.Option, NoPreempt: s.Setup.NoPreempt,
 		Seed: strconv.FormatUint(s.Setup.Seed, 10), Ring: isRing,
 		Timing: Timing{ms(t.Heartbeat), ms(t.TMax), ms(t.TProcess), ms(t.T())},
 		Events: []Event{}, Flights: []Flight{},

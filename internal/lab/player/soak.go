@@ -29,7 +29,7 @@ type Soaked struct {
 func (c SoakConfig) soak() sim.SoakConfig {
 	s := sim.SoakConfig{Algorithm: c.Algorithm, Nodes: min(c.Nodes, 50), From: c.From, To: c.To, Workers: 1}
 	if c.Algorithm == "bully" {
-		s.Probes = algorithm.Probes()
+		s.Options = algorithm.Probes()
 	}
 	return s
 }

@@ -85,10 +85,10 @@ export class Editor {
     })
     on('#algorithm', v => {
       const text = this.#with('algorithm', v)
-      return v === 'bully' ? text : without(text, 'probe')
+      return v === 'bully' ? text : without(without(text, 'probe'), 'option')
     })
     on('#members', v => this.#members(Number(v)))
-    on('#probe', v => this.#with('probe', v))
+    on('#probe', v => withLine(without(this.text, 'probe'), 'option', v))
     on('#preempt', v => v === 'off' ? this.#with('preempt', 'off') : without(this.text, 'preempt'))
     on('#seed', v => this.#with('seed', v || '0'))
     on('#latency', v => this.#with('latency', v))
@@ -135,7 +135,7 @@ export class Editor {
   }
 }
 
-const settings = ['members', 'priority', 'algorithm', 'probe', 'preempt', 'detector', 'seed', 'heartbeat', 't_max', 't_process', 'latency', 'fsync', 'work', 'observers', 'lead_unhealthy', 'settled', 'trace']
+const settings = ['members', 'priority', 'algorithm', 'option', 'probe', 'preempt', 'detector', 'seed', 'heartbeat', 't_max', 't_process', 'latency', 'fsync', 'work', 'observers', 'lead_unhealthy', 'settled', 'trace']
 
 function settingsOf(text) {
   return script(text).split('\n').filter(line => settings.includes(line.trim().split(/\s+/)[0])).join('\n') + '\n'
