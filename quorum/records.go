@@ -202,3 +202,14 @@ func digest(r roster) uint64 {
 	}
 	return max(h, 1)
 }
+
+// Durable is the term that a log holds: no message of a higher one may have been sent.
+func (c *Core) Durable(records [][]byte) (term uint64) {
+	for i := len(records) - 1; i >= 0; i-- {
+		hard := &pb.HardState{}
+		if r := records[i]; len(r) > 0 && r[0] == recordHard && proto.Unmarshal(r[1:], hard) == nil {
+			return hard.GetTerm()
+		}
+	}
+	return 0
+}

@@ -179,14 +179,13 @@ func (c *Core) awaitVotes(string) {
 	if !c.eligible() {
 		return
 	}
-	step := c.t / 50
 	turn := 0
 	for i := range c.peers {
 		if p := &c.peers[i]; p.rank.Above(c.cfg.Self) && !p.down && c.roster.votes(p.number) && p.aside == election.Stands {
 			turn++
 		}
 	}
-	c.campaignAt = c.now.Add(time.Duration(turn)*step + c.between(step))
+	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + c.between(c.t/50))
 }
 
 // campaign asks for votes.

@@ -454,6 +454,7 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 		c.rounds = max(c.rounds, m.Round.Number)
 	}
 	if w.quorum {
+		c.durable(w, p, m)
 		return
 	}
 	c.says(w, m)

@@ -19,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/mutant"
+	"github.com/batuta-dev/batuta/quorum"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/explore"
 )
@@ -31,7 +32,7 @@ import (
 //	scenario FILE                   a rule, an expectation or the trace of that file
 //	test PACKAGE NAME               a unit test
 func mutants() (all []mutant.Mutant) {
-	for _, w := range slices.Concat(coreMutants, memberMutants, bullyMutants, ringMutants) {
+	for _, w := range slices.Concat(coreMutants, memberMutants, bullyMutants, ringMutants, quorumMutants) {
 		all = append(all, mutant.Mutant(w))
 	}
 	return all
@@ -168,7 +169,7 @@ func (h *hunt) caughtBy(by string) bool {
 // search tries all ways, those first that need the fewest words to be believed.
 func (h *hunt) search() string {
 	dir := path.Dir(h.mutant.File)
-	algorithms := map[string][]string{"election/bully": {"bully"}, "election/ring": {"ring", "chang-roberts"}}[dir]
+	algorithms := map[string][]string{"election/bully": {"bully"}, "election/ring": {"ring", "chang-roberts"}, "quorum": {"quorum"}}[dir]
 	if algorithms == nil {
 		algorithms = []string{"bully", "membership", "ring", "chang-roberts"}
 	}
@@ -190,7 +191,7 @@ func (h *hunt) search() string {
 			return "test " + pkg + " " + name
 		}
 	}
-	for _, pattern := range []string{"../election/bully/testdata/*.txt", "../election/ring/testdata/*/*.txt"} {
+	for _, pattern := range []string{"../election/bully/testdata/*.txt", "../election/ring/testdata/*/*.txt", "../quorum/testdata/*.txt"} {
 		files, _ := filepath.Glob(pattern)
 		for _, file := range files {
 			if by := "scenario " + strings.TrimPrefix(filepath.ToSlash(file), "../"); h.caughtBy(by) {
@@ -267,6 +268,9 @@ func anyMaker(algorithm, probe string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return ring.New() }, nil
 	case "chang-roberts":
 		return func() election.Algorithm { return ring.NewChangRoberts() }, nil
+	}
+	if algorithm == "quorum" {
+		return func() election.Algorithm { return quorum.New() }, nil
 	}
 	return nil, errors.New("no such algorithm")
 }

@@ -19,6 +19,7 @@ type leaseholder interface {
 	Guard() time.Time
 	Applied() (index, chain uint64)
 	Voters() [][]election.ID
+	Durable(records [][]byte) (term uint64)
 }
 
 // appendLog writes records off the loop.
@@ -48,6 +49,17 @@ func (c *checks) leases(w *world, p *process) {
 		}
 	}
 	c.committed(w, p, core)
+}
+
+// durable: nothing is said of a term that is not on disk, but whether one would vote.
+func (c *checks) durable(w *world, p *process, m *election.Message) {
+	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" {
+		return
+	}
+	core, ok := p.machine.(leaseholder)
+	if term := core.Durable(p.disk.log); ok && m.Token.Epoch > term {
+		c.fail(w, p, invariant.Saved, "it sends a %s of epoch %d and its disk has %d", m.Kind, m.Token.Epoch, term)
+	}
 }
 
 // holds says that a lease is in force in the world's time. The guard of a child outlives

@@ -1,0 +1,30 @@
+package quorum_test
+
+import (
+	"errors"
+	"flag"
+	"testing"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/quorum"
+	"github.com/batuta-dev/batuta/sim"
+)
+
+var update = flag.Bool("update", false, "write the traces of the scenarios anew")
+
+func maker(algorithm, _ string) (func() election.Algorithm, error) {
+	if algorithm != "quorum" {
+		return nil, errors.New("no such algorithm")
+	}
+	return func() election.Algorithm { return quorum.New() }, nil
+}
+
+func TestScenarios(t *testing.T) {
+	electiontest.Scenarios(t, maker, "testdata/*.txt", *update)
+}
+
+func TestSoak(t *testing.T) {
+	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](1000, 20000)})
+}
