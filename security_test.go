@@ -1,7 +1,11 @@
 package batuta
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,6 +103,39 @@ func within(t *testing.T, what string, so func() bool) {
 	for end := time.Now().Add(patience); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// With every line of the log there is, the secret and what is derived of it are in none,
+// nor in what the node says of itself.
+func TestNothingTellsASecret(t *testing.T) {
+	secret := security.NewSecret()
+	path := secretFile(t, secret)
+	var told lines
+	c := newCluster(t, 2)
+	c.startAll(withSecret(path), func(c *Config) {
+		c.Logger = slog.New(slog.NewJSONHandler(&told, &slog.HandlerOptions{Level: slog.LevelDebug - 8}))
+	})
+	c.agree("2")
+	stranger(t, c.nodes["2"]).Write([]byte(secret)) // as by a mistake
+	waitRefused(t, c.nodes["2"], wire.ReasonSecurity)
+	writePrivate(t, path, secret+"\n"+secret[:20]+"\n")
+	if err := c.nodes["1"].Reload(t.Context()); err == nil {
+		t.Error("a broken file is read")
+	} else {
+		told.Write([]byte(err.Error()))
+	}
+	for _, n := range c.nodes {
+		fmt.Fprintf(&told, "%+v %+v %+v", n.Status(), n.Trace(), n.cfg)
+	}
+	raw, err := base64.StdEncoding.DecodeString(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range []string{secret, secret[:20], string(raw), hex.EncodeToString(raw), fmt.Sprint(raw)} {
+		if strings.Contains(told.String(), form) {
+			t.Error("the secret is told")
 		}
 	}
 }
