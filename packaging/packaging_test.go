@@ -223,18 +223,30 @@ func TestAlertsAreOfOneCluster(t *testing.T) {
 	}
 }
 
-// What the package takes is in the repository, or built by deb.sh.
+// A machine on which nothing but the package was installed founds no cluster of its own.
+// try.sh installs the packages and sees to the rest.
+func TestDefaultConfigurationWaits(t *testing.T) {
+	out, err := exec.Command(batuta(t), "config", "check", "--config", "batuta.yaml").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if expect, _ := documents(t, "batuta.yaml")[0]["expect"].(int); expect < 2 {
+		t.Errorf("expect: %d: a member that is alone would lead", expect)
+	}
+}
+
+// What the package takes is in the repository, or built by build.sh.
 func TestDebContents(t *testing.T) {
 	contents, _ := documents(t, "nfpm.yaml")[0]["contents"].([]any)
 	if len(contents) == 0 {
 		t.Fatal("the package is empty")
 	}
-	script := read(t, "deb.sh")
+	script := read(t, "build.sh")
 	for _, c := range contents {
 		src, _ := c.(map[string]any)["src"].(string)
 		if dir, _, built := strings.Cut(src, "/*"); strings.HasPrefix(src, "build/") {
 			if !strings.Contains(script, dir) {
-				t.Errorf("deb.sh does not build %s (%v)", src, built)
+				t.Errorf("build.sh does not build %s (%v)", src, built)
 			}
 			continue
 		}

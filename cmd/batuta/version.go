@@ -35,8 +35,14 @@ func jsonFlag(cmd *cobra.Command, v *bool) {
 	cmd.Flags().BoolVar(v, "json", false, "answer in JSON")
 }
 
-// version is what the Go toolchain stamped into the binary.
+// release is what a package's build says that it is (-ldflags "-X main.release=…").
+var release string
+
+// version is that, or what the Go toolchain stamped into the binary.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "unknown"

@@ -1,0 +1,71 @@
+#!/bin/bash
+# Builds both packages from the module cache alone, installs each in a root of its own, and
+# starts members there as a new user would, with the configuration that is in the
+# package. Needs root, dpkg, rpm and chroot.
+# usage: packaging/try.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+pids=()
+trap 'for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done; wait; rm -rf "$work"' EXIT
+
+fail() {
+	echo "FAILED: $*" >&2
+	tail -n 5 "$work"/*.log >&2 || true
+	exit 1
+}
+
+# await SECONDS WHAT COMMAND…: waits until the command succeeds.
+await() {
+	local late=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $late ] || fail "$what"
+		sleep 0.2
+	done
+}
+
+version=9.8.7
+go -C packaging/tools build -o /dev/null github.com/goreleaser/nfpm/v2/cmd/nfpm # fills the module cache
+(root=$PWD && cd "$work" && GOPROXY=off "$root/packaging/build.sh" $version)
+
+deb=$work/deb rpm=$work/rpm
+mkdir -p "$deb/var/lib/dpkg/info" "$deb/var/lib/dpkg/updates" "$rpm"
+touch "$deb/var/lib/dpkg/status" "$deb/var/lib/dpkg/available"
+dpkg --root="$deb" --log=/dev/null --install "$work"/*.deb
+rpm --root "$rpm" --initdb
+rpm --root "$rpm" --install --nodeps --ignoreos "$work"/*.rpm
+
+for root in "$deb" "$rpm"; do
+	chroot "$root" /usr/bin/batuta version | grep -q "batuta $version," || fail "$root: another version"
+	chroot "$root" /usr/bin/batuta config check --config /etc/batuta.yaml
+	for file in etc/batuta.yaml usr/lib/systemd/system/batuta.service usr/lib/systemd/system/batuta-vip.service \
+		usr/share/man/man1/batuta-agent.1 usr/share/bash-completion/completions/batuta; do
+		ls "$root/$file"* >/dev/null || fail "$root: there is no $file"
+	done
+done
+grep -q '^ /etc/batuta.yaml ' "$deb"/var/lib/dpkg/status || fail "an upgrade of the .deb would replace the configuration"
+rpm --root "$rpm" -qc batuta | grep -qx /etc/batuta.yaml || fail "an upgrade of the .rpm would replace the configuration"
+
+# Three members, as their units would start them, on ports of their own.
+start() { # start ROOT N
+	local command
+	command=$(sed -n 's/^ExecStart=//p' "$1/usr/lib/systemd/system/batuta.service")
+	mkdir -p "$1/var/lib/batuta$2"
+	BATUTA_DATA_DIR=/var/lib/batuta$2 BATUTA_ID=$2 BATUTA_LISTEN=127.0.0.1:1745$2 BATUTA_HTTP=127.0.0.1:1746$2 \
+		BATUTA_JOIN="127.0.0.1:17451 127.0.0.1:17452 127.0.0.1:17453" \
+		chroot "$1" $command >"$work/$2.log" 2>&1 &
+	pids+=($!)
+	await 30 "member $2 does not start" chroot "$1" /usr/bin/batuta status --http 127.0.0.1:1746"$2"
+}
+leader_is() { [ "$(chroot "$deb" /usr/bin/batuta leader --http 127.0.0.1:1746"$2")" = "$1" ]; }
+
+start "$deb" 1
+start "$rpm" 2
+await 30 "the first two do not say what they wait for" grep -q "until 3 members know each other" "$work/1.log"
+leader_is 1 1 || leader_is 2 2 && fail "a leader although the configuration expects three"
+start "$deb" 3
+for i in 1 2 3; do await 30 "member $i does not follow 3" leader_is 3 $i; done
+kill -9 "${pids[2]}"
+for i in 1 2; do await 30 "member $i does not follow 2" leader_is 2 $i; done
+echo "both packages install, start and elect"
