@@ -3,6 +3,7 @@ module github.com/batuta-dev/batuta/examples/fencing
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/batuta-dev/batuta v0.0.0
 	modernc.org/sqlite v1.60.1
 )

@@ -13,6 +13,9 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
 
 	"github.com/batuta-dev/batuta"
 )
@@ -143,4 +146,88 @@ func TestWritersRace(t *testing.T) {
 	if last != 8 {
 		t.Errorf("epoch %d has written last of %d", last, len(written))
 	}
+}
+
+// What leaders and readers see of the register, whatever runs at once, could have
+// happened one after the other: it is linearizable.
+func TestTheHistoryIsLinearizable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table")
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var history []porcupine.Operation
+	began := time.Now()
+	do := func(client int, in input, f func() output) {
+		call := time.Since(began)
+		out := f()
+		mu.Lock()
+		defer mu.Unlock()
+		history = append(history, porcupine.Operation{ClientId: client, Input: in, Call: int64(call), Output: out, Return: int64(time.Since(began))})
+	}
+	for client := range 6 {
+		r := open(t, file)
+		all.Go(func() {
+			for i := range 20 {
+				if client%3 == 0 { // a reader
+					do(client, input{}, func() output {
+						value, _, _, err := r.Value(t.Context())
+						return output{value, err}
+					})
+					continue
+				}
+				epoch := uint64(1 + i/4 + client%2) // a leader, one behind the other
+				do(client, input{tokenOf(epoch, batuta.ID(strconv.Itoa(client))), 1}, func() output {
+					value, err := r.Add(t.Context(), tokenOf(epoch, batuta.ID(strconv.Itoa(client))), 1)
+					return output{value, err}
+				})
+			}
+		})
+	}
+	all.Wait()
+	if !porcupine.CheckOperations(fenced, history) {
+		t.Errorf("no order explains what %d calls have seen", len(history))
+	}
+	// And one that cannot be is told.
+	write, read := input{tokenOf(2, "b"), 1}, input{}
+	if porcupine.CheckOperations(fenced, []porcupine.Operation{
+		{Input: write, Output: output{1, nil}, Call: 1, Return: 2},
+		{Input: input{tokenOf(1, "a"), 1}, Output: output{2, nil}, Call: 3, Return: 4},
+		{Input: read, Output: output{2, nil}, Call: 5, Return: 6},
+	}) {
+		t.Error("a write of a lower token passes for one that is refused")
+	}
+}
+
+// input is a call: a write under a token, or a read if n is 0.
+type input struct {
+	token batuta.Token
+	n     int64
+}
+
+type output struct {
+	value int64
+	err   error
+}
+
+// fenced is what the register promises.
+var fenced = porcupine.Model{
+	Init: func() any { return held{} },
+	Step: func(state, in, out any) (bool, any) {
+		s, call, got := state.(held), in.(input), out.(output)
+		t := call.token
+		switch {
+		case call.n == 0:
+			return got.err == nil && got.value == s.value, s
+		case t.Epoch < s.epoch || t.Epoch == s.epoch && t.Leader.ID != s.leader:
+			return errors.Is(got.err, ErrFenced), s
+		}
+		s = held{s.value + call.n, t.Epoch, t.Leader.ID}
+		return got.err == nil && got.value == s.value, s
+	},
+}
+
+// held is what stands in the register.
+type held struct {
+	value  int64
+	epoch  uint64
+	leader batuta.ID
 }
