@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/memnet"
 )
 
 // patience is how long a test waits for an event before it gives up: generous, for
@@ -67,7 +68,8 @@ func (m *mortal) keep(c net.Conn, err error) (net.Conn, error) {
 	return c, nil
 }
 
-func (m *mortal) kill() {
+// Kill ends all of it.
+func (m *mortal) Kill() {
 	m.listener.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,7 +83,7 @@ func (m *mortal) kill() {
 // cluster is members 1 to n on loopback, or in a memory.
 type cluster struct {
 	t          *testing.T
-	memory     *memory // nil: real connections
+	memory     *memnet.Network // nil: real connections
 	transports []killable
 	members    []Peer
 	nodes      map[ID]*Node
@@ -90,7 +92,7 @@ type cluster struct {
 // killable is a member's transport, which can end as a process does.
 type killable interface {
 	Transport
-	kill()
+	Kill()
 }
 
 func newCluster(t *testing.T, n int) *cluster {
@@ -101,7 +103,7 @@ func newCluster(t *testing.T, n int) *cluster {
 // newVirtualCluster is a cluster within [virtually].
 func newVirtualCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	return (&cluster{t: t, memory: newMemory(), nodes: map[ID]*Node{}}).seats(n)
+	return (&cluster{t: t, memory: memnet.New(), nodes: map[ID]*Node{}}).seats(n)
 }
 
 func (c *cluster) seats(n int) *cluster {
@@ -117,7 +119,7 @@ func (c *cluster) seat(addr string) string {
 	c.t.Helper()
 	if c.memory != nil {
 		addr = "127.0.0.1:" + strconv.Itoa(7401+len(c.transports))
-		c.transports = append(c.transports, &host{net: c.memory})
+		c.transports = append(c.transports, c.memory.Host(strconv.Itoa(len(c.transports)+1)))
 	} else {
 		m := newMortal(c.t, addr)
 		addr = m.Addr().String()
@@ -158,7 +160,7 @@ func (c *cluster) startAll(change ...func(*Config)) {
 // kill ends a member's process, as far as the others can tell.
 func (c *cluster) kill(id ID) {
 	i, _ := strconv.Atoi(string(id))
-	c.transports[i-1].kill()
+	c.transports[i-1].Kill()
 	delete(c.nodes, id)
 }
 
@@ -167,7 +169,7 @@ func (c *cluster) rebind(id ID) {
 	c.t.Helper()
 	i, _ := strconv.Atoi(string(id))
 	if c.memory != nil {
-		c.transports[i-1] = &host{net: c.memory}
+		c.transports[i-1] = c.memory.Host(string(id))
 		return
 	}
 	l, err := TCP{}.Listen(c.members[i-1].Addr)

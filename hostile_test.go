@@ -295,7 +295,7 @@ func TestASecondProcessWithOneIDGivesUp(t *testing.T) {
 		token := c.agree("3")
 		cfg := c.config("3")
 		quick(&cfg)
-		cfg.Listen, cfg.Transport = "127.0.0.1:0", &host{net: c.memory}
+		cfg.Listen, cfg.Transport = "127.0.0.1:0", c.memory.Host("")
 		second, err := Start(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func TestSlowLinksFlapNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/%d", name, shortest, members), func(t *testing.T) {
 					virtually(t, func(t *testing.T) {
 						c := newVirtualCluster(t, members)
-						c.memory.takes = between(shortest, longest)
+						c.memory.Takes = between(shortest, longest)
 						stayWithOneLeader(c, func(cfg *Config) { cfg.Algorithm = algorithm() })
 					})
 				})

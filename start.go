@@ -145,5 +145,6 @@ func (n *Node) load() (state election.State, err error) {
 		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or start it with --id %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
 	}
 	n.id = ID(n.cfg.ID)
+	n.cfg.Logger = n.cfg.Logger.With("id", n.cfg.ID, "cluster", n.cfg.Cluster)
 	return state, errors.Join(n.cfg.checkMembers()...)
 }

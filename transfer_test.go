@@ -96,7 +96,7 @@ func TestATransferToOneThatDies(t *testing.T) {
 		go c.nodes["3"].Lead(t.Context(), func(ctx context.Context, _ Leadership) error {
 			close(led)
 			<-ctx.Done()
-			c.transports[0].kill()
+			c.transports[0].Kill()
 			return nil
 		})
 		<-led

@@ -71,7 +71,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		refused: newRefusals(),
 	}
 	s.http = &http.Server{
-		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler())))),
+		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
@@ -106,9 +106,9 @@ func (s *Server) Close(ctx context.Context) {
 }
 
 // handler puts the routes behind a bound on bodies.
-func (s *Server) handler() http.Handler {
+func (s *Server) handler(routes []route) http.Handler {
 	mux := http.NewServeMux()
-	for path, calls := range byPath(s.routes()) {
+	for path, calls := range byPath(routes) {
 		mux.Handle(path, calls)
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +124,7 @@ type route struct {
 }
 
 func (s *Server) routes() []route {
-	return []route{
+	routes := []route{
 		{"GET", "/v1/status", s.status},
 		{"GET", "/v1/leader", s.leader},
 		{"GET", "/v1/members", s.members},
@@ -139,9 +139,12 @@ func (s *Server) routes() []route {
 		{"GET", "/leader", s.leads},
 		{"GET", "/healthz", s.healthy},
 		{"GET", "/readyz", s.ready},
-		{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime, s.refused)},
 		{"GET", "/{$}", s.front},
 	}
+	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
+		routes = append(routes, route{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime, s.refused)})
+	}
+	return routes
 }
 
 //go:embed openapi.yaml

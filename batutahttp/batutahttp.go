@@ -1,0 +1,23 @@
+// Package batutahttp is the HTTP API of an agent for a service that has a server of its
+// own: /leader for load balancers, /healthz and /readyz, and all of /v1 as
+// docs/operations.md has it.
+//
+//	mux.Handle("/batuta/", http.StripPrefix("/batuta", batutahttp.Handler(node)))
+//
+// Whoever is let through may ask. Requests from pages of other origins are refused; to
+// know who asks, and under which names the server answers, is the server's part.
+package batutahttp
+
+import (
+	"net/http"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// Handler only tells: who leads, who is a member, what happens. It changes nothing.
+func Handler(node *batuta.Node) http.Handler { return agent.Embedded(node, "", false) }
+
+// Operate is [Handler] with the calls that change something: resign, campaign, transfer,
+// and members that are added or removed. Let only those through who may do that.
+func Operate(node *batuta.Node) http.Handler { return agent.Embedded(node, "", true) }

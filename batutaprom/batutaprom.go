@@ -1,0 +1,24 @@
+// Package batutaprom gives the metrics of an agent to a service that has a Prometheus
+// registry of its own; docs/operations.md tells what each means.
+//
+//	registry.MustRegister(batutaprom.New(node))
+//
+// A process with several nodes registers each under a label of its own:
+//
+//	prometheus.WrapRegistererWith(prometheus.Labels{"election": "billing"}, registry).MustRegister(batutaprom.New(billing))
+//
+// For OpenTelemetry, bridge that registry
+// (go.opentelemetry.io/contrib/bridges/prometheus, NewMetricProducer with WithGatherer):
+// the metrics are the same.
+package batutaprom
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// New makes a collector of node's metrics. It follows node until that ends: make one
+// for each node.
+func New(node *batuta.Node) prometheus.Collector { return agent.NewCollector(node, "") }

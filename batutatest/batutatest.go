@@ -1,0 +1,266 @@
+// Package batutatest runs a cluster within one process, for the tests of a service that
+// uses batuta: members talk over a network in memory, are killed, cut off and healed by
+// calls, and keep their state as on a disk.
+//
+// Within [testing/synctest] the time that the cluster waits takes none, and a test
+// that says what must happen when the leader is cut off ends in milliseconds:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		c := batutatest.New(t, 5)
+//		c.StartAll()
+//		c.Agree("5")
+//		c.Kill("5")
+//		c.Agree("4")
+//	})
+//
+// Outside of it everything works too, in real time.
+package batutatest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/memnet"
+)
+
+// Patience is how long [Cluster.Agree] waits before it fails the test.
+const Patience = time.Minute
+
+// Cluster is members with the ids 1 to n, each with all of them on its list. Its methods
+// belong to the test's goroutine, and fail the test where something does not work.
+type Cluster struct {
+	t       testing.TB
+	network *memnet.Network
+	members []batuta.Peer
+	change  []func(*batuta.Config)
+	hosts   map[batuta.ID]*memnet.Host
+	disks   map[batuta.ID]*disk
+	nodes   map[batuta.ID]*batuta.Node
+	apart   [][2]batuta.ID // links that are cut
+}
+
+// New prepares n members; nothing runs yet. Each of change may alter the
+// configuration of a member before it starts: its Algorithm, which is bully otherwise,
+// its times, its Healthy. The list and addresses are the cluster's, the Store is in
+// memory unless it is changed. All ends with the test.
+func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
+	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
+		disks: map[batuta.ID]*disk{}, nodes: map[batuta.ID]*batuta.Node{}}
+	for i := range n {
+		id := batuta.ID(strconv.Itoa(i + 1))
+		c.members = append(c.members, batuta.Peer{ID: id, Addr: fmt.Sprintf("10.0.%d.%d:7400", (i+1)/250, (i+1)%250)})
+		c.disks[id] = &disk{}
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+// Latency has each message take as long as takes says, from now on; 1 ms otherwise. It
+// is for before the start.
+func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes }
+
+// Config is what a member is started with.
+func (c *Cluster) Config(id batuta.ID) batuta.Config {
+	c.t.Helper()
+	i := slices.IndexFunc(c.members, func(p batuta.Peer) bool { return p.ID == id })
+	if i < 0 {
+		c.t.Fatalf("there is no member %s", id)
+	}
+	cfg := batuta.Config{ID: string(id), Listen: c.members[i].Addr, Peers: slices.Clone(c.members), Algorithm: bully.New(),
+		Store: c.disks[id], Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil))}
+	for _, f := range c.change {
+		f(&cfg)
+	}
+	c.hosts[id] = c.network.Host(string(id))
+	cfg.Transport = c.hosts[id]
+	return cfg
+}
+
+// Start starts a member, or starts it again after [Cluster.Kill] or [Cluster.Stop].
+func (c *Cluster) Start(id batuta.ID) *batuta.Node {
+	c.t.Helper()
+	if c.nodes[id] != nil {
+		c.t.Fatalf("member %s runs", id)
+	}
+	n, err := batuta.Start(context.Background(), c.Config(id))
+	if err != nil {
+		c.t.Fatalf("member %s: %v", id, err)
+	}
+	c.nodes[id] = n
+	return n
+}
+
+// StartAll starts every member that does not run.
+func (c *Cluster) StartAll() {
+	c.t.Helper()
+	for _, m := range c.members {
+		if c.nodes[m.ID] == nil {
+			c.Start(m.ID)
+		}
+	}
+}
+
+// Node is a member that runs; nil: it does not.
+func (c *Cluster) Node(id batuta.ID) *batuta.Node { return c.nodes[id] }
+
+// Kill ends a member as kill -9 does: it says nothing, and its connections end. What
+// [batuta.Node.Lead] runs there is cancelled, as it cannot be killed, and waited for.
+func (c *Cluster) Kill(id batuta.ID) {
+	c.t.Helper()
+	c.running(id)
+	c.hosts[id].Kill()
+	c.end(id)
+}
+
+// PowerOff ends a member as a dead machine does: nobody is told, and dials to it find
+// nobody until it is started again and healed.
+func (c *Cluster) PowerOff(id batuta.ID) {
+	c.t.Helper()
+	c.running(id)
+	c.Isolate(id)
+	c.Kill(id)
+}
+
+// Stop has a member hand over and end.
+func (c *Cluster) Stop(id batuta.ID) {
+	c.t.Helper()
+	c.running(id)
+	c.end(id)
+}
+
+func (c *Cluster) running(id batuta.ID) {
+	c.t.Helper()
+	if c.nodes[id] == nil {
+		c.t.Fatalf("member %s does not run", id)
+	}
+}
+
+func (c *Cluster) end(id batuta.ID) {
+	n := c.nodes[id]
+	delete(c.nodes, id)
+	if err := n.Close(); err != nil {
+		c.t.Logf("member %s: %v", id, err)
+	}
+}
+
+// Cut lets nothing pass between two members: what they send each other waits.
+func (c *Cluster) Cut(a, b batuta.ID) {
+	c.network.Cut(string(a), string(b))
+	c.apart = append(c.apart, [2]batuta.ID{a, b})
+}
+
+// Isolate cuts a member off from all others.
+func (c *Cluster) Isolate(id batuta.ID) { c.Part(id) }
+
+// Part cuts these members off from all others, not from each other.
+func (c *Cluster) Part(side ...batuta.ID) {
+	for _, a := range side {
+		for _, b := range c.members {
+			if !slices.Contains(side, b.ID) {
+				c.Cut(a, b.ID)
+			}
+		}
+	}
+}
+
+// Heal ends every cut.
+func (c *Cluster) Heal() {
+	for _, link := range c.apart {
+		c.network.Heal(string(link[0]), string(link[1]))
+	}
+	c.apart = nil
+}
+
+// Agree waits until these members, all that run if none is named, follow leader under
+// one token, and gives it.
+func (c *Cluster) Agree(leader batuta.ID, among ...batuta.ID) batuta.Token {
+	c.t.Helper()
+	if len(among) == 0 {
+		for _, m := range c.members {
+			if c.nodes[m.ID] != nil {
+				among = append(among, m.ID)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	for {
+		var tokens []batuta.Token
+		for _, id := range among {
+			c.running(id)
+			tokens = append(tokens, c.await(ctx, id, leader))
+		}
+		if len(slices.Compact(tokens)) == 1 && c.still(among, tokens[0]) {
+			return tokens[0]
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			c.t.Fatalf("after %v the members %v do not agree on %s: %s", Patience, among, leader, c.views())
+		}
+	}
+}
+
+// still reports whether all hold that token by now.
+func (c *Cluster) still(ids []batuta.ID, token batuta.Token) bool {
+	return !slices.ContainsFunc(ids, func(id batuta.ID) bool { return c.nodes[id].Leader().Token != token })
+}
+
+// await waits until a member follows leader.
+func (c *Cluster) await(ctx context.Context, id, leader batuta.ID) batuta.Token {
+	c.t.Helper()
+	for v := range c.nodes[id].Watch(ctx) {
+		if v.Token.Leader.ID == leader {
+			return v.Token
+		}
+	}
+	c.t.Fatalf("member %s does not come to follow %s in %v: %s", id, leader, Patience, c.views())
+	return batuta.Token{}
+}
+
+func (c *Cluster) views() (s string) {
+	for _, m := range c.members {
+		if n := c.nodes[m.ID]; n != nil {
+			s += fmt.Sprintf("%s → %s; ", m.ID, n.Leader().Token)
+		}
+	}
+	return s
+}
+
+// stop ends what runs.
+func (c *Cluster) stop() {
+	c.Heal()
+	for id := range c.nodes {
+		c.end(id)
+	}
+}
+
+// disk is a [batuta.Store] that outlives its process.
+type disk struct {
+	mu    sync.Mutex
+	state election.State
+}
+
+// Load implements [batuta.Store].
+func (d *disk) Load() (election.State, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state, nil
+}
+
+// Save implements [batuta.Store].
+func (d *disk) Save(s election.State) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state = s
+	return nil
+}

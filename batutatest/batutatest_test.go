@@ -1,0 +1,101 @@
+package batutatest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutatest"
+	"github.com/batuta-dev/batuta/election/ring"
+)
+
+// Five nodes in one process: killed, cut, healed and started again by calls; what they
+// wait takes no time.
+func TestFiveNodesInOneProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := batutatest.New(t, 5)
+		c.StartAll()
+		c.Agree("5")
+		c.Kill("5")
+		first := c.Agree("4")
+		if time.Since(began) > 10*time.Second {
+			t.Errorf("a kill was seen after %v", time.Since(began))
+		}
+		c.Part("1", "2")
+		c.Agree("2", "1", "2")
+		c.Agree("4", "3", "4")
+		c.Heal()
+		healed := c.Agree("4")
+		if !healed.Above(first) {
+			t.Errorf("one leads by %v, and led by %v before", healed, first)
+		}
+		c.Start("5")
+		c.Agree("5")
+		c.PowerOff("5")
+		c.Agree("4")
+		c.Heal()
+		c.Start("5")
+		last := c.Agree("5")
+		time.Sleep(5 * time.Minute)
+		if now := c.Agree("5"); now != last {
+			t.Errorf("in five calm minutes the leadership went from %v to %v", last, now)
+		}
+		c.Stop("5")
+		c.Agree("4")
+	})
+}
+
+// What a leader runs is cancelled when it is killed, or cut off for too long.
+func TestWorkMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3, func(cfg *batuta.Config) { cfg.Algorithm = ring.New() })
+		c.Latency(func() time.Duration { return 5 * time.Millisecond })
+		works := make(chan string, 8)
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			n := c.Start(id)
+			go n.Lead(t.Context(), func(ctx context.Context, l batuta.Leadership) error {
+				works <- "begins at " + string(l.Token.Leader.ID)
+				<-ctx.Done()
+				works <- "ends at " + string(l.Token.Leader.ID)
+				return ctx.Err()
+			})
+		}
+		expect := func(want ...string) {
+			t.Helper()
+			for range want {
+				if got := <-works; got != want[0] && got != want[len(want)-1] {
+					t.Errorf("work %s, want %q", got, want)
+				}
+			}
+		}
+		c.Agree("3")
+		synctest.Wait()
+		for len(works) > 0 {
+			<-works // who led before all had started
+		}
+		c.Kill("3")
+		expect("ends at 3", "begins at 2")
+		c.Agree("2")
+		c.Isolate("2")
+		c.Agree("1", "1")
+		expect("begins at 1")
+	})
+}
+
+func ExampleNew() {
+	var t *testing.T // the test's own
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		c.Isolate("3") // the others elect, and it leads on alone
+		c.Agree("2", "1", "2")
+		fmt.Println(c.Node("3").IsLeader())
+		c.Heal()
+		c.Agree("3")
+	})
+}
