@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // This file finds the address that a member which listens everywhere tells the others.
@@ -113,7 +114,7 @@ func (n *Node) locate(ctx context.Context, addrs []string) bool {
 func (n *Node) keepLocating(ctx context.Context) {
 	for !n.locate(ctx, n.contacts(ctx)) {
 		select {
-		case <-time.After(joinBackoff):
+		case <-time.After(machine.JoinBackoff):
 		case <-ctx.Done():
 			return
 		}

@@ -12,64 +12,89 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/machine"
 )
 
-// joinBackoff bounds the pause between two rounds of asking to be let in.
-const joinBackoff = time.Second
-
-// join asks every address of Config.Join to be let into the cluster, until each
-// has answered. The Machine starts after the first round, knowing what that has
-// brought: a newcomer to a running cluster so never claims before it has heard of
-// its leader, and the first member of all waits for nobody. It asks them all once
-// more when the Machine has it that this member must join again.
+// join asks every address of Config.Join to be let into the cluster, round after round,
+// until each has answered; what the answers mean is [machine.Newcomer]'s. It asks them
+// all once more when the Machine has it that this member must join again.
 func (n *Node) join(ctx context.Context) {
 	var answered []string
-	pause := n.cfg.Heartbeat
-	for started := false; ; started = true {
+	for {
 		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
 		var asked []string
 		if n.locate(ctx, left) {
 			asked = left
 		}
-		answer, heard, err := n.askAll(ctx, asked)
-		answered = append(answered, heard...)
-		kind := election.Welcomed
-		if !started {
-			kind = election.Started
-		}
-		if n.call(ctx, func() { n.letIn(kind, answer, err) }) != nil {
+		answers := n.askAll(ctx, asked)
+		var heard []string
+		var pause time.Duration
+		if n.call(ctx, func() {
+			heard = n.letIn(asked, answers)
+			if len(left) == 0 || len(heard) < len(left) { // a name that stands for fewer may stand for more again
+				pause = n.newcomer.Pause(n.cfg.timing())
+			}
+		}) != nil {
 			return // the node closes
 		}
+		answered = append(answered, heard...)
 		var again <-chan time.Time
-		if len(left) == 0 || len(heard) < len(left) { // a name that stands for fewer may stand for more again
+		if pause > 0 {
 			again = time.After(pause)
-			pause = min(2*pause, joinBackoff)
 		}
 		select {
 		case <-again:
 		case <-n.rejoin:
-			answered, pause = nil, n.cfg.Heartbeat
+			answered = nil
+			if n.call(ctx, n.newcomer.Again) != nil {
+				return
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// letIn tells the Machine what a round of asking has brought. A refusal that only a
-// person can mend ends a member that nobody has let in, nor has known without that.
-func (n *Node) letIn(kind election.EventKind, answer *transport.Answer, err error) {
-	n.admitted = n.admitted || answer != nil
-	if err != nil && !n.admitted && !n.met {
-		n.fail(err)
-		return
+// letIn tells the Machine what a round of asking has brought, and gives who need not be
+// asked again.
+func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []string) {
+	n.newcomer.BeginRound()
+	for i, a := range answers {
+		if a == nil || a.Later {
+			continue
+		}
+		itself := !a.Admitted && a.Refused == nil // it has dialed its own address
+		if itself || n.newcomer.Answered(admission(a), refusal(asked[i], a.Refused)) {
+			heard = append(heard, asked[i])
+		}
 	}
-	ev := election.Event{Kind: kind}
-	if answer != nil {
-		ev.List, ev.Token, ev.Age = answer.List, answer.Token, answer.Age
-	}
-	if kind == election.Started || answer != nil {
+	ev, tell, fatal := n.newcomer.RoundOver(n.met)
+	switch {
+	case fatal != nil:
+		n.fail(fatal)
+	case tell:
 		n.emit(ev)
 	}
+	return heard
+}
+
+// admission is what an answer tells a newcomer, nil if it refuses.
+func admission(a *transport.Answer) *machine.Admission {
+	if !a.Admitted {
+		return nil
+	}
+	return &machine.Admission{List: a.List, Token: a.Token, Age: a.Age}
+}
+
+// refusal names who has refused a newcomer, and why.
+func refusal(by string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrRemoved):
+		return fmt.Errorf("join through %s: %w", by, err)
+	}
+	return config("join through %s: %w", by, err)
 }
 
 // joinAgain asks one member to let this one in, or everyone through whom it joins.
@@ -85,11 +110,11 @@ func (n *Node) joinAgain(to ID) {
 		n.returning = true
 		addr := n.address(to)
 		n.background(func(ctx context.Context) {
-			answer := n.transport.Ask(ctx, addr, n.newcomer)
+			answer := n.transport.Ask(ctx, addr, n.introduce)
 			n.call(ctx, func() {
 				n.returning = false
 				if answer != nil && answer.Admitted {
-					n.letIn(election.Welcomed, answer, nil)
+					n.emit(n.newcomer.Returned(admission(answer)))
 				}
 			})
 		})
@@ -116,38 +141,19 @@ func (n *Node) lookup(ctx context.Context) (addrs []string) {
 	return slices.Compact(addrs)
 }
 
-// askAll asks every address at once. It gives the admission that knows the most,
-// who has answered, and a refusal that nothing but a person can mend.
-func (n *Node) askAll(ctx context.Context, addrs []string) (best *transport.Answer, heard []string, fatal error) {
+// askAll asks every address at once; who does not answer gives nil.
+func (n *Node) askAll(ctx context.Context, addrs []string) []*transport.Answer {
 	answers := make([]*transport.Answer, len(addrs))
 	var wait sync.WaitGroup
 	for i, addr := range addrs {
-		wait.Go(func() { answers[i] = n.transport.Ask(ctx, addr, n.newcomer) })
+		wait.Go(func() { answers[i] = n.transport.Ask(ctx, addr, n.introduce) })
 	}
 	wait.Wait()
-	for i, a := range answers {
-		switch {
-		case a == nil || a.Later:
-			continue
-		case a.Admitted && best == nil:
-			best = a
-		case a.Admitted && a.Token.Above(best.Token):
-			a.List = slices.Concat(a.List, best.List)
-			best = a
-		case a.Admitted:
-			best.List = append(best.List, a.List...)
-		case errors.Is(a.Refused, ErrRemoved):
-			fatal = fmt.Errorf("join through %s: %w", addrs[i], a.Refused)
-		case a.Refused != nil:
-			fatal = config("join through %s: %w", addrs[i], a.Refused)
-		}
-		heard = append(heard, addrs[i])
-	}
-	return best, heard, fatal
+	return answers
 }
 
-// newcomer is this member as it asks to be let in.
-func (n *Node) newcomer(ctx context.Context) (me transport.Newcomer, err error) {
+// introduce is this member as it asks to be let in.
+func (n *Node) introduce(ctx context.Context) (me transport.Newcomer, err error) {
 	err = n.call(ctx, func() {
 		me = transport.Newcomer{Rank: n.machine.Self(), Address: n.cfg.Advertise, List: n.ownEntry(), Token: n.machine.Held()}
 	})

@@ -67,10 +67,10 @@ type Node struct {
 	working   map[*work]struct{}
 	lost      map[Cause]uint64
 	closing   bool
-	departing atomic.Bool   // it leaves the cluster for good
-	admitted  bool          // somebody has let this member in
-	rejoin    chan struct{} // everyone through whom it joins is to be asked again
-	returning bool          // a member is being asked to let this one in again
+	departing atomic.Bool      // it leaves the cluster for good
+	newcomer  machine.Newcomer // what its asking to be let in has brought
+	rejoin    chan struct{}    // everyone through whom it joins is to be asked again
+	returning bool             // a member is being asked to let this one in again
 	duplicate duplicateID
 }
 

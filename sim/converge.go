@@ -167,7 +167,7 @@ func (w *world) astray(a, b *process) bool {
 }
 
 // waits says that it has been let in by nobody yet.
-func (p *process) waits() bool { return len(p.through) > 0 && !p.let }
+func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Let() }
 
 func (w *world) reach(a, b *process) bool {
 	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]

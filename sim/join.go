@@ -1,43 +1,31 @@
 package sim
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
-// joining is how a process asks to be let into a cluster, as the runtime does
-// for Config.Join: everyone at once, round after round, until each has answered.
-// The Machine starts after the first round.
+// joining is how a process asks to be let into a cluster: what [machine.Newcomer]
+// decides, with the lab's network.
 type joining struct {
 	through []int // slots of whom it asks; none: it has its list from a configuration
 	left    []int // of them, who have not answered
 	asked   int   // answers awaited in this round
-	begun   bool  // the Machine has started
 	begunAt time.Duration
-	let     bool  // somebody has let it in, in this life
-	met     bool  // a connection to a member has stood, in this life
-	fatal   error // why somebody has refused to, in this round
-	best    *admission
-	pause   time.Duration
-	paused  bool  // the next round is to come
-	back    []int // slots of those that are asked to let it return
+	asks    machine.Newcomer // what the answers mean
+	met     bool             // a connection to a member has stood, in this life
+	paused  bool             // the next round is to come
+	back    []int            // slots of those that are asked to let it return
 }
 
 // admission is what a newcomer is told by who lets it in. What the newcomer itself
 // holds, its own entry alone for a list, goes with its asking.
-type admission struct {
-	list  []election.Member
-	token election.Token
-	age   time.Duration
-}
-
-// joinBackoff bounds the pause between two rounds of asking.
-const joinBackoff = time.Second
+type admission = machine.Admission
 
 // askTime is how long a newcomer waits for an answer: for the connection, and then
 // for what is said on it.
@@ -66,13 +54,14 @@ func (w *world) join(p *process, through []election.ID) error {
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
 	p.back = p.back[:0]
-	p.asked, p.begun, p.let, p.met, p.pause, p.paused = 0, false, false, false, w.setup.Timing.Heartbeat, false
+	p.asked, p.asks, p.met, p.paused = 0, machine.Newcomer{}, false, false
 	w.askAround(p)
 }
 
 func (w *world) askAround(p *process) {
 	p.paused = false
-	p.best, p.fatal, p.asked = nil, nil, len(p.left)
+	p.asked = len(p.left)
+	p.asks.BeginRound()
 	for _, slot := range p.left {
 		w.ask(p, slot)
 	}
@@ -82,7 +71,7 @@ func (w *world) ask(p *process, slot int) {
 	c := w.newConn()
 	c.asks = true
 	own, _ := p.machine.Entry(p.rank.ID)
-	w.connect(p, slot, c, frame{kind: ask, in: &admission{list: []election.Member{own}, token: p.machine.Held()}})
+	w.connect(p, slot, c, frame{kind: ask, in: &admission{List: []election.Member{own}, Token: p.machine.Held()}})
 }
 
 // rejoin asks one member, or everyone through whom it joins, once more.
@@ -91,7 +80,8 @@ func (w *world) rejoin(p *process, to election.ID) {
 		w.askToReturn(p, w.slots[to])
 		return
 	}
-	p.left, p.pause = append(p.left[:0], p.through...), w.setup.Timing.Heartbeat
+	p.left = append(p.left[:0], p.through...)
+	p.asks.Again()
 	if p.asked == 0 && !p.paused && len(p.left) > 0 {
 		w.askAround(p)
 	}
@@ -116,15 +106,15 @@ func (w *world) letIn(e *endpoint, f *frame) {
 		w.push(from, frame{kind: refusal})
 		return
 	}
-	newcomer := f.in.list[0]
+	newcomer := f.in.List[0]
 	newcomer.Gone, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
 	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
 		w.push(from, frame{kind: refusal, err: err})
 		return
 	}
-	w.step(q, election.Event{Kind: election.Joined, Member: newcomer, Token: f.in.token})
+	w.step(q, election.Event{Kind: election.Joined, Member: newcomer, Token: f.in.Token})
 	t, age := q.machine.Vouch()
-	w.push(from, frame{kind: admitted, in: &admission{q.machine.List(), t, age}})
+	w.push(from, frame{kind: admitted, in: &admission{List: q.machine.List(), Token: t, Age: age}})
 }
 
 // answered takes in one answer of a round; in and err are nil when there was none.
@@ -138,23 +128,12 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 		w.returned(p, e.peer, in)
 		return
 	}
-	heard := true
-	switch {
-	case in != nil && p.best == nil:
-		p.best = in
-	case in != nil:
-		in.list, p.best.list = slices.Concat(in.list, p.best.list), slices.Concat(p.best.list, in.list)
-		if in.token.Above(p.best.token) {
-			p.best = in
-		}
-	case err == nil, errors.Is(err, election.ErrSameID), errors.Is(err, election.ErrOldIncarnation), errors.Is(err, election.ErrTooManyJoins):
-		heard = false
-	default:
-		p.refused, p.fatal = err, err
-		w.note(p, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
-	}
-	if heard {
+	if p.asks.Answered(in, err) {
 		p.left = slices.DeleteFunc(p.left, func(slot int) bool { return slot == e.peer })
+		if err != nil {
+			p.refused = err
+			w.note(p, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
+		}
 	}
 	if p.asked--; p.asked == 0 {
 		w.roundOver(p)
@@ -163,28 +142,21 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 
 // roundOver tells the Machine what a round has brought.
 func (w *world) roundOver(p *process) {
-	p.let = p.let || p.best != nil
-	if p.fatal != nil && !p.let && !p.met {
-		w.quit(p, p.fatal)
+	begins := !p.asks.Begun()
+	ev, tell, fatal := p.asks.RoundOver(p.met)
+	if fatal != nil {
+		w.quit(p, fatal)
 		return
 	}
 	if len(p.left) > 0 {
 		p.paused = true
-		at := p.clock.when(p.clock.at(w.now) + p.pause)
+		at := p.clock.when(p.clock.at(w.now) + p.asks.Pause(w.setup.Timing))
 		w.queue.push(occurrence{at: at, kind: nextRound, place: int32(p.place), life: p.life})
-		p.pause = min(2*p.pause, joinBackoff)
 	}
-	ev := election.Event{Kind: election.Welcomed}
-	if !p.begun {
-		ev.Kind = election.Started
+	if begins {
+		p.begunAt = w.now
 	}
-	if p.best != nil {
-		ev.List, ev.Token, ev.Age = p.best.list, p.best.token, p.best.age
-	}
-	if !p.begun || p.best != nil {
-		if !p.begun {
-			p.begun, p.begunAt = true, w.now
-		}
+	if tell {
 		w.step(p, ev)
 	}
 }
@@ -201,8 +173,7 @@ func (w *world) askToReturn(p *process, slot int) {
 func (w *world) returned(p *process, slot int, in *admission) {
 	p.back = slices.DeleteFunc(p.back, func(s int) bool { return s == slot })
 	if in != nil {
-		p.let = true
-		w.step(p, election.Event{Kind: election.Welcomed, List: in.list, Token: in.token, Age: in.age})
+		w.step(p, p.asks.Returned(in))
 	}
 }
 

@@ -192,7 +192,7 @@ func (w *world) accept(e *endpoint) {
 		f := frame{kind: refusal, err: err}
 		if errors.Is(err, election.ErrRemoved) {
 			grave, _ := p.machine.Entry(from.proc.rank.ID)
-			f.in = &admission{list: []election.Member{grave}}
+			f.in = &admission{List: []election.Member{grave}}
 		}
 		w.push(from, f)
 		return
@@ -379,7 +379,7 @@ func (w *world) dialFailed(e *endpoint, refused bool, why error, with *admission
 	w.tidy(e.proc, e.peer)
 	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
 	if with != nil {
-		ev.Member = with.list[0]
+		ev.Member = with.List[0]
 	}
 	w.step(e.proc, ev)
 }

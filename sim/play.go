@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/explore"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -80,7 +81,7 @@ func boundOf(s *scenario.Scenario) time.Duration {
 	bound := s.Setup.Bound()
 	if changesList(s) {
 		t := s.Setup.Filled().Timing
-		bound += joinBackoff + askTime(t) + 3*t.T()
+		bound += machine.JoinBackoff + askTime(t) + 3*t.T()
 	}
 	return bound
 }

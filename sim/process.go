@@ -138,7 +138,6 @@ func (w *world) start(p *process) error {
 		w.beginJoin(p)
 		return nil
 	}
-	p.begun = true
 	w.step(p, election.Event{Kind: election.Started})
 	return nil
 }

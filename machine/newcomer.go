@@ -1,0 +1,103 @@
+package machine
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// JoinBackoff bounds the pause between two rounds of asking to be let in.
+const JoinBackoff = time.Second
+
+// Newcomer is how a process asks to be let into a cluster: everyone through whom it may
+// join at once, round after round, until each has answered. Its Machine starts after the
+// first round, knowing what that has brought: a newcomer to a running cluster so never
+// claims before it has heard of the leader, and the first member of all waits for nobody.
+//
+// The driver asks; what the answers mean is decided here. The zero value is ready.
+type Newcomer struct {
+	begun bool // the Machine has been started
+	let   bool // somebody has let it in
+	best  *Admission
+	fatal error // why somebody has refused to, in this round
+	pause time.Duration
+}
+
+// Admission is what a newcomer is told by who lets it in: the member list and, if that
+// one follows any, the leadership, heard Age ago.
+type Admission struct {
+	List  []election.Member
+	Token election.Token
+	Age   time.Duration
+}
+
+// BeginRound begins a round of asking.
+func (n *Newcomer) BeginRound() { n.best, n.fatal = nil, nil }
+
+// Answered takes in one answer of a round: an admission, a refusal, or (both nil) none.
+// It reports whether that one need not be asked again.
+func (n *Newcomer) Answered(in *Admission, refusal error) bool {
+	switch {
+	case in != nil && n.best == nil:
+		n.best = in
+	case in != nil:
+		if in.Token.Above(n.best.Token) {
+			n.best, in = in, n.best
+		}
+		n.best.List = slices.Concat(n.best.List, in.List)
+	case refusal == nil, errors.Is(refusal, election.ErrSameID), errors.Is(refusal, election.ErrOldIncarnation), errors.Is(refusal, election.ErrTooManyJoins):
+		return false // that passes
+	default:
+		n.fatal = refusal
+	}
+	return true
+}
+
+// RoundOver ends a round. It gives what to step the Machine with, if anything. A refusal
+// that only a person can mend is fatal for one that nobody has let in; met says that it
+// knows the cluster without that: a member has taken its connection.
+func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal error) {
+	best, refusal := n.best, n.fatal
+	n.let = n.let || best != nil
+	if refusal != nil && !n.let && !met {
+		return ev, false, refusal
+	}
+	tell = !n.begun || best != nil
+	ev.Kind = election.Welcomed
+	if !n.begun {
+		ev.Kind = election.Started
+	}
+	n.begun = true
+	if best != nil {
+		ev.List, ev.Token, ev.Age = best.List, best.Token, best.Age
+	}
+	return ev, tell, nil
+}
+
+// Returned takes in that a single member, asked for it by a Rejoin, has let it in.
+func (n *Newcomer) Returned(in *Admission) election.Event {
+	n.let = true
+	return election.Event{Kind: election.Welcomed, List: in.List, Token: in.Token, Age: in.Age}
+}
+
+// Pause is how long to wait before the next round: a heartbeat, then twice as long each
+// time, a second at most.
+func (n *Newcomer) Pause(t election.Timing) time.Duration {
+	pause := n.pause
+	if pause == 0 {
+		pause = t.Heartbeat
+	}
+	n.pause = min(2*pause, JoinBackoff)
+	return pause
+}
+
+// Again begins anew, with everyone, because the Machine asks for it (Rejoin).
+func (n *Newcomer) Again() { n.pause = 0 }
+
+// Let reports whether somebody has let it in.
+func (n *Newcomer) Let() bool { return n.let }
+
+// Begun reports whether the Machine has been started.
+func (n *Newcomer) Begun() bool { return n.begun }
