@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/web"
 )
 
 // Node is what the API needs of a [batuta.Node].
@@ -58,6 +59,8 @@ type Server struct {
 	leaderlessTime *leaderlessTime
 	refused        refusals
 	tokens         *Tokens // nil: who reaches the API may do all
+	history        *history
+	page           http.Handler // the dashboard's files
 	http           *http.Server
 }
 
@@ -69,6 +72,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		node: node, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), leaderlessTime: newLeaderlessTime(time.Now()),
 		refused: newRefusals(),
+		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
 	}
 	s.http = &http.Server{
 		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
@@ -90,6 +94,7 @@ func (s *Server) Serve(l net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go s.leaderlessTime.follow(ctx, s.node)
+	go s.history.follow(ctx, s.node)
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		s.log.Error("HTTP API ended", "addr", s.addr, "err", err)
 	}
@@ -111,6 +116,7 @@ func (s *Server) handler(routes []route) http.Handler {
 	for path, calls := range byPath(routes) {
 		mux.Handle(path, calls)
 	}
+	mux.Handle("/ui/", http.StripPrefix("/ui", s.page))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
@@ -132,6 +138,7 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/members/{id}", s.removeMember},
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.trace},
+		{"GET", "/v1/history", s.past},
 		{"POST", "/v1/resign", s.resign},
 		{"POST", "/v1/transfer", s.transfer},
 		{"POST", "/v1/campaign", s.campaign},
@@ -277,17 +284,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// front answers programs as Kubernetes' leader-elector sidecar did, and people
-// with a list of what there is.
+// front answers programs as Kubernetes' leader-elector sidecar did, and people with
+// the dashboard.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		answer(w, http.StatusOK, map[string]batuta.ID{"name": s.node.Leader().Token.Leader.ID})
 		return
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "batuta, member %s%s\n\nGET  /v1/status /v1/leader /v1/members /v1/events /v1/trace\n"+
-		"POST /v1/resign /v1/transfer /v1/campaign /v1/members\nGET  /leader /healthz /readyz /metrics\n", s.node.ID(), whoIs(s.node.Leader()))
+	s.page.ServeHTTP(w, r)
 }
 
 func whoIs(v batuta.View) string {

@@ -9,7 +9,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/quorum"
 )
 
 // Names are those that [New] knows, the default first.
@@ -34,7 +33,7 @@ func New(name, probe string) (election.Algorithm, error) {
 	case "chang-roberts":
 		return ring.NewChangRoberts(), nil
 	case "quorum":
-		return quorum.New(), nil
+		return newQuorum()
 	}
 	return nil, fmt.Errorf("algorithm %q: use one of %s", name, strings.Join(Names(), ", "))
 }

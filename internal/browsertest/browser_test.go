@@ -3,6 +3,7 @@ package browsertest
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // chromium finds the browser. CI may not do without.
@@ -63,7 +65,7 @@ func open(t *testing.T, allocator context.Context, address string, quiet ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := chromedp.NewContext(allocator)
+	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(cancel)
@@ -149,7 +151,7 @@ func (b *tab) until(script string) time.Duration {
 		}
 		time.Sleep(15 * time.Millisecond)
 	}
-	b.Fatalf("it never came to be: %s\n%s", script, eval[string](b, "document.body.innerText"))
+	b.Fatalf("it never came to be: %s; the page says: %s", script, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
 	return 0
 }
 
@@ -196,4 +198,38 @@ func (b *tab) clickText(selector, words string) {
 func (b *tab) typeScenario(text string) {
 	b.Helper()
 	eval[any](b, with("text => { const area = document.querySelector('#text'); area.value = text; area.dispatchEvent(new Event('input')); return 0 }", text))
+}
+
+//go:embed testdata/axe/axe.min.js
+var axe string
+
+// accessible fails for what axe finds that is serious or worse.
+func (b *tab) accessible(state string) {
+	b.Helper()
+	eval[any](b, axe+"; 0")
+	found := eval[[]string](b, `axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))
+		.map(v => v.id + ': ' + v.help + ': ' + v.nodes.slice(0, 4).map(n => n.html.slice(0, 140) + ' ' + n.any.map(a => a.message).join('; ').slice(0, 200)).join(' | ')))`)
+	for _, f := range found {
+		b.Errorf("%s: %s", state, f)
+	}
+}
+
+// press presses keys, one after the other.
+func (b *tab) press(keys ...string) {
+	b.Helper()
+	for _, key := range keys {
+		b.do(chromedp.KeyEvent(key))
+	}
+}
+
+// tabTo presses Tab until a script is true of the element that has the focus.
+func (b *tab) tabTo(is string) {
+	b.Helper()
+	for range 120 {
+		if eval[bool](b, "(el => Boolean("+is+"))(document.activeElement)") {
+			return
+		}
+		b.press(kb.Tab)
+	}
+	b.Fatalf("Tab never comes to: %s", is)
 }

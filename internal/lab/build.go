@@ -28,24 +28,26 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "lab.wasm")
-	if _, err := goCommand(ctx, source, "build", "-trimpath", "-ldflags=-s -w", "-o", out, program); err != nil {
-		return nil, err
-	}
-	code, err := os.ReadFile(out)
-	if err != nil {
-		return nil, err
+	files := map[string][]byte{}
+	for name, tags := range map[string]string{simulator: "-tags=noquorum", simulatorOfQuorum: "-tags="} {
+		out := filepath.Join(dir, name)
+		if _, err := goCommand(ctx, source, "build", "-trimpath", "-ldflags=-s -w", tags, "-o", out, program); err != nil {
+			return nil, err
+		}
+		code, err := os.ReadFile(out)
+		if err != nil {
+			return nil, err
+		}
+		if files[name], err = compressed(code); err != nil {
+			return nil, err
+		}
 	}
 	root, err := goCommand(ctx, source, "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
-	script, err := os.ReadFile(filepath.Join(root, "lib", "wasm", loader))
-	if err != nil {
-		return nil, err
-	}
-	zipped, err := compressed(code)
-	return map[string][]byte{simulator: zipped, loader: script}, err
+	files[loader], err = os.ReadFile(filepath.Join(root, "lib", "wasm", loader))
+	return files, err
 }
 
 // sourceDir is where batuta's source is: where this program was compiled, or the module

@@ -24,8 +24,9 @@ import (
 
 // Files that the page needs beside its own.
 const (
-	simulator = "lab.wasm.gz"
-	loader    = "wasm_exec.js"
+	simulator         = "lab.wasm.gz"
+	simulatorOfQuorum = "lab-quorum.wasm.gz" // the same and raft, which is as large again: loaded where it is needed
+	loader            = "wasm_exec.js"
 )
 
 // Site is the lab as files: those compiled in, or built by the go command.

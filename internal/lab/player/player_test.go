@@ -139,6 +139,10 @@ func TestTours(t *testing.T) {
 		t.Errorf("%d tours, want the classics", len(tours))
 	}
 	for _, tour := range tours {
+		if err := tour.Place(); err != nil {
+			t.Errorf("%s: %v", tour.Name, err)
+			continue
+		}
 		at := 0.0
 		for _, stop := range tour.Stops {
 			if stop.At < at {

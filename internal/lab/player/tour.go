@@ -42,7 +42,8 @@ type Stop struct {
 	later time.Duration // than the line
 }
 
-// Tours gives every tour, in the order in which they are to be taken.
+// Tours gives every tour, in the order in which they are to be taken. Their stops have no
+// moments before [Tour.Place].
 func Tours() ([]Tour, error) {
 	files, err := fs.Glob(tourFiles, "tours/*.txt")
 	if err != nil {
@@ -79,7 +80,7 @@ func Tours() ([]Tour, error) {
 //	es: El miembro 3 ha caído y nadie lo sabe.
 //
 // A stop is at the first line of the trace behind the last stop that begins so, or so
-// much later as "+5ms" at its end says. A line that begins with a blank goes on.
+// much later as "+5ms" at its end says; "? leads" is of whoever does. A line that begins with a blank goes on.
 func ParseTour(name, text string) (*Tour, error) {
 	t := &Tour{Name: name}
 	to := &t.Title
@@ -108,7 +109,10 @@ func ParseTour(name, text string) (*Tour, error) {
 			return nil, fmt.Errorf("line %d: expected scenario, stop, en: or es:, found %q", n+1, line)
 		}
 	}
-	return t, t.place()
+	if t.Title.EN == "" || t.Title.ES == "" || len(t.Stops) == 0 {
+		return nil, errors.New("a tour has a title in English and Spanish, and stops")
+	}
+	return t, nil
 }
 
 func stopOf(when string) Stop {
@@ -121,8 +125,8 @@ func stopOf(when string) Stop {
 	return s
 }
 
-// place finds the moment of each stop.
-func (t *Tour) place() error {
+// Place plays the tour's scenario and finds the moment of each stop.
+func (t *Tour) Place() error {
 	s, err := scenario.Parse(t.Name, t.Scenario)
 	if err != nil {
 		return err
@@ -131,9 +135,6 @@ func (t *Tour) place() error {
 	o, err := sim.Play(s, algorithm.Maker, func(e trace.Entry) { entries = append(entries, e) })
 	if err != nil {
 		return err
-	}
-	if t.Title.EN == "" || t.Title.ES == "" || len(t.Stops) == 0 {
-		return errors.New("a tour has a title in English and Spanish, and stops")
 	}
 	next := 0
 	for i := range t.Stops {
@@ -150,6 +151,10 @@ func (t *Tour) place() error {
 		}
 		k := slices.IndexFunc(entries[next:], func(e trace.Entry) bool {
 			_, said, _ := strings.Cut(e.String(), "] ")
+			if what, anyone := strings.CutPrefix(stop.When, "? "); anyone {
+				_, said, _ = strings.Cut(said, " ")
+				return strings.HasPrefix(said, what)
+			}
 			return strings.HasPrefix(said, stop.When)
 		})
 		if k < 0 {
@@ -159,4 +164,18 @@ func (t *Tour) place() error {
 		stop.At = ms(entries[next-1].At + stop.later)
 	}
 	return nil
+}
+
+// Placed gives the tour of that name with the moments of its stops.
+func Placed(name string) (*Tour, error) {
+	tours, err := Tours()
+	if err != nil {
+		return nil, err
+	}
+	for i := range tours {
+		if tours[i].Name == name {
+			return &tours[i], tours[i].Place()
+		}
+	}
+	return nil, fmt.Errorf("there is no tour %q", name)
 }

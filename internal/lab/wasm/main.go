@@ -29,6 +29,13 @@ func main() {
 			}
 			return list
 		}),
+		"tour": call(func(a []js.Value) any { // a[1], its scenario, says which simulator is needed
+			tour, err := player.Placed(a[0].String())
+			if err != nil {
+				return map[string]string{"error": err.Error()}
+			}
+			return tour
+		}),
 		"soak": call(func(a []js.Value) any { return player.Soak(soakConfig(a[0])) }),
 		"schedule": call(func(a []js.Value) any {
 			seed, err := strconv.ParseUint(a[1].String(), 10, 64)

@@ -73,23 +73,24 @@ export class Circle {
       const { x, y } = this.places[i], r = this.r
       const ring = s('circle', { r, class: 'body' })
       const halo = s('circle', { r: r + 6, class: 'halo', visibility: 'hidden' })
-      const id = s('text', { class: 'id', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
+      const id = s('text', { class: 'id', 'aria-hidden': 'true', dy: '.35em', 'font-size': idSize(m.id, r) }, shortened(m.id))
       const mark = s('path', { class: 'mark', visibility: 'hidden' })
       const crown = s('g', { class: 'crown', transform: `translate(0 ${-r - 5})`, visibility: 'hidden' },
         s('path', { d: 'M-13 0 L-16 -15 L-7 -8 L0 -19 L7 -8 L16 -15 L13 0 Z' }))
       const below = this.places[i].y > height / 2 + 2
-      const say = s('text', { class: 'say', y: below ? r + 19 : -r - 12 }, '')
+      const say = s('text', { class: 'say', 'aria-hidden': 'true', y: below ? r + 19 : -r - 12 }, '')
       if (model.members.length > 16) say.setAttribute('display', 'none')
-      const g = s('g', { class: 'member', transform: `translate(${x} ${y})`, tabindex: '0', role: 'button' }, halo, ring, mark, id, crown, say)
-      g.addEventListener('click', event => this.on.member(i, event))
-      g.addEventListener('keydown', event => {
+      const hit = s('g', { class: 'hit', tabindex: '0', role: 'button' }, ring, mark)
+      const g = s('g', { class: 'member', transform: `translate(${x} ${y})` }, halo, hit, id, crown, say)
+      hit.addEventListener('click', event => this.on.member(i, event))
+      hit.addEventListener('keydown', event => {
         if (event.key !== 'Enter' && event.key !== ' ') return
         event.preventDefault()
         event.stopPropagation()
         this.on.member(i, event)
       })
       this.nodes.append(g)
-      return { g, ring, halo, mark, crown, say, below }
+      return { g, hit, ring, halo, mark, crown, say, below }
     })
   }
 
@@ -117,7 +118,7 @@ export class Circle {
     const words = this.words(state)
     text(el.say, words)
     if (!el.below && el.say) set(el.say, 'y', state.role === 'leads' ? -r - 30 : -r - 12)
-    set(el.g, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
+    set(el.hit, 'aria-label', this.t('memberLabel', { id: m.id, state: words }))
   }
 
   // words says in short how a member is.

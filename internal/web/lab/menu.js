@@ -8,7 +8,7 @@ export class Menu {
     this.el = el
     this.lab = lab
     addEventListener('keydown', event => { if (event.key === 'Escape' && !el.hidden) { event.preventDefault(); this.close() } })
-    addEventListener('pointerdown', event => { if (!el.hidden && !el.contains(event.target) && !event.target.closest?.('.member, .grip')) this.close(false) })
+    addEventListener('pointerdown', event => { if (!el.hidden && !el.contains(event.target) && !event.target.closest?.('.hit, .grip')) this.close(false) })
     el.addEventListener('keydown', event => {
       if (event.key !== 'Tab') return
       const all = [...el.querySelectorAll('button')], edge = event.shiftKey ? all[0] : all[all.length - 1]
@@ -74,8 +74,7 @@ export class Menu {
     const x = event.clientX || box.right, y = event.clientY || box.top
     this.el.style.left = Math.max(8, Math.min(x + 16, innerWidth - w - 12)) + scrollX + 'px'
     this.el.style.top = Math.max(8, Math.min(y - 20, innerHeight - tall - 12)) + scrollY + 'px'
-    const buttons = this.el.querySelectorAll('button')
-    ;(buttons[1] || buttons[0]).focus({ preventScroll: true })
+    this.el.focus({ preventScroll: true }) // not a button: a key that is held down does nothing
   }
 
   close(back = true) {

@@ -7,6 +7,9 @@ import { shapeOf } from './circle.js'
 
 const left = 96, top = 26, right = 18
 
+// told are the events that bear a label, the weightiest first.
+const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'resigns', 'campaigns', 'asks', 'spares', 'suspects', 'stalled', 'loses', 'finds down']
+
 export class SpaceTime {
   // on: { seek(at), pick({event|flight}) }
   constructor(canvas, tip, t, on) {
@@ -213,20 +216,28 @@ export class SpaceTime {
   #events(c) {
     const m = this.model, { from, to } = this.#span
     this.marks = []
-    const ends = m.members.map(() => -Infinity)
+    const labels = []
     for (let i = Math.max(0, lowerBound(m.events, from, e => e.at)); i < m.events.length && m.events[i].at <= Math.min(to, this.now); i++) {
       const e = m.events[i]
       if (e.m < 0) { this.#whole(c, e); continue }
       const x = this.x(e.at), y = this.y(e.m)
       this.#mark(c, e, x, y)
       this.marks.push({ event: e, x, y })
-      if (!['crashes', 'starts', 'freezes', 'thaws', 'loses power', 'suspects', 'finds down', 'claims', 'spares', 'stalled', 'resigns', 'campaigns'].includes(e.what)) continue
-      const label = this.t.sentence(e, true)
-      const wide = c.measureText(label).width
-      if (this.lane < 26 || x < ends[e.m]) continue
-      ends[e.m] = x + wide + 10
-      c.font = '11px system-ui, sans-serif'
-      c.textAlign = 'left'
+      const rank = told.indexOf(e.what)
+      if (rank >= 0) labels.push({ e, x, y, rank })
+    }
+    if (this.lane >= 26) this.#labels(c, labels)
+  }
+
+  // Where several stand in one place, the weightiest is told.
+  #labels(c, labels) {
+    c.font = '11px system-ui, sans-serif'
+    c.textAlign = 'left'
+    const taken = this.model.members.map(() => [])
+    for (const { e, x, y } of labels.sort((a, b) => a.rank - b.rank)) {
+      const label = this.t.sentence(e, true), end = x + c.measureText(label).width + 10
+      if (taken[e.m].some(([a, b]) => x < b && end > a)) continue
+      taken[e.m].push([x, end])
       c.strokeStyle = this.style.surface
       c.lineWidth = 3
       c.strokeText(label, x + 5, y - 9)

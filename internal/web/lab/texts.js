@@ -1,6 +1,7 @@
 // What the lab says, in English and Spanish.
 
 import { lang, speak } from './shared/page.js'
+import { doing } from './shared/words.js'
 
 const texts = {
   en: {
@@ -47,21 +48,12 @@ const texts = {
   },
 }
 
-// What members do, in Spanish; in English the trace's own word stands.
-const doings = {
-  'crashes': 'cae', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
-  'is unhealthy': 'enferma', 'is healthy': 'sana', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'spares': 'no da por caído a', 'loses': 'pierde a', 'claims': 'reclama el liderazgo,', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a',
-  'inquires': 'pregunta qué liderazgo hay', 'has inquired': 'ya ha preguntado', 'asks': 'pide el relevo a', 'resigns': 'renuncia', 'campaigns': 'pide elección', 'stalled': 'estuvo parado', 'stands': 'vuelve a presentarse', 'waits': 'espera a', 'awaits': 'aguarda a',
-  'restarts': 'empieza otra ronda hacia', 'adds': 'añade a', 'removes': 'quita a', 'drops': 'olvida a', 'refuses': 'se niega ante', 'all links heal': 'se reparan todos los enlaces', 'cut': 'se corta', 'heal': 'se repara', 'sounds': 'consulta a', 'reaches': 'llega a', 'tells': 'avisa a', 'yields': 'cede ante',
-  'cannot save': 'no puede guardar', 'saves again': 'vuelve a guardar', 'has departed': 'ya no está:', 'connections are reset': 'pierde sus conexiones',
-}
-
 export const t = speak(texts)
 
 // sentence says what an event is; short leaves its member out.
 t.sentence = (e, short = false) => {
   const m = e.m < 0 ? (e.who === 'all:' ? '' : e.who) : t.member(e.m)
-  let what = lang === 'es' ? doings[e.what] ?? e.what.replace(/^partition /, 'partición ') : e.what
+  let what = doing(e.what)
   let line = short ? what : `${m} ${what}`.trim()
   if (e.peer && e.peer !== m) line += ' ' + e.peer
   if (e.epoch && !['suspects', 'spares'].includes(e.what)) line += (lang === 'es' ? ' época ' : ' epoch ') + e.epoch

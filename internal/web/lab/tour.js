@@ -28,14 +28,20 @@ export class Tours {
   begin(name) {
     const tour = this.list.find(one => one.name === name)
     if (!tour) return false
-    this.current = tour
-    $('#tours').value = name
-    $('#tour').hidden = false
-    text($('#h-tour'), tour.title[lang])
-    this.lab.load(tour.scenario, { at: 0 }).then(() => {
-      this.go(0)
-    })
+    this.#begin(tour)
     return true
+  }
+
+  async #begin(tour) {
+    $('#tours').value = tour.name
+    this.lab.pause()
+    const placed = await this.lab.simulator.ask('tour', tour.name, tour.scenario)
+    if (placed.error) { this.lab.say(placed.error); return }
+    if (!await this.lab.load(tour.scenario, { at: 0 })) return
+    this.current = placed
+    $('#tour').hidden = false
+    text($('#h-tour'), placed.title[lang])
+    this.go(0)
   }
 
   go(i) {

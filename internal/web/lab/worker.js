@@ -3,19 +3,33 @@
 
 import './wasm_exec.js'
 
-const ready = (async () => {
+// Of the two simulators one has quorum too, and is as large again.
+const loaded = {}
+
+function simulator(name) {
+  return loaded[name] ??= load(name)
+}
+
+async function load(name) {
   const go = new globalThis.Go()
-  const packed = await fetch('lab.wasm.gz')
-  if (!packed.ok) throw new Error(`lab.wasm.gz: ${packed.status}`)
+  const packed = await fetch(name)
+  if (!packed.ok) throw new Error(`${name}: ${packed.status}`)
   const code = new Response(packed.body.pipeThrough(new DecompressionStream('gzip')), { headers: { 'Content-Type': 'application/wasm' } })
   const { instance } = await WebAssembly.instantiateStreaming(code, go.importObject)
   go.run(instance)
   return globalThis.batuta
-})()
+}
 
-onmessage = async ({ data: { id, call, args } }) => {
+const needsQuorum = args => args.some(arg => /algorithm["\s:]+quorum\b/.test(String(arg)))
+
+// One after the other: two that load at once would take each other's name.
+let last = Promise.resolve()
+
+onmessage = ({ data }) => { last = last.then(() => answer(data)) }
+
+async function answer({ id, call, args }) {
   try {
-    const batuta = await ready
+    const batuta = await simulator(needsQuorum(args) ? 'lab-quorum.wasm.gz' : 'lab.wasm.gz')
     postMessage({ id, value: JSON.parse(batuta[call](...args)) })
   } catch (error) {
     postMessage({ id, error: String(error && error.message || error) })

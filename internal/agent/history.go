@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Bounds of the history.
+const (
+	maxHistory = 1000 // events
+	maxReasons = 40   // records behind one event, the last ones
+)
+
+// History is the answer of /v1/history.
+type History struct {
+	Began  Stamp    `json:"began"`  // when this agent began to listen; before that nothing is known
+	Events []Reason `json:"events"` // the last 1000, oldest first
+}
+
+// Reason is an event, and what the member did since the event before it: why it came
+// to this.
+type Reason struct {
+	Line
+	Records []Record `json:"records"` // without messages
+}
+
+// history keeps what came about and why, for longer than the node's trace does, which
+// is full of messages.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	events []Reason
+	seen   time.Time // of the last record that was taken
+}
+
+func newHistory(began time.Time) *history { return &history{began: began} }
+
+// follow takes in what node sees, until it or ctx ends.
+func (h *history) follow(ctx context.Context, node Node) {
+	for behind := true; behind; {
+		behind = false
+		for ev, err := range node.Events(ctx) {
+			behind = err != nil // it goes on at the present
+			if err == nil {
+				h.add(EventLine(node.ID(), ev), node.Trace())
+			}
+		}
+	}
+}
+
+func (h *history) add(l Line, trace []batuta.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var news []batuta.Record
+	for _, r := range trace {
+		if r.Message == nil && r.At.After(h.seen) {
+			news = append(news, r)
+		}
+	}
+	if len(news) > 0 {
+		h.seen = news[len(news)-1].At
+	}
+	h.events = append(h.events, Reason{l, recordsOf(news[max(0, len(news)-maxReasons):])})
+	if len(h.events) > maxHistory {
+		h.events = append(h.events[:0:0], h.events[len(h.events)-maxHistory:]...)
+	}
+}
+
+func (s *Server) past(w http.ResponseWriter, _ *http.Request) {
+	s.history.mu.Lock()
+	defer s.history.mu.Unlock()
+	events := s.history.events
+	if events == nil {
+		events = []Reason{}
+	}
+	answer(w, http.StatusOK, History{Stamp{s.history.began}, events})
+}

@@ -1,0 +1,121 @@
+package browsertest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// screens are what the pages are looked at on.
+var screens = []struct {
+	name          string
+	width, height int64
+}{{"360", 360, 780}, {"1280", 1280, 900}, {"2560", 2560, 1440}}
+
+// fits fails if the page is wider than the screen.
+func (b *tab) fits(state string) {
+	b.Helper()
+	if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		b.Errorf("%s: the page is %d px wider than the screen: %s", state, over,
+			eval[string](b, "[...document.querySelectorAll('main *')].filter(x => x.getBoundingClientRect().right > innerWidth + 1 && !x.closest('.scroll, .editor, svg, pre, .canvas, .band')).slice(0, 3).map(x => x.outerHTML.slice(0, 90)).join(' ')"))
+	}
+}
+
+// On every screen, light and dark, the pages fit and nobody is shut out.
+func TestTheLabIsForEveryone(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.until(ready)
+	eval[any](b, "lab.tours.begin('2-bully-crash-and-return'), 0")
+	b.until("lab.tours.current && lab.model.members.length === 5 && !document.querySelector('#tour').hidden && document.querySelector('#tour-text').textContent")
+	eval[any](b, "lab.tours.go(2), 0")
+	eval[any](b, "lab.pick({event: lab.model.events[lab.model.before(lab.now)], at: lab.now}), 0")
+	for _, s := range screens {
+		for _, scheme := range []string{"light", "dark"} {
+			state := fmt.Sprintf("lab-%s-%s", s.name, scheme)
+			b.size(s.width, s.height, scheme)
+			b.shoot(state)
+			b.fits(state)
+			if s.name == "360" || s.name == "1280" {
+				b.accessible(state)
+			}
+		}
+	}
+}
+
+func TestTheDashboardIsForEveryone(t *testing.T) {
+	members := cluster(t, "1", "2", "3", "4", "5")
+	b := open(t, browser(t), "http://"+members["2"].http+"/")
+	b.until(leaderIs + "'5'")
+	members["5"].kill()
+	b.until(leaderIs + "'4'")
+	for _, s := range screens {
+		for _, scheme := range []string{"light", "dark"} {
+			state := fmt.Sprintf("dashboard-%s-%s", s.name, scheme)
+			b.size(s.width, s.height, scheme)
+			b.shoot(state)
+			b.fits(state)
+			if s.name == "360" || s.name == "1280" {
+				b.accessible(state)
+			}
+		}
+	}
+	b.click("#add")
+	b.until("document.querySelector('#ask').open")
+	b.accessible("the dashboard's question")
+}
+
+// Without a mouse: play, step, and crash a member.
+func TestTheLabByKeyboard(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.size(1280, 900, "light")
+	b.until(ready)
+	eval[any](b, "lab.pause(), lab.seek(0), document.body.focus(), 0")
+	b.press(" ")
+	b.until("lab.playing && lab.now > 0")
+	b.press(" ")
+	b.until("!lab.playing")
+	b.press(kb.End)
+	b.until("lab.now === lab.model.elapsed")
+	b.press(kb.ArrowLeft)
+	b.until("lab.now < lab.model.elapsed")
+	b.tabTo("el.matches('.hit[aria-label^=\"Member 5\"]')")
+	b.press(kb.Enter)
+	b.until("document.activeElement.closest('#menu')")
+	b.tabTo("el.textContent === 'Crash'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#text').value.includes('crash 5')")
+	b.until("document.querySelector('#leaders').textContent.includes('4 leads')")
+	eval[any](b, "lab.pause(), 0")
+	b.tabTo("el.matches('.hit[aria-label^=\"Member 3\"]')")
+	b.press(kb.Enter)
+	b.until("!document.querySelector('#menu').hidden")
+	b.tabTo("el.getAttribute('aria-label') === 'Cut 3 → 4'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#text').value.includes('cut 3>4')")
+	b.tabTo("el.id === 'log'")
+	b.press(kb.ArrowUp, kb.ArrowUp)
+	b.until("document.querySelectorAll('#why li button').length > 0")
+	b.tabTo("el.id === 'tours'")
+}
+
+// Without a mouse: hand the lead over.
+func TestTheDashboardByKeyboard(t *testing.T) {
+	members := cluster(t, "1", "2")
+	b := open(t, browser(t), "http://"+members["2"].http+"/")
+	b.size(1280, 900, "light")
+	b.until(leaderIs + "'2'")
+	b.tabTo("el.id === 'resign'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#ask').open")
+	b.press(kb.Escape)
+	b.until("!document.querySelector('#ask').open && document.activeElement.id === 'resign'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#ask').open")
+	b.tabTo("el.id === 'ask-yes'")
+	b.press(kb.Enter)
+	b.until(leaderIs + "'1'")
+	b.tabTo("el.matches('.reigns summary')")
+	b.press(kb.Enter)
+	b.until("document.querySelector('.reigns details[open]')")
+}

@@ -1,0 +1,76 @@
+// The agent's HTTP API, as the page asks it.
+
+let token = ''
+try { token = sessionStorage.getItem('batuta.token') || '' } catch { /* a page without storage asks again */ }
+
+export function setToken(value) {
+  token = value
+  try { sessionStorage.setItem('batuta.token', value) } catch { /* as above */ }
+}
+
+const headers = () => ({ Accept: 'application/json', ...token && { Authorization: `Bearer ${token}` } })
+
+// Refused is an answer that says why not.
+export class Refused extends Error {
+  constructor(code, message) { super(message); this.code = code }
+}
+
+async function ask(method, path, body) {
+  const answer = await fetch(path, {
+    method, headers: { ...headers(), ...body !== undefined && { 'Content-Type': 'application/json' } },
+    body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(method === 'GET' ? 3000 : 12_000),
+  })
+  const text = await answer.text()
+  let value
+  try { value = JSON.parse(text) } catch { throw new Refused(answer.status, text || answer.statusText) }
+  if (!answer.ok) throw new Refused(answer.status, value.error || answer.statusText)
+  return value
+}
+
+export const get = path => ask('GET', path)
+export const post = (path, body) => ask('POST', path, body)
+export const remove = path => ask('DELETE', path)
+
+const silence = 40_000 // the agent says something every 15 s
+
+// listen follows /v1/events for ever: each event to on.event, and what becomes of the
+// connection to on.open and on.lost. It asks again after half a second.
+export async function listen(on) {
+  for (;;) {
+    try { await follow(on) } catch (error) { on.lost(error) }
+    await new Promise(done => setTimeout(done, 500))
+  }
+}
+
+async function follow(on) {
+  const end = new AbortController()
+  let watch = setTimeout(() => end.abort(new Error('silent')), 5000)
+  const alive = () => { clearTimeout(watch); watch = setTimeout(() => end.abort(new Error('silent')), silence) }
+  try {
+    const answer = await fetch('v1/events', { headers: { ...headers(), Accept: 'text/event-stream' }, cache: 'no-store', signal: end.signal })
+    if (!answer.ok) {
+      const text = await answer.text()
+      let why = text
+      try { why = JSON.parse(text).error } catch { /* it is no JSON */ }
+      throw new Refused(answer.status, why)
+    }
+    alive()
+    on.open()
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+    let rest = ''
+    for (;;) {
+      const { value, done } = await reader.read()
+      if (done) throw new Error('the agent has left')
+      alive()
+      const parts = (rest + value).split('\n\n')
+      rest = parts.pop()
+      for (const part of parts) {
+        const data = part.split('\n').filter(line => line.startsWith('data: ')).map(line => line.slice(6)).join('\n')
+        if (data) on.event(JSON.parse(data))
+      }
+    }
+  } finally {
+    clearTimeout(watch)
+    end.abort()
+  }
+}

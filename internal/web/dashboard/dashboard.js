@@ -1,0 +1,245 @@
+// The dashboard of an agent: who leads, since when and why, as this member sees it.
+
+import { $, h, listed, replace, text } from './shared/dom.js'
+import { toggles, translate } from './shared/page.js'
+import { Leaderships } from './shared/leaderships.js'
+import { doing } from './shared/words.js'
+import { get, listen, post, Refused, remove, setToken } from './agent.js'
+import { question } from './dialog.js'
+import { draw as drawPicture, legend } from './picture.js'
+import { draw as drawTimeline } from './timeline.js'
+import { t } from './texts.js'
+import { at, count, exact, lasting } from './times.js'
+
+const beat = 2000 // ms between two looks while nothing is told
+
+class Dashboard {
+  constructor() {
+    translate(t)
+    toggles($('#lang'), $('#theme'))
+    this.leaderships = new Leaderships()
+    this.heard = Date.now()
+    text($('#live'), t('loading'))
+    const hour = 3_600_000
+    const ranges = [[0, t('all')], [hour / 12, t('minutes', { n: 5 })], [hour, t('hours', { n: 1 })], [24 * hour, t('hours', { n: 24 })]]
+    $('#range').append(...ranges.map(([value, words]) => h('option', { value }, words)))
+    $('#range').addEventListener('change', () => this.#timeline())
+    this.#actions()
+    listen({ open: () => this.look(), event: () => this.soon(), lost: error => this.#lost(error) })
+    setInterval(() => this.look(), beat)
+    setInterval(() => this.#tick(), 1000)
+  }
+
+  // soon looks again once a burst of events is over.
+  soon() {
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => this.look(true), 40)
+  }
+
+  // look asks the agent; history only if something may have changed.
+  async look(changed = false) {
+    if (this.looking) { this.again ||= changed; return }
+    this.looking = true
+    try {
+      const status = await get('v1/status')
+      const stale = !this.status || changed || this.status.incarnation !== status.incarnation || this.status.token !== status.token || document.body.classList.contains('stale')
+      if (stale) this.history = await get('v1/history')
+      this.status = status
+      this.heard = Date.now()
+      this.offset = Date.parse(status.since || 0)
+      this.#alive()
+      this.#show(stale)
+    } catch (error) {
+      this.#lost(error)
+    } finally {
+      this.looking = false
+      if (this.again) { this.again = false; this.soon() }
+    }
+  }
+
+  #alive() {
+    document.body.classList.remove('stale')
+    $('#live').classList.remove('stale')
+    text($('#live'), t('live'))
+    if (this.down) { this.down = false; $('#notice').hidden = true }
+  }
+
+  #lost(error) {
+    if (error instanceof Refused && error.code === 401) { this.#askToken(); return }
+    this.down = true
+    document.body.classList.add('stale')
+    $('#live').classList.add('stale')
+    const time = at(this.heard)
+    text($('#live'), t('stale', { time }))
+    this.#notice(t('gone', { why: error.message, time }))
+  }
+
+  #askToken() {
+    if ($('#ask').open) return
+    question({ title: t('token'), yes: t('enter'), fields: [{ name: 'token', label: t('tokenLabel'), type: 'password', required: true }], act: async ({ token }) => { setToken(token); await get('v1/status'); this.look(true) } })
+  }
+
+  #notice(words, good = false) {
+    const el = $('#notice')
+    el.hidden = !words
+    el.classList.toggle('good', good)
+    text(el, words)
+  }
+
+  #show(changed) {
+    const s = this.status
+    document.title = s.leader ? `${s.leader} · ${s.cluster} · batuta` : `${t('nobody')} · ${s.cluster} · batuta`
+    text($('#cluster'), s.cluster)
+    text($('#asked'), t('asked', { id: s.id }))
+    this.#lead(s)
+    const picture = JSON.stringify([s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address])])
+    if (picture !== this.picture) {
+      this.picture = picture
+      drawPicture($('#picture'), s, this.#colour())
+      legend($('#legend'), s)
+      $('#legend').style.setProperty('--own', this.#colour())
+    }
+    this.#members(s)
+    this.#facts(s)
+    this.#messages(s)
+    if (changed) this.#timeline()
+    document.body.dataset.ready = 'yes'
+  }
+
+  #colour() { return this.status.leader ? this.leaderships.colour(this.status.epoch, this.status.leader) : 'var(--soft)' }
+
+  #lead(s) {
+    const name = $('#leader')
+    text(name, s.leader ?? t('nobody'))
+    name.classList.toggle('none', s.leader === null)
+    name.classList.toggle('long', (s.leader ?? '').length > 14)
+    $('.lead').style.setProperty('--own', this.#colour())
+    text($('#why'), this.#reason(s))
+    text($('#promise'), s.guarantee === 'one-leader' ? t(s.fencing ? 'oneLeaderFencing' : 'oneLeader', s) : t('bestEffort', s))
+    const leads = s.leader === s.id
+    $('#resign').disabled = !leads
+    $('#transfer').disabled = !leads || s.members.length < 2
+    text($('#acts-hint'), leads || s.leader === null ? '' : t('onlyLeader'))
+    this.#tick()
+  }
+
+  // reason says how the present view came about, as "batuta status" does.
+  #reason(s) {
+    let parts = []
+    for (const event of this.history?.events ?? []) {
+      for (const r of event.records) {
+        if (r.what === 'loses') parts = [`${doing('loses') === 'loses' ? `${r.peer} was lost` : `se perdió a ${r.peer}`} (${r.why})`]
+        else if (s.token && r.token === s.token && (r.what === 'claims' || r.what === 'adopts')) parts.push(`${r.peer || r.member} ${doing(r.what) === r.what ? (r.what === 'claims' ? 'claimed' : 'was adopted') : (r.what === 'claims' ? 'reclamó el liderazgo' : 'fue adoptado')} (${r.why})`)
+      }
+    }
+    const line = parts.slice(0, 3).join(t('and'))
+    return line && line[0].toUpperCase() + line.slice(1) + '.'
+  }
+
+  #tick() {
+    const s = this.status
+    if (!s) return
+    const now = document.body.classList.contains('stale') ? this.heard : Date.now()
+    const since = s.since ? lasting(now - Date.parse(s.since), true) : '—'
+    text($('#reign'), s.leader ? t('reign', { epoch: s.epoch, time: since }) : t('noReign', { epoch: s.epoch, time: since }))
+  }
+
+  #members(s) {
+    const up = s.members.filter(m => m.state === 'up').length
+    text($('#count'), t('count', { up, n: s.members.length }))
+    const list = [...s.members].reverse() // the highest rank first
+    listed($('#rows'), list, m => m.id, () => h('tr'), (tr, m) => this.#row(tr, m, s))
+  }
+
+  #row(tr, m, s) {
+    const seen = m.id === s.id ? t('now') : !m.last_seen ? t('never') : this.#ago(m.last_seen)
+    const key = JSON.stringify([m, s.leader, s.id, seen, s.role])
+    if (tr.dataset.shown === key) return
+    tr.dataset.shown = key
+    const cell = (label, how, ...content) => h('td', { class: how, 'data-label': t(label) }, h('span', {}, ...content))
+    const old = tr.querySelectorAll('td')
+    const cells = [
+      cell('member', 'id', m.id, m.id === s.leader && h('span', { class: 'tag leads' }, t('leads')), m.id === s.id && h('span', { class: 'tag' }, t('you'))),
+      cell('state', '', h('span', { class: `state ${m.state}` }, t(m.state)), m.refusal && h('span', { class: 'why warn' }, t('refused', { why: m.refusal }))),
+      cell('standing', m.state !== 'down' && m.standing && m.standing !== 'eligible' ? 'warn' : '', m.standing && m.state !== 'down' ? t(m.standing) : t('unknown'), m.id === s.id && s.standing_why && h('span', { class: 'why' }, s.standing_why)),
+      cell('epoch', 'number', count(m.epoch)), cell('seen', '', seen), cell('address', 'mono', m.address), cell('priority', 'number', String(m.priority)),
+    ]
+    if (old.length === 8) { // keep the buttons, which may have the focus
+      cells.forEach((c, i) => old[i].replaceWith(c))
+      const hand = old[7].querySelector('.hand')
+      hand.hidden = !(s.leader === s.id && m.id !== s.id && m.state === 'up')
+      return
+    }
+    replace(tr, cells, h('td', { 'data-label': t('acts') }, h('div', { class: 'row' },
+      h('button', { class: 'hand', hidden: !(s.leader === s.id && m.id !== s.id && m.state === 'up'), 'aria-label': `${t('transfer')}: ${m.id}`, onclick: () => this.#transfer(m.id) }, t('transfer')),
+      h('button', { class: 'danger', 'aria-label': t('yesRemove', m), onclick: () => this.#remove(m.id) }, t('remove')))))
+  }
+
+  #ago(stamp) {
+    const ms = this.heard - Date.parse(stamp)
+    return ms < 2000 ? t('now') : t('ago', { time: lasting(ms, true) })
+  }
+
+  #timeline() {
+    if (!this.history) return
+    text($('#span'), t('timelineFrom', { id: this.status.id, time: at(exact(this.history.began)) }))
+    drawTimeline($('#band'), $('#reigns'), this.history, this.leaderships, Number($('#range').value))
+  }
+
+  #facts(s) {
+    const roles = { leader: 'leaderRole' }
+    const refused = Object.entries(s.refused || {}).filter(([, n]) => n > 0).map(([why, n]) => `${why} ${count(n)}`).join(', ')
+    const facts = [['f_id', s.id], ['f_role', t(roles[s.role] || s.role)], ['f_standing', t(s.standing) + (s.standing_why ? ` (${s.standing_why})` : '')], ['f_algorithm', s.algorithm],
+      ['f_uptime', lasting(s.uptime * 1000, true)], ['f_timing', `${s.timing.heartbeat}; ${s.timing.t}`], ['f_disk', s.disk_error || t('ok')], ['f_listen', s.listen],
+      ...s.advertise && s.advertise !== s.listen ? [['f_advertise', s.advertise]] : [], ['f_http', s.http], ['f_version', s.version], ['f_incarnation', String(s.incarnation)],
+      ...s.successor !== undefined ? [['f_successor', s.successor || t('alone')]] : [], ...refused ? [['f_refused', refused]] : []]
+    listed($('#facts'), facts, ([key]) => key, ([key]) => h('div', {}, h('dt', {}, t(key)), h('dd')), (el, [key, value]) => {
+      text(el.lastChild, value)
+      el.lastChild.classList.toggle('warn', key === 'f_disk' && Boolean(s.disk_error))
+    })
+  }
+
+  #messages(s) {
+    const kinds = [...new Set([...Object.keys(s.messages.sent), ...Object.keys(s.messages.received)])].sort()
+    if (!$('#messages table')) {
+      replace($('#messages'), h('table', {}, h('thead', {}, h('tr', {}, h('th', {}, t('kind')), h('th', { class: 'number' }, t('sent')), h('th', { class: 'number' }, t('received')))), h('tbody')))
+    }
+    listed($('#messages tbody'), kinds, k => k, k => h('tr', {}, h('td', { 'data-label': t('kind') }, k), h('td', { class: 'number', 'data-label': t('sent') }), h('td', { class: 'number', 'data-label': t('received') })), (tr, k) => {
+      text(tr.children[1], count(s.messages.sent[k] || 0))
+      text(tr.children[2], count(s.messages.received[k] || 0))
+    })
+  }
+
+  #actions() {
+    const id = () => this.status?.id ?? ''
+    const did = () => {
+      this.#notice(t('done'), true)
+      setTimeout(() => { if (!this.down) this.#notice('') }, 2500)
+      this.look(true)
+    }
+    this.did = did
+    $('#resign').addEventListener('click', () => question({ title: t('askResign', { id: id() }), words: t('askResignText', { id: id() }), yes: t('resign'), danger: true, act: async () => { await post('v1/resign'); did() } }))
+    $('#campaign').addEventListener('click', () => question({ title: t('askCampaign', { id: id() }), words: t('askCampaignText'), yes: t('campaign'), act: async () => { await post('v1/campaign'); did() } }))
+    $('#transfer').addEventListener('click', () => this.#transfer())
+    $('#add').addEventListener('click', () => question({
+      title: t('askAdd'), words: t('askAddText'), yes: t('add'),
+      fields: [{ name: 'id', label: t('id'), required: true }, { name: 'address', label: t('addressOf'), required: true, placeholder: '10.0.0.4:7400' }],
+      act: async place => { await post('v1/members', place); did() },
+    }))
+  }
+
+  #transfer(to) {
+    const heirs = this.status.members.filter(m => m.id !== this.status.id && m.state === 'up').map(m => m.id).reverse()
+    question({
+      title: to ? t('askTransferTo', { id: to }) : t('askTransfer'), words: t('askTransferText'), yes: t('transfer'),
+      fields: to ? [] : [{ name: 'id', label: t('to'), options: heirs }],
+      act: async ({ id }) => { await post('v1/transfer', { id: to ?? id }); this.did() },
+    })
+  }
+
+  #remove(id) {
+    question({ title: t('askRemove', { id }), words: t('askRemoveText'), yes: t('yesRemove', { id }), danger: true, act: async () => { await remove('v1/members/' + encodeURIComponent(id)); this.did() } })
+  }
+}
+
+globalThis.dashboard = new Dashboard()

@@ -1,0 +1,35 @@
+// A question before anything is done.
+
+import { $, h, replace, text } from './shared/dom.js'
+import { t } from './texts.js'
+
+// question shows a dialog; fields are inputs by name. It does act with their values once
+// the user says yes, and stays with the reason if that is refused.
+export function question({ title, words = '', yes, danger = false, fields = [], act }) {
+  const dialog = $('#ask'), form = $('form', dialog)
+  text($('#ask-title'), title)
+  text($('#ask-text'), words)
+  $('#ask-text').hidden = !words
+  text($('#ask-error'), '')
+  text($('#ask-yes'), yes)
+  $('#ask-yes').className = danger ? 'danger' : 'first'
+  replace($('#ask-fields'), fields.map(f => h('label', {}, f.label, f.options
+    ? h('select', { name: f.name }, f.options.map(o => h('option', { value: o }, o)))
+    : h('input', { name: f.name, type: f.type || 'text', required: f.required, placeholder: f.placeholder, autocomplete: 'off', spellcheck: 'false' }))))
+  form.onsubmit = async event => {
+    event.preventDefault()
+    $('#ask-yes').disabled = true
+    text($('#ask-error'), '')
+    try {
+      await act(Object.fromEntries(new FormData(form)))
+      dialog.close()
+    } catch (error) {
+      text($('#ask-error'), t('failed', { why: error.message }))
+    } finally {
+      $('#ask-yes').disabled = false
+    }
+  }
+  $('#ask-no').onclick = () => dialog.close()
+  if (!dialog.open) dialog.showModal()
+  ;(fields.length ? $('#ask-fields input, #ask-fields select') : $('#ask-no')).focus()
+}
