@@ -55,13 +55,6 @@ func (d *disk) fill() {
 	}
 }
 
-func (d *disk) makeRoom() {
-	d.t.Helper()
-	if err := os.Remove(d.filler()); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 // lock puts a read-only mount of the disk over it: a file system cannot turn
 // read-only while a process has a file open to write.
 func (d *disk) lock() {

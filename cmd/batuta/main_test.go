@@ -25,8 +25,11 @@ import (
 // TestMain lets the test binary be batuta when it is called by that name: by the
 // scripts, and as the members of a cluster.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"batuta": main, "worker": worker, "scribe": scribe})
+	testscript.Main(m, programs)
 }
+
+// programs are what the test binary can be.
+var programs = map[string]func(){"batuta": main, "worker": worker}
 
 // worker is the command that "batuta run" runs in these tests.
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }

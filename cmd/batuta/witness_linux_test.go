@@ -36,6 +36,8 @@ func bootNow() int64 {
 	return t.Nano()
 }
 
+func init() { programs["scribe"] = scribe }
+
 // scribe is the work of a leader that a witness looks at: it tells the token under which
 // it runs and the time, again and again, until it is killed. SIGTERM does not end it.
 func scribe() {
@@ -168,6 +170,13 @@ func (w *witness) next(epoch uint64, after string) *shift {
 	}
 }
 
+// latest is who has begun last: a command may be started again under one leadership.
+func (w *witness) latest() *shift {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.MaxFunc(w.shifts, func(a, b *shift) int { return cmp.Compare(a.from, b.from) })
+}
+
 // judge says what was seen.
 func (w *witness) judge() {
 	w.t.Helper()
@@ -206,17 +215,24 @@ func restarting(c *crew, s *shift) {
 	c.start(s.leader)
 }
 
+// renewing ends a member whose command has failed, and starts it again: its pause before
+// it stands grows from failure to failure.
+func renewing(c *crew, s *shift) {
+	c.signal(s.leader, syscall.SIGKILL)
+	restarting(c, s)
+}
+
 func nothing(*crew, *shift) {}
 
 var strikes = []strike{
 	{"the agent is killed", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGKILL) }, restarting},
 	{"the agent is stopped", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGCONT) }},
-	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, nothing},
+	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, renewing},
 	{"the guard is stopped, and the leader resigns", func(c *crew, s *shift) {
 		c.toGuard(s.leader, syscall.SIGSTOP)
 		resigning(c, s)
-	}, nothing},
-	{"the command is killed", func(_ *crew, s *shift) { syscall.Kill(s.pid, syscall.SIGKILL) }, nothing},
+	}, renewing},
+	{"the command is killed", func(_ *crew, s *shift) { syscall.Kill(s.pid, syscall.SIGKILL) }, renewing},
 	{"the command is stopped, and the leader resigns", func(c *crew, s *shift) {
 		syscall.Kill(s.pid, syscall.SIGSTOP)
 		resigning(c, s)
@@ -254,6 +270,7 @@ func TestAWitnessSeesOneLeader(t *testing.T) {
 		for _, i := range rand.Perm(len(strikes)) {
 			s := strikes[i]
 			time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // at any moment between two beats
+			leads = w.latest()
 			s.hit(c, leads)
 			next := w.next(leads.epoch, fmt.Sprintf("round %d, %s, which was %v", round, s.name, leads))
 			s.after(c, leads)

@@ -55,14 +55,14 @@ func equal(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
 func TestWhatIsAppendedIsLoaded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	l, warnings := open(t, dir)
+	l, _ := open(t, dir)
 	holds(t, l)
 	add(t, l, "one", "", "three")
 	add(t, l)
 	add(t, l, strings.Repeat("x", 5000))
 	add(t, l, "")
 	l.Close()
-	l, warnings = open(t, dir)
+	l, warnings := open(t, dir)
 	add(t, l, "last") // before it has been loaded
 	holds(t, l, "one", "", "three", strings.Repeat("x", 5000), "", "last")
 	if warnings.Len() > 0 {

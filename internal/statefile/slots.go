@@ -60,7 +60,7 @@ func (s slot) encode(body []byte) []byte {
 
 // decodeSlot reads what a slot begins with.
 func decodeSlot(data []byte) (slot, []byte, error) {
-	header, rest, whole := bytes.Cut(data[:min(len(data), maxHeader)], []byte("\n"))
+	header, _, whole := bytes.Cut(data[:min(len(data), maxHeader)], []byte("\n"))
 	f := strings.Split(string(header), " ")
 	if !whole || len(f) != 6 || f[0] != stateMagic {
 		return slot{}, nil, fmt.Errorf("%w: it does not begin as a state file", errDamaged)
@@ -68,7 +68,7 @@ func decodeSlot(data []byte) (slot, []byte, error) {
 	number, errNumber := strconv.ParseUint(f[2], 10, 64)
 	size, errSize := strconv.ParseInt(f[3], 10, 64)
 	length, errLength := strconv.ParseUint(f[4], 10, 64)
-	rest = data[len(header)+1:]
+	rest := data[len(header)+1:]
 	if errors.Join(errNumber, errSize, errLength) != nil || length > uint64(len(rest)) {
 		return slot{}, nil, fmt.Errorf("%w: its header is none", errDamaged)
 	}

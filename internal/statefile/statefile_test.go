@@ -106,31 +106,30 @@ func content(t *testing.T, dir string) (data []byte, begin, end int) {
 }
 
 func TestEveryDamageMeansTheOlderCopyAndAWarning(t *testing.T) {
-	for _, saves := range []int{2, 3} { // the last one in either slot
+	for _, saves := range []uint64{2, 3} { // the last one in either slot
 		dir := t.TempDir()
 		s, warnings := openStore(t, dir)
-		for epoch := range uint64(saves) {
+		for epoch := range saves {
 			if err := s.Save(stateOf(epoch + 5)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		data, begin, end := content(t, dir)
-		last := bytes.Clone(data[begin:end])
-		damages(last, func(damaged []byte) {
+		damages(bytes.Clone(data[begin:end]), func(damaged []byte) {
 			clear(data[begin:end])
 			copy(data[begin:], damaged)
-			if err := os.WriteFile(s.path(File), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			warnings.Reset()
-			state, err := s.Load()
-			if err != nil || !equalStates(state, stateOf(uint64(saves)+3)) {
-				t.Fatalf("%q gives %+v, %v", damaged, state, err)
-			}
-			if len(damaged) > 0 && !strings.Contains(warnings.String(), s.path(File)) {
-				t.Fatalf("%q gives the warning %q", damaged, warnings)
+			c, err := decodeFile(data)
+			if err != nil || !equalStates(c.state, stateOf(saves+3)) || c.damaged != (len(damaged) > 0) {
+				t.Fatalf("%q gives %+v, %v", damaged, c, err)
 			}
 		})
+		if err := os.WriteFile(s.path(File), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		state, err := s.Load()
+		if err != nil || !equalStates(state, stateOf(saves+3)) || !strings.Contains(warnings.String(), s.path(File)) {
+			t.Fatalf("%+v, %v, with the warning %q", state, err, warnings)
+		}
 	}
 }
 
@@ -192,19 +191,22 @@ func TestAFileCutShortGivesACopyOrIsRefused(t *testing.T) {
 	data, _, _ := content(t, dir)
 	found := map[uint64]int{}
 	for n := range data {
-		if err := os.WriteFile(s.path(File), data[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		state, err := s.Load()
+		c, err := decodeFile(data[:n])
 		switch {
-		case err == nil && (equalStates(state, stateOf(6)) || equalStates(state, stateOf(7))):
-			found[state.Token.Epoch]++
-		case err == nil || !strings.Contains(err.Error(), s.path(File)):
-			t.Fatalf("cut at %d: %+v, %v", n, state, err)
+		case err == nil && (equalStates(c.state, stateOf(6)) || equalStates(c.state, stateOf(7))):
+			found[c.state.Token.Epoch]++
+		case !errors.Is(err, errDamaged):
+			t.Fatalf("cut at %d: %+v, %v", n, c.state, err)
 		}
 	}
 	if len(found) == 0 {
 		t.Error("no copy is found in any of them")
+	}
+	if err := os.WriteFile(s.path(File), data[:10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(); err == nil || !strings.Contains(err.Error(), s.path(File)) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -359,15 +361,19 @@ func TestAnOldStateFileIsReadAndReplaced(t *testing.T) {
 	if err != nil || !equalStates(state, stateOf(7)) || warnings.Len() > 0 {
 		t.Fatalf("%+v, %v, %s", state, err, warnings)
 	}
-	damages(plain(t, stateOf(7)), func(damaged []byte) {
-		if err := os.WriteFile(s.path(File), damaged, 0o600); err != nil {
-			t.Fatal(err)
+	damaged := plain(t, stateOf(7))
+	damages(bytes.Clone(damaged), func(b []byte) {
+		if c, err := decodeFile(b); !errors.Is(err, errDamaged) {
+			t.Fatalf("%q gives %+v, %v", b, c.state, err)
 		}
-		warnings.Reset()
-		if state, err := s.Load(); err != nil || !equalStates(state, stateOf(6)) || !strings.Contains(warnings.String(), s.path(File)) {
-			t.Fatalf("%q gives %+v, %v, %s", damaged, state, err, warnings)
-		}
+		damaged = b
 	})
+	if err := os.WriteFile(s.path(File), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := s.Load(); err != nil || !equalStates(state, stateOf(6)) || !strings.Contains(warnings.String(), s.path(File)) {
+		t.Fatalf("%+v, %v, %s", state, err, warnings)
+	}
 	if err := s.Save(stateOf(8)); err != nil {
 		t.Fatal(err)
 	}
