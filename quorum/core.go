@@ -28,15 +28,18 @@ type Core struct {
 	started bool
 	halted  bool
 
-	node    *raft.RawNode // nil: it belongs to no cluster yet
-	storage *raft.MemoryStorage
-	me      self
-	roster  roster
-	disks   map[uint64]uint64 // which disk each other number belongs to
-	applied uint64
-	peers   []peer // every other member, by id
+	node     *raft.RawNode // nil: it belongs to no cluster yet
+	storage  *raft.MemoryStorage
+	me       self
+	roster   roster
+	disks    map[uint64]uint64 // which disk each other number belongs to
+	applied  uint64
+	founders []election.ID // the list that the cluster began with; empty: it has joined
+	settling bool          // that more than half of the others know its disk is to be written down
+	peers    []peer        // every other member, by id
 
 	writer
+	cards
 	voter
 	leader
 	stance
@@ -81,7 +84,7 @@ func (c *Core) restore(s *stored) error {
 	if err != nil {
 		return err
 	}
-	c.me, c.disks, c.hard, c.storage = s.self, s.disks, s.hard, storage
+	c.me, c.disks, c.hard, c.storage, c.founders = s.self, s.disks, s.hard, storage, s.self.Founders
 	if s.snapshot != nil {
 		meta := s.snapshot.GetMetadata()
 		if c.roster, err = decodeRoster(s.snapshot.GetData(), meta.GetConfState()); err != nil {
@@ -97,20 +100,44 @@ func (c *Core) restore(s *stored) error {
 
 // sameList refuses a configured list that is another than the one the cluster began
 // with: members would count majorities of different sets.
-func (c *Core) sameList(s self) error { return nil }
+func (c *Core) sameList(s self) error {
+	if c.cfg.Joins || len(s.Founders) == 0 || len(c.cfg.Members) == 0 {
+		return nil
+	}
+	r := first(c.members())
+	if digest(r) == s.Digest {
+		return nil
+	}
+	var ids []election.ID
+	for _, seat := range r.Seats {
+		ids = append(ids, seat.ID)
+	}
+	return config("the list of members is another than at the first start (%s): members come and go by batuta members add and remove, or --join; start with the first list, %s", difference(ids, s.Founders), join(s.Founders))
+}
+
+// members are those configured, this one included.
+func (c *Core) members() []election.Member {
+	list := c.cfg.Members
+	if !slices.ContainsFunc(list, func(m election.Member) bool { return m.ID == c.cfg.Self.ID }) {
+		list = append(slices.Clone(list), election.Member{Rank: c.cfg.Self, Address: c.cfg.Address})
+	}
+	return list
+}
 
 // found begins a cluster with the configured members. Nothing is said before it is on
 // disk: see start.
 func (c *Core) found() error {
-	members := c.cfg.Members
-	if !slices.ContainsFunc(members, func(m election.Member) bool { return m.ID == c.cfg.Self.ID }) {
-		members = append(slices.Clone(members), election.Member{Rank: c.cfg.Self, Address: c.cfg.Address})
-	}
+	members := c.members()
 	if len(members) > MaxMembers {
 		return config("%d members: at most %d vote and learn in one cluster", len(members), MaxMembers)
 	}
 	c.roster = first(members)
 	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64() | 1, Digest: digest(c.roster)}
+	for _, s := range c.roster.Seats {
+		c.me.Founders = append(c.me.Founders, s.ID)
+	}
+	c.founders = c.me.Founders
+	c.me.Settled = len(c.roster.Seats) == 1
 	c.storage = raft.NewMemoryStorage()
 	snapshot := &pb.Snapshot{Data: encode(c.roster), Metadata: &pb.SnapshotMetadata{
 		Index: new(uint64(1)), Term: new(uint64(1)), ConfState: c.roster.conf}}
@@ -216,7 +243,16 @@ func (c *Core) start(ev election.Event) {
 	c.patience = c.now.Add(c.t)
 	if c.fresh {
 		c.fresh = false
-		c.write(c.all(), true, nil)
+		c.write(c.all(), true, func() {
+			if c.me.Settled {
+				c.release("it is alone, and has no former self", election.CauseSilent)
+			}
+			for i := range c.peers {
+				if p := &c.peers[i]; p.link {
+					c.showCard(p)
+				}
+			}
+		})
 	}
 	for i := range c.peers {
 		c.dial(&c.peers[i])

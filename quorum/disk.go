@@ -96,6 +96,9 @@ func (c *Core) diskLost(why string) {
 // advance takes from raft what is to be written, said and applied, until it has no
 // more or a write is outstanding.
 func (c *Core) advance() {
+	if c.node != nil && !c.busy() && !c.halted && (c.settling || len(c.noted) > 0) {
+		c.noteDisks()
+	}
 	for c.node != nil && !c.busy() && !c.halted && c.node.HasReady() {
 		ready := c.node.Ready()
 		if !ready.MustSync && raft.IsEmptySnap(ready.Snapshot) {

@@ -32,6 +32,8 @@ type peer struct {
 	down    bool
 	state   election.MemberState
 	aside   election.Aside
+	barred  bool // nothing of it counts: its disk is another
+	noted   bool // it has noted this member's disk
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
@@ -108,6 +110,9 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0
 	p.heard, p.asked = c.now, time.Time{}
 	c.setState(p, election.StateUp)
+	if !c.fresh && !(c.replace && c.busy()) {
+		c.showCard(p)
+	}
 	if c.term() != 0 && !c.over {
 		c.beat()
 	}
@@ -214,7 +219,7 @@ var raftKinds = map[election.MessageKind]pb.MessageType{
 
 // Kinds are the kinds of message that the algorithm adds.
 func (a *Algorithm) Kinds() []election.MessageKind {
-	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow}
+	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCard}
 }
 
 func kindOf(t pb.MessageType) (election.MessageKind, bool) {
@@ -254,6 +259,13 @@ func (c *Core) receive(m *election.Message) {
 	}
 	p.heard, p.asked = c.now, time.Time{}
 	c.seen = max(c.seen, m.Token.Epoch)
+	if m.Kind == kindCard {
+		c.cardFrom(p, m.Data)
+		return
+	}
+	if p.barred || !c.me.Settled {
+		return
+	}
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {

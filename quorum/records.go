@@ -25,10 +25,12 @@ const (
 
 // self is who a disk belongs to.
 type self struct {
-	Number uint64      `cbor:"1,keyasint"` // raft's
-	ID     election.ID `cbor:"2,keyasint"`
-	Disk   uint64      `cbor:"3,keyasint"`           // names this disk
-	Digest uint64      `cbor:"4,keyasint,omitempty"` // of the list that the cluster began with; 0: it has joined
+	Number   uint64        `cbor:"1,keyasint"` // raft's
+	ID       election.ID   `cbor:"2,keyasint"`
+	Disk     uint64        `cbor:"3,keyasint"`           // names this disk
+	Digest   uint64        `cbor:"4,keyasint,omitempty"` // of the list that the cluster began with; 0: it has joined
+	Founders []election.ID `cbor:"5,keyasint,omitempty"` // that list
+	Settled  bool          `cbor:"6,keyasint,omitempty"` // more than half of the others know this disk
 }
 
 // disk says which disk a number belongs to: the first that is heard of.

@@ -242,7 +242,7 @@ func (c *Core) crashed(p *peer) {
 
 // eligible reports whether this member may be elected, as far as it knows itself.
 func (c *Core) eligible() bool {
-	return c.node != nil && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.stands()
+	return c.node != nil && c.me.Settled && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.stands()
 }
 
 // goneBack: the leader knows that this member has had more on its disk.

@@ -19,6 +19,7 @@ type leaseholder interface {
 	Guard() time.Time
 	Applied() (index, chain uint64)
 	Voters() [][]election.ID
+	Settled() bool
 	Durable(records [][]byte) (term uint64)
 }
 
@@ -148,7 +149,7 @@ func (w *world) majority(group []*process) bool {
 		return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
 			n := 0
 			for _, q := range group {
-				if slices.Contains(voters, q.rank.ID) {
+				if slices.Contains(voters, q.rank.ID) && q.machine.(leaseholder).Settled() {
 					n++
 				}
 			}
@@ -160,7 +161,7 @@ func (w *world) majority(group []*process) bool {
 // quorumAgrees is groupAgrees where a majority decides. A member whose disk hangs can
 // take nothing up, and is not looked at.
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
-	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() })
+	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
 	switch {
 	case !w.majority(group), !slices.ContainsFunc(group, w.mayLead):
 		return t, leaderless(group)
