@@ -40,6 +40,7 @@ type Core struct {
 
 	writer
 	cards
+	wishes
 	voter
 	leader
 	stance
@@ -69,6 +70,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 		return m, m.found()
 	}
 	m.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
+	m.me = self{ID: c.Self.ID, Disk: m.random.Uint64N(election.MaxVersion-1) + 1}
 	return m, nil
 }
 
@@ -132,7 +134,7 @@ func (c *Core) found() error {
 		return config("%d members: at most %d vote and learn in one cluster", len(members), MaxMembers)
 	}
 	c.roster = first(members)
-	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64() | 1, Digest: digest(c.roster)}
+	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64N(election.MaxVersion-1) + 1, Digest: digest(c.roster)}
 	for _, s := range c.roster.Seats {
 		c.me.Founders = append(c.me.Founders, s.ID)
 	}
@@ -155,7 +157,7 @@ func (c *Core) found() error {
 // run makes raft's own node of what the storage holds.
 func (c *Core) run() error {
 	node, err := raft.NewRawNode(&raft.Config{
-		ID: c.me.Number, Storage: c.storage, Applied: c.applied,
+		ID: c.me.Number, Storage: snapshots{c.storage, c}, Applied: c.applied,
 		// It is never ticked: the election timeout that raft draws is not used.
 		ElectionTick: 10, HeartbeatTick: 1,
 		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
@@ -231,6 +233,16 @@ func (c *Core) handle(ev election.Event) {
 		c.resign("it is asked to")
 	case election.Transfer:
 		c.transfer(ev.Peer)
+	case election.Joined:
+		c.joined(ev.Member)
+	case election.Welcomed:
+		c.welcomed(ev.List)
+	case election.Added:
+		c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer})
+	case election.Dismissed:
+		c.wish(change{Remove: true, ID: ev.Peer})
+	case election.Leaving:
+		c.wish(change{Remove: true, ID: c.cfg.Self.ID})
 	case election.Health:
 		c.setHealth(ev.On)
 	}
@@ -240,6 +252,7 @@ func (c *Core) handle(ev election.Event) {
 // what its former self had promised.
 func (c *Core) start(ev election.Event) {
 	c.started, c.origin = true, c.now
+	c.pursueAt = c.now.Add(c.t)
 	c.patience = c.now.Add(c.t)
 	if c.fresh {
 		c.fresh = false
@@ -254,6 +267,7 @@ func (c *Core) start(ev election.Event) {
 			}
 		})
 	}
+	c.welcomed(ev.List)
 	for i := range c.peers {
 		c.dial(&c.peers[i])
 	}
@@ -270,7 +284,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 			at = t
 		}
 	}
-	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.retryAt, c.hungAt, c.standAt} {
+	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.retryAt, c.hungAt, c.standAt, c.pursueAt} {
 		wake(t)
 	}
 	for i := range c.peers {
@@ -284,6 +298,10 @@ func (c *Core) due() {
 	c.dueVoter()
 	c.dueLeader()
 	c.dueDisk()
+	if c.passed(c.pursueAt) {
+		c.pursueAt = c.now.Add(c.t)
+		c.pursue()
+	}
 	for i := range c.peers {
 		if p := &c.peers[i]; c.passed(p.redial) {
 			c.dial(p)

@@ -162,13 +162,13 @@ func (c *Core) takeSnapshot(s *pb.Snapshot) error {
 		return err
 	}
 	c.roster, c.applied = r, s.GetMetadata().GetIndex()
-	c.seatPeers()
+	c.reseat()
 	return nil
 }
 
 // apply takes a committed entry into the list of members.
 func (c *Core) apply(e *pb.Entry) {
-	c.applied = e.GetIndex()
+	defer func() { c.applied = e.GetIndex() }() // only then does a snapshot hold it
 	c.roster.link(e.GetTerm(), e.GetData())
 	if e.GetTerm() == c.leader.term && c.leader.term != 0 {
 		c.settled = true
@@ -218,3 +218,19 @@ func (quiet) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
 func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
 func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
 func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+
+// snapshots is the storage with a snapshot of just now: one that is asked for has to
+// name whom it is for.
+type snapshots struct {
+	*raft.MemoryStorage
+	c *Core
+}
+
+// Snapshot is of all that has been applied.
+func (s snapshots) Snapshot() (*pb.Snapshot, error) {
+	snap, err := s.MemoryStorage.Snapshot()
+	if err != nil || s.c.applied <= snap.GetMetadata().GetIndex() {
+		return snap, err
+	}
+	return s.MemoryStorage.CreateSnapshot(s.c.applied, s.c.roster.conf, encode(s.c.roster))
+}

@@ -88,6 +88,7 @@ func (c *Core) beat() {
 		if p.number == 0 || !c.usable(p) {
 			continue
 		}
+		c.offerSeat(p)
 		c.send(p, election.Message{Kind: election.Beat, Token: election.Token{Epoch: c.term(), Leader: c.cfg.Self}, Stamp: c.stamp(),
 			Draining: c.drains, Data: c.beatData(p, min(commit, match[p.number]))})
 	}
@@ -236,6 +237,7 @@ func (c *Core) dueLeader() {
 	}
 	if c.passed(c.transferAt) {
 		c.transferAt = c.now.Add(c.timing.Heartbeat)
+		c.promote()
 		c.preempt()
 	}
 }

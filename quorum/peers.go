@@ -219,7 +219,7 @@ var raftKinds = map[election.MessageKind]pb.MessageType{
 
 // Kinds are the kinds of message that the algorithm adds.
 func (a *Algorithm) Kinds() []election.MessageKind {
-	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCard}
+	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCard, kindChange, kindSeat}
 }
 
 func kindOf(t pb.MessageType) (election.MessageKind, bool) {
@@ -254,7 +254,7 @@ func (c *Core) post(m *pb.Message) {
 // receive takes a message in. What makes no sense is dropped.
 func (c *Core) receive(m *election.Message) {
 	p := c.peer(m.From)
-	if p == nil || c.node == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
+	if p == nil || !c.started || c.node == nil && m.Kind != kindSeat || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
 		return
 	}
 	p.heard, p.asked = c.now, time.Time{}
@@ -263,9 +263,14 @@ func (c *Core) receive(m *election.Message) {
 		c.cardFrom(p, m.Data)
 		return
 	}
+	if m.Kind == kindSeat {
+		c.seated(p, m)
+		return
+	}
 	if p.barred || !c.me.Settled {
 		return
 	}
+	c.learnNumber(p, m)
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
@@ -278,6 +283,8 @@ func (c *Core) receive(m *election.Message) {
 		}
 	case election.Resign:
 		c.resignedBy(p, m)
+	case kindChange:
+		c.changeAsked(m)
 	default:
 		c.receiveRaft(p, m)
 	}
@@ -436,4 +443,15 @@ func checkEntries(m *pb.Message) error {
 		term = e.GetTerm()
 	}
 	return nil
+}
+
+// learnNumber: a newcomer, whose log is still empty, has the numbers of others from
+// their beats.
+func (c *Core) learnNumber(p *peer, m *election.Message) {
+	if len(c.roster.Seats) > 0 || m.Kind != election.Beat {
+		return
+	}
+	if v, ok := readVarints(m.Data, 4); ok && v[0] == c.me.Number && v[1] != 0 && v[1] <= election.MaxEpoch && c.peerBy(v[1]) == nil {
+		p.number = v[1]
+	}
 }

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -79,6 +78,11 @@ func (c *Core) List() []election.Member {
 
 // Entry is a member's place on the list.
 func (c *Core) Entry(id election.ID) (election.Member, bool) {
+	if id == c.cfg.Self.ID && c.node == nil {
+		e := c.own()
+		e.Version = c.me.Disk // by which those who let it in know this disk
+		return e, true
+	}
 	list := c.List()
 	i := slices.IndexFunc(list, func(m election.Member) bool { return m.ID == id })
 	if i < 0 {
@@ -124,7 +128,20 @@ func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 
 // AdmitJoin says whether a newcomer may join through this member.
 func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
-	return errors.New("joining is not possible yet")
+	switch {
+	case c.node == nil || !c.me.Settled || !c.view.Defined():
+		return election.ErrTooManyJoins // it is to ask again
+	case e.ID.Kind() != c.cfg.Self.ID.Kind():
+		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", election.ErrMixedKind, e.ID, e.ID.Kind(), c.cfg.Self.ID.Kind())
+	case slices.Contains(c.roster.Gone, e.ID) && c.roster.of(e.ID) == nil && e.Version == 0:
+		return election.ErrRemoved
+	case !c.Fits(e):
+		return election.ErrFull
+	}
+	if s := c.roster.of(e.ID); s != nil && s.Disk != e.Version && c.roster.votes(s.Number) {
+		return fmt.Errorf("%w: member %s is there with another disk: remove it first (batuta members remove %s)", election.ErrSameID, e.ID, e.ID)
+	}
+	return nil
 }
 
 // Applied is up to where this member has taken in the log, and a sum of all that it
