@@ -155,19 +155,33 @@ func (w *witness) fault(format string, args ...any) {
 	}
 }
 
-// next waits for a process of a leadership above epoch to write.
-func (w *witness) next(epoch uint64, after string) *shift {
-	w.t.Helper()
-	for late := time.After(runtest.Patience); ; {
+// next waits for a process of a leadership above epoch to write; nil: none has in time.
+func (w *witness) next(epoch uint64, patience time.Duration) *shift {
+	for late := time.After(patience); ; {
 		select {
 		case s := <-w.came:
 			if s.epoch > epoch {
 				return s
 			}
 		case <-late:
-			w.t.Fatalf("nobody has written above epoch %d, after: %s", epoch, after)
+			return nil
 		}
 	}
+}
+
+// strike has something happen to the leader, and gives the next one. A leader that was
+// replaced at that very moment is not meant: then it happens to the next.
+func (w *witness) strike(leads *shift, name string, hit func(*shift)) (struck, next *shift) {
+	w.t.Helper()
+	for range 6 {
+		struck = w.latest()
+		hit(struck)
+		if next = w.next(max(leads.epoch, struck.epoch), runtest.Patience/6); next != nil {
+			return struck, next
+		}
+	}
+	w.t.Fatalf("nobody has written after %v, struck by: %s", struck, name)
+	return nil, nil
 }
 
 // latest is who has begun last: a command may be started again under one leadership.
@@ -218,15 +232,15 @@ func restarting(c *crew, s *shift) {
 // renewing ends a member whose command has failed, and starts it again: its pause before
 // it stands grows from failure to failure.
 func renewing(c *crew, s *shift) {
-	c.signal(s.leader, syscall.SIGKILL)
+	c.send(s.leader, syscall.SIGKILL)
 	restarting(c, s)
 }
 
 func nothing(*crew, *shift) {}
 
 var strikes = []strike{
-	{"the agent is killed", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGKILL) }, restarting},
-	{"the agent is stopped", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGCONT) }},
+	{"the agent is killed", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGKILL) }, restarting},
+	{"the agent is stopped", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.send(s.leader, syscall.SIGCONT) }},
 	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, renewing},
 	{"the guard is stopped, and the leader resigns", func(c *crew, s *shift) {
 		c.toGuard(s.leader, syscall.SIGSTOP)
@@ -237,9 +251,12 @@ var strikes = []strike{
 		syscall.Kill(s.pid, syscall.SIGSTOP)
 		resigning(c, s)
 	}, nothing},
-	{"SIGTERM", func(c *crew, s *shift) { c.signal(s.leader, syscall.SIGTERM) }, restarting},
+	{"SIGTERM", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGTERM) }, restarting},
 	{"the leader resigns", resigning, nothing},
 }
+
+// send signals an agent, if it runs.
+func (c *crew) send(id string, s syscall.Signal) { c.runs[id].Process.Signal(s) }
 
 // toGuard signals the guard of a member, if there is one just now.
 func (c *crew) toGuard(id string, signal syscall.Signal) {
@@ -265,15 +282,16 @@ func TestAWitnessSeesOneLeader(t *testing.T) {
 	c := newCrew(t, 3, append([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}, sharpTimes...))
 	c.dir, c.command = dir, []string{"scribe", w.socket}
 	c.startAll()
-	leads := w.next(0, "the start")
-	for round := range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
+	leads := w.next(0, runtest.Patience)
+	if leads == nil {
+		t.Fatal("nobody leads")
+	}
+	for range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
 		for _, i := range rand.Perm(len(strikes)) {
 			s := strikes[i]
 			time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // at any moment between two beats
-			leads = w.latest()
-			s.hit(c, leads)
-			next := w.next(leads.epoch, fmt.Sprintf("round %d, %s, which was %v", round, s.name, leads))
-			s.after(c, leads)
+			struck, next := w.strike(leads, s.name, func(leader *shift) { s.hit(c, leader) })
+			s.after(c, struck)
 			leads = next
 		}
 	}
@@ -292,7 +310,10 @@ func TestAWitnessSeesOneLeaderWhenTheNetworkFails(t *testing.T) {
 		c.members[i], c.http[id] = id+"="+machineAddress(i+1), "127.0.0.1:7500"
 	}
 	c.startAll()
-	leads := w.next(0, "the start")
+	leads := w.next(0, runtest.Patience)
+	if leads == nil {
+		t.Fatal("nobody leads")
+	}
 	cuts := []struct {
 		name      string
 		cut, mend func(machine int)
@@ -301,13 +322,17 @@ func TestAWitnessSeesOneLeaderWhenTheNetworkFails(t *testing.T) {
 		{"nothing leaves the leader", l.mute, func(i int) { l.unmute(i) }},
 		{"the leader is parted from the rest", func(i int) { l.part(i) }, func(i int) { l.heal(i) }},
 	}
-	for round := range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
+	for range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
 		for _, i := range rand.Perm(len(cuts)) {
-			machine, _ := strconv.Atoi(leads.leader)
-			cuts[i].cut(machine)
-			next := w.next(leads.epoch, fmt.Sprintf("round %d, %s, which was %v", round, cuts[i].name, leads))
+			machine := 0
+			_, leads = w.strike(leads, cuts[i].name, func(leader *shift) {
+				if machine != 0 {
+					cuts[i].mend(machine) // it did not lead any more
+				}
+				machine, _ = strconv.Atoi(leader.leader)
+				cuts[i].cut(machine)
+			})
 			cuts[i].mend(machine)
-			leads = next
 		}
 	}
 	w.judge()
