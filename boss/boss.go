@@ -42,7 +42,7 @@ type Options struct {
 	Announce  Announce      // default Both
 	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds, as "Scrapper" has it
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
-	Silence   time.Duration // of another member that is its death, a batuta one too; default 90 s, T at least
+	Silence   time.Duration // of a foreign member that is its death; batuta members bear a Heartbeat more; default 90 s
 }
 
 // wire is a batuta.Wire.
@@ -71,9 +71,11 @@ func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	return c
 }
 
-// Silence implements batuta.Wire: to the other nodes a link that is down for less
-// goes unnoticed, so a batuta member must not miss its boss sooner.
-func (w *wire) Silence() time.Duration { return w.Options.Silence }
+// Silence implements batuta.Wire. To the other nodes a link that is down for less goes
+// unnoticed, so a batuta member must not miss its boss sooner; and they look once a
+// heartbeat: after one more all of them have noticed, and have forgotten that boss. One
+// that was called to an election before would count on it still.
+func (w *wire) Silence() time.Duration { return w.Options.Silence + w.Options.Heartbeat }
 
 // Check implements batuta.Wire.
 func (w *wire) Check(c batuta.Config) error {

@@ -116,12 +116,12 @@ func (n *connections) translate(p *peer, m *election.Message) {
 func (n *connections) keep(p *peer, now time.Time) {
 	l := p.persistent
 	for _, spare := range p.spares {
-		if now.Sub(spare.heard) > n.wire.Silence() {
+		if now.Sub(spare.heard) > n.wire.Options.Silence {
 			spare.close()
 		}
 	}
-	if now.Sub(l.heard) > n.wire.Silence() {
-		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Silence())
+	if now.Sub(l.heard) > n.wire.Options.Silence {
+		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Options.Silence)
 		l.close() // its end is told by the reader
 		return
 	}

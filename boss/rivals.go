@@ -87,7 +87,7 @@ func (n *connections) settled(p *peer) bool {
 		return false
 	}
 	p.slot.answer(nil)
-	if boss.kind == legacy && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Silence() {
+	if boss.kind == legacy && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Options.Silence {
 		// It has not got there: the boss still keeps an earlier connection with it, and
 		// closes this one. An election has the boss drop them all, and announce itself.
 		p.pointed = time.Time{}
