@@ -60,9 +60,6 @@ func (g *generator) vary(s *scenario.Setup) {
 		if s.OneLeader() {
 			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a beat must be answered before the lease ends
 		}
-		if c.one(4) {
-			t.Silence = t.T() + c.upTo(9*t.T())
-		}
 	}
 }
 
