@@ -16,7 +16,9 @@ var ofBounds = []Rule{
 		Why:    "Members that answer each other without end take a whole processor and never settle.",
 		Mutant: "never suspects"},
 	{Name: Driver, Where: "soak, explore",
-		Why: "A driver that is asked for the impossible has to guess."},
+		Why:    "A driver that is asked for the impossible has to guess.",
+		Mutant: "saves while it saves"},
 	{Name: Panic, Where: "soak",
-		Why: "A panic ends the service that the library runs in."},
+		Why:    "A panic ends the service that the library runs in.",
+		Mutant: "takes the first that departs for one on the list"},
 }

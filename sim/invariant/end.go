@@ -11,5 +11,5 @@ var ofEnd = []Rule{
 		Why:    "Rules of safety alone are kept by a cluster that never elects anybody.",
 		Mutant: "leads although nobody acknowledges"},
 	{Name: Endless, Where: "soak",
-		Why: "An agreement that the detector would undo is none."},
+		Why: "An agreement that the detector would undo is none; and a run has to end. No mutant: one whose agreements do not last is, at some look after the bound, without one, and broken by the rule above."},
 }

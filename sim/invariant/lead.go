@@ -11,7 +11,8 @@ const (
 
 var ofLead = []Rule{
 	{Name: Takeover, Where: "soak",
-		Why: "A contest while the leader is well interrupts its work for nothing."},
+		Why:    "A contest while the leader is well interrupts its work for nothing.",
+		Mutant: "forgets the vouching"},
 	{Name: Stands, Where: "soak",
 		Why:    "An observer was asked never to lead; a member that finds itself unhealthy would do the work badly.",
 		Mutant: "an observer stands"},
@@ -22,5 +23,6 @@ var ofLead = []Rule{
 		Why:    "A move that nobody has thought of is a member in a state that nobody has thought of: one that was removed and leads, one that goes from leading to following without a word.",
 		Mutant: "a leader that is removed goes without a word"},
 	{Name: Overlap, Where: "soak",
-		Why: "Two leaders that work at once is what an election is there to prevent."},
+		Why:    "Two leaders that work at once is what an election is there to prevent.",
+		Mutant: "claims while another's work runs"},
 }
