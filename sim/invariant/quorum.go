@@ -10,9 +10,12 @@ const (
 
 var ofQuorum = []Rule{
 	{Name: OneLease, Where: "soak of quorum",
-		Why: "Two members that may both write destroy what they guard."},
+		Why:    "Two members that may both write destroy what they guard.",
+		Mutant: "quorum: a promise is not kept"},
 	{Name: OneEpochOnly, Where: "soak of quorum",
-		Why: "A store that fences by the epoch takes the later of two leaders for the earlier."},
+		Why:    "A store that fences by the epoch takes the later of two leaders for the earlier.",
+		Mutant: "quorum: a second leadership in one term"},
 	{Name: Committed, Where: "soak of quorum",
-		Why: "A change of the members that is forgotten gives two majorities that do not meet."},
+		Why:    "A change of the members that is forgotten gives two majorities that do not meet.",
+		Mutant: "quorum: leads before it knows what was committed"},
 }
