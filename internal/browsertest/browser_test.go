@@ -142,17 +142,15 @@ func eval[T any](b *tab, script string) (v T) {
 }
 
 // until waits for a script to give true.
-func (b *tab) until(script string) time.Duration {
+func (b *tab) until(script string) {
 	b.Helper()
-	began := time.Now()
-	for time.Since(began) < 30*time.Second {
+	for began := time.Now(); time.Since(began) < time.Minute; {
 		if eval[bool](b, "Boolean("+script+")") {
-			return time.Since(began)
+			return
 		}
 		time.Sleep(15 * time.Millisecond)
 	}
 	b.Fatalf("it never came to be: %s; the page says: %s", script, eval[string](b, "document.body.innerText.replace(/\\s+/g, ' ').slice(0, 600)"))
-	return 0
 }
 
 // size sets the window, and whether the user likes it dark.

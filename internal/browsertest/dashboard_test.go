@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // member is an agent of a real cluster.
@@ -66,6 +68,7 @@ const leaderIs = "document.querySelector('#leader').textContent === "
 
 // An operator looks on while the leader is killed, and reads why.
 func TestTheDashboardFollowsTheCluster(t *testing.T) {
+	watch := stalltest.Start(t)
 	members := cluster(t, "1", "2", "3")
 	b := open(t, browser(t), "http://"+members["1"].http+"/")
 	b.size(1280, 900, "light")
@@ -75,7 +78,9 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 
 	members["3"].kill()
 	members["1"].until(t, `"event":"leader","id":"1","election":"default","leader":"2"`)
-	if took := b.until(leaderIs + "'2'"); took > time.Second {
+	told := time.Now()
+	b.until(leaderIs + "'2'")
+	if took := watch.Given(told, time.Now()); took > time.Second {
 		t.Errorf("the picture follows %v after the member has told it", took)
 	}
 	b.until("document.querySelector('.node.down') && document.querySelector('.node.leads .id').textContent === '2'")

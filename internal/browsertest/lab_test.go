@@ -3,11 +3,16 @@ package browsertest
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/fulltest"
@@ -169,4 +174,67 @@ func TestAssetsAreSmall(t *testing.T) {
 			t.Errorf("the %s's files have %d bytes, compressed; 400 kB are the bound", name, sum.Len())
 		}
 	}
+}
+
+// The tour of the quorum needs the other simulator, which comes when it is asked for.
+func TestAQuorumInTheLab(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#tour=8-quorum")
+	b.until("window.lab && lab.tours.current && lab.model.algorithm === 'quorum' && document.querySelector('#tour-text').textContent")
+	if loaded := eval[[]string](b, "performance.getEntriesByType('resource').map(x => x.name)"); len(loaded) == 0 {
+		t.Error("the page has loaded nothing")
+	}
+	stops := eval[int](b, "lab.tours.current.stops.length")
+	for range stops - 1 {
+		b.click("#tour-next")
+		b.click("#tour-next") // no patience: straight to the stop
+	}
+	b.until("lab.tours.stop === lab.tours.current.stops.length - 1")
+	b.shoot("lab-quorum")
+}
+
+// A frame of twenty members in a storm costs the processor about half of a sixtieth of a
+// second; the bound leaves room for a processor that others use, too.
+func TestFramesAreQuick(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.size(1280, 900, "light")
+	b.until(ready)
+	b.do(performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks))
+	text := "members 1..20\nprobe all\nsettled\nlatency 40ms 60ms\nrun 300ms\ncrash 20\nagree\n"
+	eval[any](b, with("text => lab.load(text, {at: 0}).then(() => lab.pause())", text))
+	began := b.worked()
+	const frames = 200
+	most := eval[int](b, with(`n => {
+		let most = 0
+		for (let i = 0; i < n; i++) {
+			const at = 380 + 2 * i
+			lab.now = at
+			lab.circle.render(at)
+			lab.spacetime.render(at, null)
+			most = Math.max(most, lab.model.under(at).length)
+		}
+		return most
+	}`, frames))
+	each := (b.worked() - began) / frames
+	t.Logf("%v of processor a frame, with up to %d messages under way", each, most)
+	if most < 200 {
+		t.Errorf("%d messages are under way at most: that is no storm", most)
+	}
+	if each <= 0 || each > time.Second/40 {
+		t.Errorf("a frame takes %v of processor", each)
+	}
+}
+
+// worked is how much of the processor the page's own thread has had.
+func (b *tab) worked() (spent time.Duration) {
+	b.Helper()
+	b.do(chromedp.ActionFunc(func(ctx context.Context) error {
+		metrics, err := performance.GetMetrics().Do(ctx)
+		for _, m := range metrics {
+			if m.Name == "ThreadTime" {
+				spent = time.Duration(m.Value * float64(time.Second))
+			}
+		}
+		return err
+	}))
+	return spent
 }

@@ -5,7 +5,7 @@ import { upperBound } from './model.js'
 
 const shown = 400 // rows at one time
 
-const big = new Set(['leads', 'claims', 'loses'])
+const big = new Set(['leads', 'claims', 'is elected', 'loses'])
 
 export const stamp = at => (at / 1000).toFixed(3)
 

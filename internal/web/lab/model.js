@@ -5,6 +5,7 @@ import { Leaderships } from './shared/leaderships.js'
 const families = {
   election: 'ask', answer: 'answer', coordinator: 'tell', elected: 'tell', resign: 'hand', handover: 'hand',
   beat: 'beat', ack: 'beat', ping: 'beat', pong: 'beat',
+  vote: 'ask', 'pre-vote': 'ask', 'vote-answer': 'answer', 'pre-vote-answer': 'answer', append: 'tell', 'append-answer': 'answer', // of a quorum
 }
 
 // family tells the kinds of message that look alike.
@@ -185,7 +186,7 @@ export class Model {
       if (e.m !== m && !(x.event && e.fault && this.members[e.m]?.id === o.peer && ['finds down', 'suspects'].includes(o.what))) continue
       if (e === x.event) continue
       if (x.flight && e.at < t - 1e-6) return null
-      if (x.event && (o.what === 'leads' || o.what === 'follows') && !['claims', 'adopts'].includes(e.what)) continue
+      if (x.event && (o.what === 'leads' || o.what === 'follows') && !['claims', 'adopts', 'is elected'].includes(e.what)) continue
       return { event: e, at: e.at }
     }
     return null
@@ -231,8 +232,8 @@ function apply(s, e, i) {
     case 'leads': s.role = 'leads'; s.epoch = e.epoch; s.leader = e.leader; break
     case 'follows': s.role = 'follows'; s.epoch = e.epoch; s.leader = e.leader; break
     case 'loses': s.role = 'none'; s.epoch = 0; s.leader = ''; break
-    case 'claims': s.role = 'claims'; s.epoch = e.epoch; s.leader = e.leader; break
-    case 'inquires': if (s.role === 'none') s.role = 'asks'; break
+    case 'claims': case 'is elected': s.role = 'claims'; s.epoch = e.epoch; s.leader = e.leader; break
+    case 'inquires': case 'asks': if (s.role === 'none') s.role = 'asks'; break
     case 'suspects': case 'finds down': s.suspects.add(e.peer); break
     case 'spares': s.suspects.delete(e.peer); break
   }

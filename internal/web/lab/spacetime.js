@@ -8,7 +8,7 @@ import { shapeOf } from './circle.js'
 const left = 96, top = 26, right = 18
 
 // told are the events that bear a label, the weightiest first.
-const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'resigns', 'campaigns', 'asks', 'spares', 'suspects', 'stalled', 'loses', 'finds down']
+const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'is elected', 'gives up', 'resigns', 'campaigns', 'asks', 'spares', 'suspects', 'stalled', 'loses', 'finds down']
 
 export class SpaceTime {
   // on: { seek(at), pick({event|flight}) }
@@ -273,7 +273,7 @@ export class SpaceTime {
         c.moveTo(x - 6, y - 6); c.lineTo(x + 6, y + 6); c.moveTo(x + 6, y - 6); c.lineTo(x - 6, y + 6); c.stroke(); break
       case 'freezes':
         c.moveTo(x - 3, y - 7); c.lineTo(x - 3, y + 7); c.moveTo(x + 3, y - 7); c.lineTo(x + 3, y + 7); c.stroke(); break
-      case 'claims':
+      case 'claims': case 'is elected':
         c.moveTo(x, y - 7); c.lineTo(x + 7, y); c.lineTo(x, y + 7); c.lineTo(x - 7, y); c.closePath(); c.fillStyle = s.gold; c.fill(); c.lineWidth = 1.2; c.strokeStyle = s.ink; c.stroke(); break
       case 'suspects': case 'finds down':
         c.arc(x, y, 4.5, 0, 7); c.fillStyle = s.surface; c.fill(); c.strokeStyle = s.alarm; c.lineWidth = 2; c.stroke(); break
