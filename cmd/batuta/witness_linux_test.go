@@ -218,10 +218,16 @@ type strike struct {
 }
 
 // resigning asks the leader to step down; it may just have been replaced.
-func resigning(c *crew, s *shift) {
-	if resp, err := http.Post("http://"+c.http[s.leader]+"/v1/resign", "", nil); err == nil {
-		resp.Body.Close()
+func resigning(c *crew, s *shift) { c.post(s.leader, "/v1/resign", "") }
+
+// post asks an agent, and tells whether it has done so.
+func (c *crew) post(id, path, body string) bool {
+	resp, err := http.Post("http://"+c.http[id]+path, "application/json", strings.NewReader(body))
+	if err != nil {
+		return false
 	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 func restarting(c *crew, s *shift) {
@@ -253,6 +259,13 @@ var strikes = []strike{
 	}, nothing},
 	{"SIGTERM", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGTERM) }, restarting},
 	{"the leader resigns", resigning, nothing},
+	{"the lead is handed over by name", func(c *crew, s *shift) {
+		for id := range c.http {
+			if id != s.leader && c.post(s.leader, "/v1/transfer", `{"id":"`+id+`"}`) {
+				return
+			}
+		}
+	}, nothing},
 }
 
 // send signals an agent, if it runs.

@@ -1,0 +1,35 @@
+package batuta
+
+import (
+	"testing"
+
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/quorum"
+)
+
+func TestLease(t *testing.T) {
+	for _, test := range []struct {
+		algorithm Algorithm
+		has       bool
+	}{{bully.New(), false}, {quorum.New(), true}} {
+		n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: t.TempDir(), Algorithm: test.algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		if left, _, err := n.Lease(t.Context()); left > 0 && !n.IsLeader() || err != nil {
+			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), left, err)
+		}
+		waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
+		left, whole, err := n.Lease(t.Context())
+		if (whole > 0) != test.has || left > whole || err != nil || whole > n.timeout {
+			t.Errorf("%s: %v of %v left, %v", test.algorithm.Name(), left, whole, err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := n.Lease(t.Context()); err != ErrClosed {
+			t.Errorf("%s: closed, it gives %v", test.algorithm.Name(), err)
+		}
+	}
+}
