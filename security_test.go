@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/security"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
@@ -138,4 +139,31 @@ func TestNothingTellsASecret(t *testing.T) {
 			t.Error("the secret is told")
 		}
 	}
+}
+
+// Each trip takes nearly t_max. A dial takes six of them with TLS, and is borne: nobody
+// takes another for dead, though connections have to be made.
+func TestMembersWithASecretBearSlowTrips(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		secret := withSecret(secretFile(t, security.NewSecret()))
+		c.memory.takes = func() time.Duration { return election.DefaultTMax - oneWay }
+		c.startAll(secret)
+		token := c.agree("3")
+		time.Sleep(time.Minute)
+		if got := c.agree("3"); got != token {
+			t.Errorf("the lead went from %v to %v", token, got)
+		}
+		c.kill("3")
+		token = c.agree("2")
+		time.Sleep(time.Minute)
+		if got := c.agree("2"); got != token {
+			t.Errorf("the lead went from %v to %v", token, got)
+		}
+		for id, n := range c.nodes {
+			if s := n.Status(); s.Lost[CauseSilent] > 0 {
+				t.Errorf("member %s lost leaders by %v", id, s.Lost)
+			}
+		}
+	})
 }

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/batuta-dev/batuta/internal/security"
 )
@@ -74,6 +77,10 @@ func ReadTokens(path string) ([]Token, error) {
 type Tokens struct {
 	path string
 	all  atomic.Pointer[[]tokenSum]
+
+	mu     sync.Mutex
+	looked time.Time // when the file was looked at
+	was    os.FileInfo
 }
 
 type tokenSum struct {
@@ -87,7 +94,25 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, t.Reload()
 }
 
-// Reload reads the file again. With an error what was holds on.
+// refresh reads the file again when it has changed, a second later at most.
+func (t *Tokens) refresh() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if now.Sub(t.looked) < time.Second {
+		return nil
+	}
+	t.looked = now
+	info, err := os.Stat(t.path)
+	if err != nil || t.was != nil && os.SameFile(info, t.was) && info.ModTime().Equal(t.was.ModTime()) && info.Size() == t.was.Size() {
+		return err
+	}
+	t.was = info
+	return t.Reload()
+}
+
+// Reload reads the file again, which [Tokens] does by itself when it has changed. With
+// an error what was holds on.
 func (t *Tokens) Reload() error {
 	if t == nil {
 		return nil
@@ -135,6 +160,9 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		if s.tokens == nil {
 			next.ServeHTTP(w, r)
 			return
+		}
+		if err := s.tokens.refresh(); err != nil {
+			s.log.Error("tokens: kept what was", "err", err)
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		role, err := s.tokens.role(r)
