@@ -60,6 +60,7 @@ func (g *generator) vary(s *scenario.Setup) {
 		if s.OneLeader() {
 			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a beat must be answered before the lease ends
 		}
+		t.Secured = c.one(3)
 	}
 }
 

@@ -99,6 +99,7 @@ var coreMutants = []wrong{
 	{"does not tell a leader beyond a cut of a higher token", "machine/discovery.go", "\t\tm.outbid(msg.Token, m.me)\n", "", "test machine TestALeaderBeyondACutIsToldOfAHigherToken"},
 	{"passes on in another's name", "machine/relay.go", "case inner.From == msg.From && to != from &&", "case to != from &&", "test machine TestWhatIsPassedOn"},
 	{"passes on what a link alone is kept for", "machine/relay.go", "\treturn k != election.Beat && k != election.Ack && k != election.Members && k != election.GetMembers && k != election.Relay", "\treturn k != election.Relay", "test machine TestWhatIsPassedOn"},
+	{"forgets that a dial takes longer with TLS", "election/timing.go", "\tif t.Secured {\n", "\tif false {\n", "scenario election/bully/testdata/far_apart_tls.txt"},
 	{"waits for an answer as if every link stood", "machine/answer.go", "\treturn m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax\n", "\treturn 2 * m.cfg.Timing.TMax\n", "scenario election/bully/testdata/far_apart.txt"},
 	{"suspects a leader while its link is made again", "machine/answer.go", "\treturn peer.anew && peer.dialing && !peer.link", "\treturn false && peer.anew", "scenario election/bully/testdata/far_pair.txt"},
 	{"counts beats on a new link as missed", "machine/links.go", "\t\tm.ackedAt = m.now // it has heard us", "\t\t// it has heard us", "scenario election/bully/testdata/far_pair.txt"},
