@@ -147,7 +147,7 @@ func TestMembersWithASecretBearSlowTrips(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)
 		secret := withSecret(secretFile(t, security.NewSecret()))
-		c.memory.takes = func() time.Duration { return election.DefaultTMax - oneWay }
+		c.memory.Takes = func() time.Duration { return election.DefaultTMax - oneWay }
 		c.startAll(secret)
 		token := c.agree("3")
 		time.Sleep(time.Minute)
