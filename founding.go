@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // This file tells of a member that founds no cluster, and for what it waits.
@@ -46,7 +47,13 @@ func (c Config) checkFounding() error {
 
 // awaited says for what this member waits before it stands; "" when it does not.
 func (n *Node) awaited() string {
-	if n.machine.Standing() != election.AsideUnfounded {
+	switch aside := n.machine.Standing(); {
+	case aside == election.AsideUnfounded:
+	case aside == election.AsideJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
+		if _, own := n.machine.(*machine.Machine); !own {
+			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a --member list alone", strings.Join(n.cfg.Join, ", "))
+		}
+	default:
 		return ""
 	}
 	known := 1

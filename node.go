@@ -89,7 +89,7 @@ func (n *Node) loop(ctx context.Context) {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
 		n.background(n.checkHealth)
 	}
-	if n.machine.Standing() == election.AsideUnfounded {
+	if n.awaited() != "" {
 		n.background(n.sayAwaited)
 	}
 	if len(n.cfg.Join) > 0 && n.cfg.Wire == nil {

@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package datadir opens a member's data directory for the files that are kept there,
 // and writes them so that they survive a power cut. Each of its errors says what to do
 // about it.

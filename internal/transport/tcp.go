@@ -43,7 +43,7 @@ type nowWriter struct {
 // newNowWriter gives nil when c has no file descriptor of its own.
 func newNowWriter(c net.Conn) *nowWriter {
 	sc, ok := c.(syscall.Conn)
-	if !ok {
+	if !ok || !canWriteNow {
 		return nil
 	}
 	raw, err := sc.SyscallConn()
@@ -61,18 +61,4 @@ func (w *nowWriter) write(p []byte) (int, error) {
 	err := w.raw.Write(w.fill)
 	w.data = nil
 	return w.n, errors.Join(err, w.err)
-}
-
-func (w *nowWriter) try(fd uintptr) bool {
-	for {
-		n, err := syscall.Write(int(fd), w.data)
-		if err == syscall.EINTR {
-			continue
-		}
-		w.n = max(n, 0)
-		if err != nil && err != syscall.EAGAIN {
-			w.err = err
-		}
-		return true // done for now, whatever it took
-	}
 }

@@ -1,3 +1,5 @@
+//go:build !windows
+
 // Package runtest has commands for tests of "batuta run" to run, and hears from them.
 package runtest
 
