@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netns"
+
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // The floating addresses of the tests, and the port of the service behind them.
@@ -182,9 +184,15 @@ func (l *lan) holders(n int, addr string) (list []int) {
 	return list
 }
 
-// tolerable is how long a client may be without an answer on a machine that is busy;
-// documented is what an idle one takes.
-const tolerable = 5 * time.Second
+// tolerable is how long a client may be without an answer: long enough for any machine
+// that has time to spare, and less than it takes a neighbour to find out by itself
+// where an address is now. Documented is what an idle machine takes. On one that held
+// processes up it may be many times that: to start one takes many turns.
+func (l *lan) tolerable() time.Duration {
+	stall := l.stall()
+	l.mark()
+	return 5*time.Second + 20*stall
+}
 
 // moved waits until machine i alone of n has the addresses and answers both clients, and
 // tells what they have lost.
@@ -198,6 +206,7 @@ func (l *lan) moved(what string, i, n int, clients ...*client) {
 		}
 		return good
 	})
+	tolerable := l.tolerable()
 	for _, c := range clients {
 		lost, longest := c.count()
 		l.t.Logf("%s: %d requests lost, the longest time without an answer was %v", what, lost, longest.Round(time.Millisecond))
@@ -275,6 +284,9 @@ func TestAFloatingAddress(t *testing.T) {
 	back()
 	leader().process.cmd.Process.Kill()
 	l.moved("kill -9", 2, n, clients...)
+	if !fulltest.Enabled() {
+		return
+	}
 	back()
 	for _, pid := range l.all(3) {
 		syscall.Kill(pid, syscall.SIGKILL)
