@@ -9,8 +9,11 @@
 //	                            agrees on one leader, the highest rank, in bounded time.
 //	                            While a partition lasts each side has its
 //	                            own leader. [Status]: Guarantee "best-effort", Fencing false
+//	quorum                      one leader: at every instant at most one leadership is in force, on
+//	                            the assumption that no two clocks differ in rate by more than 1 %;
+//	                            without a majority there is none. Guarantee "one-leader", Fencing true
 //
-// In particular: two members may lead at the same time while they cannot reach
+// Of the best-effort ones in particular: two members may lead at the same time while they cannot reach
 // each other, and for at most T = 2·t_max + t_process while one of them is being
 // found dead or stopped. Do not guard with it what two leaders at once would
 // destroy. Two sides of a partition may count the same epoch: compare the token

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -37,13 +38,22 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	p.ID = id
 	e := p.member()
 	full := false
+	var refused error
 	err = n.call(ctx, func() {
+		if refused = n.admitChange(false, id); refused != nil {
+			return
+		}
 		if full = !n.machine.Fits(e); !full {
 			n.emit(election.Event{Kind: election.Added, Member: e, On: e.Priority != 0})
 		}
 	})
-	if err == nil && full {
+	switch {
+	case err == nil && refused != nil:
+		return fmt.Errorf("add member %s: %w", id, refused)
+	case err == nil && full:
 		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
+	case err == nil:
+		return n.awaitChange(ctx, id, true)
 	}
 	return err
 }
@@ -75,14 +85,59 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 		return err
 	}
 	known := true
+	var refused error
 	err = n.call(ctx, func() {
+		if refused = n.admitChange(true, id); refused != nil {
+			return
+		}
 		known = n.machine.Knows(id)
 		n.emit(election.Event{Kind: election.Dismissed, Peer: id})
 	})
-	if err == nil && !known {
+	switch {
+	case err == nil && refused != nil:
+		return fmt.Errorf("remove member %s: %w", id, refused)
+	case err == nil && !known:
 		return fmt.Errorf("member %s: %w", id, ErrNotMember)
+	case err == nil && id != n.id:
+		return n.awaitChange(ctx, id, false)
 	}
 	return err
+}
+
+// decided is a core whose members are changed by a majority, which takes its time and
+// may be refused.
+type decided interface {
+	AdmitChange(remove bool, id ID) error
+}
+
+// admitChange says whether the members can be changed now.
+func (n *Node) admitChange(remove bool, id ID) error {
+	if d, ok := n.machine.(decided); ok {
+		return d.AdmitChange(remove, id)
+	}
+	return nil
+}
+
+// awaitChange waits until a change that a majority decides has come about here.
+func (n *Node) awaitChange(ctx context.Context, id ID, there bool) error {
+	if _, ok := n.machine.(decided); !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*n.timeout, fmt.Errorf("member %s: no majority has decided on it within %v: look at batuta status, and ask again", id, 10*n.timeout))
+	defer cancel()
+	tick := time.NewTicker(n.cfg.Heartbeat / 4)
+	defer tick.Stop()
+	for {
+		known := there
+		if err := n.call(ctx, func() { known = n.machine.Knows(id) }); err != nil || known == there {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Leave is [Node.Close] for good: the others strike this member off their lists,

@@ -32,12 +32,14 @@ const GuaranteeBestEffort = "best-effort"
 
 // Status is what a member knows at one moment.
 type Status struct {
-	ID        ID
-	Cluster   string
-	Election  string
-	Algorithm string
-	Guarantee string // "best-effort", or "one-leader": see package quorum
-	Fencing   bool   // whether the token is a fence: see [Token]
+	ID         ID
+	Cluster    string
+	Election   string
+	Algorithm  string
+	Guarantee  string  // "best-effort", or "one-leader": see package quorum
+	Fencing    bool    // whether the token is a fence: see [Token]
+	Takeover   string  // quorum: when the next leader comes, "lease" or "refused"; else empty
+	ClockDrift float64 // quorum: by which part the rates of two members' clocks may differ
 
 	Role          Role
 	Standing      Standing
@@ -138,6 +140,9 @@ func (n *Node) status() Status {
 		LogDropped: n.logs.Dropped(),
 	}
 	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
+	if q, ok := n.cfg.Algorithm.(interface{ Leasing() (string, float64) }); ok {
+		s.Takeover, s.ClockDrift = q.Leasing()
+	}
 	s.Received, s.Refused, s.Bad = n.counters.Counts()
 	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {

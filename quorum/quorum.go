@@ -71,6 +71,9 @@ func (a *Algorithm) Drift() float64 { return a.drift }
 // Takeover says when the next leader may come.
 func (a *Algorithm) Takeover() Takeover { return a.takeover }
 
+// Leasing gives both, for a status.
+func (a *Algorithm) Leasing() (takeover string, drift float64) { return string(a.takeover), a.drift }
+
 // Durable says that the algorithm keeps no promise without a disk.
 func (a *Algorithm) Durable() bool { return true }
 

@@ -185,7 +185,7 @@ func (c *Core) awaitVotes(string) {
 			turn++
 		}
 	}
-	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + c.between(c.t/50))
+	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + c.between(c.t/150))
 }
 
 // campaign asks for votes.
@@ -206,9 +206,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 		return // it leads, as far as it knows
 	}
 	if !forced && !c.patience.IsZero() {
-		if c.patience.Sub(c.now) <= 2*c.timing.TMax {
-			p.deferred = m
-		}
+		p.deferred = m
 		return
 	}
 	c.newer = c.newer || c.older(m)

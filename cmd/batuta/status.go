@@ -203,6 +203,10 @@ func printFailover(out io.Writer, s agent.Status) {
 	if err != nil {
 		return // an older agent, which does not tell
 	}
+	if s.Takeover != "" {
+		printLeasing(out, s, t.silence)
+		return
+	}
 	fmt.Fprintf(out, "failover\tkilled: seen at once; the next leads within %v, mostly a few ms\n", t.max+t.process)
 	fmt.Fprintf(out, "\tfrozen or cut off: within %v (T = %v of silence, a question to the others, a claim)\n", t.silence+3*t.max+t.process, t.silence)
 	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
@@ -210,6 +214,18 @@ func printFailover(out io.Writer, s agent.Status) {
 		fmt.Fprintf(out, "headroom\t%.0f %% of T: in the last 10 minutes others were silent for %v at most, and this member was late by %v\n",
 			100*s.Headroom, seconds(s.Rhythm.Silence), seconds(s.Rhythm.Stall))
 	}
+}
+
+// printLeasing tells the same of a quorum, and what that counts on.
+func printLeasing(out io.Writer, s agent.Status, silence time.Duration) {
+	killed := "the next leads when its lease has ended"
+	if s.Takeover == "refused" {
+		killed = "its address refuses connections, and the next leads at once"
+	}
+	fmt.Fprintf(out, "failover\tkilled: %s; takeover %s\n", killed, s.Takeover)
+	fmt.Fprintf(out, "\tfrozen or cut off: about T = %v after its last beat\n", silence)
+	fmt.Fprintf(out, "\tstopped with SIGTERM: handed over as soon as its work has ended\n")
+	fmt.Fprintf(out, "clocks\tno two may differ in rate by more than %g %%; what they show does not matter\n", 100*s.ClockDrift)
 }
 
 // seconds is a time as an agent tells it, for a person.

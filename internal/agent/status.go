@@ -38,6 +38,10 @@ type Status struct {
 
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
+	// Of quorum alone.
+	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes
+	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
+
 	// Of the ring algorithms alone.
 	Participating *bool   `json:"participating,omitempty"`
 	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
@@ -117,7 +121,7 @@ type Record struct {
 func statusOf(s batuta.Status, http, version string) Status {
 	st := Status{
 		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
-		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing,
+		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, ClockDrift: s.ClockDrift,
 		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
 		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,
