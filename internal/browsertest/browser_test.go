@@ -67,7 +67,7 @@ func open(t *testing.T, allocator context.Context, address string, quiet ...stri
 	}
 	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, 8*time.Minute) // the machine may be busy
 	t.Cleanup(cancel)
 	b := &tab{T: t, ctx: ctx, allocator: allocator, origin: u.Scheme + "://" + u.Host}
 	chromedp.ListenTarget(ctx, b.listen)
