@@ -240,15 +240,12 @@ func (t *Transport) choose(p *peer) {
 		p.active = nil
 		return
 	}
-	p.active = slices.MaxFunc(p.conns, func(a, b *conn) int {
-		if a.dialed != b.dialed {
-			if a.dialed == (t.self.From.ID.Compare(p.id) > 0) {
-				return 1
-			}
-			return -1
+	p.active = p.conns[0]
+	for _, c := range p.conns[1:] {
+		if c.stands().Over(p.active.stands(), t.self.From.ID, p.id) {
+			p.active = c
 		}
-		return int(a.order) - int(b.order)
-	})
+	}
 	for _, c := range p.conns {
 		c.retire(c != p.active)
 	}
@@ -256,6 +253,11 @@ func (t *Transport) choose(p *peer) {
 		i := slices.IndexFunc(p.conns, func(c *conn) bool { return c != p.active })
 		t.forget(p.conns[i])
 	}
+}
+
+// stands is what decides which of several connections is used.
+func (c *conn) stands() election.Connection {
+	return election.Connection{Dialed: c.dialed, Order: c.order}
 }
 
 // deliver hands a message to the Machine if it comes from who it says.
