@@ -111,11 +111,13 @@ func (n *connections) pointOut(p *peer) {
 	case boss.kind == native:
 		n.introduce(p, boss)
 	default:
+		p.point = time.Now().Add(n.site.Timing.T()) // again, if the boss does not answer: its link may be down
 		n.start(&exchange{to: boss, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
 			if boss.kind == legacy {
 				n.known(boss, f, false)
 			}
 			if f.boss() {
+				p.point = time.Time{}
 				n.introduce(p, boss)
 			}
 		}})
