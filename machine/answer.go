@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -104,7 +105,7 @@ func (m *Machine) echo(to election.ID) int64 {
 	switch {
 	case m.cfg.NoDetector:
 		return 0
-	case q == nil || !mayBeAnswered(q.Kind) || q.From != to && q.Round.Initiator != to:
+	case q == nil || !mayBeAnswered(q.Kind) || cmp.Or(q.Round.Initiator, q.From) != to: // whose stamp it is
 		return unasked
 	}
 	return q.Stamp
