@@ -42,9 +42,7 @@ func (c *Core) showCard(p *peer) {
 		me.Yours = 0 // not on disk yet
 	}
 	if me.Digest != 0 {
-		for _, s := range c.founders {
-			me.List = append(me.List, s)
-		}
+		me.List = append(me.List, c.founders...)
 	}
 	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
 }

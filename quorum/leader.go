@@ -56,7 +56,7 @@ func (c *Core) elected(term uint64) {
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.note("is elected", election.None, election.Token{Epoch: term, Leader: c.cfg.Self}, "a majority has voted for it")
 	for i := range c.peers {
-		c.peers[i].acked, c.peers[i].firstAck = 0, ack{}
+		c.peers[i].acked = 0
 	}
 	c.beat()
 }

@@ -37,11 +37,7 @@ type peer struct {
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
-	firstAck ack
 }
-
-// ack is when a beat's answer came and what the other's clock showed.
-type ack struct{ here, there int64 }
 
 // maxBackoff bounds the pause between two dials.
 const maxBackoff = time.Second
