@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/freeport"
 )
 
 // agreeWithin is how long a cluster may take to agree before it counts as broken.
@@ -56,7 +56,7 @@ func newCluster(n int, flags ...string) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program to start members: %w", err)
 	}
-	ports, err := freePorts(n)
+	ports, err := freeport.Find(n)
 	if err != nil {
 		return nil, err
 	}
@@ -67,25 +67,6 @@ func newCluster(n int, flags ...string) (*cluster, error) {
 		})
 	}
 	return c, nil
-}
-
-// freePorts finds n loopback ports on which nobody listens. They lie below those
-// that kernels give to outgoing connections: a member's port must not be taken
-// while the member is down.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range 50 * n {
-		port := 10000 + rand.IntN(20000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue
-		}
-		defer l.Close() // held until all are found, so that none comes twice
-		if ports = append(ports, port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("found only %d free loopback ports of %d", len(ports), n)
 }
 
 // startAll starts every member.

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
@@ -40,7 +41,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata",
 		Setup: func(s *testscript.Env) error {
 			s.Values[agentsKey{}] = map[string]*process{}
-			ports, err := freePorts(6)
+			ports, err := freeport.Find(6)
 			for i, p := range ports {
 				s.Setenv("ADDR"+strconv.Itoa(i+1), fmt.Sprintf("127.0.0.1:%d", p))
 			}

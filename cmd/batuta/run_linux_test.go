@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
@@ -36,7 +37,7 @@ type crew struct {
 
 func newCrew(t *testing.T, n int, flags []string, words ...string) *crew {
 	t.Helper()
-	ports, err := freePorts(2 * n)
+	ports, err := freeport.Find(2 * n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/freeport"
 )
 
 // fullPipe is a pipe whose reader has stopped reading: the next write blocks.
@@ -68,7 +69,7 @@ func until(t *testing.T, what string, f func() error) {
 // An agent whose standard error and standard output nobody reads leads on, and
 // says later what is missing in its log.
 func TestAnAgentThatNobodyReads(t *testing.T) {
-	ports, err := freePorts(1)
+	ports, err := freeport.Find(1)
 	if err != nil {
 		t.Fatal(err)
 	}

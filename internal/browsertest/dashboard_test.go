@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
@@ -22,8 +24,12 @@ type member struct {
 func cluster(t *testing.T, ids ...string) map[string]*member {
 	t.Helper()
 	members := map[string]*member{}
-	for _, id := range ids {
-		members[id] = &member{id: id, listen: free(t), http: free(t)}
+	ports, err := freeport.Find(2 * len(ids))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		members[id] = &member{id: id, listen: loopback(ports[2*i]), http: loopback(ports[2*i+1])}
 	}
 	for _, id := range ids {
 		m := members[id]
@@ -40,6 +46,8 @@ func cluster(t *testing.T, ids ...string) map[string]*member {
 	return members
 }
 
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 func quoted(s string) string {
 	b, _ := json.Marshal(s) // a string can be
 	return string(b)
@@ -51,17 +59,6 @@ func (m *member) until(t *testing.T, part string) {
 	for line := ""; !strings.Contains(line, part); {
 		line = m.line(t, "")
 	}
-}
-
-// free is a port on loopback that nobody uses.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 const leaderIs = "document.querySelector('#leader').textContent === "
