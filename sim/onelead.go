@@ -141,20 +141,27 @@ func (w *world) complete(group []*process) bool {
 	return true
 }
 
-// majority says that a group holds a majority of the voters, of both configurations
-// while one changes, as any of its members knows them.
-func (w *world) majority(group []*process) bool {
-	return slices.ContainsFunc(group, func(p *process) bool {
-		sets := p.machine.(leaseholder).Voters()
-		return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
-			n := 0
-			for _, q := range group {
-				if slices.Contains(voters, q.rank.ID) && q.machine.(leaseholder).Settled() {
-					n++
-				}
+// majority says that those of a group who are able hold a majority of the voters, of
+// both configurations while one changes. Who votes is what the member of the group knows
+// that has taken in the most of the log: one that was away may still count by an older
+// configuration, and cannot be elected by it, for its log is behind.
+func (w *world) majority(group, able []*process) bool {
+	var sets [][]election.ID
+	furthest := uint64(0)
+	for _, p := range group {
+		core := p.machine.(leaseholder)
+		if index, _ := core.Applied(); index > furthest {
+			furthest, sets = index, core.Voters()
+		}
+	}
+	return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
+		n := 0
+		for _, q := range able {
+			if slices.Contains(voters, q.rank.ID) && q.machine.(leaseholder).Settled() {
+				n++
 			}
-			return 2*n <= len(voters)
-		})
+		}
+		return 2*n <= len(voters)
 	})
 }
 
@@ -163,9 +170,9 @@ func (w *world) majority(group []*process) bool {
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
 	switch {
-	case !w.majority(group), !slices.ContainsFunc(group, w.mayLead):
+	case !w.majority(group, group), !slices.ContainsFunc(group, w.mayLead):
 		return t, leaderless(group)
-	case !w.majority(working), !slices.ContainsFunc(working, w.mayLead):
+	case !w.majority(group, working), !slices.ContainsFunc(working, w.mayLead):
 		return t, "" // nobody can be elected; who led before may go on
 	}
 	for i, p := range working {
