@@ -22,10 +22,23 @@ import (
 	"github.com/batuta-dev/batuta/sim/trace"
 )
 
+// served is the lab that all tests look at, until the last of them has ended: a start
+// compiles the simulator.
+var served struct {
+	process *process
+	address string
+}
+
 // serveLab has the program itself serve the lab, built from this very source.
 func serveLab(t *testing.T) string {
-	p := start(t, "lab", "--http", "127.0.0.1:0", "--open=false")
-	return p.line(t, "lab: ")
+	t.Helper()
+	if served.process == nil {
+		served.process = launch(t, "lab", "--http", "127.0.0.1:0", "--open=false")
+	}
+	if served.address == "" {
+		served.address = served.process.line(t, "lab: ")
+	}
+	return served.address
 }
 
 // ready is true once the page shows a run.

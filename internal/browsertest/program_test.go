@@ -21,6 +21,11 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(dir)
+		defer func() {
+			if served.process != nil {
+				served.process.kill()
+			}
+		}()
 		return m.Run()
 	}())
 }
@@ -43,6 +48,14 @@ type process struct {
 // start runs batuta until the test ends.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
+	p := launch(t, args...)
+	t.Cleanup(p.kill)
+	return p
+}
+
+// launch runs batuta until it is killed.
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
 	chromium(t) // who has none has no use for it
 	file, err := program()
 	if err != nil {
@@ -63,7 +76,6 @@ func start(t *testing.T, args ...string) *process {
 			p.lines <- in.Text()
 		}
 	}()
-	t.Cleanup(p.kill)
 	return p
 }
 
