@@ -159,6 +159,22 @@ func (m *Machine) forgetAsked() {
 	}
 }
 
+// questioned takes in what a question says: who asks under its own token leads by it no
+// more. Whoever has heard it lead waits for its beats all the same: it may have been
+// stopped for a moment, and lead again.
+func (m *Machine) questioned(msg *election.Message) {
+	t := msg.Token
+	switch {
+	case t.Leader.ID != msg.From || m.cfg.NoDetector:
+	case t == m.next && m.hearsay(msg.From):
+		m.forgo("its leader asks who leads")
+	case t == m.View() && m.hearsay(msg.From):
+		m.vacate(election.CauseResigned, true, "it asks who leads")
+	case t.Above(m.view) && t != m.next && t.Above(m.over):
+		m.over = t // others may not have heard it yet
+	}
+}
+
 // reported takes in what a member knows.
 func (m *Machine) reported(from int, msg *election.Message) {
 	peer := m.members[from].ID

@@ -298,6 +298,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	case election.Ack:
 		m.acked(i, msg)
 	case election.Query:
+		m.questioned(msg)
 		m.report(msg.From)
 	case election.Report:
 		m.reported(i, msg)

@@ -146,3 +146,37 @@ func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
 		}
 	}
 }
+
+// Who asks under its own token leads by it no more. Who knows of that leadership from
+// others alone gives it up at once; who has heard the leader itself waits for its beats.
+func TestALeaderThatAsksLeadsNoMore(t *testing.T) {
+	over := token(4, rank("1"))
+	asks := from("1", Message{Kind: Query, Token: over})
+	for _, c := range []struct {
+		tells   ID // of the leadership
+		when    string
+		follows bool
+	}{
+		{"3", "before", false},
+		{"3", "while saving", false},
+		{"3", "after", false},
+		{"3", "never", true},
+		{"1", "while saving", true},
+		{"1", "after", true},
+	} {
+		m := follow(t, "2")
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("3"), Incarnation: 1})
+		step := func(when string, ev Event) {
+			if when == c.when {
+				m.Step(start, asks)
+			}
+			m.Step(start, ev)
+		}
+		step("before", from(c.tells, Message{Kind: Coordinator, Token: over}))
+		step("while saving", Event{Kind: Saved})
+		step("after", Event{Kind: Woke})
+		if follows := m.View() == over; follows != c.follows {
+			t.Errorf("the leader that %s tells of asks %s: it is followed: %v, want %v", c.tells, c.when, follows, c.follows)
+		}
+	}
+}
