@@ -73,7 +73,9 @@ func (c *Core) saved(err error) {
 	if then != nil {
 		then()
 	}
-	c.caughtUp()
+	if !c.halted {
+		c.caughtUp()
+	}
 }
 
 func (c *Core) dueDisk() {
@@ -128,6 +130,7 @@ func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {
 
 // perform does what a Ready stands for, now that it is safe.
 func (c *Core) perform(ready raft.Ready) {
+	defer c.caught()
 	var err error
 	if !raft.IsEmptySnap(ready.Snapshot) {
 		err = c.takeSnapshot(ready.Snapshot)

@@ -370,20 +370,22 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	}
 }
 
-// stepRaft steps raft; it tells whether raft still stands. Everything from outside has
-// been checked: should raft founder all the same, this member ends and nothing else.
+// stepRaft steps raft; it tells whether raft has taken the message, and still stands.
 func (c *Core) stepRaft(m *pb.Message) (ok bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			ok = false
-			c.halt(fmt.Errorf("raft cannot go on with its log: %v: remove this member, and add it again with an empty data directory", r))
-		}
-	}()
+	defer c.caught()
 	if err := c.node.Step(m); err != nil {
 		return false
 	}
 	c.turned()
 	return true
+}
+
+// caught is deferred where raft takes in what comes from outside. That has been checked:
+// should raft panic all the same, this member ends and nothing else.
+func (c *Core) caught() {
+	if r := recover(); r != nil {
+		c.halt(fmt.Errorf("raft cannot go on with its log: %v: remove this member, and add it again with an empty data directory", r))
+	}
 }
 
 func (c *Core) status() raft.BasicStatus { return c.node.BasicStatus() }

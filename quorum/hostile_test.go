@@ -1,0 +1,169 @@
+package quorum
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// stages are how far a cluster of three has come when a message arrives.
+var stages = []struct {
+	name  string
+	after func(n *network)
+}{
+	{"led", func(n *network) { n.run(3 * time.Second) }},
+	{"starting", func(n *network) {}},
+	{"leaderless", func(n *network) {
+		n.run(3 * time.Second)
+		n.lost = true
+		n.run(5 * time.Second)
+	}},
+	{"handing over", func(n *network) {
+		n.run(3 * time.Second)
+		n.lost = true
+		n.step("3", election.Event{Kind: election.Resigned})
+	}},
+	{"changing members", func(n *network) {
+		n.run(3 * time.Second)
+		n.step("2", election.Event{Kind: election.Added, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+		n.settle()
+		n.lost = true
+		n.step("3", election.Event{Kind: election.Dismissed, Peer: "4"})
+	}},
+}
+
+// mayEnd says whether a member may end by a message of this kind: its disk is another,
+// somebody has asked for its removal, or the leader's log, which is law, has removed it
+// or cannot be.
+func mayEnd(kind election.MessageKind, why error) bool {
+	switch kind {
+	case kindCard:
+		return strings.Contains(why.Error(), "by another disk") || strings.Contains(why.Error(), "lists of members differ")
+	case kindChange:
+		return errors.Is(why, election.ErrRemoved)
+	case kindAppend, kindSnapshot:
+		return errors.Is(why, election.ErrRemoved) || strings.Contains(why.Error(), "cannot go on with its log")
+	}
+	return false
+}
+
+// FuzzReceive has a member of a cluster send another whatever it likes. No member may
+// panic, and none may end, but by what mayEnd allows; two never lead at one time.
+func FuzzReceive(f *testing.F) {
+	kinds := slices.Concat(New().Kinds(), []election.MessageKind{election.Beat, election.Ack, election.Resign})
+	seen := map[election.MessageKind]int{}
+	for at := range stages {
+		n := newNetwork(f, "1", "2", "3")
+		n.heard = func(m election.Message) {
+			if k := slices.Index(kinds, m.Kind); k >= 0 && seen[m.Kind] < 12 {
+				seen[m.Kind]++
+				f.Add(byte(at), byte(k), m.To[0], m.From[0], m.Token.Epoch, m.Stamp, m.Data, true)
+			}
+		}
+		stages[at].after(n)
+	}
+	for kind, data := range unheard(f) {
+		f.Add(byte(0), byte(slices.Index(kinds, kind)), byte('1'), byte('3'), uint64(2), int64(0), data, true)
+	}
+	f.Fuzz(func(t *testing.T, stage, kind, to, from byte, epoch uint64, stamp int64, data []byte, fits bool) {
+		n := newNetwork(t, "1", "2", "3")
+		stages[int(stage)%len(stages)].after(n)
+		n.lost = false
+		to, from = '1'+to%3, '1'+from%3
+		if to == from {
+			from = '1' + (from+1)%3
+		}
+		m := &election.Message{Kind: kinds[int(kind)%len(kinds)], Election: "default", From: election.ID(string(rune(from))), To: election.ID(string(rune(to))),
+			Token: election.Token{Epoch: epoch, Leader: election.Rank{ID: election.ID(string(rune(from)))}}, Stamp: stamp, Data: data}
+		if fits {
+			m.Data = fitted(m)
+		}
+		for range 2 {
+			n.step(m.To, election.Event{Kind: election.Received, Message: m})
+			n.settle()
+			n.run(700 * time.Millisecond)
+		}
+		for id, why := range n.halted {
+			if !mayEnd(m.Kind, why) {
+				t.Fatalf("member %s ends: %v", id, why)
+			}
+		}
+		leaders := 0
+		for _, c := range n.cores {
+			if until, leads := c.Lease(); leads && n.now.Before(until) {
+				leaders++
+			}
+		}
+		if leaders > 1 {
+			t.Fatal("two lead")
+		}
+	})
+}
+
+// unheard are messages that those clusters do not need, and one that nobody would send.
+func unheard(f *testing.F) map[election.MessageKind][]byte {
+	n := newNetwork(f, "1", "2", "3")
+	n.run(3 * time.Second)
+	leader := n.cores["3"]
+	snap, err := snapshots{leader.storage, leader}.Snapshot()
+	if err != nil || leader.View().Epoch != 2 {
+		f.Fatal(leader.View(), err)
+	}
+	snap.Metadata.Index, snap.Metadata.Term = new(uint64(20)), new(uint64(2))
+	message, _ := proto.Marshal(&pb.Message{Type: pb.MsgSnap.Enum(), Snapshot: snap})
+	return map[election.MessageKind][]byte{
+		kindSnapshot: message,
+		kindSeat:     encode(*leader.roster.by(1)),
+		kindAppend:   badChange(3, 1, leader.lastIndex(), 2),
+	}
+}
+
+// fitted is the data of a message of raft's with what has to fit for it to be looked at.
+func fitted(m *election.Message) []byte {
+	var msg pb.Message
+	kind, ok := raftKinds[m.Kind]
+	if !ok || proto.Unmarshal(m.Data, &msg) != nil {
+		return m.Data
+	}
+	msg.Type, msg.From, msg.To, msg.Term = kind.Enum(), new(uint64(m.From[0]-'0')), new(uint64(m.To[0]-'0')), &m.Token.Epoch
+	data, err := proto.Marshal(&msg)
+	if err != nil {
+		return m.Data
+	}
+	return data
+}
+
+// badChange is an append of one entry that leaves a configuration that there is none of.
+func badChange(from, to, index, term uint64) []byte {
+	change, _ := proto.Marshal(&pb.ConfChangeV2{})
+	data, _ := proto.Marshal(&pb.Message{Type: pb.MsgApp.Enum(), From: &from, To: &to, Term: &term, Index: &index, LogTerm: &term, Commit: new(index + 1),
+		Entries: []*pb.Entry{{Type: pb.EntryConfChangeV2.Enum(), Index: new(index + 1), Term: &term, Data: change}}})
+	return data
+}
+
+// What a leader has put into the log, and no member can apply, ends a member and no more.
+func TestAnEntryThatCannotBeAppliedEndsTheMemberAlone(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	if l := n.leader(); l != "3" {
+		t.Fatalf("%s leads", l)
+	}
+	epoch, last := n.cores["3"].View().Epoch, n.cores["3"].lastIndex()
+	n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: kindAppend, Election: "default", From: "3", To: "1",
+		Token: election.Token{Epoch: epoch}, Data: badChange(3, 1, last, epoch)}})
+	n.settle()
+	if why := n.halted["1"]; why == nil || !strings.Contains(why.Error(), "raft cannot go on with its log: can't leave a non-joint config") {
+		t.Fatalf("member 1 has ended: %v", why)
+	}
+	n.run(3 * time.Second)
+	if l := n.leader(); l != "3" || len(n.halted) != 1 {
+		t.Errorf("%s leads, and %v have ended", l, n.halted)
+	}
+}
