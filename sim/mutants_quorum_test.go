@@ -12,4 +12,6 @@ var quorumMutants = []wrong{
 	{"quorum: a leap of the clock ends a promise", "quorum/core.go", "\t\tc.stall()\n", "", "scenario quorum/testdata/clock_jump.txt"},
 	{"quorum: half is a majority", "quorum/leader.go", "stamps[(len(stamps)-1)/2]", "stamps[len(stamps)/2]", "scenario quorum/testdata/half.txt"},
 	{"quorum: leads before it knows what was committed", "quorum/leader.go", "\tif !c.settled || c.drains", "\tif c.drains", "soak quorum 1:500: what was committed is never lost"},
+	{"quorum: one configuration's majority is enough", "quorum/leader.go", "\t\tif i == 0 || at < least {", "\t\tif i == 0 {", "test quorum TestALeaseTakesAMajorityOfBothConfigurations"},
+	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }

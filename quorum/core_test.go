@@ -1,0 +1,100 @@
+package quorum
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// While one configuration takes over from another, a lease counts from the round that a
+// majority of both has acknowledged: the later one of one alone is not enough.
+func TestALeaseTakesAMajorityOfBothConfigurations(t *testing.T) {
+	for _, test := range []struct {
+		name           string
+		voters, before []uint64
+		acked          map[uint64]int64
+		want           int64
+	}{
+		{"one configuration", []uint64{1, 2, 3}, nil, map[uint64]int64{2: 70, 3: 40}, 70},
+		{"nobody has answered", []uint64{1, 2, 3}, nil, nil, 0},
+		{"half is none", []uint64{1, 2, 3, 4}, nil, map[uint64]int64{2: 70}, 0},
+		{"the new one alone", []uint64{1, 2, 3}, []uint64{1, 4, 5}, map[uint64]int64{2: 70, 3: 60}, 0},
+		{"the old one alone", []uint64{1, 4, 5}, []uint64{1, 2, 3}, map[uint64]int64{2: 70, 3: 60}, 0},
+		{"both, the old one earlier", []uint64{1, 2, 3}, []uint64{1, 4, 5}, map[uint64]int64{2: 70, 5: 30}, 30},
+		{"both, the new one earlier", []uint64{1, 4, 5}, []uint64{1, 2, 3}, map[uint64]int64{2: 70, 5: 30}, 30},
+		{"it votes in the old one only", []uint64{2, 3, 4}, []uint64{1, 2, 3, 4}, map[uint64]int64{2: 70, 3: 50}, 50},
+	} {
+		c := &Core{origin: begin, me: self{Number: 1}}
+		c.sent = begin.Add(99)
+		c.roster.conf = &pb.ConfState{Voters: test.voters, VotersOutgoing: test.before}
+		for n := uint64(2); n <= 5; n++ {
+			c.peers = append(c.peers, peer{number: n, acked: test.acked[n]})
+		}
+		if got := c.acknowledged(); got != test.want {
+			t.Errorf("%s: acknowledged at %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// A member that starts again with another list of members than the first time is refused
+// before it says anything, with what differs; with the same list in another order it is not.
+func TestAListThatDiffersAtARestartIsRefused(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	for list, want := range map[string][]string{
+		"1,2":     {"only there: 3", "start with the first list, 1,2,3"},
+		"1,2,3,4": {"only here: 4", "start with the first list, 1,2,3"},
+		"1,2,4":   {"only here: 4, only there: 3"},
+	} {
+		_, err := New().NewCore(configured("1", ids(list), n.disks["1"]))
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("with %s: %v does not say %q", list, err, w)
+			}
+		}
+	}
+	for _, list := range []string{"1,2,3", "3,1,2", "2,3"} { // itself is always on it
+		if _, err := New().NewCore(configured("1", ids(list), n.disks["1"])); err != nil {
+			t.Errorf("with %s: %v", list, err)
+		}
+	}
+	joins := configured("1", ids("1,2"), n.disks["1"])
+	joins.Joins = true // it asks for its place, and its list is the log's
+	if _, err := New().NewCore(joins); err != nil {
+		t.Errorf("joining: %v", err)
+	}
+	if _, err := New().NewCore(configured("2", ids("1,2,3"), n.disks["1"])); err == nil || !strings.Contains(err.Error(), "belongs to member 1") {
+		t.Errorf("with another's log: %v", err)
+	}
+}
+
+// Members come and go by the log; the list of the first start stays the one to start with.
+func TestTheFirstListStillFitsWhenMembersHaveGone(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.step("3", election.Event{Kind: election.Dismissed, Peer: "2"})
+	n.settle()
+	n.run(3 * time.Second)
+	if !errors.Is(n.halted["2"], election.ErrRemoved) {
+		t.Fatalf("member 2 has ended: %v", n.halted["2"])
+	}
+	n.start("1", ids("1,2,3")...)
+	n.settle()
+	n.run(3 * time.Second)
+	if got := n.cores["1"].Voters(); len(got) != 1 || !slices.Equal(got[0], ids("1,3")) || n.leader() != "3" {
+		t.Errorf("the voters are %v", got)
+	}
+}
+
+func ids(list string) (ids []election.ID) {
+	for _, id := range strings.Split(list, ",") {
+		ids = append(ids, election.ID(id))
+	}
+	return ids
+}
