@@ -166,13 +166,13 @@ func (w *world) majority(group, able []*process) bool {
 }
 
 // quorumAgrees is groupAgrees where a majority decides. A member whose disk hangs can
-// take nothing up, and is not looked at.
+// take nothing up, and is not looked at; nor do the others know what it alone has taken in.
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
 	switch {
 	case !w.majority(group, group), !slices.ContainsFunc(group, w.mayLead):
 		return t, leaderless(group)
-	case !w.majority(group, working), !slices.ContainsFunc(working, w.mayLead):
+	case !w.majority(group, working), !w.majority(working, working), !slices.ContainsFunc(working, w.mayLead):
 		return t, "" // nobody can be elected; who led before may go on
 	}
 	for i, p := range working {
