@@ -18,7 +18,7 @@ var ofLead = []Rule{
 		Mutant: "an observer stands"},
 	{Name: Work, Where: "soak",
 		Why:    "Two runs of the work in one process share its files and connections.",
-		Mutant: "stands again while its work runs"},
+		Mutant: "forgets that its work runs"},
 	{Name: Phases, Where: "soak, explore",
 		Why:    "A move that nobody has thought of is a member in a state that nobody has thought of: one that was removed and leads, one that goes from leading to following without a word.",
 		Mutant: "a leader that is removed goes without a word"},
