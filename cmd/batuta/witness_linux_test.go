@@ -118,24 +118,26 @@ func (w *witness) hear(c *net.UnixConn) {
 		})
 	}
 	for lines := bufio.NewScanner(c); lines.Scan(); fmt.Fprintln(c, "noted") {
-		var at int64
 		token, stamp, _ := strings.Cut(lines.Text(), " ")
 		epoch, leader, _ := strings.Cut(token, ":")
-		s.epoch, _ = strconv.ParseUint(epoch, 10, 64)
-		s.leader = leader
-		at, _ = strconv.ParseInt(stamp, 10, 64)
-		w.note(s, at)
+		number, _ := strconv.ParseUint(epoch, 10, 64)
+		at, _ := strconv.ParseInt(stamp, 10, 64)
+		w.note(s, number, leader, at)
 	}
 }
 
-func (w *witness) note(s *shift, at int64) {
+// note takes in a write; a process writes under one leadership.
+func (w *witness) note(s *shift, epoch uint64, leader string, at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writes++
 	if s.from == 0 {
-		s.from, s.to = at, at
+		s.epoch, s.leader, s.from, s.to = epoch, leader, at, at
 		w.shifts = append(w.shifts, s)
 		w.came <- s
+	}
+	if s.epoch != epoch || s.leader != leader {
+		w.fault("%v writes as %d:%s", s, epoch, leader)
 	}
 	s.to = at
 	for _, o := range w.shifts {

@@ -45,6 +45,11 @@ type guard struct {
 	ended  chan os.Signal // some child has ended
 	timer  *time.Timer
 
+	duty // written by the loop alone
+}
+
+// duty is what a guard knows of the one command that it starts, stops and reaps.
+type duty struct {
 	group   *group // nil: nothing runs
 	grace   time.Duration
 	last    time.Duration // grace when its time has run out
@@ -106,7 +111,7 @@ func (g *guard) obey(o order) {
 }
 
 func (g *guard) start(o order) {
-	*g = guard{pipe: g.pipe, orders: g.orders, ended: g.ended, timer: g.timer, grace: o.Command.Grace, last: o.Command.Last, until: o.Until, ask: o.Ask}
+	g.duty = duty{grace: o.Command.Grace, last: o.Command.Last, until: o.Until, ask: o.Ask}
 	if now() >= o.Until {
 		g.pipe.tell(report{What: reportGone, Outcome: Outcome{Code: -1, Expired: true}})
 		return

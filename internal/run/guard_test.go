@@ -21,7 +21,7 @@ func guarding(t *testing.T, until instant, read clock.Source) (*guard, *runtest.
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guard{group: started, until: until, clock: clock.New(read, time.Second)}
+	g := &guard{duty: duty{group: started, until: until, clock: clock.New(read, time.Second)}}
 	w := f.Next()
 	t.Cleanup(func() {
 		syscall.Kill(w.Pid, syscall.SIGKILL)
