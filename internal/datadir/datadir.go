@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/google/renameio/v2"
 )
 
 // Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
@@ -48,6 +50,24 @@ func Sweep(dir, file string) {
 	for _, name := range left {
 		os.Remove(name)
 	}
+}
+
+// Replace puts content in the place of a file, as a whole, and gives what the new file is.
+// Its name is safe from a power cut once the directory is synced.
+func Replace(name string, content []byte) (os.FileInfo, error) {
+	file, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithPermissions(0o600))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Cleanup()
+	if _, err := file.Write(content); err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return info, file.CloseAtomicallyReplace()
 }
 
 // Write writes b in place and returns once it survives a power cut.

@@ -11,8 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
@@ -205,19 +203,8 @@ func (l *Log) replace(records [][]byte) error {
 	if end.at > MaxBytes {
 		return fmt.Errorf("%w: %d bytes, and it may take %d", ErrFull, end.at, MaxBytes)
 	}
-	file, err := renameio.NewPendingFile(l.path(), renameio.WithTempDir(l.dir), renameio.WithPermissions(0o600))
+	info, err := datadir.Replace(l.path(), content)
 	if err != nil {
-		return err
-	}
-	defer file.Cleanup()
-	if _, err := file.Write(content); err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if err := file.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
 	// From here on appends go to this file: they must not be told before its name is safe.

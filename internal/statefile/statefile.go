@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/datadir"
 )
@@ -176,19 +174,8 @@ func (s *Dir) replace(body []byte) error {
 	}
 	next := first.next()
 	copy(content[next.offset():], next.encode(body))
-	file, err := renameio.NewPendingFile(s.path(File), renameio.WithTempDir(s.dir), renameio.WithPermissions(0o600))
+	info, err := datadir.Replace(s.path(File), content)
 	if err != nil {
-		return err
-	}
-	defer file.Cleanup()
-	if _, err := file.Write(content); err != nil {
-		return err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if err := file.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
 	if err := s.syncDir(s.dir); err != nil {
