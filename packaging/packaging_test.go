@@ -191,6 +191,31 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
+// Prometheus evaluates the alerts over the histories of clusters that are well, dead,
+// parted, unstable, late, and knocked at by strangers.
+func TestAlertsFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil && os.Getenv("BATUTA_TEST_NETNS") == "" {
+		t.Skip("Prometheus's promtool is not here")
+	}
+	for _, args := range [][]string{
+		{"check", "rules", "batuta.rules.yaml"},
+		{"test", "rules", "batuta.rules.test.yaml", "batuta.rules.days.test.yaml"},
+	} {
+		cmd := exec.Command(promtool, args...)
+		cmd.Dir = "prometheus"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	tried := read(t, "prometheus/batuta.rules.test.yaml") + read(t, "prometheus/batuta.rules.days.test.yaml")
+	for _, alert := range regexp.MustCompile(`(?m)alert: (\w+)`).FindAllStringSubmatch(read(t, "prometheus/batuta.rules.yaml"), -1) {
+		if !strings.Contains(tried, "alertname: "+alert[1]+"\n        exp_alerts:\n") {
+			t.Errorf("no history raises %s", alert[1])
+		}
+	}
+}
+
 // Every alert is of one cluster, or of one member, and there is one for a cluster of
 // which nobody is left to tell anything.
 func TestAlertsAreOfOneCluster(t *testing.T) {

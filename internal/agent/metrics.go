@@ -131,8 +131,8 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 	for kind, n := range s.Received {
 		count(c.messages, n, kind, "received")
 	}
-	for cause, n := range s.Lost {
-		count(c.lost, n, string(cause))
+	for _, cause := range causes {
+		count(c.lost, s.Lost[cause], string(cause))
 	}
 	for reason, n := range s.Refused {
 		count(c.refused, n, reason)
@@ -145,6 +145,10 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 // standings are told each, so that a rule may compare with zero.
 var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
 	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRemoved}
+
+// causes are told each, from zero on: an increase is seen of what was there before.
+var causes = []batuta.Cause{batuta.CauseCrashed, batuta.CauseSilent, batuta.CauseResigned, batuta.CauseRemoved, batuta.CauseStalled,
+	batuta.CauseSuperseded, batuta.CauseStopped}
 
 // membersByState counts members, with every state there is, so that a rule may
 // compare with zero.

@@ -267,7 +267,7 @@ func TestMetrics(t *testing.T) {
 		"batuta_is_leader 1", "batuta_has_leader 1", "batuta_epoch 8",
 		`batuta_messages_total{direction="sent",kind="election"} 1`,
 		`batuta_members{state="up"} 1`, `batuta_members{state="added"} 1`, `batuta_members{state="down"} 0`,
-		`batuta_leader_changes_total{cause="crashed"} 3`,
+		`batuta_leader_changes_total{cause="crashed"} 3`, `batuta_leader_changes_total{cause="silent"} 0`,
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
 		"batuta_log_records_dropped_total 6",
