@@ -127,6 +127,13 @@ func (l *lan) heal(machines ...int) time.Time {
 	return l.mark()
 }
 
+// vanish takes machine i off the network, as a machine without power is. It does not
+// notice: it has its carrier still.
+func (l *lan) vanish(i int) {
+	l.t.Helper()
+	l.ip(switchRoom, "link", "set", wire(i), "nomaster")
+}
+
 // route has machine i send what is for the other to mac.
 func (l *lan) route(i, other int, mac string) {
 	l.t.Helper()

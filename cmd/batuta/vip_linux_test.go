@@ -301,6 +301,13 @@ func TestAFloatingAddress(t *testing.T) {
 	l.moved("its link is down", 2, n, clients...)
 	l.ip(switchRoom, "link", "set", wire(3), "up")
 	l.moved("its link is up", 3, n, clients...)
+	l.vanish(3)
+	for _, pid := range l.all(3) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	l.moved("its machine vanishes", 2, n, clients...)
+	l.heal(3)
+	back()
 }
 
 // plugInClient adds a machine that no member runs on.
