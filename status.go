@@ -52,7 +52,8 @@ type Status struct {
 	Since         time.Time
 	Members       []MemberStatus // lowest rank first, this one included
 
-	Ring *RingStatus // of the ring algorithms; else nil
+	Ring   *RingStatus   // of the ring algorithms; else nil
+	Quorum *QuorumStatus // of quorum; else nil
 
 	Security string // "insecure", "secret" or "tls": what a stranger has to get past, see [Security]
 
@@ -74,6 +75,40 @@ type Status struct {
 	SavesFailed uint64
 
 	LogDropped uint64 // log records dropped because 1,024 waited to be written
+}
+
+// QuorumStatus is what a member of a quorum knows of votes and of its own lease.
+type QuorumStatus struct {
+	Voters     [][]ID               // two sets while one takes over from another: a majority of each must agree
+	Term       uint64               // the highest that this member knows
+	Lease      time.Duration        // how long a leadership holds once a majority has answered a beat, from when that left
+	Left       time.Duration        // of this member's own lease; 0 or less: it leads nothing
+	Answered   map[ID]time.Duration // of a leader: how long ago the beat left that each other voter has answered last
+	Promise    time.Duration        // for how long it grants no vote; 0: it does
+	PromisedTo ID                   // whom it has heard lead; none: nobody since it started, or nobody any more
+}
+
+// quorum is what this member knows of votes; nil: its algorithm has none.
+func (n *Node) quorum() *QuorumStatus {
+	c, ok := n.machine.(interface{ Votes() machine.QuorumView })
+	if !ok {
+		return nil
+	}
+	v, now := c.Votes(), n.now()
+	s := &QuorumStatus{Voters: v.Voters, Term: v.Term, PromisedTo: v.PromisedTo, Answered: map[ID]time.Duration{}}
+	if a, ok := n.cfg.Algorithm.(leasing); ok {
+		s.Lease = a.Lease(n.timeout)
+	}
+	if !v.Lease.IsZero() {
+		s.Left = v.Lease.Sub(now)
+	}
+	if !v.Promise.IsZero() {
+		s.Promise = max(v.Promise.Sub(now), 0)
+	}
+	for id, at := range v.Answered {
+		s.Answered[id] = now.Sub(at)
+	}
+	return s
 }
 
 // RingStatus is a member's place in the ring.
@@ -151,6 +186,7 @@ func (n *Node) status() Status {
 	}); ok {
 		s.Ring = &RingStatus{r.Participating(), r.Successor()}
 	}
+	s.Quorum = n.quorum()
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id {
 			s.Role = role(v, m)

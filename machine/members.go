@@ -159,6 +159,17 @@ type MemberView struct {
 	Aside       election.Aside
 }
 
+// QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
+// those of its steps.
+type QuorumView struct {
+	Voters     [][]election.ID           // two sets while one takes over from another: each must agree
+	Term       uint64                    // the highest that this member knows
+	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
+	Answered   map[election.ID]time.Time // of a leader: when the beat left that each other voter has answered last; it counts to the lease from then
+	Promise    time.Time                 // until when it grants no vote; zero: it grants them
+	PromisedTo election.ID               // whom it has heard lead; none: nobody since it started
+}
+
 // Members are all members as this one sees them, lowest rank first.
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))

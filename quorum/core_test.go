@@ -98,3 +98,17 @@ func ids(list string) (ids []election.ID) {
 	}
 	return ids
 }
+
+// A leader knows which votes its lease is made of, and a follower what it has promised.
+func TestVotesAreTold(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	leads := n.cores["3"].Votes()
+	if len(leads.Voters) != 1 || len(leads.Voters[0]) != 3 || len(leads.Answered) != 2 || !leads.Lease.After(leads.Answered["1"]) {
+		t.Errorf("the leader tells %+v", leads)
+	}
+	follows := n.cores["1"].Votes()
+	if follows.PromisedTo != "3" || follows.Promise.IsZero() || follows.Answered != nil || !follows.Lease.IsZero() {
+		t.Errorf("a follower tells %+v", follows)
+	}
+}

@@ -165,3 +165,21 @@ func (c *Core) Voters() [][]election.ID {
 	}
 	return sets
 }
+
+// Votes are who votes and what their votes are worth now.
+func (c *Core) Votes() machine.QuorumView {
+	v := machine.QuorumView{Voters: c.Voters(), Term: c.Highest(), Lease: c.Guard(), Promise: c.patience}
+	if p := c.peerBy(c.follows.from); p != nil && !c.patience.IsZero() {
+		v.PromisedTo = p.rank.ID
+	}
+	if c.term() == 0 || c.over {
+		return v
+	}
+	v.Answered = map[election.ID]time.Time{}
+	for i := range c.peers {
+		if p := &c.peers[i]; p.acked > 0 && c.roster.votes(p.number) {
+			v.Answered[p.rank.ID] = c.origin.Add(time.Duration(p.acked - 1))
+		}
+	}
+	return v
+}

@@ -84,7 +84,7 @@ func TestEveryCallIsDescribed(t *testing.T) {
 // Whatever the server's state, its answers are what the description says.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	d := description(t)
-	for _, n := range []*fakeNode{{}, {view: viewOf("5", 7)}, {view: viewOf("3", 8)}} {
+	for _, n := range []*fakeNode{{}, {view: viewOf("5", 7)}, {view: viewOf("3", 8), votes: true}} {
 		addr := serve(t, n)
 		for path, operations := range d.Paths {
 			for method, op := range operations {

@@ -139,6 +139,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.trace},
 		{"GET", "/v1/history", s.past},
+		{"GET", "/v1/quorum", s.quorum},
 		{"POST", "/v1/resign", s.resign},
 		{"POST", "/v1/transfer", s.transfer},
 		{"POST", "/v1/campaign", s.campaign},
@@ -195,6 +196,18 @@ func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		answer(w, http.StatusOK, statusOf(st, s.addr, s.version))
+	}
+}
+
+// quorum answers those who look on while a lease runs out and is renewed.
+func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
+	st, ok := s.ask(w, r)
+	switch {
+	case !ok:
+	case st.Quorum == nil:
+		fail(w, http.StatusNotFound, "the algorithm is %s, which takes no votes; quorum does", st.Algorithm)
+	default:
+		answer(w, http.StatusOK, quorumOf(st.Quorum))
 	}
 }
 

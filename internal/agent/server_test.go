@@ -28,6 +28,7 @@ type fakeNode struct {
 	events   []batuta.Event
 	resigned atomic.Bool
 	stuck    bool // its loop does not answer
+	votes    bool // its algorithm is quorum
 	priority atomic.Int64
 	done     chan struct{}
 	ends     bool      // before a reader has its last event
@@ -114,6 +115,16 @@ func (n *fakeNode) StatusContext(ctx context.Context) (batuta.Status, error) {
 }
 
 func (n *fakeNode) Status() batuta.Status {
+	s := n.plainStatus()
+	if n.votes {
+		s.Algorithm, s.Guarantee, s.Fencing, s.Takeover, s.ClockDrift = "quorum", "one-leader", true, "lease", 0.01
+		s.Quorum = &batuta.QuorumStatus{Voters: [][]batuta.ID{{"3", "4", "5"}}, Term: 8, Lease: 592 * time.Millisecond, Left: 500 * time.Millisecond,
+			Answered: map[batuta.ID]time.Duration{"5": 90 * time.Millisecond}, Promise: 590 * time.Millisecond, PromisedTo: "5"}
+	}
+	return s
+}
+
+func (n *fakeNode) plainStatus() batuta.Status {
 	return batuta.Status{
 		ID: "3", Cluster: "default", Election: "default", Algorithm: "bully", Guarantee: "best-effort",
 		Role: batuta.RoleFollower, Leader: n.view.Token.Leader.ID, Epoch: n.view.Token.Epoch, Token: n.view.Token,

@@ -41,10 +41,42 @@ type Status struct {
 	// Of quorum alone.
 	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes
 	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
+	Quorum     *Quorum `json:"quorum,omitempty"`
 
 	// Of the ring algorithms alone.
 	Participating *bool   `json:"participating,omitempty"`
 	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
+}
+
+// Quorum is the answer of /v1/quorum: what the member knows of votes and of its own
+// lease. Times are seconds.
+type Quorum struct {
+	Voters     [][]string         `json:"voters"`      // two sets while one takes over from another: each must agree
+	Term       uint64             `json:"term"`        // the highest known
+	Lease      float64            `json:"lease"`       // how long a leadership holds once a majority has answered a beat, from when that left
+	Left       float64            `json:"left"`        // of this member's own; 0: it leads nothing
+	Answered   map[string]float64 `json:"answered"`    // of a leader: how long ago the beat left that each other voter has answered last
+	Promise    float64            `json:"promise"`     // for how long this member grants no vote
+	PromisedTo string             `json:"promised_to"` // whom it has heard lead
+}
+
+func quorumOf(q *batuta.QuorumStatus) *Quorum {
+	if q == nil {
+		return nil
+	}
+	o := &Quorum{Voters: [][]string{}, Term: q.Term, Lease: q.Lease.Seconds(), Left: max(q.Left, 0).Seconds(),
+		Answered: map[string]float64{}, Promise: q.Promise.Seconds(), PromisedTo: string(q.PromisedTo)}
+	for _, set := range q.Voters {
+		ids := make([]string, 0, len(set))
+		for _, id := range set {
+			ids = append(ids, string(id))
+		}
+		o.Voters = append(o.Voters, ids)
+	}
+	for id, ago := range q.Answered {
+		o.Answered[string(id)] = ago.Seconds()
+	}
+	return o
 }
 
 // Timing is how the member is set up to wait, as Go writes durations.
@@ -133,6 +165,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Security: s.Security, Transport: transportOf(s),
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
+	st.Quorum = quorumOf(s.Quorum)
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)
 		st.Participating, st.Successor = &s.Ring.Participating, &next

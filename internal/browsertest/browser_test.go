@@ -48,13 +48,28 @@ type tab struct {
 	faults []string
 }
 
-// browser starts Chromium; each test has its own tabs.
+// shared is the one Chromium of all tests, until the last of them has ended.
+var shared struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+// browser starts Chromium, once; each page that a test opens is a tab.
 func browser(t *testing.T) context.Context {
+	t.Helper()
 	path := chromium(t)
+	if shared.ctx != nil && shared.ctx.Err() == nil {
+		return shared.ctx
+	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.Flag("disable-gpu", true), chromedp.Flag("force-color-profile", "srgb"), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, _ := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
+	if err := chromedp.Run(ctx); err != nil {
+		end()
+		t.Fatal(err)
+	}
+	shared.ctx, shared.end = ctx, end
 	return ctx
 }
 
@@ -65,7 +80,7 @@ func open(t *testing.T, allocator context.Context, address string, quiet ...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {})) // of events that it does not know
+	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 8*time.Minute) // the machine may be busy
 	t.Cleanup(cancel)

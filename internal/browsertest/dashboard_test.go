@@ -23,6 +23,12 @@ type member struct {
 // cluster starts agents of these ids, the lowest first, and waits for all to agree.
 func cluster(t *testing.T, ids ...string) map[string]*member {
 	t.Helper()
+	return clusterOf(t, nil, ids...)
+}
+
+// clusterOf starts agents with further flags.
+func clusterOf(t *testing.T, flags []string, ids ...string) map[string]*member {
+	t.Helper()
 	members := map[string]*member{}
 	ports, err := freeport.Find(2 * len(ids))
 	if err != nil {
@@ -37,10 +43,11 @@ func cluster(t *testing.T, ids ...string) map[string]*member {
 		for _, other := range ids {
 			m.args = append(m.args, "--member", other+"="+members[other].listen)
 		}
+		m.args = append(m.args, flags...)
 		m.process = start(t, m.args...)
 	}
 	highest := ids[len(ids)-1]
-	for _, m := range members {
+	for _, m := range members { // a quorum's first leader may be any
 		m.until(t, fmt.Sprintf(`"event":"leader","id":%s,"election":"default","leader":%s`, quoted(m.id), quoted(highest)))
 	}
 	return members
@@ -94,10 +101,13 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 	b.until("document.querySelectorAll('.reigns > li:not(.gap)').length >= 3")
 }
 
+// gone is what a browser says of an agent that is killed.
+var gone = []string{"ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET"}
+
 // The agent that is asked dies and returns: the page says since when it is stale, and recovers.
 func TestTheDashboardRecovers(t *testing.T) {
 	members := cluster(t, "1", "2")
-	b := open(t, browser(t), "http://"+members["1"].http+"/", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET")
+	b := open(t, browser(t), "http://"+members["1"].http+"/", gone...)
 	b.until(leaderIs + "'2'")
 	members["1"].kill()
 	b.until("document.querySelector('#live').textContent.startsWith('Stale since')")
@@ -151,4 +161,28 @@ func TestIDsAreText(t *testing.T) {
 		t.Errorf("ids have become %d elements", n)
 	}
 	b.until("document.documentElement.lang === 'es' && document.querySelector('#h-members').textContent === 'Miembros'")
+}
+
+// The leader of a quorum shows the votes that its lease is made of; without a majority it
+// runs out before the eyes of who looks on.
+func TestTheDashboardShowsALease(t *testing.T) {
+	members := clusterOf(t, []string{"--algorithm", "quorum"}, "1", "2", "3")
+	b := open(t, browser(t), "http://"+members["3"].http+"/")
+	b.size(1280, 900, "light")
+	b.until(leaderIs + "'3'")
+	b.until("!document.querySelector('#quorum').hidden && document.querySelector('#quorum-rule').textContent.startsWith('3 vote, 2 are a majority')")
+	b.until("document.querySelector('#lease-words').textContent.startsWith('The lease') && parseFloat(document.querySelector('#lease-bar').style.width) > 0")
+	b.until("[...document.querySelectorAll('#votes .vote-words')].filter(x => x.textContent === 'has answered').length === 2")
+	b.until("document.querySelector('#lease-strip .left').getAttribute('points').split(' ').length > 8") // it goes on by itself
+	b.accessible("the lease")
+	b.shoot("dashboard-quorum")
+
+	follower := open(t, browser(t), "http://"+members["1"].http+"/?lang=es", gone...)
+	follower.until("document.querySelector('#lease-words').textContent.startsWith('Este miembro prometió a 3')")
+
+	members["1"].kill()
+	members["2"].kill()
+	b.until(leaderIs + "'Nobody'")
+	b.until("!document.querySelector('#lease-words').textContent.startsWith('The lease')")
+	b.until("document.querySelectorAll('#votes li.none').length >= 2")
 }

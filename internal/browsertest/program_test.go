@@ -26,6 +26,11 @@ func TestMain(m *testing.M) {
 				served.process.kill()
 			}
 		}()
+		defer func() {
+			if shared.end != nil {
+				shared.end()
+			}
+		}()
 		return m.Run()
 	}())
 }

@@ -8,6 +8,7 @@ import { get, listen, post, Refused, remove, setToken } from './agent.js'
 import { question } from './dialog.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
+import { Quorum } from './quorum.js'
 import { t } from './texts.js'
 import { at, count, exact, lasting } from './times.js'
 
@@ -18,6 +19,7 @@ class Dashboard {
     translate(t)
     toggles($('#lang'), $('#theme'))
     this.leaderships = new Leaderships()
+    this.quorum = new Quorum()
     this.heard = Date.now()
     text($('#live'), t('loading'))
     const hour = 3_600_000
@@ -99,6 +101,7 @@ class Dashboard {
       legend($('#legend'), s)
       $('#legend').style.setProperty('--own', this.#colour())
     }
+    this.quorum.show(s)
     this.#members(s)
     this.#facts(s)
     this.#messages(s)
