@@ -106,7 +106,7 @@ func (n *Node) locate(ctx context.Context, addrs []string) bool {
 		n.cfg.Advertise = addr
 		n.transport.Advertise(addr)
 		n.cfg.Logger.Warn("the others reach this member here, as its connections tell; --advertise sets another", "address", addr)
-		n.emit(election.Event{Kind: election.Added, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
+		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
 	}) == nil
 }
 

@@ -506,7 +506,7 @@ func TestAMemberThatRemovesEveryoneIsObeyedInOrder(t *testing.T) {
 	c := b.as("2")
 	var list []election.Member
 	for _, m := range b.members {
-		list = append(list, election.Member{Rank: Rank{ID: m.ID}, Address: m.Addr, Version: 1 << 17, Gone: election.Removed})
+		list = append(list, election.Member{Rank: Rank{ID: m.ID}, Address: m.Addr, Version: 1 << 17, Departure: election.Removed})
 	}
 	sendTo(t, c, &election.Message{Kind: election.Members, Election: DefaultElection, From: "2", List: list})
 	for _, id := range []ID{"1", "3"} {

@@ -48,8 +48,8 @@ func (c Config) checkFounding() error {
 // awaited says for what this member waits before it stands; "" when it does not.
 func (n *Node) awaited() string {
 	switch aside := n.machine.Standing(); {
-	case aside == election.AsideUnfounded:
-	case aside == election.AsideJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
+	case aside == election.IneligibleUnfounded:
+	case aside == election.IneligibleJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
 		if _, own := n.machine.(*machine.Machine); !own {
 			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a --member list alone", strings.Join(n.cfg.Join, ", "))
 		}

@@ -17,7 +17,7 @@ func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
 // setHealthy does that; words say what is wrong.
 func (n *Node) setHealthy(ctx context.Context, fit bool, words string) error {
 	return n.call(ctx, func() {
-		n.sickness = words
+		n.healthError = words
 		if !n.closing { // who leaves is fit for nothing any more
 			n.emit(election.Event{Kind: election.Health, On: fit})
 		}

@@ -250,7 +250,7 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		n, c := impostor(t)
 		sendTo(t, c, &election.Message{Kind: "of-a-later-version", From: "1"})
-		sendTo(t, c, &election.Message{Kind: election.Query, Election: DefaultElection, From: "1"})
+		sendTo(t, c, &election.Message{Kind: election.Probe, Election: DefaultElection, From: "1"})
 		// The report on the query shows that the connection was not closed.
 		head := make([]byte, wire.LengthSize)
 		for {
@@ -263,7 +263,7 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 			}
 			if m, err := wire.DecodeMessage(body); err != nil {
 				t.Fatal(err)
-			} else if m.Kind == election.Report {
+			} else if m.Kind == election.ProbeReply {
 				break
 			}
 		}

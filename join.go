@@ -170,7 +170,7 @@ func (n *Node) ownEntry() []election.Member {
 
 // enter puts a newcomer on the list and gives what it should know.
 func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
-	n.step(election.Event{Kind: election.Joined, Member: e, Token: holds})
+	n.step(election.Event{Kind: election.JoinRequested, Member: e, Token: holds})
 	entry.Token, entry.Age = n.machine.Vouch()
 	entry.List = n.machine.List()
 	return entry

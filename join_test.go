@@ -386,7 +386,7 @@ func TestWhoHearsThatAllHaveLeftJoinsAgain(t *testing.T) {
 		var late []election.Member
 		for _, p := range c.members {
 			m := p.member()
-			m.Version, m.Gone = 9, election.Left
+			m.Version, m.Departure = 9, election.Left
 			late = append(late, m)
 		}
 		if err := n.call(t.Context(), func() {

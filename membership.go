@@ -44,7 +44,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 			return
 		}
 		if full = !n.machine.Fits(e); !full {
-			n.emit(election.Event{Kind: election.Added, Member: e, On: e.Priority != 0})
+			n.emit(election.Event{Kind: election.MemberAdded, Member: e, On: e.Priority != 0})
 		}
 	})
 	switch {
@@ -66,7 +66,7 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	known := false
 	err := n.call(ctx, func() {
 		if known = n.machine.Knows(id); known {
-			n.emit(election.Event{Kind: election.Added, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
+			n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
 		}
 	})
 	if err == nil && !known {
@@ -91,7 +91,7 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 			return
 		}
 		known = n.machine.Knows(id)
-		n.emit(election.Event{Kind: election.Dismissed, Peer: id})
+		n.emit(election.Event{Kind: election.MemberRemoved, Peer: id})
 	})
 	switch {
 	case err == nil && refused != nil:

@@ -42,36 +42,36 @@ type Node struct {
 	last     Status // valid once done is closed
 
 	// The loop's alone.
-	machine   machine.Core
-	transport *transport.Transport // nil with Config.Wire
-	net       network.Network      // transport, or the Wire's
-	addrs     map[ID]string        // where the others listen
-	sent      map[string]uint64    // messages, by kind
-	met       bool                 // a link has stood
-	ctx       context.Context      // of what runs beside the loop
-	cancel    context.CancelFunc
-	beside    sync.WaitGroup
-	security  *security.Security // nil: none
-	store     Store              // nil: none
-	records   records            // nil: the algorithm keeps none
-	saved     chan error
-	saving    sync.WaitGroup
-	disk      diskHealth
-	rhythm    rhythm
-	standing  Standing
-	stood     time.Time        // since when
-	sickness  string           // what the last check that failed has said
-	todo      []election.Event // to step the Machine with
-	timer     *time.Timer
-	armed     time.Time // what timer is set to
-	working   map[*work]struct{}
-	lost      map[Cause]uint64
-	closing   bool
-	departing atomic.Bool      // it leaves the cluster for good
-	newcomer  machine.Newcomer // what its asking to be let in has brought
-	rejoin    chan struct{}    // everyone through whom it joins is to be asked again
-	returning bool             // a member is being asked to let this one in again
-	duplicate duplicateID
+	machine     machine.Core
+	transport   *transport.Transport // nil with Config.Wire
+	net         network.Network      // transport, or the Wire's
+	addrs       map[ID]string        // where the others listen
+	sent        map[string]uint64    // messages, by kind
+	met         bool                 // a link has stood
+	ctx         context.Context      // of what runs beside the loop
+	cancel      context.CancelFunc
+	beside      sync.WaitGroup
+	security    *security.Security // nil: none
+	store       Store              // nil: none
+	records     records            // nil: the algorithm keeps none
+	saved       chan error
+	saving      sync.WaitGroup
+	disk        diskHealth
+	rhythm      rhythm
+	standing    Standing
+	stood       time.Time        // since when
+	healthError string           // what the last check that failed has said
+	todo        []election.Event // to step the Machine with
+	timer       *time.Timer
+	armed       time.Time // what timer is set to
+	working     map[*work]struct{}
+	lost        map[Cause]uint64
+	closing     bool
+	departing   atomic.Bool      // it leaves the cluster for good
+	newcomer    machine.Newcomer // what its asking to be let in has brought
+	rejoin      chan struct{}    // everyone through whom it joins is to be asked again
+	returning   bool             // a member is being asked to let this one in again
+	duplicate   duplicateID
 }
 
 // command is something to do on the loop; done is closed when all that it led
@@ -163,7 +163,7 @@ func (n *Node) now() time.Time { return n.born.Add(n.clock.Now()) }
 
 func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
-	case election.Elect:
+	case election.NotifyElected, election.NotifyLost:
 		n.elect(a, now)
 		n.rhythm.forgets()
 		n.net.Lead(n.machine.View())
@@ -219,7 +219,7 @@ func (n *Node) fail(err error) {
 
 // elect tells of a leadership that begins or ends; work is the first to know.
 func (n *Node) elect(a election.Action, now time.Time) {
-	if a.Lost {
+	if a.Kind == election.NotifyLost {
 		if n.closing && a.Token.Leader.ID == n.id {
 			a.Cause = election.CauseStopped
 		}

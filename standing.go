@@ -24,17 +24,17 @@ const (
 )
 
 // standings are the Machine's words for them.
-var standings = map[election.Aside]Standing{
-	election.Stands:          StandingEligible,
-	election.AsideUnhealthy:  StandingUnhealthy,
-	election.AsideLastResort: StandingUnhealthy,
-	election.AsideResigned:   StandingResigned,
-	election.AsideObserver:   StandingObserver,
-	election.AsideWorking:    StandingDraining,
-	election.AsideUnsaved:    StandingUnsaved,
-	election.AsideJoining:    StandingJoining,
-	election.AsideUnfounded:  StandingJoining,
-	election.AsideGone:       StandingRemoved,
+var standings = map[election.Eligibility]Standing{
+	election.Eligible:            StandingEligible,
+	election.IneligibleUnhealthy: StandingUnhealthy,
+	election.LastResort:          StandingUnhealthy,
+	election.IneligibleResigned:  StandingResigned,
+	election.IneligibleObserver:  StandingObserver,
+	election.IneligibleWorking:   StandingDraining,
+	election.IneligibleUnsaved:   StandingUnsaved,
+	election.IneligibleJoining:   StandingJoining,
+	election.IneligibleUnfounded: StandingJoining,
+	election.IneligibleGone:      StandingRemoved,
 }
 
 // diskHealth is how saving goes. It belongs to the loop.
@@ -72,11 +72,11 @@ func (n *Node) trouble() string {
 	return ""
 }
 
-// whyAside says in words why this member does not stand; "" when it does.
-func (n *Node) whyAside() string {
+// whyIneligible says in words why this member does not stand; "" when it does.
+func (n *Node) whyIneligible() string {
 	switch standings[n.machine.Standing()] {
 	case StandingUnhealthy:
-		return cmp.Or(n.sickness, "its first check has not ended yet")
+		return cmp.Or(n.healthError, "its first check has not ended yet")
 	case StandingResigned:
 		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
 	case StandingObserver:
@@ -99,7 +99,7 @@ func (n *Node) noteStanding() {
 	if now == n.standing || n.closing {
 		return
 	}
-	why := n.whyAside()
+	why := n.whyIneligible()
 	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now), "why", why)
 	n.standing, n.stood = now, time.Now()
 	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})

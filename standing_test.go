@@ -201,8 +201,8 @@ func TestStandings(t *testing.T) {
 
 // Every reason that the Machine has is told by a name.
 func TestEveryStandingHasAName(t *testing.T) {
-	for _, a := range []election.Aside{election.Stands, election.AsideResigned, election.AsideWorking, election.AsideUnsaved, election.AsideObserver,
-		election.AsideUnhealthy, election.AsideLastResort, election.AsideGone, election.AsideJoining, election.AsideUnfounded} {
+	for _, a := range []election.Eligibility{election.Eligible, election.IneligibleResigned, election.IneligibleWorking, election.IneligibleUnsaved, election.IneligibleObserver,
+		election.IneligibleUnhealthy, election.LastResort, election.IneligibleGone, election.IneligibleJoining, election.IneligibleUnfounded} {
 		if standings[a] == "" {
 			t.Errorf("%q has none", a)
 		}

@@ -171,7 +171,7 @@ func (n *Node) status() Status {
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
 		Timing: n.cfg.timing(), Rhythm: n.rhythm.figures(n.clock.Now()), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
-		Standing: standings[n.machine.Standing()], StandingWhy: n.whyAside(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
+		Standing: standings[n.machine.Standing()], StandingWhy: n.whyIneligible(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
 	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
@@ -195,7 +195,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Aside], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
 	}
 	return s
 }
@@ -206,7 +206,7 @@ func role(v View, self machine.MemberView) Role {
 		return RoleLeader
 	case v.Defined():
 		return RoleFollower
-	case self.Aside == election.Stands:
+	case self.Eligibility == election.Eligible:
 		return RoleCandidate
 	}
 	return RoleUndefined

@@ -16,7 +16,7 @@ import (
 
 func stateOf(epoch uint64) election.State {
 	return election.State{ID: "5", Incarnation: 1234, Token: Token{Epoch: epoch, Leader: Rank{Priority: 2, ID: "4"}},
-		Members: []election.Member{{Rank: Rank{ID: "4", Priority: 2}, Address: "127.0.0.1:7404", Version: 3, Gone: election.Left}}}
+		Members: []election.Member{{Rank: Rank{ID: "4", Priority: 2}, Address: "127.0.0.1:7404", Version: 3, Departure: election.Left}}}
 }
 
 // saveTwice leaves epoch 6 as the previous copy and epoch 7 as the state.

@@ -56,13 +56,13 @@ func (n *connections) known(p *peer, f *frame, asked bool) {
 	case f.boss() && n.leads():
 		n.rivalled(p)
 	case f.boss() && asked:
-		n.hear(p, election.Message{Kind: election.Report, Token: n.term(p)})
+		n.hear(p, election.Message{Kind: election.ProbeReply, Token: n.term(p)})
 	case f.boss() && n.site.View().Defined() && !n.follows(p):
 		n.beside(p)
 	case f.boss():
 		n.claimed(p)
 	case asked:
-		n.hear(p, election.Message{Kind: election.Report, Age: -1})
+		n.hear(p, election.Message{Kind: election.ProbeReply, Age: -1})
 	}
 	if !f.boss() {
 		p.rival = time.Time{}
@@ -101,7 +101,7 @@ func (n *connections) answerFor(p *peer, m *election.Message) {
 // understand.
 func (n *connections) translate(p *peer, m *election.Message) {
 	switch {
-	case m.Kind == election.Query:
+	case m.Kind == election.Probe:
 		n.identify(p, m)
 	case m.Kind == election.Handover:
 		n.depose(p)

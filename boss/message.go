@@ -15,7 +15,7 @@ type message struct {
 	To       election.ID          `json:"to,omitempty"`
 	Token    token                `json:"token,omitzero"`
 	Highest  uint64               `json:"highest,omitempty"`
-	Aside    election.Aside       `json:"aside,omitempty"`
+	Aside    election.Eligibility `json:"aside,omitempty"`
 	Digest   uint32               `json:"digest,omitempty"`
 	Round    round                `json:"round,omitzero"`
 	Ended    bool                 `json:"ended,omitempty"`
@@ -50,21 +50,21 @@ type state struct {
 	ID    election.ID          `json:"id"`
 	State election.MemberState `json:"state,omitempty"`
 	Epoch uint64               `json:"epoch,omitempty"`
-	Aside election.Aside       `json:"aside,omitempty"`
+	Aside election.Eligibility `json:"aside,omitempty"`
 }
 
 func outward(m *election.Message) *message {
 	w := &message{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
-		Token: token{m.Token.Epoch, m.Token.Leader.ID}, Highest: m.Highest, Aside: m.Aside, Digest: m.Digest,
+		Token: token{m.Token.Epoch, m.Token.Leader.ID}, Highest: m.Highest, Aside: m.Eligibility, Digest: m.Digest,
 		Round: round{m.Round.Number, m.Round.Initiator},
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 	}
 	for _, e := range m.List {
-		w.List = append(w.List, entry{e.ID, e.Address, e.Observer, e.Version, e.Gone})
+		w.List = append(w.List, entry{e.ID, e.Address, e.Observer, e.Version, e.Departure})
 	}
 	for _, s := range m.States {
-		w.States = append(w.States, state{s.ID, s.State, s.Epoch, s.Aside})
+		w.States = append(w.States, state{s.ID, s.State, s.Epoch, s.Eligibility})
 	}
 	return w
 }
@@ -72,15 +72,15 @@ func outward(m *election.Message) *message {
 func (w *message) inward() *election.Message {
 	m := &election.Message{
 		Kind: w.Kind, Election: w.Election, From: w.From, To: w.To,
-		Token: election.Token{Epoch: w.Token.Epoch, Leader: election.Rank{ID: w.Token.Leader}}, Highest: w.Highest, Aside: w.Aside, Digest: w.Digest,
+		Token: election.Token{Epoch: w.Token.Epoch, Leader: election.Rank{ID: w.Token.Leader}}, Highest: w.Highest, Eligibility: w.Aside, Digest: w.Digest,
 		Round: election.Round{Number: w.Round.Number, Initiator: w.Round.Initiator},
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 	}
 	for _, e := range w.List {
-		m.List = append(m.List, election.Member{Rank: election.Rank{ID: e.ID}, Address: e.Address, Observer: e.Observer, Version: e.Version, Gone: e.Gone})
+		m.List = append(m.List, election.Member{Rank: election.Rank{ID: e.ID}, Address: e.Address, Observer: e.Observer, Version: e.Version, Departure: e.Gone})
 	}
 	for _, s := range w.States {
-		m.States = append(m.States, election.MemberReport{ID: s.ID, State: s.State, Epoch: s.Epoch, Aside: s.Aside})
+		m.States = append(m.States, election.MemberReport{ID: s.ID, State: s.State, Epoch: s.Epoch, Eligibility: s.Aside})
 	}
 	return m
 }

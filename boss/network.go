@@ -235,7 +235,7 @@ func (n *connections) routine(p *peer, m *election.Message) {
 // tell sends what only batuta members understand.
 func (n *connections) tell(p *peer, m *election.Message) {
 	switch {
-	case p.slot != nil && m.Kind == election.Report && p.slot.report(m):
+	case p.slot != nil && m.Kind == election.ProbeReply && p.slot.report(m):
 	case p.kind == legacy:
 		n.translate(p, m)
 	case p.persistent != nil:
@@ -400,7 +400,7 @@ func (n *connections) enlist(found batuta.Peer) *peer {
 		return nil
 	}
 	n.Add(m.ID, m.Address)
-	n.site.Emit(election.Event{Kind: election.Joined, Member: m})
+	n.site.Emit(election.Event{Kind: election.JoinRequested, Member: m})
 	p := n.peers[m.ID]
 	p.fresh = true
 	return p

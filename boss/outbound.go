@@ -156,7 +156,7 @@ func (n *connections) end(x *exchange, f *frame, err error) {
 
 // identify asks a member who it is and, if it is a batuta one, tells it m.
 func (n *connections) identify(p *peer, m *election.Message) {
-	asks := m != nil && m.Kind == election.Query
+	asks := m != nil && m.Kind == election.Probe
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
 	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, m))}, done: func(f *frame) {
 		if p.kind == legacy {
@@ -221,7 +221,7 @@ func (n *connections) announce(p *peer, m *election.Message) {
 			return // it does not ask us, and will lead in a moment
 		}
 		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
-			Highest: m.Highest, Aside: m.Aside, Digest: m.Digest, Round: p.slot.round()})
+			Highest: m.Highest, Eligibility: m.Eligibility, Digest: m.Digest, Round: p.slot.round()})
 		n.announceAgain(p) // others may be waiting, too
 		if p.kind == legacy && time.Since(p.told) < n.site.Timing.T()/2 {
 			return // it is about to come: told twice it might come twice, and leave both times

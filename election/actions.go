@@ -14,9 +14,9 @@ type Actions interface {
 	// Rank is a member's rank; the zero Rank for a stranger.
 	Rank(id ID) Rank
 
-	// Stands reports whether a member may be elected as far as is known: it is not
-	// down and has not stepped aside. For this member: whether it may claim.
-	Stands(id ID) bool
+	// Eligible reports whether a member may be elected as far as is known: it is not
+	// down and says of itself that it stands. For this member: whether it may claim.
+	Eligible(id ID) bool
 
 	// Down reports whether a member counts as down.
 	Down(id ID) bool
@@ -31,7 +31,7 @@ type Actions interface {
 	Timing() Timing
 
 	// Send sends msg to another member. The Machine fills in From, To, Election,
-	// Highest and Aside. What goes to a stranger or to this member is dropped.
+	// Highest and Eligibility. What goes to a stranger or to this member is dropped.
 	Send(to ID, msg Message)
 
 	// SetTimer arms the named timer to fire after d, replacing its earlier setting.
@@ -41,24 +41,24 @@ type Actions interface {
 	CancelTimer(name string)
 
 	// Claim makes this member the leader, under an epoch above the highest it knows.
-	// Once the epoch is saved the Algorithm gets Settled and announces it. A claim
+	// Once the epoch is saved the Algorithm gets LeaderElected and announces it. A claim
 	// is ignored while this member does not stand, still asks for the highest
 	// epoch, already saves a leadership, or its detector finds a leader alive.
 	Claim()
 
 	// Accept takes the leadership t that a message from from announces, if its token
 	// is good: higher than the one held, or equal and not known to have ended. A
-	// sender with a lower one is told so. Once saved, the Algorithm gets Settled.
+	// sender with a lower one is told so. Once saved, the Algorithm gets LeaderElected.
 	Accept(t Token, from ID)
 
 	// Vouch tells a member that calls an election which leadership this one follows
 	// and how long ago it heard that leader. It does nothing without a detector.
 	Vouch(to ID)
 
-	// Inquire asks everyone what leadership they know, because a contest has come to
+	// Discover asks everyone what leadership they know, because a contest has come to
 	// nothing. Nothing is claimed until the answers are in, for T at most. The Algorithm
-	// gets Started when nobody knows any: before Inquire returns if nobody can be asked.
-	Inquire()
+	// gets Started when nobody knows any: before Discover returns if nobody can be asked.
+	Discover()
 
 	// Watch has the detector watch one more member beside the leader, such as the
 	// successor in a ring; None watches nobody. Its end is told as PeerDown within a

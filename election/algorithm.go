@@ -11,30 +11,30 @@ type EventKind uint8
 // Events. The first group comes from the driver; the Machine passes some of
 // them on to the Algorithm and adds the second group.
 const (
-	Started    EventKind = iota + 1 // the process runs, let in as by Welcomed if List says so; for the Algorithm: begin a contest, as one that recovered does
-	Received                        // Message has arrived
-	TimerFired                      // the Algorithm's timer Name has run out
-	PeerDown                        // Peer is gone, or counts as gone
-	PeerUp                          // Peer is heard of again
-	Campaign                        // the user asks for a contest
-	Resigned                        // the user asks the Machine to step down
-	Transfer                        // the user asks the leader to hand over to Peer alone; one that may not do so does nothing
-	LinkUp                          // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
-	LinkDown                        // the last connection to Peer has ended
-	DialFailed                      // Peer did not answer a dial, though another connection to it may stand; Refused: nobody listens there
-	Saved                           // the last Save is done, or failed with Err
-	Working                         // the leader's work has begun (On) or has all stopped (!On)
-	Health                          // this member's own check: healthy (On) or not
-	Joined                          // Member, which holds Token and its entry's Version, asks to join through us; AdmitJoin has let it
-	Welcomed                        // who let us join has told us its List and, if it knows one, the leadership Token, heard Age ago
-	Added                           // the user puts Member on the list
-	Dismissed                       // the user removes Peer
-	Leaving                         // this member leaves the cluster for good
-	Woke                            // nothing but time: the deadline has passed
+	Started       EventKind = iota + 1 // the process runs, let in as by JoinAccepted if List says so; for the Algorithm: begin a contest, as one that recovered does
+	Received                           // Message has arrived
+	TimerFired                         // the Algorithm's timer Name has run out
+	PeerDown                           // Peer is gone, or counts as gone
+	PeerUp                             // Peer is heard of again
+	Campaign                           // the user asks for a contest
+	Resigned                           // the user asks the Machine to step down
+	Transfer                           // the user asks the leader to hand over to Peer alone; one that may not do so does nothing
+	LinkUp                             // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
+	LinkDown                           // the last connection to Peer has ended
+	DialFailed                         // Peer did not answer a dial, though another connection to it may stand; Refused: nobody listens there
+	Saved                              // the last Save is done, or failed with Err
+	Working                            // the leader's work has begun (On) or has all stopped (!On)
+	Health                             // this member's own check: healthy (On) or not
+	JoinRequested                      // Member, which holds Token and its entry's Version, asks to join through us; AdmitJoin has let it
+	JoinAccepted                       // who let us join has told us its List and, if it knows one, the leadership Token, heard Age ago
+	MemberAdded                        // the user puts Member on the list
+	MemberRemoved                      // the user removes Peer
+	Leaving                            // this member leaves the cluster for good
+	Woke                               // nothing but time: the deadline has passed
 
-	Vacant    // to the Algorithm: there is no leader now; begin a contest
-	Settled   // to the Algorithm: Token is the leadership now and is saved; contests are over
-	Withdrawn // to the Algorithm: Peer no longer stands, and nobody leads; this member itself, if it had claimed: find another
+	LeaderLost    // to the Algorithm: there is no leader now; begin a contest
+	LeaderElected // to the Algorithm: Token is the leadership now and is saved; contests are over
+	Withdrawn     // to the Algorithm: Peer no longer stands, and nobody leads; this member itself, if it had claimed: find another
 )
 
 // Event is what a Machine or an Algorithm is stepped with.
@@ -46,12 +46,12 @@ type Event struct {
 	Rank        Rank          // LinkUp
 	Incarnation uint64        // LinkUp
 	Refused     bool          // DialFailed
-	On          bool          // Working, Health; Added: Member's priority is said, else what is known stays
-	Token       Token         // Settled, Vacant (the one that ended), Started, Joined, Welcomed
+	On          bool          // Working, Health; MemberAdded: Member's priority is said, else what is known stays
+	Token       Token         // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
 	Err         error         // Saved, DialFailed (a live member refuses)
-	Member      Member        // Joined, Added; DialFailed with ErrRemoved: the entry by which the other refuses us
-	List        []Member      // Started, Welcomed
-	Age         time.Duration // Started, Welcomed
+	Member      Member        // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us
+	List        []Member      // Started, JoinAccepted
+	Age         time.Duration // Started, JoinAccepted
 }
 
 // Algorithm decides who should lead. It holds no clock, goroutine, socket or
@@ -64,7 +64,7 @@ type Algorithm interface {
 	// Name is what the user calls it, such as "bully".
 	Name() string
 	// Step handles one event: Started, Received, TimerFired, PeerDown, PeerUp,
-	// Campaign, Vacant, Settled or Withdrawn. It does nothing about what it does not know.
+	// Campaign, LeaderLost, LeaderElected or Withdrawn. It does nothing about what it does not know.
 	Step(ev Event, out Actions)
 }
 
@@ -85,16 +85,17 @@ type ActionKind uint8
 
 // Actions, done in the order given: stop leading at once, then save, then tell others.
 const (
-	Elect  ActionKind = iota + 1 // the view has changed: Token leads, or (undefined) the leadership Token ended by Cause
-	Save                         // write State; step with Saved when it is safe on disk
-	Send                         // send Message to To, dialing when no link stands; best effort
-	Dial                         // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed
-	Hangup                       // close every link to To
-	Notify                       // Member's Status has changed; with StateAdded it is reached at Address
-	Rejoin                       // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
-	Halt                         // this member can take no further part, because of Err
-	Append                       // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
-	Warn                         // tell the operator of Err
+	NotifyElected ActionKind = iota + 1 // tell the user that Token leads now
+	NotifyLost                          // tell the user that the leadership Token has ended, by Cause
+	Save                                // write State; step with Saved when it is safe on disk
+	Send                                // send Message to To, dialing when no link stands; best effort
+	Dial                                // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed
+	Hangup                              // close every link to To
+	Notify                              // Member's Status has changed; with StateAdded it is reached at Address
+	Rejoin                              // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
+	Halt                                // this member can take no further part, because of Err
+	Append                              // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
+	Warn                                // tell the operator of Err
 )
 
 // Cause is why a leadership ended.
@@ -116,9 +117,8 @@ type Action struct {
 	Kind    ActionKind
 	To      ID          // Send, Dial, Hangup, Rejoin
 	Message *Message    // Send
-	Token   Token       // Elect
-	Lost    bool        // Elect: Token's leadership has ended (by Cause) rather than begun
-	Cause   Cause       // Elect with Lost
+	Token   Token       // NotifyElected, NotifyLost
+	Cause   Cause       // NotifyLost
 	State   State       // Save
 	Member  ID          // Notify
 	Status  MemberState // Notify

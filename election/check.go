@@ -42,8 +42,8 @@ func (e Member) Check() error {
 	if err := CheckIDs(e.ID); err != nil {
 		return err
 	}
-	if e.Address != "" && CheckListen(e.Address) != nil || e.Version > MaxVersion || e.Gone > Removed {
-		return fmt.Errorf("member list: %s with an address of %d bytes, version %d, departure %d", e.ID, len(e.Address), e.Version, e.Gone)
+	if e.Address != "" && CheckListen(e.Address) != nil || e.Version > MaxVersion || e.Departure > Removed {
+		return fmt.Errorf("member list: %s with an address of %d bytes, version %d, departure %d", e.ID, len(e.Address), e.Version, e.Departure)
 	}
 	return nil
 }

@@ -22,8 +22,9 @@
 //
 // What to do with each [Action]:
 //
-//   - [Elect]: tell the user. With Lost, stop the work of Token's leadership before
-//     anything else happens; else Token leads. Work begins and ends with [Working].
+//   - [NotifyLost]: stop the work of Token's leadership before anything else happens,
+//     and tell the user. Work begins and ends with [Working].
+//   - [NotifyElected]: tell the user that Token leads.
 //   - [Save]: write State so that it outlives a power cut, off the loop, and step with
 //     [Saved]; with Err if the disk refuses. There is one at a time.
 //   - [Send]: send Message, over the connection that stands, or dial for it. It is best
@@ -47,14 +48,14 @@
 // failure detector, joining, resigning and the hand-over to a member that returns are the
 // machine's, the same for every algorithm. It is told what happens and says what to do:
 //
-//   - [Started] and [Vacant]: there is no leader; begin a contest. [Campaign]: the user
+//   - [Started] and [LeaderLost]: there is no leader; begin a contest. [Campaign]: the user
 //     asks for one; begin it too, though somebody leads.
 //   - [Received]: a message of another member's algorithm. [TimerFired]: a timer of its
 //     own. [PeerDown], [PeerUp]: what the detector thinks. [Withdrawn]: one that was to
 //     lead cannot; find another.
 //   - Who has won calls [Actions].Claim. The machine takes the next epoch and saves it;
-//     then [Settled] says that this member leads, and it tells the others. Whoever hears
-//     that calls [Actions].Accept, and gets Settled once it is saved there.
+//     then [LeaderElected] says that this member leads, and it tells the others. Whoever hears
+//     that calls [Actions].Accept, and gets LeaderElected once it is saved there.
 //   - A claim or an announcement may come to nothing: a disk refuses, a higher token is
 //     known. So every wait has a timer, and begins anew when it runs out.
 //

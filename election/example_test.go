@@ -17,7 +17,7 @@ func (Patient) Name() string { return "patient" }
 
 func (Patient) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.PeerDown:
+	case election.Started, election.LeaderLost, election.PeerDown:
 		if !out.Leader().Defined() {
 			out.SetTimer("wait", patience(out))
 		}
@@ -30,7 +30,7 @@ func (Patient) Step(ev election.Event, out election.Actions) {
 		if ev.Message.Kind == election.Coordinator {
 			out.Accept(ev.Message.Token, ev.Message.From)
 		}
-	case election.Settled:
+	case election.LeaderElected:
 		out.CancelTimer("wait")
 		if ev.Token.Leader != out.Self() {
 			return
@@ -46,7 +46,7 @@ func (Patient) Step(ev election.Event, out election.Actions) {
 func patience(out election.Actions) time.Duration {
 	d := time.Millisecond
 	for _, r := range out.Members() {
-		if r.Above(out.Self()) && out.Stands(r.ID) {
+		if r.Above(out.Self()) && out.Eligible(r.ID) {
 			d += out.Timing().DialTime() + 2*out.Timing().TMax
 		}
 	}

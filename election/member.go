@@ -28,14 +28,14 @@ const (
 // lists merge entry by entry, the higher version holds, and at equal versions a
 // departure does. The list is the same everywhere once members can talk.
 type Member struct {
-	Rank     `cbor:"r"`
-	Address  string    `cbor:"a,omitempty"` // HOST:PORT
-	Observer bool      `cbor:"o,omitempty"` // follows and never leads
-	Version  uint64    `cbor:"v,omitempty"` // 0: from a configuration
-	Gone     Departure `cbor:"g,omitempty"`
-	Fixed    bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
-	New      bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
-	Pinned   bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
+	Rank      `cbor:"r"`
+	Address   string    `cbor:"a,omitempty"` // HOST:PORT
+	Observer  bool      `cbor:"o,omitempty"` // follows and never leads
+	Version   uint64    `cbor:"v,omitempty"` // 0: from a configuration
+	Departure Departure `cbor:"g,omitempty"`
+	Fixed     bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
+	New       bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
+	Pinned    bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
 }
 
 // Departure is how a member left the list. Its entry stays as a tombstone.
@@ -56,7 +56,7 @@ func (e Member) Supersedes(old Member) bool {
 	}
 	return cmp.Or(
 		cmp.Compare(e.Version, old.Version),
-		cmp.Compare(e.Gone, old.Gone),
+		cmp.Compare(e.Departure, old.Departure),
 		cmp.Compare(old.isNew(), e.isNew()),
 		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do, if it is everyone's
 		cmp.Compare(e.rankWord(), old.rankWord()),
@@ -88,11 +88,11 @@ func (e Member) isNew() int {
 }
 
 // Eligibility is what the entry alone says of whether the member stands.
-func (e Member) Eligibility() Aside {
+func (e Member) Eligibility() Eligibility {
 	if e.Observer {
-		return AsideObserver
+		return IneligibleObserver
 	}
-	return Stands
+	return Eligible
 }
 
 // Size is what the entry counts for in [MaxListBytes]: the bytes of its id and its
@@ -109,7 +109,7 @@ func ListBytes(list []Member) (n int) {
 
 // Forgotten says that a member has never come, or left long ago: its entry leaves no
 // tombstone.
-func (e Member) Forgotten() bool { return e.New && e.Gone == Left }
+func (e Member) Forgotten() bool { return e.New && e.Departure == Left }
 
 // Digest is a short sum of a list: two members whose digests differ exchange
 // their lists. A priority of 0 adds nothing: members of before there were
@@ -117,7 +117,7 @@ func (e Member) Forgotten() bool { return e.New && e.Gone == Left }
 func Digest(list []Member) uint32 {
 	b := make([]byte, 0, 32*len(list))
 	for _, e := range list {
-		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Gone))
+		b = append(binary.AppendUvarint(append(b, e.ID...), e.Version), byte(e.Departure))
 		if e.Version > 0 {
 			b = append(b, e.commonAddress()...)
 			if word := e.rankWord() + 2*int64(e.isNew()); word != 0 {

@@ -6,12 +6,13 @@ import "time"
 // others are the Machine's own.
 type MessageKind string
 
-// Messages of the Machine: the detector and the epoch.
+// Messages of the Machine: the detector and the epoch. Their texts are what goes over
+// the wire, and stay.
 const (
 	Beat       MessageKind = "beat"        // leader → member: Token, Stamp; Draining; States when they changed
 	Ack        MessageKind = "ack"         // member → leader: Token held, the last beat's Stamp
-	Query      MessageKind = "query"       // what do you know? Token: the leadership asked about
-	Report     MessageKind = "report"      // Token held, Ended, Age of its own hearing of that leader
+	Probe      MessageKind = "query"       // what do you know? Token: the leadership asked about
+	ProbeReply MessageKind = "report"      // Token held, Ended, Age of its own hearing of that leader
 	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended; Heir is to lead next
 	Handover   MessageKind = "handover"    // higher-ranked member → leader: please end Token, I take over
 	Members    MessageKind = "members"     // List: entries of the member list
@@ -42,7 +43,7 @@ type Speaker interface {
 // Kinds are all kinds of message that members with this algorithm send each other.
 func Kinds(a Algorithm) []MessageKind {
 	kinds := []MessageKind{
-		Beat, Ack, Query, Report, Resign, Handover, Members, GetMembers, Ping, Pong, Relay,
+		Beat, Ack, Probe, ProbeReply, Resign, Handover, Members, GetMembers, Ping, Pong, Relay,
 		Election, Answer, Coordinator, Elected,
 	}
 	if own, ok := a.(Speaker); ok {
@@ -79,19 +80,19 @@ type Message struct {
 	Election string // the election's name
 	From, To ID
 
-	Token   Token  // the leadership the message speaks of; see the kinds
-	Highest uint64 // the highest epoch the sender knows of
-	Aside   Aside  // why the sender does not stand for election now; empty: it does
-	Digest  uint32 // of the sender's member list
+	Token       Token       // the leadership the message speaks of; see the kinds
+	Highest     uint64      // the highest epoch the sender knows of
+	Eligibility Eligibility // why the sender does not stand for election now; empty: it does
+	Digest      uint32      // of the sender's member list
 
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass
 
-	Ended     bool          // Report: the sender knows that Token's leadership has ended
-	Follows   bool          // Report: the sender follows Token's leader now, whoever told it to
-	Withdraws bool          // Report: the sender has ceased to stand, for the reason in Aside: who waits for it to lead goes on
-	Age       time.Duration // Report: how long ago the sender heard Token's leader itself; negative: not within memory
-	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its Report: when that was asked, in the asker's
+	Ended     bool          // ProbeReply: the sender knows that Token's leadership has ended
+	Follows   bool          // ProbeReply: the sender follows Token's leader now, whoever told it to
+	Withdraws bool          // ProbeReply: the sender has ceased to stand, for the reason in Eligibility: who waits for it to lead goes on
+	Age       time.Duration // ProbeReply: how long ago the sender heard Token's leader itself; negative: not within memory
+	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its ProbeReply: when that was asked, in the asker's
 	Heir      ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
 	Draining  bool          // Beat: the leader is finishing its work before it hands over
 	Version   uint64        // Beat and Ack: of the member states
@@ -110,8 +111,8 @@ const MaxData = 512 << 10
 
 // MemberReport is one member's state as the leader sees it.
 type MemberReport struct {
-	ID    ID          `cbor:"i"`
-	State MemberState `cbor:"s,omitempty"`
-	Epoch uint64      `cbor:"e,omitempty"` // of the token it last acknowledged
-	Aside Aside       `cbor:"a,omitempty"` // why it does not stand, or [SaysStands]; empty: it is not told
+	ID          ID          `cbor:"i"`
+	State       MemberState `cbor:"s,omitempty"`
+	Epoch       uint64      `cbor:"e,omitempty"` // of the token it last acknowledged
+	Eligibility Eligibility `cbor:"a,omitempty"` // why it does not stand, or [SaysStands]; empty: it is not told
 }

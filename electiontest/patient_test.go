@@ -16,7 +16,7 @@ func (*patient) Name() string { return "patient" }
 
 func (p *patient) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.PeerDown:
+	case election.Started, election.LeaderLost, election.PeerDown:
 		if !out.Leader().Defined() {
 			out.SetTimer("wait", wait(out))
 		}
@@ -30,7 +30,7 @@ func (p *patient) Step(ev election.Event, out election.Actions) {
 		if ev.Message.Kind == election.Coordinator {
 			out.Accept(ev.Message.Token, ev.Message.From)
 		}
-	case election.Settled:
+	case election.LeaderElected:
 		out.CancelTimer("wait")
 		if ev.Token.Leader == out.Self() {
 			announce(out)
@@ -43,7 +43,7 @@ func (p *patient) Step(ev election.Event, out election.Actions) {
 func wait(out election.Actions) time.Duration {
 	d := time.Millisecond
 	for _, r := range out.Members() {
-		if r.Above(out.Self()) && out.Stands(r.ID) {
+		if r.Above(out.Self()) && out.Eligible(r.ID) {
 			d += out.Timing().DialTime() + 2*out.Timing().TMax
 		}
 	}

@@ -20,15 +20,15 @@ func (a actions) Rank(id election.ID) election.Rank {
 	return election.Rank{}
 }
 
-func (a actions) Stands(id election.ID) bool {
+func (a actions) Eligible(id election.ID) bool {
 	i, ok := a.m.index[id]
 	switch {
 	case !ok:
 		return false
 	case i == a.m.me:
-		return a.m.aside() == election.Stands
+		return a.m.eligibility() == election.Eligible
 	}
-	return a.m.standsFor(&a.m.members[i])
+	return a.m.eligible(&a.m.members[i])
 }
 
 func (a actions) Down(id election.ID) bool {
@@ -62,11 +62,11 @@ func (a actions) Accept(t election.Token, from election.ID) {
 
 func (a actions) Vouch(to election.ID) {
 	if !a.m.cfg.NoDetector && a.m.live() {
-		a.m.report(to)
+		a.m.replyToProbe(to)
 	}
 }
 
-func (a actions) Inquire() { a.m.inquire("the contest has come to nothing") }
+func (a actions) Discover() { a.m.discover("the contest has come to nothing") }
 
 func (a actions) Watch(id election.ID) { a.m.watchToo(id) }
 

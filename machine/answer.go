@@ -23,11 +23,11 @@ func (m *Machine) answerTime(i int) time.Duration {
 	return m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax
 }
 
-// longestAnswer is that of all whose report is awaited; 2·t_max at least.
+// longestAnswer is that of all whose reply is awaited; 2·t_max at least.
 func (m *Machine) longestAnswer() time.Duration {
 	longest := 2 * m.cfg.Timing.TMax
 	for i := range m.members {
-		if m.members[i].asked {
+		if m.members[i].awaited {
 			longest = max(longest, m.answerTime(i))
 		}
 	}
@@ -66,17 +66,17 @@ func (m *Machine) firstDial(i int) bool {
 // greetedBy takes note that a link to a member stands: its process lives. When that
 // is the leader, its first beat on this link may come T later.
 func (m *Machine) greetedBy(i int) {
-	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.grace) {
-		m.grace = beat
+	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.vouchedUntil) {
+		m.vouchedUntil = beat
 	}
 }
 
-// mayBeAnswered says of which kinds of messages a Report may be the answer. Whoever
+// mayBeAnswered says of which kinds of messages a ProbeReply may be the answer. Whoever
 // begins with one says when it left, in its own time, and so does the answer: see
 // [Machine.tooLate].
 func mayBeAnswered(k election.MessageKind) bool {
 	switch k {
-	case election.Query, election.Handover, election.Election, election.Coordinator, election.Elected:
+	case election.Probe, election.Handover, election.Election, election.Coordinator, election.Elected:
 		return true
 	}
 	return false
@@ -95,10 +95,10 @@ func (m *Machine) stampAt(at time.Time) int64 {
 	return int64((m.cfg.Incarnation*mixes+m.cfg.Seed)>>2) + int64(at.Sub(m.origin)) + 1
 }
 
-// unasked is the stamp of a Report that answers no question.
+// unasked is the stamp of a ProbeReply that answers no question.
 const unasked = -1
 
-// echo is the stamp of the question that is being taken in, if a Report to that member
+// echo is the stamp of the question that is being taken in, if a ProbeReply to that member
 // answers it: 0 if the asker is of an older version, which gives none.
 func (m *Machine) echo(to election.ID) int64 {
 	q := m.taking
@@ -111,7 +111,7 @@ func (m *Machine) echo(to election.ID) int64 {
 	return q.Stamp
 }
 
-// tooLate reports whether what a Report says of another's leadership may no longer
+// tooLate reports whether what a ProbeReply says of another's leadership may no longer
 // hold: it answers a question that is older than any answer may take, or one that was
 // never asked, so that nobody knows how long it was on its way. Who follows nobody, or
 // another, is told unasked that there is a higher leadership, and goes by that. An older

@@ -11,7 +11,7 @@ import (
 
 // takeLead begins to lead.
 func (m *Machine) takeLead() {
-	m.leaderAt, m.grace = time.Time{}, time.Time{}
+	m.leaderAt, m.vouchedUntil = time.Time{}, time.Time{}
 	m.ackedAt = m.now
 	m.version++
 	for i := range m.members {
@@ -34,14 +34,14 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
-		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Aside: m.said(), Digest: m.digest,
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Eligibility: m.toldEligibility(), Digest: m.digest,
 		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining(), Version: m.version,
 	}
 	if withStates {
 		if m.stateOf != m.version || m.states == nil {
 			m.states = make([]election.MemberReport, len(m.members))
 			for i, e := range m.members {
-				m.states[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Aside: e.toTell()}
+				m.states[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Eligibility: e.toldEligibility()}
 			}
 			m.states[m.me].Epoch = m.view.Epoch
 			m.stateOf = m.version
@@ -139,10 +139,10 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 				continue
 			}
 			m.members[i].epoch = s.Epoch
-			m.members[i].takeWord(s.Aside)
+			m.members[i].heardOfEligibility(s.Eligibility)
 			m.setState(i, s.State)
 			if s.State == election.StateUp {
-				m.up(i) // the leader hears it; a dial will tell if that is over
+				m.markUp(i) // the leader hears it; a dial will tell if that is over
 			}
 		}
 	}
@@ -171,7 +171,7 @@ func (m *Machine) ping() {
 	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
 	if !m.reaches(i) {
 		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
-			m.probe(i) // who passed messages on has stopped to
+			m.pingIndirectly(i) // who passed messages on has stopped to
 		}
 		return
 	}

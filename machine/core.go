@@ -18,11 +18,11 @@ type Core interface {
 	// It is false when nothing is due.
 	Deadline() (time.Time, bool)
 
-	Self() election.Rank      // this member, as it ranks now
-	Standing() election.Aside // why it does not stand for election; [election.Stands] when it does
-	View() election.Token     // the leadership that holds for it; zero: none
-	Held() election.Token     // the highest leadership that it has on disk
-	Highest() uint64          // the highest epoch that it has seen anywhere
+	Self() election.Rank            // this member, as it ranks now
+	Standing() election.Eligibility // why it does not stand for election; [election.Eligible] when it does
+	View() election.Token           // the leadership that holds for it; zero: none
+	Held() election.Token           // the highest leadership that it has on disk
+	Highest() uint64                // the highest epoch that it has seen anywhere
 
 	Members() []MemberView                        // all members as this one sees them, lowest rank first
 	List() []election.Member                      // the list of members, tombstones included; not to be changed

@@ -22,7 +22,7 @@ type departing struct {
 // drains reports whether a member's work may still run: it said so, and has not been
 // silent since for longer than is borne.
 func (m *Machine) drains(peer *member) bool {
-	return peer.draining && !peer.down && m.now.Sub(peer.said) <= m.cfg.Timing.Bears()
+	return peer.draining && !peer.down && m.now.Sub(peer.saidAt) <= m.cfg.Timing.Bears()
 }
 
 // saysDraining reports whether a member's work may run by what it says: it drains,
@@ -48,8 +48,8 @@ func (m *Machine) presumeDraining(t election.Token) {
 	}
 }
 
-// hindered reports whether work of an ended leadership still runs somewhere.
-func (m *Machine) hindered() bool {
+// othersDrain reports whether work of an ended leadership still runs somewhere.
+func (m *Machine) othersDrain() bool {
 	if m.cfg.NoDetector {
 		return false // nobody is heard unless there is something to say
 	}
@@ -61,21 +61,21 @@ func (m *Machine) hindered() bool {
 	return len(m.departing) > 0
 }
 
-// holds puts a contest off while work of an ended leadership still runs.
-func (m *Machine) holds() bool {
-	if !m.hindered() {
+// holdsContest puts a contest off while work of an ended leadership still runs.
+func (m *Machine) holdsContest() bool {
+	if !m.othersDrain() {
 		return false
 	}
-	if !m.held {
-		m.held = true
-		m.note("waits", m.hinderer(), election.Token{}, "its work has still to stop")
+	if !m.contestHeld {
+		m.contestHeld = true
+		m.note("waits", m.firstDraining(), election.Token{}, "its work has still to stop")
 	}
-	m.wakeForHeld()
+	m.wakeForDraining()
 	return true
 }
 
-// hinderer is the first of those who hold us up.
-func (m *Machine) hinderer() election.ID {
+// firstDraining is the first of those whose work still runs.
+func (m *Machine) firstDraining() election.ID {
 	if len(m.departing) > 0 {
 		return m.departing[0].id
 	}
@@ -83,25 +83,25 @@ func (m *Machine) hinderer() election.ID {
 	return m.members[i].ID
 }
 
-// goOn begins the contest that was held up, once nothing does any more.
-func (m *Machine) goOn() {
+// resumeContest begins the contest that was held up, once nothing does any more.
+func (m *Machine) resumeContest() {
 	m.expireDeparting()
-	if !m.held || m.hindered() {
+	if !m.contestHeld || m.othersDrain() {
 		return
 	}
-	m.held = false
-	m.begins()
+	m.contestHeld = false
+	m.contestBegins()
 	m.reconsider() // until now nobody could lead
 	if m.undecided() {
-		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 	}
 }
 
-// wakeForHeld: whoever holds us up counts as down after the silence that is borne.
-func (m *Machine) wakeForHeld() {
+// wakeForDraining: whoever drains counts as down after the silence that is borne.
+func (m *Machine) wakeForDraining() {
 	for i := range m.members {
-		if peer := &m.members[i]; m.held && i != m.me && m.drains(peer) {
-			m.wake(peer.said.Add(m.cfg.Timing.Bears() + 1))
+		if peer := &m.members[i]; m.contestHeld && i != m.me && m.drains(peer) {
+			m.wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}
 	for _, d := range m.departing {
@@ -109,11 +109,11 @@ func (m *Machine) wakeForHeld() {
 	}
 }
 
-// setAside keeps the link to a leader that is on the list no more.
-func (m *Machine) setAside(peer *member) {
+// keepDeparting keeps the link to a leader that is on the list no more.
+func (m *Machine) keepDeparting(peer *member) {
 	m.departing = append(slices.Clone(m.departing), departing{id: peer.ID, heard: peer.heard})
 	m.note("awaits", peer.ID, election.Token{}, "the end of its work")
-	m.wakeForHeld()
+	m.wakeForDraining()
 }
 
 // isDeparting gives where id is among those who depart, negative: nowhere.
@@ -128,22 +128,22 @@ func (m *Machine) fromDeparting(i int, msg *election.Message) {
 	switch msg.Kind {
 	case election.Beat:
 		d.heard = m.now
-		m.sendAside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
+		m.sendOutside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
 		if e, ok := m.Entry(d.id); ok && msg.Digest != m.digest && m.now.Sub(d.told) > m.cfg.Timing.T() {
 			d.told = m.now
-			m.sendAside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
+			m.sendOutside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
 		}
 	case election.Resign:
 		m.departed(i, "it has stopped")
 	case election.Members:
-		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Gone == election.Removed }); own >= 0 {
+		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Departure == election.Removed }); own >= 0 {
 			m.removedBy(d.id, msg.List[own])
 		}
 	}
 }
 
-// sendAside sends msg to one that is no member any more.
-func (m *Machine) sendAside(to election.ID, msg election.Message) {
+// sendOutside sends msg to one that is no member any more.
+func (m *Machine) sendOutside(to election.ID, msg election.Message) {
 	m.do(election.Action{Kind: election.Send, To: to, Message: m.fill(to, msg)})
 }
 

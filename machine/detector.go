@@ -11,22 +11,22 @@ import (
 // not beat to each other.
 type detector struct {
 	// While there is no leader, or after a start.
-	barred   time.Time // since when members have refused this one as removed; zero: they have not
-	barredAt time.Time // when one last did
-	greeting bool      // a member's new process answers, and nothing of it has been heard yet
-	deferred bool      // we would have claimed just then
-	held     bool      // a contest waits for another's work to stop
+	removedSince  time.Time // since when members have refused this one as removed; zero: they have not
+	removedAt     time.Time // when one last did
+	replacing     bool      // a member's new process answers, and nothing of it has been heard yet
+	claimDeferred bool      // we would have claimed just then
+	contestHeld   bool      // a contest waits for another's work to stop
 
 	// A follower's side.
-	leaderAt  time.Time   // when the leader itself was last heard; zero: not in this leadership
-	grace     time.Time   // until then others vouch for it
-	voucher   election.ID // who does, of them
-	renewAt   time.Time   // when to ask that one again; zero: there is no need
-	suspected bool        // vouchers are being asked
-	pardon    time.Time   // until then silence may be our own: what has come in waits to be read
-	stamp     int64       // of the last beat
-	nextAck   time.Time   // when to acknowledge again although no beat has come
-	seen      uint64      // version of the member states taken from the leader
+	leaderAt     time.Time   // when the leader itself was last heard; zero: not in this leadership
+	vouchedUntil time.Time   // until then others vouch for it
+	voucher      election.ID // who does, of them
+	renewAt      time.Time   // when to ask that one again; zero: there is no need
+	suspected    bool        // vouchers are being asked
+	excusedUntil time.Time   // until then silence may be our own: what has come in waits to be read
+	stamp        int64       // of the last beat
+	nextAck      time.Time   // when to acknowledge again although no beat has come
+	seen         uint64      // version of the member states taken from the leader
 
 	// Whom the algorithm has us watch beside the leader.
 	watched  election.ID
@@ -51,26 +51,26 @@ func (m *Machine) hear(i int) {
 		m.ackedAt = m.now // we were alone: only now is there someone to acknowledge
 	}
 	m.heardAt = m.now
-	m.members[i].heard, m.members[i].unheard = m.now, nil
-	m.up(i)
+	m.members[i].heard, m.members[i].unconfirmed = m.now, nil
+	m.markUp(i)
 }
 
-// up: a member lives, by what it says or the leader does: whoever was asked to reach it
+// markUp: a member lives, by what it says or the leader does: whoever was asked to reach it
 // need not any more.
-func (m *Machine) up(i int) {
-	m.members[i].probes = nil
+func (m *Machine) markUp(i int) {
+	m.members[i].pingers = nil
 	if m.members[i].down {
 		m.members[i].down = false
 		m.step(election.Event{Kind: election.PeerUp, Peer: m.members[i].ID})
 	}
 }
 
-// gone counts a member as down. certain says that its process has ended,
+// markDown counts a member as down. certain says that its process has ended,
 // so that its leadership has too.
-func (m *Machine) gone(i int, cause election.Cause, certain bool, why string) {
+func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string) {
 	peer := &m.members[i]
 	wasDown := peer.down
-	peer.down, peer.aside, peer.draining = true, peer.Eligibility(), false
+	peer.down, peer.eligibility, peer.draining = true, peer.Eligibility(), false
 	if certain {
 		m.setState(i, election.StateDown)
 	} else {
@@ -83,9 +83,9 @@ func (m *Machine) gone(i int, cause election.Cause, certain bool, why string) {
 	m.unanswered(i)
 	switch id := peer.ID; {
 	case m.live() && m.view.Leader.ID == id:
-		m.vacate(cause, certain, why)
+		m.loseLeader(cause, certain, why)
 	case m.next.Leader.ID == id:
-		m.forgo("its leader is gone before it was saved")
+		m.abandon("its leader is gone before it was saved")
 	case m.view.Leader.ID == id && certain:
 		m.certain = true
 	}
@@ -114,8 +114,8 @@ func (m *Machine) leaderAge() time.Duration {
 // silentAt is when the leader has been silent for as long as is borne, or nobody vouches any more.
 func (m *Machine) silentAt() time.Time {
 	at := m.leaderAt.Add(m.cfg.Timing.Bears())
-	if m.grace.After(at) {
-		at = m.grace
+	if m.vouchedUntil.After(at) {
+		at = m.vouchedUntil
 	}
 	return m.excused(at)
 }
@@ -129,21 +129,21 @@ func (m *Machine) oversleeps() {
 	if m.deadline.IsZero() || late <= m.cfg.Timing.Heartbeat/2 {
 		return
 	}
-	if until := m.now.Add(min(late, m.cfg.Timing.Heartbeat)); until.After(m.pardon) {
-		m.pardon = until
+	if until := m.now.Add(min(late, m.cfg.Timing.Heartbeat)); until.After(m.excusedUntil) {
+		m.excusedUntil = until
 	}
 }
 
 // excused puts off the moment from which a silence counts, by T at most: a machine
 // that is always late still finds out, within 2·T.
 func (m *Machine) excused(at time.Time) time.Time {
-	if !m.pardon.After(at) {
+	if !m.excusedUntil.After(at) {
 		return at
 	}
-	if latest := at.Add(m.cfg.Timing.T()); m.pardon.After(latest) {
+	if latest := at.Add(m.cfg.Timing.T()); m.excusedUntil.After(latest) {
 		return latest
 	}
-	return m.pardon
+	return m.excusedUntil
 }
 
 // watch does what the detector has due by now.
@@ -157,7 +157,7 @@ func (m *Machine) watch() {
 	m.ping()
 	m.watchRelays()
 	m.dialAll()
-	m.knock()
+	m.notifyRemoved()
 	m.others(func(i int, peer *member) {
 		if peer.differs {
 			m.pull(i)
@@ -173,7 +173,7 @@ func (m *Machine) watchFollowers() {
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
 	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
-		m.deaf = true
+		m.unacknowledged = true
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
 	}
 }
@@ -198,8 +198,8 @@ func (m *Machine) watchLeader() {
 func (m *Machine) renew() {
 	m.renewAt = time.Time{}
 	i, ok := m.index[m.voucher]
-	if ok && !m.suspected && m.grace.After(m.leaderAt.Add(m.cfg.Timing.Bears())) {
-		m.send(i, election.Message{Kind: election.Query, Token: m.view})
+	if ok && !m.suspected && m.vouchedUntil.After(m.leaderAt.Add(m.cfg.Timing.Bears())) {
+		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 	}
 }
 
@@ -207,15 +207,15 @@ func (m *Machine) renew() {
 func (m *Machine) suspect() {
 	m.suspected = true
 	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
-	m.forgetAsked()
+	m.awaitNobody()
 	m.others(func(i int, peer *member) {
 		// Who was found down long ago may have come back: followers do not dial each other.
 		if peer.ID != m.view.Leader.ID && (!peer.down || m.now.Sub(peer.missed) > m.cfg.Timing.T()) {
-			m.ask(i)
+			m.probe(i)
 		}
 	})
 	m.set(timerVouch, m.longestAnswer())
-	if !m.anyAsked() {
+	if !m.anyAwaited() {
 		m.unvouched("there is nobody to ask")
 	}
 }
@@ -238,8 +238,8 @@ func (m *Machine) quiet() string {
 
 // vouched puts the suspicion off until the voucher's own hearing is as old as is borne.
 func (m *Machine) vouched(by election.ID, age time.Duration) {
-	if until := m.now.Add(m.cfg.Timing.Bears() - age); until.After(m.grace) {
-		m.grace, m.voucher = until, by
+	if until := m.now.Add(m.cfg.Timing.Bears() - age); until.After(m.vouchedUntil) {
+		m.vouchedUntil, m.voucher = until, by
 		m.renewAt = until.Add(-m.answerTime(m.index[by]))
 		if soon := m.now.Add(m.cfg.Timing.Heartbeat); m.renewAt.Before(soon) {
 			m.renewAt = soon
@@ -253,7 +253,7 @@ func (m *Machine) vouched(by election.ID, age time.Duration) {
 	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()
 	m.setState(m.index[leader], election.StateUnreachable)
-	m.wake(m.grace)
+	m.wake(m.vouchedUntil)
 }
 
 // unvouched: the suspected leader counts as down.
@@ -266,17 +266,17 @@ func (m *Machine) unvouched(why string) {
 	if m.members[i].link {
 		m.hangUp(i)
 	}
-	m.gone(i, election.CauseSilent, false, why)
+	m.markDown(i, election.CauseSilent, false, why)
 }
 
 // Spared is until when others' words spare a leader that is silent; for the lab.
-func (m *Machine) Spared() time.Time { return m.grace }
+func (m *Machine) Spared() time.Time { return m.vouchedUntil }
 
 func (m *Machine) endSuspicion() {
 	if m.suspected {
 		m.suspected = false
 		m.cancel(timerVouch)
-		m.forgetAsked()
+		m.awaitNobody()
 	}
 }
 
@@ -301,8 +301,8 @@ func (m *Machine) wakeForDetector() {
 	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
 		m.wake(m.nextPing)
 	}
-	m.wakeForHeld()
-	m.wakeForKnock()
+	m.wakeForDraining()
+	m.wakeForNotice()
 	switch {
 	case m.beats():
 		m.wake(m.nextBeat)
@@ -332,9 +332,9 @@ func (m *Machine) stalled(last time.Time) bool {
 	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
 }
 
-// thaw wakes from a stall: the lead is lost before anything is sent, and
+// resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
 // silence is counted afresh, for it was we who did not listen.
-func (m *Machine) thaw(last time.Time) {
+func (m *Machine) resumeAfterStall(last time.Time) {
 	m.note("stalled", m.cfg.Self.ID, m.view, "for "+m.now.Sub(last).Round(time.Millisecond).String())
 	for i := range m.members {
 		if m.members[i].link {
@@ -353,7 +353,7 @@ func (m *Machine) thaw(last time.Time) {
 		return
 	}
 	if m.live() {
-		m.grace = m.now.Add(m.cfg.Timing.Bears()) // not leaderAt: others rely on our own hearing
+		m.vouchedUntil = m.now.Add(m.cfg.Timing.Bears()) // not leaderAt: others rely on our own hearing
 		m.nextAck = m.now
 		m.wake(m.silentAt())
 		return
@@ -362,6 +362,6 @@ func (m *Machine) thaw(last time.Time) {
 		m.drop()
 	}
 	if !m.next.Defined() {
-		m.inquire("it was stopped")
+		m.discover("it was stopped")
 	}
 }

@@ -12,9 +12,9 @@ import (
 // discovery is what this member is finding out. It may go on for a while under a leader
 // that is known from others alone: what that one's end leaves is known the sooner.
 type discovery struct {
-	mode     mode
-	answered bool // somebody has reported
-	deaf     bool // we stepped down because nobody acknowledged; claim only once answered or alone
+	mode           mode
+	replied        bool // somebody has replied
+	unacknowledged bool // we stepped down because nobody acknowledged; claim only once answered or alone
 }
 
 // mode is what a discovery waits for.
@@ -23,60 +23,60 @@ type mode uint8
 const (
 	idle         mode = iota
 	awaitsLeader      // the leader of those who have just let this member in
-	asks              // reports of the highest epoch, before any claim
+	asks              // replies about the highest epoch, before any claim
 )
 
-// inquire asks everyone for the highest epoch; nothing is claimed before the
+// discover asks everyone for the highest epoch; nothing is claimed before the
 // answers are in. So does a member that starts, that was stopped, or that
 // nobody acknowledged.
-func (m *Machine) inquire(why string) {
-	m.mode, m.answered = asks, false
-	m.lacksLeader()
+func (m *Machine) discover(why string) {
+	m.mode, m.replied = asks, false
+	m.enterPhaseWithoutLeader()
 	m.note("inquires", election.None, election.Token{}, why)
 	for i := range m.members {
-		m.members[i].queried, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
+		m.members[i].probed, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
 	}
-	for range inquiryWave {
-		m.askNext()
+	for range probeWave {
+		m.probeNext()
 	}
-	m.set(timerInquiry, m.longestAnswer()+m.cfg.Timing.TProcess)
-	if m.anyAsked() || !m.deaf && !m.rebuffed() {
-		m.inquiredAll() // else only time can tell: there is nobody left to ask
+	m.set(timerDiscovery, m.longestAnswer()+m.cfg.Timing.TProcess)
+	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed() {
+		m.endDiscoveryIfAllReplied() // else only time can tell: there is nobody left to ask
 	}
 }
 
-// askNext asks the highest member that this inquiry has not asked yet.
-func (m *Machine) askNext() {
+// probeNext asks the highest member that this discovery has not asked yet.
+func (m *Machine) probeNext() {
 	for i := len(m.members) - 1; i >= 0; i-- {
-		if i != m.me && !m.members[i].queried {
-			m.ask(i)
+		if i != m.me && !m.members[i].probed {
+			m.probe(i)
 			return
 		}
 	}
 }
 
-// ask asks a member what it knows of the leadership.
-func (m *Machine) ask(i int) {
-	m.members[i].asked, m.members[i].queried = true, true
-	m.send(i, election.Message{Kind: election.Query, Token: m.view})
+// probe asks a member what it knows of the leadership.
+func (m *Machine) probe(i int) {
+	m.members[i].awaited, m.members[i].probed = true, true
+	m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 }
 
-// unanswered gives up waiting for a member's report.
+// unanswered gives up waiting for a member's reply.
 func (m *Machine) unanswered(i int) {
-	if !m.members[i].asked {
+	if !m.members[i].awaited {
 		return
 	}
-	m.members[i].asked = false
+	m.members[i].awaited = false
 	if m.mode == asks && !m.outranked() {
-		m.askNext()
+		m.probeNext()
 	}
-	m.askedAll()
+	m.endIfAllReplied()
 }
 
-// askedAll ends the inquiry, or the suspicion, that has no answer left to wait for.
-func (m *Machine) askedAll() {
-	m.inquiredAll()
-	if m.suspected && !m.anyAsked() {
+// endIfAllReplied ends the discovery, or the suspicion, that has no answer left to wait for.
+func (m *Machine) endIfAllReplied() {
+	m.endDiscoveryIfAllReplied()
+	if m.suspected && !m.anyAwaited() {
 		m.unvouched("nobody vouches for it")
 	}
 }
@@ -87,47 +87,47 @@ func (m *Machine) askedAll() {
 // dies, whoever claims in its place with too low an epoch is told so. All would
 // else ask all.
 func (m *Machine) outranked() bool {
-	if len(m.members) <= inquiryWave+1 {
+	if len(m.members) <= probeWave+1 {
 		return false
 	}
-	if !m.vacant() {
+	if !m.leaderless() {
 		return true
 	}
 	for i := len(m.members) - 1; i > m.me; i-- {
-		if m.members[i].replied && m.standsFor(&m.members[i]) {
+		if m.members[i].replied && m.eligible(&m.members[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Machine) anyAsked() bool {
+func (m *Machine) anyAwaited() bool {
 	for i := range m.members {
-		if m.members[i].asked {
+		if m.members[i].awaited {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Machine) inquiredAll() {
-	if m.mode == asks && !m.anyAsked() {
-		m.inquired("all have answered or are down")
+func (m *Machine) endDiscoveryIfAllReplied() {
+	if m.mode == asks && !m.anyAwaited() {
+		m.discovered("all have answered or are down")
 	}
 }
 
-// inquired ends the inquiry with a contest, if nobody has been found to lead.
-func (m *Machine) inquired(why string) {
+// discovered ends the discovery with a contest, if nobody has been found to lead.
+func (m *Machine) discovered(why string) {
 	switch {
-	case m.deaf && !m.answered && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
-		m.inquire("it hears others but no answers")
+	case m.unacknowledged && !m.replied && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
+		m.discover("it hears others but no answers")
 		return
 	case m.rebuffed():
-		m.inquire("a member knows another process with this id")
+		m.discover("a member knows another process with this id")
 		return
 	}
-	m.endInquiry()
-	if m.vacant() {
+	m.endDiscovery()
+	if m.leaderless() {
 		m.note("has inquired", election.None, election.Token{}, why)
 		m.step(election.Event{Kind: election.Started})
 	}
@@ -136,65 +136,65 @@ func (m *Machine) inquired(why string) {
 // rebuffed reports whether a member has refused us lately: it would have again.
 func (m *Machine) rebuffed() bool {
 	for i := range m.members {
-		if at := m.members[i].rebuff; !at.IsZero() && m.now.Sub(at) <= m.farT() {
+		if at := m.members[i].rebuffedAt; !at.IsZero() && m.now.Sub(at) <= m.farT() {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *Machine) endInquiry() {
+func (m *Machine) endDiscovery() {
 	if m.mode == idle {
 		return
 	}
-	m.mode, m.deaf = idle, false
-	m.lacksLeader()
-	m.cancel(timerInquiry)
-	m.forgetAsked()
+	m.mode, m.unacknowledged = idle, false
+	m.enterPhaseWithoutLeader()
+	m.cancel(timerDiscovery)
+	m.awaitNobody()
 }
 
-func (m *Machine) forgetAsked() {
+func (m *Machine) awaitNobody() {
 	for i := range m.members {
-		m.members[i].asked = false
+		m.members[i].awaited = false
 	}
 }
 
-// questioned takes in what a question says: who asks under its own token leads by it no
+// probedBy takes in what a question says: who asks under its own token leads by it no
 // more. Whoever has heard it lead waits for its beats all the same: it may have been
 // stopped for a moment, and lead again.
-func (m *Machine) questioned(msg *election.Message) {
+func (m *Machine) probedBy(msg *election.Message) {
 	t := msg.Token
 	switch {
 	case t.Leader.ID != msg.From || m.cfg.NoDetector:
 	case t == m.next && m.hearsay(msg.From):
-		m.forgo("its leader asks who leads")
+		m.abandon("its leader asks who leads")
 	case t == m.View() && m.hearsay(msg.From):
-		m.vacate(election.CauseResigned, true, "it asks who leads")
-	case t.Above(m.view) && t != m.next && t.Above(m.over):
-		m.over = t // others may not have heard it yet
+		m.loseLeader(election.CauseResigned, true, "it asks who leads")
+	case t.Above(m.view) && t != m.next && t.Above(m.announcedEnd):
+		m.announcedEnd = t // others may not have heard it yet
 	}
 }
 
-// reported takes in what a member knows.
-func (m *Machine) reported(from int, msg *election.Message) {
+// probeReplied takes in what a member knows.
+func (m *Machine) probeReplied(from int, msg *election.Message) {
 	peer := m.members[from].ID
-	m.answered, m.members[from].replied = true, true
+	m.replied, m.members[from].replied = true, true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
-	known := m.Knows(msg.Token.Leader.ID) && msg.Token != m.over
+	known := m.Knows(msg.Token.Leader.ID) && msg.Token != m.announcedEnd
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && m.beats():
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
 	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
-		m.vacate(election.CauseResigned, true, "it says that it has ended")
+		m.loseLeader(election.CauseResigned, true, "it says that it has ended")
 	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
 	case c < 0:
 		m.outbid(msg.Token, m.me)
 	case c == 0 && m.certain && m.byRelay && msg.Token.Leader.ID == peer:
-		m.report(peer) // as to its beats: to us it has ended, and it claims above that
+		m.replyToProbe(peer) // as to its beats: to us it has ended, and it claims above that
 	case itself:
 		m.accept(msg.Token, from)
 	case c == 0 && m.live():

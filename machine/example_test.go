@@ -26,7 +26,7 @@ func ExampleMachine() {
 			case election.Save:
 				fmt.Println("save", a.State.Token)
 				todo = append(todo, election.Event{Kind: election.Saved})
-			case election.Elect:
+			case election.NotifyElected:
 				fmt.Println("elected", a.Token)
 			}
 		}

@@ -13,7 +13,7 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.phases = nil, slices.Clone(m.phases)
 	c.members = slices.Clone(m.members)
-	c.timers, c.graves, c.forgets = slices.Clone(m.timers), slices.Clone(m.graves), slices.Clone(m.forgets)
+	c.timers, c.tombstones, c.forgottenLately = slices.Clone(m.timers), slices.Clone(m.tombstones), slices.Clone(m.forgottenLately)
 	c.algorithm = m.algorithm.(election.Explorable).Clone()
 	return &c
 }
@@ -54,7 +54,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch(m.highest)
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.answered, m.deaf, m.held), bits(m.leaderAt.IsZero(), m.soundedAt.IsZero()), byte(m.phase), byte(m.mode))
+	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.replied, m.unacknowledged, m.contestHeld), bits(m.leaderAt.IsZero(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
 	b = append(append(b, m.doubts...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)
@@ -62,8 +62,8 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	b = append(b, 0)
 	for i := range m.members {
 		peer := &m.members[i]
-		b = append(b, bits(peer.down, peer.asked, peer.queried, peer.draining, peer.sounded, peer.gaveTurn))
-		b = append(append(b, peer.aside...), 0)
+		b = append(b, bits(peer.down, peer.awaited, peer.probed, peer.draining, peer.polled, peer.gaveTurn))
+		b = append(append(b, peer.eligibility...), 0)
 	}
 	names := m.Timers()
 	slices.Sort(names)

@@ -38,7 +38,7 @@ func (m *Machine) AdmitJoin(now time.Time, e election.Member, incarnation uint64
 	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != election.ErrNotMember {
 		return err
 	}
-	if _, changes := m.newcomer(e); changes && m.joins.After(now.Add((joinBurst-1)*joinEvery)) {
+	if _, changes := m.newcomer(e); changes && m.admittedUntil.After(now.Add((joinBurst-1)*joinEvery)) {
 		return election.ErrTooManyJoins
 	}
 	return nil
@@ -50,7 +50,7 @@ func (m *Machine) mayEnter(e election.Member) error {
 	}
 	known, ok := m.Entry(e.ID)
 	switch {
-	case ok && known.Gone == election.Removed:
+	case ok && known.Departure == election.Removed:
 		return election.ErrRemoved
 	case !ok && m.cfg.Closed:
 		return fmt.Errorf("%w: its members are a fixed list, and %s is not on it; a user adds it (batuta members add), or gives the members --join too", election.ErrNotMember, e.ID)
@@ -76,15 +76,15 @@ func (m *Machine) newcomer(e election.Member) (entry election.Member, changes bo
 		e.Version = 0 // that cannot be, or a user had a part in it, of whom members tell
 	}
 	e.Version = max(e.Version, known.Version)
-	e.Gone, e.Fixed, e.New = election.Present, false, !ok || known.New
+	e.Departure, e.Fixed, e.New = election.Present, false, !ok || known.New
 	e.Pinned = known.Pinned && e.Priority == known.Priority
 	return e, known.Version == 0 || e != known
 }
 
-// joined lets a newcomer in through this member. The driver has asked AdmitJoin.
+// joinRequested lets a newcomer in through this member. The driver has asked AdmitJoin.
 // The newcomer tells what it holds: the version of its own entry, for it may have
 // heard of its leaving before we have, and t, the highest leadership on its disk.
-func (m *Machine) joined(e election.Member, t election.Token) {
+func (m *Machine) joinRequested(e election.Member, t election.Token) {
 	if m.mayEnter(e) != nil || e.ID == m.cfg.Self.ID {
 		return
 	}
@@ -94,18 +94,18 @@ func (m *Machine) joined(e election.Member, t election.Token) {
 	}
 	e, changes := m.newcomer(e)
 	if changes {
-		if m.joins.Before(m.now) {
-			m.joins = m.now
+		if m.admittedUntil.Before(m.now) {
+			m.admittedUntil = m.now
 		}
-		m.joins = m.joins.Add(joinEvery)
+		m.admittedUntil = m.admittedUntil.Add(joinEvery)
 		m.change(e)
 	}
-	// It learns what we know in return: an inquiry need not wait for it, unless it
+	// It learns what we know in return: a discovery need not wait for it, unless it
 	// knows of leaders already. Without a leader to tell of, it awaits one.
 	peer := &m.members[m.index[e.ID]]
 	peer.told = !t.Defined()
 	if !m.live() {
-		peer.aside = election.AsideJoining
+		peer.eligibility = election.IneligibleJoining
 	}
 }
 
@@ -126,24 +126,24 @@ func (m *Machine) forgetStrangers() {
 		case i == m.me || !peer.heard.IsZero():
 			e.New = false
 		default:
-			e.Gone = election.Left
+			e.Departure = election.Left
 			e.Version++
 		}
 		due = append(due, e)
 	}
-	m.merge(append(due, m.oldGraves()...), m.cfg.Self.ID)
+	m.merge(append(due, m.oldTombstones()...), m.cfg.Self.ID)
 }
 
-// oldGraves are the entries of those that left longest ago, to be forgotten, so that
+// oldTombstones are the entries of those that left longest ago, to be forgotten, so that
 // the list stays within three quarters of its bounds: members that come and leave
 // would fill it in the end. Nobody forgets who was removed.
-func (m *Machine) oldGraves() (due []election.Member) {
+func (m *Machine) oldTombstones() (due []election.Member) {
 	count, size := len(m.list)-election.MaxMembers*3/4, election.ListBytes(m.list)-election.MaxListBytes*3/4
-	for _, id := range m.graves {
+	for _, id := range m.tombstones {
 		if count <= 0 && size <= 0 {
 			break
 		}
-		if e, ok := m.Entry(id); ok && e.Gone == election.Left {
+		if e, ok := m.Entry(id); ok && e.Departure == election.Left {
 			count, size = count-1, size-e.Size()
 			e.New = true
 			e.Version++
@@ -153,13 +153,13 @@ func (m *Machine) oldGraves() (due []election.Member) {
 	return due
 }
 
-// buried notes of an entry when its member has left, as far as this one has heard.
-func (m *Machine) buried(e election.Member) {
-	if at := slices.Index(m.graves, e.ID); at >= 0 {
-		m.graves = slices.Delete(m.graves, at, at+1)
+// noteTombstone notes of an entry when its member has left, as far as this one has heard.
+func (m *Machine) noteTombstone(e election.Member) {
+	if at := slices.Index(m.tombstones, e.ID); at >= 0 {
+		m.tombstones = slices.Delete(m.tombstones, at, at+1)
 	}
-	if e.Gone == election.Left && !e.Forgotten() && e.ID != m.cfg.Self.ID {
-		m.graves = append(m.graves, e.ID)
+	if e.Departure == election.Left && !e.Forgotten() && e.ID != m.cfg.Self.ID {
+		m.tombstones = append(m.tombstones, e.ID)
 	}
 }
 
@@ -178,23 +178,23 @@ func (m *Machine) forgot(e election.Member) bool {
 	if !e.Forgotten() {
 		return ok && !e.Supersedes(old)
 	}
-	m.forgets = slices.DeleteFunc(m.forgets, func(f forgotten) bool {
+	m.forgottenLately = slices.DeleteFunc(m.forgottenLately, func(f forgotten) bool {
 		return f.ID == e.ID || m.now.Sub(f.at) > forgetAfter
 	})
 	if ok && old.Supersedes(e) {
 		e = old
 	}
-	m.forgets = append(m.forgets, forgotten{e, m.now})
+	m.forgottenLately = append(m.forgottenLately, forgotten{e, m.now})
 	return true
 }
 
 // lately is the entry of one that was forgotten a while ago.
 func (m *Machine) lately(id election.ID) (election.Member, bool) {
-	i := slices.IndexFunc(m.forgets, func(f forgotten) bool { return f.ID == id && m.now.Sub(f.at) <= forgetAfter })
+	i := slices.IndexFunc(m.forgottenLately, func(f forgotten) bool { return f.ID == id && m.now.Sub(f.at) <= forgetAfter })
 	if i < 0 {
 		return election.Member{}, false
 	}
-	return m.forgets[i].Member, true
+	return m.forgottenLately[i].Member, true
 }
 
 // tellForgotten answers one that still has entries which were forgotten.

@@ -6,22 +6,22 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// tenure is who leads, as this member knows: the part of a Machine that keeps
+// leadership is who leads, as this member knows: the part of a Machine that keeps
 // epochs. view never goes down.
-type tenure struct {
-	view    election.Token // the last leadership told to the driver
-	ended   election.Cause // why view's leadership is over; "" while it lasts
-	certain bool           // ended is known, not suspected: view is never taken back
-	over    election.Token // the last whose end its leader has told while we did not follow it
+type leadership struct {
+	view         election.Token // the last leadership told to the driver
+	ended        election.Cause // why view's leadership is over; "" while it lasts
+	certain      bool           // ended is known, not suspected: view is never taken back
+	announcedEnd election.Token // the last whose end its leader has told while we did not follow it
 
-	highest uint64 // the highest epoch heard of
-	settled uint64 // the highest of a token that another holds; some of highest are of claims that were given up
+	highest   uint64 // the highest epoch heard of
+	heldEpoch uint64 // the highest of a token that another holds; some of highest are of claims that were given up
 
-	newsFrom  time.Time // what members said of themselves before is old: the contest has begun since
+	contestAt time.Time // what members said of themselves before is old: the contest has begun since
 	claimedAt time.Time // when our last claim began
-	soundedAt time.Time // when we began to ask higher ones whether they stand; zero: we do not
+	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
 
-	sick       bool // its own check has failed
+	unhealthy  bool // its own check has failed
 	lastResort bool // it stands all the same: nobody healthy leads, nor is in reach
 
 	working  bool   // user work of a leadership of ours still runs
@@ -33,7 +33,7 @@ type tenure struct {
 
 // restore takes up what the disk remembers. Whether that leadership still lasts
 // is unknown, unless it was our own: a process does not outlive itself.
-func (t *tenure) restore(c Config) {
+func (t *leadership) restore(c Config) {
 	t.view, t.highest = c.State.Token, c.State.Token.Epoch
 	t.ended, t.certain = election.CauseStopped, c.State.Token.Leader.ID == c.Self.ID
 }
@@ -60,41 +60,41 @@ func (m *Machine) Highest() uint64 { return m.highest }
 
 func (m *Machine) isMine(t election.Token) bool { return t.Leader.ID == m.cfg.Self.ID }
 
-// aside says why this member does not stand.
-func (m *Machine) aside() election.Aside {
+// eligibility says why this member does not stand.
+func (m *Machine) eligibility() election.Eligibility {
 	switch {
 	case m.place != onList:
-		return election.AsideGone
+		return election.IneligibleGone
 	case m.cfg.Observer:
-		return election.AsideObserver
+		return election.IneligibleObserver
 	case m.cannotSave():
-		return election.AsideUnsaved
+		return election.IneligibleUnsaved
 	case m.mode == awaitsLeader:
-		return election.AsideJoining
+		return election.IneligibleJoining
 	case m.unfounded:
-		return election.AsideUnfounded
-	case m.sick && !m.lastResort:
-		return election.AsideUnhealthy
+		return election.IneligibleUnfounded
+	case m.unhealthy && !m.lastResort:
+		return election.IneligibleUnhealthy
 	case m.working && !m.leading():
-		return election.AsideWorking
+		return election.IneligibleWorking
 	case m.resigned > 0:
-		return election.AsideResigned
+		return election.IneligibleResigned
 	}
-	return election.Stands
+	return election.Eligible
 }
 
-// said is what the others are told of that.
-func (m *Machine) said() election.Aside {
-	if a := m.aside(); a != election.Stands || !m.lastResort {
+// toldEligibility is what the others are told of that.
+func (m *Machine) toldEligibility() election.Eligibility {
+	if a := m.eligibility(); a != election.Eligible || !m.lastResort {
 		return a
 	}
-	return election.AsideLastResort
+	return election.LastResort
 }
 
-// standsFor reports whether a member may be elected, in our eyes: one that stands
+// eligible reports whether a member may be elected, in our eyes: one that stands
 // as a last resort is a rival of such alone.
-func (m *Machine) standsFor(peer *member) bool {
-	return !peer.down && (peer.aside == election.Stands || peer.aside == election.AsideLastResort && m.lastResort)
+func (m *Machine) eligible(peer *member) bool {
+	return !peer.down && (peer.eligibility == election.Eligible || peer.eligibility == election.LastResort && m.lastResort)
 }
 
 // accept takes the leadership t that from announces: the leader itself, or in a
@@ -115,11 +115,11 @@ func (m *Machine) accept(t election.Token, from int) {
 	case m.next.Above(t) && c >= 0:
 		// Ours or a higher one is on its way to the disk; it will be announced.
 	case c < 0, c == 0 && m.certain:
-		m.report(m.members[from].ID)
+		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
 	case c > 0 && m.beats():
-		m.superseded(t, t != m.over)
-	case t == m.over, itself && m.givesWay(t):
+		m.superseded(t, t != m.announcedEnd)
+	case t == m.announcedEnd, itself && m.givesWay(t):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
@@ -139,18 +139,18 @@ func (m *Machine) superseded(t election.Token, live bool) {
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.drained()
 	switch {
-	case !live && m.aside() == election.Stands && !m.deaf:
+	case !live && m.eligibility() == election.Eligible && !m.unacknowledged:
 		m.claim("above " + t.String())
 	case live:
 		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
 		m.others(func(i int, peer *member) {
 			// Those who followed us learn it from us, before they miss our beats.
 			if peer.link && peer.ID != t.Leader.ID {
-				m.report(peer.ID)
+				m.replyToProbe(peer.ID)
 			}
 		})
 	default:
-		m.inquire("its leadership was superseded")
+		m.discover("its leadership was superseded")
 	}
 }
 
@@ -165,11 +165,11 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
 	m.next = t
-	m.lacksLeader()
+	m.enterPhaseWithoutLeader()
 	m.highest = max(m.highest, t.Epoch)
-	m.leaderAt, m.grace = heard, grace
+	m.leaderAt, m.vouchedUntil = heard, grace
 	if !heard.IsZero() {
-		m.endInquiry() // else the reports still count, if what others heard is over
+		m.endDiscovery() // else the replies still count, if what others heard is over
 	}
 	m.save()
 }
@@ -177,18 +177,18 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 // claim makes this member the next leader, above every epoch it knows, unless
 // another's work or claim may be in the way.
 func (m *Machine) claim(why string) {
-	if m.greeting {
-		m.deferred = true
+	if m.replacing {
+		m.claimDeferred = true
 		return
 	}
-	if m.mayClaim() && !m.holds() && !m.sounds() {
+	if m.mayClaim() && !m.holdsContest() && !m.pollsHigher() {
 		m.take(why)
 	}
 }
 
 // mayClaim reports whether this member may lead next, as far as it knows.
 func (m *Machine) mayClaim() bool {
-	if !m.started() || m.aside() != election.Stands || m.mode != idle || m.next.Defined() || m.highest >= election.MaxEpoch {
+	if !m.started() || m.eligibility() != election.Eligible || m.mode != idle || m.next.Defined() || m.highest >= election.MaxEpoch {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
 	return !m.leading() && (!m.live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
@@ -196,7 +196,7 @@ func (m *Machine) mayClaim() bool {
 
 // take claims the next epoch.
 func (m *Machine) take(why string) {
-	if m.holds() {
+	if m.holdsContest() {
 		return
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
@@ -206,8 +206,8 @@ func (m *Machine) take(why string) {
 	m.save()
 }
 
-// settle tells of the leadership that is now safe on disk.
-func (m *Machine) settle() {
+// install tells of the leadership that is now safe on disk.
+func (m *Machine) install() {
 	m.view, m.next, m.ended, m.certain = m.next, election.Token{}, "", false
 	if m.isMine(m.view) {
 		m.enter(PhaseLeading)
@@ -216,9 +216,9 @@ func (m *Machine) settle() {
 	}
 	m.highest = max(m.highest, m.view.Epoch)
 	m.doubts = ""
-	m.do(election.Action{Kind: election.Elect, Token: m.view})
+	m.do(election.Action{Kind: election.NotifyElected, Token: m.view})
 	m.endSuspicion()
-	m.cancel(timerStand)
+	m.cancel(timerEligible)
 	m.disinherit()
 	if m.leading() {
 		m.note("leads", m.cfg.Self.ID, m.view, "")
@@ -228,7 +228,7 @@ func (m *Machine) settle() {
 		m.lastResort = false
 		m.takeLeader()
 	}
-	m.step(election.Event{Kind: election.Settled, Token: m.view})
+	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
 	if m.mayPreempt() {
 		// Not at once: of many that start together only the highest need take over.
 		m.set(timerHandover, m.cfg.Timing.Heartbeat)
@@ -237,7 +237,7 @@ func (m *Machine) settle() {
 
 // lose ends the present leadership, if there is one.
 func (m *Machine) lose(cause election.Cause, certain bool, why string) {
-	m.end(m.leaderless(), cause, certain, why)
+	m.end(m.phaseWithoutLeader(), cause, certain, why)
 }
 
 // end is lose, and says which phase comes after the leadership.
@@ -247,9 +247,9 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	}
 	m.ended, m.certain = cause, certain
 	m.enter(next)
-	m.begins()
+	m.contestBegins()
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
-	m.do(election.Action{Kind: election.Elect, Token: m.view, Lost: true, Cause: cause})
+	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
 	m.cancel(timerHandover)
 	if m.view.Epoch > m.resigned {
@@ -257,8 +257,8 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	}
 	for i := range m.members {
 		peer := &m.members[i]
-		if peer.aside == election.AsideResigned && peer.ID != m.view.Leader.ID {
-			peer.aside = election.Stands
+		if peer.eligibility == election.IneligibleResigned && peer.ID != m.view.Leader.ID {
+			peer.eligibility = election.Eligible
 		}
 	}
 	m.reconsider()
@@ -281,17 +281,17 @@ func (m *Machine) reconsider() {
 	if m.draining() {
 		return // the others have not been told yet
 	}
-	if m.resigned > 0 || m.slow || m.sick && m.cfg.LeadUnhealthy {
-		m.set(timerStand, 2*m.cfg.Timing.T())
+	if m.resigned > 0 || m.slow || m.unhealthy && m.cfg.LeadUnhealthy {
+		m.set(timerEligible, 2*m.cfg.Timing.T())
 	}
 }
 
-// vacate ends the present leadership and has the Algorithm find the next.
-func (m *Machine) vacate(cause election.Cause, certain bool, why string) {
+// loseLeader ends the present leadership and has the Algorithm find the next.
+func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.view
 	m.lose(cause, certain, why)
 	if m.undecided() {
-		m.step(election.Event{Kind: election.Vacant, Token: lost})
+		m.step(election.Event{Kind: election.LeaderLost, Token: lost})
 	}
 }
 
@@ -312,7 +312,7 @@ func (m *Machine) makeWay(why string) {
 		m.stepDown(why)
 	case m.isMine(m.next): // on its way to the disk: nobody has heard of it
 		m.withdraw()
-	case m.vacant():
+	case m.leaderless():
 		m.reconsider()
 	}
 }
@@ -324,7 +324,7 @@ func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "
 // has stopped. Until then we keep beating, so that nobody else begins. With doubts,
 // others may lead by then: we ask.
 func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
-	next := m.leaderless()
+	next := m.phaseWithoutLeader()
 	if m.working || doubts == "" {
 		next = PhaseDraining
 	}
@@ -336,7 +336,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	case m.working:
 		m.wake(m.nextBeat)
 	case doubts != "": // the others have given it up
-		m.askInDoubt()
+		m.discoverInDoubt()
 	default:
 		m.release()
 	}
@@ -356,25 +356,25 @@ func (m *Machine) release() {
 		}
 	})
 	m.leaveTo(heir)
-	m.askInDoubt()
+	m.discoverInDoubt()
 	if m.undecided() && m.place == onList {
-		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 	}
 }
 
 // drained ends the time in which this member's work had still to stop.
 func (m *Machine) drained() {
 	if m.draining() {
-		m.enter(m.leaderless())
+		m.enter(m.phaseWithoutLeader())
 	}
 }
 
-// askInDoubt asks what has become of the lead since it was lost.
-func (m *Machine) askInDoubt() {
+// discoverInDoubt asks what has become of the lead since it was lost.
+func (m *Machine) discoverInDoubt() {
 	why := m.doubts
 	m.doubts = ""
 	if why != "" && m.place == onList {
-		m.inquire(why)
+		m.discover(why)
 	}
 }
 
@@ -384,18 +384,18 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 		return
 	}
 	if msg.Token == m.next {
-		m.forgo("its leader has resigned before it was saved")
+		m.abandon("its leader has resigned before it was saved")
 		return
 	}
 	if msg.Token != m.view {
 		if !m.cfg.NoDetector {
-			m.over = msg.Token // late, or never followed: others may not have heard it yet
+			m.announcedEnd = msg.Token // late, or never followed: others may not have heard it yet
 		}
 		return
 	}
 	if m.live() {
 		m.leaveTo(msg.Heir)
-		m.vacate(election.CauseResigned, true, "it says so")
+		m.loseLeader(election.CauseResigned, true, "it says so")
 		return
 	}
 	m.certain = true
@@ -404,14 +404,14 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 // drop gives up the leadership that is being saved.
 func (m *Machine) drop() {
 	m.next = election.Token{}
-	m.lacksLeader()
+	m.enterPhaseWithoutLeader()
 }
 
-// forgo drops an adopted leadership that ended before it was saved. What it hid
+// abandon drops an adopted leadership that ended before it was saved. What it hid
 // is asked for anew.
-func (m *Machine) forgo(why string) {
+func (m *Machine) abandon(why string) {
 	m.drop()
-	m.inquire(why)
+	m.discover(why)
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.
@@ -421,8 +421,8 @@ func (m *Machine) handOver(from int, msg *election.Message) {
 	case m.draining() && msg.Token == m.view:
 		// Under way: it hears Resign when the work has stopped.
 	case !m.leading() || msg.Token != m.view:
-		m.report(peer.ID)
-	case m.cfg.NoPreempt || peer.aside != election.Stands || !peer.Above(m.cfg.Self):
+		m.replyToProbe(peer.ID)
+	case m.cfg.NoPreempt || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
 		m.note("refuses", peer.ID, m.view, "to hand over: it may not preempt")
 	default:
 		m.stepDown("it hands over to " + string(peer.ID))
@@ -442,7 +442,7 @@ func (m *Machine) preempt() {
 }
 
 func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.live() && m.said() == election.Stands && m.cfg.Self.Above(m.rankOf(m.view.Leader))
+	return !m.cfg.NoPreempt && m.live() && m.toldEligibility() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.view.Leader))
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.
@@ -460,12 +460,12 @@ func (m *Machine) setWorking(on bool) {
 
 // standAgain lets this member take part anew, if nothing else holds it back.
 func (m *Machine) standAgain(why string) {
-	if m.aside() != election.Stands || !m.started() {
+	if m.eligibility() != election.Eligible || !m.started() {
 		return
 	}
 	if m.undecided() {
 		m.note("stands", m.cfg.Self.ID, m.view, why)
-		m.inquire("others may have found a leader while it stood aside")
+		m.discover("others may have found a leader while it stood aside")
 		return
 	}
 	m.preempt()
@@ -475,17 +475,17 @@ func (m *Machine) standAgain(why string) {
 // lead and does not claim; with LeadUnhealthy it does when nobody else has within
 // 2·T and nobody healthy is in reach.
 func (m *Machine) setHealth(ok bool) {
-	if m.sick == !ok {
+	if m.unhealthy == !ok {
 		return
 	}
-	m.sick, m.lastResort = !ok, false
+	m.unhealthy, m.lastResort = !ok, false
 	if !ok {
 		m.makeWay("it is unhealthy")
 		return
 	}
-	m.cancel(timerStand)
+	m.cancel(timerEligible)
 	m.standAgain("it is healthy again")
-	if m.vacant() {
+	if m.leaderless() {
 		m.reconsider() // it may have resigned, too
 	}
 }
@@ -493,11 +493,11 @@ func (m *Machine) setHealth(ok bool) {
 // tryLastResort has an unhealthy member stand, if it may and nobody healthy is in
 // sight that could lead instead.
 func (m *Machine) tryLastResort() {
-	if !m.sick || !m.cfg.LeadUnhealthy {
+	if !m.unhealthy || !m.cfg.LeadUnhealthy {
 		return
 	}
 	for i := range m.members {
-		if peer := &m.members[i]; i != m.me && !peer.down && peer.aside == election.Stands {
+		if peer := &m.members[i]; i != m.me && !peer.down && peer.eligibility == election.Eligible {
 			m.reconsider()
 			return
 		}
@@ -510,8 +510,8 @@ func (m *Machine) campaign() {
 	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if m.resigned > 0 {
 		m.resigned = 0
-		m.cancel(timerStand)
-		if m.vacant() {
+		m.cancel(timerEligible)
+		if m.leaderless() {
 			m.reconsider()                  // it may be unhealthy, too
 			m.standAgain("it was asked to") // the others hold a contest without it
 		}
@@ -522,12 +522,12 @@ func (m *Machine) campaign() {
 	m.preempt()
 }
 
-// report tells a member what we hold and how long ago we heard its leader. A
+// replyToProbe tells a member what we hold and how long ago we heard its leader. A
 // leader whose work has still to stop has not ended yet in the others' eyes.
-func (m *Machine) report(to election.ID) {
+func (m *Machine) replyToProbe(to election.ID) {
 	i, ok := m.index[to]
 	if !ok || i == m.me {
 		return
 	}
-	m.send(i, election.Message{Kind: election.Report, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining(), Follows: m.live(), Age: m.leaderAge()})
+	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining(), Follows: m.live(), Age: m.leaderAge()})
 }

@@ -14,18 +14,18 @@ import (
 func TestALeaderMakesWayForAHigherRankThatStands(t *testing.T) {
 	for _, c := range []struct {
 		by       ID
-		aside    Aside
+		aside    Eligibility
 		token    Token
 		makesWay bool
 	}{
-		{"5", Stands, token(3, rank("3")), true},
-		{"2", Stands, token(3, rank("3")), false},
-		{"5", AsideResigned, token(3, rank("3")), false},
-		{"5", Stands, token(2, rank("3")), false},
+		{"5", Eligible, token(3, rank("3")), true},
+		{"2", Eligible, token(3, rank("3")), false},
+		{"5", IneligibleResigned, token(3, rank("3")), false},
+		{"5", Eligible, token(2, rank("3")), false},
 	} {
 		m := newMachine(t, "3", func(c *Config) { c.Following = token(3, rank("3")) })
 		m.Step(start, Event{Kind: Started})
-		got := kinds(m.Step(start, from(c.by, Message{Kind: Handover, Token: c.token, Aside: c.aside})))
+		got := kinds(m.Step(start, from(c.by, Message{Kind: Handover, Token: c.token, Eligibility: c.aside})))
 		if slices.Contains(got, "lose:resigned") != c.makesWay {
 			t.Errorf("%s (%q) asks to be handed %v: %q, want it to make way: %v", c.by, c.aside, c.token, got, c.makesWay)
 		}
@@ -47,7 +47,7 @@ func TestALateResignIsCertain(t *testing.T) {
 		}
 		ended := token(3, rank("5"))
 		if resigns {
-			m.Step(now, from("5", Message{Kind: Resign, Token: ended, Aside: AsideResigned}))
+			m.Step(now, from("5", Message{Kind: Resign, Token: ended, Eligibility: IneligibleResigned}))
 		}
 		m.Step(now.Add(time.Millisecond), from("5", Message{Kind: Coordinator, Token: ended}))
 		m.Step(now.Add(time.Millisecond), Event{Kind: Saved})
@@ -62,7 +62,7 @@ func TestALateResignIsCertain(t *testing.T) {
 func TestANewcomersEpochIsHeard(t *testing.T) {
 	for said, want := range map[uint64]uint64{50: 50, 1 << 50: 3} {
 		m := follow(t, "2")
-		m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("9"), Address: "127.0.0.1:9"}, Token: token(said, rank("9"))})
+		m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("9"), Address: "127.0.0.1:9"}, Token: token(said, rank("9"))})
 		if m.Highest() != want {
 			t.Errorf("a newcomer holds epoch %d: the highest is %d, want %d", said, m.Highest(), want)
 		}
@@ -74,7 +74,7 @@ func TestALeadershipThatEndsWhileItIsSavedIsNotFollowed(t *testing.T) {
 	m := follow(t, "2")
 	next := token(9, rank("4"))
 	m.Step(start, from("4", Message{Kind: Coordinator, Token: next}))
-	m.Step(start, from("4", Message{Kind: Resign, Token: next, Aside: AsideResigned}))
+	m.Step(start, from("4", Message{Kind: Resign, Token: next, Eligibility: IneligibleResigned}))
 	if got := kinds(m.Step(start, Event{Kind: Saved})); slices.Contains(got, "elect") || m.View() == next {
 		t.Errorf("the leader has resigned before it was saved: %q, and it follows %v", got, m.View())
 	}
@@ -88,11 +88,11 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
 	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(4, rank("5"))}))
 	m.Step(start, Event{Kind: Saved})
-	if aside := said(m); aside != AsideResigned || m.View().Leader.ID != "5" {
-		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, AsideResigned)
+	if aside := said(m); aside != IneligibleResigned || m.View().Leader.ID != "5" {
+		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, IneligibleResigned)
 	}
-	m.Step(start, from("5", Message{Kind: Resign, Token: token(4, rank("5")), Aside: AsideResigned}))
-	if aside := said(m); aside != Stands {
+	m.Step(start, from("5", Message{Kind: Resign, Token: token(4, rank("5")), Eligibility: IneligibleResigned}))
+	if aside := said(m); aside != Eligible {
 		t.Errorf("the next leader's time has ended, and it stands aside as %q", aside)
 	}
 }
@@ -118,14 +118,14 @@ func TestAHigherMemberThatNeverTakesOverIsAskedOnce(t *testing.T) {
 			todo = todo[1:]
 			for _, a := range m.Step(now, ev) {
 				switch {
-				case a.Kind == Elect && a.Token.Leader == rank("4"):
+				case a.Kind == NotifyElected && a.Token.Leader == rank("4"):
 					return
 				case a.Kind == Save:
 					todo = append(todo, Event{Kind: Saved})
 				case a.Kind == Dial:
 					todo = append(todo, Event{Kind: DialFailed, Peer: a.To})
-				case a.Kind == Send && a.To == "5" && a.Message.Kind == Query:
-					todo = append(todo, from("5", Message{Kind: Report, Age: -1}))
+				case a.Kind == Send && a.To == "5" && a.Message.Kind == Probe:
+					todo = append(todo, from("5", Message{Kind: ProbeReply, Age: -1}))
 				case a.Kind == Send && a.To == "5" && a.Message.Kind == Election: // it lives, and does not answer
 					todo = append(todo, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 2})
 				}

@@ -15,8 +15,8 @@ import (
 // In a large cluster not everyone is asked, or dialed, at once: n members would
 // hold n² connections between them.
 const (
-	inquiryWave = 32 // members that an inquiry asks at a time
-	dialWave    = 32 // members that one without a leader is connected to
+	probeWave = 32 // members that a discovery asks at a time
+	dialWave  = 32 // members that one without a leader is connected to
 )
 
 // How often a dial or a disk that fails is tried again.
@@ -31,7 +31,7 @@ const (
 func (m *Machine) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	i, ok := m.index[peer.ID]
 	if !ok {
-		if e, listed := m.Entry(peer.ID); listed && e.Gone == election.Removed {
+		if e, listed := m.Entry(peer.ID); listed && e.Departure == election.Removed {
 			return election.ErrRemoved
 		}
 		return election.ErrNotMember
@@ -55,7 +55,7 @@ func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uin
 	if i, ok := m.index[peer.ID]; ok && i != m.me && incarnation > m.members[i].incarnation {
 		return nil
 	}
-	if peer.ID == m.at && m.at != election.None {
+	if peer.ID == m.notifying && m.notifying != election.None {
 		return nil // it was dialed to be told
 	}
 	return m.Admit(now, peer, incarnation)
@@ -84,7 +84,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 			m.replaced(i)
 		}
 		m.members[i].incarnation = incarnation
-		m.members[i].aside, m.members[i].draining = m.members[i].Eligibility(), false
+		m.members[i].eligibility, m.members[i].draining = m.members[i].Eligibility(), false
 		m.members[i].version = 0
 	}
 	if old != incarnation {
@@ -92,22 +92,22 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]
-	again := !peer.told && !peer.replied && (!peer.asked || !peer.rebuff.IsZero()) // our question may have been lost
-	lost := peer.lost
+	again := !peer.told && !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
+	lost := peer.undelivered
 	if peer.link && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
-		lost = peer.unheard // another connection: the old one was broken, it seems
+		lost = peer.unconfirmed // another connection: the old one was broken, it seems
 	}
-	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuff, peer.lost = true, false, false, 0, time.Time{}, nil
-	peer.probes, peer.wants = nil, nil
+	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt, peer.undelivered = true, false, false, 0, time.Time{}, nil
+	peer.pingers, peer.wants = nil, nil
 	m.hear(i)
 	m.greetedBy(i)
 	m.setState(i, election.StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
-	if m.deferred {
-		m.deferred = false
+	if m.claimDeferred {
+		m.claimDeferred = false
 		if m.undecided() {
-			m.step(election.Event{Kind: election.Vacant, Token: m.view})
+			m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 		}
 	}
 	switch {
@@ -115,10 +115,10 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
-		m.ask(i)
-		m.extend(timerInquiry, 2*m.cfg.Timing.TMax)
-	case m.started() && m.undecided() && m.aside() != election.Stands:
-		m.send(i, election.Message{Kind: election.Query, Token: m.view}) // it calls no election by which others would hear of it
+		m.probe(i)
+		m.extend(timerDiscovery, 2*m.cfg.Timing.TMax)
+	case m.started() && m.undecided() && m.eligibility() != election.Eligible:
+		m.send(i, election.Message{Kind: election.Probe, Token: m.view}) // it calls no election by which others would hear of it
 	}
 }
 
@@ -126,16 +126,16 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 // was asked for, and knows what that one did not.
 func (m *Machine) replaced(i int) {
 	peer := &m.members[i]
-	owed := peer.asked
+	owed := peer.awaited
 	peer.link = false // what stood was the old one's
-	peer.asked, peer.replied, peer.told = false, false, false
+	peer.awaited, peer.replied, peer.told = false, false, false
 	if !m.hearsay(peer.ID) {
-		m.greeting = m.vacant() // the contest goes on with the new process, not without the old one
-		m.gone(i, election.CauseCrashed, true, "another incarnation answers")
-		m.greeting = false
+		m.replacing = m.leaderless() // the contest goes on with the new process, not without the old one
+		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
+		m.replacing = false
 	}
 	if owed && m.suspected {
-		m.ask(i)
+		m.probe(i)
 	}
 }
 
@@ -154,11 +154,11 @@ func (m *Machine) linkDown(id election.ID) {
 	peer := &m.members[i]
 	peer.link, peer.anew = false, true
 	m.redialAt(i, m.now)
-	if peer.asked && peer.unheard == nil {
-		m.ask(i) // it was heard of something older, and the question may be lost
+	if peer.awaited && peer.unconfirmed == nil {
+		m.probe(i) // it was heard of something older, and the question may be lost
 		return
 	}
-	m.repeat(i, peer.unheard)
+	m.repeat(i, peer.unconfirmed)
 }
 
 // repeat says once more what may have been lost with a link or a dial: message
@@ -171,7 +171,7 @@ func (m *Machine) repeat(i int, lost *election.Message) {
 			lost = &again
 		}
 		m.post(i, lost)
-		m.members[i].unheard = nil
+		m.members[i].unconfirmed = nil
 	}
 }
 
@@ -199,7 +199,7 @@ func (m *Machine) hangUpSilent() {
 		m.hangUp(i)
 		switch {
 		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
-			m.probe(i)
+			m.pingIndirectly(i)
 		case m.beats() && peer.state != election.StateDown:
 			m.setState(i, election.StateUnreachable)
 		}
@@ -229,7 +229,7 @@ func (m *Machine) redialAt(i int, at time.Time) {
 
 // dialFailed: refused means that the process is gone; silence is only silence.
 // With why, a live member refuses us.
-func (m *Machine) dialFailed(id election.ID, refused bool, why error, grave election.Member) {
+func (m *Machine) dialFailed(id election.ID, refused bool, why error, tombstone election.Member) {
 	i, ok := m.index[id]
 	if !ok {
 		return
@@ -238,14 +238,14 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, grave elec
 	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
 	peer.dialing, peer.anew, peer.missed = false, false, m.now
 	if peer.link {
-		if peer.asked && again {
-			m.ask(i) // it reached us meanwhile, but what went with our dial is lost
+		if peer.awaited && again {
+			m.probe(i) // it reached us meanwhile, but what went with our dial is lost
 		}
 		return
 	}
-	peer.lost, peer.unheard = peer.unheard, nil
+	peer.undelivered, peer.unconfirmed = peer.unconfirmed, nil
 	if refused || why != nil {
-		peer.via, peer.viaAt, peer.probes = election.None, time.Time{}, nil
+		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
 	}
 	m.dialedInVain(i)
 	switch why {
@@ -253,13 +253,13 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, grave elec
 		// It still knows an earlier process with our id, or a newer one, or has not
 		// heard that we were added again. Its answer is owed: we ask until it knows
 		// better, or until nobody has taken us for T.
-		if why == election.ErrRemoved && m.barredForGood(grave) {
-			m.evicted()
+		if why == election.ErrRemoved && m.removedForGood(tombstone) {
+			m.removedSelf()
 			return
 		}
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
-		if peer.rebuff = m.now; why == election.ErrRemoved && m.outdates(grave) && m.linked() {
-			peer.rebuff = time.Time{} // we need not wait: a member will tell it
+		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(tombstone) && m.linked() {
+			peer.rebuffedAt = time.Time{} // we need not wait: a member will tell it
 			m.unreached(i)
 		}
 		return
@@ -267,11 +267,11 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, grave elec
 	if why == election.ErrNotMember && !m.disagree(peer) {
 		m.rejoin(id)
 	}
-	peer.rebuff = time.Time{}
+	peer.rebuffedAt = time.Time{}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
 	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
 	if refused {
-		m.gone(i, election.CauseCrashed, true, "it refuses the connection")
+		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
 		return
 	}
 	m.unreached(i)
@@ -285,23 +285,23 @@ func (m *Machine) unreached(i int) {
 			m.setState(i, election.StateUnreachable)
 		}
 		if m.concerns(i) {
-			m.probe(i)
+			m.pingIndirectly(i)
 		}
 	}
 	m.unanswered(i)
 }
 
-// barredForGood reports whether members have refused this one as removed for T,
+// removedForGood reports whether members have refused this one as removed for T,
 // and none has let it in. A link counts as that, unless the entry with which one
 // refuses is no older than our own: two removed members would else keep each
 // other in, while who was added again is let in by those that have heard.
-func (m *Machine) barredForGood(grave election.Member) bool {
-	news := grave.Version == 0 || m.outdates(grave)
-	if m.barred.IsZero() || news && m.linked() || m.now.Sub(m.barredAt) > m.farT() {
-		m.barred = m.now
+func (m *Machine) removedForGood(tombstone election.Member) bool {
+	news := tombstone.Version == 0 || m.outdates(tombstone)
+	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT() {
+		m.removedSince = m.now
 	}
-	m.barredAt = m.now
-	return m.now.Sub(m.barred) > m.cfg.Timing.T()
+	m.removedAt = m.now
+	return m.now.Sub(m.removedSince) > m.cfg.Timing.T()
 }
 
 // linked reports whether a connection stands to anyone.
@@ -311,9 +311,9 @@ func (m *Machine) linked() bool {
 
 // outdates reports whether our entry is above the one by which another refuses us:
 // it will hold when the lists meet.
-func (m *Machine) outdates(grave election.Member) bool {
+func (m *Machine) outdates(tombstone election.Member) bool {
 	own, _ := m.Entry(m.cfg.Self.ID)
-	return grave.Version > 0 && own.Version > grave.Version
+	return tombstone.Version > 0 && own.Version > tombstone.Version
 }
 
 // disagree reports whether a member that does not know us, and we know, are both

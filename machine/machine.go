@@ -84,16 +84,16 @@ type Machine struct {
 	me      int // of this member in members
 	timers  []timer
 
-	roll
-	tenure
+	roster
+	leadership
 	disk
 	detector
 	discovery
-	tide      uint64 // the highest epoch at tideAt: see maxEpoch
-	tideAt    time.Time
-	unfounded bool              // it may not be the first leader that there is, yet
-	byRelay   bool              // what is being taken in has come by another member
-	taking    *election.Message // what is being taken in
+	leapBase   uint64 // the highest epoch at tideAt: see maxEpoch
+	leapBaseAt time.Time
+	unfounded  bool              // it may not be the first leader that there is, yet
+	byRelay    bool              // what is being taken in has come by another member
+	taking     *election.Message // what is being taken in
 }
 
 type timer struct {
@@ -103,14 +103,14 @@ type timer struct {
 
 // The Machine's own timers; an Algorithm's have names of its own.
 const (
-	timerInquiry  = "machine:inquiry"  // give up waiting for reports of the highest epoch
-	timerVouch    = "machine:vouch"    // give up waiting for vouchers
-	timerHandover = "machine:handover" // ask the lower leader again
-	timerStand    = "machine:stand"    // nobody leads: a resigned member stands again
-	timerSave     = "machine:save"     // try a failing disk again
-	timerHung     = "machine:hung"     // the disk has not answered for T
-	timerHeir     = "machine:heir"     // give up waiting for the claim of the one to whom the lead was left
-	timerSound    = "machine:sound"    // give up waiting for those who may stand again
+	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
+	timerVouch     = "machine:vouch"     // give up waiting for vouchers
+	timerHandover  = "machine:handover"  // ask the lower leader again
+	timerEligible  = "machine:eligible"  // nobody leads: a resigned member stands again
+	timerSave      = "machine:save"      // try a failing disk again
+	timerHung      = "machine:hung"      // the disk has not answered for T
+	timerHeir      = "machine:heir"      // give up waiting for the claim of the one to whom the lead was left
+	timerPoll      = "machine:poll"      // give up waiting for those who may stand again
 )
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -126,7 +126,7 @@ func New(c Config) (*Machine, error) {
 	m := &Machine{cfg: c, algorithm: c.Algorithm}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
-	m.tenure.restore(c)
+	m.leadership.restore(c)
 	m.onDisk = c.State.Token
 	m.unfounded = !m.founds()
 	return m, nil
@@ -144,7 +144,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	switch {
 	case !m.started() || m.cfg.NoDetector:
 	case m.stalled(last):
-		m.thaw(last)
+		m.resumeAfterStall(last)
 	default:
 		m.oversleeps()
 	}
@@ -153,8 +153,8 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 		m.runDue()
 	}
 	m.endUnfounded()
-	m.endSounding()
-	m.goOn()
+	m.endPoll()
+	m.resumeContest()
 	m.missHeir()
 	return m.out
 }
@@ -173,11 +173,11 @@ func (m *Machine) handle(ev election.Event) {
 		m.link(ev)
 	case election.PeerDown:
 		if i, ok := m.index[ev.Peer]; ok && i != m.me {
-			m.gone(i, election.CauseCrashed, false, "the detector says so")
+			m.markDown(i, election.CauseCrashed, false, "the detector says so")
 		}
 	case election.PeerUp:
 		if i, ok := m.index[ev.Peer]; ok {
-			m.up(i)
+			m.markUp(i)
 		}
 	case election.Saved:
 		m.saved(ev.Err)
@@ -202,8 +202,8 @@ func (m *Machine) link(ev election.Event) {
 		m.departingLink(d, ev)
 		return
 	}
-	if ev.Peer == m.at && m.at != election.None && !m.Knows(m.at) {
-		m.atDoor(ev)
+	if ev.Peer == m.notifying && m.notifying != election.None && !m.Knows(m.notifying) {
+		m.noticeLink(ev)
 		return
 	}
 	switch ev.Kind {
@@ -218,13 +218,13 @@ func (m *Machine) link(ev election.Event) {
 
 func (m *Machine) handleMembership(ev election.Event) {
 	switch ev.Kind {
-	case election.Joined:
-		m.joined(ev.Member, ev.Token)
-	case election.Welcomed:
-		m.welcomed(ev.List, ev.Token, ev.Age)
-	case election.Added:
+	case election.JoinRequested:
+		m.joinRequested(ev.Member, ev.Token)
+	case election.JoinAccepted:
+		m.joinAccepted(ev.List, ev.Token, ev.Age)
+	case election.MemberAdded:
 		m.add(ev.Member, ev.On)
-	case election.Dismissed:
+	case election.MemberRemoved:
 		m.remove(ev.Peer)
 	case election.Leaving:
 		m.leave()
@@ -241,19 +241,19 @@ func (m *Machine) start(ev election.Event) {
 		for i := range m.members {
 			m.members[i].state = election.StateUp
 		}
-		m.settle()
+		m.install()
 		return
 	}
 	if !m.cfg.NoDetector {
 		m.wake(m.now)
 	}
-	m.welcomed(ev.List, ev.Token, ev.Age)
+	m.joinAccepted(ev.List, ev.Token, ev.Age)
 	switch {
-	case !m.vacant():
+	case !m.leaderless():
 	case len(ev.List) > 0:
 		m.awaitLeader()
 	default:
-		m.inquire("it has just started")
+		m.discover("it has just started")
 	}
 }
 
@@ -269,7 +269,7 @@ func (m *Machine) receive(msg *election.Message) {
 	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
 		return
 	}
-	if !m.started() && msg.Kind != election.Query {
+	if !m.started() && msg.Kind != election.Probe {
 		return // it asks to be let in first; but what its disk knows it can tell
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
@@ -282,13 +282,13 @@ func (m *Machine) receive(msg *election.Message) {
 
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
-	m.takeStance(i, msg)
-	if msg.Aside == election.Stands && m.lastResort {
+	m.heardEligibility(i, msg)
+	if msg.Eligibility == election.Eligible && m.lastResort {
 		m.lastResort = false
 		m.makeWay("a healthy member is there")
 	}
 	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
-	m.settled = max(m.settled, msg.Token.Epoch)
+	m.heldEpoch = max(m.heldEpoch, msg.Token.Epoch)
 	was := m.taking
 	m.taking = msg
 	defer func() { m.taking = was }()
@@ -297,11 +297,11 @@ func (m *Machine) heed(i int, msg *election.Message) {
 		m.beaten(i, msg)
 	case election.Ack:
 		m.acked(i, msg)
-	case election.Query:
-		m.questioned(msg)
-		m.report(msg.From)
-	case election.Report:
-		m.reported(i, msg)
+	case election.Probe:
+		m.probedBy(msg)
+		m.replyToProbe(msg.From)
+	case election.ProbeReply:
+		m.probeReplied(i, msg)
 	case election.Resign:
 		m.leaderResigned(i, msg)
 	case election.Handover:
@@ -319,7 +319,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	default:
 		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
 	}
-	if msg.Kind == election.Report && msg.Withdraws && msg.Aside != election.Stands && m.vacant() {
+	if msg.Kind == election.ProbeReply && msg.Withdraws && msg.Eligibility != election.Eligible && m.leaderless() {
 		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})
 	}
 }
@@ -327,16 +327,16 @@ func (m *Machine) heed(i int, msg *election.Message) {
 // maxEpoch is the highest epoch that is believed: maxLeap above the one at the beginning
 // of the hour.
 func (m *Machine) maxEpoch() uint64 {
-	if m.tideAt.IsZero() || m.now.Sub(m.tideAt) >= leapEvery {
-		m.tide, m.tideAt = m.highest, m.now
+	if m.leapBaseAt.IsZero() || m.now.Sub(m.leapBaseAt) >= leapEvery {
+		m.leapBase, m.leapBaseAt = m.highest, m.now
 	}
-	return min(election.MaxEpoch, m.tide+maxLeap)
+	return min(election.MaxEpoch, m.leapBase+maxLeap)
 }
 
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev election.Event) {
-	begins := ev.Kind == election.Started || ev.Kind == election.Vacant || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.vacant() && (m.holds() || m.inherits()) {
+	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
+	if begins && m.leaderless() && (m.holdsContest() || m.inherits()) {
 		return
 	}
 	m.algorithm.Step(ev, actions{m})
@@ -348,25 +348,25 @@ func (m *Machine) fire(name string) {
 		return
 	}
 	switch name {
-	case timerInquiry:
+	case timerDiscovery:
 		if m.mode == awaitsLeader {
-			m.inquire("no leader has reached the newcomer within T")
+			m.discover("no leader has reached the newcomer within T")
 			m.preempt() // it may have begun to follow before it stood
 			return
 		}
-		m.inquired("no more reports within T")
+		m.discovered("no more reports within T")
 	case timerVouch:
 		m.unvouched("nobody vouches for it within 2·t_max")
 	case timerHandover:
 		m.preempt()
-	case timerStand:
+	case timerEligible:
 		m.resigned, m.slow = 0, false
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:
 		m.unclaimed("it has not claimed within T")
-	case timerSound:
-		m.sounded("they have not answered in time")
+	case timerPoll:
+		m.polled("they have not answered in time")
 	case timerSave:
 		m.save()
 	case timerHung:
@@ -446,7 +446,7 @@ func (m *Machine) send(to int, msg election.Message) {
 // fill says from whom a message is, and what every message says.
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Aside, msg.Digest, msg.Draining = m.highest, m.said(), m.digest, m.draining()
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.digest, m.draining()
 	if msg.Stamp == 0 && m.stamps(&msg) {
 		msg.Stamp = m.stampAt(m.now)
 	}
@@ -474,10 +474,10 @@ func (m *Machine) post(to int, msg *election.Message) {
 	if !peer.link {
 		peer.dialing = true
 	}
-	if peer.unheard == nil {
+	if peer.unconfirmed == nil {
 		peer.used = m.now // else the silence lasts since what it has not answered
 	}
-	peer.unheard, peer.lost = msg, nil
+	peer.unconfirmed, peer.undelivered = msg, nil
 	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {
 		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})

@@ -63,12 +63,10 @@ func from(id ID, msg Message) Event {
 func kinds(actions []Action) (list []string) {
 	for _, a := range actions {
 		switch a.Kind {
-		case Elect:
-			word := "elect"
-			if a.Lost {
-				word = "lose:" + string(a.Cause)
-			}
-			list = append(list, word)
+		case NotifyElected:
+			list = append(list, "elect")
+		case NotifyLost:
+			list = append(list, "lose:"+string(a.Cause))
 		case Save:
 			list = append(list, "save")
 		case Send:
@@ -114,8 +112,8 @@ func TestWhoCannotSaveDoesNotClaimButFollows(t *testing.T) {
 func TestALeadershipKnownToHaveEndedIsNotTakenBack(t *testing.T) {
 	m := follow(t, "2")
 	ended := token(3, rank("5"))
-	m.Step(start, from("5", Message{Kind: Resign, Token: ended, Aside: AsideResigned}))
-	m.Step(start, from("5", Message{Kind: Coordinator, Token: ended, Aside: AsideResigned})) // it had come late
+	m.Step(start, from("5", Message{Kind: Resign, Token: ended, Eligibility: IneligibleResigned}))
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: ended, Eligibility: IneligibleResigned})) // it had come late
 	m.Step(start, Event{Kind: Saved})
 	if m.View() == ended {
 		t.Error("it follows a leader that has resigned")
@@ -128,8 +126,8 @@ func TestAStoppedFollowerVouchesForWhatItHasHeardAlone(t *testing.T) {
 	woke := start.Add(5 * T)
 	m.Step(woke, Event{Kind: Woke})
 	m.Step(woke, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
-	for _, a := range m.Step(woke, from("2", Message{Kind: Query})) {
-		if a.Kind == Send && a.Message.Kind == Report && a.Message.Age >= 0 && a.Message.Age < woke.Sub(heard) {
+	for _, a := range m.Step(woke, from("2", Message{Kind: Probe})) {
+		if a.Kind == Send && a.Message.Kind == ProbeReply && a.Message.Age >= 0 && a.Message.Age < woke.Sub(heard) {
 			t.Errorf("it says that it heard the leader %v ago, and that was %v ago", a.Message.Age, woke.Sub(heard))
 		}
 	}
@@ -193,14 +191,14 @@ func TestAbsurdMessagesMoveNothing(t *testing.T) {
 		"unknown kind":             {Kind: "dance", Token: token(9, rank("5"))},
 		"late coordinator":         {Kind: Coordinator, Token: token(2, rank("5"))},
 		"answer nobody asked for":  {Kind: Answer, Round: Round{Number: 99, Initiator: "2"}},
-		"report of the far future": {Kind: Report, Token: token(1<<50, rank("4"))},
+		"report of the far future": {Kind: ProbeReply, Token: token(1<<50, rank("4"))},
 	} {
 		sender := ID("5")
 		if strings.HasPrefix(name, "resignation") {
 			sender = "4"
 		}
 		for _, a := range m.Step(start, from(sender, msg)) {
-			if a.Kind == Elect || a.Kind == Save {
+			if a.Kind == NotifyElected || a.Kind == NotifyLost || a.Kind == Save {
 				t.Errorf("%s gives %q", name, kinds([]Action{a}))
 			}
 		}
@@ -269,7 +267,7 @@ func FuzzMachine(f *testing.F) {
 						t.Fatal("two Saves outstanding")
 					}
 					saving = true
-				case Elect:
+				case NotifyElected, NotifyLost:
 					if !a.Token.Defined() || held.Above(a.Token) {
 						t.Fatalf("the token fell from %v to %v", held, a.Token)
 					}
@@ -292,13 +290,13 @@ func event(b []byte) Event {
 	case Started:
 		ev.Kind = Woke
 	case TimerFired:
-		ev.Name = []string{"answer", "next", "coordinator", "machine:vouch", "machine:stand", "none"}[b[2]%6]
+		ev.Name = []string{"answer", "next", "coordinator", "machine:vouch", "machine:eligible", "none"}[b[2]%6]
 	case Saved:
 		if b[2]%5 == 0 {
 			ev.Err = errors.New("no space")
 		}
 	case Received:
-		all := []MessageKind{Beat, Ack, Query, Report, Resign, Handover, Ping, Pong, Election, Answer, Coordinator, Elected, "?"}
+		all := []MessageKind{Beat, Ack, Probe, ProbeReply, Resign, Handover, Ping, Pong, Election, Answer, Coordinator, Elected, "?"}
 		ev.Message = &Message{
 			Kind: all[int(b[0]/uint8(Woke))%len(all)], Election: "default", From: peer, Token: token,
 			Highest: uint64(b[3]), Age: time.Duration(int8(b[3])) * 10 * time.Millisecond, Ended: b[3]%2 == 0,

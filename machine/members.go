@@ -13,30 +13,30 @@ type member struct {
 	incarnation uint64
 	state       election.MemberState // as last notified
 	down        bool                 // counts as gone until it is heard again
-	aside       election.Aside       // why it does not stand, as it last said
-	said        time.Time            // when it said so itself
-	sounded     bool                 // it is asked whether that still holds
-	stood       time.Time            // when it said that it stands, and had not before
+	eligibility election.Eligibility // why it does not stand, as it last said
+	saidAt      time.Time            // when it said so itself
+	polled      bool                 // it is asked whether that still holds
+	eligibleAt  time.Time            // when it said that it stands, and had not before
 	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
 	draining    bool                 // its work of an ended leadership may still run, as it last said
 	epoch       uint64               // of the token it last acknowledged
-	asked       bool                 // its report is awaited
-	queried     bool                 // it has been asked in this inquiry
+	awaited     bool                 // its reply to a probe is awaited
+	probed      bool                 // it has been asked in this discovery
 	replied     bool                 // and has answered
 	told        bool                 // it has joined through us and knows no more than we do
 
-	link    bool              // a connection stands
-	dialing bool              // a dial is under way
-	anew    bool              // no dial has failed since its link ended, or since it leads without one
-	redial  time.Time         // not before
-	backoff time.Duration     // until the dial after that
-	heard   time.Time         // when it last said anything; zero: never
-	missed  time.Time         // when a dial to it last failed
-	used    time.Time         // when more than a routine message last went to it
-	unheard *election.Message // that message, until anything is heard; sent again if the link breaks under it
-	lost    *election.Message // a message that went with a dial that failed
-	rebuff  time.Time         // when it refused us as another process than it knows; zero: it did not
-	version uint64            // of the member states it has acknowledged
+	link        bool              // a connection stands
+	dialing     bool              // a dial is under way
+	anew        bool              // no dial has failed since its link ended, or since it leads without one
+	redial      time.Time         // not before
+	backoff     time.Duration     // until the dial after that
+	heard       time.Time         // when it last said anything; zero: never
+	missed      time.Time         // when a dial to it last failed
+	used        time.Time         // when more than a routine message last went to it
+	unconfirmed *election.Message // that message, until anything is heard; sent again if the link breaks under it
+	undelivered *election.Message // a message that went with a dial that failed
+	rebuffedAt  time.Time         // when it refused us as another process than it knows; zero: it did not
+	version     uint64            // of the member states it has acknowledged
 
 	relays
 
@@ -45,18 +45,18 @@ type member struct {
 	nextPull time.Time // not before is it asked for that
 }
 
-// roll is the member list and what goes with it.
-type roll struct {
-	list      []election.Member // by id, tombstones included; never changed in place
-	digest    uint32            // of list
-	listed    bool              // list is on disk
-	nextPull  time.Time         // not before is anyone asked for his list
-	place     place             // of this member itself
-	joins     time.Time         // what newcomers have used up of what is let in: see [joinEvery]
-	departing []departing       // leaders that were removed and have still to stop
-	graves    []election.ID     // who has left, the one of whom that was heard first before the others
-	forgets   []forgotten       // within forgetAfter, the latest last
-	knocking
+// roster is the member list and what goes with it.
+type roster struct {
+	list            []election.Member // by id, tombstones included; never changed in place
+	digest          uint32            // of list
+	listed          bool              // list is on disk
+	nextPull        time.Time         // not before is anyone asked for his list
+	place           place             // of this member itself
+	admittedUntil   time.Time         // what newcomers have used up of what is let in: see [joinEvery]
+	departing       []departing       // leaders that were removed and have still to stop
+	tombstones      []election.ID     // who has left, the one of whom that was heard first before the others
+	forgottenLately []forgotten       // within forgetAfter, the latest last
+	removalNotices
 }
 
 // enlist takes up the member list: what the disk remembers, and over that what
@@ -75,12 +75,12 @@ func (m *Machine) enlist(c Config) {
 		case last < 0 || m.list[last].ID != e.ID:
 			m.list = append(m.list, e)
 		case e.ID == c.Self.ID:
-			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Gone != election.Removed { // its own removal outranks no addition
+			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Departure != election.Removed { // its own removal outranks no addition
 				own.Version, own.Fixed, own.New = e.Version, e.Fixed, e.New
 				if e.Fixed {
 					e.Address = own.Address
 				}
-				if e.Gone == election.Present && e != *own {
+				if e.Departure == election.Present && e != *own {
 					own.Version++ // it has moved, or ranks otherwise: all are to hear of it
 				}
 			}
@@ -95,14 +95,14 @@ func (m *Machine) enlist(c Config) {
 	})
 	m.digest, m.listed = election.Digest(m.list), true
 	for _, e := range m.list {
-		if e.Gone != election.Present && e.ID != c.Self.ID {
-			m.untell(e)
-			if e.Gone == election.Left {
-				m.graves = append(m.graves, e.ID)
+		if e.Departure != election.Present && e.ID != c.Self.ID {
+			m.mustNotify(e)
+			if e.Departure == election.Left {
+				m.tombstones = append(m.tombstones, e.ID)
 			}
 			continue
 		}
-		seat := member{Member: e, aside: e.Eligibility()}
+		seat := member{Member: e, eligibility: e.Eligibility()}
 		if e.ID == c.Self.ID {
 			seat.Rank, seat.incarnation, seat.state = c.Self, c.Incarnation, election.StateUp
 		}
@@ -146,8 +146,8 @@ func (m *Machine) setState(i int, s election.MemberState) {
 	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
 }
 
-// Standing is why this member does not stand for election; [election.Stands] when it does.
-func (m *Machine) Standing() election.Aside { return m.said() }
+// Standing is why this member does not stand for election; [election.Eligible] when it does.
+func (m *Machine) Standing() election.Eligibility { return m.toldEligibility() }
 
 // MemberView is what a member knows of another.
 type MemberView struct {
@@ -156,7 +156,7 @@ type MemberView struct {
 	Epoch       uint64               // of the token it last acknowledged to the leader
 	Heard       time.Time            // when it last said anything to this member; zero: never
 	Incarnation uint64               // 0: unknown
-	Aside       election.Aside
+	Eligibility election.Eligibility
 }
 
 // QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
@@ -174,12 +174,12 @@ type QuorumView struct {
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {
-		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.aside}
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility}
 		if e.state == election.StateUnknown {
 			views[i].State = election.StateAdded
 		}
 	}
-	views[m.me].Epoch, views[m.me].Heard, views[m.me].Aside = m.view.Epoch, m.now, m.aside()
+	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.view.Epoch, m.now, m.eligibility()
 	return views
 }
 

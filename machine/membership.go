@@ -62,7 +62,7 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 		if e.Fixed && ok {
 			e.Address = old.Address
 		}
-		e.New = e.New && (e.ID != m.cfg.Self.ID || e.Gone == election.Present) // we are here, and ask to return
+		e.New = e.New && (e.ID != m.cfg.Self.ID || e.Departure == election.Present) // we are here, and ask to return
 		if news == nil {
 			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
 		}
@@ -77,9 +77,9 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 	m.digest, m.listed = election.Digest(m.list), false
 	m.spread(news, from)
 	for _, e := range news {
-		m.untell(e)
-		m.buried(e)
-		m.seat(e)
+		m.mustNotify(e)
+		m.noteTombstone(e)
+		m.applyEntry(e)
 	}
 	m.save()
 }
@@ -149,21 +149,21 @@ func (m *Machine) pullAt(peer *member) time.Time {
 	return m.nextPull
 }
 
-// seat makes the members agree with a changed entry.
-func (m *Machine) seat(e election.Member) {
+// applyEntry makes the members agree with a changed entry.
+func (m *Machine) applyEntry(e election.Member) {
 	i, ok := m.index[e.ID]
 	switch {
 	case e.ID == m.cfg.Self.ID:
-		switch e.Gone {
+		switch e.Departure {
 		case election.Removed:
-			m.evicted()
+			m.removedSelf()
 		case election.Left:
-			m.struckOff()
+			m.delisted()
 		default:
 			m.relisted()
 			m.ranked(e)
 		}
-	case e.Gone == election.Present && ok:
+	case e.Departure == election.Present && ok:
 		moved, reranked := m.members[i].Address != e.Address, m.members[i].Rank != e.Rank
 		m.members[i].Member = e
 		m.rank()
@@ -173,13 +173,13 @@ func (m *Machine) seat(e election.Member) {
 		if moved {
 			m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
 		}
-	case e.Gone == election.Present:
+	case e.Departure == election.Present:
 		m.note("adds", e.ID, election.Token{}, "at "+e.Address)
 		// It may not know us yet, and reaches its leader itself: dial it later.
 		soon := m.now.Add(2 * m.cfg.Timing.TMax)
-		seat := member{Member: e, aside: e.Eligibility(), redial: soon, since: m.now}
+		seat := member{Member: e, eligibility: e.Eligibility(), redial: soon, since: m.now}
 		if d := m.isDeparting(e.ID); d >= 0 {
-			seat.draining, seat.said = true, m.departing[d].heard
+			seat.draining, seat.saidAt = true, m.departing[d].heard
 			m.departed(d, "it is on the list again")
 		}
 		m.members = append(m.members, seat)
@@ -188,7 +188,7 @@ func (m *Machine) seat(e election.Member) {
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
 		m.wake(soon)
 	case ok:
-		m.unseat(i, e)
+		m.dropMember(i, e)
 	}
 }
 
@@ -239,10 +239,10 @@ func (m *Machine) reconsiderRank() {
 	}
 }
 
-// unseat drops a member that has left or was removed.
-func (m *Machine) unseat(i int, e election.Member) {
+// dropMember drops a member that has left or was removed.
+func (m *Machine) dropMember(i int, e election.Member) {
 	cause, why := election.CauseResigned, "it left the cluster"
-	if e.Gone == election.Removed {
+	if e.Departure == election.Removed {
 		cause, why = election.CauseRemoved, "it was removed"
 	} else if e.Forgotten() && m.members[i].New {
 		why = "it was let in and never came"
@@ -251,7 +251,7 @@ func (m *Machine) unseat(i int, e election.Member) {
 	peer := &m.members[i]
 	switch leads := m.isLeader(i) || m.next.Leader.ID == e.ID || peer.draining; {
 	case leads && peer.link && !m.cfg.NoDetector:
-		m.setAside(peer) // its work has still to stop
+		m.keepDeparting(peer) // its work has still to stop
 	case peer.link || peer.dialing:
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 		m.do(election.Action{Kind: election.Hangup, To: e.ID})
@@ -264,29 +264,29 @@ func (m *Machine) unseat(i int, e election.Member) {
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
 	switch {
 	case m.live() && m.view.Leader.ID == e.ID:
-		m.vacate(cause, true, why)
+		m.loseLeader(cause, true, why)
 	case m.next.Leader.ID == e.ID:
-		m.forgo(why)
+		m.abandon(why)
 	}
-	m.askedAll()
+	m.endIfAllReplied()
 }
 
-// evicted: the others have removed this member.
-func (m *Machine) evicted() {
+// removedSelf: the others have removed this member.
+func (m *Machine) removedSelf() {
 	m.place = removed
 	if m.yields {
 		m.place = offList // until that is on disk
 	}
 	m.drop()
-	m.expel("this member was removed from the cluster")
+	m.leaveLeadership("this member was removed from the cluster")
 	if !m.yields {
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
 	}
 }
 
-// expel gives up the lead of one that is no member any more; who follows only loses
+// leaveLeadership gives up the lead of one that is no member any more; who follows only loses
 // its leader.
-func (m *Machine) expel(why string) {
+func (m *Machine) leaveLeadership(why string) {
 	if m.leading() {
 		m.giveUp(election.CauseRemoved, why, "")
 		return
@@ -294,14 +294,14 @@ func (m *Machine) expel(why string) {
 	m.lose(election.CauseRemoved, true, why)
 }
 
-// struckOff: the others have heard late that this member had left, which has come
+// delisted: the others have heard late that this member had left, which has come
 // back since. It stands aside until one of them lets it in again.
-func (m *Machine) struckOff() {
+func (m *Machine) delisted() {
 	if m.place != onList {
 		return // it is leaving
 	}
 	m.place = offList
-	m.expel("the others have it that this member has left")
+	m.leaveLeadership("the others have it that this member has left")
 	if m.isMine(m.next) {
 		m.drop()
 	}
@@ -322,10 +322,10 @@ func (m *Machine) relisted() {
 		return // it never was off the list, or its process is about to end
 	}
 	m.place = onList
-	m.lacksLeader()
+	m.enterPhaseWithoutLeader()
 	m.preempt()
 	if m.undecided() {
-		m.inquire("it is on the list again")
+		m.discover("it is on the list again")
 	}
 }
 
@@ -337,7 +337,7 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 		return
 	}
 	known, _ := m.Entry(e.ID)
-	e.Gone, e.Fixed, e.New, e.Pinned = election.Present, false, false, withPriority
+	e.Departure, e.Fixed, e.New, e.Pinned = election.Present, false, false, withPriority
 	if !withPriority {
 		e.Priority, e.Pinned = known.Priority, known.Pinned
 	}
@@ -350,8 +350,8 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 
 // remove sends a member away because the user says so.
 func (m *Machine) remove(id election.ID) {
-	if e, ok := m.Entry(id); ok && e.Gone == election.Present {
-		e.Gone = election.Removed
+	if e, ok := m.Entry(id); ok && e.Departure == election.Present {
+		e.Departure = election.Removed
 		e.Version += election.RemovalLead
 		m.change(e)
 	}
@@ -364,8 +364,8 @@ func (m *Machine) leave() {
 		m.place = offList // nobody asks it whether it stands
 		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
 	}
-	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Gone != election.Removed {
-		e.Gone, e.New = election.Left, false
+	if e, ok := m.Entry(m.cfg.Self.ID); ok && e.Departure != election.Removed {
+		e.Departure, e.New = election.Left, false
 		m.place = offList
 		m.change(e)
 		if !m.linked() { // it has just come, and nobody would hear of it
@@ -383,14 +383,14 @@ func (m *Machine) leave() {
 // for T: of a hundred that join a cluster as it is born, not each need contest.
 func (m *Machine) awaitLeader() {
 	m.mode = awaitsLeader
-	m.lacksLeader()
+	m.enterPhaseWithoutLeader()
 	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
-	m.set(timerInquiry, m.farT())
+	m.set(timerDiscovery, m.farT())
 }
 
-// welcomed takes in what the member that let us join has told: the list and,
+// joinAccepted takes in what the member that let us join has told: the list and,
 // if it knows one, who leads.
-func (m *Machine) welcomed(list []election.Member, t election.Token, age time.Duration) {
+func (m *Machine) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
 	bears := m.cfg.Timing.Bears()
 	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.beats() {

@@ -36,11 +36,11 @@ func TestANewcomerIsToldOfToTheLeader(t *testing.T) {
 	if err := m.AdmitJoin(start, newcomer, 1); err != nil {
 		t.Fatal(err)
 	}
-	told := news(m.Step(start, Event{Kind: Joined, Member: newcomer}), "5")
+	told := news(m.Step(start, Event{Kind: JoinRequested, Member: newcomer}), "5")
 	if len(told) != 1 || told[0].ID != "9" || told[0].Version != 1 {
 		t.Errorf("the leader hears %v, want the newcomer in version 1", told)
 	}
-	if again := m.Step(start, Event{Kind: Joined, Member: newcomer}); len(again) != 0 {
+	if again := m.Step(start, Event{Kind: JoinRequested, Member: newcomer}); len(again) != 0 {
 		t.Errorf("joining twice gives %q, want nothing", kinds(again))
 	}
 	if err := m.Admit(start, rank("9"), 1); err != nil {
@@ -50,8 +50,8 @@ func TestANewcomerIsToldOfToTheLeader(t *testing.T) {
 
 func TestARemovedMemberIsRefusedUntilItIsAddedAgain(t *testing.T) {
 	m := follow(t, "2")
-	got := m.Step(start, Event{Kind: Dismissed, Peer: "5"})
-	if told := news(got, "5"); len(told) != 1 || told[0].Gone != Removed {
+	got := m.Step(start, Event{Kind: MemberRemoved, Peer: "5"})
+	if told := news(got, "5"); len(told) != 1 || told[0].Departure != Removed {
 		t.Errorf("the removed leader hears %v, want its removal", told)
 	}
 	if want := "lose:removed"; !slices.Contains(kinds(got), want) {
@@ -64,7 +64,7 @@ func TestARemovedMemberIsRefusedUntilItIsAddedAgain(t *testing.T) {
 	if err := m.AdmitJoin(start, e, 2); !errors.Is(err, ErrRemoved) {
 		t.Errorf("joining: %v, want %v", err, ErrRemoved)
 	}
-	m.Step(start, Event{Kind: Added, Member: e})
+	m.Step(start, Event{Kind: MemberAdded, Member: e})
 	if err := m.Admit(start, rank("5"), 2); err != nil {
 		t.Errorf("added again, it is refused: %v", err)
 	}
@@ -74,7 +74,7 @@ func TestWhoIsRemovedStops(t *testing.T) {
 	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })
 	m.Step(start, Event{Kind: Started})
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
-	got := m.Step(start, from("2", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Gone: Removed}}}))
+	got := m.Step(start, from("2", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Departure: Removed}}}))
 	if !slices.Contains(kinds(got), "lose:removed") {
 		t.Errorf("%q, want the lead lost", kinds(got))
 	}
@@ -86,9 +86,9 @@ func TestWhoIsRemovedStops(t *testing.T) {
 
 func TestConcurrentChangesEndInOneList(t *testing.T) {
 	a, b := follow(t, "1"), follow(t, "2")
-	a.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "new:4"}})
-	b.Step(start, Event{Kind: Dismissed, Peer: "4"})
-	b.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8"), Address: "new:8"}})
+	a.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("4"), Address: "new:4"}})
+	b.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
+	b.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("8"), Address: "new:8"}})
 	listA, listB := a.List(), b.List()
 	for m, other := range map[*Machine][]Member{a: listB, b: listA} {
 		m.Step(start, from("5", Message{Kind: Members, List: other}))
@@ -96,14 +96,14 @@ func TestConcurrentChangesEndInOneList(t *testing.T) {
 	if !slices.Equal(a.List(), b.List()) {
 		t.Fatalf("lists differ:\n%v\n%v", a.List(), b.List())
 	}
-	if e := entry(a, "4"); e.Gone != Removed {
+	if e := entry(a, "4"); e.Departure != Removed {
 		t.Errorf("4 is %v, want removed: a removal wins a tie", e)
 	}
 }
 
 func TestDifferingListsAreExchanged(t *testing.T) {
 	m := follow(t, "2")
-	m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8")}})
+	m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("8")}})
 	beat := from("5", Message{Kind: Beat, Token: token(3, rank("5")), Digest: 1})
 	later := start.Add(time.Second)
 	if did := kinds(m.Step(later, beat)); !slices.Contains(did, "get-members>5") {
@@ -119,10 +119,10 @@ func TestDifferingListsAreExchanged(t *testing.T) {
 
 func TestTheListSurvives(t *testing.T) {
 	m := follow(t, "2")
-	m.Step(start, Event{Kind: Dismissed, Peer: "1"})
+	m.Step(start, Event{Kind: MemberRemoved, Peer: "1"})
 	m.Step(start, Event{Kind: Saved})
 	var state State
-	for _, a := range m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("8"), Address: "x:8"}}) {
+	for _, a := range m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("8"), Address: "x:8"}}) {
 		if a.Kind == Save {
 			state = a.State
 		}
@@ -189,7 +189,7 @@ func TestWhoIsUnhealthyGivesUpTheLead(t *testing.T) {
 func TestAnOldRefusalBarsNobody(t *testing.T) {
 	m := newMachine(t, "2", func(c *Config) { c.Joins = true })
 	stepAlone(m, start, Event{Kind: Started})
-	refused := Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: Member{Rank: rank("2"), Version: 1, Gone: Removed}}
+	refused := Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: Member{Rank: rank("2"), Version: 1, Departure: Removed}}
 	for _, at := range []time.Duration{0, time.Hour, 2 * time.Hour} {
 		for _, a := range m.Step(start.Add(at), refused) {
 			if a.Kind == Halt {
@@ -210,7 +210,7 @@ func TestAnOldRefusalBarsNobody(t *testing.T) {
 
 func TestALeadersOwnWordEndsItsTime(t *testing.T) {
 	m := follow(t, "2")
-	got := kinds(m.Step(start, from("5", Message{Kind: Report, Token: token(3, rank("5")), Ended: true, Age: -1})))
+	got := kinds(m.Step(start, from("5", Message{Kind: ProbeReply, Token: token(3, rank("5")), Ended: true, Age: -1})))
 	if !slices.Contains(got, "lose:resigned") {
 		t.Errorf("%q, want the leadership over", got)
 	}
@@ -218,24 +218,24 @@ func TestALeadersOwnWordEndsItsTime(t *testing.T) {
 
 func TestWhoIsRemovedWhileItLeavesStaysRemoved(t *testing.T) {
 	m := follow(t, "2")
-	m.Step(start, from("5", Message{Kind: Members, List: []Member{{Rank: rank("2"), Version: 1, Gone: Removed}}}))
+	m.Step(start, from("5", Message{Kind: Members, List: []Member{{Rank: rank("2"), Version: 1, Departure: Removed}}}))
 	m.Step(start, Event{Kind: Leaving})
-	if e := entry(m, "2"); e.Gone != Removed || e.Version != 1 {
+	if e := entry(m, "2"); e.Departure != Removed || e.Version != 1 {
 		t.Errorf("its entry is %+v, want its removal", e)
 	}
 }
 
 func TestPrioritiesEndTheSameEverywhere(t *testing.T) {
 	a, b := follow(t, "1"), follow(t, "2")
-	a.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 7, ID: "4"}}})
-	b.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 9, ID: "4"}}})
+	a.Step(start, Event{Kind: MemberAdded, On: true, Member: Member{Rank: Rank{Priority: 7, ID: "4"}}})
+	b.Step(start, Event{Kind: MemberAdded, On: true, Member: Member{Rank: Rank{Priority: 9, ID: "4"}}})
 	listA, listB := a.List(), b.List()
 	a.Step(start, from("5", Message{Kind: Members, List: listB}))
 	b.Step(start, from("5", Message{Kind: Members, List: listA}))
 	if !slices.Equal(a.List(), b.List()) {
 		t.Fatalf("lists differ:\n%v\n%v", a.List(), b.List())
 	}
-	a.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "moved:4"}})
+	a.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("4"), Address: "moved:4"}})
 	if e := entry(a, "4"); e.Priority != 9 || e.Address != "moved:4" {
 		t.Errorf("added without a priority it is %+v, want 9, which is known, and its new address", e)
 	}
@@ -249,7 +249,7 @@ func TestAProcessTellsItsOwnPriority(t *testing.T) {
 		t.Errorf("its own entry is %+v, want its own priority, 0, in version 5", e)
 	}
 	other := follow(t, "1")
-	other.Step(start, Event{Kind: Added, On: true, Member: Member{Rank: Rank{Priority: 3, ID: "2"}}})
+	other.Step(start, Event{Kind: MemberAdded, On: true, Member: Member{Rank: Rank{Priority: 3, ID: "2"}}})
 	other.Step(start, Event{Kind: LinkUp, Rank: Rank{Priority: 8, ID: "2"}, Incarnation: 9})
 	if e := entry(other, "2"); e.Priority != 8 || e.Version != 2 {
 		t.Errorf("a new process that says 8 is listed as %+v", e)
@@ -283,47 +283,47 @@ func TestDigestsThatAlwaysDifferAreHarmless(t *testing.T) {
 func TestWhoHeardThatItHadLeftComesBack(t *testing.T) {
 	m := follow(t, "2")
 	own := entry(m, "2")
-	own.Version, own.Gone = own.Version+5, Left
+	own.Version, own.Departure = own.Version+5, Left
 	got := m.Step(start, from("5", Message{Kind: Members, List: []Member{own}}))
 	if !slices.ContainsFunc(got, func(a Action) bool { return a.Kind == Rejoin && a.To == None }) {
 		t.Errorf("it has left, it hears, and does %+v: want it to ask to be let in", got)
 	}
-	if aside := said(m); aside != AsideGone {
-		t.Errorf("it stands aside as %q, want %q", aside, AsideGone)
+	if aside := said(m); aside != IneligibleGone {
+		t.Errorf("it stands aside as %q, want %q", aside, IneligibleGone)
 	}
-	own.Version, own.Gone = own.Version+1, Present
+	own.Version, own.Departure = own.Version+1, Present
 	m.Step(start, from("5", Message{Kind: Members, List: []Member{own}}))
-	if aside := said(m); aside != Stands {
+	if aside := said(m); aside != Eligible {
 		t.Errorf("it is on the list again, and stands aside as %q", aside)
 	}
 }
 
 // said is why a member stands aside itself.
-func said(m *Machine) Aside {
+func said(m *Machine) Eligibility {
 	for _, v := range m.Members() {
 		if v.ID == "2" {
-			return v.Aside
+			return v.Eligibility
 		}
 	}
-	return AsideGone
+	return IneligibleGone
 }
 
 // A newcomer's word on its own entry never beats a removal, be it known here or not.
 func TestNobodyLetsItselfInAgain(t *testing.T) {
 	m := follow(t, "2")
-	m.Step(start, Event{Kind: Dismissed, Peer: "4"})
+	m.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
 	grave := entry(m, "4")
 	for _, said := range []uint64{0, grave.Version + 1, grave.Version + 1<<20, MaxVersion} {
 		e := Member{Rank: rank("4"), Address: "x:4", Version: said}
 		if err := m.AdmitJoin(start, e, 9); !errors.Is(err, ErrRemoved) {
 			t.Errorf("removed, it joins with version %d: %v, want %v", said, err, ErrRemoved)
 		}
-		if m.Step(start, Event{Kind: Joined, Member: e}); entry(m, "4") != grave {
+		if m.Step(start, Event{Kind: JoinRequested, Member: e}); entry(m, "4") != grave {
 			t.Fatalf("version %d has made its entry %+v", said, entry(m, "4"))
 		}
 		deaf := follow(t, "1") // has not heard of the removal
 		for range 300 {
-			deaf.Step(start, Event{Kind: Joined, Member: e})
+			deaf.Step(start, Event{Kind: JoinRequested, Member: e})
 			if e.Version < MaxVersion {
 				e.Version += 200
 			}
@@ -333,7 +333,7 @@ func TestNobodyLetsItselfInAgain(t *testing.T) {
 			t.Errorf("a member that had not heard of the removal has %+v after it", entry(deaf, "4"))
 		}
 	}
-	m.Step(start, Event{Kind: Added, Member: Member{Rank: rank("4"), Address: "x:4"}})
+	m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("4"), Address: "x:4"}})
 	if err := m.AdmitJoin(start, Member{Rank: rank("4"), Address: "x:4"}, 9); err != nil {
 		t.Errorf("added again it is refused: %v", err)
 	}
@@ -345,12 +345,12 @@ func TestNewcomersDoNotPartALeaderFromTheOthers(t *testing.T) {
 	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })
 	m.Step(start, Event{Kind: Started})
 	for i, id := range []ID{"7", "8", "9"} {
-		m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank(id), Address: "x:1"}, Token: Token{Epoch: uint64(i+1) << 32, Leader: rank(id)}})
+		m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank(id), Address: "x:1"}, Token: Token{Epoch: uint64(i+1) << 32, Leader: rank(id)}})
 	}
 	if m.Highest() > 3+1<<16 {
 		t.Errorf("it has taken over epoch %d", m.Highest())
 	}
-	m.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("6"), Address: "x:1"}, Token: Token{Epoch: 40, Leader: rank("6")}})
+	m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("6"), Address: "x:1"}, Token: Token{Epoch: 40, Leader: rank("6")}})
 	if m.Highest() != 40 {
 		t.Errorf("the highest epoch is %d, want 40: a newcomer's disk has it", m.Highest())
 	}
@@ -372,10 +372,10 @@ func TestJoinsAreBounded(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		case i == 7:
-			m.Step(now, Event{Kind: Joined, Member: e})
+			m.Step(now, Event{Kind: JoinRequested, Member: e})
 			m.Step(now, Event{Kind: LinkUp, Rank: e.Rank, Incarnation: 1})
 		default:
-			m.Step(now, Event{Kind: Joined, Member: e})
+			m.Step(now, Event{Kind: JoinRequested, Member: e})
 		}
 	}
 	if n := len(m.List()); n != 1000-refused+len(before) || n < 256 || n > 330 {
@@ -384,8 +384,8 @@ func TestJoinsAreBounded(t *testing.T) {
 	if err := m.AdmitJoin(now, Member{Rank: rank("100"), Address: "x:1"}, 1); err != nil {
 		t.Errorf("one that is a member is refused: %v", err)
 	}
-	m.Step(now, Event{Kind: Added, Member: Member{Rank: rank("50"), Address: "x:1"}})
-	m.Step(now, Event{Kind: Added, Member: Member{Rank: rank("101"), Address: "x:1"}})
+	m.Step(now, Event{Kind: MemberAdded, Member: Member{Rank: rank("50"), Address: "x:1"}})
+	m.Step(now, Event{Kind: MemberAdded, Member: Member{Rank: rank("101"), Address: "x:1"}})
 	for end := now.Add(2 * time.Minute); now.Before(end); now = now.Add(100 * time.Millisecond) {
 		m.Step(now, Event{Kind: Woke})
 	}
@@ -402,7 +402,7 @@ func TestWhoIsForgottenIsForgottenByAll(t *testing.T) {
 	leader, other := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) }), follow(t, "2")
 	leader.Step(start, Event{Kind: Started})
 	leader.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
-	told := news(leader.Step(start, Event{Kind: Joined, Member: Member{Rank: rank("9"), Address: "x:9"}}), "2")
+	told := news(leader.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("9"), Address: "x:9"}}), "2")
 	other.Step(start, from("5", Message{Kind: Members, List: told}))
 	if !entry(other, "9").New {
 		t.Fatalf("the follower has %+v", entry(other, "9"))
@@ -423,9 +423,9 @@ func TestARemovalHoldsOverTheMembersOwnChanges(t *testing.T) {
 	m := follow(t, "2")
 	moved := entry(m, "4")
 	moved.Version, moved.Address = 3, "127.0.0.1:44"
-	m.Step(start, Event{Kind: Dismissed, Peer: "4"})
+	m.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
 	m.Step(start, from("5", Message{Kind: Members, List: []Member{moved}}))
-	if e := entry(m, "4"); e.Gone != Removed {
+	if e := entry(m, "4"); e.Departure != Removed {
 		t.Errorf("4 was removed, and moved without having heard of it: it is %+v, want it removed", e)
 	}
 }
@@ -447,7 +447,7 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 		if others {
 			m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
 		}
-		m.Step(start, Event{Kind: Dismissed, Peer: "5"})
+		m.Step(start, Event{Kind: MemberRemoved, Peer: "5"})
 		m.Step(start, Event{Kind: Saved})
 		dialed, halted := false, false
 		now := start
@@ -469,7 +469,7 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 		if err := m.AdmitAnswer(now, rank("5"), 1); err != nil {
 			t.Errorf("it does not talk to the removed one that it has dialed: %v", err)
 		}
-		grave := Member{Rank: rank("4"), Version: 1 << 16, Gone: Removed}
+		grave := Member{Rank: rank("4"), Version: 1 << 16, Departure: Removed}
 		m.Step(now, Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: grave})
 		for _, a := range append(slices.Clone(m.Step(now, Event{Kind: Saved})), m.Step(now, Event{Kind: Saved})...) {
 			halted = halted || a.Kind == Halt
@@ -477,7 +477,7 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 		if halted == others {
 			t.Errorf("it hears others: %v; it ends: %v", others, halted)
 		}
-		if back := entry(m, "5").Gone == Present; back == others {
+		if back := entry(m, "5").Departure == Present; back == others {
 			t.Errorf("it hears others: %v; the other is on its list again: %v", others, back)
 		}
 	}
@@ -486,10 +486,10 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 // Members that come and leave again do not fill the list: the leader has the oldest of
 // their tombstones forgotten, and nobody's who was removed.
 func TestTheOldestLeaversAreForgotten(t *testing.T) {
-	sent := Member{Rank: rank("6"), Version: 1 << 16, Gone: Removed}
+	sent := Member{Rank: rank("6"), Version: 1 << 16, Departure: Removed}
 	list := []Member{sent}
 	for i := range MaxMembers * 3 / 4 {
-		list = append(list, Member{Rank: rank(ID(fmt.Sprint(1000 + i))), Address: "a:1", Version: 2, Gone: Left})
+		list = append(list, Member{Rank: rank(ID(fmt.Sprint(1000 + i))), Address: "a:1", Version: 2, Departure: Left})
 	}
 	state := State{ID: "5", Members: list}
 	leader := newMachine(t, "5", func(c *Config) { c.State, c.Following = state, token(3, rank("5")) })
@@ -499,7 +499,7 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	leader.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
 	follower.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
 
-	last := Member{Rank: rank("999"), Address: "a:1", Version: 2, Gone: Left}
+	last := Member{Rank: rank("999"), Address: "a:1", Version: 2, Departure: Left}
 	for _, m := range []*Machine{leader, follower} {
 		m.Step(start, from("1", Message{Kind: Members, List: []Member{last}}))
 	}
@@ -521,13 +521,13 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	if e, ok := leader.Entry("1000"); ok {
 		t.Errorf("of who has left first it still holds %+v", e)
 	}
-	late := from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Gone: Left}}})
+	late := from("5", Message{Kind: Members, List: []Member{{Rank: rank("1000"), Address: "a:1", Version: 2, Departure: Left}}})
 	follower.Step(now, late)
 	if e, ok := follower.Entry("1000"); ok {
 		t.Errorf("a late word brings back %+v, want nothing", e)
 	}
-	follower.Step(now, Event{Kind: Joined, Member: Member{Rank: rank("1000"), Address: "a:1"}})
-	if e, _ := follower.Entry("1000"); e.Version != 4 || e.Gone != Present {
+	follower.Step(now, Event{Kind: JoinRequested, Member: Member{Rank: rank("1000"), Address: "a:1"}})
+	if e, _ := follower.Entry("1000"); e.Version != 4 || e.Departure != Present {
 		t.Errorf("it joins again as %+v, want a version above that by which it was forgotten", e)
 	}
 }

@@ -18,11 +18,11 @@ const JoinBackoff = time.Second
 //
 // The driver asks; what the answers mean is decided here. The zero value is ready.
 type Newcomer struct {
-	begun bool // the Machine has been started
-	let   bool // somebody has let it in
-	best  *Admission
-	fatal error // why somebody has refused to, in this round
-	pause time.Duration
+	begun    bool // the Machine has been started
+	admitted bool // somebody has let it in
+	best     *Admission
+	fatal    error // why somebody has refused to, in this round
+	pause    time.Duration
 }
 
 // Admission is what a newcomer is told by who lets it in: the member list and, if that
@@ -60,12 +60,12 @@ func (n *Newcomer) Answered(in *Admission, refusal error) bool {
 // knows the cluster without that: a member has taken its connection.
 func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal error) {
 	best, refusal := n.best, n.fatal
-	n.let = n.let || best != nil
-	if refusal != nil && !n.let && !met {
+	n.admitted = n.admitted || best != nil
+	if refusal != nil && !n.admitted && !met {
 		return ev, false, refusal
 	}
 	tell = !n.begun || best != nil
-	ev.Kind = election.Welcomed
+	ev.Kind = election.JoinAccepted
 	if !n.begun {
 		ev.Kind = election.Started
 	}
@@ -78,8 +78,8 @@ func (n *Newcomer) RoundOver(met bool) (ev election.Event, tell bool, fatal erro
 
 // Returned takes in that a single member, asked for it by a Rejoin, has let it in.
 func (n *Newcomer) Returned(in *Admission) election.Event {
-	n.let = true
-	return election.Event{Kind: election.Welcomed, List: in.List, Token: in.Token, Age: in.Age}
+	n.admitted = true
+	return election.Event{Kind: election.JoinAccepted, List: in.List, Token: in.Token, Age: in.Age}
 }
 
 // Pause is how long to wait before the next round: a heartbeat, then twice as long each
@@ -96,8 +96,8 @@ func (n *Newcomer) Pause(t election.Timing) time.Duration {
 // Again begins anew, with everyone, because the Machine asks for it (Rejoin).
 func (n *Newcomer) Again() { n.pause = 0 }
 
-// Let reports whether somebody has let it in.
-func (n *Newcomer) Let() bool { return n.let }
+// Admitted reports whether somebody has let it in.
+func (n *Newcomer) Admitted() bool { return n.admitted }
 
 // Begun reports whether the Machine has been started.
 func (n *Newcomer) Begun() bool { return n.begun }

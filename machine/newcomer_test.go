@@ -60,7 +60,7 @@ func TestWhatARoundOfAskingBrings(t *testing.T) {
 			}
 			n.BeginRound()
 			n.Answered(&Admission{List: members("1")}, nil)
-			if ev, tell, _ := n.RoundOver(c.met); !tell || ev.Kind != Welcomed {
+			if ev, tell, _ := n.RoundOver(c.met); !tell || ev.Kind != JoinAccepted {
 				t.Errorf("a later round that brings something is told %v: %+v, want a welcome", tell, ev)
 			}
 		})

@@ -59,8 +59,8 @@ func (m *Machine) Moved() (from, to Phase, wrong bool) {
 	return m.phase, m.phase, false
 }
 
-// leaderless is the phase of a member without a leader.
-func (m *Machine) leaderless() Phase {
+// phaseWithoutLeader is the phase of a member without a leader.
+func (m *Machine) phaseWithoutLeader() Phase {
 	switch {
 	case m.place == removed:
 		return PhaseRemoved
@@ -74,12 +74,12 @@ func (m *Machine) leaderless() Phase {
 	return PhaseElecting
 }
 
-// lacksLeader has this member, if it has no leader, be in the phase that goes with what
+// enterPhaseWithoutLeader has this member, if it has no leader, be in the phase that goes with what
 // it is waiting for.
-func (m *Machine) lacksLeader() {
+func (m *Machine) enterPhaseWithoutLeader() {
 	switch m.phase {
 	case PhaseJoining, PhaseDiscovering, PhaseElecting, PhaseRemoved:
-		m.enter(m.leaderless())
+		m.enter(m.phaseWithoutLeader())
 	}
 }
 
@@ -96,8 +96,8 @@ func (m *Machine) draining() bool { return m.phase == PhaseDraining }
 // to stop.
 func (m *Machine) beats() bool { return m.phase == PhaseLeading || m.phase == PhaseDraining }
 
-// vacant reports whether there is no leader, nor one about to be.
-func (m *Machine) vacant() bool { return !m.live() && !m.next.Defined() }
+// leaderless reports whether there is no leader, nor one about to be.
+func (m *Machine) leaderless() bool { return !m.live() && !m.next.Defined() }
 
 // undecided reports whether that is so and no answer is awaited that may tell of one.
-func (m *Machine) undecided() bool { return m.vacant() && m.mode == idle }
+func (m *Machine) undecided() bool { return m.leaderless() && m.mode == idle }

@@ -30,7 +30,7 @@ func TestTheLifeOfAMember(t *testing.T) {
 	is("started", PhaseDiscovering)
 	for _, id := range []ID{"1", "2", "3", "4"} {
 		step(Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
-		step(from(id, Message{Kind: Report}))
+		step(from(id, Message{Kind: ProbeReply}))
 	}
 	is("all have answered", PhaseElecting)
 	step(Event{Kind: Saved})
@@ -46,9 +46,9 @@ func TestTheLifeOfAMember(t *testing.T) {
 	now = now.Add(time.Minute)
 	step(Event{Kind: Woke})
 	is("it was stopped for a minute, which it blames nobody for", PhaseFollowing)
-	step(from("4", Message{Kind: Resign, Token: token(9, rank("4")), Aside: AsideResigned}))
+	step(from("4", Message{Kind: Resign, Token: token(9, rank("4")), Eligibility: IneligibleResigned}))
 	is("that one resigns", PhaseElecting)
-	step(from("4", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Gone: Removed}}}))
+	step(from("4", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Departure: Removed}}}))
 	is("it is removed", PhaseRemoved)
 	step(from("4", Message{Kind: Beat, Token: token(10, rank("4"))}))
 	step(Event{Kind: Saved})

@@ -17,12 +17,12 @@ const fewRelays = 3
 
 // relays is what a Machine knows of a member that it may reach by others alone.
 type relays struct {
-	via    election.ID   // who last passed on a message of its
-	viaAt  time.Time     // when; zero: nobody has
-	probes []election.ID // who are to pass a question on to it, and have not said that they cannot
-	until  time.Time     // after that it does not answer
-	wants  []election.ID // whose messages wait for a dial to it
-	turn   int           // of the members, which asks next whether it has come back
+	via     election.ID   // who last passed on a message of its
+	viaAt   time.Time     // when; zero: nobody has
+	pingers []election.ID // who are to pass a question on to it, and have not said that they cannot
+	until   time.Time     // after that it does not answer
+	wants   []election.ID // whose messages wait for a dial to it
+	turn    int           // of the members, which asks next whether it has come back
 }
 
 // relayTo is the member by which messages go to another, if that is the way.
@@ -114,37 +114,37 @@ func (m *Machine) reached(i int, by election.ID) {
 	if anew || peer.via != by {
 		m.note("reaches", peer.ID, election.Token{}, "by "+string(by))
 	}
-	asked := len(peer.probes) > 0
-	peer.via, peer.viaAt, peer.probes = by, m.now, nil
-	m.up(i)
+	asked := len(peer.pingers) > 0
+	peer.via, peer.viaAt, peer.pingers = by, m.now, nil
+	m.markUp(i)
 	switch { // as over a new link
 	case peer.link || !anew && !asked:
 	case m.beats():
-		m.report(peer.ID)
-	case anew && m.started() && m.undecided() && m.aside() != election.Stands:
-		m.send(i, election.Message{Kind: election.Query, Token: m.view})
+		m.replyToProbe(peer.ID)
+	case anew && m.started() && m.undecided() && m.eligibility() != election.Eligible:
+		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 	}
-	lost := peer.lost
-	if peer.unheard != nil {
-		lost = peer.unheard // a dial is under way with it, as vain as the last
+	lost := peer.undelivered
+	if peer.unconfirmed != nil {
+		lost = peer.unconfirmed // a dial is under way with it, as vain as the last
 	}
 	if r, ok := m.relayTo(i); ok && lost != nil && passes(lost.Kind) && m.now.Sub(peer.used) <= 2*m.farT() {
-		peer.lost, peer.unheard = nil, nil
+		peer.undelivered, peer.unconfirmed = nil, nil
 		m.pass(r, lost)
 	}
 }
 
-// probe asks by others for a member that does not answer a dial: first whoever
+// pingIndirectly asks by others for a member that does not answer a dial: first whoever
 // passed for it last, then everyone. One that is down anyway is asked for by one
 // other at a time. When nobody can be asked, it has failed.
-func (m *Machine) probe(i int) {
+func (m *Machine) pingIndirectly(i int) {
 	peer := &m.members[i]
-	if len(peer.probes) > 0 {
+	if len(peer.pingers) > 0 {
 		return
 	}
 	if _, ok := m.relayTo(i); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
 		if m.beats() {
-			m.report(peer.ID) // it hears no beats
+			m.replyToProbe(peer.ID) // it hears no beats
 		}
 		return
 	}
@@ -160,10 +160,10 @@ func (m *Machine) probe(i int) {
 		by = m.allToAsk(i)
 	}
 	for _, r := range by {
-		peer.probes = append(peer.probes, m.members[r].ID)
+		peer.pingers = append(peer.pingers, m.members[r].ID)
 	}
 	if len(by) == 0 {
-		m.unprobed(i, "nobody can pass a message on to it")
+		m.unreachedIndirectly(i, "nobody can pass a message on to it")
 		return
 	}
 	most := time.Duration(0)
@@ -179,8 +179,8 @@ func (m *Machine) probe(i int) {
 // pass on what another has to say is not.
 func (m *Machine) concerns(i int) bool {
 	peer := &m.members[i]
-	own := peer.lost != nil && (peer.lost.Kind != election.Relay || peer.lost.Carried.From == m.cfg.Self.ID)
-	return own || peer.asked || m.shouldDial(i)
+	own := peer.undelivered != nil && (peer.undelivered.Kind != election.Relay || peer.undelivered.Carried.From == m.cfg.Self.ID)
+	return own || peer.awaited || m.shouldDial(i)
 }
 
 // mayPass reports whether r may be asked to pass something on to i.
@@ -193,7 +193,7 @@ func (m *Machine) mayPass(r, i int) bool {
 // stands to: where all dial all, as at its birth, each would else ask everyone for
 // everyone. The rest get their turn one by one.
 func (m *Machine) allToAsk(i int) (by []int) {
-	most, large := inquiryWave, len(m.members) > inquiryWave+1
+	most, large := probeWave, len(m.members) > probeWave+1
 	if large {
 		most = fewRelays
 	}
@@ -220,33 +220,33 @@ func (m *Machine) nextToAsk(i int) []int {
 // cannot hears that a member cannot pass anything on to i.
 func (m *Machine) cannot(by election.ID, i int) {
 	peer := &m.members[i]
-	at := slices.Index(peer.probes, by)
+	at := slices.Index(peer.pingers, by)
 	if at < 0 {
 		return
 	}
-	if peer.probes = slices.Delete(slices.Clone(peer.probes), at, at+1); len(peer.probes) == 0 {
-		m.unprobed(i, "nobody reaches it")
+	if peer.pingers = slices.Delete(slices.Clone(peer.pingers), at, at+1); len(peer.pingers) == 0 {
+		m.unreachedIndirectly(i, "nobody reaches it")
 	}
 }
 
-// unprobed: a member is not reached by others either. If one was asked that had
+// unreachedIndirectly: a member is not reached by others either. If one was asked that had
 // passed messages on before, all are asked next.
-func (m *Machine) unprobed(i int, why string) {
+func (m *Machine) unreachedIndirectly(i int, why string) {
 	peer := &m.members[i]
-	peer.probes = nil
+	peer.pingers = nil
 	if peer.link || peer.down {
 		return
 	}
 	if !peer.viaAt.IsZero() {
 		peer.viaAt = time.Time{}
-		m.probe(i)
+		m.pingIndirectly(i)
 		return
 	}
 	if m.isLeader(i) {
 		return // the vouchers tell
 	}
 	if peer.ID == m.watched {
-		m.gone(i, election.CauseSilent, false, why)
+		m.markDown(i, election.CauseSilent, false, why)
 		return
 	}
 	peer.down = true
@@ -264,7 +264,7 @@ func (m *Machine) dialedInVain(i int) {
 		}
 	}
 	m.others(func(other int, peer *member) {
-		if len(peer.probes) > 0 {
+		if len(peer.pingers) > 0 {
 			m.cannot(id, other)
 		}
 	})
@@ -274,7 +274,7 @@ func (m *Machine) dialedInVain(i int) {
 // hold: there may be no link over which we hear it, and nobody else may know better.
 func (m *Machine) outbid(t election.Token, told int) {
 	if i, ok := m.index[t.Leader.ID]; ok && i != told && i != m.me {
-		m.report(t.Leader.ID)
+		m.replyToProbe(t.Leader.ID)
 	}
 }
 
@@ -282,9 +282,9 @@ func (m *Machine) outbid(t election.Token, told int) {
 func (m *Machine) watchRelays() {
 	m.others(func(i int, peer *member) {
 		switch {
-		case len(peer.probes) == 0:
+		case len(peer.pingers) == 0:
 		case !m.now.Before(peer.until):
-			m.unprobed(i, "it answers nobody")
+			m.unreachedIndirectly(i, "it answers nobody")
 		default:
 			m.wake(peer.until)
 		}

@@ -90,7 +90,7 @@ func TestASilentMemberIsAskedForByOthers(t *testing.T) {
 func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 	for _, by := range []ID{"2", "4"} {
 		m := follow(t, "3") // 5 leads with epoch 3
-		report := relay(by, "3", Report)
+		report := relay(by, "3", ProbeReply)
 		report.Token = Token{Epoch: 2, Leader: rank("4")}
 		held := m.View()
 		var told []*Message
@@ -102,7 +102,7 @@ func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 				told = append(told, a.Message.Carried)
 			}
 		}
-		if !slices.ContainsFunc(told, func(msg *Message) bool { return msg.To == "4" && msg.Kind == Report && msg.Token == held }) {
+		if !slices.ContainsFunc(told, func(msg *Message) bool { return msg.To == "4" && msg.Kind == ProbeReply && msg.Token == held }) {
 			t.Errorf("%s says that 4 leads epoch 2; 4 is told %v, want a report of %v", by, told, held)
 		}
 	}

@@ -31,7 +31,7 @@ func (m *Machine) save() {
 		return
 	}
 	if m.next.Defined() && !m.unsaved && !m.next.Above(m.onDisk) {
-		m.settle()
+		m.install()
 		if m.listed || m.saving {
 			return
 		}
@@ -52,7 +52,7 @@ func (m *Machine) save() {
 // followUnsaved takes a leadership of another's although the disk does not take it.
 func (m *Machine) followUnsaved() {
 	if m.next.Defined() && !m.isMine(m.next) {
-		m.settle()
+		m.install()
 	}
 }
 
@@ -72,14 +72,14 @@ func (m *Machine) saved(err error) {
 	}
 	written := m.isMine(m.next) && !m.next.Above(m.writing)
 	overtaken := written && m.overtaken()
-	if overtaken || written && m.holds() {
+	if overtaken || written && m.holdsContest() {
 		m.drop() // its turn comes when the other has stopped, or led
 	}
 	switch {
 	case m.next.Defined() && m.next.Above(m.writing):
 		m.save()
 	case m.next.Defined():
-		m.settle()
+		m.install()
 	}
 	if err == nil && !m.saving && (!m.listed || m.live() && m.view.Above(m.onDisk)) {
 		m.save()
@@ -89,7 +89,7 @@ func (m *Machine) saved(err error) {
 		m.wrote(hung)
 	}
 	if overtaken && m.undecided() {
-		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 	}
 }
 
@@ -119,7 +119,7 @@ func (m *Machine) waited() {
 // wrote goes on after a Save that has succeeded. hung: it took longer than T.
 func (m *Machine) wrote(hung bool) {
 	switch was := m.unsaved || m.slow || hung; {
-	case hung && !m.vacant():
+	case hung && !m.leaderless():
 		m.slowly()
 	case was:
 		m.unsaved, m.slow = false, false
@@ -152,12 +152,12 @@ func (m *Machine) withdraw() {
 		m.drop()
 		m.reconsider()
 	}
-	if !m.vacant() {
+	if !m.leaderless() {
 		return
 	}
 	m.others(func(i int, peer *member) {
 		if peer.link {
-			m.send(i, election.Message{Kind: election.Report, Token: m.view, Ended: m.ended != "" && m.certain, Age: -1, Withdraws: true})
+			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.view, Ended: m.ended != "" && m.certain, Age: -1, Withdraws: true})
 		}
 	})
 	if mine {
@@ -169,7 +169,7 @@ func (m *Machine) withdraw() {
 // earlier claim that was given up, has reached the disk since, and is above all that
 // anybody holds.
 func (m *Machine) nextToken() election.Token {
-	if d := m.dropped; d.Defined() && d == m.onDisk && d.Leader == m.cfg.Self && d.Epoch > max(m.settled, m.view.Epoch) {
+	if d := m.dropped; d.Defined() && d == m.onDisk && d.Leader == m.cfg.Self && d.Epoch > max(m.heldEpoch, m.view.Epoch) {
 		return d
 	}
 	return election.Token{Epoch: m.highest + 1, Leader: m.cfg.Self}

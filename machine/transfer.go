@@ -29,24 +29,24 @@ func (m *Machine) AdmitTransfer(to election.ID) error {
 		}
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, state)
 	}
-	if !peer.standsNext() {
-		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, peer.aside)
+	if !peer.eligibleNext() {
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, peer.eligibility)
 	}
 	if m.cfg.NoPreempt {
 		return nil
 	}
 	for j := len(m.members) - 1; j > i; j-- {
-		if other := &m.members[j]; j != m.me && !other.down && other.state == election.StateUp && other.standsNext() {
+		if other := &m.members[j]; j != m.me && !other.down && other.state == election.StateUp && other.eligibleNext() {
 			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, other.ID, to)
 		}
 	}
 	return nil
 }
 
-// standsNext reports whether a member stands once the present leadership has ended: one
+// eligibleNext reports whether a member stands once the present leadership has ended: one
 // that has resigned does then.
-func (peer *member) standsNext() bool {
-	return peer.aside == election.Stands || peer.aside == election.AsideResigned
+func (peer *member) eligibleNext() bool {
+	return peer.eligibility == election.Eligible || peer.eligibility == election.IneligibleResigned
 }
 
 // transfer steps down for one member alone, if it may.
@@ -67,7 +67,7 @@ func (m *Machine) transfer(to election.ID) {
 // fit reports whether the heir still can take the lead, as far as is known.
 func (m *Machine) fit(heir election.ID) bool {
 	i, ok := m.index[heir]
-	return ok && (i == m.me || !m.members[i].down && m.members[i].standsNext())
+	return ok && (i == m.me || !m.members[i].down && m.members[i].eligibleNext())
 }
 
 // leaveTo takes note of who is to lead next, behind a leadership that has ended.
@@ -112,6 +112,6 @@ func (m *Machine) unclaimed(why string) {
 	m.disinherit()
 	if m.undecided() {
 		m.note("awaits no more", heir, m.view, why)
-		m.step(election.Event{Kind: election.Vacant, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 	}
 }

@@ -13,7 +13,7 @@ import (
 // asked is what the question to a member says of when it left; 0: there is none.
 func asked(actions []Action, of ID) int64 {
 	for _, a := range actions {
-		if a.Kind == Send && a.Message.Kind == Query && a.To == of {
+		if a.Kind == Send && a.Message.Kind == Probe && a.To == of {
 			return a.Message.Stamp
 		}
 	}
@@ -56,7 +56,7 @@ func TestAVouchHoldsWhileItsQuestionIsFresh(t *testing.T) {
 		if stamp == 0 {
 			t.Fatal("a question does not say when it left")
 		}
-		report := Message{Kind: Report, Token: token(3, rank("5")), Follows: true, Age: time.Millisecond}
+		report := Message{Kind: ProbeReply, Token: token(3, rank("5")), Follows: true, Age: time.Millisecond}
 		if c.echo {
 			report.Stamp = stamp - int64(c.asked)
 		}
@@ -73,7 +73,7 @@ func TestAVouchHoldsWhileItsQuestionIsFresh(t *testing.T) {
 func TestAVouchSaysWhatItAnswers(t *testing.T) {
 	report := func(actions []Action, to ID) int64 {
 		for _, a := range actions {
-			if a.Kind == Send && a.Message.Kind == Report && a.To == to {
+			if a.Kind == Send && a.Message.Kind == ProbeReply && a.To == to {
 				return a.Message.Stamp
 			}
 		}
@@ -81,7 +81,7 @@ func TestAVouchSaysWhatItAnswers(t *testing.T) {
 		return 0
 	}
 	m := follow(t, "4")
-	if got := report(m.Step(start, from("2", Message{Kind: Query, Stamp: 17})), "2"); got != 17 {
+	if got := report(m.Step(start, from("2", Message{Kind: Probe, Stamp: 17})), "2"); got != 17 {
 		t.Errorf("to a question of 17 it answers with %d", got)
 	}
 	asks := Message{Kind: Election, Round: Round{Number: 1, Initiator: "2"}, Stamp: 18}
@@ -119,7 +119,7 @@ func TestAnAnswerToAnEarlierLifeIsLate(t *testing.T) {
 	}
 	m, at, _ := suspects(t)
 	before := m.Spared()
-	m.Step(at, from("4", Message{Kind: Report, Token: token(3, rank("5")), Stamp: stamp + int64(at.Sub(start))}))
+	m.Step(at, from("4", Message{Kind: ProbeReply, Token: token(3, rank("5")), Stamp: stamp + int64(at.Sub(start))}))
 	if m.Spared().After(before) {
 		t.Error("it takes for an answer what an earlier process was told")
 	}
@@ -130,7 +130,7 @@ func TestAnAnswerToAnEarlierLifeIsLate(t *testing.T) {
 func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
 	over := token(4, rank("1"))
 	for _, word := range []Message{
-		{Kind: Report, Token: over, Follows: true, Age: time.Millisecond},
+		{Kind: ProbeReply, Token: over, Follows: true, Age: time.Millisecond},
 		{Kind: Coordinator, Token: over}, // in a ring: passed on
 	} {
 		for _, ended := range []bool{true, false} {
@@ -151,7 +151,7 @@ func TestALeadershipThatIsOverIsNotTakenUp(t *testing.T) {
 // others alone gives it up at once; who has heard the leader itself waits for its beats.
 func TestALeaderThatAsksLeadsNoMore(t *testing.T) {
 	over := token(4, rank("1"))
-	asks := from("1", Message{Kind: Query, Token: over})
+	asks := from("1", Message{Kind: Probe, Token: over})
 	for _, c := range []struct {
 		tells   ID // of the leadership
 		when    string

@@ -233,13 +233,13 @@ func (c *Core) handle(ev election.Event) {
 		c.resign("it is asked to")
 	case election.Transfer:
 		c.transfer(ev.Peer)
-	case election.Joined:
+	case election.JoinRequested:
 		c.joined(ev.Member)
-	case election.Welcomed:
+	case election.JoinAccepted:
 		c.welcomed(ev.List)
-	case election.Added:
+	case election.MemberAdded:
 		c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer})
-	case election.Dismissed:
+	case election.MemberRemoved:
 		c.wish(change{Remove: true, ID: ev.Peer})
 	case election.Leaving:
 		c.wish(change{Remove: true, ID: c.cfg.Self.ID})

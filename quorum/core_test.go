@@ -78,7 +78,7 @@ func TestAListThatDiffersAtARestartIsRefused(t *testing.T) {
 func TestTheFirstListStillFitsWhenMembersHaveGone(t *testing.T) {
 	n := newNetwork(t, "1", "2", "3")
 	n.run(3 * time.Second)
-	n.step("3", election.Event{Kind: election.Dismissed, Peer: "2"})
+	n.step("3", election.Event{Kind: election.MemberRemoved, Peer: "2"})
 	n.settle()
 	n.run(3 * time.Second)
 	if !errors.Is(n.halted["2"], election.ErrRemoved) {

@@ -32,10 +32,10 @@ var stages = []struct {
 	}},
 	{"changing members", func(n *network) {
 		n.run(3 * time.Second)
-		n.step("2", election.Event{Kind: election.Added, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+		n.step("2", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
 		n.settle()
 		n.lost = true
-		n.step("3", election.Event{Kind: election.Dismissed, Peer: "4"})
+		n.step("3", election.Event{Kind: election.MemberRemoved, Peer: "4"})
 	}},
 }
 

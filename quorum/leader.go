@@ -103,7 +103,7 @@ func (c *Core) acked(p *peer, m *election.Message, number uint64) {
 	if m.Stamp <= 0 || m.Stamp > c.stamp() {
 		return // it answers what was not sent yet
 	}
-	p.acked, p.aside = max(p.acked, m.Stamp), m.Aside
+	p.acked, p.aside = max(p.acked, m.Stamp), m.Eligibility
 	c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	c.prolong()
 }

@@ -260,7 +260,7 @@ func (c *Core) welcomed(list []election.Member) {
 		return
 	}
 	for _, m := range list {
-		if m.ID == c.cfg.Self.ID || m.Gone != election.Present || c.peer(m.ID) != nil || len(c.peers) >= MaxMembers {
+		if m.ID == c.cfg.Self.ID || m.Departure != election.Present || c.peer(m.ID) != nil || len(c.peers) >= MaxMembers {
 			continue
 		}
 		c.peers = append(c.peers, peer{rank: m.Rank, address: m.Address, observer: m.Observer})

@@ -31,7 +31,7 @@ type peer struct {
 	asked   time.Time // since when it owes an answer; zero: it owes none
 	down    bool
 	state   election.MemberState
-	aside   election.Aside
+	aside   election.Eligibility
 	barred  bool // nothing of it counts: its disk is another
 	noted   bool // it has noted this member's disk
 
@@ -270,7 +270,7 @@ func (c *Core) receive(m *election.Message) {
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
-			p.aside = m.Aside
+			p.aside = m.Eligibility
 			c.beaten(p, b, commit)
 		}
 	case election.Ack:

@@ -22,32 +22,32 @@ type stance struct {
 }
 
 // Standing is why this member does not stand for election.
-func (c *Core) Standing() election.Aside {
+func (c *Core) Standing() election.Eligibility {
 	switch {
 	case c.halted:
-		return election.AsideGone
+		return election.IneligibleGone
 	case c.cfg.Observer:
-		return election.AsideObserver
+		return election.IneligibleObserver
 	case c.node == nil:
-		return election.AsideJoining
+		return election.IneligibleJoining
 	case c.unsaved():
-		return election.AsideUnsaved
+		return election.IneligibleUnsaved
 	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
-		return election.AsideWorking
+		return election.IneligibleWorking
 	case !c.healthy && !c.resort:
-		return election.AsideUnhealthy
+		return election.IneligibleUnhealthy
 	case c.resigned != 0:
-		return election.AsideResigned
+		return election.IneligibleResigned
 	case !c.healthy:
-		return election.AsideLastResort
+		return election.LastResort
 	}
-	return election.Stands
+	return election.Eligible
 }
 
 // stands reports whether this member may be elected, as a last resort or not.
 func (c *Core) stands() bool {
 	s := c.Standing()
-	return s == election.Stands || s == election.AsideLastResort
+	return s == election.Eligible || s == election.LastResort
 }
 
 func (c *Core) setWorking(on bool) {
@@ -149,7 +149,7 @@ func (c *Core) candidates(f func(p *peer)) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		p := c.peerBy(id)
-		if p != nil && typ == raft.ProgressTypePeer && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Stands || p.number == c.to && standsNext(p)) {
+		if p != nil && typ == raft.ProgressTypePeer && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Eligible || p.number == c.to && standsNext(p)) {
 			f(p)
 		}
 	})

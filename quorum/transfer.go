@@ -22,7 +22,7 @@ func (c *Core) AdmitTransfer(to election.ID) error {
 	case p == nil:
 		return nil
 	case !c.roster.votes(p.number) || p.observer:
-		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, election.AsideObserver)
+		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, election.IneligibleObserver)
 	case !p.link || c.silent(p):
 		return fmt.Errorf("member %s %w: it is %s", to, election.ErrUnfit, orUnreached(p.state))
 	case !standsNext(p):
@@ -35,7 +35,7 @@ func (c *Core) AdmitTransfer(to election.ID) error {
 		return nil
 	}
 	for i := range c.peers {
-		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && o.aside == election.Stands && c.roster.votes(o.number) {
+		if o := &c.peers[i]; o.rank.Above(p.rank) && o.link && !c.silent(o) && o.aside == election.Eligible && c.roster.votes(o.number) {
 			return fmt.Errorf("member %s %w: member %s outranks it and would take the lead from it; hand over to that one, give %s a higher priority, or run every member with preempt=false", to, election.ErrUnfit, o.rank.ID, to)
 		}
 	}
@@ -52,7 +52,7 @@ func orUnreached(s election.MemberState) election.MemberState {
 // standsNext reports whether a member stands once the present leadership has ended: one
 // that has resigned does then.
 func standsNext(p *peer) bool {
-	return p.aside == election.Stands || p.aside == election.AsideResigned
+	return p.aside == election.Eligible || p.aside == election.IneligibleResigned
 }
 
 // current reports whether a member has the whole log.

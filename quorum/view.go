@@ -41,7 +41,7 @@ func (c *Core) Members() []machine.MemberView {
 	views := make([]machine.MemberView, 0, len(c.peers)+1)
 	for i := range c.peers {
 		p := &c.peers[i]
-		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Aside: p.aside}
+		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside}
 		if p.state == election.StateUnknown {
 			v.State = election.StateAdded
 		}
@@ -50,7 +50,7 @@ func (c *Core) Members() []machine.MemberView {
 		}
 		views = append(views, v)
 	}
-	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Aside: c.Standing()})
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing()})
 	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
 	return views
 }
@@ -70,7 +70,7 @@ func (c *Core) List() []election.Member {
 		list = append(list, election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Version: s.Number})
 	}
 	for _, id := range c.roster.Gone {
-		list = append(list, election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Gone: election.Removed})
+		list = append(list, election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Departure: election.Removed})
 	}
 	slices.SortFunc(list, func(a, b election.Member) int { return cmp.Or(a.ID.Compare(b.ID)) })
 	return list

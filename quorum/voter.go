@@ -76,7 +76,7 @@ func (c *Core) caughtUp() {
 		return
 	}
 	c.send(p, election.Message{Kind: election.Ack, Token: election.Token{Epoch: b.term, Leader: p.rank}, Stamp: b.stamp,
-		Aside: c.Standing(), Data: c.ackData(p)})
+		Eligibility: c.Standing(), Data: c.ackData(p)})
 	if c.view.Defined() && c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)
 	}
@@ -104,7 +104,7 @@ func (c *Core) follow(t election.Token) {
 		what = "leads"
 	}
 	c.note(what, t.Leader.ID, t, "")
-	c.do(election.Action{Kind: election.Elect, Token: t})
+	c.do(election.Action{Kind: election.NotifyElected, Token: t})
 }
 
 // unview tells that the leadership that held has ended.
@@ -121,7 +121,7 @@ func (c *Core) unview(cause election.Cause) {
 		c.resigned, c.outlived = 0, false
 	}
 	c.note("loses", t.Leader.ID, t, string(cause))
-	c.do(election.Action{Kind: election.Elect, Token: t, Lost: true, Cause: cause})
+	c.do(election.Action{Kind: election.NotifyLost, Token: t, Cause: cause})
 }
 
 // dueVoter ends the promise when its time is over, and asks for votes when it is time.
@@ -181,7 +181,7 @@ func (c *Core) awaitVotes(string) {
 	}
 	turn := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.rank.Above(c.cfg.Self) && !p.down && c.roster.votes(p.number) && p.aside == election.Stands {
+		if p := &c.peers[i]; p.rank.Above(c.cfg.Self) && !p.down && c.roster.votes(p.number) && p.aside == election.Eligible {
 			turn++
 		}
 	}

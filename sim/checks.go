@@ -16,7 +16,7 @@ import (
 type checks struct {
 	broken *invariant.Violation
 
-	seats  []seat // by place
+	places []placeRecord // by place
 	claims map[election.Token]int
 	top    uint64 // the highest epoch that anyone has tried to save
 
@@ -39,8 +39,8 @@ type checks struct {
 	states  []election.MemberState              // at·n + of
 }
 
-// seat is what is remembered of one place.
-type seat struct {
+// placeRecord is what is remembered of one place.
+type placeRecord struct {
 	held    election.Token // the highest told to watchers in this life, or on disk at its start
 	since   time.Duration  // of the present view
 	begun   time.Duration  // of its own last leadership
@@ -70,7 +70,7 @@ func (c *checks) reset(w *world) {
 		c.said = map[*election.Message]time.Duration{}
 	}
 	clear(c.said)
-	c.seats = sized(c.seats, n)
+	c.places = sized(c.places, n)
 	c.lost = sized(c.lost, n)
 	pairs := n * n
 	if n > pairsUpTo {
@@ -117,14 +117,14 @@ func (c *checks) tick(w *world, at time.Duration) {
 
 // started takes note of a new life and what its disk knows.
 func (c *checks) started(w *world, p *process) {
-	for p.place >= len(c.seats) {
-		c.seats = append(c.seats, seat{})
+	for p.place >= len(c.places) {
+		c.places = append(c.places, placeRecord{})
 		c.lost = append(c.lost, 0)
 	}
-	guard := c.seats[p.place].guard
-	c.seats[p.place] = seat{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
+	guard := c.places[p.place].guard
+	c.places[p.place] = placeRecord{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
 	if !w.setup.NoDisk {
-		c.seats[p.place].held = p.disk.now.Token
+		c.places[p.place].held = p.disk.now.Token
 	}
 }
 
@@ -182,7 +182,7 @@ func (c *checks) belongs(w *world, p *process) {
 
 // about looks at a member just before its step.
 func (c *checks) about(w *world, p *process) {
-	s := &c.seats[p.place]
+	s := &c.places[p.place]
 	deadline, ok := p.machine.Deadline()
 	if w.quorum {
 		return
@@ -202,7 +202,7 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		return
 	}
 	c.moved(w, p)
-	s := &c.seats[p.place]
+	s := &c.places[p.place]
 	if s.stalled.Defined() {
 		if does := invariant.BeforeLosing(p.view, actions); does != "" {
 			c.fail(w, p, invariant.Stalled, "it was stopped for %v and %s", p.stall, does)
@@ -218,8 +218,9 @@ func (c *checks) stepped(w *world, p *process, ev *election.Event, actions []ele
 		return
 	}
 	for i := range actions {
-		yields := p.sick && actions[i].Lost && actions[i].Cause == election.CauseResigned // to any that is healthy
-		if actions[i].Kind == election.Elect && !yields {
+		a := &actions[i]
+		yields := p.unhealthy && a.Kind == election.NotifyLost && a.Cause == election.CauseResigned // to any that is healthy
+		if (a.Kind == election.NotifyElected || a.Kind == election.NotifyLost) && !yields {
 			c.fail(w, p, invariant.Lower, "it holds %v and acts on a %s of %v", s.held, m.Kind, m.Token)
 		}
 	}
@@ -236,9 +237,9 @@ func (c *checks) moved(w *world, p *process) {
 
 // elected looks at what a member tells its watchers.
 func (c *checks) elected(w *world, p *process, a *election.Action) {
-	s := &c.seats[p.place]
+	s := &c.places[p.place]
 	c.told++
-	if a.Lost {
+	if a.Kind == election.NotifyLost {
 		if a.Token != p.view || !a.Token.Defined() {
 			c.fail(w, p, invariant.Lost, "it loses %v while its leader is %v", a.Token, p.view)
 		}
@@ -279,7 +280,7 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 
 func (c *checks) claimed(w *world, p *process, t election.Token) {
 	c.changes++
-	if _, again := c.claims[t]; again && c.seats[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
+	if _, again := c.claims[t]; again && c.places[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
 		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
 	}
 	c.claims[t] = p.place
@@ -340,7 +341,7 @@ func (w *world) doubled(slot int) bool {
 // overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
 // any more must have known it while it led, and had time to follow it: it was removed.
 func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
-	lead := &c.seats[q.place]
+	lead := &c.places[q.place]
 	if !c.calmFor(w, p, q) {
 		return
 	}
@@ -394,7 +395,7 @@ func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax +
 // One that has been following may claim at once: its leader knew of that, if it could
 // reach q as well. Where members join, or two claim one id, it need not have known of q.
 func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
-	if s := &c.seats[p.place]; s.told {
+	if s := &c.places[p.place]; s.told {
 		leader := w.procs[w.slots[s.held.Leader.ID]]
 		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, p.started) {
 			return
@@ -411,15 +412,15 @@ func (c *checks) takesOver(w *world, p, q *process) {
 	if w.everDoubled(p.slot) {
 		return // either process may be the one that is heard
 	}
-	lead := &c.seats[q.place]
+	lead := &c.places[q.place]
 	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
 	if w.roster && !p.machine.Knows(q.rank.ID) {
 		return // it was removed, or has left
 	}
-	if !leads || c.seats[p.place].held.Above(lead.held) {
+	if !leads || c.places[p.place].held.Above(lead.held) {
 		return
 	}
-	if !c.seats[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
+	if !c.places[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
 		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
 	long := w.now - 3*w.setup.Timing.Bears()
@@ -427,7 +428,7 @@ func (c *checks) takesOver(w *world, p, q *process) {
 		return
 	}
 	for _, v := range w.procs[:c.n] {
-		hears := v == q || v.view == lead.held && c.seats[v.place].since < long
+		hears := v == q || v.view == lead.held && c.places[v.place].since < long
 		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
 			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
 		}
@@ -465,7 +466,7 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 		c.fail(w, p, invariant.Tells, "it sends a %s of %v while its watchers have it lead as %v", m.Kind, m.Token, p.view)
 	}
 	if d := &p.disk; m.Token != d.now.Token && !w.setup.NoDisk && m.Token.Above(d.now.Token) {
-		if !d.failed && m.Token.Above(c.seats[p.place].unsaved) || m.Token.Leader.ID == p.rank.ID {
+		if !d.failed && m.Token.Above(c.places[p.place].unsaved) || m.Token.Leader.ID == p.rank.ID {
 			c.fail(w, p, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, d.now.Token)
 		}
 	}

@@ -149,7 +149,7 @@ func (w *world) estranged(a, b *process) bool {
 // removed says that q has been removed, as far as p knows.
 func (p *process) removed(q *process) bool {
 	e, ok := p.machine.Entry(q.rank.ID)
-	return ok && e.Gone == election.Removed
+	return ok && e.Departure == election.Removed
 }
 
 // alone says that nobody else lives who is on p's list.
@@ -167,7 +167,7 @@ func (w *world) astray(a, b *process) bool {
 }
 
 // waits says that it has been let in by nobody yet.
-func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Let() }
+func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted() }
 
 func (w *world) reach(a, b *process) bool {
 	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
@@ -239,11 +239,11 @@ func (w *world) founded(group []*process) bool {
 
 // mayLead says that a member may lead at all, be it as a last resort.
 func (w *world) mayLead(p *process) bool {
-	return !p.observer && (!p.sick || w.setup.LeadUnhealthy)
+	return !p.observer && (!p.unhealthy || w.setup.LeadUnhealthy)
 }
 
 // fit says that it may lead, and its own check finds nothing wrong.
-func (p *process) fit() bool { return !p.observer && !p.sick }
+func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands says that nothing keeps it from leading.
 func (p *process) stands() bool { return p.fit() && !p.resting && !p.working && !p.disk.hangs() }
@@ -278,7 +278,7 @@ func oneList(group []*process) string {
 func spellList(list []election.Member) string {
 	var words []string
 	for _, e := range list {
-		gone := map[election.Departure]string{election.Left: " left", election.Removed: " removed"}[e.Gone]
+		gone := map[election.Departure]string{election.Left: " left", election.Removed: " removed"}[e.Departure]
 		rank := ""
 		if e.Priority != 0 {
 			rank = fmt.Sprintf(" priority %d", e.Priority)

@@ -107,12 +107,12 @@ func (w *world) letIn(e *endpoint, f *frame) {
 		return
 	}
 	newcomer := f.in.List[0]
-	newcomer.Gone, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
+	newcomer.Departure, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
 	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
 		w.push(from, frame{kind: refusal, err: err})
 		return
 	}
-	w.step(q, election.Event{Kind: election.Joined, Member: newcomer, Token: f.in.Token})
+	w.step(q, election.Event{Kind: election.JoinRequested, Member: newcomer, Token: f.in.Token})
 	t, age := q.machine.Vouch()
 	w.push(from, frame{kind: admitted, in: &admission{List: q.machine.List(), Token: t, Age: age}})
 }
@@ -230,18 +230,18 @@ func (w *world) change(p *process, step *scenario.Step, of *process) {
 			what += " with priority " + strconv.Itoa(step.Priority)
 		}
 		w.note(p, "adds", what)
-		w.step(p, election.Event{Kind: election.Added, On: step.Ranked, Member: election.Member{
+		w.step(p, election.Event{Kind: election.MemberAdded, On: step.Ranked, Member: election.Member{
 			Rank: election.Rank{Priority: step.Priority, ID: of.rank.ID}, Address: string(of.rank.ID), Observer: of.observer}})
 		return
 	}
 	w.note(p, "removes", string(of.rank.ID))
-	w.step(p, election.Event{Kind: election.Dismissed, Peer: of.rank.ID})
+	w.step(p, election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
 }
 
 // listed gives the members that p's list holds now.
 func (p *process) listed() (ids []election.ID) {
 	for _, e := range p.machine.List() {
-		if e.Gone == election.Present {
+		if e.Departure == election.Present {
 			ids = append(ids, e.ID)
 		}
 	}

@@ -2,7 +2,7 @@ package sim_test
 
 var quorumMutants = []wrong{
 	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
-	{"quorum: the lease counts from the answer", "quorum/leader.go", "max(p.acked, m.Stamp), m.Aside", "max(p.acked, c.stamp()), m.Aside", "scenario quorum/testdata/late_answers.txt"},
+	{"quorum: the lease counts from the answer", "quorum/leader.go", "max(p.acked, m.Stamp), m.Eligibility", "max(p.acked, c.stamp()), m.Eligibility", "scenario quorum/testdata/late_answers.txt"},
 	{"quorum: drift is forgotten", "quorum/quorum.go", "\treturn t - time.Duration(float64(t)*a.drift) - margin(t)", "\treturn t - margin(t)", "scenario quorum/testdata/drift.txt"},
 	{"quorum: a vote is sent before it is saved", "quorum/disk.go", "\t\tc.write(c.recordsOf(ready), false, func() { c.perform(ready) })", "\t\tc.perform(ready)\n\t\tc.write(c.recordsOf(ready), false, nil)", "soak quorum 1:20: a token is on disk before any message or watcher is told of it"},
 	{"quorum: a leader is forgotten on silence shorter than T", "quorum/voter.go", "\tc.patience, c.promised = c.now.Add(c.t), b.term", "\tc.patience, c.promised = c.now.Add(c.t*3/4), b.term", "soak quorum 1:500: no two leases are in force at one time"},

@@ -84,7 +84,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 	case hello:
 		w.accept(e)
 	case welcome:
-		w.welcomed(e)
+		w.dialAnswered(e)
 	case refusal:
 		w.refusedBy(e, f)
 	case ask:
@@ -191,8 +191,8 @@ func (w *world) accept(e *endpoint) {
 		e.state = closed
 		f := frame{kind: refusal, err: err}
 		if errors.Is(err, election.ErrRemoved) {
-			grave, _ := p.machine.Entry(from.proc.rank.ID)
-			f.in = &admission{List: []election.Member{grave}}
+			tombstone, _ := p.machine.Entry(from.proc.rank.ID)
+			f.in = &admission{List: []election.Member{tombstone}}
 		}
 		w.push(from, f)
 		return
@@ -201,9 +201,9 @@ func (w *world) accept(e *endpoint) {
 	w.linkUp(e, from.proc)
 }
 
-// welcomed hears the answer to a dial, which may come from an earlier life of the
+// dialAnswered hears the answer to a dial, which may come from an earlier life of the
 // other process.
-func (w *world) welcomed(e *endpoint) {
+func (w *world) dialAnswered(e *endpoint) {
 	if e.state != opening {
 		return
 	}

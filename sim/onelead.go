@@ -37,7 +37,7 @@ func (c *checks) leases(w *world, p *process) {
 	if !ok {
 		return
 	}
-	s := &c.seats[p.place]
+	s := &c.places[p.place]
 	s.guard = 0
 	if until := core.Guard(); !until.IsZero() {
 		s.guard = until.Sub(epochOfTime)
@@ -45,7 +45,7 @@ func (c *checks) leases(w *world, p *process) {
 	if c.holds(w, p) {
 		for _, q := range w.procs {
 			if q != p && c.holds(w, q) {
-				c.fail(w, p, invariant.OneLease, "its lease is in force, and so is that of %s, for another %v", q.rank.ID, q.clock.when(c.seats[q.place].guard)-w.now)
+				c.fail(w, p, invariant.OneLease, "its lease is in force, and so is that of %s, for another %v", q.rank.ID, q.clock.when(c.places[q.place].guard)-w.now)
 			}
 		}
 	}
@@ -66,13 +66,13 @@ func (c *checks) durable(w *world, p *process, m *election.Message) {
 // holds says that a lease is in force in the world's time. The guard of a child outlives
 // an agent that has crashed, not a host that has lost its power.
 func (c *checks) holds(w *world, p *process) bool {
-	return p.place < len(c.seats) && c.seats[p.place].guard > 0 && p.clock.at(w.now) < c.seats[p.place].guard
+	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
 }
 
 // ended: a process is no more; with its host everything ends.
 func (c *checks) ended(p *process, as scenario.Condition) {
-	if as == scenario.Off && p.place < len(c.seats) {
-		c.seats[p.place].guard = 0
+	if as == scenario.Off && p.place < len(c.places) {
+		c.places[p.place].guard = 0
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *checks) committed(w *world, p *process, core leaseholder) {
 
 // inForce looks at a leadership that a member tells of.
 func (c *checks) inForce(w *world, p *process, t election.Token) {
-	s := &c.seats[p.place]
+	s := &c.places[p.place]
 	mine := t.Leader.ID == p.rank.ID
 	_, claimed := c.claims[t]
 	core := p.machine.(leaseholder)

@@ -24,16 +24,16 @@ type process struct {
 	clock       clock
 	disk        disk
 
-	wakeAt   time.Duration // the earliest wake scheduled, or never
-	frozenAt time.Duration // own time of the freeze
-	stall    time.Duration // how long the last freeze lasted, until the first step after it
-	working  bool
-	observer bool // it follows and never leads
-	sick     bool // its own check has failed
-	savedErr error
-	hasSaved bool // a save ended while frozen, with savedErr
-	after    []election.Event
-	busy     bool
+	wakeAt    time.Duration // the earliest wake scheduled, or never
+	frozenAt  time.Duration // own time of the freeze
+	stall     time.Duration // how long the last freeze lasted, until the first step after it
+	working   bool
+	observer  bool // it follows and never leads
+	unhealthy bool // its own check has failed
+	savedErr  error
+	hasSaved  bool // a save ended while frozen, with savedErr
+	after     []election.Event
+	busy      bool
 
 	joining
 	ending bool  // it goes as soon as its work has stopped
@@ -103,7 +103,7 @@ func (w *world) start(p *process) error {
 	p.life++
 	p.incarnation++
 	p.condition, p.started = scenario.Alive, w.now
-	p.view, p.working, p.resting, p.sick, p.refused = election.Token{}, false, false, false, nil
+	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted = false, false, nil
 	c := machine.Config{
@@ -201,7 +201,7 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 
 func (w *world) perform(p *process, a *election.Action) {
 	switch a.Kind {
-	case election.Elect:
+	case election.NotifyElected, election.NotifyLost:
 		w.elect(p, a)
 	case election.Save:
 		w.save(p, a.State)
@@ -229,7 +229,7 @@ func (w *world) perform(p *process, a *election.Action) {
 
 func (w *world) elect(p *process, a *election.Action) {
 	w.checks.elected(w, p, a)
-	if !a.Lost {
+	if a.Kind == election.NotifyElected {
 		p.view = a.Token
 		if w.setup.Work && a.Token.Leader.ID == p.rank.ID {
 			p.working = true
@@ -459,8 +459,8 @@ func (w *world) thaw(p *process) {
 func (w *world) health(p *process, state string) {
 	w.note(p, "is "+state, "")
 	if p.condition == scenario.Alive {
-		p.sick = state == "unhealthy"
-		w.step(p, election.Event{Kind: election.Health, On: !p.sick})
+		p.unhealthy = state == "unhealthy"
+		w.step(p, election.Event{Kind: election.Health, On: !p.unhealthy})
 	}
 }
 

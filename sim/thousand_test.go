@@ -82,7 +82,7 @@ func TestACrowdAtBirthAsksAFew(t *testing.T) {
 	s.Steps = []scenario.Step{
 		{Do: scenario.Run, For: 3 * time.Second},
 		{Do: scenario.Expect, Expect: scenario.Expectation{What: "leader", Of: strconv.Itoa(n)}},
-		{Do: scenario.Expect, Expect: scenario.Expectation{What: "messages", Of: string(election.Query), Op: "<=", N: (n-1)*wave + n - 1}},
+		{Do: scenario.Expect, Expect: scenario.Expectation{What: "messages", Of: string(election.Probe), Op: "<=", N: (n-1)*wave + n - 1}},
 	}
 	o, err := sim.Play(s, maker, nil)
 	if err != nil {

@@ -24,12 +24,12 @@ func (c *checks) vouched(w *world, p *process, m *election.Message) {
 	if relayed {
 		m = m.Carried
 	}
-	if m == nil || m.Kind != election.Report || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.seats[p.place].held || p.stall > 0 {
+	if m == nil || m.Kind != election.ProbeReply || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.places[p.place].held || p.stall > 0 {
 		return
 	}
 	t := w.setup.Timing
 	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
-	if spared(p) != until || !until.After(c.seats[p.place].spared) {
+	if spared(p) != until || !until.After(c.places[p.place].spared) {
 		return // it has made no difference
 	}
 	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
@@ -42,7 +42,7 @@ func (c *checks) says(w *world, m *election.Message) {
 	if m.Kind == election.Relay && m.Carried != nil {
 		m = m.Carried
 	}
-	if _, again := c.said[m]; m.Kind == election.Report && !again {
+	if _, again := c.said[m]; m.Kind == election.ProbeReply && !again {
 		c.said[m] = w.now
 	}
 }

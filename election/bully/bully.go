@@ -30,14 +30,14 @@ const (
 
 // Bully is one member's side of the algorithm.
 type Bully struct {
-	probe  Probe
-	dead   bool // members known to be down are asked too
-	state  state
-	round  uint64
-	asked  election.Rank // the last member asked; those below it are yet to be
-	more   bool          // there are such, and the timer "next" runs
-	answer election.ID   // who answered; its COORDINATOR is awaited
-	knock  election.ID   // the member asked although it counts as down; PeerDown says that it is
+	probe     Probe
+	dead      bool // members known to be down are asked too
+	state     state
+	round     uint64
+	asked     election.Rank // the last member asked; those below it are yet to be
+	more      bool          // there are such, and the timer "next" runs
+	answer    election.ID   // who answered; its COORDINATOR is awaited
+	askedDown election.ID   // the member asked although it counts as down; PeerDown says that it is
 }
 
 type state uint8
@@ -81,7 +81,7 @@ func (b *Bully) Name() string { return "bully" }
 // Step handles one event.
 func (b *Bully) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.Campaign:
+	case election.Started, election.LeaderLost, election.Campaign:
 		b.callElection(out)
 	case election.Received:
 		b.receive(ev.Message, out)
@@ -91,7 +91,7 @@ func (b *Bully) Step(ev election.Event, out election.Actions) {
 		b.withdrawn(ev.Peer, out)
 	case election.TimerFired:
 		b.timerFired(ev.Name, out)
-	case election.Settled:
+	case election.LeaderElected:
 		b.rest(out)
 		if ev.Token.Leader == out.Self() {
 			b.announce(out)
@@ -109,7 +109,7 @@ func (b *Bully) callElection(out election.Actions) {
 		b.announce(out) // leader unchanged, epoch unchanged
 	case leader.Defined() && out.Self().Above(leader.Leader):
 		// It leads until it hands over; the Machine asks it to.
-	case out.Stands(out.Self().ID):
+	case out.Eligible(out.Self().ID):
 		b.state = asking
 		b.round++
 		b.askNext(out)
@@ -121,9 +121,9 @@ func (b *Bully) callElection(out election.Actions) {
 func (b *Bully) askNext(out election.Actions) {
 	b.more = false
 	for c, left := b.next(out); c != (election.Rank{}); c, left = b.next(out) {
-		b.asked, b.knock = c, election.None
+		b.asked, b.askedDown = c, election.None
 		if out.Down(c.ID) {
-			b.knock = c.ID
+			b.askedDown = c.ID
 		}
 		out.Send(c.ID, election.Message{Kind: election.Election, Round: b.thisRound(out)})
 		if b.probe == Descending && left {
@@ -159,18 +159,18 @@ func (b *Bully) next(out election.Actions) (next election.Rank, left bool) {
 
 // mayAsk reports whether a member is worth asking.
 func (b *Bully) mayAsk(id election.ID, out election.Actions) bool {
-	return out.Stands(id) || b.dead && out.Down(id)
+	return out.Eligible(id) || b.dead && out.Down(id)
 }
 
 // awaitsAnswer reports whether anyone asked might still answer, and how long what
 // is asked now and its answer may travel.
 func (b *Bully) awaitsAnswer(out election.Actions) (longest time.Duration, any bool) {
-	if b.knock != election.None {
-		longest, any = out.AnswerTime(b.knock), true
+	if b.askedDown != election.None {
+		longest, any = out.AnswerTime(b.askedDown), true
 	}
 	members := out.Members()
 	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
-		if id := members[i].ID; out.Stands(id) && b.asked.Compare(members[i]) <= 0 {
+		if id := members[i].ID; out.Eligible(id) && b.asked.Compare(members[i]) <= 0 {
 			longest, any = max(longest, out.AnswerTime(id)), true
 		}
 	}
@@ -217,7 +217,7 @@ func (b *Bully) electionFrom(m *election.Message, out election.Actions) {
 	switch {
 	case leader.Leader == out.Self():
 		b.coordinator(m.From, out)
-	case !out.Stands(out.Self().ID) || !out.Self().Above(out.Rank(m.From)):
+	case !out.Eligible(out.Self().ID) || !out.Self().Above(out.Rank(m.From)):
 		// No answer: I cannot take over.
 	default:
 		out.Send(m.From, election.Message{Kind: election.Answer, Round: m.Round})
@@ -248,8 +248,8 @@ func (b *Bully) answerFrom(m *election.Message, out election.Actions) {
 
 // peerDown spares the waiting for one that is gone.
 func (b *Bully) peerDown(peer election.ID, out election.Actions) {
-	if peer == b.knock {
-		b.knock = election.None
+	if peer == b.askedDown {
+		b.askedDown = election.None
 	}
 	if b.state == waiting && peer == b.answer {
 		b.startOver(out)
@@ -297,12 +297,12 @@ func (b *Bully) timerFired(name string, out election.Actions) {
 // cannot reach us: the others know.
 func (b *Bully) startOver(out election.Actions) {
 	b.rest(out)
-	out.Inquire()
+	out.Discover()
 }
 
 // rest ends the contest on this member's side.
 func (b *Bully) rest(out election.Actions) {
-	b.state, b.asked, b.more, b.answer, b.knock = idle, election.Rank{}, false, election.None, election.None
+	b.state, b.asked, b.more, b.answer, b.askedDown = idle, election.Rank{}, false, election.None, election.None
 	out.CancelTimer(timerNext)
 	out.CancelTimer(timerAnswer)
 	out.CancelTimer(timerCoordinator)

@@ -19,7 +19,7 @@ func asks(m *machine.Machine, at time.Time, ev election.Event) (asked []election
 			asked = append(asked, a.To)
 		case a.Kind == election.Save:
 			actions = append(actions, m.Step(at, election.Event{Kind: election.Saved})...)
-		case a.Kind == election.Elect && !a.Lost:
+		case a.Kind == election.NotifyElected:
 			leads = true
 		}
 	}

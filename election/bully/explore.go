@@ -18,6 +18,6 @@ func (b *Bully) AppendState(s []byte, base uint64) []byte {
 	if b.more {
 		s = append(s, 1)
 	}
-	s = append(append(append(append(s, b.asked.ID...), 0), b.knock...), 0)
+	s = append(append(append(append(s, b.asked.ID...), 0), b.askedDown...), 0)
 	return append(append(s, b.answer...), 0)
 }

@@ -30,15 +30,15 @@ func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
 		c.restart("its successor is gone", out)
 	}
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.Campaign:
-		if c.phase != participating && out.Stands(out.Self().ID) {
+	case election.Started, election.LeaderLost, election.Campaign:
+		if c.phase != participating && out.Eligible(out.Self().ID) {
 			c.start(out)
 		}
 	case election.Received:
 		c.receive(ev.Message, out)
 	case election.TimerFired:
 		c.expire(out)
-	case election.Settled:
+	case election.LeaderElected:
 		c.settled(ev.Token, out)
 	case election.Withdrawn:
 		if ev.Peer == out.Self().ID {
@@ -51,7 +51,7 @@ func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
 // saying that it is the leader" ("Leader election").
 func (c *ChangRoberts) start(out election.Actions) {
 	c.begin(out)
-	switch stands := out.Stands(out.Self().ID); {
+	switch stands := out.Eligible(out.Self().ID); {
 	case c.next != election.None:
 		c.nominate(own(out), out)
 	case stands:
@@ -63,7 +63,7 @@ func (c *ChangRoberts) start(out election.Actions) {
 
 // own is this member as a candidate, nobody if it does not stand.
 func own(out election.Actions) []election.Rank {
-	if !out.Stands(out.Self().ID) {
+	if !out.Eligible(out.Self().ID) {
 		return nil
 	}
 	return []election.Rank{out.Self()}
@@ -156,7 +156,7 @@ func (c *ChangRoberts) cameHome(m *election.Message, participant bool, out elect
 // compare passes the message on, with this member for its candidate or as it
 // is, or keeps it.
 func (c *ChangRoberts) compare(m *election.Message, participant bool, out election.Actions) {
-	stands := out.Stands(out.Self().ID)
+	stands := out.Eligible(out.Self().ID)
 	higher := len(m.Ring) == 1 && m.Ring[0].Above(out.Self())
 	switch {
 	case higher && out.Leader().Leader == out.Self():

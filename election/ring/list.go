@@ -36,15 +36,15 @@ func (l *List) Step(ev election.Event, out election.Actions) {
 		l.restart("its successor is gone", out)
 	}
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.Campaign:
-		if l.phase != participating && out.Stands(out.Self().ID) {
+	case election.Started, election.LeaderLost, election.Campaign:
+		if l.phase != participating && out.Eligible(out.Self().ID) {
 			l.start(out)
 		}
 	case election.Received:
 		l.receive(ev.Message, out)
 	case election.TimerFired:
 		l.expire(out)
-	case election.Settled:
+	case election.LeaderElected:
 		l.settled(ev.Token, out)
 	case election.Withdrawn:
 		if ev.Peer == out.Self().ID {
@@ -68,7 +68,7 @@ func (l *List) start(out election.Actions) {
 // withOwn is the list and this member, if it stands.
 func withOwn(list []election.Rank, out election.Actions) []election.Rank {
 	list = slices.Clone(list) // a message is never changed after it was sent
-	if out.Stands(out.Self().ID) && !slices.Contains(list, out.Self()) {
+	if out.Eligible(out.Self().ID) && !slices.Contains(list, out.Self()) {
 		list = append(list, out.Self())
 	}
 	return list

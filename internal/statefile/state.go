@@ -35,7 +35,7 @@ func encodeState(s election.State) ([]byte, error) {
 	saved := savedState{ID: s.ID, Incarnation: s.Incarnation,
 		Epoch: s.Token.Epoch, Leader: s.Token.Leader.ID, Priority: s.Token.Leader.Priority}
 	for _, m := range s.Members {
-		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Gone, m.Fixed, m.New, m.Pinned})
+		saved.Members = append(saved.Members, savedMember{m.ID, m.Priority, m.Address, m.Observer, m.Version, m.Departure, m.Fixed, m.New, m.Pinned})
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -63,7 +63,7 @@ func decodeState(body []byte) (election.State, error) {
 	state := election.State{ID: s.ID, Incarnation: s.Incarnation,
 		Token: election.Token{Epoch: s.Epoch, Leader: election.Rank{Priority: s.Priority, ID: s.Leader}}}
 	for _, m := range s.Members {
-		e := election.Member{Rank: election.Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Gone: m.Gone, Fixed: m.Fixed, New: m.New, Pinned: m.Pinned}
+		e := election.Member{Rank: election.Rank{Priority: m.Priority, ID: m.ID}, Address: m.Address, Observer: m.Observer, Version: m.Version, Departure: m.Gone, Fixed: m.Fixed, New: m.New, Pinned: m.Pinned}
 		state.Members = append(state.Members, e)
 	}
 	var err error

@@ -22,7 +22,7 @@ import (
 
 func stateOf(epoch uint64) election.State {
 	return election.State{ID: "5", Incarnation: 1234, Token: election.Token{Epoch: epoch, Leader: election.Rank{Priority: 2, ID: "4"}},
-		Members: []election.Member{{Rank: election.Rank{ID: "4", Priority: 2}, Address: "127.0.0.1:7404", Version: 3, Gone: election.Left}}}
+		Members: []election.Member{{Rank: election.Rank{ID: "4", Priority: 2}, Address: "127.0.0.1:7404", Version: 3, Departure: election.Left}}}
 }
 
 // openStore opens dir; its warnings go to the buffer.
@@ -394,7 +394,7 @@ func TestAnOldStateFileIsReadAndReplaced(t *testing.T) {
 func longest(i int) election.Member {
 	id := fmt.Sprintf("%s%04d", strings.Repeat(`"`, election.MaxID-4), i)
 	addr := strings.Repeat(strings.Repeat("h", 62)+".", 3) + strings.Repeat("h", 61) + ":65535"
-	return election.Member{Rank: election.Rank{ID: election.ID(id), Priority: math.MinInt}, Address: addr, Observer: true, Version: election.MaxVersion, Gone: election.Removed}
+	return election.Member{Rank: election.Rank{ID: election.ID(id), Priority: math.MinInt}, Address: addr, Observer: true, Version: election.MaxVersion, Departure: election.Removed}
 }
 
 // Whatever the Machine takes onto its list can be saved, and what is saved loaded.
@@ -423,7 +423,7 @@ func TestAListAtItsBoundIsSavedAndLoaded(t *testing.T) {
 				list = append(list, entry(i))
 			}
 			state := stateOf(1)
-			for _, a := range m.Step(time.Unix(0, 0), election.Event{Kind: election.Welcomed, List: list}) {
+			for _, a := range m.Step(time.Unix(0, 0), election.Event{Kind: election.JoinAccepted, List: list}) {
 				if a.Kind == election.Save {
 					state = a.State
 				}
@@ -482,7 +482,7 @@ func TestAListBeyondItsBoundIsCutAtTheStart(t *testing.T) {
 		state.Members = append(state.Members, longest(i))
 	}
 	last := state.Members[len(state.Members)-1]
-	last.Gone, last.Version = election.Present, 0
+	last.Departure, last.Version = election.Present, 0
 	m, err := machine.New(machine.Config{Self: election.Rank{ID: `"`}, Address: "h:1", Incarnation: 2, State: state,
 		Members: []election.Member{last}, Algorithm: bully.New()})
 	if err != nil {

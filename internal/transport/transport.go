@@ -180,7 +180,7 @@ func (t *Transport) encode(msg *election.Message) ([]byte, error) {
 // Dial implements [network.Network]. It dials one that was removed and has to be told,
 // too.
 func (t *Transport) Dial(to election.ID) {
-	if e, ok := t.site.Entry(to); ok && e.Gone == election.Removed && t.peers[to] == nil && e.Address != "" {
+	if e, ok := t.site.Entry(to); ok && e.Departure == election.Removed && t.peers[to] == nil && e.Address != "" {
 		t.Add(to, e.Address)
 	}
 	p := t.peers[to]
@@ -330,7 +330,7 @@ func (t *Transport) drop(p *peer) {
 
 // Hangup implements [network.Network]. It forgets one that is a member no more.
 func (t *Transport) Hangup(id election.ID) {
-	if e, ok := t.site.Entry(id); ok && e.Gone == election.Removed {
+	if e, ok := t.site.Entry(id); ok && e.Departure == election.Removed {
 		t.Remove(id)
 		return
 	}

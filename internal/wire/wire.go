@@ -87,7 +87,7 @@ type layout struct {
 	To        election.ID             `cbor:"3,keyasint,omitempty"`
 	Token     election.Token          `cbor:"4,keyasint,omitzero"`
 	Highest   uint64                  `cbor:"5,keyasint,omitempty"`
-	Aside     election.Aside          `cbor:"6,keyasint,omitempty"`
+	Aside     election.Eligibility    `cbor:"6,keyasint,omitempty"`
 	Round     election.Round          `cbor:"7,keyasint,omitzero"`
 	Hops      int                     `cbor:"8,keyasint,omitempty"`
 	Ended     bool                    `cbor:"9,keyasint,omitempty"`
@@ -234,7 +234,7 @@ func outward(m *election.Message) *layout {
 	}
 	return &layout{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
-		Token: m.Token, Highest: m.Highest, Aside: m.Aside,
+		Token: m.Token, Highest: m.Highest, Aside: m.Eligibility,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
@@ -325,7 +325,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 	}
 	return &election.Message{
 		Kind: w.Kind, Election: w.Election, From: w.From, To: w.To,
-		Token: w.Token, Highest: w.Highest, Aside: w.Aside,
+		Token: w.Token, Highest: w.Highest, Eligibility: w.Aside,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,

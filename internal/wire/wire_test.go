@@ -141,7 +141,7 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		}), ReasonMalformed},
 		{"a kind that does not print", message(t, func(m *election.Message) { m.Kind = "be\x1b[31mat" }), ReasonMalformed},
 		{"an election that does not print", message(t, func(m *election.Message) { m.Election = "a\u202eb" }), ReasonMalformed},
-		{"a long reason not to stand", message(t, func(m *election.Message) { m.Aside = election.Aside(strings.Repeat("a", 65)) }), ReasonMalformed},
+		{"a long reason not to stand", message(t, func(m *election.Message) { m.Eligibility = election.Eligibility(strings.Repeat("a", 65)) }), ReasonMalformed},
 		{"a state that does not print", message(t, func(m *election.Message) {
 			m.States = []election.MemberReport{{ID: "3", State: "up\a"}}
 		}), ReasonMalformed},
@@ -235,8 +235,8 @@ func FuzzMessage(f *testing.F) {
 	f.Add([]byte("random bytes"))
 	for _, text := range []string{"\x1b[31m", "a\u202eb", "a\u200bb", "$(touch x):80", "<script>"} {
 		for _, m := range []election.Message{
-			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Query, From: election.ID(text)}, {Kind: election.Query, From: "5", Election: text},
-			{Kind: election.Report, From: "5", Aside: election.Aside(text)},
+			{Kind: election.MessageKind(text), From: "5"}, {Kind: election.Probe, From: election.ID(text)}, {Kind: election.Probe, From: "5", Election: text},
+			{Kind: election.ProbeReply, From: "5", Eligibility: election.Eligibility(text)},
 			{Kind: election.Beat, From: "5", States: []election.MemberReport{{ID: "4", State: election.MemberState(text)}}},
 			{Kind: election.Members, From: "5", List: []election.Member{{Rank: election.Rank{ID: "4"}, Address: text}, {Rank: election.Rank{ID: election.ID(text)}, Address: "h:1"}}},
 		} {
@@ -261,7 +261,7 @@ func FuzzMessage(f *testing.F) {
 				t.Fatalf("accepted an address %q", e.Address)
 			}
 		}
-		shown := []string{string(m.Kind), m.Election, string(m.Aside), string(m.From), string(m.To), string(m.Token.Leader.ID)}
+		shown := []string{string(m.Kind), m.Election, string(m.Eligibility), string(m.From), string(m.To), string(m.Token.Leader.ID)}
 		for _, s := range m.States {
 			shown = append(shown, string(s.ID), string(s.State))
 		}

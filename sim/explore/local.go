@@ -46,7 +46,6 @@ type effect struct {
 type act struct {
 	kind     election.ActionKind
 	token    election.Token
-	lost     bool
 	envelope *envelope // Send
 	to       int
 }
@@ -146,7 +145,7 @@ func appendMessage(b []byte, m *election.Message, epoch, round uint64) []byte {
 	b = append(append(b, m.Kind...), 0)
 	b = appendToken(b, m.Token, epoch)
 	b = election.AppendRelative(b, m.Highest, epoch)
-	b = append(append(b, m.Aside...), 0)
+	b = append(append(b, m.Eligibility...), 0)
 	b = election.AppendRelative(b, m.Round.Number, round)
 	b = append(append(b, m.Round.Initiator...), 0)
 	b = binary.AppendUvarint(b, uint64(m.Hops))
@@ -194,8 +193,8 @@ func (x *explorer) steps(self int, m *machine.Machine, cs cause) *effect {
 		}
 		for _, a := range actions {
 			switch a.Kind {
-			case election.Elect:
-				e.actions = append(e.actions, act{kind: a.Kind, token: a.Token, lost: a.Lost})
+			case election.NotifyElected, election.NotifyLost:
+				e.actions = append(e.actions, act{kind: a.Kind, token: a.Token})
 			case election.Save:
 				e.actions = append(e.actions, act{kind: a.Kind, token: a.State.Token})
 				saved = len(e.actions) < 100

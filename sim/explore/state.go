@@ -332,7 +332,7 @@ func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
 	}
 	for k := range e.actions {
 		switch a := &e.actions[k]; a.kind {
-		case election.Elect:
+		case election.NotifyElected, election.NotifyLost:
 			v = x.elected(c, i, a)
 		case election.Save:
 			v = x.saves(c, i, a.token)
@@ -359,7 +359,7 @@ func (x *explorer) saves(c *state, i int, t election.Token) *invariant.Violation
 
 func (x *explorer) elected(c *state, i int, a *act) *invariant.Violation {
 	old := c.told[i]
-	if a.lost {
+	if a.kind == election.NotifyLost {
 		c.told[i] = election.Token{}
 		if a.token != old || !old.Defined() {
 			return x.broken(i, invariant.Lost, "it loses %v while its leader is %v", a.token, old)

@@ -30,7 +30,7 @@ func TestGivesAway(t *testing.T) {
 }
 
 func TestBeforeLosing(t *testing.T) {
-	lost := election.Action{Kind: election.Elect, Token: high, Lost: true}
+	lost := election.Action{Kind: election.NotifyLost, Token: high}
 	beat := election.Action{Kind: election.Send, Message: &election.Message{Kind: election.Beat}}
 	for _, c := range []struct {
 		name    string
@@ -40,7 +40,7 @@ func TestBeforeLosing(t *testing.T) {
 		{"loses, then sends", []election.Action{lost, beat}, true},
 		{"sends, then loses", []election.Action{beat, lost}, false},
 		{"does nothing", nil, false},
-		{"tells of a leader", []election.Action{{Kind: election.Elect, Token: low}, lost}, false},
+		{"tells of a leader", []election.Action{{Kind: election.NotifyElected, Token: low}, lost}, false},
 	} {
 		if does := BeforeLosing(high, c.actions); (does == "") != c.first {
 			t.Errorf("%s: it %q", c.name, does)

@@ -60,10 +60,9 @@ func LateVouch(t election.Timing, took time.Duration, relayed bool) bool {
 func BeforeLosing(t election.Token, actions []election.Action) string {
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {
-		case election.Elect:
-			if !a.Lost {
-				return fmt.Sprintf("tells of %v first", a.Token)
-			}
+		case election.NotifyElected:
+			return fmt.Sprintf("tells of %v first", a.Token)
+		case election.NotifyLost:
 			return ""
 		case election.Send:
 			return fmt.Sprintf("sends a %s first", a.Message.Kind)

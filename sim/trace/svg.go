@@ -128,12 +128,12 @@ func (d *diagram) colour(t election.Token) string {
 
 // spans draws whom each member takes for its leader, and when it is dead.
 func (d *diagram) spans(s *Story, of *scenario.Scenario) {
-	type tenure struct {
+	type span struct {
 		t     election.Token
 		since time.Duration
 		down  string
 	}
-	at := map[election.ID]tenure{}
+	at := map[election.ID]span{}
 	end := func(id election.ID, to time.Duration) {
 		now := at[id]
 		y, ok := d.lanes[id]
@@ -155,7 +155,7 @@ func (d *diagram) spans(s *Story, of *scenario.Scenario) {
 	}
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		next := tenure{since: e.At}
+		next := span{since: e.At}
 		switch e.What {
 		case "leads", "follows":
 			next.t = e.Token

@@ -57,7 +57,7 @@ func (f *Franklin) Kinds() []election.MessageKind { return []election.MessageKin
 // Step handles one event.
 func (f *Franklin) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
-	case election.Started, election.Vacant, election.Campaign:
+	case election.Started, election.LeaderLost, election.Campaign:
 		if !f.open {
 			f.begin(out)
 		}
@@ -72,7 +72,7 @@ func (f *Franklin) Step(ev election.Event, out election.Actions) {
 		}
 	case election.Received:
 		f.receive(ev.Message, out)
-	case election.Settled:
+	case election.LeaderElected:
 		f.rest(out)
 		if ev.Token.Leader == out.Self() {
 			announce(out)
@@ -83,7 +83,7 @@ func (f *Franklin) Step(ev election.Event, out election.Actions) {
 // begin opens a round above all that this member knows of: the epoch that is to be won
 // counts, so that who has just started is not behind.
 func (f *Franklin) begin(out election.Actions) {
-	if out.Stands(out.Self().ID) {
+	if out.Eligible(out.Self().ID) {
 		f.join(max(f.round, out.Highest()<<8)+1, out)
 	}
 }
@@ -95,7 +95,7 @@ func (f *Franklin) join(round uint64, out election.Actions) {
 	// double at least, come to 2n. In between links are made.
 	hop := out.Timing().TMax + out.Timing().TProcess
 	out.SetTimer(timerRound, time.Duration(3*len(out.Members()))*hop+out.Timing().DialTime())
-	if f.stands = out.Stands(out.Self().ID); f.stands {
+	if f.stands = out.Eligible(out.Self().ID); f.stands {
 		f.bid(out)
 	}
 }
@@ -214,7 +214,7 @@ func (f *Franklin) win(out election.Actions) {
 	case leader.Defined():
 		f.rest(out) // it outranks nobody who leads: the Machine asks for the lead
 	default:
-		out.Claim() // Settled follows when the epoch is on disk; else the timer
+		out.Claim() // LeaderElected follows when the epoch is on disk; else the timer
 	}
 }
 

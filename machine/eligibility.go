@@ -1,0 +1,139 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file keeps what members say of themselves: whether they stand for election.
+// The leader hears it with each acknowledgement and tells it in its beats, because
+// its followers do not hear each other.
+
+// heardEligibility takes in what a member says of itself.
+func (m *Machine) heardEligibility(i int, msg *election.Message) {
+	peer := &m.members[i]
+	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
+		peer.eligibleAt = m.now
+	}
+	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
+		peer.eligibility = msg.Eligibility
+		m.version++
+	}
+	peer.saidAt, peer.polled = m.now, false
+	peer.draining = m.saysDraining(msg)
+}
+
+// toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
+// has heard it.
+func (peer *member) toldEligibility() election.Eligibility {
+	switch {
+	case peer.saidAt.IsZero():
+		return ""
+	case peer.eligibility == election.Eligible:
+		return election.SaysEligible
+	}
+	return peer.eligibility
+}
+
+// heardOfEligibility takes in what a leader says of a member's eligibility. An older process says
+// nothing of it.
+func (peer *member) heardOfEligibility(a election.Eligibility) {
+	switch a {
+	case "":
+	case election.SaysEligible:
+		peer.eligibility = election.Eligible
+	default:
+		peer.eligibility = a
+	}
+}
+
+// pollsHigher asks those higher members by whose word a claim would be unsafe: who did not
+// stand, by a word from before this contest, may be about to claim, too; and so may
+// one that stands, spoke since, and has not said that it takes the contest over.
+// Nobody else is waited for, and nobody gets a second turn: a program with another
+// idea of rank may stand and never take over.
+func (m *Machine) pollsHigher() bool {
+	if m.cfg.NoDetector {
+		return false
+	}
+	asks := m.polling()
+	for i := len(m.members) - 1; i > m.me; i-- {
+		peer := &m.members[i]
+		unsafe := peer.saidAt.Before(m.contestAt)
+		if m.eligible(peer) {
+			unsafe = peer.saidAt.After(m.contestAt) && !peer.gaveTurn
+		}
+		if !unsafe || peer.polled || peer.down || peer.Observer || peer.state != election.StateUp {
+			continue
+		}
+		if !asks {
+			m.polledAt = m.now
+		}
+		peer.polled, asks = true, true
+		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
+		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+		m.set(timerPoll, m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax)
+	}
+	return asks
+}
+
+// overtaken reports whether a higher member has begun to stand while our claim was on
+// its way to the disk: it has asked what we know, which did not tell of that, and is
+// about to claim. It gets its turn, once.
+func (m *Machine) overtaken() (yes bool) {
+	for i := m.me + 1; i < len(m.members); i++ {
+		peer := &m.members[i]
+		if !m.cfg.NoDetector && m.eligible(peer) && peer.eligibleAt.After(m.claimedAt) && !peer.gaveTurn {
+			peer.gaveTurn, yes = true, true
+			m.note("yields", peer.ID, m.next, "it stands since we claim")
+		}
+	}
+	return yes
+}
+
+// contestBegins notes that a contest begins: what members said of themselves before is old.
+func (m *Machine) contestBegins() {
+	m.contestAt = m.now
+	for i := range m.members {
+		m.members[i].gaveTurn = false
+	}
+}
+
+// polling reports whether such an answer is awaited.
+func (m *Machine) polling() bool {
+	for i := range m.members {
+		if peer := &m.members[i]; peer.polled && !peer.down {
+			return true
+		}
+	}
+	return false
+}
+
+// endPoll goes on as soon as all have answered, or are down.
+func (m *Machine) endPoll() {
+	if !m.polledAt.IsZero() && !m.polling() {
+		m.cancel(timerPoll)
+		m.polled("all have answered or are down")
+	}
+}
+
+// polled claims after all, or leaves it to the contest if one of those asked stands.
+func (m *Machine) polled(why string) {
+	stands := false
+	for i := range m.members {
+		peer := &m.members[i]
+		if i > m.me && !peer.polled && m.eligible(peer) && !peer.saidAt.Before(m.polledAt) {
+			stands, peer.gaveTurn = true, true
+		}
+		peer.polled = false
+	}
+	m.polledAt = time.Time{}
+	switch {
+	case !m.mayClaim():
+	case stands:
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+	default:
+		m.take(why)
+	}
+}
