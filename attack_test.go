@@ -259,6 +259,41 @@ func TestCertificatesThatAreNotAMembersAreRefused(t *testing.T) {
 	}
 }
 
+// A status tells when the member's certificate ends, and the authority's, also after new
+// ones have come.
+func TestAStatusTellsWhenCertificatesEnd(t *testing.T) {
+	c := newCluster(t, 1)
+	ca, dir := authority(t), t.TempDir()
+	write(t, dir, "ca", ca.Pair())
+	put := func(r security.Request) { write(t, dir, "1", issue(t, ca, r)) }
+	soon := member("1")
+	put(soon)
+	n := c.start("1", withCertificates(dir))
+	ends := func(r security.Request) {
+		t.Helper()
+		s := n.Status()
+		if got, want := s.Certificate.To, r.To.Truncate(time.Second); !got.Equal(want) {
+			t.Errorf("the certificate ends at %v, and the status says %v", want, got)
+		}
+		if got, want := s.Authority.To, ca.Pair().Leaf.NotAfter; !got.Equal(want) || s.Authority.From.IsZero() {
+			t.Errorf("the authority's ends at %v, and the status says %v", want, s.Authority)
+		}
+	}
+	ends(soon)
+	later := member("1")
+	later.To = later.To.Add(-time.Minute)
+	put(later)
+	if err := n.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends(later)
+
+	secret := newCluster(t, 1)
+	if s := secret.start("1", withSecret(secretFile(t, security.NewSecret()))).Status(); !s.Certificate.To.IsZero() || !s.Authority.To.IsZero() {
+		t.Errorf("with a secret there is no certificate in a file, and the status tells of %v, %v", s.Certificate, s.Authority)
+	}
+}
+
 func TestAMemberSpeaksForItselfAlone(t *testing.T) {
 	b := besiege(t)
 	c := b.as("2")

@@ -43,6 +43,9 @@ type Security struct {
 	Plain bool
 }
 
+// CertificateLife is how long a certificate is good: the zero value where there is none.
+type CertificateLife struct{ From, To time.Time }
+
 // options are what s comes to.
 func (s Security) options() security.Options {
 	return security.Options{SecretFile: s.SecretFile, CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CAFile,

@@ -55,7 +55,9 @@ type Status struct {
 	Ring   *RingStatus   // of the ring algorithms; else nil
 	Quorum *QuorumStatus // of quorum; else nil
 
-	Security string // "insecure", "secret" or "tls": what a stranger has to get past, see [Security]
+	Security    string          // "insecure", "secret" or "tls": what a stranger has to get past, see [Security]
+	Certificate CertificateLife // this member's, where it is in a file
+	Authority   CertificateLife // that of the authority it is believed by, then
 
 	Timing      election.Timing
 	Rhythm      Rhythm
@@ -175,6 +177,8 @@ func (n *Node) status() Status {
 		LogDropped: n.logs.Dropped(),
 	}
 	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
+	life := n.security.Life()
+	s.Certificate, s.Authority = CertificateLife(life.Certificate), CertificateLife(life.Authority)
 	if q, ok := n.cfg.Algorithm.(interface{ Leasing() (string, float64) }); ok {
 		s.Takeover, s.ClockDrift = q.Leasing()
 	}

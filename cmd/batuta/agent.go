@@ -137,7 +137,7 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 	var ends []func(context.Context)
 	if api != nil {
 		f := &a.flags.security
-		config, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
+		secured, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
@@ -152,8 +152,9 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		}
 		server := agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
-		if config != nil {
-			api = tls.NewListener(api, config)
+		if secured != nil {
+			api = tls.NewListener(api, secured.Config())
+			server.Certified(func() batuta.CertificateLife { return batuta.CertificateLife(secured.Span()) })
 		}
 		go server.Serve(api)
 		ends = append(ends, server.Close)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -96,17 +95,13 @@ func (f *securityFlags) checkHTTP(addr string) error {
 }
 
 // serving is the TLS of the HTTP API; nil: it has none.
-func (f *securityFlags) serving(cluster, id, addr string) (*tls.Config, error) {
+func (f *securityFlags) serving(cluster, id, addr string) (*security.Serving, error) {
 	o := security.Options{SecretFile: f.secretFile, CertFile: cmp.Or(f.httpCert, f.tlsCert), KeyFile: cmp.Or(f.httpKey, f.tlsKey)}
 	at, _ := agent.ParseAddress(addr) // check has seen it
 	if f.httpCert == "" && (at.Local() || !f.on()) {
 		return nil, nil
 	}
-	s, err := security.NewServing(cluster, id, o)
-	if err != nil {
-		return nil, err
-	}
-	return s.Config(), nil
+	return security.NewServing(cluster, id, o)
 }
 
 // warn tells at each start what strangers can reach.

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/security"
 )
 
 // This file attacks an API that needs tokens.
@@ -266,5 +268,60 @@ func TestHealthNamesNobody(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Error("it still serves")
+	}
+}
+
+// Who speaks no TLS, or none that both ends know, is counted and logged once; who looks
+// whether the port is open is neither.
+func TestFailedHandshakesOfTLSAreCounted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(path, []byte(security.NewSecret()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	serving, err := security.NewServing("default", "3", security.Options{SecretFile: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, log := l.Addr().String(), &safeBuffer{}
+	s := agent.NewServer(&fakeNode{view: viewOf("3", 8), done: make(chan struct{})}, addr, "v1", slog.New(slog.NewTextHandler(log, nil)))
+	go s.Serve(tls.NewListener(l, serving.Config()))
+	t.Cleanup(func() { s.Close(context.Background()) })
+
+	quiet, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet.Close()
+	if resp, err := http.Get("http://" + addr + "/v1/status"); err == nil {
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("without TLS it answers %d", resp.StatusCode)
+		}
+	}
+	if c, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
+		c.Close()
+		t.Error("TLS 1.2 is spoken")
+	}
+	good := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer good.CloseIdleConnections()
+	var text string
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(text, `requests_refused_total{reason="tls"} 2`); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not counted:\n%s\n%s", text, log)
+		}
+		resp, err := good.Get("https://" + addr + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		text = string(body)
+	}
+	if got := strings.Count(log.String(), "reason=tls"); got != 2 {
+		t.Errorf("%d lines of 2 refusals:\n%s", got, log)
 	}
 }

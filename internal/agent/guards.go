@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // refusals count the requests that were not let through.
@@ -18,14 +20,33 @@ type refusals struct{ *prometheus.CounterVec }
 
 func newRefusals() refusals {
 	r := refusals{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_http_requests_refused_total",
-		Help: "HTTP requests refused, by reason: host, origin, token, role."}, []string{"reason"})}
-	for _, reason := range []string{"host", "origin", "token", "role"} {
+		Help: "HTTP requests refused, by reason: host, origin, token, role; or connections: tls."}, []string{"reason"})}
+	for _, reason := range []string{"host", "origin", "token", "role", "tls"} {
 		r.WithLabelValues(reason)
 	}
 	return r
 }
 
 func (r refusals) count(reason string) { r.WithLabelValues(reason).Inc() }
+
+// connectionErrors takes what an HTTP server says of its connections. Who does not get
+// past the handshake of TLS is refused; who ends before it has said anything has looked
+// whether the port is open.
+type connectionErrors struct{ s *Server }
+
+// Write implements [io.Writer].
+func (e connectionErrors) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	who, ours := strings.CutPrefix(text, "http: TLS handshake error from ")
+	if !ours || strings.HasSuffix(who, ": EOF") {
+		e.s.log.Debug("HTTP connection", "error", text)
+		return len(line), nil
+	}
+	from, why, _ := strings.Cut(who, ": ")
+	e.s.log.Warn("HTTP connection refused", "from", from, "reason", "tls", "error", election.Shown(why))
+	e.s.refused.count("tls")
+	return len(line), nil
+}
 
 // policy is what a browser may do with the pages of the API: run and show what comes
 // from here, and nothing else.

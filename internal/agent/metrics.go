@@ -16,12 +16,14 @@ import (
 
 // metricsHandler serves the node's figures to Prometheus. Its registry is its
 // own, so that a process may hold several nodes.
-func metricsHandler(n Node, version string, d *leaderlessTime, refused refusals) http.HandlerFunc {
+func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
+	c := newCollector(s.node, s.version, s.leaderlessTime)
+	c.ofHTTP = func() batuta.CertificateLife { return s.life() }
 	registry.MustRegister(
-		newCollector(n, version, d),
-		d.failover,
-		refused,
+		c,
+		s.leaderlessTime.failover,
+		s.refused,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
@@ -32,10 +34,12 @@ type collector struct {
 	node           Node
 	version        string
 	leaderlessTime *leaderlessTime
+	ofHTTP         func() batuta.CertificateLife
 
 	info, isLeader, hasLeader, epoch, uptime, members, links                                                  *prometheus.Desc
 	messages, lost, refused, bad, leaderless, unlogged                                                        *prometheus.Desc
 	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
+	certificate, certificateLife                                                                              *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -44,28 +48,31 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 	}
 	return &collector{
 		node: n, version: version, leaderlessTime: d,
-		info:          desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
-		isLeader:      desc("is_leader", "1 while this member leads, else 0."),
-		hasLeader:     desc("has_leader", "1 while this member knows a leader, else 0."),
-		epoch:         desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
-		uptime:        desc("uptime_seconds", "Seconds since this member started."),
-		members:       desc("members", "Members by state, as the leader tells it.", "state"),
-		links:         desc("links", "Connections to other members that stand."),
-		messages:      desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
-		lost:          desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
-		leaderless:    desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
-		refused:       desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
-		refusedMember: desc("member_refused", "1 while this member and that one do not let each other in, by the reason; its status has both values.", "member", "reason"),
-		silence:       desc("longest_silence_seconds", "Longest silence of the leader this member follows, or of a follower of its own, in the last 10 minutes."),
-		stall:         desc("longest_stall_seconds", "Longest that this member ran late by itself in the last 10 minutes."),
-		roundTrip:     desc("longest_round_trip_seconds", "Longest time from a beat of this member to its acknowledgement in the last 10 minutes."),
-		silenceLimit:  desc("suspicion_seconds", "T, the silence that makes a suspect: 2 t_max + t_process."),
-		unlogged:      desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
-		standing:      desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
-		standingSince: desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
-		diskFailing:   desc("disk_failing", "1 while this member cannot save its state, else 0."),
-		savesFailed:   desc("saves_failed_total", "Attempts to save the state that failed."),
-		bad:           desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+		ofHTTP:          func() batuta.CertificateLife { return batuta.CertificateLife{} },
+		info:            desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:        desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader:       desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:           desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:          desc("uptime_seconds", "Seconds since this member started."),
+		members:         desc("members", "Members by state, as the leader tells it.", "state"),
+		links:           desc("links", "Connections to other members that stand."),
+		messages:        desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		lost:            desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		leaderless:      desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
+		refused:         desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		refusedMember:   desc("member_refused", "1 while this member and that one do not let each other in, by the reason; its status has both values.", "member", "reason"),
+		silence:         desc("longest_silence_seconds", "Longest silence of the leader this member follows, or of a follower of its own, in the last 10 minutes."),
+		stall:           desc("longest_stall_seconds", "Longest that this member ran late by itself in the last 10 minutes."),
+		roundTrip:       desc("longest_round_trip_seconds", "Longest time from a beat of this member to its acknowledgement in the last 10 minutes."),
+		silenceLimit:    desc("suspicion_seconds", "T, the silence that makes a suspect: 2 t_max + t_process."),
+		unlogged:        desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
+		standing:        desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
+		standingSince:   desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
+		diskFailing:     desc("disk_failing", "1 while this member cannot save its state, else 0."),
+		savesFailed:     desc("saves_failed_total", "Attempts to save the state that failed."),
+		certificate:     desc("certificate_seconds", "Seconds until a certificate in a file ends: member, that of the authority it is believed by (authority), or the HTTP API's (http).", "of"),
+		certificateLife: desc("certificate_life_seconds", "Seconds from the beginning of that certificate to its end.", "of"),
+		bad:             desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
 
@@ -75,6 +82,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
 		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
+		c.certificate, c.certificateLife,
 	} {
 		ch <- d
 	}
@@ -107,6 +115,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.stall, s.Rhythm.Stall.Seconds())
 	gauge(c.roundTrip, s.Rhythm.RoundTrip.Seconds())
 	gauge(c.silenceLimit, s.Timing.T().Seconds())
+	for of, life := range map[string]batuta.CertificateLife{"member": s.Certificate, "authority": s.Authority, "http": c.ofHTTP()} {
+		if !life.To.IsZero() {
+			gauge(c.certificate, time.Until(life.To).Seconds(), of)
+			gauge(c.certificateLife, life.To.Sub(life.From).Seconds(), of)
+		}
+	}
 	for _, m := range s.Members {
 		if reason, _, refused := strings.Cut(m.Refusal, ":"); refused {
 			gauge(c.refusedMember, 1, string(m.ID), reason)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	stdlog "log"
 	"log/slog"
 	"maps"
 	"net"
@@ -58,7 +59,8 @@ type Server struct {
 	streams        chan struct{} // a place for each event stream
 	leaderlessTime *leaderlessTime
 	refused        refusals
-	tokens         *Tokens // nil: who reaches the API may do all
+	tokens         *Tokens                       // nil: who reaches the API may do all
+	life           func() batuta.CertificateLife // of the certificate that the API shows
 	history        *history
 	page           http.Handler // the dashboard's files
 	http           *http.Server
@@ -71,7 +73,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 	s := &Server{
 		node: node, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), leaderlessTime: newLeaderlessTime(time.Now()),
-		refused: newRefusals(),
+		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
 	}
 	s.http = &http.Server{
@@ -80,7 +82,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
 		MaxHeaderBytes: maxHeader,
-		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog:       stdlog.New(connectionErrors{s}, "", 0),
 	}
 	return s
 }
@@ -88,6 +90,10 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 // Authorize has every call need a token, but for those of load balancers. It must be
 // called before Serve.
 func (s *Server) Authorize(t *Tokens) { s.tokens = t }
+
+// Certified has the metrics tell how long the certificate is good that the API shows. It
+// must be called before Serve.
+func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
 
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {
@@ -150,7 +156,7 @@ func (s *Server) routes() []route {
 		{"GET", "/{$}", s.front},
 	}
 	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
-		routes = append(routes, route{"GET", "/metrics", metricsHandler(s.node, s.version, s.leaderlessTime, s.refused)})
+		routes = append(routes, route{"GET", "/metrics", s.metricsHandler()})
 	}
 	return routes
 }

@@ -137,6 +137,7 @@ func (n *fakeNode) plainStatus() batuta.Status {
 		Rhythm:   batuta.Rhythm{Silence: 150 * time.Millisecond, Stall: 10 * time.Millisecond, RoundTrip: 2 * time.Millisecond},
 		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
 		LogDropped: 6, Security: "secret",
+		Certificate: batuta.CertificateLife{From: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), To: time.Date(2026, 3, 2, 3, 4, 5, 0, time.UTC)},
 
 		Sent:    map[string]uint64{"election": 1},
 		Refused: map[string]uint64{"cluster": 2},
@@ -253,7 +254,7 @@ func TestStatus(t *testing.T) {
 		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":9,"uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1",` +
-		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"security":"secret","transport":"tls","standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
+		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"security":"secret","transport":"tls","certificate_ends":"2026-03-02T03:04:05.000000000Z","authority_ends":null,"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"refused":{"cluster":2}}`
 	if !strings.HasPrefix(body, want) || !strings.HasSuffix(body, tail) {
 		t.Errorf("got  %s\nwant %s…%s", body, want, tail)
 	}
@@ -285,6 +286,8 @@ func TestMetrics(t *testing.T) {
 		"batuta_longest_silence_seconds 0.15", "batuta_longest_stall_seconds 0.01", "batuta_suspicion_seconds 0.6",
 		`batuta_member_refused{member="5",reason="times"} 1`,
 		`batuta_standing{standing="unsaved"} 1`, `batuta_standing{standing="eligible"} 0`,
+		`batuta_certificate_life_seconds{of="member"} 5.0976e+06`,
+		`batuta_http_requests_refused_total{reason="tls"} 0`,
 		"batuta_disk_failing 1", "batuta_saves_failed_total 2",
 		"batuta_failover_seconds_count 0",
 	} {

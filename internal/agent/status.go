@@ -28,10 +28,12 @@ type Status struct {
 	Timing        Timing   `json:"timing"`
 	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
 	Rhythm        Rhythm   `json:"rhythm"`
-	Security      string   `json:"security"`     // insecure, secret or tls: what a stranger has to get past
-	Transport     string   `json:"transport"`    // tls, or insecure: what members say can be read and forged
-	Standing      string   `json:"standing"`     // eligible, or why the member does not stand
-	StandingWhy   string   `json:"standing_why"` // that in words, a failing check's last ones; empty: it stands
+	Security      string   `json:"security"`         // insecure, secret or tls: what a stranger has to get past
+	Transport     string   `json:"transport"`        // tls, or insecure: what members say can be read and forged
+	Certificate   Stamp    `json:"certificate_ends"` // the member's; null: it has none in a file
+	Authority     Stamp    `json:"authority_ends"`   // that of the authority it is believed by
+	Standing      string   `json:"standing"`         // eligible, or why the member does not stand
+	StandingWhy   string   `json:"standing_why"`     // that in words, a failing check's last ones; empty: it stands
 	StandingSince Stamp    `json:"standing_since"`
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
@@ -162,7 +164,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
 		Headroom: s.Rhythm.Headroom(s.Timing.T()), Rhythm: rhythmOf(s.Rhythm),
-		Security: s.Security, Transport: transportOf(s),
+		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	st.Quorum = quorumOf(s.Quorum)

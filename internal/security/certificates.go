@@ -15,6 +15,7 @@ const protocolCertificates = "batuta/1"
 type certificates struct {
 	naming
 	pools []*x509.CertPool // who is believed; none: the service's own check has it
+	life  Life
 	serve func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	dial  func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 }
@@ -54,7 +55,9 @@ func (a *certificates) own(pair *tls.Certificate, id string) error {
 		}
 		certs = append(certs, c)
 	}
-	return a.believes(certs, time.Now())
+	by, err := chains(a.pools[0], certs, x509.VerifyOptions{CurrentTime: time.Now()})
+	a.life = lifeOf(by)
+	return err
 }
 
 func (n naming) wanted(id string) string {

@@ -82,11 +82,17 @@ func names(leaf *x509.Certificate) string {
 
 // chain verifies that a certificate is believed now, and good for a member.
 func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) error {
+	_, err := chains(roots, certs, options)
+	return err
+}
+
+// chains is chain, and gives by which authorities it is.
+func chains(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) (by [][]*x509.Certificate, err error) {
 	if len(certs) == 0 {
-		return errors.New("it shows no certificate")
+		return nil, errors.New("it shows no certificate")
 	}
 	if certs[0].IsCA {
-		return errors.New("it shows an authority's certificate, which is no member's")
+		return nil, errors.New("it shows an authority's certificate, which is no member's")
 	}
 	options.Roots, options.Intermediates = roots, x509.NewCertPool()
 	for _, c := range certs[1:] {
@@ -94,12 +100,12 @@ func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyO
 	}
 	for _, usage := range memberUsage {
 		options.KeyUsages = []x509.ExtKeyUsage{usage}
-		if _, err := certs[0].Verify(options); err != nil {
-			return err
+		if by, err = certs[0].Verify(options); err != nil {
+			return nil, err
 		}
 		if certs[0].ExtKeyUsage == nil && certs[0].UnknownExtKeyUsage == nil {
 			break // it is good for anything
 		}
 	}
-	return nil
+	return by, nil
 }
