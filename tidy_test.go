@@ -17,19 +17,20 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "machine", "quorum", "superpeer", "examples/algorithm/franklin", "sim/scenario", "sim/invariant", "sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "machine", "assignment", "quorum", "superpeer", "examples/algorithm/franklin", "sim/scenario", "sim/invariant", "sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile"},
+	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile"},
 	"election":           {},
 	"boss":               {"", "election", "internal/network"},
 	"election/*":         {"election"},
 	"machine":            {"election"},
 	"quorum":             {"election", "machine"},
-	"sim":                {"election", "machine", "sim/*"},
+	"assignment":         {"election", "machine"},
+	"sim":                {"election", "machine", "assignment", "sim/*"},
 	"sim/explore":        {"election", "machine", "sim/scenario", "sim/trace", "sim/invariant"},
 	"sim/invariant":      {"election", "sim/scenario"},
 	"sim/trace":          {"election", "sim/scenario"},

@@ -19,6 +19,7 @@ const (
 	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
 	Ping       MessageKind = "ping"        // to a member that the algorithm watches: Stamp
 	Pong       MessageKind = "pong"        // its answer: the Stamp
+	Named      MessageKind = "named"       // Data: of named elections, see package assignment
 	Relay      MessageKind = "relay"       // Carried: to be passed on, or passed on; Ended: its receiver is not reached here
 )
 
@@ -43,7 +44,7 @@ type Speaker interface {
 // Kinds are all kinds of message that members with this algorithm send each other.
 func Kinds(a Algorithm) []MessageKind {
 	kinds := []MessageKind{
-		Beat, Ack, Probe, ProbeReply, Resign, Handover, Members, GetMembers, Ping, Pong, Relay,
+		Beat, Ack, Probe, ProbeReply, Resign, Handover, Members, GetMembers, Ping, Pong, Relay, Named,
 		Election, Answer, Coordinator, Elected,
 	}
 	if own, ok := a.(Speaker); ok {
@@ -104,6 +105,16 @@ type Message struct {
 	Carried *Message // Relay: of another From, or to another To
 
 	Data []byte // what an algorithm, or a core of its own, says in its own layout; at most [MaxData] bytes
+
+	Shares *Shares // Beat and Ack, where there are named elections: see package assignment
+}
+
+// Shares is what a beat and its acknowledgement tell of named elections.
+type Shares struct {
+	Stamp   int64  `cbor:"1,keyasint,omitempty"` // Ack: when it left, in its sender's time
+	Echo    int64  `cbor:"2,keyasint,omitempty"` // Beat: the last Stamp of its receiver
+	Version uint64 `cbor:"3,keyasint,omitempty"` // Beat: of the assignments; Ack: of what its sender has reported
+	Digest  uint64 `cbor:"4,keyasint,omitempty"` // Beat: of the assignments
 }
 
 // MaxData bounds Message.Data.

@@ -104,6 +104,7 @@ type layout struct {
 	Withdraws bool                    `cbor:"20,keyasint,omitempty"`
 	Heir      election.ID             `cbor:"21,keyasint,omitempty"`
 	Data      []byte                  `cbor:"22,keyasint,omitempty"`
+	Shares    *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -238,7 +239,7 @@ func outward(m *election.Message) *layout {
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
-		Carried: outward(m.Carried), Data: m.Data,
+		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares,
 	}
 }
 
@@ -329,7 +330,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
-		Data: w.Data,
+		Data: w.Data, Shares: w.Shares,
 	}, nil
 }
 

@@ -1,0 +1,322 @@
+package assignment
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// EpochBits is by how much the coordinator's epoch is shifted in a name's.
+const EpochBits = 24
+
+// maxEpoch bounds a name's epoch. The coordinator's is at most 2^53: one above 2^38, which
+// no cluster reaches that nobody lies to, names nothing.
+const maxEpoch = 1 << 62
+
+// Config sets up a [Core].
+type Config struct {
+	Core        machine.Core          // required: the member's own
+	Election    string                // the name of the cluster's own election; default "default"
+	Timing      election.Timing       // as the Core's
+	Incarnation uint64                // as the Core's
+	Algorithm   election.Algorithm    // as the Core's
+	Trace       func(election.Record) // told what was assigned and why; may be nil
+}
+
+// Core is a member with all its named elections. See the package's comment.
+type Core struct {
+	machine.Core
+	self        election.ID
+	election    string
+	incarnation uint64
+	timing      election.Timing
+	hold        time.Duration // how long a holder counts on an echo
+	wait        time.Duration // how long the coordinator counts on it
+	leased      bool          // leaderships are leases: what a dial tells frees nothing
+	trace       func(election.Record)
+
+	now, last, origin time.Time
+	out               []election.Action
+	changes           []Change
+	replies           []Reply
+	view              election.Token // the coordinator, as of the last step
+	flushAt, flushed  time.Time
+
+	member
+	table
+	office *office // nil: another coordinates, or nobody
+}
+
+// Change is one change of what this member sees of a name: Token leads it, or has ceased
+// to, by Cause.
+type Change struct {
+	Name  string
+	Seat  int
+	Token election.Token // its Leader has an id alone
+	Lost  bool
+	Cause election.Cause
+}
+
+// leaseholder is a core whose leaderships are leases.
+type leaseholder interface {
+	Guard() time.Time // until when what they have begun may still run
+}
+
+// New gives the Core around c.Core.
+func New(c Config) *Core {
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	t := c.Timing.WithDefaults()
+	out := &Core{
+		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
+		member: newMember(), table: newTable(),
+	}
+	out.wait = 2*t.Bears() + t.Heartbeat
+	out.hold = out.wait
+	if l, ok := c.Algorithm.(interface {
+		Lease(time.Duration) time.Duration
+	}); ok {
+		out.hold, out.leased = l.Lease(out.wait), true
+	}
+	return out
+}
+
+func newTable() table {
+	return table{seats: map[key]*entry{}, names: map[string]int{}, drained: map[election.ID]bool{}}
+}
+
+// Step handles one event and returns what to do about it, in order, after what Changes
+// tells. Both are valid until the next call that returns actions.
+func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
+	c.begin(now)
+	named := ev.Kind == election.Received && ev.Message.Kind == election.Named
+	inner := ev
+	if named {
+		inner = election.Event{Kind: election.Woke}
+	}
+	if ev.Kind == election.Received {
+		c.hears(ev.Message)
+	}
+	c.forward(inner)
+	if named {
+		c.follow()
+		c.receive(ev.Message)
+	}
+	return c.finish()
+}
+
+// begin begins a step: what has ended by time ends first.
+func (c *Core) begin(now time.Time) {
+	c.out, c.changes, c.replies = c.out[:0], c.changes[:0], c.replies[:0]
+	if now.Before(c.now) {
+		now = c.now
+	}
+	c.last, c.now = c.now, now
+	if c.origin.IsZero() {
+		c.origin, c.last = now, now
+	}
+	c.expire()
+}
+
+// forward steps the member's own core.
+func (c *Core) forward(ev election.Event) {
+	for _, a := range c.Core.Step(c.now, ev) {
+		switch a.Kind {
+		case election.Notify:
+			c.notified(a.Member, a.Status)
+		case election.Send:
+			a.Message = c.share(a.To, a.Message)
+		}
+		c.out = append(c.out, a)
+	}
+}
+
+// finish ends a step: who coordinates may be another, and what has changed is told.
+func (c *Core) finish() []election.Action {
+	c.follow()
+	c.due()
+	if !c.flushAt.IsZero() && !c.now.Before(c.flushAt) {
+		c.flush()
+	}
+	return c.out
+}
+
+// Changes are what the last step has changed, in order.
+func (c *Core) Changes() []Change { return c.changes }
+
+// Until is when this member leads no named election any more if it hears nothing.
+func (c *Core) Until() time.Time { return c.until }
+
+// Deadline is when to step it next.
+func (c *Core) Deadline() (time.Time, bool) {
+	at, ok := c.Core.Deadline()
+	wake := func(t time.Time) {
+		if !t.IsZero() && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	wake(c.flushAt)
+	if c.leads() {
+		wake(c.until)
+	}
+	if c.office != nil {
+		wake(c.office.checkAt)
+	} else {
+		wake(c.retryAt)
+	}
+	return at, ok
+}
+
+// coordinator is who coordinates, as far as this member knows. A leader of the cluster
+// whose own work has still to stop goes on: nobody else may begin.
+func (c *Core) coordinator() election.Token {
+	if v := c.View(); v.Defined() || c.office == nil {
+		return v
+	}
+	if m, ok := c.Core.(interface{ Phase() machine.Phase }); ok && m.Phase() == machine.PhaseDraining {
+		return c.office.token
+	}
+	if l, ok := c.Core.(leaseholder); ok && c.now.Before(l.Guard()) {
+		return c.office.token
+	}
+	return election.Token{}
+}
+
+// follow takes note of who coordinates.
+func (c *Core) follow() {
+	now := c.coordinator()
+	if now.Leader.ID == c.self && now.Defined() {
+		c.until = c.now.Add(c.hold)
+	}
+	if now == c.view {
+		c.checkFit()
+		return
+	}
+	c.view = now
+	c.office = nil
+	c.member.reset()
+	switch {
+	case !now.Defined():
+	case now.Leader.ID == c.self:
+		c.takeOffice(now)
+	default:
+		c.reportAll()
+	}
+	c.checkFit()
+}
+
+// notified takes note of a member's state.
+func (c *Core) notified(id election.ID, s election.MemberState) {
+	if c.office != nil && id != c.self {
+		c.office.stateOf(id, s)
+	}
+}
+
+// due does what its time has come for.
+func (c *Core) due() {
+	switch {
+	case c.office != nil && c.passed(c.office.checkAt):
+		c.office.check()
+	case c.office == nil && c.passed(c.retryAt):
+		c.reportAll() // it has not been answered
+	}
+}
+
+func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
+
+// flushSoon has what has changed told: at once if nothing was of late, else with what
+// comes meanwhile.
+func (c *Core) flushSoon() {
+	if c.flushAt.IsZero() {
+		c.flushAt = c.now
+		if next := c.flushed.Add(c.timing.Heartbeat / 20); next.After(c.now) {
+			c.flushAt = next
+		}
+	}
+}
+
+// flush tells what has changed.
+func (c *Core) flush() {
+	c.flushAt, c.flushed = time.Time{}, c.now
+	if c.office != nil {
+		c.office.flush()
+	} else {
+		c.report()
+	}
+}
+
+// stamp is this member's own time; never 0.
+func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
+
+// send sends a frame of the present coordinator's time.
+func (c *Core) send(to election.ID, f *frame) {
+	c.out = append(c.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
+		Kind: election.Named, Election: c.election, From: c.self, To: to, Token: c.view, Highest: c.Highest(), Data: f.encode()}})
+}
+
+// receive takes a frame in.
+func (c *Core) receive(m *election.Message) {
+	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || m.Token != c.view {
+		return // late, or early: whoever sent it says it again
+	}
+	f, err := decode(m.Data)
+	switch {
+	case err != nil:
+	case c.office != nil:
+		c.office.receive(m.From, f)
+	case m.From == c.view.Leader.ID:
+		c.told(f)
+	}
+}
+
+// share adds to a beat or an acknowledgement what it tells of named elections. A message
+// may go to several members: this one's is a copy.
+func (c *Core) share(to election.ID, m *election.Message) *election.Message {
+	var s election.Shares
+	switch {
+	case m.Kind == election.Beat && c.office != nil && m.Token == c.office.token:
+		p := c.office.peers[to]
+		if p == nil || !p.reported {
+			return m
+		}
+		if p.names == 0 && len(c.seats) == 0 && len(c.drained) == 0 {
+			return m // nothing is shared
+		}
+		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
+	case m.Kind == election.Ack && c.office == nil && c.welcomed && m.Token == c.view && to == c.view.Leader.ID:
+		if len(c.campaigns)+len(c.holds)+len(c.seats) == 0 {
+			return m // nobody uses them
+		}
+		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
+	default:
+		return m
+	}
+	out := *m
+	out.Shares = &s
+	return &out
+}
+
+// hears takes in what a beat or an acknowledgement tells.
+func (c *Core) hears(m *election.Message) {
+	s := m.Shares
+	if s == nil || !c.view.Defined() || m.Token != c.view {
+		return
+	}
+	switch {
+	case m.Kind == election.Beat && c.office == nil && m.From == c.view.Leader.ID:
+		c.vouched(s.Echo)
+		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {
+			c.ask()
+		}
+	case m.Kind == election.Ack && c.office != nil:
+		c.office.acked(m.From, s)
+	}
+}
+
+func (c *Core) note(what, name string, peer election.ID, t election.Token, why string) {
+	if c.trace != nil {
+		c.trace(election.Record{At: c.now, Member: c.self, Election: name, What: what, Peer: peer, Token: t, Why: why})
+	}
+}

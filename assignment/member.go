@@ -1,0 +1,450 @@
+package assignment
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// member is what this member stands for and leads.
+type member struct {
+	campaigns map[string]Candidacy
+	holds     map[string]*hold
+	spent     map[string]uint64 // the last epoch of a name that it has given up, while the others may not know
+	resigned  map[string]bool   // of those, given up of its own will
+
+	until    time.Time // when its leads end
+	vouch    int64     // the last stamp that was echoed
+	fit      bool      // it may lead
+	dirty    map[string]bool
+	reported uint64 // version of what the coordinator was told
+	welcomed bool   // the coordinator has taken in all
+	retryAt  time.Time
+	retries  int
+
+	requests map[uint64]bool // that wait for the coordinator
+	number   uint64
+}
+
+// hold is one name that this member leads, or led and still works for.
+type hold struct {
+	seat    int
+	epoch   uint64
+	over    bool // it leads no more
+	working bool // the user's work runs
+	resigns bool // it ended of its own will
+}
+
+func newMember() member {
+	return member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
+}
+
+// reset forgets what the last coordinator was told.
+func (m *member) reset() {
+	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
+}
+
+// leads reports whether this member leads any name.
+func (m *member) leads() bool {
+	for _, h := range m.holds {
+		if !h.over {
+			return true
+		}
+	}
+	return false
+}
+
+// Campaign has this member stand for an election. c has been checked.
+func (c *Core) Campaign(now time.Time, name string, candidacy Candidacy) []election.Action {
+	c.begin(now)
+	c.campaigns[name] = candidacy
+	c.touch(name)
+	return c.finish()
+}
+
+// Campaigns is how many names this member stands for, and Full whether it may stand for
+// one more.
+func (c *Core) Full(name string) bool {
+	_, mine := c.campaigns[name]
+	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns)) >= MaxElections
+}
+
+// Withdraw has it stand no more; what it leads it gives away.
+func (c *Core) Withdraw(now time.Time, name string) []election.Action {
+	c.begin(now)
+	delete(c.campaigns, name)
+	c.touch(name)
+	if h := c.holds[name]; h != nil {
+		c.lose(name, h, election.CauseResigned)
+	}
+	return c.finish()
+}
+
+// Resign gives a name away, to another candidate if there is one.
+func (c *Core) Resign(now time.Time, name string) []election.Action {
+	c.begin(now)
+	if h := c.holds[name]; h != nil && !h.over {
+		h.resigns = true
+		c.lose(name, h, election.CauseResigned)
+	}
+	return c.finish()
+}
+
+// Working says that the user's work for a name has begun, or has all stopped.
+func (c *Core) Working(now time.Time, name string, on bool) []election.Action {
+	c.begin(now)
+	if h := c.holds[name]; h != nil {
+		h.working = on
+		if !on && h.over {
+			c.gaveUp(name, h)
+		}
+	}
+	return c.finish()
+}
+
+// Leads is the token under which this member leads a name now; zero: it does not.
+func (c *Core) Leads(name string) (election.Token, int) {
+	if h := c.holds[name]; h != nil && !h.over {
+		return c.mine(h), h.seat
+	}
+	return election.Token{}, 0
+}
+
+func (c *Core) mine(h *hold) election.Token {
+	return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}
+}
+
+// touch has a name told to the coordinator.
+func (c *Core) touch(name string) {
+	c.dirty[name] = true
+	c.flushSoon()
+}
+
+// expire ends what lasts no longer.
+func (c *Core) expire() {
+	if c.now.Before(c.until) || !c.leads() {
+		return
+	}
+	cause := election.CauseSilent
+	if c.now.Sub(c.last) > c.timing.Bears() {
+		cause = election.CauseStalled
+	}
+	c.loseAll(cause)
+}
+
+func (c *Core) loseAll(cause election.Cause) {
+	for _, name := range slices.Sorted(maps.Keys(c.holds)) {
+		c.lose(name, c.holds[name], cause)
+	}
+}
+
+// lose ends a lead at once in this member's own eyes, and in the others' when the work
+// has stopped.
+func (c *Core) lose(name string, h *hold, cause election.Cause) {
+	if h.over {
+		return
+	}
+	h.over = true
+	c.show(key{name, h.seat}, cause)
+	if !h.working {
+		c.gaveUp(name, h)
+		return
+	}
+	c.touch(name)
+}
+
+// gaveUp: nothing of a lead runs any more.
+func (c *Core) gaveUp(name string, h *hold) {
+	delete(c.holds, name)
+	c.spend(name, h.epoch, h.resigns)
+}
+
+// spend remembers an epoch as one that this member does not lead under any more.
+func (c *Core) spend(name string, epoch uint64, resigned bool) {
+	c.spent[name] = max(c.spent[name], epoch)
+	if resigned {
+		c.resigned[name] = true
+	}
+	c.touch(name)
+}
+
+// vouched takes in an echo: what this member leads lasts from when that stamp left.
+func (c *Core) vouched(echo int64) {
+	if echo <= c.vouch || echo > c.stamp() {
+		return
+	}
+	c.vouch = echo
+	if until := c.origin.Add(time.Duration(echo-1) + c.hold); until.After(c.until) {
+		c.until = until
+	}
+}
+
+// checkFit: a member that may not lead gives up what it leads.
+func (c *Core) checkFit() {
+	fit := false
+	switch c.Standing() {
+	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleGone, election.IneligibleJoining:
+	default:
+		fit = true
+	}
+	if fit == c.fit {
+		return
+	}
+	c.fit = fit
+	if !fit {
+		c.loseAll(election.CauseResigned)
+	}
+	c.flushSoon()
+	if c.office == nil && c.view.Defined() {
+		c.dirtyFit()
+	} else if c.office != nil {
+		c.office.uneven = true
+		c.office.reconsider(c.self)
+	}
+}
+
+// dirtyFit has the report that tells it bear something.
+func (c *Core) dirtyFit() {
+	for name := range c.campaigns {
+		c.dirty[name] = true // one of them will do
+		break
+	}
+}
+
+// claimOf is what this member tells of a name.
+func (c *Core) claimOf(name string) claim {
+	cl := claim{Name: name, Done: c.spent[name], Last: c.table.last(name), Resigned: c.resigned[name]}
+	if can, ok := c.campaigns[name]; ok {
+		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
+	}
+	if h := c.holds[name]; h != nil {
+		cl.Seat, cl.Epoch, cl.Over = h.seat, h.epoch, h.over
+	}
+	return cl
+}
+
+// claims are what it tells of those names, in order; nil: of all.
+func (c *Core) claimsOf(names map[string]bool) []claim {
+	if names == nil {
+		names = map[string]bool{}
+		for name := range c.campaigns {
+			names[name] = true
+		}
+		for name := range c.holds {
+			names[name] = true
+		}
+		for name := range c.spent {
+			names[name] = true
+		}
+	}
+	list := make([]claim, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, c.claimOf(name))
+	}
+	return list
+}
+
+// reportAll tells the coordinator everything, and again until it answers.
+func (c *Core) reportAll() {
+	c.retries = min(c.retries+1, 5)
+	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
+	c.reported++
+	list := parts(c.claimsOf(nil), claimSize)
+	for i, p := range list {
+		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Version: c.reported, Whole: true, Part: i, Parts: len(list),
+			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p})
+	}
+	clear(c.dirty)
+	clear(c.resigned)
+}
+
+// report tells the coordinator what has changed.
+func (c *Core) report() {
+	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
+		return // it is told with all the rest
+	}
+	for _, p := range parts(c.claimsOf(c.dirty), claimSize) {
+		c.reported++
+		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
+			Incarnation: c.incarnation, Fit: c.fit, Claims: p})
+	}
+	clear(c.dirty)
+	clear(c.resigned)
+}
+
+// ask has the coordinator tell all, once in two heartbeats.
+func (c *Core) ask() {
+	if c.askedAt != 0 && c.stamp()-c.askedAt < int64(2*c.timing.Heartbeat) {
+		return
+	}
+	c.askedAt = c.stamp()
+	c.send(c.view.Leader.ID, &frame{Op: opAsk, Stamp: c.stamp()})
+}
+
+// told takes in a frame of the coordinator's.
+func (c *Core) told(f *frame) {
+	c.vouched(f.Echo)
+	switch f.Op {
+	case opAsk:
+		c.reportAll()
+	case opSame:
+		if f.Digest != c.digest {
+			c.ask()
+			return
+		}
+		c.welcome()
+		c.table.of, c.version = c.view, f.Version
+		c.offers()
+	case opAssign:
+		c.assigned(f)
+	case opRelease:
+		for _, s := range f.Seats {
+			if h := c.holds[s.Name]; h != nil && h.seat == s.Seat && h.epoch == s.Epoch {
+				c.lose(s.Name, h, election.CauseResigned)
+			}
+		}
+	case opReply:
+		if c.requests[f.Number] {
+			delete(c.requests, f.Number)
+			c.replies = append(c.replies, Reply{Number: f.Number, Error: f.Error})
+		}
+	}
+}
+
+func (c *Core) welcome() { c.welcomed, c.retryAt, c.retries = true, time.Time{}, 0 }
+
+// assigned takes in assignments: those that have changed, or all.
+func (c *Core) assigned(f *frame) {
+	if !f.Whole {
+		if !c.welcomed || c.table.of != c.view || f.Base != c.version {
+			if c.welcomed && f.Version > c.version {
+				c.ask()
+			}
+			return
+		}
+		for _, s := range f.Seats {
+			c.learn(s)
+		}
+		c.drain(f.Drained)
+		c.version = f.Version
+		return
+	}
+	if f.Part == 0 {
+		c.whole, c.part = map[key]Seat{}, 0
+	}
+	if c.whole == nil || f.Part != c.part {
+		c.whole = nil
+		return
+	}
+	c.part++
+	for _, s := range f.Seats {
+		c.whole[s.key()] = s
+	}
+	if c.part < f.Parts {
+		return
+	}
+	c.welcome()
+	c.install(c.whole)
+	c.whole = nil
+	c.drain(f.Drained)
+	c.table.of, c.version, c.askedAt = c.view, f.Version, 0
+	c.offers()
+}
+
+// install takes in all assignments.
+func (c *Core) install(all map[key]Seat) {
+	for _, s := range c.list() {
+		if _, stays := all[s.key()]; !stays {
+			s.Gone = true
+			c.learn(s)
+		}
+	}
+	list := slices.SortedFunc(maps.Values(all), bySeat)
+	for _, s := range list {
+		c.learn(s)
+	}
+}
+
+// learn takes in one assignment.
+func (c *Core) learn(s Seat) {
+	name := s.Name
+	h := c.holds[name]
+	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
+		if s.Epoch < h.epoch && !s.Gone {
+			c.touch(name) // it is told of the higher one
+		}
+		c.lose(name, h, election.CauseSuperseded)
+	}
+	k := s.key()
+	if s.Gone {
+		if e := c.seats[k]; e != nil && e.shown.Defined() {
+			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: true, Cause: election.CauseResigned})
+		}
+		c.set(s)
+		delete(c.spent, name)
+		return
+	}
+	c.set(s)
+	if s.Leader == c.self {
+		c.offered(s)
+	} else if s.Epoch >= c.spent[name] && c.holds[name] == nil {
+		delete(c.spent, name)
+	}
+	c.show(k, s.Cause)
+}
+
+// offers looks at all that this member was assigned and does not lead.
+func (c *Core) offers() {
+	for _, s := range c.list() {
+		if s.Leader == c.self {
+			c.offered(s)
+			c.show(s.key(), "")
+		}
+	}
+}
+
+// offered takes a name that was assigned to this member, or declines it.
+func (c *Core) offered(s Seat) {
+	h := c.holds[s.Name]
+	_, stands := c.campaigns[s.Name]
+	switch {
+	case h != nil && h.seat == s.Seat && h.epoch == s.Epoch:
+	case c.spent[s.Name] >= s.Epoch:
+		c.touch(s.Name) // the coordinator has not heard yet
+	case h != nil || !stands || !c.fit || !c.now.Before(c.until):
+		c.spend(s.Name, s.Epoch, false)
+	default:
+		c.holds[s.Name] = &hold{seat: s.Seat, epoch: s.Epoch}
+	}
+}
+
+// show tells watchers if what they see of a seat has changed.
+func (c *Core) show(k key, cause election.Cause) {
+	e := c.seats[k]
+	if e == nil {
+		return
+	}
+	now := e.token()
+	if e.Leader == c.self {
+		if h := c.holds[k.name]; h == nil || h.over || h.seat != k.seat || h.epoch != e.Epoch {
+			now = election.Token{}
+		}
+	}
+	if now.Epoch < e.top {
+		now = election.Token{} // its epoch is about to be raised
+	}
+	if now == e.shown {
+		return
+	}
+	if e.shown.Defined() {
+		if cause == "" {
+			cause = election.CauseSuperseded
+		}
+		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: true, Cause: cause})
+	}
+	if e.shown, e.top = now, max(e.top, now.Epoch); now.Defined() {
+		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: now})
+	}
+}

@@ -1,0 +1,510 @@
+package assignment
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// office is a coordinator's: it lasts for one leadership of the cluster.
+type office struct {
+	c        *Core
+	token    election.Token
+	since    time.Time
+	settled  bool // whoever may hold anything has told, or has lost it by time
+	peers    map[election.ID]*peer
+	contests map[string]*contest
+	names    []string // of contests, in order; see ordered
+	stale    bool     // names is to be made anew
+	loads    map[election.ID]int
+
+	floor    uint64          // the least epoch of a name that is new
+	todo     map[string]bool // contests that may have a seat to fill
+	changed  map[key]bool    // seats to tell of
+	drains   bool            // who is drained has changed
+	forced   map[election.ID]bool
+	moving   map[key]*contest       // seats whose leader was asked for their release
+	releases map[election.ID][]Seat // to be asked for
+	spent    bool                   // its epoch has no more numbers
+	uneven   bool                   // shares are to be looked at
+	levelAt  time.Time              // and not before
+	checkAt  time.Time
+}
+
+// peer is another member, as the coordinator knows it.
+type peer struct {
+	id          election.ID
+	incarnation uint64
+	reported    bool      // it has told all
+	version     uint64    // of what it has told
+	stamp       int64     // its last
+	heard       time.Time // when that came
+	fit         bool
+	down        bool
+	askedAt     time.Time // when it was last asked for all
+	wants       bool      // it is to be told all,
+	has         uint64    // unless the digest of what it has, which this is, says
+	differs     bool      // that it need not; with differs it has said that it must
+	known       bool      // it has told all in this coordinator's time
+	names       int       // that it stands for
+	seats       map[key]bool
+	parts       []claim
+	part        int
+	mentioned   map[string]bool
+}
+
+// contest is one name.
+type contest struct {
+	name       string
+	weight     int
+	want       int // seats
+	candidates map[election.ID]*candidate
+	seats      []*seat
+	last       uint64 // the highest epoch known
+}
+
+type candidate struct {
+	id     election.ID
+	stands bool
+	weight int
+	prefer bool
+	seats  int
+	held   uint64 // the epoch under which it holds a seat, or still works; 0: none
+}
+
+type seat struct {
+	index    int
+	leader   election.ID
+	epoch    uint64
+	charged  election.ID // in whose load it counts
+	expected bool        // its leader has not told so to this coordinator
+	told     bool        // its leader has told that it holds it
+	to       election.ID // whom it is meant for next
+	avoid    election.ID // who has just given it away
+	pin      bool        // its next leader is chosen by hand
+	pinned   bool
+	asked    time.Time // when its leader was asked to release it; zero: it was not
+	why      string    // of that
+	cause    election.Cause
+}
+
+// takeOffice has this member coordinate, from what it knows as a follower.
+func (c *Core) takeOffice(t election.Token) {
+	o := &office{c: c, token: t, since: c.now, peers: map[election.ID]*peer{}, contests: map[string]*contest{}, loads: map[election.ID]int{},
+		todo: map[string]bool{}, changed: map[key]bool{}, forced: map[election.ID]bool{}, moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
+	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
+	c.office, c.version = o, 1
+	c.table.of = t
+	for _, m := range c.Members() {
+		if m.ID != c.self {
+			o.peer(m.ID).down = m.State == election.StateDown && !c.leased
+		}
+	}
+	for _, s := range c.list() {
+		k := o.contest(s.Name)
+		k.last = max(k.last, s.Epoch)
+		if s.Leader == election.None {
+			k.seat(s.Seat).epoch = s.Epoch
+			continue
+		}
+		at := k.seat(s.Seat)
+		at.epoch, at.pinned, at.expected = s.Epoch, s.Pinned, true
+		o.seatAt(k, at, s.Leader)
+	}
+	for _, cl := range c.claimsOf(nil) {
+		o.claimed(c.self, cl)
+	}
+	clear(c.dirty)
+	clear(c.resigned)
+	o.notHeld(c.self)
+	o.checkAt = c.now.Add(c.timing.T() / 2)
+	o.settle()
+	c.flushSoon()
+}
+
+func (o *office) peer(id election.ID) *peer {
+	p := o.peers[id]
+	if p == nil {
+		p = &peer{id: id, seats: map[key]bool{}}
+		o.peers[id] = p
+	}
+	return p
+}
+
+func (o *office) contest(name string) *contest {
+	k := o.contests[name]
+	if k == nil {
+		k = &contest{name: name, weight: 1, want: 1, candidates: map[election.ID]*candidate{}}
+		o.contests[name] = k
+		o.stale = true
+	}
+	return k
+}
+
+// ordered are all names, in order.
+func (o *office) ordered() []string {
+	if o.stale {
+		o.names, o.stale = slices.Sorted(maps.Keys(o.contests)), false
+	}
+	return o.names
+}
+
+// seat gives one seat of a contest, and makes it if need be.
+func (k *contest) seat(i int) *seat {
+	for len(k.seats) <= i {
+		k.seats = append(k.seats, &seat{index: len(k.seats)})
+	}
+	return k.seats[i]
+}
+
+// seatAt has a seat belong to a member, in the books.
+func (o *office) seatAt(k *contest, s *seat, id election.ID) {
+	if p := o.peers[s.leader]; p != nil {
+		delete(p.seats, key{k.name, s.index})
+	}
+	s.leader = id
+	if id != election.None && id != o.c.self {
+		o.peer(id).seats[key{k.name, s.index}] = true
+	}
+	o.charge(k, s, id)
+}
+
+// charge has a seat count in a member's load.
+func (o *office) charge(k *contest, s *seat, id election.ID) {
+	if s.charged != election.None {
+		o.loads[s.charged] -= k.weight
+	}
+	if s.charged = id; id != election.None {
+		o.loads[id] += k.weight
+	}
+}
+
+// want has a contest looked at.
+func (o *office) want(k *contest) {
+	o.todo[k.name] = true
+	o.c.flushSoon()
+}
+
+// reconsider has all looked at for which a member stands.
+func (o *office) reconsider(id election.ID) {
+	for name, k := range o.contests {
+		if k.candidates[id] != nil {
+			o.todo[name] = true
+		}
+	}
+	o.uneven = true
+	o.c.flushSoon()
+}
+
+// receive takes in another member's frame.
+func (o *office) receive(from election.ID, f *frame) {
+	p := o.peer(from)
+	if f.Stamp > p.stamp || f.Whole {
+		p.stamp, p.heard = f.Stamp, o.c.now
+	}
+	switch f.Op {
+	case opReport:
+		o.reported(p, f)
+	case opAsk:
+		p.wants, p.differs = p.reported, true
+		o.c.flushSoon()
+	case opRequest:
+		if f.Request != nil {
+			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.asked(*f.Request)})
+		}
+	}
+}
+
+// reported takes in what a member tells: all, or what has changed.
+func (o *office) reported(p *peer, f *frame) {
+	if !f.Whole {
+		if !p.reported || f.Base != p.version || f.Incarnation != p.incarnation {
+			o.ask(p)
+			return
+		}
+		p.version = f.Version
+		o.takes(p, f, f.Claims)
+		return
+	}
+	if f.Part == 0 {
+		p.parts, p.part = nil, 0
+	}
+	if f.Part != p.part {
+		return
+	}
+	p.parts, p.part = append(p.parts, f.Claims...), p.part+1
+	if p.part < f.Parts {
+		return
+	}
+	o.reportedAll(p, f)
+}
+
+func (o *office) reportedAll(p *peer, f *frame) {
+	if p.incarnation != f.Incarnation && p.incarnation != 0 {
+		o.free(p, "another process has its place", election.CauseCrashed) // what the old one led is over
+	}
+	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
+	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
+	p.mentioned = make(map[string]bool, len(p.parts))
+	for _, cl := range p.parts {
+		p.mentioned[cl.Name] = true
+	}
+	for name, k := range o.contests {
+		if can := k.candidates[p.id]; can != nil && !p.mentioned[name] {
+			o.claimed(p.id, claim{Name: name})
+		}
+	}
+	o.takes(p, f, p.parts)
+	p.parts, p.mentioned = nil, nil
+	o.notHeld(p.id)
+	o.settle()
+	o.reconsider(p.id)
+}
+
+// takes takes in claims.
+func (o *office) takes(p *peer, f *frame, claims []claim) {
+	if p.fit != f.Fit {
+		p.fit = f.Fit
+		o.reconsider(p.id)
+	}
+	for _, cl := range claims {
+		o.claimed(p.id, cl)
+	}
+	o.c.flushSoon()
+}
+
+// ask has a member tell all, once in two heartbeats.
+func (o *office) ask(p *peer) {
+	if !p.askedAt.IsZero() && o.c.now.Sub(p.askedAt) < 2*o.c.timing.Heartbeat {
+		return
+	}
+	p.askedAt = o.c.now
+	o.c.send(p.id, &frame{Op: opAsk})
+}
+
+// acked takes in what a member's acknowledgement tells.
+func (o *office) acked(from election.ID, s *election.Shares) {
+	p := o.peer(from)
+	if p.reported && s.Stamp > p.stamp {
+		if o.c.now.Sub(p.heard) > o.c.wait {
+			defer o.reconsider(from)
+		}
+		p.stamp, p.heard = s.Stamp, o.c.now
+	}
+	if !p.reported || s.Version != p.version {
+		o.ask(p)
+	}
+}
+
+// claimed takes in one claim.
+func (o *office) claimed(id election.ID, cl claim) {
+	k := o.contests[cl.Name]
+	if k == nil {
+		if !cl.Stands && cl.Epoch == 0 || len(o.contests) >= MaxElections {
+			return
+		}
+		k = o.contest(cl.Name)
+	}
+	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
+	o.stands(k, id, cl)
+	for _, s := range k.seats {
+		if s.leader == id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
+			cause := election.CauseResigned
+			if cl.Resigned {
+				s.avoid, s.pin = id, true
+			}
+			o.vacate(k, s, cause)
+		}
+	}
+	if cl.Epoch > 0 {
+		o.holds(k, id, cl)
+	}
+	if s := k.seat(0); k.want == 1 && s.told && k.last > s.epoch {
+		s.to = s.leader
+		o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition
+	}
+	o.want(k)
+}
+
+// stands notes whether a member is a candidate.
+func (o *office) stands(k *contest, id election.ID, cl claim) {
+	can := k.candidates[id]
+	if can == nil {
+		if !cl.Stands && cl.Epoch == 0 {
+			return
+		}
+		can = &candidate{id: id}
+		k.candidates[id] = can
+	}
+	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
+		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
+	}
+	if can.stands != cl.Stands || can.prefer != cl.Prefer || can.weight != cl.Weight {
+		o.uneven = true
+	}
+	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, cl.Weight, cl.Prefer, cl.Seats, cl.Epoch
+	if !cl.Stands && cl.Epoch == 0 {
+		delete(k.candidates, id)
+	}
+	weight, want := 0, 0
+	for _, other := range k.candidates {
+		if other.stands {
+			weight, want = max(weight, other.weight), max(want, other.seats)
+		}
+	}
+	if weight > 0 && (weight != k.weight || want != k.want) {
+		for _, s := range k.seats {
+			if s.charged != election.None {
+				o.loads[s.charged] += weight - k.weight
+			}
+		}
+		k.weight, k.want = weight, want
+		o.uneven = true
+	}
+}
+
+// holds takes in that a member leads a seat, or still works for it. Of two that do the
+// higher epoch stays.
+func (o *office) holds(k *contest, id election.ID, cl claim) {
+	s := k.seat(cl.Seat)
+	switch {
+	case s.leader == id && s.epoch == cl.Epoch:
+		s.expected, s.told = false, true
+	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && (s.leader == election.None || id.Compare(s.leader) > 0):
+		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
+		delete(o.moving, key{k.name, s.index})
+		s.epoch, s.expected, s.told, s.asked, s.cause = cl.Epoch, false, true, time.Time{}, election.CauseSuperseded
+		o.seatAt(k, s, id)
+		o.changed[key{k.name, s.index}] = true
+	default:
+		o.changed[key{k.name, s.index}] = true // it is told of the higher one
+	}
+}
+
+// vacate has nobody lead a seat: nothing of its last leader's runs any more.
+func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
+	at := key{k.name, s.index}
+	o.seatAt(k, s, election.None)
+	delete(o.moving, at)
+	s.expected, s.told, s.asked, s.cause, s.pinned = false, false, time.Time{}, cause, false
+	o.changed[at] = true
+	o.uneven = true
+	o.want(k)
+}
+
+// notHeld frees what a member was expected to hold, and has not told of.
+func (o *office) notHeld(id election.ID) {
+	if id == o.c.self {
+		for _, k := range o.contests {
+			for _, s := range k.seats {
+				if s.leader == id && s.expected {
+					o.vacate(k, s, election.CauseResigned)
+				}
+			}
+		}
+		return
+	}
+	p := o.peers[id]
+	for _, at := range slices.SortedFunc(maps.Keys(p.seats), byKey) {
+		k := o.contests[at.name]
+		if s := k.seat(at.seat); s.expected {
+			o.vacate(k, s, election.CauseResigned)
+		}
+	}
+}
+
+// free takes everything from a member that cannot lead any more.
+func (o *office) free(p *peer, why string, cause election.Cause) {
+	if len(p.seats) == 0 {
+		return
+	}
+	o.c.note("frees", "", p.id, election.Token{}, why)
+	for _, at := range slices.SortedFunc(maps.Keys(p.seats), byKey) {
+		k := o.contests[at.name]
+		if can := k.candidates[p.id]; can != nil {
+			can.held = 0
+		}
+		o.vacate(k, k.seat(at.seat), cause)
+	}
+}
+
+// stateOf takes note of a member's state.
+func (o *office) stateOf(id election.ID, s election.MemberState) {
+	p := o.peer(id)
+	switch s {
+	case election.StateUp:
+		if p.known && !p.reported {
+			o.ask(p)
+		}
+		o.reconsider(id)
+	case election.StateDown:
+		o.gone(id)
+	}
+}
+
+// gone: a member's process is gone. Under a lease only time tells that its leads are.
+func (o *office) gone(id election.ID) {
+	if p := o.peer(id); !o.c.leased {
+		p.down, p.reported = true, false
+		o.free(p, "its process is gone", election.CauseCrashed)
+		o.settle()
+		o.reconsider(id)
+	}
+}
+
+// settle ends the time in which what others hold is not known.
+func (o *office) settle() {
+	if o.settled {
+		return
+	}
+	if o.c.now.Sub(o.since) <= o.c.wait {
+		if o.c.leased && len(o.peers) > 0 {
+			return
+		}
+		for _, m := range o.c.Members() {
+			if p := o.peers[m.ID]; m.ID != o.c.self && !(p != nil && (p.reported || p.down)) {
+				return
+			}
+		}
+	}
+	o.settled = true
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		if p := o.peers[id]; !p.reported {
+			o.free(p, "it has not told what it holds", election.CauseSilent)
+		}
+	}
+	o.uneven = true
+	o.c.flushSoon()
+}
+
+// check does what is due now and then.
+func (o *office) check() {
+	o.checkAt = o.c.now.Add(o.c.timing.T() / 2)
+	o.settle()
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		p := o.peers[id]
+		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && len(p.seats) > 0 {
+			o.free(p, "it was silent for too long", election.CauseSilent)
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(o.moving), byKey) {
+		k := o.moving[at]
+		if s := k.seat(at.seat); o.c.now.Sub(s.asked) > o.c.timing.T() {
+			s.asked = o.c.now
+			o.askRelease(k, s)
+		}
+	}
+	if o.uneven || len(o.todo) > 0 {
+		o.c.flushSoon()
+	}
+}
+
+func (o *office) note(what string, k *contest, s *seat, id election.ID, epoch uint64, why string) {
+	o.c.note(what, k.name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
+}
+
+func byKey(a, b key) int {
+	return bySeat(Seat{Name: a.name, Seat: a.seat}, Seat{Name: b.name, Seat: b.seat})
+}

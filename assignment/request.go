@@ -1,0 +1,155 @@
+package assignment
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// What a user may ask of the coordinator, through any member.
+const (
+	DoTransfer = "transfer" // hand Name over to Member
+	DoDrain    = "drain"    // move everything away from Member, and keep it away; Force: also what nobody else stands for
+	DoUndrain  = "undrain"  // end that
+)
+
+// Request is something that a user asks of the coordinator.
+type Request struct {
+	Do     string      `cbor:"1,keyasint"`
+	Name   string      `cbor:"2,keyasint,omitempty"`
+	Member election.ID `cbor:"3,keyasint,omitempty"`
+	Force  bool        `cbor:"4,keyasint,omitempty"`
+}
+
+func (r Request) check() error {
+	if r.Name != "" {
+		if _, err := Name(r.Name); err != nil {
+			return err
+		}
+	}
+	if len(r.Do) > 64 || !election.Printable(r.Do, 64) {
+		return errors.New("a request that does not print")
+	}
+	return election.CheckIDs(r.Member)
+}
+
+// Reply is what has come of a request: nothing wrong if Error is empty.
+type Reply struct {
+	Number uint64
+	Error  string
+}
+
+// Request has the coordinator asked. The number is that of the Reply, which may come at
+// once, and never if the coordinator ceases to be one.
+func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
+	c.begin(now)
+	c.number++
+	switch {
+	case c.office != nil:
+		c.replies = append(c.replies, Reply{c.number, c.office.asked(r)})
+	case !c.view.Defined():
+		c.replies = append(c.replies, Reply{c.number, "nobody coordinates the elections now: try again when the cluster has a leader"})
+	default:
+		c.requests[c.number] = true
+		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Request: &r})
+	}
+	return c.number, c.finish()
+}
+
+// Forget gives up waiting for a reply.
+func (c *Core) Forget(number uint64) { delete(c.requests, number) }
+
+// Replies are those that the last step has brought.
+func (c *Core) Replies() []Reply { return c.replies }
+
+// asked does what a user asks, and says why not.
+func (o *office) asked(r Request) string {
+	switch r.Do {
+	case DoTransfer:
+		return o.transfer(r.Name, r.Member)
+	case DoDrain:
+		return o.drain(r.Member, r.Force)
+	case DoUndrain:
+		return o.undrain(r.Member)
+	}
+	return fmt.Sprintf("the coordinator, %s, does not know how to %s: it runs an earlier version", o.c.self, r.Do)
+}
+
+// transfer hands a name over to a member.
+func (o *office) transfer(name string, to election.ID) string {
+	k := o.contests[name]
+	switch {
+	case k == nil:
+		return fmt.Sprintf("no election %q", name)
+	case !o.c.Knows(to):
+		return fmt.Sprintf("%s is no member of this cluster", to)
+	case k.candidates[to] == nil || !k.candidates[to].stands:
+		return fmt.Sprintf("member %s does not stand for election %q", to, name)
+	case o.c.drained[to]:
+		return fmt.Sprintf("member %s is drained: end that first", to)
+	case !o.fit(to):
+		return fmt.Sprintf("member %s cannot lead now", to)
+	}
+	var least *seat
+	for _, s := range k.seats {
+		if s.leader == to {
+			return ""
+		}
+		if s.index < k.want && (least == nil || s.leader == election.None) {
+			least = s
+		}
+	}
+	if least == nil {
+		least = k.seat(0)
+	}
+	least.to, least.pin = to, true
+	o.release(k, least, "it is transferred to "+string(to))
+	o.want(k)
+	return ""
+}
+
+// drain keeps a member from leading anything.
+func (o *office) drain(id election.ID, force bool) string {
+	if !o.c.Knows(id) {
+		return fmt.Sprintf("%s is no member of this cluster", id)
+	}
+	alone := 0
+	for _, k := range o.contests {
+		if k.candidates[id] != nil && k.candidates[id].stands && len(o.candidates(k, func(m election.ID) bool { return m != id })) == 0 {
+			alone++
+		}
+	}
+	if alone > 0 && !force {
+		return fmt.Sprintf("member %s is the last candidate of %d elections, which nobody would lead: start another, or force it", id, alone)
+	}
+	if !o.c.drained[id] {
+		o.c.drain(append(o.c.drainedList(), id))
+		o.drains = true
+	}
+	if force {
+		o.forced[id] = true
+	}
+	o.uneven = true
+	o.c.flushSoon()
+	return ""
+}
+
+func (o *office) undrain(id election.ID) string {
+	if !o.c.drained[id] {
+		return ""
+	}
+	var left []election.ID
+	for _, m := range o.c.drainedList() {
+		if m != id {
+			left = append(left, m)
+		}
+	}
+	o.c.drain(left)
+	o.drains, o.uneven = true, true
+	delete(o.forced, id)
+	o.reconsider(id)
+	o.c.flushSoon()
+	return ""
+}

@@ -1,0 +1,113 @@
+package assignment
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// table is all assignments, as one member knows them.
+type table struct {
+	seats   map[key]*entry
+	names   map[string]int // how many seats each has here
+	drained map[election.ID]bool
+	digest  uint64
+	version uint64
+	of      election.Token // the coordinator who counts version
+
+	whole   map[key]Seat // of a transfer under way
+	part    int          // its next
+	askedAt int64        // when all was last asked for; 0: it is not
+}
+
+// entry is one assignment, and what watchers were last told of it.
+type entry struct {
+	Seat
+	shown election.Token
+	top   uint64 // the highest epoch ever shown
+}
+
+// set takes in one assignment, and gives its entry; nil: there is none any more.
+func (t *table) set(s Seat) *entry {
+	e := t.seats[s.key()]
+	if e != nil {
+		t.digest ^= hash(e.Seat)
+	}
+	if s.Gone {
+		if e != nil {
+			delete(t.seats, s.key())
+			if t.names[s.Name]--; t.names[s.Name] == 0 {
+				delete(t.names, s.Name)
+			}
+		}
+		return nil
+	}
+	if e == nil {
+		e = &entry{}
+		t.seats[s.key()] = e
+		t.names[s.Name]++
+	}
+	e.Seat = s
+	t.digest ^= hash(s)
+	return e
+}
+
+// drain says who is to lead nothing.
+func (t *table) drain(ids []election.ID) {
+	for id := range t.drained {
+		t.digest ^= hashText(string(id), 7)
+	}
+	clear(t.drained)
+	for _, id := range ids {
+		if !t.drained[id] {
+			t.drained[id] = true
+			t.digest ^= hashText(string(id), 7)
+		}
+	}
+}
+
+func (t *table) drainedList() []election.ID { return slices.Sorted(maps.Keys(t.drained)) }
+
+// list is all of it, in order.
+func (t *table) list() []Seat {
+	list := make([]Seat, 0, len(t.seats))
+	for _, e := range t.seats {
+		list = append(list, e.Seat)
+	}
+	slices.SortFunc(list, bySeat)
+	return list
+}
+
+func bySeat(a, b Seat) int { return cmp.Or(cmp.Compare(a.Name, b.Name), a.Seat-b.Seat) }
+
+// last is the highest epoch known of a name.
+func (t *table) last(name string) (highest uint64) {
+	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
+		if e := t.seats[key{name, i}]; e != nil {
+			highest, left = max(highest, e.Epoch), left-1
+		}
+	}
+	return highest
+}
+
+// hash is of what members must have alike of a seat.
+func hash(s Seat) uint64 {
+	h := hashText(s.Name, uint64(s.Seat))
+	h = hashText(string(s.Leader), h^s.Epoch*0x9e3779b97f4a7c15)
+	if s.Pinned {
+		h = ^h
+	}
+	return h
+}
+
+func hashText(text string, h uint64) uint64 {
+	h ^= 14695981039346656037 // FNV-1a
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211
+	}
+	h ^= h >> 29
+	h *= 0xbf58476d1ce4e5b9
+	return h ^ h>>32
+}
