@@ -2,9 +2,7 @@ package batuta
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -265,73 +263,6 @@ func (n *Node) arm() {
 	}
 }
 
-// leave begins the end: whoever works is told, and the lead is given away when
-// that has returned.
-func (n *Node) leave() {
-	if !n.closing {
-		n.closing = true
-		n.emit(election.Event{Kind: election.Resigned})
-		// It may take long until the work has returned: do not stand again meanwhile.
-		n.emit(election.Event{Kind: election.Health, On: false})
-	}
-}
-
-// end stops everything. Nothing works any more, and the others know.
-func (n *Node) end() {
-	n.timer.Stop()
-	if v := n.view(); v.Defined() {
-		n.loseTo(v.Token, election.CauseStopped, time.Now())
-	}
-	if n.departing.Load() {
-		n.emit(election.Event{Kind: election.Leaving})
-		n.drain()
-	}
-	n.disconnect()
-	saved := n.awaitSave()
-	n.last = n.status()
-	if saved {
-		n.err = errors.Join(n.err, n.closeStore())
-	}
-	n.history.end()
-	n.close()
-	n.closeLogs()
-	close(n.done)
-}
-
-// awaitSave waits for the outstanding save, T at most, and tells whether it has ended.
-// One that hangs is left behind, and closes the store when it ends: until then nobody
-// else may open that.
-func (n *Node) awaitSave() bool {
-	saved := make(chan struct{})
-	go func() {
-		n.saving.Wait()
-		close(saved)
-	}()
-	timer := time.NewTimer(n.timeout)
-	defer timer.Stop()
-	select {
-	case <-saved:
-		return true
-	case <-timer.C:
-	}
-	n.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", n.trouble())
-	go func() {
-		<-saved
-		_ = n.closeStore() // nobody is left to be told
-	}()
-	return false
-}
-
-func (n *Node) closeStore() error {
-	if n.records != nil {
-		defer n.records.Close()
-	}
-	if c, ok := n.store.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
 // call does f on the loop, and waits until all that comes of it at once is done.
 // It gives ctx's error if that comes first (f may be done all the same, later), or
 // why the node has ended.
@@ -437,22 +368,3 @@ func (n *Node) Err() error {
 		return nil
 	}
 }
-
-// duplicateID notes that others refuse this member because its id is in use.
-type duplicateID struct{ since, last time.Time }
-
-// sameID ends the node when another process, at holder, has its id, not only seems to
-// have it for the moment that the others need to see an earlier one gone.
-func (n *Node) sameID(holder string, by ID) {
-	now := time.Now()
-	if now.Sub(n.duplicate.last) > 2*n.timeout+duplicatePause {
-		n.duplicate.since = now
-	}
-	n.duplicate.last = now
-	if now.Sub(n.duplicate.since) > 2*n.timeout {
-		n.fail(config("id %s is in use by the process at %s, as member %s says: give each process its own id", n.id, election.Shown(holder), by))
-	}
-}
-
-// duplicatePause is longer than a Machine waits between two dials.
-const duplicatePause = 2 * time.Second

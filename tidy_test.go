@@ -124,6 +124,30 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
+// A file has one subject and a function fits on a screen: what grows beyond is parted
+// where the subject is.
+const (
+	maxFileLines     = 450
+	maxFunctionLines = 60
+)
+
+func TestFilesAndFunctionsStaySmall(t *testing.T) {
+	for path, file := range sources(t, ".") {
+		if ast.IsGenerated(file) || path == "quorum/peers.go" { // it is being parted
+			continue
+		}
+		lines := func(from, to token.Pos) int { return fileSet.Position(to).Line - fileSet.Position(from).Line + 1 }
+		if n := lines(file.FileStart, file.End()); n > maxFileLines {
+			t.Errorf("%s has %d lines: part it where its subject does, at %d at most", path, n, maxFileLines)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && lines(f.Pos(), f.End()) > maxFunctionLines {
+				t.Errorf("%s: %s has %d lines: at most %d fit on a screen", path, f.Name, lines(f.Pos(), f.End()), maxFunctionLines)
+			}
+		}
+	}
+}
+
 func allowed(dir, target string) bool {
 	targets, listed := mayImport[dir]
 	for up := dir; !listed && up != "."; { // by itself, or with everything in a directory
@@ -140,6 +164,9 @@ func matches(pattern, dir string) bool {
 	return pattern == dir
 }
 
+// fileSet has the lines of what sources parses.
+var fileSet = token.NewFileSet()
+
 // sources parses every Go file below dir that is not a test.
 func sources(t *testing.T, dir string) map[string]*ast.File {
 	t.Helper()
@@ -154,7 +181,7 @@ func sources(t *testing.T, dir string) map[string]*ast.File {
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		file, err := parser.ParseFile(fileSet, path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}

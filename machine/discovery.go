@@ -207,3 +207,13 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 		m.unanswered(from)
 	}
 }
+
+// replyToProbe tells a member what we hold and how long ago we heard its leader. A
+// leader whose work has still to stop has not ended yet in the others' eyes.
+func (m *Machine) replyToProbe(to election.ID) {
+	i, ok := m.index[to]
+	if !ok || i == m.me {
+		return
+	}
+	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining(), Follows: m.live(), Age: m.leaderAge()})
+}

@@ -1,66 +1,11 @@
 package machine
 
 import (
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
-
-// Config sets up a [Machine]. The zero value of each optional field works.
-type Config struct {
-	Self          election.Rank           // this member; required
-	Election      string                  // what the contest is about; default "default"
-	Address       string                  // HOST:PORT where the others reach this member
-	Observer      bool                    // this member follows and never leads
-	Members       []election.Member       // everyone, this member included or not
-	Closed        bool                    // the list is fixed: nobody joins who is not on it
-	Joins         bool                    // others let this member in: it asks whoever does not know it
-	Newcomer      bool                    // it founds no cluster: until it has heard of a leadership it stands aside
-	Expect        int                     // nor does any before so many members hear each other; 0: no such rule, else Newcomer counts for nothing
-	Algorithm     election.Algorithm      // required; belongs to this Machine alone
-	Timing        election.Timing         // defaults: see [election.Timing]
-	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
-	LeadUnhealthy bool                    // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
-	Incarnation   uint64                  // greater than that of any earlier process with this id
-	State         election.State          // as last saved; zero at a first start
-	Records       [][]byte                // as asked to be written by Append, oldest first; none at a first start; of a core of its own
-	Following     election.Token          // start as settled under this leadership, as if elected before; for the lab
-	Seed          uint64                  // of the jitter
-	NoDetector    bool                    // the driver itself tells PeerDown and PeerUp; no links, no beats
-	Trace         func(r election.Record) // told what was done and why; may be nil
-}
-
-// Validate reports every fault of c at once, or nil.
-func (c Config) Validate() error {
-	var faults []error
-	if c.Algorithm == nil {
-		faults = append(faults, errors.New("no algorithm: set one, such as bully.New()"))
-	}
-	if _, err := election.ParseID(string(c.Self.ID)); err != nil {
-		faults = append(faults, err)
-	}
-	seen := map[election.ID]bool{}
-	for _, e := range c.Members {
-		switch _, err := election.ParseID(string(e.ID)); {
-		case err != nil:
-			faults = append(faults, fmt.Errorf("member list: %w", err))
-		case seen[e.ID]:
-			faults = append(faults, fmt.Errorf("member list: id %s stands twice: give each member its own", e.ID))
-		case e.ID.Kind() != c.Self.ID.Kind():
-			faults = append(faults, fmt.Errorf("member list: id %s is a %v, but this member's id %s is a %v: all ids of a cluster must be of one kind", e.ID, e.ID.Kind(), c.Self.ID, c.Self.ID.Kind()))
-		}
-		seen[e.ID] = true
-	}
-	others := slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return e.ID == c.Self.ID })
-	if len(others) >= election.MaxMembers || election.ListBytes(others)+(election.Member{Rank: c.Self, Address: c.Address}).Size() > election.MaxListBytes {
-		faults = append(faults, fmt.Errorf("%d members: %w", len(c.Members), election.ErrFull))
-	}
-	return errors.Join(append(faults, c.Timing.Validate())...)
-}
 
 // Machine is one member of one election: membership, detector, timers and the
 // algorithm behind one Step.
@@ -95,23 +40,6 @@ type Machine struct {
 	byRelay    bool              // what is being taken in has come by another member
 	taking     *election.Message // what is being taken in
 }
-
-type timer struct {
-	name string
-	at   time.Time
-}
-
-// The Machine's own timers; an Algorithm's have names of its own.
-const (
-	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
-	timerVouch     = "machine:vouch"     // give up waiting for vouchers
-	timerHandover  = "machine:handover"  // ask the lower leader again
-	timerEligible  = "machine:eligible"  // nobody leads: a resigned member stands again
-	timerSave      = "machine:save"      // try a failing disk again
-	timerHung      = "machine:hung"      // the disk has not answered for T
-	timerHeir      = "machine:heir"      // give up waiting for the claim of the one to whom the lead was left
-	timerPoll      = "machine:poll"      // give up waiting for those who may stand again
-)
 
 // New checks c, reports every fault in it at once, and gives a Machine that
 // waits for its Started event.
@@ -342,147 +270,8 @@ func (m *Machine) step(ev election.Event) {
 	m.algorithm.Step(ev, actions{m})
 }
 
-// fire acts on a timer that has run out.
-func (m *Machine) fire(name string) {
-	if !m.cancel(name) {
-		return
-	}
-	switch name {
-	case timerDiscovery:
-		if m.mode == awaitsLeader {
-			m.discover("no leader has reached the newcomer within T")
-			m.preempt() // it may have begun to follow before it stood
-			return
-		}
-		m.discovered("no more reports within T")
-	case timerVouch:
-		m.unvouched("nobody vouches for it within 2·t_max")
-	case timerHandover:
-		m.preempt()
-	case timerEligible:
-		m.resigned, m.slow = 0, false
-		m.tryLastResort()
-		m.standAgain("no leader has appeared within 2·T")
-	case timerHeir:
-		m.unclaimed("it has not claimed within T")
-	case timerPoll:
-		m.polled("they have not answered in time")
-	case timerSave:
-		m.save()
-	case timerHung:
-		m.waited()
-	default:
-		m.step(election.Event{Kind: election.TimerFired, Name: name})
-	}
-}
-
-// runDue does all that is due by now and finds the next deadline.
-func (m *Machine) runDue() {
-	for {
-		next := -1
-		for i, t := range m.timers {
-			if !m.now.Before(t.at) && (next < 0 || t.at.Before(m.timers[next].at)) {
-				next = i
-			}
-		}
-		if next < 0 {
-			break
-		}
-		m.fire(m.timers[next].name)
-	}
-	if !m.cfg.NoDetector {
-		m.watch()
-	}
-	m.deadline = time.Time{}
-	for _, t := range m.timers {
-		m.wake(t.at)
-	}
-	if !m.cfg.NoDetector {
-		m.wakeForDetector()
-	}
-}
-
-// wake makes sure that the Machine is stepped by at.
-func (m *Machine) wake(at time.Time) {
-	if m.deadline.IsZero() || at.Before(m.deadline) {
-		m.deadline = at
-	}
-}
-
-func (m *Machine) set(name string, d time.Duration) {
-	m.cancel(name)
-	at := m.now.Add(d)
-	m.timers = append(m.timers, timer{name, at})
-	m.wake(at)
-}
-
-// extend lets an armed timer run for d more at least.
-func (m *Machine) extend(name string, d time.Duration) {
-	for i := range m.timers {
-		if t := &m.timers[i]; t.name == name && t.at.Before(m.now.Add(d)) {
-			t.at = m.now.Add(d)
-		}
-	}
-}
-
-// cancel disarms a timer and tells whether it was armed.
-func (m *Machine) cancel(name string) bool {
-	i := slices.IndexFunc(m.timers, func(t timer) bool { return t.name == name })
-	if i < 0 {
-		return false
-	}
-	m.timers = slices.Delete(m.timers, i, i+1)
-	return true
-}
-
 // do asks the driver for a.
 func (m *Machine) do(a election.Action) { m.out = append(m.out, a) }
-
-// send sends msg to a member, dialing it when no link stands.
-func (m *Machine) send(to int, msg election.Message) {
-	m.post(to, m.fill(m.members[to].ID, msg))
-}
-
-// fill says from whom a message is, and what every message says.
-func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
-	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.digest, m.draining()
-	if msg.Stamp == 0 && m.stamps(&msg) {
-		msg.Stamp = m.stampAt(m.now)
-	}
-	return &msg
-}
-
-// routine kinds flow all the time and would drown the trace.
-func routine(k election.MessageKind) bool {
-	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong || k == election.Relay
-}
-
-func (m *Machine) post(to int, msg *election.Message) {
-	peer := &m.members[to]
-	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
-		m.pass(r, msg)
-		return
-	}
-	if routine(msg.Kind) && msg.Kind != election.Relay {
-		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
-		return
-	}
-	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
-		m.hangUp(to)
-	}
-	if !peer.link {
-		peer.dialing = true
-	}
-	if peer.unconfirmed == nil {
-		peer.used = m.now // else the silence lasts since what it has not answered
-	}
-	peer.unconfirmed, peer.undelivered = msg, nil
-	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
-	if m.cfg.Trace != nil {
-		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
-	}
-}
 
 // maxLeap bounds how far others may raise the epoch within leapEvery: at that pace a
 // member that lies uses them up in two centuries.

@@ -2,13 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/machine"
 	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
 )
 
@@ -54,9 +52,6 @@ type placeRecord struct {
 	stalled election.Token // it leads, and has been stopped for longer than T
 	spared  time.Time      // until when others' words spared its leader before this step
 }
-
-// pairsUpTo bounds the clusters whose pairs are watched one by one.
-const pairsUpTo = 64
 
 func (c *checks) reset(w *world) {
 	n := len(w.setup.Members)
@@ -125,73 +120,6 @@ func (c *checks) started(w *world, p *process) {
 	c.places[p.place] = placeRecord{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
 	if !w.setup.NoDisk {
 		c.places[p.place].held = p.disk.now.Token
-	}
-}
-
-// disturbed takes note that something has happened to a member's connections.
-func (c *checks) disturbed(w *world, p *process) {
-	c.fault = w.now
-	c.disturbedAt(p, w.now)
-}
-
-func (c *checks) disturbedAt(p *process, at time.Duration) {
-	if len(c.calm) == 0 {
-		return
-	}
-	for i := range c.n {
-		for _, since := range [...][]time.Duration{c.calm, c.whole} {
-			forth, back := &since[p.slot*c.n+i], &since[i*c.n+p.slot]
-			*forth, *back = max(*forth, at), max(*back, at)
-		}
-	}
-}
-
-// disturbedPair takes note that a member knows another since just now, or no more.
-func (c *checks) disturbedPair(w *world, p *process, other int) {
-	if len(c.calm) > 0 {
-		c.calm[p.slot*c.n+other], c.calm[other*c.n+p.slot] = w.now, w.now
-	}
-}
-
-// enrolled takes note of whom a process knows from its start.
-func (c *checks) enrolled(w *world, p *process) {
-	for i := range p.peers {
-		p.peers[i].known, p.peers[i].since = p.machine.Knows(w.procs[i].rank.ID), w.now
-	}
-}
-
-// reaches: a driver knows no address but of those that it was told of, and of the
-// removed.
-func (c *checks) reaches(w *world, p *process, slot int) {
-	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
-		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
-	}
-}
-
-// belongs looks at a member after its step.
-func (c *checks) belongs(w *world, p *process) {
-	leader := p.view.Leader.ID
-	switch {
-	case !p.view.Defined() || p.condition != scenario.Alive:
-	case !p.machine.Knows(leader):
-		c.fail(w, p, invariant.Member, "its leader is %s, who is not on its list", leader)
-	case leader == p.rank.ID && p.halted != nil:
-		c.fail(w, p, invariant.Member, "it leads, and can take no further part: %v", p.halted)
-	}
-}
-
-// about looks at a member just before its step.
-func (c *checks) about(w *world, p *process) {
-	s := &c.places[p.place]
-	deadline, ok := p.machine.Deadline()
-	if w.quorum {
-		return
-	}
-	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
-	s.stalled = election.Token{}
-	s.spared = spared(p)
-	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
-		s.stalled = p.view
 	}
 }
 
@@ -275,163 +203,6 @@ func (c *checks) elected(w *world, p *process, a *election.Action) {
 	}
 	if mine {
 		s.begun, s.own = w.now, a.Token
-	}
-}
-
-func (c *checks) claimed(w *world, p *process, t election.Token) {
-	c.changes++
-	if _, again := c.claims[t]; again && c.places[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
-		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
-	}
-	c.claims[t] = p.place
-	if p.working {
-		c.fail(w, p, invariant.Work, "it leads as %v", t)
-	}
-	if !w.mayLead(p) {
-		c.fail(w, p, invariant.Stands, "it leads as %v", t)
-	}
-	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
-		c.fail(w, p, invariant.Member, "it claims %v, and its own list says that it has gone", t)
-	}
-	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {
-		return
-	}
-	for _, q := range w.procs[:c.n] {
-		if q != p && q.condition == scenario.Alive {
-			c.overlaps(w, p, q, t)
-			c.belowFile(w, p, q, t)
-			c.takesOver(w, p, q)
-		}
-	}
-}
-
-// clear says that nothing is and nothing was between two members since then.
-func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
-	if a == b {
-		return true
-	}
-	if w.doubled(a.slot) || w.doubled(b.slot) {
-		return false // either process may be the one that is heard
-	}
-	if w.roster && !(a.machine.Knows(b.rank.ID) && b.machine.Knows(a.rank.ID)) {
-		return false
-	}
-	return c.calm[a.slot*c.n+b.slot] < since && c.linked(w, a, b, since)
-}
-
-// linked says that both live, and what one says reaches the other, since then at
-// the latest.
-func (c *checks) linked(w *world, a, b *process, since time.Duration) bool {
-	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
-	return c.whole[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
-		w.net.delay[forth] == 0 && w.net.delay[back] == 0
-}
-
-// everDoubled says that a second process has had this id: the two share no disk, and
-// may claim one token where they cannot hear of each other.
-func (w *world) everDoubled(slot int) bool {
-	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot })
-}
-
-// doubled says that a second process has this id.
-func (w *world) doubled(slot int) bool {
-	return slices.ContainsFunc(w.procs[w.net.n:], func(q *process) bool { return q.slot == slot && q.condition != scenario.Dead })
-}
-
-// overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
-// any more must have known it while it led, and had time to follow it: it was removed.
-func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
-	lead := &c.places[q.place]
-	if !c.calmFor(w, p, q) {
-		return
-	}
-	of := &p.peers[q.slot]
-	known := max(of.since, lead.begun, c.whole[p.slot*c.n+q.slot])
-	removed := of.dropped > known && of.dropped-known >= recovery(w.setup.Timing)
-	if w.roster && !removed && !c.acquainted(p, q, min(lead.begun, w.now-recovery(w.setup.Timing))) {
-		return
-	}
-	if q.working {
-		c.fail(w, p, invariant.Overlap, "it leads as %v, and the work of %s still runs, which it began as %v", t, q.rank.ID, lead.own)
-	}
-	if lead.own.Epoch == t.Epoch && (c.fault == 0 || c.fault < w.now-recovery(w.setup.Timing)) {
-		c.fail(w, p, invariant.OneEpoch, "it leads as %v, and %s has led as %v", t, q.rank.ID, lead.own)
-	}
-}
-
-// calmFor says that p and q have both lived for as long as one that has just started
-// asks around, or awaits a leader, and announces itself, and that nothing has been
-// between them for as long as a healed link may go unnoticed.
-func (c *checks) calmFor(w *world, p, q *process) bool {
-	if w.everDoubled(p.slot) || w.everDoubled(q.slot) {
-		return false // either process may be the one that is heard
-	}
-	born := max(w.born(p), w.born(q))
-	return w.now-born >= 3*w.setup.Timing.Bears() && c.linked(w, p, q, max(born, w.now-recovery(w.setup.Timing)))
-}
-
-// born is since when a process takes part: who joins asks to be let in first, and then
-// leaves it to the others to elect, until a leader over a link that has yet to be made
-// would have reached it.
-func (w *world) born(p *process) time.Duration {
-	if len(p.through) == 0 {
-		return p.started
-	}
-	return p.begunAt + w.setup.Timing.DialTime() + w.setup.Timing.T()
-}
-
-// acquainted says that two members have known each other since then. One that was
-// dialed before it knew the other refuses, and is dialed again after a pause: that is
-// a link that has healed.
-func (c *checks) acquainted(p, q *process, since time.Duration) bool {
-	return p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && c.calm[p.slot*c.n+q.slot] < since
-}
-
-// recovery is how long a link that has healed may go unnoticed: the longest pause
-// between two dials, the dial, and what the detector takes after it.
-func recovery(t election.Timing) time.Duration { return time.Second + 2*t.TMax + 3*t.Bears() }
-
-// belowFile: p could reach q ever since it started, and q's disk knew more by then.
-// One that has been following may claim at once: its leader knew of that, if it could
-// reach q as well. Where members join, or two claim one id, it need not have known of q.
-func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
-	if s := &c.places[p.place]; s.told {
-		leader := w.procs[w.slots[s.held.Leader.ID]]
-		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, p.started) {
-			return
-		}
-	}
-	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
-		c.fail(w, p, invariant.Asked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
-	}
-}
-
-// takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
-// p has heard q all along, or somebody who hears it.
-func (c *checks) takesOver(w *world, p, q *process) {
-	if w.everDoubled(p.slot) {
-		return // either process may be the one that is heard
-	}
-	lead := &c.places[q.place]
-	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
-	if w.roster && !p.machine.Knows(q.rank.ID) {
-		return // it was removed, or has left
-	}
-	if !leads || c.places[p.place].held.Above(lead.held) {
-		return
-	}
-	if !c.places[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
-		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
-	}
-	long := w.now - 3*w.setup.Timing.Bears()
-	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
-		return
-	}
-	for _, v := range w.procs[:c.n] {
-		hears := v == q || v.view == lead.held && c.places[v.place].since < long
-		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
-			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
-		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -56,23 +55,6 @@ type peer struct {
 	known   bool          // the Machine has told of it; kept only where the list changes
 	since   time.Duration // of known
 	dropped time.Duration // when the Machine last told that it is no member any more
-}
-
-// disk keeps what was saved, and what was before it.
-type disk struct {
-	log         [][]byte // what a core of its own keeps
-	nextRecords [][]byte
-	appends     bool // the outstanding write is to log
-	replaces    bool // all of it
-
-	now, before election.State
-	saving      bool
-	next        election.State
-	slow        time.Duration // on top of the usual
-	began, due  time.Duration // of the outstanding write: when it began, by the clock of its process, and when it will be over
-	failing     bool
-	failed      bool // the last save was refused
-	rolledBack  bool // ever
 }
 
 const never = time.Duration(1<<63 - 1)
@@ -282,210 +264,12 @@ func (w *world) wake(p *process, life uint64) {
 	w.arm(p)
 }
 
-// save writes off the loop.
-func (w *world) save(p *process, s election.State) {
-	if w.setup.NoDisk {
-		w.step(p, election.Event{Kind: election.Saved})
-		return
-	}
-	w.checks.saves(w, p)
-	w.checks.tries(w, p, s.Token)
-	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
-	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
-}
-
-// writes has the outstanding write be over at that time, and no sooner.
-func (w *world) writes(p *process, due time.Duration) {
-	p.disk.due = due
-	w.queue.push(occurrence{at: due, kind: diskDone, place: int32(p.place), life: p.life})
-}
-
-// hung is how long a disk that hangs takes: longer than any run.
-const hung = 100 * 365 * 24 * time.Hour
-
-// hangs says that a write will not be over within any bound.
-func (d *disk) hangs() bool { return d.slow >= time.Minute }
-
-// unsaved says that a member may follow a leadership that is not on its disk: that has
-// refused, or has not answered for T.
-func (w *world) unsaved(p *process) bool {
-	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
-}
-
-// setDisk changes how a disk works. One that is well again ends a write that was to
-// take longer.
-func (w *world) setDisk(p *process, slow time.Duration, failing bool) {
-	p.disk.slow, p.disk.failing = slow, failing
-	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
-		w.writes(p, soon)
-	}
-}
-
-type diskError struct{}
-
-func (diskError) Error() string { return "the simulated disk refuses to write" }
-
-func (w *world) saved(p *process, life uint64) {
-	if p.life != life || !p.disk.saving || w.now != p.disk.due {
-		return
-	}
-	err := w.writeOut(p)
-	if p.condition == scenario.Frozen {
-		p.hasSaved, p.savedErr = true, err
-		return
-	}
-	w.step(p, election.Event{Kind: election.Saved, Err: err})
-}
-
-func (w *world) writeOut(p *process) error {
-	d := &p.disk
-	d.saving = false
-	if d.failing || d.slow > 0 {
-		w.checks.fault = w.now
-	}
-	if d.failed = d.failing; d.failing {
-		return diskError{}
-	}
-	if d.appends {
-		if d.replaces {
-			d.log = nil
-		}
-		d.log = append(d.log, d.nextRecords...)
-		return nil
-	}
-	if d.now.Token != d.next.Token {
-		p.heldAt = w.now
-	}
-	d.before, d.now = d.now, d.next
-	return nil
-}
-
-// crash ends the process at once. Its kernel ends its connections, after what it
-// had already taken from the process, or (torn) with all of that lost.
-func (w *world) crash(p *process, torn bool) {
-	if p.condition != scenario.Alive && p.condition != scenario.Frozen {
-		return
-	}
-	w.note(p, "crashes", "")
-	w.end(p, scenario.Dead)
-	w.endConnections(p, torn)
-}
-
-func (w *world) endConnections(p *process, torn bool) {
-	for s := range p.peers {
-		for _, e := range p.peers[s].ends {
-			e.state = closed
-			w.hangUpOn(e, torn)
-		}
-		p.peers[s].ends = p.peers[s].ends[:0]
-	}
-	w.resume(p)
-}
-
-// powerOff takes the host away: nobody is told.
-func (w *world) powerOff(p *process) {
-	w.note(p, "loses power", "")
-	w.end(p, scenario.Off)
-	for s := range p.peers {
-		for _, e := range p.peers[s].ends {
-			e.state = closed
-		}
-		p.peers[s].ends = p.peers[s].ends[:0]
-	}
-	for _, e := range p.stalled {
-		e.in.clear()
-	}
-	p.stalled = p.stalled[:0]
-}
-
-func (w *world) end(p *process, c scenario.Condition) {
-	p.condition = c
-	p.life++
-	w.checks.disturbedAt(p, w.now)
-	if p.disk.saving && w.rng.one(2) {
-		_ = w.writeOut(p) // it got there, and nobody was left to be told
-	}
-	p.disk.saving = false
-	w.checks.ended(p, c)
-	p.view, p.working, p.hasSaved = election.Token{}, false, false
-}
-
-// restart starts a dead process again; with rollback its disk has lost its last write.
-func (w *world) restart(p *process, rollback bool) error {
-	if p.condition == scenario.Alive || p.condition == scenario.Frozen {
-		return nil // it was to have ended by itself, and has not yet
-	}
-	why := ""
-	if rollback {
-		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"
-	}
-	w.note(p, "starts", why)
-	w.checks.disturbedAt(p, w.now-1) // before its life, which is undisturbed so far
-	return w.start(p)
-}
-
-func (w *world) freeze(p *process) {
-	if p.condition != scenario.Alive {
-		return
-	}
-	w.note(p, "freezes", "")
-	w.checks.disturbed(w, p)
-	p.condition, p.frozenAt = scenario.Frozen, p.clock.at(w.now)
-}
-
-// thaw lets it go on: what the kernel has kept for it and its own timers may
-// come in either order.
-func (w *world) thaw(p *process) {
-	if p.condition != scenario.Frozen {
-		return
-	}
-	p.condition, p.stall = scenario.Alive, p.clock.at(w.now)-p.frozenAt
-	p.wakeAt = never
-	w.checks.disturbed(w, p)
-	w.note(p, "thaws", "")
-	first := w.rng.one(2)
-	if first {
-		w.arm(p)
-	}
-	w.resume(p)
-	if p.hasSaved {
-		p.hasSaved = false
-		w.step(p, election.Event{Kind: election.Saved, Err: p.savedErr})
-	}
-	w.arm(p)
-}
-
 // health is what its own check finds.
 func (w *world) health(p *process, state string) {
 	w.note(p, "is "+state, "")
 	if p.condition == scenario.Alive {
 		p.unhealthy = state == "unhealthy"
 		w.step(p, election.Event{Kind: election.Health, On: !p.unhealthy})
-	}
-}
-
-func (w *world) drift(p *process, ppm int64) {
-	w.note(p, "clock drifts", strconv.FormatInt(ppm, 10)+" ppm")
-	p.clock.drift(w.now, ppm)
-	p.wakeAt = never
-	if p.condition == scenario.Alive {
-		w.arm(p)
-	}
-}
-
-// jump sets the wall clock. A driver takes one that has run ahead by more than T
-// for the end of a pause that no other clock has seen; else it changes nothing.
-func (w *world) jump(p *process, d time.Duration) {
-	w.note(p, "wall clock jumps", d.String())
-	if d <= w.setup.Timing.T() {
-		return
-	}
-	w.checks.disturbed(w, p) // as by a freeze
-	p.clock.leap(w.now, d)
-	p.wakeAt = never
-	if p.condition == scenario.Alive {
-		p.stall += d
-		w.arm(p)
 	}
 }
 

@@ -91,7 +91,14 @@ not the leader.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w%s; see '%s --help'", err, meantFlag(cmd, err), cmd.CommandPath())
 	})
-	root.AddCommand(
+	root.AddCommand(subcommands(e)...)
+	codeFailures(root)
+	complete(root)
+	return root
+}
+
+func subcommands(e env) []*cobra.Command {
+	return []*cobra.Command{
 		newAgentCommand(e),
 		newRunCommand(e),
 		newGuardCommand(),
@@ -117,10 +124,7 @@ not the leader.`,
 		newManCommand(e),
 		newSimCommand(e),
 		newLabCommand(e),
-	)
-	codeFailures(root)
-	complete(root)
-	return root
+	}
 }
 
 // Exit codes.

@@ -1,0 +1,134 @@
+package machine
+
+import "github.com/batuta-dev/batuta/election"
+
+// This file gives the lead away: at once in this member's own eyes, and in the others'
+// when its work has stopped; and asks a lower leader for it.
+
+// stepDown gives the lead away.
+func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
+
+// giveUp ends our leadership: at once in our own eyes, in the others' when the work
+// has stopped. Until then we keep beating, so that nobody else begins. With doubts,
+// others may lead by then: we ask.
+func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
+	next := m.phaseWithoutLeader()
+	if m.working || doubts == "" {
+		next = PhaseDraining
+	}
+	if doubts != "" {
+		m.doubts = doubts
+	}
+	m.end(next, cause, true, why)
+	switch {
+	case m.working:
+		m.wake(m.nextBeat)
+	case doubts != "": // the others have given it up
+		m.discoverInDoubt()
+	default:
+		m.release()
+	}
+}
+
+// release tells the others that the leadership is over.
+func (m *Machine) release() {
+	m.drained()
+	m.reconsider()
+	heir := m.heir
+	if !m.fit(heir) {
+		heir = election.None
+	}
+	m.others(func(i int, peer *member) {
+		if m.reaches(i) || m.cfg.NoDetector && !peer.down {
+			m.send(i, election.Message{Kind: election.Resign, Token: m.view, Heir: heir})
+		}
+	})
+	m.leaveTo(heir)
+	m.discoverInDoubt()
+	if m.undecided() && m.place == onList {
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+	}
+}
+
+// drained ends the time in which this member's work had still to stop.
+func (m *Machine) drained() {
+	if m.draining() {
+		m.enter(m.phaseWithoutLeader())
+	}
+}
+
+// discoverInDoubt asks what has become of the lead since it was lost.
+func (m *Machine) discoverInDoubt() {
+	why := m.doubts
+	m.doubts = ""
+	if why != "" && m.place == onList {
+		m.discover(why)
+	}
+}
+
+// leaderResigned hears that a leadership is over.
+func (m *Machine) leaderResigned(from int, msg *election.Message) {
+	if msg.Token.Leader.ID != msg.From {
+		return
+	}
+	if msg.Token == m.next {
+		m.abandon("its leader has resigned before it was saved")
+		return
+	}
+	if msg.Token != m.view {
+		if !m.cfg.NoDetector {
+			m.announcedEnd = msg.Token // late, or never followed: others may not have heard it yet
+		}
+		return
+	}
+	if m.live() {
+		m.leaveTo(msg.Heir)
+		m.loseLeader(election.CauseResigned, true, "it says so")
+		return
+	}
+	m.certain = true
+}
+
+// handOver asks of us, the leader, to make way for a higher rank.
+func (m *Machine) handOver(from int, msg *election.Message) {
+	peer := &m.members[from]
+	switch {
+	case m.draining() && msg.Token == m.view:
+		// Under way: it hears Resign when the work has stopped.
+	case !m.leading() || msg.Token != m.view:
+		m.replyToProbe(peer.ID)
+	case m.cfg.NoPreempt || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
+		m.note("refuses", peer.ID, m.view, "to hand over: it may not preempt")
+	default:
+		m.stepDown("it hands over to " + string(peer.ID))
+	}
+}
+
+// preempt asks a leader of lower rank to hand over, again and again until it
+// does or is down. A member that returns takes over so (docs/sources.md, all but "Scrapper"),
+// but not before the old leader's work has stopped.
+func (m *Machine) preempt() {
+	if !m.mayPreempt() {
+		return
+	}
+	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
+	m.send(m.index[m.view.Leader.ID], election.Message{Kind: election.Handover, Token: m.view})
+	m.set(timerHandover, m.answerTime(m.index[m.view.Leader.ID])+m.cfg.Timing.TProcess)
+}
+
+func (m *Machine) mayPreempt() bool {
+	return !m.cfg.NoPreempt && m.live() && m.toldEligibility() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.view.Leader))
+}
+
+// setWorking hears from the driver that a leadership's work has begun or stopped.
+func (m *Machine) setWorking(on bool) {
+	m.working = on
+	if on {
+		return
+	}
+	if m.draining() {
+		m.release()
+		return
+	}
+	m.standAgain("its work has stopped")
+}

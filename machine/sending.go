@@ -1,0 +1,51 @@
+package machine
+
+import "github.com/batuta-dev/batuta/election"
+
+// This file sends: what every message says, and which way it goes.
+
+// send sends msg to a member, dialing it when no link stands.
+func (m *Machine) send(to int, msg election.Message) {
+	m.post(to, m.fill(m.members[to].ID, msg))
+}
+
+// fill says from whom a message is, and what every message says.
+func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
+	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.digest, m.draining()
+	if msg.Stamp == 0 && m.stamps(&msg) {
+		msg.Stamp = m.stampAt(m.now)
+	}
+	return &msg
+}
+
+// routine kinds flow all the time and would drown the trace.
+func routine(k election.MessageKind) bool {
+	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong || k == election.Relay
+}
+
+func (m *Machine) post(to int, msg *election.Message) {
+	peer := &m.members[to]
+	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
+		m.pass(r, msg)
+		return
+	}
+	if routine(msg.Kind) && msg.Kind != election.Relay {
+		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
+		return
+	}
+	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
+		m.hangUp(to)
+	}
+	if !peer.link {
+		peer.dialing = true
+	}
+	if peer.unconfirmed == nil {
+		peer.used = m.now // else the silence lasts since what it has not answered
+	}
+	peer.unconfirmed, peer.undelivered = msg, nil
+	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
+	if m.cfg.Trace != nil {
+		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})
+	}
+}

@@ -1,0 +1,140 @@
+package machine
+
+import "github.com/batuta-dev/batuta/election"
+
+// This file says whether this member itself stands for election, and lets it stand
+// again: see [election.Eligibility]. What others say of themselves is in eligibility.go.
+
+// eligibility says why this member does not stand.
+func (m *Machine) eligibility() election.Eligibility {
+	switch {
+	case m.place != onList:
+		return election.IneligibleGone
+	case m.cfg.Observer:
+		return election.IneligibleObserver
+	case m.cannotSave():
+		return election.IneligibleUnsaved
+	case m.mode == awaitsLeader:
+		return election.IneligibleJoining
+	case m.unfounded:
+		return election.IneligibleUnfounded
+	case m.unhealthy && !m.lastResort:
+		return election.IneligibleUnhealthy
+	case m.working && !m.leading():
+		return election.IneligibleWorking
+	case m.resigned > 0:
+		return election.IneligibleResigned
+	}
+	return election.Eligible
+}
+
+// toldEligibility is what the others are told of that.
+func (m *Machine) toldEligibility() election.Eligibility {
+	if a := m.eligibility(); a != election.Eligible || !m.lastResort {
+		return a
+	}
+	return election.LastResort
+}
+
+// eligible reports whether a member may be elected, in our eyes: one that stands
+// as a last resort is a rival of such alone.
+func (m *Machine) eligible(peer *member) bool {
+	return !peer.down && (peer.eligibility == election.Eligible || peer.eligibility == election.LastResort && m.lastResort)
+}
+
+// reconsider has a member that stands aside stand after all, if no leader
+// appears within 2·T.
+func (m *Machine) reconsider() {
+	if m.draining() {
+		return // the others have not been told yet
+	}
+	if m.resigned > 0 || m.slow || m.unhealthy && m.cfg.LeadUnhealthy {
+		m.set(timerEligible, 2*m.cfg.Timing.T())
+	}
+}
+
+// resign steps down: this member stands aside until a later leader's time ends.
+func (m *Machine) resign() {
+	if !m.leading() && !m.isMine(m.next) {
+		return // nothing to give up
+	}
+	m.resigned = max(m.highest, 1)
+	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
+	m.makeWay("it resigned")
+}
+
+// makeWay has this member neither lead nor claim: its reason to stand aside is set.
+func (m *Machine) makeWay(why string) {
+	switch {
+	case m.leading():
+		m.stepDown(why)
+	case m.isMine(m.next): // on its way to the disk: nobody has heard of it
+		m.withdraw()
+	case m.leaderless():
+		m.reconsider()
+	}
+}
+
+// standAgain lets this member take part anew, if nothing else holds it back.
+func (m *Machine) standAgain(why string) {
+	if m.eligibility() != election.Eligible || !m.started() {
+		return
+	}
+	if m.undecided() {
+		m.note("stands", m.cfg.Self.ID, m.view, why)
+		m.discover("others may have found a leader while it stood aside")
+		return
+	}
+	m.preempt()
+}
+
+// setHealth hears from this member's own check. Who is unhealthy gives up the
+// lead and does not claim; with LeadUnhealthy it does when nobody else has within
+// 2·T and nobody healthy is in reach.
+func (m *Machine) setHealth(ok bool) {
+	if m.unhealthy == !ok {
+		return
+	}
+	m.unhealthy, m.lastResort = !ok, false
+	if !ok {
+		m.makeWay("it is unhealthy")
+		return
+	}
+	m.cancel(timerEligible)
+	m.standAgain("it is healthy again")
+	if m.leaderless() {
+		m.reconsider() // it may have resigned, too
+	}
+}
+
+// tryLastResort has an unhealthy member stand, if it may and nobody healthy is in
+// sight that could lead instead.
+func (m *Machine) tryLastResort() {
+	if !m.unhealthy || !m.cfg.LeadUnhealthy {
+		return
+	}
+	for i := range m.members {
+		if peer := &m.members[i]; i != m.me && !peer.down && peer.eligibility == election.Eligible {
+			m.reconsider()
+			return
+		}
+	}
+	m.lastResort = true
+}
+
+// campaign begins a contest because the user asks for one.
+func (m *Machine) campaign() {
+	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
+	if m.resigned > 0 {
+		m.resigned = 0
+		m.cancel(timerEligible)
+		if m.leaderless() {
+			m.reconsider()                  // it may be unhealthy, too
+			m.standAgain("it was asked to") // the others hold a contest without it
+		}
+	}
+	if m.started() && m.mode == idle && !m.next.Defined() {
+		m.step(election.Event{Kind: election.Campaign})
+	}
+	m.preempt()
+}

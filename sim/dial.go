@@ -1,0 +1,215 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
+	"github.com/batuta-dev/batuta/sim/scenario"
+)
+
+// This file makes connections: the dial, the handshake, and who is refused.
+
+// connected: the dial is through. TLS comes next, if the cluster has it; the answer has
+// a bound of its own.
+func (w *world) connected(e *endpoint) {
+	if !w.setup.Timing.Secured {
+		w.greets(e)
+	} else if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + 2*w.setup.Timing.TMax
+		w.pushAhead(e.other(), frame{kind: secure})
+	}
+}
+
+// answerSecure is TLS's answer to a dialer. It is the process that gives it.
+func (w *world) answerSecure(e *endpoint) {
+	if e.proc.condition != scenario.Alive {
+		w.unmade(e.c)
+		w.push(e.other(), frame{kind: refusal})
+		return
+	}
+	w.push(e.other(), frame{kind: secured})
+}
+
+// greets has what has been written go on its way; the answer to it has a bound of its
+// own, too.
+func (w *world) greets(e *endpoint) {
+	if e.state == opening && e.life == e.proc.life {
+		e.until = e.proc.clock.at(w.now) + greetTime(w.setup.Timing, e.c.asks)
+		w.uncork(e.other())
+	}
+}
+
+// unmade: a dial is lost before there was a connection, and all that was to follow.
+func (w *world) unmade(c *conn) {
+	c.ends[0].in.clear()
+	c.ends[1].in.clear()
+	c.ends[1].state = closed
+}
+
+// greetTime is how long a dialer waits for the answer to what it has said first; a
+// connection, too, has 2·t_max to be made. Letting one join takes t_process.
+func greetTime(t election.Timing, asks bool) time.Duration {
+	if asks {
+		return t.T()
+	}
+	return 2 * t.TMax
+}
+
+// accept answers a hello as the process that owns e does, or its kernel.
+func (w *world) accept(e *endpoint) {
+	p, from := e.proc, e.other()
+	if p.condition != scenario.Alive {
+		w.push(from, frame{kind: refusal})
+		return
+	}
+	e.life = p.life
+	local := epochOfTime.Add(p.clock.at(w.now))
+	if err := p.machine.Admit(local, from.proc.machine.Self(), from.inc); err != nil {
+		e.state = closed
+		f := frame{kind: refusal, err: err}
+		if errors.Is(err, election.ErrRemoved) {
+			tombstone, _ := p.machine.Entry(from.proc.rank.ID)
+			f.in = &admission{List: []election.Member{tombstone}}
+		}
+		w.push(from, f)
+		return
+	}
+	w.push(from, frame{kind: welcome})
+	w.linkUp(e, from.proc)
+}
+
+// dialAnswered hears the answer to a dial, which may come from an earlier life of the
+// other process.
+func (w *world) dialAnswered(e *endpoint) {
+	if e.state != opening {
+		return
+	}
+	p, other := e.proc, e.other().proc
+	if err := p.machine.AdmitAnswer(epochOfTime.Add(p.clock.at(w.now)), other.machine.Self(), e.inc); err != nil {
+		e.state = closed
+		w.hangUpOn(e, false)
+		w.dialFailed(e, false, err, nil)
+		return
+	}
+	w.linkUp(e, other)
+}
+
+// linkUp tells e's process.
+func (w *world) linkUp(e *endpoint, other *process) {
+	p := e.proc
+	if e.side == 1 { // the hello and the welcome say who they are from
+		e.inc, e.other().inc = e.other().inc, p.incarnation
+	}
+	e.state, p.met = open, true
+	for _, x := range p.peers[e.peer].ends {
+		if x != e && x.state == open && x.inc < e.inc {
+			x.state = closed
+			w.hangUpOn(x, false)
+		}
+	}
+	if e.side == 1 {
+		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
+	}
+	w.tidy(p, e.peer)
+	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.machine.Self(), Incarnation: e.inc})
+}
+
+// tidy forgets closed ends.
+func (w *world) tidy(p *process, slot int) {
+	ends := p.peers[slot].ends
+	kept := ends[:0]
+	for _, e := range ends {
+		if e.state != closed {
+			kept = append(kept, e)
+		}
+	}
+	clear(ends[len(kept):])
+	p.peers[slot].ends = kept
+}
+
+func (w *world) dial(p *process, to election.ID) {
+	slot, ok := w.slots[to]
+	if !ok {
+		w.checks.fail(w, p, invariant.Driver, "it dials %s, who is no member", to)
+		return
+	}
+	w.checks.reaches(w, p, slot)
+	if len(p.peers[slot].ends) == 0 {
+		w.open(p, slot)
+	}
+}
+
+// open dials; what is sent meanwhile goes right behind the hello.
+func (w *world) open(p *process, slot int) *endpoint {
+	e := w.connect(p, slot, w.newConn(), frame{kind: hello})
+	p.peers[slot].ends = append(p.peers[slot].ends, e)
+	return e
+}
+
+// connect begins a dial, in the manner of TCP: SYN, SYN-ACK, what the dialer says
+// first (with more right behind it), and the answer: four trips. With TLS two more go
+// between the SYN-ACK and what the dialer says first.
+func (w *world) connect(p *process, slot int, c *conn, first frame) *endpoint {
+	e, to := &c.ends[0], &c.ends[1]
+	e.proc, e.life, e.peer = p, p.life, slot
+	e.inc = p.incarnation // until the welcome, what our own hello says
+	to.proc, to.peer = w.procs[slot], p.slot
+	w.push(to, frame{kind: syn})
+	to.corked = true
+	w.push(to, first)
+	e.until = p.clock.at(w.now) + 2*w.setup.Timing.TMax
+	w.queue.push(occurrence{at: p.clock.when(e.until), kind: dialTimeout, place: e.place(), life: p.life})
+	return e
+}
+
+func (w *world) dialTimedOut(e *endpoint) {
+	if e.state != opening || e.life != e.proc.life {
+		return
+	}
+	if e.proc.condition == scenario.Frozen {
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: dialTimeout, place: e.place(), life: e.life})
+		return
+	}
+	if e.proc.clock.at(w.now) < e.until { // it is connected, and awaits the answer
+		w.queue.push(occurrence{at: e.proc.clock.when(e.until), kind: dialTimeout, place: e.place(), life: e.life})
+		return
+	}
+	if e.c.asks {
+		if e.other().corked {
+			w.unmade(e.c)
+		}
+		w.answered(e, nil, nil)
+		return
+	}
+	e.state = closed
+	w.hangUpOn(e, false)
+	w.dialFailed(e, false, nil, nil)
+}
+
+func (w *world) refusedBy(e *endpoint, f *frame) {
+	err := f.err
+	if e.c.asks {
+		w.answered(e, nil, err)
+		return
+	}
+	if e.state != opening || e.life != e.proc.life {
+		return
+	}
+	e.state = closed
+	if err != nil {
+		e.proc.refused = err
+		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
+	}
+	w.dialFailed(e, err == nil, err, f.in)
+}
+
+func (w *world) dialFailed(e *endpoint, refused bool, why error, with *admission) {
+	w.tidy(e.proc, e.peer)
+	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
+	if with != nil {
+		ev.Member = with.List[0]
+	}
+	w.step(e.proc, ev)
+}
