@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/boss"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/freeport"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -31,14 +33,13 @@ type city struct {
 
 func newCity(t *testing.T, ips ...string) *city {
 	t.Helper()
+	ports, err := freeport.FindOn(ips...)
+	if err != nil {
+		t.Skipf("loopback addresses beside 127.0.0.1 are not to be had here: %v", err)
+	}
 	c := &city{t: t}
-	for _, ip := range ips {
-		l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
-		if err != nil {
-			t.Skipf("loopback addresses beside 127.0.0.1 are not to be had here: %v", err)
-		}
-		c.addrs = append(c.addrs, batuta.Peer{ID: batuta.ID(ip), Addr: l.Addr().String()})
-		l.Close()
+	for i, ip := range ips {
+		c.addrs = append(c.addrs, batuta.Peer{ID: batuta.ID(ip), Addr: net.JoinHostPort(ip, strconv.Itoa(ports[i]))})
 	}
 	return c
 }
@@ -240,6 +241,7 @@ func holds(line string, parts []string) bool {
 func preempting(_ *batuta.Config, o *boss.Options) { o.Preempt = true }
 
 func TestBatutaAloneElectsTheHighest(t *testing.T) {
+	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 	three, four, five := c.start("127.0.0.3", preempting), c.start("127.0.0.4", preempting), c.start("127.0.0.5", preempting)
 	first := waitLeader(t, three, "127.0.0.5")
@@ -257,6 +259,7 @@ func TestBatutaAloneElectsTheHighest(t *testing.T) {
 }
 
 func TestANewcomerFollowsTheBossThatItFinds(t *testing.T) {
+	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 	first := waitLeader(t, c.start("127.0.0.4", quick), "127.0.0.4")
 	for _, ip := range []string{"127.0.0.5", "127.0.0.3"} {
@@ -268,6 +271,7 @@ func TestANewcomerFollowsTheBossThatItFinds(t *testing.T) {
 }
 
 func TestAForeignBossDies(t *testing.T) {
+	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 	old := c.foreign("127.0.0.5")
 	three, four := c.start("127.0.0.3"), c.start("127.0.0.4")
@@ -287,6 +291,7 @@ func TestAForeignBossDies(t *testing.T) {
 }
 
 func TestABatutaBossAmongForeigners(t *testing.T) {
+	t.Parallel()
 	for _, older := range []bool{false, true} {
 		t.Run(fmt.Sprintf("older=%v", older), func(t *testing.T) {
 			var args []string
@@ -327,6 +332,7 @@ func calm(t *testing.T, n *batuta.Node, long time.Duration) {
 }
 
 func TestAMixedClusterIsCalm(t *testing.T) {
+	t.Parallel()
 	for _, top := range []string{"batuta", "foreign"} {
 		t.Run(top+" leads", func(t *testing.T) {
 			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
@@ -358,6 +364,7 @@ func TestAMixedClusterIsCalm(t *testing.T) {
 }
 
 func TestABossResignsAmongForeigners(t *testing.T) {
+	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 	five := c.start("127.0.0.5", quick)
 	waitLeader(t, five, "127.0.0.5")
@@ -387,6 +394,7 @@ func waitLinks(t *testing.T, n *batuta.Node, up int) {
 }
 
 func TestEitherAnnouncementAlone(t *testing.T) {
+	t.Parallel()
 	for name, way := range map[string]boss.Announce{"new_boss": boss.NewBoss, "identification": boss.Identification} {
 		t.Run(name, func(t *testing.T) {
 			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")

@@ -144,6 +144,7 @@ func build(t *testing.T, pkg string) string {
 // The example of docs/sources.md, "Scrapper", seen from the bridge, with each of the nodes run by
 // batuta or by the foreign program.
 func TestTheExampleOfSource002(t *testing.T) {
+	t.Parallel()
 	binary := build(t, "../cmd/batuta")
 	for _, ips := range [][]string{{"172.18.0.3", "172.18.0.4", "172.18.0.5"}, {"172.18.0.8", "172.18.0.9", "172.18.0.10"}} {
 		for mix := range 8 {
@@ -155,7 +156,10 @@ func TestTheExampleOfSource002(t *testing.T) {
 			for i, f := range foreign {
 				name += map[bool]string{true: "-foreign", false: "-batuta"}[f] + ips[i][len("172.18.0"):]
 			}
-			t.Run(name, func(t *testing.T) { example(t, newBridge(t, binary, ips...), foreign) })
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				example(t, newBridge(t, binary, ips...), foreign)
+			})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ type lan struct {
 	runs   []string // the command and its arguments: "agent", or another that is a member too
 	ends   map[*process]bool
 }
+
+// lans counts them: each has namespaces of its own.
+var lans atomic.Int64
 
 // Where things are: machine i has the address 10.77.0.i.
 const (
@@ -55,7 +59,7 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-", os.Getpid()), dir: t.TempDir(), runs: []string{"agent"}, ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-%d-", os.Getpid(), lans.Add(1)), dir: t.TempDir(), runs: []string{"agent"}, ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {

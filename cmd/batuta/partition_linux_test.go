@@ -23,6 +23,7 @@ const roundTrip = 500 * time.Millisecond
 
 // Two groups have a leader each while they are apart, and one afterwards.
 func TestPartitionHeals(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name, winner, loser string
 		flags               []string
@@ -31,6 +32,7 @@ func TestPartitionHeals(t *testing.T) {
 		{"no preempt", "2", "5", []string{"--preempt=false"}}, // its token is the higher one
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			l := newLAN(t, 5)
 			l.bootAll(5, tt.flags...)
 			one, two, five := l.members[0], l.members[1], l.members[4]
@@ -59,6 +61,7 @@ func TestPartitionHeals(t *testing.T) {
 // One link of three is cut: who cannot hear the leader is told that another does.
 // Nobody claims, and no epoch changes.
 func TestCutBetweenTwoTopplesNobody(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 3)
 	l.bootAll(3)
 	one := l.members[0]
@@ -73,6 +76,7 @@ func TestCutBetweenTwoTopplesNobody(t *testing.T) {
 // The leader hears everyone and nobody hears it: the next one leads the rest,
 // and is not disturbed. Once it can be heard, one leads all.
 func TestMuteLeader(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 4)
 	l.bootAll(4)
 	rest := l.members[:3]
@@ -97,6 +101,7 @@ func TestMuteLeader(t *testing.T) {
 // A leader is removed while it is cut off. It is told when it is back, and
 // refused until it is added again.
 func TestRemovedWhileAway(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 3)
 	one := l.boot(1, "1")
 	two := l.boot(2, "2", "--join", machineAddress(1))
@@ -122,6 +127,7 @@ func TestRemovedWhileAway(t *testing.T) {
 // A machine dies, and another takes its place under its id. The dead one, back
 // again, is refused and disturbs nobody.
 func TestReplacedMember(t *testing.T) {
+	t.Parallel()
 	l := newLAN(t, 4)
 	one := l.boot(1, "1")
 	two := l.boot(2, "2", "--join", machineAddress(1))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		hook(os.Args[2], os.Args[3:])
 		return
 	}
+	fulltest.MostlyWait(8)
 	os.Exit(m.Run())
 }
 
@@ -142,6 +144,7 @@ func (c *call) killed() {
 }
 
 func TestHooksRunOneAtATimeAndInOrder(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -157,6 +160,7 @@ func TestHooksRunOneAtATimeAndInOrder(t *testing.T) {
 
 // The lead is another's only when what it was good for has been given up.
 func TestTheLeadWaitsForOnLose(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -177,6 +181,7 @@ func TestTheLeadWaitsForOnLose(t *testing.T) {
 
 // Whatever happens during the start hook, a lead taken then waits for on-lose too.
 func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
 	b.leads(1)
@@ -197,6 +202,7 @@ func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
 
 // A lead that is lost during the start hook is another's after on-lose only.
 func TestALeadLostDuringTheStartHook(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
 	b.leads(1)
@@ -212,6 +218,7 @@ func TestALeadLostDuringTheStartHook(t *testing.T) {
 // Hooks that have slept through more than is kept for them go on with the present,
 // and run on-lose for what has ended meanwhile.
 func TestHooksThatFallBehind(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, time.Hour)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -232,13 +239,15 @@ func TestHooksThatFallBehind(t *testing.T) {
 }
 
 func TestAHookThatTakesTooLongIsKilled(t *testing.T) {
-	b := newBench(t, 100*time.Millisecond)
+	t.Parallel()
+	b := newBench(t, 2*time.Second) // in which even a busy machine starts a process
 	b.next("on-lose start").killed()
 	b.next("on-lead leader 1:1").killed()
 }
 
 // A lead that is lost while on-lead runs is no time to go on with it.
 func TestOnLeadEndsWithTheLead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	lead := b.next("on-lead leader 1:1")
@@ -252,6 +261,7 @@ func TestOnLeadEndsWithTheLead(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		line string
 		want []string

@@ -57,6 +57,7 @@ func (s *single) wait() error {
 }
 
 func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
+	t.Parallel()
 	f := newFactory(t)
 	s := lead(t, f, nil, f.argv("exit=0")...)
 	if w := f.Next(); w.Token != s.node.Status().Token.String() && w.Token != "1:1" {
@@ -71,6 +72,7 @@ func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
 }
 
 func TestRestartKeepsGoing(t *testing.T) {
+	t.Parallel()
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Restart = true }, f.argv("exit=0")...)
 	if first, second := f.Next(), f.Next(); first.Token != second.Token {
@@ -83,6 +85,7 @@ func TestRestartKeepsGoing(t *testing.T) {
 }
 
 func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
+	t.Parallel()
 	f := newFactory(t)
 	lead(t, f, nil, f.argv("exit=1")...)
 	if first, second := f.Next(), f.Next(); first.Token == second.Token {
@@ -91,6 +94,7 @@ func TestACommandThatFailsTriesAgainUnderAnotherEpoch(t *testing.T) {
 }
 
 func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
+	t.Parallel()
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Grace = time.Second }, f.argv("deaf", "child")...)
 	family := []*runtest.Worker{f.Next(), f.Next()}
@@ -109,6 +113,7 @@ func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 // The lease is renewed while this very leadership lasts, or the command is being
 // stopped, and not otherwise.
 func TestWhenTheLeaseIsRenewed(t *testing.T) {
+	t.Parallel()
 	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +155,7 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 }
 
 func TestTheEnvironmentOfTheCommand(t *testing.T) {
+	t.Parallel()
 	l := batuta.Leadership{Election: "default", Token: batuta.Token{Epoch: 7, Leader: batuta.Rank{ID: "5"}}}
 	got := environment([]string{"HOME=/", "NOTIFY_SOCKET=/x", "BATUTA_ID=old", "BATUTA_HTTP=127.0.0.1:1"}, "5", l)
 	want := []string{"HOME=/", "BATUTA_HTTP=127.0.0.1:1", "BATUTA_ID=5", "BATUTA_ELECTION=default", "BATUTA_EPOCH=7", "BATUTA_TOKEN=7:5"}

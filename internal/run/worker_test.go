@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
@@ -19,6 +20,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) > 1 && os.Args[1] == "worker":
 		runtest.Work(os.Args[:2], os.Args[2:])
 	default:
+		fulltest.MostlyWait(8)
 		os.Exit(m.Run())
 	}
 }
