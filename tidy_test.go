@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"electiontest":       {"election", "machine", "internal/wire", "sim", "sim/*"},
 	"superpeer":          {},
 	"superpeer/*":        {"superpeer", "superpeer/*"},
+	"superpeer/overlay":  {"superpeer", "superpeer/coordinate", "internal/security"},
 	"internal/*":         {"", "election", "internal/*"},
 	"internal/datadir":   {},
 	"internal/logfile":   {"internal/datadir"},
@@ -146,6 +147,29 @@ func TestFilesAndFunctionsStaySmall(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWhoImportsBatutaDoesNotCompileMemberlist keeps what super peers alone need out of
+// every other package.
+func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
+	for path, file := range sources(t, ".") {
+		for _, spec := range file.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			inside := strings.HasPrefix(filepath.ToSlash(path), "superpeer/overlay/")
+			if strings.HasPrefix(name, "github.com/hashicorp/memberlist") && !inside {
+				t.Errorf("%s imports %s: only superpeer/overlay may", path, name)
+			}
+			if strings.HasPrefix(name, module+"/superpeer/overlay") && !inside && !overlayUsers(path) {
+				t.Errorf("%s imports %s: it would compile memberlist", path, name)
+			}
+		}
+	}
+}
+
+// overlayUsers are the commands and examples about super peers.
+func overlayUsers(path string) bool {
+	dir := filepath.ToSlash(filepath.Dir(path))
+	return slices.Contains([]string{"cmd/batuta", "internal/peeragent", "examples/relay"}, dir)
 }
 
 func allowed(dir, target string) bool {

@@ -22,6 +22,10 @@ func (n *Node) assess(now Round, m *Message, out *Actions) {
 	n.enlist(now, &assessment{from: m.From, token: m.Token, peers: m.Peers}, out)
 }
 
+// pending stands for a round trip that is still being measured. Like every negative one
+// it means: not measured.
+const pending = -2
+
 // maxTasks bounds what others can make a node do.
 const maxTasks = 16
 
@@ -49,7 +53,7 @@ func (n *Node) begin(out *Actions) {
 		if p == n.self {
 			continue
 		}
-		t.times[i] = -1
+		t.times[i] = pending
 		t.left++
 		out.Probe = append(out.Probe, p)
 	}
@@ -65,10 +69,11 @@ func (n *Node) taskProbed(peer Peer, rtt float32, ok bool, out *Actions) {
 	}
 	for k := range t.peers {
 		i := (t.next + k) % len(t.peers)
-		if t.peers[i] != peer {
-			continue
+		if t.peers[i] != peer || t.times[i] != pending {
+			continue // another's answer, or one more to what a search for a super peer asked too
 		}
 		t.next = i + 1
+		t.times[i] = -1
 		if ok {
 			t.times[i] = rtt
 		}

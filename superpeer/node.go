@@ -74,6 +74,14 @@ func (n *Node) Serving() []Lease {
 // Home is the super peer that serves the node, None while there is none.
 func (n *Node) Home() Peer { return n.client.home }
 
+// HomeRTT is the round trip to Home in milliseconds, negative while it is not measured.
+func (n *Node) HomeRTT() float32 {
+	if n.client.home == None {
+		return -1
+	}
+	return n.client.homeRTT
+}
+
 // Moves is how often the token that the node holds has moved so far.
 func (n *Node) Moves() int {
 	if n.hold == nil {

@@ -89,6 +89,23 @@ func derive(secret []byte, what, cluster string) []byte {
 	return key
 }
 
+// GossipKeys are the keys that a secret file gives to an overlay of super peers, one for
+// each of its secrets, the one to encrypt with first. Another overlay has others.
+func GossipKeys(path, overlay string) (keys [][]byte, err error) {
+	data, err := ReadPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := parseSecrets(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, secret := range secrets {
+		keys = append(keys, derive(secret, "gossip", overlay))
+	}
+	return keys, nil
+}
+
 func newSecretAuthority(secret []byte, cluster, id string) (*secretAuthority, error) {
 	a := &secretAuthority{
 		id: id, names: derive(secret, "names", cluster),

@@ -108,6 +108,9 @@ func (e *Estimator) Update(peer string, other Coordinate, rtt time.Duration) err
 	return nil
 }
 
+// Forget gives back the memory of what was measured to peer, which is gone.
+func (e *Estimator) Forget(peer string) { e.client.ForgetNode(peer) }
+
 // Coordinate is the present estimate.
 func (e *Estimator) Coordinate() (c Coordinate) {
 	now := e.client.GetCoordinate()

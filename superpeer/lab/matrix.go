@@ -26,6 +26,58 @@ type Matrix struct {
 // Size is the number of hosts.
 func (m *Matrix) Size() int { return m.n }
 
+// RTT is the round trip between hosts a and b, numbered from 0, in milliseconds.
+func (m *Matrix) RTT(a, b int) float32 { return m.data[a*m.n+b] }
+
+// accessLink is the most that a node's own link adds to the round trips of its host.
+const accessLink = 6
+
+// Spread is a matrix of that many nodes on m's hosts, taken in turn: each has a link of its
+// own that adds up to 3 ms to all of its round trips. With as many nodes as hosts it is m.
+func (m *Matrix) Spread(nodes int, seed uint64) *Matrix {
+	if nodes == m.n {
+		return m
+	}
+	s := &Matrix{n: nodes, data: make([]float32, nodes*nodes)}
+	link := func(i int) float32 {
+		r := seeded(seed, 11, uint64(i))
+		return float32(r.unit()) * accessLink / 2
+	}
+	for a := range nodes {
+		for b := range a {
+			x := link(a) + link(b)
+			if a%m.n != b%m.n {
+				x += m.RTT(a%m.n, b%m.n)
+			}
+			s.data[a*nodes+b], s.data[b*nodes+a] = x, x
+		}
+	}
+	return s
+}
+
+// Measured is the space of o as a matrix: all round trips between its nodes.
+func Measured(o Options) (*Matrix, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.Defaults()
+	if o.RTT != nil {
+		return o.RTT, nil
+	}
+	if o.Nodes > maxMatrix {
+		return nil, fmt.Errorf("nodes %d: a matrix has at most %d hosts", o.Nodes, maxMatrix)
+	}
+	s := o.space()
+	m := &Matrix{n: o.Nodes, data: make([]float32, o.Nodes*o.Nodes)}
+	for a := range o.Nodes {
+		for b := range a {
+			x := s.rtt(int32(a), int32(b))
+			m.data[a*m.n+b], m.data[b*m.n+a] = x, x
+		}
+	}
+	return m, nil
+}
+
 // ReadMatrix reads a square matrix of round trips in milliseconds, one row a
 // line, separated by commas, semicolons, tabs or spaces. Each pair becomes the
 // mean of its two entries, the diagonal 0. It is refused, with row and column

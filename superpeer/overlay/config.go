@@ -1,0 +1,186 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/batuta-dev/batuta/superpeer"
+)
+
+// Defaults of [Config].
+const (
+	DefaultListen   = "127.0.0.1:7600"
+	DefaultFraction = 0.02
+	DefaultRound    = time.Second
+)
+
+// Config describes a node and its overlay. Method, Fraction, Capacity and Round are the
+// overlay's: a node that has others is not let in.
+type Config struct {
+	Overlay  string           // the overlay's name, which keeps strangers apart; default "default"
+	Method   superpeer.Method // default superpeer.Tokens
+	Fraction float64          // the share of nodes that are super peers, in (0, 1]; default 0.02
+	Capacity int              // the most nodes that one super peer serves, itself not counted; 0: no limit
+	Round    time.Duration    // how often a node acts, and an overlay's unit of time; default 1s, at least 50ms
+
+	ID        string   // for people; at most 64 bytes; default drawn at random
+	Listen    string   // HOST:PORT, for UDP and TCP; default 127.0.0.1:7600; port 0 picks one
+	Advertise string   // HOST:PORT that others are told; default where it listens
+	Join      []string // HOST:PORT of nodes to join through, tried until one answers; none: it founds the overlay
+	Service   string   // what the others are told of this node's service, such as its HOST:PORT; at most 128 bytes
+	Secret    string   // file with the cluster's secret, by which all that is sent is encrypted
+	Insecure  bool     // listen beyond loopback without Secret
+
+	// Measure is a service's own distance to the node at addr, its Service where it has
+	// said one. Default: the round trip of a small packet. Only what it measures decides.
+	Measure func(ctx context.Context, addr string) (time.Duration, error)
+
+	Transport memberlist.Transport // in place of UDP and TCP; nil: those
+	Seed      uint64               // of this node's choices; 0: drawn at random
+	Logger    *slog.Logger         // default: none
+}
+
+// ErrConfig says that a Config cannot work.
+var ErrConfig = errors.New("configuration")
+
+// Bounds of what a node says of itself.
+const (
+	maxID      = 64
+	maxService = 128
+	minRound   = 50 * time.Millisecond
+	maxRound   = time.Minute
+)
+
+// withDefaults returns c with its zero fields replaced.
+func (c Config) withDefaults() Config {
+	if c.Overlay == "" {
+		c.Overlay = "default"
+	}
+	if c.Method == "" {
+		c.Method = superpeer.Tokens
+	}
+	if c.Fraction == 0 {
+		c.Fraction = DefaultFraction
+	}
+	if c.Round == 0 {
+		c.Round = DefaultRound
+	}
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Validate reports every fault of c, or nil. Its errors wrap [ErrConfig]; a capacity that
+// cannot work makes one that wraps [superpeer.ErrImpossible] and shows the sum.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var faults []error
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	node := c.node(superpeer.NewRing(nil))
+	if err := node.Validate(); err != nil {
+		faults = append(faults, err)
+	} else if err := workable(c.Fraction, c.Capacity); err != nil {
+		faults = append(faults, err)
+	}
+	if c.Round < minRound || c.Round > maxRound {
+		fault("round %v: want %v to %v", c.Round, minRound, maxRound)
+	}
+	if len(c.Overlay) > 128 {
+		fault("overlay %q: want at most 128 bytes", c.Overlay)
+	}
+	if !plain(c.ID, maxID) {
+		fault("id %q: want at most %d bytes of printable text", c.ID, maxID)
+	}
+	if !plain(c.Service, maxService) {
+		fault("service %q: want at most %d bytes of printable text", c.Service, maxService)
+	}
+	if c.Capacity > math.MaxInt32/2 {
+		fault("capacity %d: want at most %d", c.Capacity, math.MaxInt32/2)
+	}
+	if c.Transport == nil {
+		faults = append(faults, c.checkAddresses()...)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrConfig, errors.Join(faults...))
+}
+
+func (c *Config) checkAddresses() (faults []error) {
+	host, _, err := splitAddress(c.Listen)
+	if err != nil {
+		return []error{fmt.Errorf("listen %q: %w", c.Listen, err)}
+	}
+	if !host.IsLoopback() && c.Secret == "" && !c.Insecure {
+		faults = append(faults, fmt.Errorf("listen %s: anybody who reaches it could take part; give a secret file, or say insecure", c.Listen))
+	}
+	if c.Advertise != "" {
+		if host, port, err := splitAddress(c.Advertise); err != nil || host.IsUnspecified() || port == 0 {
+			faults = append(faults, fmt.Errorf("advertise %q: want IP:PORT at which others reach this node", c.Advertise))
+		}
+	} else if host.IsUnspecified() {
+		faults = append(faults, fmt.Errorf("listen %s names no address to tell the others; give advertise", c.Listen))
+	}
+	for _, addr := range c.Join {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" || port == "0" {
+			faults = append(faults, fmt.Errorf("join %q: want HOST:PORT", addr))
+		}
+	}
+	return faults
+}
+
+// workable refuses a capacity with which an overlay that grows could not serve all.
+func workable(fraction float64, capacity int) error {
+	if capacity == 0 || float64(capacity)*fraction >= 1-fraction-1e-9 {
+		return nil
+	}
+	return fmt.Errorf("%w: of 1000 nodes, %.4g super peers × capacity %d = %.4g places for %.4g others; raise the capacity to %d or the fraction to %.4g",
+		superpeer.ErrImpossible, 1000*fraction, capacity, 1000*fraction*float64(capacity), 1000*(1-fraction),
+		int(math.Ceil((1-fraction)/fraction-1e-9)), 1/float64(capacity+1))
+}
+
+// node is what the pure part needs to know. Homes are asked every round whether they still
+// live: whoever loses its super peer has its deputy within three rounds.
+func (c *Config) node(router superpeer.Router) superpeer.Config {
+	return superpeer.Config{
+		Method: c.Method, Fraction: c.Fraction, Capacity: c.Capacity, Router: router,
+		Metric: superpeer.Metric{Dims: superpeer.MaxDims}, Renew: 1,
+	}.Defaults()
+}
+
+func splitAddress(addr string) (netip.Addr, int, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.Addr{}, 0, errors.New("want IP:PORT")
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return ip, 0, errors.New("want an IP address, not a name")
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return ip, 0, errors.New("want a port of 0 to 65535")
+	}
+	return ip, port, nil
+}
+
+func plain(text string, limit int) bool {
+	return len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
+}

@@ -1,0 +1,505 @@
+package overlay
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/batuta-dev/batuta/superpeer"
+)
+
+// Bounds of what a driver does at a time.
+const (
+	inboxSize  = 2048
+	maxProbing = 64 // round trips measured at one time; more wait
+	maxStreams = 16 // messages sent as streams at one time; more are lost
+	ticks      = 4  // of the driver in a round
+	maxLocal   = 64 // messages to itself in one step
+)
+
+// driver is the goroutine that owns the Node.
+type driver struct {
+	m     *Member
+	cfg   superpeer.Config
+	self  uid
+	peer  superpeer.Peer // our own handle
+	node  superpeer.Node
+	draw  uint64 // of the driver's own choices
+	ring  *router
+	out   superpeer.Actions
+	local []superpeer.Message
+
+	began   time.Time
+	round   superpeer.Round // of the last Wake
+	woke    time.Time       // when that was
+	size    int
+	changed uint64 // of peers, as last seen
+	charged map[int32]bool
+	fence   fence
+	told    notice
+	toldAt  superpeer.Round
+	renewal renewal
+
+	probing map[superpeer.Peer]bool
+	waiting []superpeer.Peer // to be probed
+	streams chan struct{}
+	inbox   chan []byte
+	probed  chan probe
+	calls   chan func()
+	rejoin  chan struct{} // holds a token while nobody is being tried again
+	asked   map[uid]chan<- []Client
+}
+
+type probe struct {
+	peer superpeer.Peer
+	rtt  float32
+	ok   bool
+}
+
+// router is the ring of all nodes.
+type router struct{ *superpeer.Ring }
+
+func newDriver(m *Member, self uid, seed uint64) *driver {
+	d := &driver{
+		m: m, self: self, draw: superpeer.Mix(seed + 77), ring: &router{superpeer.NewRing(nil)},
+		charged: map[int32]bool{}, fence: fence{}, probing: map[superpeer.Peer]bool{},
+		streams: make(chan struct{}, maxStreams), inbox: make(chan []byte, inboxSize),
+		probed: make(chan probe, maxProbing), calls: make(chan func()), rejoin: make(chan struct{}, 1),
+		asked: map[uid]chan<- []Client{}, round: -1,
+	}
+	d.rejoin <- struct{}{}
+	return d
+}
+
+func (d *driver) next() uint64 {
+	d.draw += 0x9e3779b97f4a7c15
+	return superpeer.Mix(d.draw)
+}
+
+// start makes the Node once memberlist has listed us.
+func (d *driver) start() {
+	d.cfg = d.m.cfg.node(d.ring)
+	d.peer = d.m.peers.handle(d.self)
+	d.node = superpeer.New(&d.cfg, d.peer, uint64(d.self), d.next())
+	d.began = time.Now()
+	d.publish()
+}
+
+// run steps the Node until ctx ends. Nodes that have started together do not act together.
+func (d *driver) run(ctx context.Context) {
+	defer close(d.m.done)
+	step := d.m.cfg.Round / ticks
+	first := time.NewTimer(time.Duration(d.next() % uint64(step)))
+	defer first.Stop()
+	select {
+	case <-first.C:
+	case <-ctx.Done():
+		return
+	}
+	d.began = time.Now()
+	clock := time.NewTicker(step)
+	defer clock.Stop()
+	d.tick()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-clock.C:
+			d.tick()
+		case raw := <-d.inbox:
+			d.receive(raw)
+		case p := <-d.probed:
+			d.measured(p)
+		case f := <-d.calls:
+			f()
+		}
+	}
+}
+
+// tick wakes the Node once a round.
+func (d *driver) tick() {
+	now := superpeer.Round(time.Since(d.began) / d.m.cfg.Round)
+	if now <= d.round {
+		d.renewal.repeat(d)
+		return
+	}
+	passed := now - d.round
+	d.round, d.woke = now, time.Now()
+	d.meet()
+	tokens := d.cfg.Count(d.size)
+	d.m.book.expire(now, int(passed), tokens)
+	d.fence.expire(tokens)
+	at := d.m.place.Coordinate()
+	d.node.Locate(at.Position())
+	if d.node.Deadline() <= now {
+		d.step(now, func() { d.node.Wake(now, d.size, &d.out) })
+	}
+	d.reunite(now)
+	d.publish()
+}
+
+// now is the round that what happens belongs to. What comes late in a round belongs to the
+// next: a deadline of one round is two thirds of one by the clock at least.
+func (d *driver) now() superpeer.Round {
+	if time.Since(d.woke) < d.m.cfg.Round/3 {
+		return d.round
+	}
+	return d.round + 1
+}
+
+// meet takes in who has come and gone, and sees of which tokens we are the registrar.
+func (d *driver) meet() {
+	for _, u := range d.m.peers.takeGone() {
+		d.m.book.forget(u)
+		d.m.place.Forget(u.name())
+	}
+	places, changed := d.m.peers.places(d.changed)
+	if places != nil {
+		d.changed, d.size = changed, len(places)
+		d.ring.Ring = superpeer.NewRing(places)
+		d.recharge()
+	}
+}
+
+func (d *driver) recharge() {
+	tokens := int32(d.cfg.Count(d.size))
+	for t := range tokens {
+		d.charge(t)
+	}
+	for t := range d.charged {
+		if owner, ok := d.ring.Owner(d.cfg.TokenKey(t, d.size)); !ok || owner != d.peer {
+			d.node.Relieved(t)
+			delete(d.charged, t)
+		}
+	}
+}
+
+// charge has the Node keep the record of token if that is ours to do.
+func (d *driver) charge(token int32) {
+	if d.charged[token] || int(token) >= d.limits().tokens {
+		return
+	}
+	if owner, ok := d.ring.Owner(d.cfg.TokenKey(token, d.size)); ok && owner == d.peer {
+		d.charged[token] = true
+		d.node.Charged(d.now(), token)
+	}
+}
+
+// step lets the Node act and does what it asks for.
+func (d *driver) step(now superpeer.Round, act func()) {
+	d.out.Reset()
+	act()
+	d.settle(now)
+	for i := 0; len(d.local) > 0 && i < maxLocal; i++ {
+		m := d.local[0]
+		d.local = d.local[1:]
+		d.out.Reset()
+		d.node.Receive(now, &m, &d.out)
+		d.settle(now)
+	}
+	d.local = nil
+	d.notice()
+}
+
+// settle answers the Node's look, starts its probes and sends its messages.
+func (d *driver) settle(now superpeer.Round) {
+	for k := 0; k < len(d.out.Probe) || d.out.Look.Near > 0; {
+		if d.out.Look.Near > 0 {
+			q := d.out.Look
+			d.out.Look.Near = 0
+			d.node.Heard(now, d.m.book.hear(&q, &d.cfg.Metric, d.m.peers.handle), &d.out)
+			continue
+		}
+		if p := d.out.Probe[k]; !d.probe(p) {
+			d.node.Probed(now, p, 0, false, &d.out)
+		}
+		k++
+	}
+	for i := range d.out.Send {
+		d.send(&d.out.Send[i])
+	}
+	if d.out.Announce {
+		d.announce(&d.out.Tell)
+	}
+}
+
+// probe has a round trip measured; false: nobody is there.
+func (d *driver) probe(peer superpeer.Peer) bool {
+	if d.probing[peer] {
+		return true // its answer is for all who ask
+	}
+	if _, ok := d.m.peers.at(peer); !ok || peer == d.peer {
+		return false
+	}
+	d.probing[peer] = true
+	if len(d.probing)-len(d.waiting) > maxProbing {
+		d.waiting = append(d.waiting, peer)
+		return true
+	}
+	d.launch(peer)
+	return true
+}
+
+func (d *driver) launch(peer superpeer.Peer) {
+	k, ok := d.m.peers.at(peer)
+	d.m.counts.probes.Add(1)
+	go func() {
+		result := probe{peer: peer}
+		if ok {
+			if rtt, err := d.m.measure(k); err == nil && rtt >= 0 && rtt <= maxRTT*time.Millisecond {
+				result.rtt, result.ok = float32(rtt.Seconds()*1000), true
+			}
+		}
+		select {
+		case d.probed <- result:
+		case <-d.m.done:
+		}
+	}()
+}
+
+// measure is the round trip to k, or the service's own distance.
+func (m *Member) measure(k *known) (time.Duration, error) {
+	if m.cfg.Measure == nil {
+		return m.list.Ping(k.node.Name, &net.UDPAddr{IP: k.node.Addr, Port: int(k.node.Port)})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
+	defer cancel()
+	addr := k.Service
+	if addr == "" {
+		addr = k.Address
+	}
+	return m.cfg.Measure(ctx, addr)
+}
+
+func (d *driver) measured(p probe) {
+	delete(d.probing, p.peer)
+	if len(d.waiting) > 0 {
+		d.launch(d.waiting[0])
+		d.waiting = d.waiting[1:]
+	}
+	now := d.now()
+	d.step(now, func() { d.node.Probed(now, p.peer, p.rtt, p.ok, &d.out) })
+}
+
+func (d *driver) send(m *superpeer.Message) {
+	if m.To == d.peer {
+		d.local = append(d.local, *m)
+		return
+	}
+	k, ok := d.m.peers.at(m.To)
+	if !ok {
+		return // gone
+	}
+	raw, err := d.m.peers.encode(m, d.round)
+	if err != nil || len(raw) > maxMessage {
+		d.m.counts.dropped.Add(1)
+		return
+	}
+	if m.Kind == superpeer.Renew {
+		d.renewal = renewal{to: m.To, raw: raw, at: time.Now()}
+	}
+	d.transmit(k, raw, m.Kind == superpeer.Transfer)
+}
+
+// transmit sends as one packet what fits into one and may be lost, else as a stream.
+func (d *driver) transmit(k *known, raw []byte, reliable bool) {
+	d.m.counts.sent.Add(1)
+	d.m.counts.bytesOut.Add(uint64(len(raw)))
+	if !reliable && len(raw) <= maxPacket {
+		_ = d.m.list.SendBestEffort(&k.node, raw) // best effort
+		return
+	}
+	select {
+	case d.streams <- struct{}{}:
+	default:
+		d.m.counts.dropped.Add(1)
+		return
+	}
+	go func() {
+		defer func() { <-d.streams }()
+		if err := d.m.list.SendReliable(&k.node, raw); err != nil {
+			d.m.counts.dropped.Add(1)
+		}
+	}()
+}
+
+// receive checks what has come and gives it to the Node.
+func (d *driver) receive(raw []byte) {
+	l := d.limits()
+	switch raw[0] {
+	case tagAnnounce:
+		n, ok := decodeNotice(raw[1:], d.cfg.Count(d.size), d.cfg.Capacity)
+		if _, listed := d.m.peers.of(n.holder); !ok || !listed || n.holder == d.self || !d.fence.allow(n.Token, n.Version, d.round) {
+			d.m.counts.refused.Add(1)
+			return
+		}
+		d.m.book.learn(&n, d.round)
+	case tagMessage:
+		m, err := d.m.peers.decode(raw[1:], l)
+		if err == nil && fenced(m.Kind) && !d.fence.allow(m.Token, m.Version, d.round) {
+			err = errBad{"a version that nobody can have come to"}
+		}
+		if err != nil {
+			d.m.counts.refused.Add(1)
+			d.m.cfg.Logger.Debug("message refused", "err", err)
+			return
+		}
+		d.handle(&m)
+	default:
+		d.m.counts.refused.Add(1)
+	}
+}
+
+func (d *driver) limits() limits {
+	// Tokens that are wanted no more, because nodes have gone, are still to be dropped.
+	return limits{now: d.now(), lease: d.cfg.Lease, capacity: d.cfg.Capacity, nodes: max(d.size, 2), tokens: 4*d.cfg.Count(max(d.size, 1)) + 64}
+}
+
+func (d *driver) handle(m *superpeer.Message) {
+	m.To = d.peer
+	switch m.Kind {
+	case kindWhom:
+		d.answerWhom(m)
+		return
+	case kindServe:
+		d.served(m)
+		return
+	case superpeer.Keep, superpeer.Where, superpeer.Move:
+		d.charge(m.Token)
+	case superpeer.Accept, superpeer.Gone:
+		d.renewal.answered(m.From)
+	}
+	now := d.now()
+	d.step(now, func() { d.node.Receive(now, m, &d.out) })
+}
+
+// renewal is a lease's renewal that is not answered yet. It is sent once more in the same
+// round: a packet may be lost, and a client must not leave its super peer for that.
+type renewal struct {
+	to  superpeer.Peer
+	raw []byte
+	at  time.Time
+}
+
+func (r *renewal) answered(by superpeer.Peer) {
+	if r.to == by {
+		r.raw = nil
+	}
+}
+
+func (r *renewal) repeat(d *driver) {
+	if r.raw == nil || time.Since(r.at) < d.m.cfg.Round/2 {
+		return
+	}
+	if k, ok := d.m.peers.at(r.to); ok {
+		d.transmit(k, r.raw, false)
+	}
+	r.raw = nil
+}
+
+// fence knows the versions of tokens. They rise by one with each move: what rises faster
+// has been made up, and would in the end leave no version for an honest holder.
+type fence map[int32]stamp
+
+type stamp struct {
+	version uint32
+	round   superpeer.Round
+}
+
+// maxLeap is by how much a version may rise at once, beside one for each round since.
+const maxLeap = 16
+
+func fenced(k superpeer.Kind) bool {
+	switch k {
+	case superpeer.Keep, superpeer.Grant, superpeer.Confirm, superpeer.Transfer, superpeer.Drop, superpeer.Moved, superpeer.Accept:
+		return true
+	}
+	return false
+}
+
+func (f fence) allow(token int32, version uint32, now superpeer.Round) bool {
+	last, ok := f[token]
+	switch {
+	case ok && version <= last.version:
+		return true // the protocol knows what is old
+	case ok && last.round == now && version > last.version+1:
+		return false
+	case ok && version > last.version+maxLeap+uint32(now-last.round):
+		return false
+	}
+	f[token] = stamp{version, now}
+	return true
+}
+
+func (f fence) expire(tokens int) {
+	for t := range f {
+		if int(t) >= 4*tokens+64 {
+			delete(f, t)
+		}
+	}
+}
+
+// rejoinEvery is how often, in rounds, a lost node is tried again.
+const rejoinEvery = 3
+
+// reunite tries to reach a node that was lost, or one that we were told to join through:
+// a partition may have ended. The more nodes there are the more seldom each tries.
+func (d *driver) reunite(now superpeer.Round) {
+	if now%rejoinEvery != 0 {
+		return
+	}
+	addr, share := d.m.peers.retry(d.next())
+	if d.size == 1 && len(d.m.cfg.Join) > 0 {
+		addr, share = d.m.cfg.Join[d.next()%uint64(len(d.m.cfg.Join))], 1
+	}
+	if addr == "" || float64(d.next()>>11)/(1<<53) > max(share, 2/float64(d.size)) || addr == d.m.Address() {
+		return
+	}
+	select {
+	case <-d.rejoin:
+	default:
+		return
+	}
+	go func() {
+		_, _ = d.m.list.Join([]string{addr}) // nobody there: it is gone
+		d.rejoin <- struct{}{}
+	}()
+}
+
+// announce tells gossip of our token: at once when holder, version or room has changed, soon
+// when the figures have, else now and then.
+func (d *driver) announce(a *superpeer.Announcement) {
+	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
+	age := d.round - d.toldAt
+	old := &d.told
+	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
+	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
+	if !fresh && !(changed && age >= 2) && age < tellGap(d.cfg.Count(d.size)) {
+		return
+	}
+	n.seq = uint32(d.round) + 1
+	if n.seq <= d.told.seq {
+		n.seq = d.told.seq + 1
+	}
+	d.told, d.toldAt = n, d.round
+	d.m.book.learn(&n, d.round)
+}
+
+func differ(a, b float32) bool {
+	gap, most := max(a, b)-min(a, b), max(a, b, -a, -b)
+	return gap > changedTell*most && gap > 1
+}
+
+func meanRTT(leases []superpeer.Lease) float32 {
+	sum, k := float32(0), 0
+	for i := range leases {
+		if leases[i].RTT >= 0 {
+			sum += leases[i].RTT
+			k++
+		}
+	}
+	if k == 0 {
+		return -1
+	}
+	return sum / float32(k)
+}

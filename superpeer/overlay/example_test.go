@@ -1,0 +1,34 @@
+package overlay_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// A node alone founds an overlay, and becomes its only super peer.
+func Example() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := overlay.Join(ctx, overlay.Config{
+		ID: "a", Listen: "127.0.0.1:0", Fraction: 0.1, Capacity: 20, Round: 50 * time.Millisecond,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close()
+	for ev, err := range m.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if ev.Kind == overlay.EventSuper {
+			fmt.Println(m.ID(), "serves", len(m.Clients()), "others under token", ev.Token)
+			return
+		}
+	}
+	// Output: a serves 0 others under token 0
+}

@@ -1,0 +1,179 @@
+// Package fabric is a network in memory for overlays of many nodes in one process: it
+// imposes round trips and can be cut. Its transports are memberlist's.
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Fabric joins hosts, numbered from 0, by imposed round trips.
+type Fabric struct {
+	rtt func(a, b int) time.Duration
+
+	mu    sync.RWMutex
+	hosts map[string]*Transport
+	cut   func(a, b int) bool // nil: everybody reaches everybody
+}
+
+// New makes a network in which a packet from a to b takes half of rtt(a, b). rtt must be
+// safe for concurrent use.
+func New(rtt func(a, b int) time.Duration) *Fabric {
+	return &Fabric{rtt: rtt, hosts: map[string]*Transport{}}
+}
+
+// Cut keeps those apart for whom apart is true, until it is called again; nil heals all.
+// apart must be symmetric and safe for concurrent use.
+func (f *Fabric) Cut(apart func(a, b int) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = apart
+}
+
+// port is where all hosts listen.
+const port = 7600
+
+func ip(host int) net.IP { return net.IPv4(10, byte(host>>16), byte(host>>8), byte(host)).To4() }
+
+// Address is HOST:PORT of a host.
+func Address(host int) string { return fmt.Sprintf("%v:%d", ip(host), port) }
+
+// Bounds of a host's queues; what is beyond is lost, as in a router.
+const (
+	packetQueue = 4096
+	streamQueue = 256
+)
+
+// header is what UDP and IP add to a packet.
+const header = 28
+
+// Transport connects a host. A host that is connected already is replaced.
+func (f *Fabric) Transport(host int) *Transport {
+	t := &Transport{
+		fabric: f, host: host, addr: &net.UDPAddr{IP: ip(host), Port: port},
+		packets: make(chan *memberlist.Packet, packetQueue), streams: make(chan net.Conn, streamQueue),
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosts[Address(host)] = t
+	return t
+}
+
+// reach is who is at addr for t: nil when nobody is or the network is cut.
+func (f *Fabric) reach(t *Transport, addr string) (to *Transport, cut bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	to = f.hosts[addr]
+	if to == nil || to.down.Load() || t.down.Load() {
+		return nil, false
+	}
+	if f.cut != nil && f.cut(t.host, to.host) {
+		return nil, true
+	}
+	return to, false
+}
+
+// Transport is one host's connection to a [Fabric].
+type Transport struct {
+	fabric  *Fabric
+	host    int
+	addr    *net.UDPAddr
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	down    atomic.Bool
+	sent    atomic.Uint64
+}
+
+// Sent counts the bytes that the host has sent, with the headers of UDP and IP.
+func (t *Transport) Sent() uint64 { return t.sent.Load() }
+
+// FinalAdvertiseAddr implements [memberlist.Transport].
+func (t *Transport) FinalAdvertiseAddr(string, int) (net.IP, int, error) { return t.addr.IP, port, nil }
+
+// WriteTo implements [memberlist.Transport].
+func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
+	now := time.Now()
+	t.sent.Add(uint64(len(b)) + header)
+	if to, _ := t.fabric.reach(t, addr); to != nil {
+		way := t.fabric.rtt(t.host, to.host) / 2
+		p := &memberlist.Packet{Buf: append([]byte(nil), b...), From: t.addr, Timestamp: now.Add(way)}
+		time.AfterFunc(way, func() { to.take(p) })
+	}
+	return now, nil
+}
+
+func (t *Transport) take(p *memberlist.Packet) {
+	if t.down.Load() {
+		return
+	}
+	select {
+	case t.packets <- p:
+	default: // lost
+	}
+}
+
+// WriteToAddress implements [memberlist.NodeAwareTransport].
+func (t *Transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	return t.WriteTo(b, a.Addr)
+}
+
+// PacketCh implements [memberlist.Transport].
+func (t *Transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+
+// StreamCh implements [memberlist.Transport].
+func (t *Transport) StreamCh() <-chan net.Conn { return t.streams }
+
+var (
+	errRefused = errors.New("connection refused")
+	errTimeout = errors.New("no answer: the network is cut")
+)
+
+// DialTimeout implements [memberlist.Transport].
+func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	to, cut := t.fabric.reach(t, addr)
+	switch {
+	case cut:
+		time.Sleep(timeout)
+		return nil, errTimeout
+	case to == nil:
+		return nil, errRefused
+	}
+	time.Sleep(t.fabric.rtt(t.host, to.host))
+	here, there := net.Pipe()
+	select {
+	case to.streams <- &counted{Conn: there, sent: &to.sent}:
+		return &counted{Conn: here, sent: &t.sent}, nil
+	default:
+		return nil, errRefused
+	}
+}
+
+// DialAddressTimeout implements [memberlist.NodeAwareTransport].
+func (t *Transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	return t.DialTimeout(a.Addr, timeout)
+}
+
+// Shutdown implements [memberlist.Transport].
+func (t *Transport) Shutdown() error {
+	t.down.Store(true)
+	return nil
+}
+
+// counted counts what a stream carries.
+type counted struct {
+	net.Conn
+	sent *atomic.Uint64
+}
+
+// Write implements [net.Conn].
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.sent.Add(uint64(n))
+	return n, err
+}

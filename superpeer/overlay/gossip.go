@@ -1,0 +1,272 @@
+package overlay
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/batuta-dev/batuta/superpeer"
+)
+
+// Gossip of announcements. Each is some 40 bytes; a node passes news on to tellTimes
+// others, and never more than tellRate bytes of it a round whatever there is to tell:
+// the more super peers there are, the more seldom each repeats what has not changed.
+const (
+	tellTimes   = 3
+	tellRate    = 700  // bytes a round that a node gives to announcements
+	tellBurst   = 1400 // bytes that may be saved up
+	tellSize    = 48   // bytes of one, with its frame
+	minTellGap  = 4    // rounds between two announcements of what has not changed
+	maxHeard    = 4096 // super peers that a node hears of
+	changedTell = 0.25 // by how much gain, loss or price must differ to be told early
+)
+
+// tellGap is the number of rounds between two announcements of what has not changed.
+func tellGap(tokens int) superpeer.Round {
+	return max(minTellGap, superpeer.Round(math.Ceil(float64(tokens*tellTimes*tellSize)/tellRate)))
+}
+
+// notice is an announcement as it travels: Holder is not used, uid stands for it. Load and
+// Mean say how many the holder serves and how far, so that everybody can add them up.
+type notice struct {
+	superpeer.Announcement
+	holder uid
+	seq    uint32
+	load   int32
+	mean   float32 // milliseconds; negative: not measured
+}
+
+// encode writes n in some 36 bytes: lengths in milliseconds as bfloat16, positions in
+// tenths of a millisecond.
+func (n *notice) encode() []byte {
+	b := make([]byte, 1, tellSize)
+	b[0] = tagAnnounce
+	b = binary.BigEndian.AppendUint64(b, uint64(n.holder))
+	b = binary.AppendUvarint(b, uint64(n.Token))
+	b = binary.AppendUvarint(b, uint64(n.Version))
+	b = binary.AppendUvarint(b, uint64(n.seq))
+	spare := uint64(0) // no limit
+	if n.Spare != math.MaxInt32 {
+		spare = uint64(n.Spare) + 1
+	}
+	b = binary.AppendUvarint(b, spare)
+	b = binary.AppendUvarint(b, uint64(n.load))
+	for _, f := range []float32{n.Price, n.Gain, n.Loss, n.mean, n.At.Height} {
+		b = binary.BigEndian.AppendUint16(b, uint16(math.Float32bits(f)>>16))
+	}
+	for _, x := range n.At.X {
+		b = binary.BigEndian.AppendUint16(b, uint16(int16(max(-32767, min(32767, 10*x)))))
+	}
+	return b
+}
+
+// decodeNotice reads what encode writes, after its first byte. It is ok only if all of it
+// may be true in an overlay of that many tokens and that capacity.
+func decodeNotice(b []byte, tokens, capacity int) (n notice, ok bool) {
+	if len(b) < 8 {
+		return n, false
+	}
+	n.holder, b = uid(binary.BigEndian.Uint64(b)), b[8:]
+	var v [5]uint64
+	for i := range v {
+		x, size := binary.Uvarint(b)
+		if size <= 0 || x > math.MaxInt32 {
+			return n, false
+		}
+		v[i], b = x, b[size:]
+	}
+	if len(b) != 2*5+2*superpeer.MaxDims {
+		return n, false
+	}
+	n.Token, n.Version, n.seq, n.load = int32(v[0]), uint32(v[1]), uint32(v[2]), int32(v[4])
+	n.Spare = math.MaxInt32
+	if v[3] > 0 {
+		n.Spare = int32(v[3] - 1)
+	}
+	for i, f := range []*float32{&n.Price, &n.Gain, &n.Loss, &n.mean, &n.At.Height} {
+		*f = math.Float32frombits(uint32(binary.BigEndian.Uint16(b[2*i:])) << 16)
+		if !(math.Abs(float64(*f)) <= maxSum) {
+			return n, false
+		}
+	}
+	for i := range n.At.X {
+		n.At.X[i] = float32(int16(binary.BigEndian.Uint16(b[10+2*i:]))) / 10
+	}
+	return n, n.possible(tokens, capacity)
+}
+
+func (n *notice) possible(tokens, capacity int) bool {
+	if capacity > 0 && (n.Spare > int32(capacity) || n.load > int32(capacity) || int(n.Spare)+int(n.load) > capacity) {
+		return false // nobody has more places than there may be
+	}
+	return int(n.Token) < tokens && n.Price >= 0 && n.Gain >= 0 && n.At.Height >= 0 && n.At.Height <= maxExtent && n.mean <= maxRTT
+}
+
+// entry is what is known of a token.
+type entry struct {
+	notice
+	heard superpeer.Round
+	sent  int // times passed on
+}
+
+// book is what gossip has brought. The driver and memberlist's goroutines share it.
+type book struct {
+	mu      sync.Mutex
+	entries map[int32]*entry
+	token   map[uid]int32 // by holder
+	budget  float64       // bytes
+}
+
+func newBook() *book {
+	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, budget: tellBurst}
+}
+
+// learn takes n in and tells whether it is news. A holder's next token is believed once
+// its last has not been heard of for a while: nobody is named for two.
+func (b *book) learn(n *notice, now superpeer.Round) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, ok := b.token[n.holder]; ok && last != n.Token {
+		e := b.entries[last]
+		if e != nil && now-e.heard < minTellGap {
+			return false
+		}
+		b.drop(last)
+	}
+	e := b.entries[n.Token]
+	switch {
+	case e == nil:
+		if len(b.entries) >= maxHeard {
+			return false
+		}
+	case n.Version < e.Version:
+		return false
+	case n.Version == e.Version && n.holder == e.holder && n.seq <= e.seq:
+		return false
+	case n.Version == e.Version && n.holder != e.holder && now-e.heard < minTellGap:
+		return false // a duplicate; its registrar will see to it
+	}
+	if e != nil && e.holder != n.holder {
+		delete(b.token, e.holder)
+	}
+	b.entries[n.Token] = &entry{notice: *n, heard: now}
+	b.token[n.holder] = n.Token
+	return true
+}
+
+func (b *book) drop(token int32) {
+	if e := b.entries[token]; e != nil {
+		delete(b.entries, token)
+		if b.token[e.holder] == token {
+			delete(b.token, e.holder)
+		}
+	}
+}
+
+// forget drops what holder has announced: it is gone, or holds no token.
+func (b *book) forget(holder uid) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t, ok := b.token[holder]; ok {
+		b.drop(t)
+	}
+}
+
+// expire drops what has not been heard of for long and what is wanted no more, and lets
+// the next round's bytes be spent.
+func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.budget = min(tellBurst, b.budget+float64(rounds)*tellRate)
+	for t, e := range b.entries {
+		if now-e.heard > 3*tellGap(tokens)+2 || int(t) >= tokens {
+			b.drop(t)
+		}
+	}
+}
+
+// GetBroadcasts is memberlist's: what to tell the next node. The least told comes first.
+func (b *book) broadcasts(overhead, limit int) (list [][]byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var hot []*entry
+	for _, e := range b.entries {
+		if e.sent < tellTimes {
+			hot = append(hot, e)
+		}
+	}
+	slices.SortFunc(hot, func(x, y *entry) int {
+		return cmp.Or(cmp.Compare(x.sent, y.sent), cmp.Compare(y.heard, x.heard), cmp.Compare(x.Token, y.Token))
+	})
+	for _, e := range hot {
+		raw := e.encode()
+		if limit -= overhead + len(raw); limit < 0 || b.budget < float64(len(raw)) {
+			break
+		}
+		b.budget -= float64(overhead + len(raw))
+		e.sent++
+		list = append(list, raw)
+	}
+	return list
+}
+
+// snapshot lists what is known, by token.
+func (b *book) snapshot() []notice {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := make([]notice, 0, len(b.entries))
+	for _, e := range b.entries {
+		list = append(list, e.notice)
+	}
+	slices.SortFunc(list, func(x, y notice) int { return cmp.Compare(x.Token, y.Token) })
+	return list
+}
+
+// holder is who holds token, as far as is known.
+func (b *book) holder(token int32) (uid, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.entries[token]; e != nil {
+		return e.holder, true
+	}
+	return 0, false
+}
+
+// hear answers a node's query: the nearest, some with room, and a random sample. handle
+// says who is listed; the others are left out.
+func (b *book) hear(q *superpeer.Query, metric *superpeer.Metric, handle func(uid) superpeer.Peer) []superpeer.Announcement {
+	var all []superpeer.Announcement
+	for _, n := range b.snapshot() {
+		if n.Announcement.Holder = handle(n.holder); n.Announcement.Holder != superpeer.None {
+			all = append(all, n.Announcement)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y superpeer.Announcement) int {
+		return cmp.Compare(metric.Estimate(&q.At, &x.At), metric.Estimate(&q.At, &y.At))
+	})
+	list := append([]superpeer.Announcement(nil), all[:min(q.Near, len(all))]...)
+	var room []superpeer.Announcement
+	for _, a := range all {
+		if a.Spare > 0 {
+			room = append(room, a)
+		}
+	}
+	seed := q.Seed
+	pick := func(from []superpeer.Announcement) {
+		if len(from) > 0 {
+			seed = superpeer.Mix(seed + 0x9e3779b97f4a7c15)
+			list = append(list, from[seed%uint64(len(from))])
+		}
+	}
+	if q.Spare > 0 {
+		list = append(list, room[:min(q.Spare, len(room))]...)
+		pick(room)
+		pick(room)
+	}
+	for range q.Sample {
+		pick(all)
+	}
+	return list
+}

@@ -1,0 +1,37 @@
+package live
+
+import (
+	"runtime"
+	"time"
+)
+
+// usage is what all nodes have used so far.
+type usage struct {
+	at    time.Time
+	bytes uint64
+	cpu   time.Duration
+}
+
+func (g *group) usage() usage {
+	u := usage{at: time.Now(), cpu: cpuTime()}
+	for _, i := range g.live() {
+		u.bytes += g.wires[i].Sent()
+	}
+	return u
+}
+
+func (u usage) since(v usage, nodes int) (bytes, cpu float64) {
+	t := u.at.Sub(v.at).Seconds() * float64(nodes)
+	if t <= 0 || u.bytes < v.bytes { // nodes were killed meanwhile
+		return 0, (u.cpu - v.cpu).Seconds() / max(t, 1e-9)
+	}
+	return float64(u.bytes-v.bytes) / t, (u.cpu - v.cpu).Seconds() / t
+}
+
+// memory is what the process holds now, in bytes.
+func memory() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
+}

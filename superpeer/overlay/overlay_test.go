@@ -1,0 +1,375 @@
+package overlay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"
+)
+
+// crowd is some members on one fabric, in virtual time: a busy machine changes nothing.
+type crowd struct {
+	*testing.T
+	net     *fabric.Fabric
+	members map[int]*overlay.Member
+}
+
+// inVirtualTime runs f with n members of base, the founder first.
+func inVirtualTime(t *testing.T, n int, base overlay.Config, f func(*crowd)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{T: t, members: map[int]*overlay.Member{}}
+		c.net = fabric.New(func(a, b int) time.Duration { return time.Duration(10+7*(a+b)%90) * time.Millisecond })
+		t.Cleanup(func() {
+			for i := range c.members {
+				c.kill(i)
+			}
+			time.Sleep(time.Minute) // for memberlist to notice
+		})
+		for i := range n {
+			c.join(i, base)
+		}
+		f(c)
+	})
+}
+
+func (c *crowd) join(host int, cfg overlay.Config) *overlay.Member {
+	c.Helper()
+	m, err := c.try(host, cfg)
+	if err != nil {
+		c.Fatalf("node %d: %v", host, err)
+	}
+	c.members[host] = m
+	return m
+}
+
+func (c *crowd) try(host int, cfg overlay.Config) (*overlay.Member, error) {
+	cfg.ID, cfg.Transport, cfg.Seed = fmt.Sprint(host), c.net.Transport(host), uint64(host)+1
+	if host > 0 && cfg.Join == nil {
+		cfg.Join = []string{fabric.Address(0)}
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+	defer cancel()
+	return overlay.Join(ctx, cfg)
+}
+
+func (c *crowd) kill(host int) {
+	c.members[host].Kill()
+	delete(c.members, host)
+}
+
+// settled says what is still wrong among some members: the number of super peers, or
+// somebody without one.
+func (c *crowd) settled(among func(host int) bool) error {
+	supers, served, n, wanted := 0, 0, 0, 0
+	for i, m := range c.members {
+		if among != nil && !among(i) {
+			continue
+		}
+		n++
+		s := m.Status()
+		wanted = s.Wanted
+		if s.Capacity > 0 && s.Clients > s.Capacity {
+			c.Errorf("%s serves %d, its capacity is %d", s.ID, s.Clients, s.Capacity)
+		}
+		if s.SuperPeer {
+			supers++
+		} else if s.Home != nil {
+			served++
+		}
+	}
+	if supers != wanted || served != n-supers {
+		return fmt.Errorf("%d super peers, %d wanted; %d of %d ordinary nodes are served", supers, wanted, served, n-supers)
+	}
+	return nil
+}
+
+// within lets rounds pass until check holds, and tells how many.
+func (c *crowd) within(rounds int, what string, check func() error) int {
+	c.Helper()
+	var err error
+	for i := range rounds + 1 {
+		if err = check(); err == nil {
+			return i
+		}
+		time.Sleep(time.Second)
+	}
+	c.Fatalf("%s: not within %d rounds: %v", what, rounds, err)
+	return rounds
+}
+
+func (c *crowd) super() int {
+	for i := range 1000 {
+		if m := c.members[i]; m != nil && m.IsSuperPeer() {
+			return i
+		}
+	}
+	c.Fatal("there is no super peer")
+	return -1
+}
+
+func TestOneNodeIsItsOwnSuperPeer(t *testing.T) {
+	inVirtualTime(t, 1, overlay.Config{Fraction: 0.02, Capacity: 49}, func(c *crowd) {
+		c.within(20, "a node alone is a super peer", func() error { return c.settled(nil) })
+		s := c.members[0].Status()
+		if !s.SuperPeer || s.Live != 1 || s.Wanted != 1 || s.Clients != 0 {
+			c.Errorf("status is %+v", s)
+		}
+		if r := s.Requirements; !r.Latency.Holds || !r.Spread.Holds || !r.Share.Holds || !r.Capacity.Holds {
+			c.Errorf("a node alone meets all four, not %+v", r)
+		}
+	})
+}
+
+func TestADeadSuperPeerIsReplaced(t *testing.T) {
+	inVirtualTime(t, 24, overlay.Config{Fraction: 0.125, Capacity: 12}, func(c *crowd) {
+		c.within(60, "settle", func() error { return c.settled(nil) })
+		dead := c.super()
+		var orphans []*overlay.Member
+		for _, m := range c.members {
+			if h, ok := m.Home(); ok && h.ID == fmt.Sprint(dead) {
+				orphans = append(orphans, m)
+			}
+		}
+		c.kill(dead)
+		time.Sleep(3500 * time.Millisecond)
+		for _, m := range orphans {
+			h, ok := m.Home()
+			if (!ok || h.ID == fmt.Sprint(dead)) && !m.IsSuperPeer() {
+				c.Errorf("%s has no other super peer within 3 rounds of its own's death", m.ID())
+			}
+		}
+		c.within(40, "be exact again", func() error { return c.settled(nil) })
+	})
+}
+
+func TestAPartitionHealsWithoutDuplicates(t *testing.T) {
+	inVirtualTime(t, 12, overlay.Config{Fraction: 0.25}, func(c *crowd) {
+		c.within(60, "settle", func() error { return c.settled(nil) })
+		left := func(i int) bool { return i < 6 }
+		c.net.Cut(func(a, b int) bool { return left(a) != left(b) })
+		time.Sleep(90 * time.Second) // longer than memberlist remembers its dead
+		for side, of := range map[string]func(int) bool{"left": left, "right": func(i int) bool { return !left(i) }} {
+			c.within(60, side+" goes on by itself", func() error { return c.settled(of) })
+		}
+		if s := c.members[0].Status(); s.Nodes != 6 || s.Wanted != 2 {
+			c.Errorf("one side counts %d nodes and wants %d super peers, want 6 and 2", s.Nodes, s.Wanted)
+		}
+		c.net.Cut(nil)
+		c.within(60, "find each other again", func() error {
+			for _, m := range c.members {
+				if n := m.Status().Nodes; n != 12 {
+					return fmt.Errorf("%s counts %d nodes", m.ID(), n)
+				}
+			}
+			return nil
+		})
+		took := c.within(10, "be exact again once all know each other", func() error {
+			holder := map[int32]string{}
+			for _, m := range c.members {
+				if s := m.Status(); s.Token != nil && holder[*s.Token] != "" {
+					return fmt.Errorf("%s and %s hold token %d", holder[*s.Token], s.ID, *s.Token)
+				} else if s.Token != nil {
+					holder[*s.Token] = s.ID
+				}
+			}
+			return nil
+		})
+		c.Logf("duplicates were gone after %d rounds", took)
+		c.within(40, "serve all", func() error { return c.settled(nil) })
+	})
+}
+
+func TestWatchTellsHomesAndClients(t *testing.T) {
+	inVirtualTime(t, 6, overlay.Config{Fraction: 0.2}, func(c *crowd) {
+		type seen struct{ supers, homes, came, went int }
+		told := map[int]*seen{}
+		ctx, cancel := context.WithCancel(c.Context())
+		for i, m := range c.members {
+			s := &seen{}
+			told[i] = s
+			go func() {
+				for ev, err := range m.Watch(ctx) {
+					switch {
+					case err != nil:
+						c.Errorf("watch of %d: %v", i, err)
+					case ev.Kind == overlay.EventSuper:
+						s.supers++
+					case ev.Kind == overlay.EventHome && ev.Home != nil:
+						s.homes++
+					case ev.Kind == overlay.EventClient && ev.Came:
+						s.came++
+					case ev.Kind == overlay.EventClient:
+						s.went++
+					}
+				}
+			}()
+		}
+		c.within(60, "settle", func() error { return c.settled(nil) })
+		time.Sleep(5 * time.Second)
+		cancel()
+		synctest.Wait()
+		for i, m := range c.members {
+			s := told[i]
+			if m.IsSuperPeer() && (s.supers == 0 || s.came-s.went != len(m.Clients())) {
+				c.Errorf("super peer %d serves %d and was told %+v", i, len(m.Clients()), *s)
+			}
+			if _, ok := m.Home(); ok && s.homes == 0 {
+				c.Errorf("node %d has a home and was told %+v", i, *s)
+			}
+		}
+	})
+}
+
+func TestLookupFindsTheRangesSuperPeer(t *testing.T) {
+	inVirtualTime(t, 12, overlay.Config{Fraction: 0.3, Method: superpeer.PrefixExact}, func(c *crowd) {
+		c.within(90, "settle", func() error { return c.settled(nil) })
+		time.Sleep(10 * time.Second)
+		for _, key := range []uint64{0, 1 << 62, 1 << 63, 1<<64 - 1} {
+			names := map[string]bool{}
+			for _, m := range c.members {
+				p, err := m.Lookup(key)
+				if err != nil {
+					c.Fatalf("%s: key %x: %v", m.ID(), key, err)
+				}
+				names[p.ID] = true
+			}
+			if len(names) != 1 {
+				c.Errorf("key %x belongs to %v, depending on who is asked", key, names)
+			}
+		}
+	})
+}
+
+func TestMapSaysWhoServesWhom(t *testing.T) {
+	inVirtualTime(t, 12, overlay.Config{Fraction: 0.25}, func(c *crowd) {
+		c.within(60, "settle", func() error { return c.settled(nil) })
+		time.Sleep(20 * time.Second)
+		groups, err := c.members[5].Map(c.Context())
+		if err != nil {
+			c.Fatal(err)
+		}
+		clients := 0
+		for _, g := range groups {
+			if !g.Answers {
+				c.Errorf("%s did not say whom it serves", g.ID)
+			}
+			clients += len(g.Clients)
+		}
+		if len(groups) != 3 || clients != 9 {
+			c.Errorf("the map has %d super peers with %d clients, want 3 with 9", len(groups), clients)
+		}
+	})
+}
+
+func TestAServicesOwnMeasureDecides(t *testing.T) {
+	// Every node says that hosts of its own parity are near, whatever the network says.
+	inVirtualTime(t, 1, overlay.Config{Fraction: 0.2}, func(c *crowd) {
+		for i := 1; i < 16; i++ {
+			c.join(i, overlay.Config{Fraction: 0.2, Service: fmt.Sprint(i), Measure: func(_ context.Context, addr string) (time.Duration, error) {
+				var other int
+				fmt.Sscan(addr, &other)
+				if strings.Contains(addr, ":") || (other+i)%2 == 0 {
+					return 3 * time.Millisecond, nil
+				}
+				return 400 * time.Millisecond, nil
+			}})
+		}
+		c.within(60, "settle", func() error { return c.settled(nil) })
+		time.Sleep(60 * time.Second)
+		far := 0
+		for i, m := range c.members {
+			if h, ok := m.Home(); ok && h.Service != "" && i%2 != atoi(h.Service)%2 {
+				far++
+			}
+		}
+		if far > 3 {
+			c.Errorf("%d of 16 nodes are served by one that they measured as far", far)
+		}
+	})
+}
+
+func atoi(s string) (n int) {
+	fmt.Sscan(s, &n)
+	return n
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	secret := func(name string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(security.NewSecret()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ours, theirs := secret("ours"), secret("theirs")
+	base := overlay.Config{Fraction: 0.2, Capacity: 10, Secret: ours}
+	inVirtualTime(t, 3, base, func(c *crowd) {
+		for name, change := range map[string]func(*overlay.Config){
+			"another secret":   func(o *overlay.Config) { o.Secret = theirs },
+			"no secret":        func(o *overlay.Config) { o.Secret, o.Insecure = "", true },
+			"another fraction": func(o *overlay.Config) { o.Fraction = 0.3 },
+			"another capacity": func(o *overlay.Config) { o.Capacity = 11 },
+			"another method":   func(o *overlay.Config) { o.Method = superpeer.Random },
+			"another round":    func(o *overlay.Config) { o.Round = 2 * time.Second },
+			"another overlay":  func(o *overlay.Config) { o.Overlay = "other" },
+		} {
+			o := base
+			change(&o)
+			m, err := c.try(99, o)
+			if err == nil {
+				m.Kill()
+				c.Errorf("%s: was let in", name)
+				continue
+			}
+			if name != "another overlay" && !errors.Is(err, overlay.ErrRefused) && !strings.Contains(err.Error(), "another secret") {
+				c.Errorf("%s: the error does not say what to do: %v", name, err)
+			}
+		}
+		c.within(60, "go on undisturbed", func() error { return c.settled(nil) })
+		if n := c.members[0].Status().Nodes; n != 3 {
+			c.Errorf("%d nodes are listed, want 3", n)
+		}
+	})
+}
+
+func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
+	for want, c := range map[string]overlay.Config{
+		"20 super peers × capacity 10 = 200 places for 980 others; raise the capacity to 49 or the fraction to 0.09091": withTransport(overlay.Config{Fraction: 0.02, Capacity: 10}),
+		"fraction 1.5":      withTransport(overlay.Config{Fraction: 1.5}),
+		"method \"x\"":      withTransport(overlay.Config{Method: "x"}),
+		"round 1ms":         withTransport(overlay.Config{Round: time.Millisecond}),
+		"capacity -1":       withTransport(overlay.Config{Capacity: -1}),
+		"give a secret":     {Listen: "0.0.0.0:7600", Advertise: "10.0.0.1:7600"},
+		"want HOST:PORT":    {Join: []string{"nowhere"}},
+		"not a name":        {Listen: "example.org:1"},
+		"printable text":    withTransport(overlay.Config{ID: "a\nb"}),
+		"at most 128 bytes": withTransport(overlay.Config{Service: strings.Repeat("x", 129)}),
+	} {
+		m, err := overlay.Join(t.Context(), c)
+		if err == nil {
+			m.Kill()
+			t.Errorf("%+v was taken", c)
+			continue
+		}
+		if !errors.Is(err, overlay.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want one that says %q", err, want)
+		}
+	}
+}
+
+func withTransport(c overlay.Config) overlay.Config {
+	c.Transport = fabric.New(func(a, b int) time.Duration { return 0 }).Transport(0)
+	return c
+}
