@@ -55,8 +55,8 @@ func shown(x *int) string {
 // a tenth of all nodes, with memberlist and the network's delays. What it asks is less than
 // what docs/superpeers.md measures: few nodes vary more.
 func TestALiveOverlayKeepsItsPromises(t *testing.T) {
-	nodes, rounds := fulltest.Size(40, 500), fulltest.Size(90, 110)
-	capacity := 2 * 20 // twice the mean load
+	const nodes, rounds = 40, 90
+	const capacity = 2 * 20 // twice the mean load
 	r := inVirtualTime(t, Options{
 		RTT: synthetic(t), Nodes: nodes, Fraction: 0.05, Capacity: capacity, Rounds: rounds,
 		Kills: []Kill{{At: rounds - 60, Supers: 1}, {At: rounds - 45, Share: 0.1}},
@@ -84,6 +84,19 @@ func TestALiveOverlayKeepsItsPromises(t *testing.T) {
 	}
 	t.Logf("%d nodes: exact from round %s; served %s, exact %s; a tenth: %s; %.2f × k-medoids, the laboratory %.2f; %.0f bytes a node and second; refused %d",
 		nodes, shown(r.Exact), shown(r.Recovery[0].Served), shown(r.Recovery[0].Exact), shown(r.Recovery[1].Exact), *r.Ratio, *r.LabRatio, r.Bytes, r.Refused)
+}
+
+// TestFiveHundredNodesInOneProcess is a crowd; without BATUTA_TEST_FULL=1 a small one.
+func TestFiveHundredNodesInOneProcess(t *testing.T) {
+	nodes := fulltest.Size(60, 500)
+	r := inVirtualTime(t, Options{RTT: synthetic(t), Nodes: nodes, Fraction: 0.05, Capacity: 30, Rounds: 30, Quick: true})
+	if r.CapOver != 0 {
+		t.Errorf("%d times a super peer served more than 30", r.CapOver)
+	}
+	if r.Exact == nil || r.Last.Unserved > nodes/50 {
+		t.Errorf("after 30 rounds %d super peers live, %d are wanted, and %d nodes are not served", r.Last.Live, r.Last.Wanted, r.Last.Unserved)
+	}
+	t.Logf("%d nodes: exact from round %s, %d not served, %.0f bytes a node and second", nodes, shown(r.Exact), r.Last.Unserved, r.Bytes)
 }
 
 func TestARunCanBeEnded(t *testing.T) {
