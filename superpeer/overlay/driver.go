@@ -373,72 +373,6 @@ func (d *driver) handle(m *superpeer.Message) {
 	d.step(now, func() { d.node.Receive(now, m, &d.out) })
 }
 
-// renewal is a lease's renewal that is not answered yet. It is sent once more in the same
-// round: a packet may be lost, and a client must not leave its super peer for that.
-type renewal struct {
-	to  superpeer.Peer
-	raw []byte
-	at  time.Time
-}
-
-func (r *renewal) answered(by superpeer.Peer) {
-	if r.to == by {
-		r.raw = nil
-	}
-}
-
-func (r *renewal) repeat(d *driver) {
-	if r.raw == nil || time.Since(r.at) < d.m.cfg.Round/2 {
-		return
-	}
-	if k, ok := d.m.peers.at(r.to); ok {
-		d.transmit(k, r.raw, false)
-	}
-	r.raw = nil
-}
-
-// fence knows the versions of tokens. They rise by one with each move: what rises faster
-// has been made up, and would in the end leave no version for an honest holder.
-type fence map[int32]stamp
-
-type stamp struct {
-	version uint32
-	round   superpeer.Round
-}
-
-// maxLeap is by how much a version may rise at once, beside one for each round since.
-const maxLeap = 16
-
-func fenced(k superpeer.Kind) bool {
-	switch k {
-	case superpeer.Keep, superpeer.Grant, superpeer.Confirm, superpeer.Transfer, superpeer.Drop, superpeer.Moved, superpeer.Accept:
-		return true
-	}
-	return false
-}
-
-func (f fence) allow(token int32, version uint32, now superpeer.Round) bool {
-	last, ok := f[token]
-	switch {
-	case ok && version <= last.version:
-		return true // the protocol knows what is old
-	case ok && last.round == now && version > last.version+1:
-		return false
-	case ok && version > last.version+maxLeap+uint32(now-last.round):
-		return false
-	}
-	f[token] = stamp{version, now}
-	return true
-}
-
-func (f fence) expire(tokens int) {
-	for t := range f {
-		if int(t) >= 4*tokens+64 {
-			delete(f, t)
-		}
-	}
-}
-
 // rejoinEvery is how often, in rounds, a lost node is tried again.
 const rejoinEvery = 3
 
@@ -464,42 +398,4 @@ func (d *driver) reunite(now superpeer.Round) {
 		_, _ = d.m.list.Join([]string{addr}) // nobody there: it is gone
 		d.rejoin <- struct{}{}
 	}()
-}
-
-// announce tells gossip of our token: at once when holder, version or room has changed, soon
-// when the figures have, else now and then.
-func (d *driver) announce(a *superpeer.Announcement) {
-	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
-	age := d.round - d.toldAt
-	old := &d.told
-	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
-	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
-	if !fresh && !(changed && age >= 2) && age < tellGap(d.cfg.Count(d.size)) {
-		return
-	}
-	n.seq = uint32(d.round) + 1
-	if n.seq <= d.told.seq {
-		n.seq = d.told.seq + 1
-	}
-	d.told, d.toldAt = n, d.round
-	d.m.book.learn(&n, d.round)
-}
-
-func differ(a, b float32) bool {
-	gap, most := max(a, b)-min(a, b), max(a, b, -a, -b)
-	return gap > changedTell*most && gap > 1
-}
-
-func meanRTT(leases []superpeer.Lease) float32 {
-	sum, k := float32(0), 0
-	for i := range leases {
-		if leases[i].RTT >= 0 {
-			sum += leases[i].RTT
-			k++
-		}
-	}
-	if k == 0 {
-		return -1
-	}
-	return sum / float32(k)
 }

@@ -1,0 +1,41 @@
+package overlay
+
+import "github.com/batuta-dev/batuta/superpeer"
+
+// announce tells gossip of our token: at once when holder, version or room has changed, soon
+// when the figures have, else now and then.
+func (d *driver) announce(a *superpeer.Announcement) {
+	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
+	age := d.round - d.toldAt
+	old := &d.told
+	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
+	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
+	if !fresh && !(changed && age >= 2) && age < tellGap(d.cfg.Count(d.size)) {
+		return
+	}
+	n.seq = uint32(d.round) + 1
+	if n.seq <= d.told.seq {
+		n.seq = d.told.seq + 1
+	}
+	d.told, d.toldAt = n, d.round
+	d.m.book.learn(&n, d.round)
+}
+
+func differ(a, b float32) bool {
+	gap, most := max(a, b)-min(a, b), max(a, b, -a, -b)
+	return gap > changedTell*most && gap > 1
+}
+
+func meanRTT(leases []superpeer.Lease) float32 {
+	sum, k := float32(0), 0
+	for i := range leases {
+		if leases[i].RTT >= 0 {
+			sum += leases[i].RTT
+			k++
+		}
+	}
+	if k == 0 {
+		return -1
+	}
+	return sum / float32(k)
+}
