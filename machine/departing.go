@@ -129,7 +129,7 @@ func (m *Machine) fromDeparting(i int, msg *election.Message) {
 	case election.Beat:
 		d.heard = m.now
 		m.sendOutside(d.id, election.Message{Kind: election.Ack, Stamp: msg.Stamp}) // else it hangs up
-		if e, ok := m.Entry(d.id); ok && msg.Digest != m.digest && m.now.Sub(d.told) > m.cfg.Timing.T() {
+		if e, ok := m.Entry(d.id); ok && msg.Digest != m.roster.Digest() && m.now.Sub(d.told) > m.cfg.Timing.T() {
 			d.told = m.now
 			m.sendOutside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
 		}

@@ -13,7 +13,7 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.phases = nil, slices.Clone(m.phases)
 	c.members = slices.Clone(m.members)
-	c.timers, c.tombstones, c.forgottenLately = slices.Clone(m.timers), slices.Clone(m.tombstones), slices.Clone(m.forgottenLately)
+	c.timers, c.roster = slices.Clone(m.timers), m.roster.Clone()
 	c.algorithm = m.algorithm.(election.Explorable).Clone()
 	return &c
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine/roster"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -29,7 +30,8 @@ type Machine struct {
 	me      int // of this member in members
 	timers  []timer
 
-	roster
+	roster roster.Roster // the member list
+	membership
 	leadership
 	disk
 	detector
@@ -241,7 +243,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	case election.Pong:
 		// Hearing it was all.
 	case election.GetMembers:
-		m.sendList(i, m.list)
+		m.sendList(i, m.roster.All())
 	case election.Members:
 		m.merge(msg.List, msg.From)
 	default:

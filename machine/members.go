@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine/roster"
 )
 
 // member is what a Machine knows of a member.
@@ -45,68 +46,33 @@ type member struct {
 	nextPull time.Time // not before is it asked for that
 }
 
-// roster is the member list and what goes with it.
-type roster struct {
-	list            []election.Member // by id, tombstones included; never changed in place
-	digest          uint32            // of list
-	listed          bool              // list is on disk
-	nextPull        time.Time         // not before is anyone asked for his list
-	place           place             // of this member itself
-	admittedUntil   time.Time         // what newcomers have used up of what is let in: see [joinEvery]
-	departing       []departing       // leaders that were removed and have still to stop
-	tombstones      []election.ID     // who has left, the one of whom that was heard first before the others
-	forgottenLately []forgotten       // within forgetAfter, the latest last
+// membership is what this member knows of its own and others' places, beside the list.
+type membership struct {
+	place     place       // of this member itself
+	nextPull  time.Time   // not before is anyone asked for its list
+	departing []departing // leaders that were removed and have still to stop
 	removalNotices
 }
 
-// enlist takes up the member list: what the disk remembers, and over that what
-// the configuration says of members that were never changed at run time.
+// enlist takes up the member list: what the disk remembers, and what the configuration
+// says.
 func (m *Machine) enlist(c Config) {
-	self := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
+	own := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
 	if c.Self.Priority != 0 && !c.Joins {
-		self.Version, self.Fixed = 1, true // no configuration says it: all are to hear of it
+		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
 	}
-	all := slices.Concat([]election.Member{self}, c.State.Members, c.Members)
-	slices.SortStableFunc(all, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
-	m.list, m.members = make([]election.Member, 0, len(all)), make([]member, 0, len(all))
-	for _, e := range all {
-		last := len(m.list) - 1
-		switch {
-		case last < 0 || m.list[last].ID != e.ID:
-			m.list = append(m.list, e)
-		case e.ID == c.Self.ID:
-			if own := &m.list[last]; e.Version > 0 && e.Version >= own.Version && e.Departure != election.Removed { // its own removal outranks no addition
-				own.Version, own.Fixed, own.New = e.Version, e.Fixed, e.New
-				if e.Fixed {
-					e.Address = own.Address
-				}
-				if e.Departure == election.Present && e != *own {
-					own.Version++ // it has moved, or ranks otherwise: all are to hear of it
-				}
-			}
-		case m.list[last].Version == 0 || e.Supersedes(m.list[last]):
-			m.list[last] = e
-		case m.list[last].Fixed && e.Version == 0:
-			m.list[last].Address = e.Address
-		}
-	}
-	m.list = bounded(m.list, func(id election.ID) bool {
-		return id == c.Self.ID || slices.ContainsFunc(c.Members, func(e election.Member) bool { return e.ID == id })
-	})
-	m.digest, m.listed = election.Digest(m.list), true
-	for _, e := range m.list {
+	m.roster, m.listed = roster.New(own, c.State.Members, c.Members), true
+	m.members = make([]member, 0, len(m.roster.All()))
+	for _, e := range m.roster.All() {
 		if e.Departure != election.Present && e.ID != c.Self.ID {
 			m.mustNotify(e)
-			if e.Departure == election.Left {
-				m.tombstones = append(m.tombstones, e.ID)
-			}
 			continue
 		}
-		seat := member{Member: e, eligibility: e.Eligibility()}
+		known := member{Member: e, eligibility: e.Eligibility()}
 		if e.ID == c.Self.ID {
-			seat.Rank, seat.incarnation, seat.state = c.Self, c.Incarnation, election.StateUp
+			known.Rank, known.incarnation, known.state = c.Self, c.Incarnation, election.StateUp
 		}
-		m.members = append(m.members, seat)
+		m.members = append(m.members, known)
 	}
 	m.rank()
 }

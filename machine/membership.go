@@ -12,7 +12,7 @@ import (
 const listChunk = 128
 
 // List is the member list, tombstones included, in the order of the ids.
-func (m *Machine) List() []election.Member { return slices.Clone(m.list) }
+func (m *Machine) List() []election.Member { return slices.Clone(m.roster.All()) }
 
 // Knows reports whether id is a member now.
 func (m *Machine) Knows(id election.ID) bool {
@@ -21,77 +21,34 @@ func (m *Machine) Knows(id election.ID) bool {
 }
 
 // Entry is a member's entry on the list, a tombstone too.
-func (m *Machine) Entry(id election.ID) (election.Member, bool) {
-	i, ok := slices.BinarySearchFunc(m.list, id, func(e election.Member, id election.ID) int { return e.ID.Compare(id) })
-	if !ok {
-		return election.Member{}, false
-	}
-	return m.list[i], true
-}
+func (m *Machine) Entry(id election.ID) (election.Member, bool) { return m.roster.Entry(id) }
+
+// Fits reports whether the list has room for e, in the place of an entry with the
+// same id if there is one. An entry that is no larger than the one before fits.
+func (m *Machine) Fits(e election.Member) bool { return m.roster.Fits(e) }
 
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e election.Member) {
-	if old, ok := m.Entry(e.ID); ok {
-		e.Version = max(e.Version, old.Version)
-		if old.Version > 0 && e == old {
-			return
-		}
-	} else if old, ok := m.lately(e.ID); ok {
-		e.Version = max(e.Version, old.Version)
+	if e, changes := m.roster.Above(m.now, e); changes {
+		m.merge([]election.Member{e}, m.cfg.Self.ID)
 	}
-	e.Version = min(e.Version+1, election.MaxVersion)
-	m.merge([]election.Member{e}, m.cfg.Self.ID)
 }
 
 // merge takes in the entries that hold over ours, as from has them, and passes
 // them on.
 func (m *Machine) merge(entries []election.Member, from election.ID) {
-	var news []election.Member
-	var late []election.ID
-	for _, e := range entries {
-		old, ok := m.Entry(e.ID)
-		if e.ID == election.None || e.ID.Kind() != m.cfg.Self.ID.Kind() || ok && !e.Supersedes(old) || !m.Fits(e) {
-			continue
-		}
-		if !ok && m.forgot(e) {
-			if !e.Forgotten() {
-				late = append(late, e.ID)
-			}
-			continue
-		}
-		if e.Fixed && ok {
-			e.Address = old.Address
-		}
-		e.New = e.New && (e.ID != m.cfg.Self.ID || e.Departure == election.Present) // we are here, and ask to return
-		if news == nil {
-			m.list = slices.Clone(m.list) // whoever was given the old one keeps it
-		}
-		news = append(news, e)
-		m.put(e)
-	}
-	m.tellForgotten(from, late)
+	news, stale := m.roster.Merge(m.now, entries)
+	m.tellForgotten(from, stale)
 	if len(news) == 0 {
 		return
 	}
-	m.list = slices.DeleteFunc(m.list, func(e election.Member) bool { return e.Forgotten() && m.forgot(e) })
-	m.digest, m.listed = election.Digest(m.list), false
+	m.listed = false
 	m.spread(news, from)
 	for _, e := range news {
 		m.mustNotify(e)
-		m.noteTombstone(e)
 		m.applyEntry(e)
 	}
 	m.save()
-}
-
-// put writes an entry into the list.
-func (m *Machine) put(e election.Member) {
-	i, ok := slices.BinarySearchFunc(m.list, e.ID, func(e election.Member, id election.ID) int { return e.ID.Compare(id) })
-	if ok {
-		m.list[i] = e
-	} else {
-		m.list = slices.Insert(m.list, i, e)
-	}
 }
 
 // spread tells news to everyone a link stands to, whom they concern included: a
@@ -119,7 +76,7 @@ func (m *Machine) compareLists(i int, msg *election.Message) {
 	if m.cfg.NoDetector || msg.Kind == election.Members {
 		return // the rest of its list may be on its way
 	}
-	if m.members[i].differs = msg.Digest != m.digest; m.members[i].differs {
+	if m.members[i].differs = msg.Digest != m.roster.Digest(); m.members[i].differs {
 		m.pull(i)
 	}
 }

@@ -12,6 +12,7 @@ type disk struct {
 	onDisk  election.Token // what a Save has made safe
 	writing election.Token // what the outstanding Save writes
 	saving  bool           // a Save is outstanding
+	listed  bool           // the member list is on disk
 	unsaved bool           // the disk refused the last Save
 	hung    bool           // the outstanding Save has not been answered for T
 	slow    bool           // the last one took longer than T: see slowly
@@ -46,7 +47,7 @@ func (m *Machine) save() {
 	if !m.cfg.NoDetector {
 		m.set(timerHung, m.cfg.Timing.T())
 	}
-	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.list}})
+	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.roster.All()}})
 }
 
 // followUnsaved takes a leadership of another's although the disk does not take it.

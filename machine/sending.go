@@ -12,7 +12,7 @@ func (m *Machine) send(to int, msg election.Message) {
 // fill says from whom a message is, and what every message says.
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.digest, m.draining()
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.roster.Digest(), m.draining()
 	if msg.Stamp == 0 && m.stamps(&msg) {
 		msg.Stamp = m.stampAt(m.now)
 	}
