@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,7 @@ var mayImport = map[string][]string{
 	"sim/invariant":      {"election", "sim/scenario"},
 	"sim/trace":          {"election", "sim/scenario"},
 	"sim/scenario":       {"election", "machine"},
+	"electiontest/*":     {""},
 	"electiontest":       {"election", "machine", "internal/wire", "sim", "sim/*"},
 	"superpeer":          {},
 	"superpeer/*":        {"superpeer", "superpeer/*"},
@@ -61,6 +63,9 @@ var mayImport = map[string][]string{
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
 	"examples/*":         {"", "election", "election/*"},
+	"engines":            {"", "election", "internal/clock"},
+	"engines/*":          {"", "engines"},
+	"engines/internal/*": {"", "engines", "internal/freeport"},
 	"examples/fencing":   {"", "quorum"},
 	"docs/*":             {"*"},
 }
@@ -217,4 +222,33 @@ func sources(t *testing.T, dir string) map[string]*ast.File {
 		t.Fatal(err)
 	}
 	return files
+}
+
+// The engines are a module of their own: who uses batuta without them downloads, checks and
+// compiles nothing of theirs.
+func TestTheEnginesAreAModuleOfTheirOwn(t *testing.T) {
+	if _, err := os.Stat("engines/go.mod"); err != nil {
+		t.Error(err)
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/"} {
+			if strings.Contains(string(text), engine) {
+				t.Errorf("%s names %s, which only engines/go.mod may", file, engine)
+			}
+		}
+	}
+	for path, file := range sources(t, ".") {
+		if strings.HasPrefix(path, "engines/") {
+			continue
+		}
+		for _, spec := range file.Imports {
+			if name, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(name, module+"/engines") {
+				t.Errorf("%s imports %s, which is of another module", path, name)
+			}
+		}
+	}
 }

@@ -1,0 +1,64 @@
+// Package electortest is the conformance kit of [batuta.Elector]: one call tries whether
+// candidates keep its promises, on an engine of a user's own too. A failure
+// names the promise.
+package electortest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Patience is how long the kit waits for what must come about. Nothing is asserted to be faster.
+const Patience = time.Minute
+
+// Candidates is one election, which nobody takes part in yet, and what may happen to it.
+type Candidates struct {
+	// Start has a candidate take part. The ids are "1", "2" and "3". A candidate
+	// that was closed may be started again. The kit closes what it starts.
+	Start func(id batuta.ID) batuta.Elector
+	// Cut lets nothing pass between a candidate and the others, or the engine, until heal is
+	// called. Nil: it is not tried.
+	Cut func(id batuta.ID) (heal func())
+	// Fail has what the election is kept on answer nobody, until mend is called. Nil: there is
+	// no such thing.
+	Fail func() (mend func())
+	// OneLeader says that two never lead at once, even when one is cut off.
+	OneLeader bool
+}
+
+// Run tries the candidates that fresh sets up, anew for each promise.
+func Run(t *testing.T, fresh func(t *testing.T) Candidates) {
+	t.Helper()
+	RunIn(t, func(t *testing.T, f func(*testing.T)) { t.Helper(); f(t) }, fresh)
+}
+
+// RunIn does that with each promise tried within a call of in, such as [testing/synctest.Test].
+func RunIn(t *testing.T, in func(t *testing.T, f func(*testing.T)), fresh func(t *testing.T) Candidates) {
+	t.Helper()
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				c := &crew{t: t, Candidates: fresh(t), members: map[batuta.ID]*member{}}
+				defer c.close()
+				p.check(c)
+			})
+		})
+	}
+}
+
+// promises are what every Elector keeps.
+var promises = []struct {
+	name  string
+	check func(*crew)
+}{
+	{"one leads and all see it", oneLeads},
+	{"who resigns keeps the lead until its work has stopped", resigning},
+	{"work that returns gives the lead away", returning},
+	{"a Lead whose context ends returns when its work has", cancelling},
+	{"who closes hands over, and nothing runs after", closing},
+	{"every watcher sees every view in order", watching},
+	{"a leader that is cut off leads no more when another does", cutOff},
+	{"when nobody answers nobody leads", failing},
+}

@@ -1,0 +1,98 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Config sets up an [Election]. ID alone must be given.
+type Config struct {
+	ID       string // of this candidate, in no other process; see [election.ParseID]
+	Election string // its name, to those who watch; default "default"
+	Address  string // what the others are told of this candidate, as [batuta.View].Address; default ""
+
+	Lease time.Duration // for how long a renewal holds; default 15 s
+	Renew time.Duration // time between two renewals; default a sixth of Lease
+	Stop  time.Duration // what is left to the work to stop in, when a leadership ends because the engine does not answer; default a fifth of Lease
+	Drift float64       // by which part the rates of two clocks may differ; default 0.01
+
+	// StandAlways has it stand for election at all times. Otherwise it does while
+	// [Election.Lead] is called, and after [Election.Campaign].
+	StandAlways bool
+
+	Logger *slog.Logger // default: nothing is logged
+}
+
+// Bounds of Config.
+const (
+	DefaultLease = 15 * time.Second
+	MinLease     = 100 * time.Millisecond
+	DefaultDrift = 0.01
+)
+
+// withDefaults fills in what is not given, or says all that is wrong.
+func (c Config) withDefaults() (Config, error) {
+	var faults []error
+	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	if c.Lease == 0 {
+		c.Lease = DefaultLease
+	}
+	if c.Renew == 0 {
+		c.Renew = c.Lease / 6
+	}
+	if c.Stop == 0 {
+		c.Stop = c.Lease / 5
+	}
+	if c.Drift == 0 {
+		c.Drift = DefaultDrift
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	id, err := election.ParseID(c.ID)
+	if err != nil {
+		wrong("ID: %w", err)
+	}
+	c.ID = string(id)
+	if len(c.Election) > 256 || strings.ContainsFunc(c.Election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		wrong("Election: a name has at most 256 bytes, and no control characters")
+	}
+	if len(c.Address) > 256 || strings.ContainsFunc(c.Address, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		wrong("Address: it has at most 256 bytes, and no control characters")
+	}
+	if c.Lease < MinLease {
+		wrong("Lease %v: give %v at least", c.Lease, MinLease)
+	}
+	if c.Drift < 0 || c.Drift >= 0.5 {
+		wrong("Drift %g: give a part of one, from 0 to 0.5", c.Drift)
+	}
+	if c.Renew < 0 || c.Stop < 0 || c.Renew+c.Stop > c.Lease*3/4 {
+		wrong("Renew %v and Stop %v take more than three quarters of Lease %v: no time is left for a renewal that fails", c.Renew, c.Stop, c.Lease)
+	}
+	if len(faults) > 0 {
+		return c, fmt.Errorf("%w: %w", batuta.ErrConfig, errors.Join(faults...))
+	}
+	return c, nil
+}
+
+// whole is for how long a renewal holds by our own clock.
+func (c Config) whole() time.Duration { return time.Duration(float64(c.Lease) * (1 - c.Drift)) }
+
+// asking is how long one call of the engine may take.
+func (c Config) asking() time.Duration { return c.Lease / 5 }
+
+// again is the pause after a call that has failed.
+func (c Config) again() time.Duration { return max(c.Renew/4, 5*time.Millisecond) }
+
+// aside is for how long a candidate that has resigned leaves the lead to others: each has looked at the
+// record meanwhile.
+func (c Config) aside() time.Duration { return 2 * c.Renew }

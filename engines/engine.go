@@ -1,0 +1,56 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Engine keeps the record of one election. Its methods are called by several goroutines,
+// each with a context that has a deadline.
+//
+// Each of Claim, Renew and Release replaces the record in one step or gives [ErrTaken], having changed
+// nothing. With another error it is not known which: it may be done yet, but nothing is after the
+// record was released or claimed by another. What an engine has confirmed is seen by every Look that begins later, wherever.
+type Engine interface {
+	// Name is what status calls it, such as "etcd".
+	Name() string
+	// Look reads the record.
+	Look(ctx context.Context) (Record, error)
+	// Changed returns when the record may be another than seen, and with ctx at the
+	// latest. It is a hint that spares a wait; an engine without such a thing waits for ctx.
+	Changed(ctx context.Context, seen Record) error
+	// Claim puts mine in the place of seen if the record still has its Version, and gives mine with Epoch and Version. The
+	// Epoch is this claim's alone and above that of every earlier one.
+	Claim(ctx context.Context, seen, mine Record) (Record, error)
+	// Renew gives mine another Version if the record still has its Epoch and Process.
+	Renew(ctx context.Context, mine Record) (Record, error)
+	// Release makes a record that nobody holds, if it still has the Epoch and Process of mine.
+	Release(ctx context.Context, mine Record) error
+	// Close frees what the engine holds. Nothing is asked any more.
+	Close() error
+}
+
+// ErrTaken is what an engine answers when the record is not the one that was to be replaced.
+var ErrTaken = errors.New("the record is another's by now")
+
+// Record is who leads, as an engine keeps it.
+type Record struct {
+	ID       batuta.ID     // who; none: nobody leads
+	Epoch    uint64        // of its leadership; of the last one while nobody leads, if that is known
+	Address  string        // what it tells the others of itself, see [Config.Address]
+	Process  string        // a name of its process that no other has, before or after; "": it is not one of batuta's
+	Lasts    time.Duration // from seeing it for how long nobody else may claim it, unless its Version changes
+	Version  string        // another with each change of the record
+	Resigned bool          // while nobody leads: the last leader gave it up
+}
+
+// held reports whether somebody leads.
+func (r Record) held() bool { return r.ID != "" }
+
+// token is the leadership that the record tells of.
+func (r Record) token() batuta.Token {
+	return batuta.Token{Epoch: r.Epoch, Leader: batuta.Rank{ID: r.ID}}
+}

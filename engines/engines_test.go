@@ -1,0 +1,232 @@
+package engines_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/electiontest/electortest"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+var _ batuta.Elector = (*engines.Election)(nil)
+
+// What an engine has to give is little: with that, an election keeps all that an
+// Elector promises.
+func TestConformance(t *testing.T) {
+	electortest.RunIn(t, synctest.Test, func(t *testing.T) electortest.Candidates {
+		m, lines := newMemory(), map[batuta.ID]*line{}
+		return electortest.Candidates{
+			OneLeader: true,
+			Start: func(id batuta.ID) batuta.Elector {
+				lines[id] = &line{memory: m}
+				return start(t, lines[id], engines.Config{ID: string(id)})
+			},
+			Cut: func(id batuta.ID) func() { return lines[id].sever() },
+			Fail: func() func() {
+				m.fail(true)
+				return func() { m.fail(false) }
+			},
+		}
+	})
+}
+
+func (m *memory) fail(down bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = down
+}
+
+func start(t *testing.T, engine engines.Engine, c engines.Config) *engines.Election {
+	t.Helper()
+	c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	e, err := engines.Start(t.Context(), engine, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// leads waits until e leads.
+func leads(t *testing.T, e *engines.Election) batuta.View {
+	t.Helper()
+	for v := range e.Watch(t.Context()) {
+		if v.Token.Leader.ID == e.ID() {
+			return v
+		}
+	}
+	t.Fatal("it is closed")
+	return batuta.View{}
+}
+
+// A leader that the engine does not answer stops before its lease ends, its work has
+// Stop to do the same, and the next one begins when the lease has been seen to end.
+func TestALeadershipEndsBeforeItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		one, two := &line{memory: m}, &line{memory: m}
+		a := start(t, one, engines.Config{ID: "1", StandAlways: true})
+		defer a.Close()
+		leads(t, a)
+		b := start(t, two, engines.Config{ID: "2", StandAlways: true})
+		defer b.Close()
+		time.Sleep(time.Minute)
+		cut := time.Now()
+		one.sever()
+		lost := time.Time{}
+		for v := range a.Watch(t.Context()) {
+			if !v.Defined() {
+				lost = time.Now()
+				if v.Cause != batuta.CauseSilent {
+					t.Errorf("it is lost by %q", v.Cause)
+				}
+				break
+			}
+		}
+		leads(t, b)
+		next := time.Now()
+		const lease, stop, renew = engines.DefaultLease, engines.DefaultLease / 5, engines.DefaultLease / 6
+		if d := lost.Sub(cut); d < lease-stop-renew-time.Second || d > lease-stop {
+			t.Errorf("a leader that was cut off leads for %v", d)
+		}
+		if d := next.Sub(lost); d < stop {
+			t.Errorf("the next one leads %v later; the work was promised %v to stop", d, stop)
+		}
+		if d := next.Sub(cut); d > lease+time.Second {
+			t.Errorf("the next one leads %v after the cut, which is longer than the lease", d)
+		}
+	})
+}
+
+// A claim whose answer never came is given up when it is seen, not waited out.
+func TestAClaimWhoseAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := &line{memory: m, lose: true}
+		e := start(t, l, engines.Config{ID: "1", StandAlways: true})
+		defer e.Close()
+		began := time.Now()
+		v := leads(t, e)
+		if d := time.Since(began); d > engines.DefaultLease/2 {
+			t.Errorf("it leads after %v", d)
+		}
+		if v.Token.Epoch < 2 {
+			t.Errorf("it leads under epoch %d, that of the claim which had no answer", v.Token.Epoch)
+		}
+	})
+}
+
+// The work of a leader that was cut off goes on for long: when the engine answers
+// again, the record is renewed until the work has stopped, and nobody else leads before.
+func TestTheRecordIsKeptUntilTheWorkHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		one := &line{memory: m}
+		a, b := start(t, one, engines.Config{ID: "1"}), start(t, &line{memory: m}, engines.Config{ID: "2"})
+		defer a.Close()
+		defer b.Close()
+		working, stopped := make(chan struct{}), make(chan time.Time, 1)
+		led := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			led <- a.Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error {
+				close(working)
+				<-ctx.Done()
+				time.Sleep(10 * engines.DefaultLease)
+				stopped <- time.Now()
+				cancel()
+				return nil
+			})
+		}()
+		<-working
+		if err := b.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		heal := one.sever()
+		for v := range a.Watch(t.Context()) {
+			if !v.Defined() {
+				break
+			}
+		}
+		heal()
+		leads(t, b)
+		select {
+		case <-stopped:
+		default:
+			t.Error("another leads while the work has not stopped")
+		}
+		if err := <-led; !errors.Is(err, context.Canceled) {
+			t.Errorf("Lead: %v", err)
+		}
+	})
+}
+
+// Who calls no Lead is no candidate, and gives the lead up when it calls none any more.
+func TestACandidateOnlyWhileItCampaigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		e := start(t, &line{memory: m}, engines.Config{ID: "1"})
+		defer e.Close()
+		time.Sleep(time.Hour)
+		if e.IsLeader() || e.Status().Standing != batuta.StandingObserver {
+			t.Errorf("it leads, or would: %v", e.Status().Standing)
+		}
+		for range 2 {
+			err := e.Lead(t.Context(), func(context.Context, batuta.Leadership) error { return nil })
+			if err != nil || e.IsLeader() {
+				t.Errorf("Lead: %v; and it leads on: %v", err, e.IsLeader())
+			}
+		}
+		if err := e.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		leads(t, e)
+	})
+}
+
+// What is wrong with a configuration is said at once, all of it.
+func TestBadConfig(t *testing.T) {
+	for name, c := range map[string]engines.Config{
+		"no id":            {},
+		"an id":            {ID: "a b\n"},
+		"a short lease":    {ID: "1", Lease: time.Millisecond},
+		"no time is left":  {ID: "1", Lease: time.Second, Stop: time.Second},
+		"a negative time":  {ID: "1", Renew: -1},
+		"drift":            {ID: "1", Drift: 2},
+		"an election name": {ID: "1", Election: "a\nb"},
+	} {
+		if e, err := engines.Start(t.Context(), &line{memory: newMemory()}, c); !errors.Is(err, batuta.ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+			if err == nil {
+				e.Close()
+			}
+		}
+	}
+}
+
+// An earlier process of the same id, which may still work, is waited for; nobody is told that
+// this one leads.
+func TestAnEarlierProcessWithTheSameID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		earlier := &line{memory: m}
+		if _, err := earlier.Claim(t.Context(), engines.Record{}, engines.Record{ID: "1", Process: "earlier", Lasts: engines.DefaultLease}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		e := start(t, &line{memory: m}, engines.Config{ID: "1", StandAlways: true})
+		defer e.Close()
+		v := leads(t, e)
+		if d := time.Since(began); d < engines.DefaultLease {
+			t.Errorf("it leads after %v, when the earlier process may still work", d)
+		}
+		if v.Token.Epoch < 2 {
+			t.Errorf("it leads under %s, the earlier one's", v.Token)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+// Package etcd holds elections on etcd.
+//
+// An election has two keys under its prefix. PREFIX/leader is there while somebody leads,
+// and is written anew by each renewal; its create revision is the epoch. PREFIX/last
+// tells how the last leadership ended. No lease of etcd's is used: one is told in whole
+// seconds and lasts for two at least, and servers before 3.4.28 and 3.5.11 may end one
+// early when the process of the server that counts it has stood still. What decides is that each write
+// goes through a majority of etcd, and the clocks of the candidates; see package engines.
+//
+// The epoch fences. A transaction on the same etcd can ask for more: [Fence] lets it
+// happen only while that very leadership holds the key.
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+// Prefix is under what batuta-engine keeps the keys of an election: Prefix + its name.
+const Prefix = "/batuta/"
+
+// Engine is an [engines.Engine] on etcd.
+type Engine struct {
+	client       *clientv3.Client
+	leader, last string
+	revision     atomic.Int64 // of etcd, as last seen
+}
+
+// New gives the engine of one election, for one candidate. The keys of elections with the same prefix are
+// the same. The client remains the caller's, and must be closed after the [engines.Election] only.
+func New(client *clientv3.Client, prefix string) *Engine {
+	prefix = strings.TrimSuffix(prefix, "/")
+	return &Engine{client: client, leader: prefix + "/leader", last: prefix + "/last"}
+}
+
+// Fence is true in a transaction while the leadership of that token holds the election with
+// that prefix:
+//
+//	client.Txn(ctx).If(etcd.Fence("/batuta/db", l.Token)).Then(clientv3.OpPut(…)).Commit()
+func Fence(prefix string, token batuta.Token) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(strings.TrimSuffix(prefix, "/")+"/leader"), "=", int64(token.Epoch))
+}
+
+// holder is the value of PREFIX/leader.
+type holder struct {
+	ID      string `json:"id"`
+	Address string `json:"address,omitempty"`
+	Process string `json:"process"`
+	Lasts   int64  `json:"lasts_ms"`
+}
+
+// ending is the value of PREFIX/last.
+type ending struct {
+	Epoch    uint64 `json:"epoch"`
+	Resigned bool   `json:"resigned"`
+}
+
+// Name implements [engines.Engine].
+func (e *Engine) Name() string { return "etcd" }
+
+// Look implements [engines.Engine].
+func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
+	resp, err := e.client.Txn(ctx).Then(clientv3.OpGet(e.leader), clientv3.OpGet(e.last)).Commit()
+	if err != nil {
+		return engines.Record{}, err
+	}
+	e.revision.Store(resp.Header.Revision)
+	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		var h holder
+		if err := json.Unmarshal(kvs[0].Value, &h); err != nil || h.ID == "" || h.Lasts <= 0 {
+			return engines.Record{}, fmt.Errorf("key %s is not batuta's: give the election a prefix of its own, or delete the key", e.leader)
+		}
+		return engines.Record{ID: batuta.ID(h.ID), Epoch: uint64(kvs[0].CreateRevision), Address: h.Address, Process: h.Process,
+			Lasts: time.Duration(h.Lasts) * time.Millisecond, Version: version(kvs[0].ModRevision)}, nil
+	}
+	r := engines.Record{Version: version(0)}
+	if kvs := resp.Responses[1].GetResponseRange().Kvs; len(kvs) > 0 {
+		var end ending
+		if json.Unmarshal(kvs[0].Value, &end) == nil {
+			r.Epoch, r.Resigned, r.Version = end.Epoch, end.Resigned, version(0)+" since "+version(kvs[0].ModRevision)
+		}
+	}
+	return r, nil
+}
+
+func version(revision int64) string { return strconv.FormatInt(revision, 10) }
+
+// Changed implements [engines.Engine].
+func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
+	changes := e.client.Watch(clientv3.WithRequireLeader(ctx), e.leader, clientv3.WithRev(e.revision.Load()+1))
+	for resp := range changes {
+		if err := resp.Err(); err != nil {
+			return err
+		}
+		if len(resp.Events) > 0 {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// Claim implements [engines.Engine]. A key that nobody has renewed in time is deleted first: the
+// new one has a create revision of its own.
+func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	if seen.ID != "" {
+		revision, err := strconv.ParseInt(seen.Version, 10, 64)
+		if err != nil {
+			return engines.Record{}, err
+		}
+		still := clientv3.Compare(clientv3.ModRevision(e.leader), "=", revision)
+		if _, err := e.swap(ctx, still, clientv3.OpDelete(e.leader), e.ended(seen.Epoch, false)); err != nil {
+			return engines.Record{}, err
+		}
+	}
+	revision, err := e.swap(ctx, clientv3.Compare(clientv3.CreateRevision(e.leader), "=", 0), e.held(mine))
+	if err != nil {
+		return engines.Record{}, err
+	}
+	mine.Epoch, mine.Version = uint64(revision), version(revision)
+	return mine, nil
+}
+
+// Renew implements [engines.Engine].
+func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	revision, err := e.swap(ctx, e.holds(mine), e.held(mine))
+	if err != nil {
+		return engines.Record{}, err
+	}
+	mine.Version = version(revision)
+	return mine, nil
+}
+
+// Release implements [engines.Engine].
+func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
+	_, err := e.swap(ctx, e.holds(mine), clientv3.OpDelete(e.leader), e.ended(mine.Epoch, true))
+	return err
+}
+
+// Close implements [engines.Engine].
+func (e *Engine) Close() error { return nil }
+
+func (e *Engine) holds(mine engines.Record) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(e.leader), "=", int64(mine.Epoch))
+}
+
+func (e *Engine) held(mine engines.Record) clientv3.Op {
+	// It holds strings and a number: it encodes.
+	value, _ := json.Marshal(holder{string(mine.ID), mine.Address, mine.Process, max(mine.Lasts.Milliseconds(), 1)})
+	return clientv3.OpPut(e.leader, string(value))
+}
+
+func (e *Engine) ended(epoch uint64, resigned bool) clientv3.Op {
+	value, _ := json.Marshal(ending{epoch, resigned})
+	return clientv3.OpPut(e.last, string(value))
+}
+
+// swap does ops in one step if that holds, and gives the revision.
+func (e *Engine) swap(ctx context.Context, holds clientv3.Cmp, ops ...clientv3.Op) (int64, error) {
+	resp, err := e.client.Txn(ctx).If(holds).Then(ops...).Commit()
+	if err != nil {
+		return 0, err
+	}
+	if !resp.Succeeded {
+		return 0, engines.ErrTaken
+	}
+	return resp.Header.Revision, nil
+}

@@ -1,0 +1,117 @@
+// Package enginetest is what the tests of engines share: servers that are started and
+// killed, and lines to them that are cut.
+package enginetest
+
+import (
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy passes connections on to a server until it is cut: then nothing passes and nothing
+// ends, as when a network drops what is sent.
+type Proxy struct {
+	listener net.Listener
+	to       string
+
+	mu    sync.Mutex
+	whole chan struct{} // closed while it is not cut
+	conns map[net.Conn]struct{}
+	ended bool
+}
+
+// NewProxy begins to pass on to the server at HOST:PORT.
+func NewProxy(t testing.TB, to string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{listener: l, to: to, whole: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	close(p.whole)
+	go p.accept()
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr is where it listens, HOST:PORT.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut lets nothing pass any more, until heal is called.
+func (p *Proxy) Cut() (heal func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.whole = make(chan struct{})
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		close(p.whole)
+	})
+}
+
+func (p *Proxy) close() {
+	p.listener.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	for c := range p.conns {
+		c.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		go p.pass(c)
+	}
+}
+
+// keep notes a connection, to be closed with the proxy.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		c.Close()
+		return false
+	}
+	p.conns[c] = struct{}{}
+	return true
+}
+
+func (p *Proxy) pass(c net.Conn) {
+	if !p.keep(c) {
+		return
+	}
+	defer c.Close()
+	s, err := net.Dial("tcp", p.to)
+	if err != nil || !p.keep(s) {
+		return
+	}
+	defer s.Close()
+	go p.pump(s, c)
+	p.pump(c, s)
+}
+
+func (p *Proxy) pump(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		p.mu.Lock()
+		whole := p.whole
+		p.mu.Unlock()
+		<-whole
+		if n > 0 {
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

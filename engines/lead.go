@@ -1,0 +1,100 @@
+package engines
+
+import (
+	"context"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Lead runs fn once per leadership of this candidate, beginning with the present one if it
+// leads already, with a context that is cancelled on loss; its [context.Cause] is then a
+// *[batuta.LostError]. The lead is given away, and the next one begun, only after fn has
+// returned. When fn returns while still leading, Lead resigns and returns fn's error. When
+// ctx ends, Lead waits for fn, resigns if still leading, and returns ctx's error. When the
+// election is closed, Lead waits for fn and returns [batuta.ErrClosed].
+//
+// Lead may be called several times at once; the lead is given away when every fn has
+// returned. While it is called this candidate stands for election; see [Config.StandAlways].
+func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error {
+	if err := e.call(ctx, func() { e.leads++ }); err != nil {
+		return err
+	}
+	defer e.call(context.Background(), func() {
+		if e.leads--; e.leads == 0 && !e.standing && e.leading() {
+			e.resign() // nothing is left that it would lead for
+			e.resigned = false
+		}
+	})
+	at := e.history.present()
+	for at != nil && ctx.Err() == nil {
+		var w *work
+		if v := at.View; v.Token.Leader.ID == e.ID() {
+			w = e.begin(ctx, v.Token)
+		}
+		if w == nil { // another leads, or it was lost meanwhile
+			at = e.history.after(ctx, at)
+			continue
+		}
+		l := batuta.Leadership{Election: at.View.Election, Token: w.token, Since: at.View.Since}
+		if led, err := e.run(w, l, fn); led && ctx.Err() == nil {
+			return err
+		}
+		at = e.history.present() // none of ours has begun since
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return batuta.ErrClosed
+}
+
+// run does fn and tells whether this candidate still led when it returned.
+func (e *Election) run(w *work, l batuta.Leadership, fn func(context.Context, batuta.Leadership) error) (led bool, err error) {
+	defer func() { led = e.finish(w) }() // also when fn panics
+	return false, fn(w.ctx, l)
+}
+
+// work is one run of a function of the user's.
+type work struct {
+	token  batuta.Token
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin counts work in; nil when token has ended.
+func (e *Election) begin(ctx context.Context, token batuta.Token) *work {
+	w := &work{token: token}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	begun := false
+	e.call(context.WithoutCancel(ctx), func() {
+		if begun = e.token == token && e.late() < 0; begun {
+			e.working[w] = struct{}{}
+		}
+	})
+	if !begun {
+		w.cancel(nil)
+		return nil
+	}
+	return w
+}
+
+// finish counts work out. If it was still leading, it gives the lead away.
+func (e *Election) finish(w *work) (led bool) {
+	e.call(context.Background(), func() {
+		led = e.token == w.token
+		delete(e.working, w)
+		if led {
+			e.resign()
+		}
+	})
+	w.cancel(nil)
+	return led
+}
+
+// cancelWork tells all work that its leadership has ended.
+func (e *Election) cancelWork(token batuta.Token, cause batuta.Cause) {
+	for w := range e.working {
+		if w.token == token {
+			w.cancel(&batuta.LostError{Token: token, Cause: cause})
+		}
+	}
+}
