@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -45,11 +46,19 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
 
-	Peers     []Peer    // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else. Without Join nobody else is let in, but who is added by [Node.AddMember]
-	Join      []string  // HOST:PORT of members to join through; of a name with several addresses, all
-	Bootstrap bool      // this member may found a cluster though it has Join and no Peers; nobody else in that case does
-	Expect    int       // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
-	Observer  bool      // this member follows and never leads
+	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else. Without Join nobody else is let in, but who is added by [Node.AddMember]
+	Join      []string // HOST:PORT of members to join through; of a name with several addresses, all
+	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; nobody else in that case does
+	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
+	Observer  bool     // this member follows and never leads
+
+	// Meta is what this member tells all others of itself, such as the URL of the service
+	// beside it: at most 16 pairs, and 1024 bytes of keys and values together. A key is a
+	// letter and then letters, digits, '.', '_' and '-', at most 64 bytes; a value prints.
+	// Only the member itself changes it, by [Node.SetMeta]. It is no secret: whoever reads
+	// a member's status reads it.
+	Meta map[string]string
+
 	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
@@ -115,6 +124,9 @@ func (c Config) Validate() error {
 	if c.Wire != nil {
 		faults = append(faults, c.checkWire()...)
 	}
+	if err := c.checkMeta(c.Meta); err != nil {
+		faults = append(faults, err)
+	}
 	faults = append(faults, c.checkSecurity()...)
 	return errors.Join(append(faults, c.checkMembers()...)...)
 }
@@ -141,7 +153,7 @@ func (c Config) withDefaults() Config {
 	if id, err := election.ParseID(c.ID); err == nil {
 		c.ID = string(id)
 	}
-	c.Peers = slices.Clone(c.Peers)
+	c.Meta, c.Peers = maps.Clone(c.Meta), slices.Clone(c.Peers)
 	for i, p := range c.Peers {
 		if id, err := election.ParseID(string(p.ID)); err == nil {
 			c.Peers[i].ID = id

@@ -18,6 +18,8 @@ type View struct {
 	Since    time.Time // when this view began
 	Lost     Token     // while undefined: the leadership that ended; zero at first
 	Cause    Cause     // while undefined: why it ended
+
+	Meta map[string]string // what the leader tells of itself, as far as is known by now; not to be changed
 }
 
 // Defined reports whether the view names a leader.
@@ -31,6 +33,7 @@ const (
 	EventLeader   EventKind = "leader"   // View names a leader
 	EventLost     EventKind = "lost"     // View.Lost has ended by View.Cause
 	EventMember   EventKind = "member"   // Member's State has changed
+	EventMeta     EventKind = "meta"     // Member, which may be this one, tells Meta of itself now
 	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
 )
 
@@ -39,11 +42,13 @@ type Event struct {
 	Time     time.Time
 	Kind     EventKind
 	View     View        // the view after the event
-	Member   ID          // EventMember
+	Member   ID          // EventMember, EventMeta
 	State    MemberState // EventMember
 	Address  string      // EventMember: HOST:PORT
 	Standing Standing    // EventStanding
 	Why      string      // EventStanding: in words; "" when it is StandingEligible
+
+	Meta map[string]string // EventMeta; not to be changed
 }
 
 // MaxBacklog is how many events a reader of [Node.Events] or [Node.Watch] may be
@@ -57,7 +62,8 @@ const MaxBacklog = 16384
 var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has missed them: read faster, or begin anew at the present view", MaxBacklog)
 
 // Watch yields this member's views in order, none skipped, the present one first,
-// until ctx or the node ends. Its place is taken when Watch is called. The error is
+// until ctx or the node ends. A view whose leader tells something else of itself now
+// comes again, with the same Token and another Meta. Its place is taken when Watch is called. The error is
 // nil but for a reader that falls behind: to that the last thing yielded is the zero
 // View with [ErrBehind]. A slow reader holds up nobody.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
@@ -75,7 +81,7 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 				return
 			case err != nil:
 				return
-			case (ev.Kind == EventLeader || ev.Kind == EventLost) && !yield(ev.View, nil):
+			case ev.isView() && !yield(ev.View, nil):
 				return
 			}
 		}
@@ -111,6 +117,11 @@ func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
 			}
 		}
 	}
+}
+
+// isView reports whether the view is another after the event.
+func (ev Event) isView() bool {
+	return ev.Kind == EventLeader || ev.Kind == EventLost || ev.Kind == EventMeta && ev.Member == ev.View.Token.Leader.ID
 }
 
 // history is a list of events that any number of readers walk at their own pace.
@@ -214,7 +225,9 @@ func (h *history) join() *reader {
 	r := &reader{history: h, view: at.View, at: at}
 	switch v := r.view; {
 	case v.Defined():
-		r.first = []Event{h.led}
+		led := h.led
+		led.View.Meta = v.Meta // as it is by now
+		r.first = []Event{led}
 	case v.Lost.Defined():
 		r.first = []Event{h.led, h.lost}
 	}

@@ -41,12 +41,13 @@ type Node struct {
 
 	// The loop's alone.
 	machine     machine.Core
-	transport   *transport.Transport // nil with Config.Wire
-	net         network.Network      // transport, or the Wire's
-	addrs       map[ID]string        // where the others listen
-	sent        map[string]uint64    // messages, by kind
-	met         bool                 // a link has stood
-	ctx         context.Context      // of what runs beside the loop
+	transport   *transport.Transport     // nil with Config.Wire
+	net         network.Network          // transport, or the Wire's
+	addrs       map[ID]string            // where the others listen
+	metas       map[ID]map[string]string // what members tell of themselves
+	sent        map[string]uint64        // messages, by kind
+	met         bool                     // a link has stood
+	ctx         context.Context          // of what runs beside the loop
 	cancel      context.CancelFunc
 	beside      sync.WaitGroup
 	security    *security.Security // nil: none
@@ -183,6 +184,8 @@ func (n *Node) do(a election.Action, now time.Time) {
 		n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
 	case election.Append:
 		n.appendRecords(a)
+	case election.Learn:
+		n.learn(a.Member, a.Meta, now)
 	case election.Warn:
 		n.warn(a.Err)
 	}
@@ -201,6 +204,7 @@ func (n *Node) notify(a election.Action, now time.Time) {
 		Member: a.Member, State: a.Status, Address: n.address(a.Member)})
 	if a.Status == election.StateRemoved {
 		delete(n.addrs, a.Member)
+		delete(n.metas, a.Member)
 		n.net.Remove(a.Member)
 	}
 }
@@ -225,7 +229,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 		return
 	}
 	n.history.add(Event{Time: now, Kind: EventLeader, View: View{
-		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Since: now}})
+		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}})
 	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 }
 

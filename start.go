@@ -27,6 +27,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		cfg:      c.withDefaults(),
 		timeout:  c.withDefaults().timing().T(),
 		addrs:    map[ID]string{},
+		metas:    map[ID]map[string]string{},
 		sent:     map[string]uint64{},
 		commands: make(chan command),
 		done:     make(chan struct{}),
@@ -107,9 +108,12 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		return err
 	}
 	self := Rank{Priority: n.cfg.Priority, ID: n.id}
+	if len(n.cfg.Meta) > 0 {
+		n.metas[n.id] = n.cfg.Meta
+	}
 	machine, err := machine.NewCore(machine.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, Algorithm: n.cfg.Algorithm,
-		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state, Records: held,
+		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, Meta: n.cfg.Meta, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state, Records: held,
 		Seed: rand.Uint64(), Trace: n.record,
 	})
 	if err != nil {

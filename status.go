@@ -125,10 +125,11 @@ type MemberStatus struct {
 	Address  string
 	Priority int
 	State    MemberState
-	Standing Standing  // as the leader tells it, too; of one not heard of yet what the list says
-	Epoch    uint64    // of the token it last acknowledged
-	LastSeen time.Time // when this member last heard it; zero: never
-	Refusal  string    // why the last connection between it and this member was refused; empty once one stands
+	Standing Standing          // as the leader tells it, too; of one not heard of yet what the list says
+	Epoch    uint64            // of the token it last acknowledged
+	LastSeen time.Time         // when this member last heard it; zero: never
+	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
+	Meta     map[string]string // what it tells of itself; not to be changed
 }
 
 // Status is a snapshot of everything this member knows; the last one, once the
@@ -199,7 +200,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID)})
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID), Meta: m.Meta})
 	}
 	return s
 }

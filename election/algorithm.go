@@ -30,6 +30,7 @@ const (
 	MemberAdded                        // the user puts Member on the list
 	MemberRemoved                      // the user removes Peer
 	Leaving                            // this member leaves the cluster for good
+	Tells                              // the user has this member tell Meta of itself
 	Woke                               // nothing but time: the deadline has passed
 
 	LeaderLost    // to the Algorithm: there is no leader now; begin a contest
@@ -40,18 +41,19 @@ const (
 // Event is what a Machine or an Algorithm is stepped with.
 type Event struct {
 	Kind        EventKind
-	Peer        ID            // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
-	Message     *Message      // Received
-	Name        string        // TimerFired
-	Rank        Rank          // LinkUp
-	Incarnation uint64        // LinkUp
-	Refused     bool          // DialFailed
-	On          bool          // Working, Health; MemberAdded: Member's priority is said, else what is known stays
-	Token       Token         // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
-	Err         error         // Saved, DialFailed (a live member refuses)
-	Member      Member        // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us
-	List        []Member      // Started, JoinAccepted
-	Age         time.Duration // Started, JoinAccepted
+	Peer        ID                // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
+	Message     *Message          // Received
+	Name        string            // TimerFired
+	Rank        Rank              // LinkUp
+	Incarnation uint64            // LinkUp
+	Refused     bool              // DialFailed
+	On          bool              // Working, Health; MemberAdded: Member's priority is said, else what is known stays
+	Token       Token             // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
+	Err         error             // Saved, DialFailed (a live member refuses)
+	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us
+	List        []Member          // Started, JoinAccepted
+	Age         time.Duration     // Started, JoinAccepted
+	Meta        map[string]string // Tells; sound by [CheckMeta]
 }
 
 // Algorithm decides who should lead. It holds no clock, goroutine, socket or
@@ -96,6 +98,7 @@ const (
 	Halt                                // this member can take no further part, because of Err
 	Append                              // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
 	Warn                                // tell the operator of Err
+	Learn                               // Member, which may be this one, tells Meta of itself now
 )
 
 // Cause is why a leadership ended.
@@ -115,17 +118,18 @@ const (
 // Action is one thing a driver must do.
 type Action struct {
 	Kind    ActionKind
-	To      ID          // Send, Dial, Hangup, Rejoin
-	Message *Message    // Send
-	Token   Token       // NotifyElected, NotifyLost
-	Cause   Cause       // NotifyLost
-	State   State       // Save
-	Member  ID          // Notify
-	Status  MemberState // Notify
-	Address string      // Notify with StateAdded
-	Err     error       // Halt, Warn
-	Records [][]byte    // Append: opaque to the driver
-	Replace bool        // Append
+	To      ID                // Send, Dial, Hangup, Rejoin
+	Message *Message          // Send
+	Token   Token             // NotifyElected, NotifyLost
+	Cause   Cause             // NotifyLost
+	State   State             // Save
+	Member  ID                // Notify, Learn
+	Status  MemberState       // Notify
+	Address string            // Notify with StateAdded
+	Err     error             // Halt, Warn
+	Records [][]byte          // Append: opaque to the driver
+	Replace bool              // Append
+	Meta    map[string]string // Learn; not to be changed
 }
 
 // State is what a member keeps across its own death.

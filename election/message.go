@@ -15,7 +15,7 @@ const (
 	ProbeReply MessageKind = "report"      // Token held, Ended, Age of its own hearing of that leader
 	Resign     MessageKind = "resign"      // leader → all: the leadership Token has ended; Heir is to lead next
 	Handover   MessageKind = "handover"    // higher-ranked member → leader: please end Token, I take over
-	Members    MessageKind = "members"     // List: entries of the member list
+	Members    MessageKind = "members"     // List: entries of the member list; Meta: what members tell of themselves
 	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
 	Ping       MessageKind = "ping"        // to a member that the algorithm watches: Stamp
 	Pong       MessageKind = "pong"        // its answer: the Stamp
@@ -86,6 +86,8 @@ type Message struct {
 	Eligibility Eligibility // why the sender does not stand for election now; empty: it does
 	Digest      uint32      // of the sender's member list
 
+	MetaDigest uint32 // of what it knows that members tell of themselves; 0: nothing, or it is of an earlier version
+
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass
 
@@ -100,6 +102,7 @@ type Message struct {
 
 	Ring   []Rank         // rings: the ids passed, or the one candidate
 	List   []Member       // Members
+	Meta   []Meta         // Members
 	States []MemberReport // Beat: what the leader knows of the members
 
 	Carried *Message // Relay: of another From, or to another To

@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +140,57 @@ func TestFailover(t *testing.T) {
 	awaitService(t, service, "3 serves")
 	cluster[2].kill()
 	awaitService(t, service, "2 serves")
+}
+
+// A write goes to the leader, whoever is asked, and to the next one when that is gone.
+func TestRedirect(t *testing.T) {
+	program := built(t, "redirect")
+	list, _ := members(t)
+	var cluster []*process
+	for i := range list {
+		_, addr, _ := strings.Cut(list[i], "=")
+		cluster = append(cluster, start(t, program, flags(list, i, "-serve", fellow(addr))...))
+	}
+	_, first, _ := strings.Cut(list[0], "=")
+	for i := len(list) - 1; i > 0; i-- {
+		_, leader, _ := strings.Cut(list[i], "=")
+		awaitAnswer(t, http.MethodPost, "http://"+fellow(first)+"/orders", "POST /orders by "+fellow(leader)+"\n")
+		awaitAnswer(t, http.MethodGet, "http://"+fellow(first)+"/", "GET / by "+fellow(first)+"\n")
+		cluster[i].kill()
+	}
+}
+
+// fellow is the address a thousand ports above.
+func fellow(addr string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.Atoi(port)
+	return net.JoinHostPort(host, strconv.Itoa(n+1000))
+}
+
+// awaitAnswer asks until the answer is want.
+func awaitAnswer(t *testing.T, method, url, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if answer, err := http.DefaultClient.Do(r); err == nil {
+			body, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if got = string(body); got == want {
+				return
+			}
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%s %s: the last answer is %q, want %q", method, url, got, want)
+		}
+	}
 }
 
 // awaitService asks until the service says want.

@@ -34,7 +34,7 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
-		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Eligibility: m.toldEligibility(), Digest: m.roster.Digest(),
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Eligibility: m.toldEligibility(), Digest: m.roster.Digest(), MetaDigest: m.metas.Digest(),
 		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining(), Version: m.version,
 	}
 	if withStates {
@@ -54,6 +54,7 @@ func (m *Machine) newBeat(withStates bool) *election.Message {
 // beatAll beats to every member that a link stands to.
 func (m *Machine) beatAll() {
 	m.forgetStrangers()
+	m.passMeta()
 	var plain, full *election.Message
 	m.others(func(i int, peer *member) {
 		if !peer.link {

@@ -14,6 +14,7 @@ type Config struct {
 	Election      string                  // what the contest is about; default "default"
 	Address       string                  // HOST:PORT where the others reach this member
 	Observer      bool                    // this member follows and never leads
+	Meta          map[string]string       // what this member tells of itself, sound by [election.CheckMeta]
 	Members       []election.Member       // everyone, this member included or not
 	Closed        bool                    // the list is fixed: nobody joins who is not on it
 	Joins         bool                    // others let this member in: it asks whoever does not know it

@@ -104,6 +104,9 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	m.setState(i, election.StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
+	if !m.cfg.NoDetector {
+		m.sendMeta(i, m.metas.Own())
+	}
 	if m.claimDeferred {
 		m.claimDeferred = false
 		if m.undecided() {

@@ -32,6 +32,8 @@ type Machine struct {
 
 	roster roster.Roster // the member list
 	membership
+	metas    Metas
+	metaNews []election.ID // whose word a leader has still to pass on
 	leadership
 	disk
 	detector
@@ -56,6 +58,7 @@ func New(c Config) (*Machine, error) {
 	m := &Machine{cfg: c, algorithm: c.Algorithm}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
+	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
 	m.leadership.restore(c)
 	m.onDisk = c.State.Token
 	m.unfounded = !m.founds()
@@ -160,6 +163,8 @@ func (m *Machine) handleMembership(ev election.Event) {
 		m.leave()
 	case election.Health:
 		m.setHealth(ev.On)
+	case election.Tells:
+		m.setMeta(ev.Meta)
 	}
 }
 
@@ -244,8 +249,12 @@ func (m *Machine) heed(i int, msg *election.Message) {
 		// Hearing it was all.
 	case election.GetMembers:
 		m.sendList(i, m.roster.All())
+		if m.metas.Digest() != msg.MetaDigest {
+			m.sendMeta(i, m.metas.List())
+		}
 	case election.Members:
 		m.merge(msg.List, msg.From)
+		m.mergeMeta(msg.Meta)
 	default:
 		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
 	}

@@ -123,6 +123,7 @@ type MemberView struct {
 	Heard       time.Time            // when it last said anything to this member; zero: never
 	Incarnation uint64               // 0: unknown
 	Eligibility election.Eligibility
+	Meta        map[string]string // what it tells of itself; not to be changed
 }
 
 // QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
@@ -140,7 +141,7 @@ type QuorumView struct {
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {
-		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility}
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID)}
 		if e.state == election.StateUnknown {
 			views[i].State = election.StateAdded
 		}

@@ -76,7 +76,7 @@ func (m *Machine) compareLists(i int, msg *election.Message) {
 	if m.cfg.NoDetector || msg.Kind == election.Members {
 		return // the rest of its list may be on its way
 	}
-	if m.members[i].differs = msg.Digest != m.roster.Digest(); m.members[i].differs {
+	if m.members[i].differs = msg.Digest != m.roster.Digest() || m.metaDiffers(msg); m.members[i].differs {
 		m.pull(i)
 	}
 }
@@ -216,6 +216,7 @@ func (m *Machine) dropMember(i int, e election.Member) {
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 	}
 	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.metas.Drop(e.ID)
 	m.rank()
 	m.version++
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})

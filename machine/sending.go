@@ -13,6 +13,7 @@ func (m *Machine) send(to int, msg election.Message) {
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.roster.Digest(), m.draining()
+	msg.MetaDigest = m.metas.Digest()
 	if msg.Stamp == 0 && m.stamps(&msg) {
 		msg.Stamp = m.stampAt(m.now)
 	}

@@ -45,6 +45,8 @@ type Core struct {
 	leader
 	stance
 
+	metas machine.Metas // what the members tell of themselves
+
 	view election.Token // the leadership that holds for this member
 	held election.Token // the highest that it has told of
 	seen uint64         // the highest term seen anywhere
@@ -59,6 +61,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 	m.t = m.timing.T()
 	m.random = rand.New(rand.NewPCG(c.Seed, c.Incarnation))
 	m.healthy = true
+	m.metas = machine.NewMetas(c.Self.ID, c.Incarnation, c.Meta)
 	m.hard = &pb.HardState{}
 	s, err := load(c.Records)
 	switch {
@@ -245,6 +248,8 @@ func (c *Core) handle(ev election.Event) {
 		c.wish(change{Remove: true, ID: c.cfg.Self.ID})
 	case election.Health:
 		c.setHealth(ev.On)
+	case election.Tells:
+		c.setMeta(ev.Meta)
 	}
 }
 

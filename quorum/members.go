@@ -227,6 +227,7 @@ func (c *Core) reseat() {
 	for _, old := range was {
 		if c.peer(old.rank.ID) == nil {
 			c.note("removes", old.rank.ID, c.view, "")
+			c.metas.Drop(old.rank.ID)
 			c.do(election.Action{Kind: election.Notify, Member: old.rank.ID, Status: election.StateRemoved})
 			if c.view.Leader.ID == old.rank.ID {
 				c.unview(election.CauseRemoved)

@@ -32,8 +32,9 @@ type peer struct {
 	down    bool
 	state   election.MemberState
 	aside   election.Eligibility
-	barred  bool // nothing of it counts: its disk is another
-	noted   bool // it has noted this member's disk
+	barred  bool      // nothing of it counts: its disk is another
+	noted   bool      // it has noted this member's disk
+	pullAt  time.Time // not before is it asked what members tell of themselves
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
@@ -109,6 +110,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	if !c.fresh && !(c.replace && c.busy()) {
 		c.showCard(p)
 	}
+	c.sendMeta(p, c.metas.Own())
 	if c.term() != 0 && !c.over {
 		c.beat()
 	}
@@ -191,7 +193,7 @@ func (c *Core) send(p *peer, m election.Message) {
 		}
 		p.dialing = true
 	}
-	m.From, m.To, m.Election = c.cfg.Self.ID, p.rank.ID, c.cfg.Election
+	m.From, m.To, m.Election, m.MetaDigest = c.cfg.Self.ID, p.rank.ID, c.cfg.Election, c.metas.Digest()
 	c.do(election.Action{Kind: election.Send, To: p.rank.ID, Message: &m})
 }
 
@@ -267,6 +269,7 @@ func (c *Core) receive(m *election.Message) {
 		return
 	}
 	c.learnNumber(p, m)
+	c.compareMeta(p, m)
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
@@ -281,6 +284,10 @@ func (c *Core) receive(m *election.Message) {
 		c.resignedBy(p, m)
 	case kindChange:
 		c.changeAsked(m)
+	case election.Members:
+		c.mergeMeta(m.Meta)
+	case election.GetMembers:
+		c.sendMeta(p, c.metas.List())
 	default:
 		c.receiveRaft(p, m)
 	}

@@ -41,7 +41,7 @@ func (c *Core) Members() []machine.MemberView {
 	views := make([]machine.MemberView, 0, len(c.peers)+1)
 	for i := range c.peers {
 		p := &c.peers[i]
-		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside}
+		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID)}
 		if p.state == election.StateUnknown {
 			v.State = election.StateAdded
 		}
@@ -50,7 +50,7 @@ func (c *Core) Members() []machine.MemberView {
 		}
 		views = append(views, v)
 	}
-	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing()})
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID)})
 	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
 	return views
 }

@@ -246,6 +246,9 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 	case "membership":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
 		fallthrough
+	case "telling":
+		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
+		fallthrough
 	case "bully":
 		c.Options = []string{"descending", "all"}
 	}

@@ -109,6 +109,7 @@ func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) erro
 	case scenario.Settle:
 		w.calmDown(step.Word)
 		o.took(w.demand(boundOf(s), true), boundOf(s))
+		w.demandTold(boundOf(s))
 	case scenario.Expect:
 		if got := w.meets(&step.Expect); got != "" {
 			return s.Unmet(step, w.now, got)
@@ -177,6 +178,8 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 		w.tell(p, election.Resigned)
 	case scenario.Health:
 		w.health(p, step.Word)
+	case scenario.Tell:
+		w.tells(p, step.Word)
 	case scenario.Duplicate:
 		return w.duplicate(p)
 	case scenario.Clock:
@@ -323,6 +326,10 @@ func (w *world) meetsAt(p *process, e *scenario.Expectation) string {
 	case "members":
 		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
 			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+		}
+	case "told":
+		if got := p.told(election.ID(e.Of)); got != e.Said {
+			return fmt.Sprintf("%s has it that %s tells %s", p.rank.ID, e.Of, got)
 		}
 	case "undefined":
 		ok = !p.view.Defined()

@@ -43,6 +43,7 @@ type process struct {
 	stalled []*endpoint // arrivals that wait for a thaw
 
 	view    election.Token // as its watchers were told; zero: undefined
+	says    string         // what it tells of itself; empty: nothing
 	refused error          // why its own hello was refused, if it was
 	resting bool           // told to resign, and neither restarted nor asked to campaign since
 	started time.Duration
@@ -87,7 +88,7 @@ func (w *world) start(p *process) error {
 	p.condition, p.started = scenario.Alive, w.now
 	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
-	p.ending, p.leaves, p.halted = false, false, nil
+	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
 	c := machine.Config{
 		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,

@@ -188,6 +188,8 @@ func (g *generator) detail(s *scenario.Step) {
 		}
 	case scenario.Health:
 		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
+	case scenario.Tell:
+		s.Word = [...]string{"a", "b", "c", scenario.Nothing}[g.rng.below(4)]
 	case scenario.Clock:
 		s.Word = [...]string{"drift", "jump"}[g.rng.below(2)]
 		if s.Word == "drift" {

@@ -43,6 +43,10 @@ func MembershipFaults() []scenario.Verb {
 	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
 }
 
+// TellingFaults are those of schedules in which members tell of themselves, now this
+// and now that.
+func TellingFaults() []scenario.Verb { return []scenario.Verb{scenario.Tell} }
+
 // SoakResult is what came of it so far.
 type SoakResult struct {
 	Schedules  uint64

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
@@ -20,8 +21,24 @@ func TestSoakMembership(t *testing.T) {
 	playSeeds(t, sim.SoakConfig{Faults: append(sim.SoakFaults(), sim.MembershipFaults()...)})
 }
 
+// TestSoakTelling: members tell of themselves, now this and now that.
+func TestSoakTelling(t *testing.T) {
+	for _, algorithm := range []string{"bully", "ring", "quorum"} {
+		t.Run(algorithm, func(t *testing.T) {
+			electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](150, 3000),
+				Faults: append(sim.SoakFaults(), sim.TellingFaults()...)})
+		})
+	}
+	t.Run("membership", func(t *testing.T) {
+		playSeeds(t, sim.SoakConfig{Faults: slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults()), To: 200})
+	})
+}
+
 func playSeeds(t *testing.T, c sim.SoakConfig) {
-	c.Algorithm, c.Options, c.From, c.To = "bully", []string{"descending", "all"}, 1, fulltest.Size[uint64](1000, 5000)
+	c.Algorithm, c.Options, c.From = "bully", []string{"descending", "all"}, 1
+	if c.To == 0 {
+		c.To = fulltest.Size[uint64](1000, 5000)
+	}
 	electiontest.Soak(t, maker, c)
 }
 

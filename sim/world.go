@@ -13,12 +13,13 @@ import (
 // world is everything outside the Machines: time, network, disks and processes.
 // It is used again for schedule after schedule; reset keeps what it has grown.
 type world struct {
-	setup  scenario.Setup
-	make   func() election.Algorithm
-	quorum bool              // one leader, never two, is what it promises
-	list   []election.Member // as each Machine is given it, newcomers left out
-	roster bool              // the list changes
-	slots  map[election.ID]int
+	setup   scenario.Setup
+	make    func() election.Algorithm
+	quorum  bool              // one leader, never two, is what it promises
+	list    []election.Member // as each Machine is given it, newcomers left out
+	roster  bool              // the list changes
+	telling bool              // members have told of themselves
+	slots   map[election.ID]int
 
 	now   time.Duration
 	queue queue
@@ -38,7 +39,7 @@ func newWorld() *world { return &world{slots: map[election.ID]int{}} }
 // reset makes a new world of s, whose fields are filled and valid.
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
-	w.quorum = false // until one starts
+	w.quorum, w.telling = false, false // until one starts
 	w.now, w.flights = 0, 0
 	w.queue.reset()
 	w.rng.seed(s.Seed)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,17 +135,32 @@ func (a *asking) printRaw(raw json.RawMessage) error {
 }
 
 func newLeaderCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+	var key string
+	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
 		Short: "Print the leader's id; exit code 3 when there is none",
+		Long: `leader prints the leader's id, or with --meta KEY what the leader tells of itself
+under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
+known, and with 1 when the leader tells nothing under that key.`,
 		Example: `  batuta leader --http 127.0.0.1:7501
+  curl -fsS "$(batuta leader --meta url)/orders"
   test "$(batuta leader --http 127.0.0.1:7501)" = "$(hostname)" && echo here`,
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		return get(ctx, a, c, "/v1/leader", func(l agent.Leader) error {
-			_, err := fmt.Fprintln(a.stdout, l.Leader)
+			said, ok := l.Meta[key]
+			switch {
+			case key == "":
+				said = l.Leader
+			case !ok:
+				return fmt.Errorf("leader %s tells nothing of itself under %q: start it with --meta %s=VALUE; it tells %s", l.Leader, key, key, cmp.Or(agent.Pairs(l.Meta), "nothing at all"))
+			}
+			_, err := fmt.Fprintln(a.stdout, said)
 			return err
 		})
 	})
+	cmd.Flags().StringVar(&key, "meta", "", "print what the leader tells of itself under that `key`, instead of its id")
+	cmd.Flags().Lookup("meta").Annotations = map[string][]string{byHand: nil} // a member's is another
+	return cmd
 }
 
 func newResignCommand(e env) *cobra.Command {

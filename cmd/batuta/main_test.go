@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"lists":   scriptLists,
 			"follows": scriptFollows,
 			"sees":    scriptSees,
+			"told":    scriptTold,
 		},
 	})
 }
@@ -183,6 +184,18 @@ func scriptSees(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	await(ts, args[0], fmt.Sprintf("sees %s %s", args[1], args[2]), func(s agent.Status) bool {
 		return slices.ContainsFunc(s.Members, func(m agent.Member) bool { return m.ID == args[1] && m.State == args[2] })
+	})
+}
+
+// scriptTold is "told ADDRESS ID KEY=VALUE": the agent whose API is there must come to
+// know that ID tells that of itself.
+func scriptTold(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: told ADDRESS ID KEY=VALUE")
+	}
+	key, value, _ := strings.Cut(args[2], "=")
+	await(ts, args[0], "is told by "+args[1], func(s agent.Status) bool {
+		return slices.ContainsFunc(s.Members, func(m agent.Member) bool { return m.ID == args[1] && m.Meta[key] == value })
 	})
 }
 

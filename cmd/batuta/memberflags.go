@@ -1,9 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/agent"
 )
 
 // memberFlags say how a member comes, whether it may lead, and how it goes.
@@ -13,6 +20,7 @@ type memberFlags struct {
 	expect          int
 	observer, leave bool
 	check           checkFlags
+	meta            metaFlag
 }
 
 func (f *memberFlags) register(fs *pflag.FlagSet) {
@@ -21,6 +29,7 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&f.expect, "expect", 0, "`number` of members that must know each other before the first of all elections")
 	fs.BoolVar(&f.observer, "observer", false, "follow and never lead")
 	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster for good, until joining again")
+	fs.Var(&f.meta, "meta", "`key=value` that this member tells all of itself, such as url=http://10.0.0.5:8080; repeatable")
 	f.check.register(fs)
 }
 
@@ -30,11 +39,64 @@ func (f *memberFlags) validate() error {
 			return err
 		}
 	}
+	if err := election.CheckMeta(f.meta); err != nil {
+		return usagef("--meta: %w", err)
+	}
 	return f.check.validate()
 }
 
 // apply is for flags that validate has found good.
 func (f *memberFlags) apply(c *batuta.Config) {
 	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
+	c.Meta = f.meta
 	c.Healthy, c.LeadUnhealthy = f.check.healthy(), f.check.leadUnhealthy
+}
+
+// metaFlag is --meta KEY=VALUE, as often as there are pairs. A variable has several
+// between spaces; a value with a space in it stands in the file or on the command line.
+type metaFlag map[string]string
+
+// String implements [pflag.Value].
+func (f *metaFlag) String() string { return agent.Pairs(*f) }
+
+// Type implements [pflag.Value].
+func (f *metaFlag) Type() string { return "key=value" }
+
+// Set implements [pflag.Value].
+func (f *metaFlag) Set(pair string) error {
+	key, value, ok := strings.Cut(pair, "=")
+	if _, twice := (*f)[key]; !ok {
+		return fmt.Errorf("write KEY=VALUE, such as url=http://10.0.0.5:8080")
+	} else if twice {
+		return fmt.Errorf("key %q stands twice: keep one", election.Shown(key))
+	}
+	if *f == nil {
+		*f = metaFlag{}
+	}
+	(*f)[key] = value
+	return nil
+}
+
+// Append implements [pflag.SliceValue].
+func (f *metaFlag) Append(pair string) error { return f.Set(pair) }
+
+// Replace implements [pflag.SliceValue].
+func (f *metaFlag) Replace(pairs []string) error {
+	fresh := metaFlag{}
+	for _, pair := range pairs {
+		if err := fresh.Set(pair); err != nil {
+			return err
+		}
+	}
+	*f = fresh
+	return nil
+}
+
+// GetSlice implements [pflag.SliceValue].
+func (f *metaFlag) GetSlice() []string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(*f)) {
+		pairs = append(pairs, key+"="+(*f)[key])
+	}
+	return pairs
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -27,13 +28,21 @@ func newMembersCommand(e env) *cobra.Command {
 
 func (a *asking) printMembers(members []agent.Member) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD")
+	head, tells := "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(members, func(m agent.Member) bool { return len(m.Meta) > 0 })
+	if tells {
+		head += "\tTELLS"
+	}
+	fmt.Fprintln(out, head)
 	for _, m := range members {
 		heard := "never"
 		if !m.LastSeen.IsZero() {
 			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
+		if tells {
+			fmt.Fprintf(out, "\t%s", cmp.Or(agent.Pairs(m.Meta), "-"))
+		}
+		fmt.Fprintln(out)
 	}
 	return out.Flush()
 }

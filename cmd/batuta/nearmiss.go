@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/hooks"
 )
 
@@ -26,7 +27,7 @@ func warnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, "BATUTA_")
-		if !ours || value == "" || slices.Contains(hooks.Variables, name) {
+		if !ours || value == "" || slices.Contains(hooks.Variables, name) || strings.HasPrefix(name, election.MetaPrefix) {
 			continue
 		}
 		flag := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))

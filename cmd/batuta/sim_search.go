@@ -142,7 +142,9 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 	return nil
 }
 
-func allFaults() []scenario.Verb { return slices.Concat(sim.SoakFaults(), sim.MembershipFaults()) }
+func allFaults() []scenario.Verb {
+	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults())
+}
 
 func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
 	if asJSON {

@@ -44,7 +44,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	_, underRun := lookup("BATUTA_TOKEN")
 	var faults []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || f.Name == "help" {
+		if f.Changed || isByHand(f) || f.Name == "help" {
 			return
 		}
 		if underRun && (f.Name == "id" || f.Name == "election") {
@@ -53,6 +53,13 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		name := variable(f.Name)
 		value, ok := lookup(name)
 		if !ok || value == "" {
+			return
+		}
+		if m, pairs := f.Value.(*metaFlag); pairs {
+			if err := m.Replace(strings.Fields(value)); err != nil {
+				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
+			}
+			markSourced(f, name)
 			return
 		}
 		if _, list := f.Value.(pflag.SliceValue); list {
@@ -98,6 +105,8 @@ func (e entry) apply(cmd *cobra.Command) error {
 	switch {
 	case e.name == "help" || e.name == "config":
 		return errors.New("cannot stand in the file; give it on the command line")
+	case f != nil && isByHand(f):
+		return nil
 	case f == nil && agentFlag(cmd, e.name):
 		return nil // one file serves a member and the commands that ask it
 	case f == nil:
@@ -187,6 +196,15 @@ const layered = "batuta_layered"
 func markSourced(f *pflag.Flag, source string) {
 	f.Changed = true
 	f.Annotations = map[string][]string{layered: {source}}
+}
+
+// byHand is the annotation of a flag that neither a variable nor the file sets: a member's
+// flag of that name means something else.
+const byHand = "batuta_by_hand"
+
+func isByHand(f *pflag.Flag) bool {
+	_, hand := f.Annotations[byHand]
+	return hand
 }
 
 // typed reports whether the command line gave the flag its value.

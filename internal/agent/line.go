@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -28,7 +31,7 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 // Line is one event as a program reads it, "--events json" and /v1/events.
 type Line struct {
 	Time     Stamp  `json:"time"`
-	Event    string `json:"event"` // ready, leader, lost, member or standing
+	Event    string `json:"event"` // ready, leader, lost, member, meta or standing
 	ID       string `json:"id"`    // who saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
@@ -51,6 +54,9 @@ type Line struct {
 	State   string `json:"state,omitempty"`
 	Address string `json:"address,omitempty"`
 
+	// of leader, meta (Member tells it of itself) and ready; absent: nothing
+	Meta map[string]string `json:"meta,omitempty"`
+
 	// of standing
 	Standing string `json:"standing,omitempty"`
 	Why      string `json:"why,omitempty"`
@@ -71,15 +77,27 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	switch ev.Kind {
 	case batuta.EventLeader:
 		l.setToken(ev.View.Election, ev.View.Token)
+		l.Meta = ev.View.Meta
 	case batuta.EventLost:
 		l.setToken(ev.View.Election, ev.View.Lost)
 		l.Cause = string(ev.View.Cause)
 	case batuta.EventMember:
 		l.Member, l.State, l.Address = string(ev.Member), stateName(ev.State), ev.Address
+	case batuta.EventMeta:
+		l.Member, l.Meta = string(ev.Member), ev.Meta
 	case batuta.EventStanding:
 		l.Standing, l.Why = string(ev.Standing), ev.Why
 	}
 	return l
+}
+
+// Pairs are what a member tells of itself, in one line.
+func Pairs(meta map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		words = append(words, key+"="+meta[key])
+	}
+	return strings.Join(words, " ")
 }
 
 func (l *Line) setToken(election string, t batuta.Token) {
@@ -122,6 +140,8 @@ func (l Line) story() string {
 		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
 	case "member":
 		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
+	case "meta":
+		return strings.TrimSpace(l.Member + " tells of itself: " + cmp.Or(Pairs(l.Meta), "nothing"))
 	case "standing":
 		if l.Why == "" {
 			return fmt.Sprintf("%s stands for election", l.ID)

@@ -234,7 +234,7 @@ func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
 		return
 	}
-	answer(w, http.StatusOK, Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election})
+	answer(w, http.StatusOK, Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta})
 }
 
 func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {

@@ -38,6 +38,8 @@ type Status struct {
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
 
+	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
+
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
 	// Of quorum alone.
@@ -107,14 +109,15 @@ func rhythmOf(r batuta.Rhythm) Rhythm {
 
 // Member is an entry of /v1/members.
 type Member struct {
-	ID       string `json:"id"`
-	Address  string `json:"address"`
-	Priority int    `json:"priority"`
-	State    string `json:"state"`
-	Standing string `json:"standing"` // eligible, or why it does not stand for election
-	Epoch    uint64 `json:"epoch"`
-	LastSeen Stamp  `json:"last_seen"`         // null: never
-	Refusal  string `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
+	ID       string            `json:"id"`
+	Address  string            `json:"address"`
+	Priority int               `json:"priority"`
+	State    string            `json:"state"`
+	Standing string            `json:"standing"` // eligible, or why it does not stand for election
+	Epoch    uint64            `json:"epoch"`
+	LastSeen Stamp             `json:"last_seen"`         // null: never
+	Meta     map[string]string `json:"meta,omitempty"`    // what it tells of itself
+	Refusal  string            `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
 }
 
 // Messages counts messages by kind.
@@ -125,10 +128,11 @@ type Messages struct {
 
 // Leader is the answer of /v1/leader.
 type Leader struct {
-	Leader   string `json:"leader"`
-	Epoch    uint64 `json:"epoch"`
-	Address  string `json:"address"`
-	Election string `json:"election"`
+	Leader   string            `json:"leader"`
+	Epoch    uint64            `json:"epoch"`
+	Address  string            `json:"address"`
+	Election string            `json:"election"`
+	Meta     map[string]string `json:"meta,omitempty"` // what the leader tells of itself
 }
 
 // Readiness is the answer of /readyz while a leader is known: whether this member could
@@ -172,6 +176,11 @@ func statusOf(s batuta.Status, http, version string) Status {
 		next := string(s.Ring.Successor)
 		st.Participating, st.Successor = &s.Ring.Participating, &next
 	}
+	for _, m := range s.Members {
+		if m.ID == s.ID {
+			st.Meta = m.Meta
+		}
+	}
 	if s.Token.Defined() {
 		leader, token := string(s.Leader), s.Token.String()
 		st.Leader, st.Token = &leader, &token
@@ -191,7 +200,7 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Refusal: m.Refusal,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Meta: m.Meta, Refusal: m.Refusal,
 		})
 	}
 	return list

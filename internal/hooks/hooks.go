@@ -55,6 +55,7 @@ type follower struct {
 
 	started bool
 	holding sync.WaitGroup
+	seen    batuta.Token // the leadership that was seen last
 	led     batuta.Token // the leadership of ours that OnLose has still to be run for
 
 	mu   sync.Mutex
@@ -90,6 +91,10 @@ func (f *follower) start(v batuta.View) {
 
 // see runs what belongs to a view.
 func (f *follower) see(v batuta.View) {
+	if v.Defined() && v.Token == f.seen {
+		return // its leader tells something else of itself, which is no change of leader
+	}
+	f.seen = v.Token
 	switch {
 	case v.Defined():
 		if v.Token.Leader.ID == f.node.ID() {
@@ -175,7 +180,7 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("killed after %v", f.Timeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = run.Environment(os.Environ(), f.values(event, v)...)
+	cmd.Env = run.Environment(run.WithoutMeta(os.Environ()), f.values(event, v)...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -209,14 +214,14 @@ func (f *follower) values(event string, v batuta.View) []string {
 	} else {
 		token = batuta.Token{}
 	}
-	return []string{
-		"BATUTA_EVENT=" + event,
-		"BATUTA_ID=" + string(f.node.ID()),
-		"BATUTA_ELECTION=" + v.Election,
-		"BATUTA_LEADER=" + string(token.Leader.ID),
-		"BATUTA_ADDRESS=" + address,
+	return append(run.MetaVariables(v.Meta),
+		"BATUTA_EVENT="+event,
+		"BATUTA_ID="+string(f.node.ID()),
+		"BATUTA_ELECTION="+v.Election,
+		"BATUTA_LEADER="+string(token.Leader.ID),
+		"BATUTA_ADDRESS="+address,
 		fmt.Sprintf("BATUTA_EPOCH=%d", token.Epoch),
-		"BATUTA_TOKEN=" + text,
-		"BATUTA_CAUSE=" + cause,
-	}
+		"BATUTA_TOKEN="+text,
+		"BATUTA_CAUSE="+cause,
+	)
 }

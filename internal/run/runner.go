@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 )
 
 // Bounds of the pause after a failure, and how long a command must have run for
@@ -111,7 +113,7 @@ func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadershi
 	if err != nil {
 		return // it has been lost meanwhile
 	}
-	command := &Command{Argv: r.cfg.Argv, Env: environment(os.Environ(), node.ID(), l), Grace: r.cfg.Grace, Last: r.cfg.Last}
+	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(node.Leader().Meta)...), Grace: r.cfg.Grace, Last: r.cfg.Last}
 	if whole > 0 {
 		command.Last = 0 // it has been asked to end long before
 	}
@@ -215,6 +217,20 @@ func environment(own []string, id batuta.ID, l batuta.Leadership) []string {
 		fmt.Sprintf("BATUTA_EPOCH=%d", l.Token.Epoch),
 		"BATUTA_TOKEN="+l.Token.String(),
 	)
+}
+
+// MetaVariables are the variables by which a command finds what a leader tells of
+// itself, such as BATUTA_META_URL.
+func MetaVariables(meta map[string]string) (set []string) {
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		set = append(set, election.MetaVariable(key)+"="+meta[key])
+	}
+	return set
+}
+
+// WithoutMeta leaves out what an agent around this one has told of a leader of its own.
+func WithoutMeta(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, election.MetaPrefix) })
 }
 
 // Environment is this process's own, without what systemd means for this process

@@ -105,6 +105,8 @@ type layout struct {
 	Heir      election.ID             `cbor:"21,keyasint,omitempty"`
 	Data      []byte                  `cbor:"22,keyasint,omitempty"`
 	Shares    *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
+	MetaSum   uint32                  `cbor:"24,keyasint,omitempty"`
+	Meta      []election.Meta         `cbor:"25,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -239,7 +241,7 @@ func outward(m *election.Message) *layout {
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
-		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares,
+		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta,
 	}
 }
 
@@ -330,7 +332,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
-		Data: w.Data, Shares: w.Shares,
+		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta,
 	}, nil
 }
 
@@ -372,6 +374,11 @@ func (w *layout) check() error {
 		}
 	}
 	for _, m := range w.List {
+		if err := m.Check(); err != nil {
+			return badEntry(err)
+		}
+	}
+	for _, m := range w.Meta {
 		if err := m.Check(); err != nil {
 			return badEntry(err)
 		}

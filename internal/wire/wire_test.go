@@ -24,6 +24,8 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		fill(v.Index(0))
 		fill(v.Index(1))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"key": "7"}))
 	case reflect.Pointer: // what a message carries: for the test to set
 	case reflect.String:
 		v.SetString("7")

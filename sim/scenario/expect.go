@@ -29,6 +29,13 @@ var expectations = []expectForm{
 			e.State = election.MemberState(p.oneOf("up", "unreachable", "down"))
 		},
 		func(e *Expectation) string { return e.Of + " " + string(e.State) }},
+	{"told", "ID WORD", "what the member is known to tell of itself, `-` for nothing",
+		func(p *parser, e *Expectation) {
+			readOf(p, e)
+			w, _ := p.next("a word, or - for nothing")
+			e.Said = w.text
+		},
+		func(e *Expectation) string { return e.Of + " " + e.Said }},
 	{"refused", "ID", "a second process with that id was refused", readOf, writeOf},
 	{"halted", "ID", "the member has ended by itself, because it was removed", readOf, writeOf},
 	{"members", "ID,…", "those and no others are on the list", readMemberList, writeOf},
@@ -50,7 +57,7 @@ var expectations = []expectForm{
 
 // perMember says that "on" may narrow it down.
 func (f *expectForm) perMember() bool {
-	return slices.Contains([]string{"leader", "undefined", "epoch", "state", "members"}, f.what)
+	return slices.Contains([]string{"leader", "undefined", "epoch", "state", "members", "told"}, f.what)
 }
 
 func (f *expectForm) usage() string {

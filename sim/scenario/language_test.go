@@ -152,6 +152,9 @@ campaign 1
 resign 1
 transfer 1 to 2
 health 1 unhealthy
+tell 2 word
+expect told 2 word on 1,2
+tell 2 -
 join 3 via 1 2
 add 3 at 1 priority -1
 add 3 at 2

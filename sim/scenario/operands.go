@@ -95,6 +95,14 @@ var timer = operand{"TIMER",
 	},
 	func(s *Step) string { return s.Word }}
 
+// saying is what a member tells of itself.
+var saying = operand{"WORD",
+	func(p *parser, s *Step) {
+		w, _ := p.next("a word, or - for nothing")
+		s.Word = w.text
+	},
+	func(s *Step) string { return s.Word }}
+
 var through = operand{"via ID…",
 	func(p *parser, s *Step) {
 		p.oneOf("via")

@@ -40,6 +40,7 @@ const (
 	Resign    Verb = "resign"
 	Transfer  Verb = "transfer"
 	Health    Verb = "health"
+	Tell      Verb = "tell"
 	Suspect   Verb = "suspect"
 	Trust     Verb = "trust"
 	Join      Verb = "join"
@@ -57,6 +58,9 @@ const (
 	Fire    Verb = "fire"
 	Beat    Verb = "beat"
 )
+
+// Nothing is what a member tells of itself that tells nothing.
+const Nothing = "-"
 
 // What "settle" leaves as it is.
 const (
@@ -84,7 +88,7 @@ type Step struct {
 	Links   []Link
 	Sides   [][]election.ID // Partition
 	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom; Transfer: to whom
-	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks
+	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
 
@@ -98,13 +102,14 @@ type Step struct {
 
 // Expectation is what "expect" looks at, of all live members or those listed:
 //
-//	leader ID · undefined · epoch N · state ID STATE · refused ID
+//	leader ID · undefined · epoch N · state ID STATE · refused ID · told ID WORD
 //	members LIST: that and no other is on the list · halted ID: it has ended by itself
 //	changes, lost ID, messages KIND: = < <= > >= N, counted since mark
 type Expectation struct {
 	What  string
 	Of    string // leader's id, state's member, lost's member, message kind, list
 	State election.MemberState
+	Said  string // told: the word
 	Op    string
 	N     int64
 	On    []election.ID // empty: all live members

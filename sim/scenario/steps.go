@@ -48,6 +48,7 @@ var steps = []form{
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
 	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second alone"},
 	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
+	{verb: Tell, operands: ops(member, saying), only: automatic, from: conditions(Alive), to: Alive, does: "the user has the member tell a word of itself from now on, `-` for nothing; it has nothing to tell after a restart"},
 
 	{verb: Join, operands: ops(member, through), only: automatic, from: conditions(Dead, Off), to: Alive,
 		does: "the process starts, knows its own file alone, and asks these to let it in"},

@@ -1,0 +1,62 @@
+// Command redirect is an HTTP service of which every member answers reads, and the leader
+// alone takes writes: the others send those to the URL that the leader tells of itself.
+// A client may ask any of them, with -L for curl:
+//
+//	go run ./examples/redirect -id 1 -listen 127.0.0.1:7401 -serve 127.0.0.1:8081 -member 2=127.0.0.1:7402 -member 3=127.0.0.1:7403
+//	go run ./examples/redirect -id 2 -listen 127.0.0.1:7402 -serve 127.0.0.1:8082 -member 1=127.0.0.1:7401 -member 3=127.0.0.1:7403
+//	go run ./examples/redirect -id 3 -listen 127.0.0.1:7403 -serve 127.0.0.1:8083 -member 1=127.0.0.1:7401 -member 2=127.0.0.1:7402
+//	curl -L -d hello http://127.0.0.1:8081/
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"net/http"
+	"strings"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election/bully"
+)
+
+func main() {
+	config := batuta.Config{Algorithm: bully.New()}
+	flag.StringVar(&config.ID, "id", "", "this member's `id`")
+	flag.StringVar(&config.Listen, "listen", "127.0.0.1:0", "`host:port` to listen on")
+	serve := flag.String("serve", "127.0.0.1:8081", "`host:port` of the service")
+	flag.Func("member", "`id=host:port` of another member; repeatable", func(s string) error {
+		id, addr, _ := strings.Cut(s, "=")
+		config.Peers = append(config.Peers, batuta.Peer{ID: batuta.ID(id), Addr: addr})
+		return nil
+	})
+	flag.Parse()
+	config.Meta = map[string]string{"url": "http://" + *serve}
+	node, err := batuta.Start(context.Background(), config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe(*serve, toLeader(node, http.HandlerFunc(answer))))
+}
+
+// toLeader passes on to service what this member may answer, and sends the rest to the
+// leader's URL. While nobody leads, or what the leader tells has still to arrive, a write
+// is to be tried again.
+func toLeader(node *batuta.Node, service http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch leader := node.Leader(); {
+		case r.Method == http.MethodGet || r.Method == http.MethodHead || node.IsLeader():
+			service.ServeHTTP(w, r)
+		case leader.Meta["url"] != "":
+			http.Redirect(w, r, leader.Meta["url"]+r.URL.RequestURI(), http.StatusTemporaryRedirect) // with method and body
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "nobody leads just now: try again", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+// answer is the service.
+func answer(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, "%s %s by %s\n", r.Method, r.URL.Path, r.Host)
+}

@@ -1,0 +1,131 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/quorum"
+)
+
+func url(value string) map[string]string { return map[string]string{"url": value} }
+
+// watched is the first view of n that is as it should be.
+func watched(t *testing.T, n *Node, ok func(View) bool) View {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for v := range n.Watch(ctx) {
+		if ok(v) {
+			return v
+		}
+	}
+	t.Fatalf("no such view of %s in %v: %+v", n.ID(), patience, n.Leader())
+	return View{}
+}
+
+// All know what the leader tells of itself, follow its changes, and know what the next
+// leader tells once the first is gone.
+func TestMeta(t *testing.T) {
+	for name, algorithm := range map[string]func() Algorithm{"bully": nil, "quorum": func() Algorithm { return quorum.New() }} {
+		t.Run(name, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				c := newVirtualCluster(t, 3)
+				c.startAll(func(cfg *Config) {
+					cfg.Meta = url("http://" + cfg.ID)
+					if algorithm != nil {
+						cfg.Algorithm, cfg.DataDir = algorithm(), t.TempDir()
+					}
+				})
+				token := c.agree("3")
+				for _, n := range c.nodes {
+					watched(t, n, func(v View) bool { return v.Token == token && v.Meta["url"] == "http://3" })
+				}
+				if err := c.nodes["3"].SetMeta(t.Context(), map[string]string{"url": "http://new", "zone": "b"}); err != nil {
+					t.Fatal(err)
+				}
+				for _, n := range c.nodes {
+					v := watched(t, n, func(v View) bool { return v.Meta["url"] == "http://new" })
+					if v.Token != token || v.Meta["zone"] != "b" {
+						t.Errorf("member %s sees %+v", n.ID(), v)
+					}
+				}
+				within(t, "what a follower tells is known too", func() bool {
+					for _, m := range c.nodes["1"].Status().Members {
+						if m.ID == "2" {
+							return maps.Equal(m.Meta, url("http://2"))
+						}
+					}
+					return false
+				})
+				c.kill("3")
+				delete(c.nodes, "3")
+				c.agree("2")
+				watched(t, c.nodes["1"], func(v View) bool { return v.Token.Leader.ID == "2" && v.Meta["url"] == "http://2" })
+			})
+		})
+	}
+}
+
+// A process that tells nothing takes back what the one before it told, and nobody else
+// can have it tell anything.
+func TestMetaDiesWithItsProcess(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		c.startAll(func(cfg *Config) { cfg.Meta = url("http://" + cfg.ID) })
+		c.agree("3")
+		of := func(id ID) map[string]string {
+			for _, m := range c.nodes["2"].Status().Members {
+				if m.ID == id {
+					return m.Meta
+				}
+			}
+			return nil
+		}
+		within(t, "2 knows what 1 tells", func() bool { return of("1")["url"] == "http://1" })
+		c.kill("1")
+		c.rebind("1")
+		c.start("1")
+		within(t, "2 knows that 1 tells nothing any more", func() bool { return len(of("1")) == 0 })
+		c.agree("3")
+		var told []Event
+		for ev, err := range c.nodes["2"].Events(t.Context()) {
+			if err != nil || ev.Kind == EventLeader {
+				if ev.View.Meta["url"] != "http://3" {
+					t.Errorf("the first event is %+v", ev)
+				}
+				told = append(told, ev)
+				break
+			}
+		}
+		if len(told) != 1 {
+			t.Error("no leader event")
+		}
+	})
+}
+
+func TestMetaIsBounded(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 1)
+		cfg := c.config("1")
+		cfg.Meta = url(strings.Repeat("x", election.MaxMetaBytes))
+		if err := cfg.Validate(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "1027 bytes of keys and values: at most 1024") {
+			t.Errorf("got %v", err)
+		}
+		n := c.start("1")
+		if err := n.SetMeta(t.Context(), url("a\nb")); err == nil {
+			t.Error("a value with a line break is taken")
+		}
+		given := url("a")
+		if err := n.SetMeta(t.Context(), given); err != nil {
+			t.Fatal(err)
+		}
+		given["url"] = "b"
+		if got := n.Status().Members[0].Meta["url"]; got != "a" {
+			t.Errorf("it tells %q: what was given is not copied", got)
+		}
+	})
+}
