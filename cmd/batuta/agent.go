@@ -152,6 +152,9 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		}
 		server := agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
+		if health != nil {
+			server.HealthElsewhere()
+		}
 		if secured != nil {
 			api = tls.NewListener(api, secured.Config())
 			server.Certified(func() batuta.CertificateLife { return batuta.CertificateLife(secured.Span()) })

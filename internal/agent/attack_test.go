@@ -168,6 +168,36 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 	}
 }
 
+// Where load balancers have a server of their own, who leads is told to nobody without a
+// token.
+func TestWithHealthElsewhereEverythingNeedsAToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(readToken+" read\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := agent.LoadTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agent.NewServer(&fakeNode{view: viewOf("3", 8), done: make(chan struct{})}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	s.Authorize(tokens)
+	s.HealthElsewhere()
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close(context.Background()) })
+	for _, path := range []string{"/leader", "/healthz", "/readyz"} {
+		if code, _, _ := with(t, l.Addr().String(), "GET", path, ""); code != 401 {
+			t.Errorf("%s without a token gives %d", path, code)
+		}
+		if code, _, _ := with(t, l.Addr().String(), "GET", path, "Bearer "+readToken); code != 200 {
+			t.Errorf("%s with one gives %d", path, code)
+		}
+	}
+}
+
 // A page of another origin can neither read nor change anything.
 func TestAPageOfAnotherOriginReadsNothing(t *testing.T) {
 	addr := serve(t, &fakeNode{view: viewOf("3", 8)})

@@ -52,18 +52,19 @@ const (
 
 // Server is the HTTP API of one node.
 type Server struct {
-	node           Node
-	addr           string
-	version        string
-	log            *slog.Logger
-	streams        chan struct{} // a place for each event stream
-	leaderlessTime *leaderlessTime
-	refused        refusals
-	tokens         *Tokens                       // nil: who reaches the API may do all
-	life           func() batuta.CertificateLife // of the certificate that the API shows
-	history        *history
-	page           http.Handler // the dashboard's files
-	http           *http.Server
+	node            Node
+	addr            string
+	version         string
+	log             *slog.Logger
+	streams         chan struct{} // a place for each event stream
+	leaderlessTime  *leaderlessTime
+	refused         refusals
+	tokens          *Tokens                       // nil: who reaches the API may do all
+	life            func() batuta.CertificateLife // of the certificate that the API shows
+	healthElsewhere bool                          // load balancers have a server of their own
+	history         *history
+	page            http.Handler // the dashboard's files
+	http            *http.Server
 }
 
 // NewServer makes the API of node, to be served on addr. version is what the
@@ -94,6 +95,10 @@ func (s *Server) Authorize(t *Tokens) { s.tokens = t }
 // Certified has the metrics tell how long the certificate is good that the API shows. It
 // must be called before Serve.
 func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
+
+// HealthElsewhere has the calls of load balancers need a token, too: a [HealthServer]
+// answers those that have none. It must be called before Serve.
+func (s *Server) HealthElsewhere() { s.healthElsewhere = true }
 
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {

@@ -151,7 +151,8 @@ func (t *Tokens) role(r *http.Request) (Role, error) {
 	return role, nil
 }
 
-// open are the calls that need no token: they then say yes or no, and name nobody.
+// open are the calls that need no token where no [HealthServer] answers them: they then say
+// yes or no, and name nobody.
 var open = []string{"/leader", "/healthz", "/readyz"}
 
 // authorize lets through who may do what it asks for.
@@ -171,7 +172,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case role == Read:
 			s.refuse(w, r, http.StatusForbidden, "role", "a token with the role read may not do this: it needs one with the role operate")
-		case reads && r.Header.Get("Authorization") == "" && slices.Contains(open, r.URL.Path):
+		case reads && r.Header.Get("Authorization") == "" && !s.healthElsewhere && slices.Contains(open, r.URL.Path):
 			next.ServeHTTP(bare{w}, r)
 		default:
 			w.Header().Add("WWW-Authenticate", `Bearer realm="batuta"`)

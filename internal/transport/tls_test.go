@@ -34,6 +34,7 @@ func FuzzFirstBytes(f *testing.F) {
 	f.Add([]byte{22, 3, 3, 0xff, 0xff}, true)
 	f.Add([]byte{21, 3, 3, 0, 2, 2, 40}, false)
 	f.Add([]byte{}, true)
+	f.Add([]byte("\x16\x030\x00\x84\x84\x84\x84~\x84\x84\x84\x84A"), true) // a record that ends in its midst
 	strict, mixed := secretOf(f, false), secretOf(f, true)
 	f.Fuzz(func(t *testing.T, data []byte, plain bool) {
 		var live sync.WaitGroup
