@@ -317,7 +317,7 @@ func (l *lan) undisturbed(d time.Duration, leader string, ms ...*member) {
 func (l *lan) disturbances(ms []*member) (seen []string) {
 	for _, m := range ms {
 		for _, e := range m.events {
-			if e.Event != "member" {
+			if e.Event == "leader" || e.Event == "lost" {
 				seen = append(seen, fmt.Sprintf("%v after the mark %s tells %s %s of epoch %d %s", e.Time.Sub(l.since), m.id, e.Event, e.Leader, e.Epoch, e.Cause))
 			}
 		}
