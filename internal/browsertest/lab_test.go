@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/fulltest"
@@ -250,4 +251,54 @@ func (b *tab) worked() (spent time.Duration) {
 		return err
 	}))
 	return spent
+}
+
+// Every order of events of three members, walked through by keyboard; the way taken is a
+// scenario, and a broken rule stands out.
+func TestExploringInTheLab(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.size(1280, 900, "light")
+	b.until(ready)
+	eval[any](b, "lab.pause(), document.querySelector('#explore-open').focus(), 0")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#explore').open")
+	b.tabTo("el.id === 'explore-run'")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#explore-result').textContent.includes('all there are')")
+	b.until("document.querySelectorAll('#explore-map .dot').length === lab.explorer.reached.states && lab.explorer.reached.states > 10")
+	b.tabTo("el.closest('#explore-ways') && el.textContent.includes('3 crashes')")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#explore-picture .member.dead .id')?.textContent === '3'")
+	b.until("[...document.querySelectorAll('#explore-ways button')].some(x => x.textContent.includes('sees that 3 has hung up'))")
+	b.until("document.querySelectorAll('#explore-path li').length === 2 && document.querySelectorAll('#explore-ways svg.thumb').length > 1")
+	for _, screen := range screens[:2] {
+		b.size(screen.width, screen.height, "light")
+		b.shoot("lab-explore-" + screen.name)
+		b.fits("exploring")
+		b.accessible("exploring")
+	}
+	b.click("#explore-ways button")
+	b.until("document.querySelectorAll('#explore-path li').length === 3")
+	b.click("#explore-script")
+	b.until("!document.querySelector('#explore').open && document.querySelector('#text').value.includes('crash 3')")
+	text := eval[string](b, "document.querySelector('#text').value")
+	s, err := scenario.Parse("the page's", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := trace.Log{Messages: s.Messages}
+	if _, err := sim.Play(s, algorithm.Maker, log.Add); err != nil {
+		t.Fatal(err)
+	}
+	b.until("lab.model.trace.includes('crashes')")
+	if d := trace.Differs(log.Text(), eval[string](b, "lab.model.trace")); d != "" {
+		t.Error(d)
+	}
+
+	// No algorithm here breaks a rule; a simulator that says one does.
+	eval[any](b, `lab.explorer.simulator = { ask: async (call, a) => ({ explore: {}, exploreGrow: { states: 1, expanded: 1, depth: 0, more: false, broken: 0 }, exploreGraph: { depths: [0], edges: [], broken: [0] },
+		explorePlaces: (call === 'explorePlaces' && JSON.parse(a).length ? [{ no: 0, depth: 0, from: -1, members: [{ id: '<img>', leader: '', epoch: 0, timers: [] }], sent: [], ways: [{ step: 'crash <img>', to: -1, broken: 'two lead' }] }] : []) })[call] }, 0`)
+	eval[any](b, "document.querySelector('#explore').showModal(), document.querySelector('#explore-run').click(), 0")
+	b.until("document.querySelector('#explore-result').textContent.includes('a rule is broken') && !document.querySelector('#explore-broken').hidden")
+	b.until("document.querySelector('#explore-map .dot.bad') && document.querySelector('#explore-ways .danger')?.textContent.includes('This breaks a rule: two lead')")
 }

@@ -36,6 +36,19 @@ func main() {
 			}
 			return tour
 		}),
+		"explore":       call(begin),
+		"exploreGrow":   call(func(a []js.Value) any { return exploration.Grow(a[0].Int()) }),
+		"exploreGraph":  call(func([]js.Value) any { return exploration.Graph() }),
+		"exploreScript": call(func(a []js.Value) any { return edited(exploration.Script(a[0].Int(), a[1].Int())) }),
+		"explorePlaces": call(func(a []js.Value) any {
+			var list []int
+			_ = json.Unmarshal([]byte(a[0].String()), &list) // of the page's own making; else there are none
+			places := []player.Place{}
+			for _, no := range list {
+				places = append(places, exploration.Place(no))
+			}
+			return places
+		}),
 		"soak": call(func(a []js.Value) any { return player.Soak(soakConfig(a[0])) }),
 		"schedule": call(func(a []js.Value) any {
 			seed, err := strconv.ParseUint(a[1].String(), 10, 64)
@@ -60,6 +73,21 @@ func call(do func([]js.Value) any) js.Func {
 		}
 		return string(text)
 	})
+}
+
+// exploration is the one that goes on: the page asks for one state after the other.
+var exploration *player.Exploration
+
+func begin(a []js.Value) any {
+	var c player.ExploreConfig
+	err := json.Unmarshal([]byte(a[0].String()), &c)
+	if err == nil {
+		exploration, err = player.Explore(c)
+	}
+	if err != nil {
+		return map[string]string{"error": err.Error()}
+	}
+	return map[string]bool{"begun": true}
 }
 
 func insert(a []js.Value) any {

@@ -13,6 +13,7 @@ import { Menu } from './menu.js'
 import { Tours } from './tour.js'
 import { readLink, writeLink } from './link.js'
 import { soak } from './soak.js'
+import { Explorer } from './explore.js'
 
 const fresh = 'members 1 2 3 4 5\nalgorithm bully\nseed 1\nlatency 10ms 30ms\nrun 2s\n'
 const paces = ['auto', 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.002]
@@ -41,6 +42,7 @@ class Lab {
     this.#transport()
     this.#legend()
     soak(this)
+    this.explorer = new Explorer(this)
     $('#share').addEventListener('click', () => this.#share())
     requestAnimationFrame(time => this.#frame(time))
     this.#start()
