@@ -1,0 +1,203 @@
+package quorum
+
+import (
+	"encoding/binary"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Kinds of message of this algorithm, beside beat, ack and resign.
+const (
+	kindPreVote       election.MessageKind = "pre-vote"
+	kindPreVoteAnswer election.MessageKind = "pre-vote-answer"
+	kindVote          election.MessageKind = "vote"
+	kindVoteAnswer    election.MessageKind = "vote-answer"
+	kindAppend        election.MessageKind = "append"
+	kindAppendAnswer  election.MessageKind = "append-answer"
+	kindSnapshot      election.MessageKind = "snapshot"
+	kindTimeoutNow    election.MessageKind = "timeout-now"
+)
+
+// raftKinds are raft's messages by their kind: all that is taken from others.
+var raftKinds = map[election.MessageKind]pb.MessageType{
+	kindPreVote: pb.MsgPreVote, kindPreVoteAnswer: pb.MsgPreVoteResp, kindVote: pb.MsgVote, kindVoteAnswer: pb.MsgVoteResp,
+	kindAppend: pb.MsgApp, kindAppendAnswer: pb.MsgAppResp, kindSnapshot: pb.MsgSnap, kindTimeoutNow: pb.MsgTimeoutNow,
+}
+
+// Kinds are the kinds of message that the algorithm adds.
+func (a *Algorithm) Kinds() []election.MessageKind {
+	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCard, kindChange, kindSeat}
+}
+
+func kindOf(t pb.MessageType) (election.MessageKind, bool) {
+	for k, of := range raftKinds {
+		if of == t {
+			return k, true
+		}
+	}
+	return "", false // heartbeats are beats and acks here
+}
+
+// post sends what raft wants to say.
+func (c *Core) post(m *pb.Message) {
+	kind, ok := kindOf(m.GetType())
+	p := c.peerBy(m.GetTo())
+	if !ok || p == nil {
+		return
+	}
+	if (kind == kindVote || kind == kindPreVote) && p.link && !c.usable(p) {
+		return
+	}
+	data, err := proto.Marshal(m)
+	if err != nil || len(data) > election.MaxData {
+		return
+	}
+	c.send(p, election.Message{Kind: kind, Token: election.Token{Epoch: m.GetTerm()}, Data: data})
+	if m.GetType() == pb.MsgSnap {
+		c.node.ReportSnapshot(p.number, raft.SnapshotFinish)
+	}
+}
+
+// receive takes a message in. What makes no sense is dropped.
+func (c *Core) receive(m *election.Message) {
+	p := c.peer(m.From)
+	if p == nil || !c.started || c.node == nil && m.Kind != kindSeat || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
+		return
+	}
+	p.heard, p.asked = c.now, time.Time{}
+	c.seen = max(c.seen, m.Token.Epoch)
+	if m.Kind == kindCard {
+		c.cardFrom(p, m.Data)
+		return
+	}
+	if m.Kind == kindSeat {
+		c.seated(p, m)
+		return
+	}
+	if p.barred || !c.me.Settled {
+		return
+	}
+	c.learnNumber(p, m)
+	c.compareMeta(p, m)
+	switch m.Kind {
+	case election.Beat:
+		if b, commit, ok := c.readBeat(p, m); ok {
+			p.aside = m.Eligibility
+			c.beaten(p, b, commit)
+		}
+	case election.Ack:
+		if from, _, ok := c.readAck(m); ok {
+			c.acked(p, m, from)
+		}
+	case election.Resign:
+		c.resignedBy(p, m)
+	case kindChange:
+		c.changeAsked(m)
+	case election.Members:
+		c.mergeMeta(m.Meta)
+	case election.GetMembers:
+		c.sendMeta(p, c.metas.List())
+	default:
+		c.receiveRaft(p, m)
+	}
+}
+
+// maxLeap bounds how far one message may raise the term, so that no single one can use
+// them all up.
+const maxLeap = 1 << 32
+
+// beatData is: to, from, commit and flags, as unsigned varints.
+func (c *Core) beatData(p *peer, commit uint64) []byte {
+	flags := uint64(0)
+	if c.view.Epoch == c.term() || c.drains {
+		flags = 1
+	}
+	return varints(p.number, c.me.Number, commit, flags)
+}
+
+func (c *Core) ackData(p *peer) []byte {
+	return varints(p.number, c.me.Number, uint64(c.stamp()))
+}
+
+func varints(values ...uint64) []byte {
+	b := make([]byte, 0, 16)
+	for _, v := range values {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}
+
+// readVarints reads n of them, and nothing else.
+func readVarints(b []byte, n int) ([]uint64, bool) {
+	values := make([]uint64, 0, 4)
+	for range n {
+		v, size := binary.Uvarint(b)
+		if size <= 0 {
+			return nil, false
+		}
+		values, b = append(values, v), b[size:]
+	}
+	return values, true // what follows is of a later version
+}
+
+func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok bool) {
+	v, ok := readVarints(m.Data, 4)
+	if !ok || v[0] != c.me.Number || v[1] != p.number || m.Token.Epoch == 0 {
+		return b, 0, false
+	}
+	return beat{from: p.number, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true
+}
+
+func (c *Core) readAck(m *election.Message) (from uint64, clock int64, ok bool) {
+	v, ok := readVarints(m.Data, 3)
+	if !ok || v[0] != c.me.Number {
+		return 0, 0, false
+	}
+	return v[1], int64(v[2]), true
+}
+
+// receiveRaft hands raft a message on which it cannot founder.
+func (c *Core) receiveRaft(p *peer, m *election.Message) {
+	want, ok := raftKinds[m.Kind]
+	if !ok {
+		return
+	}
+	msg := &pb.Message{}
+	if proto.Unmarshal(m.Data, msg) != nil || msg.Type == nil || msg.GetType() != want || msg.GetFrom() != p.number || msg.GetTo() != c.me.Number ||
+		msg.GetTerm() != m.Token.Epoch || c.check(msg) != nil {
+		return
+	}
+	switch want {
+	case pb.MsgVote, pb.MsgPreVote:
+		c.vote(p, msg)
+	case pb.MsgTimeoutNow:
+		if c.follows.from != p.number || c.follows.term != msg.GetTerm() {
+			return
+		}
+		c.resigned, c.outlived = 0, false // it is chosen by name, or stands
+		if !c.eligible() {
+			return
+		}
+		c.release("the leader hands over to this member", election.CauseResigned)
+		c.campaignAt = c.contestEnds()
+		c.stepRaft(msg)
+	default:
+		c.stepRaft(msg)
+	}
+}
+
+// learnNumber: a newcomer, whose log is still empty, has the numbers of others from
+// their beats.
+func (c *Core) learnNumber(p *peer, m *election.Message) {
+	if len(c.roster.Seats) > 0 || m.Kind != election.Beat {
+		return
+	}
+	if v, ok := readVarints(m.Data, 4); ok && v[0] == c.me.Number && v[1] != 0 && v[1] <= election.MaxEpoch && c.peerBy(v[1]) == nil {
+		p.number = v[1]
+	}
+}
