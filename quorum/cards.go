@@ -24,6 +24,7 @@ type card struct {
 	Digest uint64        `cbor:"3,keyasint,omitempty"` // of the list that its cluster began with
 	List   []election.ID `cbor:"4,keyasint,omitempty"` // that list
 	Yours  uint64        `cbor:"5,keyasint,omitempty"` // the disk that the receiver's number belongs to, as is on the sender's disk
+	Void   uint64        `cbor:"6,keyasint,omitempty"` // the receiver's number, which was removed
 }
 
 // cards is what a member has told of disks, and has still to write down.
@@ -34,14 +35,14 @@ type cards struct {
 
 // showCard tells another member who this one is.
 func (c *Core) showCard(p *peer) {
-	if c.node == nil || p.number == 0 {
+	if c.node == nil || p.guest && p.number == 0 {
 		return
 	}
-	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.me.Digest, Yours: c.diskOf(p.number)}
+	me := card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Yours: c.diskOf(p.number)}
 	if slices.Contains(c.noted, p.number) {
 		me.Yours = 0 // not on disk yet
 	}
-	if me.Digest != 0 {
+	if c.me.Digest != 0 {
 		me.List = append(me.List, c.founders...)
 	}
 	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
@@ -50,14 +51,26 @@ func (c *Core) showCard(p *peer) {
 // cardFrom takes in another's card.
 func (c *Core) cardFrom(p *peer, data []byte) {
 	var its card
-	if decoding.Unmarshal(data, &its) != nil || its.Number != p.number || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
+	if decoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
 		return
 	}
-	if its.Digest != 0 && c.me.Digest != 0 && its.Digest != c.me.Digest {
+	if ours := c.founding(); its.Digest != 0 && ours != 0 && its.Digest != ours {
 		c.differs(p, its)
 		return
 	}
+	if its.Void != 0 && its.Void == c.me.Number {
+		c.voided(p)
+		return
+	}
+	if its.Number != p.number {
+		if c.renumber(p, its.Number) {
+			c.showCard(p)
+		}
+		return
+	}
 	switch known := c.diskOf(p.number); {
+	case known == 0 && c.roster.by(p.number) == nil:
+		return // it is on no list here yet
 	case known == 0:
 		c.disks[p.number] = its.Disk
 		c.noted = append(c.noted, p.number) // it is answered when that is on disk
@@ -114,6 +127,10 @@ func (c *Core) bar(p *peer) {
 // differs: two members were started with lists that differ. Their majorities need not
 // meet.
 func (c *Core) differs(p *peer, its card) {
+	if p.guest || len(its.List) == 0 || len(c.founders) == 0 {
+		c.hangUp(p)
+		return
+	}
 	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same --member list", p.rank.ID,
 		join(its.List), join(c.founders), difference(c.founders, its.List))
 	if !c.me.Settled {

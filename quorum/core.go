@@ -143,6 +143,7 @@ func (c *Core) found() error {
 	}
 	c.founders = c.me.Founders
 	c.me.Settled = len(c.roster.Seats) == 1
+	c.roster.Founded = c.me.Digest
 	c.storage = raft.NewMemoryStorage()
 	snapshot := &pb.Snapshot{Data: encode(c.roster), Metadata: &pb.SnapshotMetadata{
 		Index: new(uint64(1)), Term: new(uint64(1)), ConfState: c.roster.conf}}
@@ -306,6 +307,7 @@ func (c *Core) due() {
 	if c.passed(c.pursueAt) {
 		c.pursueAt = c.now.Add(c.t)
 		c.pursue()
+		c.dueGuests()
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; c.passed(p.redial) {

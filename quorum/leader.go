@@ -85,7 +85,7 @@ func (c *Core) beat() {
 	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) { match[id] = pr.Match })
 	for i := range c.peers {
 		p := &c.peers[i]
-		if p.number == 0 || !c.usable(p) {
+		if p.number == 0 || p.guest || !c.usable(p) {
 			continue
 		}
 		c.offerSeat(p)
@@ -158,8 +158,8 @@ func (c *Core) begin() {
 	if !c.settled || c.drains || c.hard.GetTerm() != c.term() || !c.now.Before(c.until) {
 		return
 	}
-	if !c.stands() {
-		c.end(election.CauseResigned, "it is "+string(c.Standing()))
+	if !c.eligible() {
+		c.end(election.CauseResigned, "it was elected to pass its log on")
 		return
 	}
 	c.yieldAt, c.since = time.Time{}, c.now

@@ -225,7 +225,7 @@ func (c *Core) reseat() {
 	was := slices.Clone(c.peers)
 	c.seatPeers()
 	for _, old := range was {
-		if c.peer(old.rank.ID) == nil {
+		if p := c.peer(old.rank.ID); (p == nil || p.guest) && !old.guest {
 			c.note("removes", old.rank.ID, c.view, "")
 			c.metas.Drop(old.rank.ID)
 			c.do(election.Action{Kind: election.Notify, Member: old.rank.ID, Status: election.StateRemoved})
@@ -236,7 +236,7 @@ func (c *Core) reseat() {
 	}
 	for i := range c.peers {
 		p := &c.peers[i]
-		if !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address }) {
+		if !p.guest && !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address && !old.guest }) {
 			c.note("adds", p.rank.ID, c.view, "")
 			c.do(election.Action{Kind: election.Notify, Member: p.rank.ID, Status: election.StateAdded, Address: p.address})
 			c.dial(p)
@@ -261,9 +261,10 @@ func (c *Core) welcomed(list []election.Member) {
 		return
 	}
 	for _, m := range list {
-		if m.ID == c.cfg.Self.ID || m.Departure != election.Present || c.peer(m.ID) != nil || len(c.peers) >= MaxMembers {
+		if m.ID == c.cfg.Self.ID || m.Departure != election.Present || c.Knows(m.ID) || len(c.peers) >= 2*MaxMembers {
 			continue
 		}
+		c.hangUpGuest(m.ID)
 		c.peers = append(c.peers, peer{rank: m.Rank, address: m.Address, observer: m.Observer})
 		c.do(election.Action{Kind: election.Notify, Member: m.ID, Status: election.StateAdded, Address: m.Address})
 	}
@@ -297,6 +298,11 @@ func (c *Core) seated(p *peer, m *election.Message) {
 		}
 		c.peers = peers // until the log says who they are
 		c.patience = c.now.Add(c.t)
+		for i := range c.peers {
+			if p := &c.peers[i]; p.link {
+				c.showCard(p)
+			}
+		}
 	})
 }
 

@@ -83,6 +83,9 @@ func (c *Core) receive(m *election.Message) {
 		return
 	}
 	c.learnNumber(p, m)
+	if p.guest && p.number == 0 {
+		return // it has not said who it is
+	}
 	c.compareMeta(p, m)
 	switch m.Kind {
 	case election.Beat:
@@ -97,7 +100,9 @@ func (c *Core) receive(m *election.Message) {
 	case election.Resign:
 		c.resignedBy(p, m)
 	case kindChange:
-		c.changeAsked(m)
+		if !p.guest {
+			c.changeAsked(m)
+		}
 	case election.Members:
 		c.mergeMeta(m.Meta)
 	case election.GetMembers:
@@ -147,7 +152,7 @@ func readVarints(b []byte, n int) ([]uint64, bool) {
 
 func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok bool) {
 	v, ok := readVarints(m.Data, 4)
-	if !ok || v[0] != c.me.Number || v[1] != p.number || m.Token.Epoch == 0 {
+	if !ok || v[0] != c.me.Number || v[1] != p.number || v[1] == 0 || m.Token.Epoch == 0 {
 		return b, 0, false
 	}
 	return beat{from: p.number, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true

@@ -32,6 +32,7 @@ type peer struct {
 	barred  bool      // nothing of it counts: its disk is another
 	noted   bool      // it has noted this member's disk
 	pullAt  time.Time // not before is it asked what members tell of themselves
+	guest   bool      // it is on no list here: see guests.go
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
@@ -53,8 +54,17 @@ func (c *Core) seatPeers() {
 			p = old[i]
 			old = slices.Delete(old, i, i+1)
 		}
-		p.number, p.address, p.observer = s.Number, s.Address, s.Observer
+		p.number, p.address, p.observer, p.guest = max(s.Number, p.number), s.Address, s.Observer, false
 		c.peers = append(c.peers, p)
+	}
+	for _, p := range old {
+		switch {
+		case !p.guest:
+		case p.number == 0 || p.number >= c.roster.Next:
+			c.peers = append(c.peers, p)
+		default:
+			c.do(election.Action{Kind: election.Hangup, To: p.rank.ID})
+		}
 	}
 	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
 }
@@ -86,7 +96,7 @@ func (c *Core) setState(p *peer, s election.MemberState) {
 
 func (c *Core) dial(p *peer) {
 	p.redial = time.Time{}
-	if !p.link && !p.dialing {
+	if !p.link && !p.dialing && !p.guest {
 		p.dialing = true
 		c.do(election.Action{Kind: election.Dial, To: p.rank.ID})
 	}
@@ -94,6 +104,9 @@ func (c *Core) dial(p *peer) {
 
 func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	p := c.peer(rank.ID)
+	if p == nil {
+		p = c.visit(rank)
+	}
 	if p == nil {
 		return
 	}
@@ -103,6 +116,9 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	p.rank, p.incarnation = rank, incarnation
 	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0
 	p.heard, p.asked = c.now, time.Time{}
+	if p.guest {
+		return // it shows its card first
+	}
 	c.setState(p, election.StateUp)
 	if !c.fresh && !(c.replace && c.busy()) {
 		c.showCard(p)
@@ -134,6 +150,10 @@ func (c *Core) usable(p *peer) bool {
 func (c *Core) hangUp(p *peer) {
 	p.link, p.dialing = false, false
 	c.do(election.Action{Kind: election.Hangup, To: p.rank.ID})
+	if p.guest {
+		c.sendOff(p.rank.ID)
+		return
+	}
 	c.setState(p, election.StateUnreachable)
 	c.unreachable(p)
 	c.dial(p)
@@ -142,6 +162,10 @@ func (c *Core) hangUp(p *peer) {
 func (c *Core) linkDown(id election.ID) {
 	p := c.peer(id)
 	if p == nil {
+		return
+	}
+	if p.guest {
+		c.sendOff(id)
 		return
 	}
 	p.link, p.dialing = false, false
@@ -185,6 +209,9 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 // send sends a message to a member over a link that stands, or is being made.
 func (c *Core) send(p *peer, m election.Message) {
 	if !p.link && !p.dialing {
+		if p.guest {
+			return
+		}
 		if !p.redial.IsZero() {
 			return // it could not be reached just now
 		}

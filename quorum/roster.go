@@ -29,6 +29,9 @@ type roster struct {
 	Next  uint64        `cbor:"2,keyasint"`           // the number of the next newcomer
 	Chain uint64        `cbor:"4,keyasint,omitempty"` // a sum of all entries so far
 	Gone  []election.ID `cbor:"3,keyasint,omitempty"`
+
+	Founded uint64 `cbor:"5,keyasint,omitempty"` // names the list that the cluster began with; 0: not known
+
 	conf  *pb.ConfState // who votes, by number
 	index map[election.ID]int
 }

@@ -1,10 +1,11 @@
 package quorum
 
 import (
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
 	"slices"
 	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/tracker"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -115,8 +116,9 @@ func (c *Core) standAgain() {
 		if !c.healthy && c.cfg.LeadUnhealthy {
 			c.resort = true
 		}
-		// Of those that stand nobody may have the whole log: who has it passes it on.
-		c.interim = c.newer && !c.eligible() && !c.unsaved() && slices.Contains(c.roster.conf.GetVoters(), c.me.Number)
+		// Of those that stand nobody may have the whole log, or know by it that it votes:
+		// who has it passes it on.
+		c.interim = (c.newer || c.othersStand()) && !c.eligible() && !c.unsaved() && c.roster.votes(c.me.Number)
 		switch {
 		case c.interim:
 			c.campaignAt = c.now.Add(c.between(c.t))
@@ -125,6 +127,13 @@ func (c *Core) standAgain() {
 		}
 		c.standAt = c.now.Add(2 * c.t)
 	}
+}
+
+// othersStand reports whether a voter is reached that stands, as far as is known.
+func (c *Core) othersStand() bool {
+	return slices.ContainsFunc(c.peers, func(p peer) bool {
+		return p.link && !p.observer && p.aside == election.Eligible && c.roster.votes(p.number)
+	})
 }
 
 // successor is to whom the lead is given: the one it was meant for, else the highest of

@@ -15,7 +15,7 @@ import (
 func (c *Core) AdmitTransfer(to election.ID) error {
 	p := c.peer(to)
 	switch {
-	case p == nil && to != c.cfg.Self.ID:
+	case !c.Knows(to):
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
 	case c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over:
 		return fmt.Errorf("member %s is not the leader: %w", c.cfg.Self.ID, election.ErrNotLeading)

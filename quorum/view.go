@@ -41,6 +41,9 @@ func (c *Core) Members() []machine.MemberView {
 	views := make([]machine.MemberView, 0, len(c.peers)+1)
 	for i := range c.peers {
 		p := &c.peers[i]
+		if p.guest {
+			continue
+		}
 		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID)}
 		if p.state == election.StateUnknown {
 			v.State = election.StateAdded
@@ -92,7 +95,10 @@ func (c *Core) Entry(id election.ID) (election.Member, bool) {
 }
 
 // Knows reports whether id is a member.
-func (c *Core) Knows(id election.ID) bool { return id == c.cfg.Self.ID || c.peer(id) != nil }
+func (c *Core) Knows(id election.ID) bool {
+	p := c.peer(id)
+	return id == c.cfg.Self.ID || p != nil && !p.guest
+}
 
 // Fits reports whether one more member may come.
 func (c *Core) Fits(e election.Member) bool { return c.Knows(e.ID) || len(c.roster.Seats) < MaxMembers }
@@ -105,8 +111,8 @@ func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) erro
 	p := c.peer(peer.ID)
 	lives := p != nil && p.link && now.Sub(p.heard) <= c.t
 	switch {
-	case p == nil && slices.Contains(c.roster.Gone, peer.ID):
-		return election.ErrRemoved
+	case p == nil && c.mayVisit(peer.ID):
+		return nil
 	case p == nil:
 		return election.ErrNotMember
 	case incarnation < p.incarnation && lives:

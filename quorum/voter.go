@@ -80,7 +80,7 @@ func (c *Core) caughtUp() {
 	if c.view.Defined() && c.view.Epoch < b.term {
 		c.unview(election.CauseSuperseded)
 	}
-	if b.inForce {
+	if b.inForce && c.listed(p) {
 		c.follow(election.Token{Epoch: b.term, Leader: p.rank})
 	}
 }

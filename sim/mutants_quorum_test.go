@@ -13,5 +13,8 @@ var quorumMutants = []wrong{
 	{"quorum: half is a majority", "quorum/leader.go", "stamps[(len(stamps)-1)/2]", "stamps[len(stamps)/2]", "scenario quorum/testdata/half.txt"},
 	{"quorum: leads before it knows what was committed", "quorum/leader.go", "\tif !c.settled || c.drains", "\tif c.drains", "soak quorum 1:500: what was committed is never lost"},
 	{"quorum: one configuration's majority is enough", "quorum/leader.go", "\t\tif i == 0 || at < least {", "\t\tif i == 0 {", "test quorum TestALeaseTakesAMajorityOfBothConfigurations"},
+	{"quorum: who is on no list is never let in", "quorum/guests.go", "\treturn guests < MaxMembers && (", "\treturn false && (", "scenario quorum/testdata/away_during_join.txt"},
+	{"quorum: a number that was removed is not told of", "quorum/cards.go", "\tif its.Void != 0 && ", "\tif false && ", "scenario quorum/testdata/added_anew.txt"},
+	{"quorum: who is removed keeps the newest log for itself", "quorum/stance.go", "c.roster.votes(c.me.Number)\n", "c.eligible()\n", "scenario quorum/testdata/promoted_unheard.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }

@@ -205,8 +205,8 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 		w.checks.fail(w, p, invariant.Driver, "it sends to %s, who is no member", to)
 		return
 	}
-	w.checks.reaches(w, p, slot)
 	if w.setup.NoDetector {
+		w.checks.reaches(w, p, slot)
 		w.post(p, w.procs[slot], m)
 		return
 	}
@@ -215,6 +215,9 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 		if x.state == open || e == nil {
 			e = x
 		}
+	}
+	if e == nil || e.state != open { // a connection that stands needs no address
+		w.checks.reaches(w, p, slot)
 	}
 	if e == nil {
 		e = w.open(p, slot)

@@ -146,14 +146,7 @@ func (w *world) complete(group []*process) bool {
 // that has taken in the most of the log: one that was away may still count by an older
 // configuration, and cannot be elected by it, for its log is behind.
 func (w *world) majority(group, able []*process) bool {
-	var sets [][]election.ID
-	furthest := uint64(0)
-	for _, p := range group {
-		core := p.machine.(leaseholder)
-		if index, _ := core.Applied(); index > furthest {
-			furthest, sets = index, core.Voters()
-		}
-	}
+	sets := voters(group)
 	return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
 		n := 0
 		for _, q := range able {
@@ -165,14 +158,35 @@ func (w *world) majority(group, able []*process) bool {
 	})
 }
 
+// voters are who votes, as the member of a group knows that has taken in the most.
+func voters(group []*process) (sets [][]election.ID) {
+	furthest := uint64(0)
+	for _, p := range group {
+		core := p.machine.(leaseholder)
+		if index, _ := core.Applied(); index > furthest {
+			furthest, sets = index, core.Voters()
+		}
+	}
+	return sets
+}
+
+// electable says that somebody of a group may lead, and votes: a newcomer that is still to
+// learn the log has no way to vote before somebody leads.
+func (w *world) electable(group []*process) bool {
+	sets := voters(group)
+	return slices.ContainsFunc(group, func(p *process) bool {
+		return w.mayLead(p) && slices.ContainsFunc(sets, func(ids []election.ID) bool { return slices.Contains(ids, p.rank.ID) })
+	})
+}
+
 // quorumAgrees is groupAgrees where a majority decides. A member whose disk hangs can
 // take nothing up, and is not looked at; nor do the others know what it alone has taken in.
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
 	switch {
-	case !w.majority(group, group), !slices.ContainsFunc(group, w.mayLead):
+	case !w.majority(group, group), !w.electable(group):
 		return t, leaderless(group)
-	case !w.majority(group, working), !w.majority(working, working), !slices.ContainsFunc(working, w.mayLead):
+	case !w.majority(group, working), !w.majority(working, working), !w.electable(working):
 		return t, "" // nobody can be elected; who led before may go on
 	}
 	for i, p := range working {

@@ -103,6 +103,7 @@ type peer struct {
 	dialing     *conn       // the dial under way
 	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
 	words       string      // that in words, for Status
+	guest       bool        // nobody has added it: it is forgotten with its last connection
 	misdials    bool        // it has dialed this member for another, which the log has said
 }
 
@@ -126,7 +127,7 @@ func (t *Transport) Advertise(addr string) { t.address = addr }
 // Add implements [network.Network].
 func (t *Transport) Add(id election.ID, addr string) {
 	if p := t.peers[id]; p != nil {
-		p.addr = addr
+		p.addr, p.guest = addr, false
 		return
 	}
 	t.peers[id] = &peer{id: id, addr: addr}
@@ -214,13 +215,13 @@ func (t *Transport) take(in incoming) {
 // activate takes a connection into use.
 func (t *Transport) activate(c *conn, h *wire.Handshake) {
 	p := t.peers[h.From.ID]
-	if p == nil { // admitted, yet without an address: never with a fixed list
-		c.close()
-		return
+	if p == nil { // admitted, and on no list: it is there as long as its connections
+		p = &peer{id: h.From.ID, guest: true}
+		t.peers[p.id] = p
 	}
 	if h.Incarnation != p.incarnation {
 		t.drop(p)
-		p.incarnation = h.Incarnation
+		t.peers[p.id], p.incarnation = p, h.Incarnation
 	}
 	t.order++
 	c.peer, c.rank, c.incarnation, c.address, c.order = p, h.From, h.Incarnation, h.Address, t.order
@@ -318,6 +319,9 @@ func (t *Transport) forget(c *conn) {
 	p.conns = slices.DeleteFunc(p.conns, func(other *conn) bool { return other == c })
 	if p.active == c {
 		t.choose(p)
+	}
+	if p.guest && len(p.conns) == 0 && t.peers[p.id] == p {
+		delete(t.peers, p.id)
 	}
 }
 

@@ -1,0 +1,101 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// A member's list is as old as its log. One that was away while others came does not
+// know them, and one of them may lead by now, or need its vote. So a member that knows no
+// leader lets a process in that is on no list of its own: a guest. As in the Raft
+// dissertation (4.1), what it says as a leader or a candidate is weighed by its term and
+// its log alone. It counts in no majority, is dialed by nobody, and is followed for all to
+// see once the log, which it brings, has it for a member. It shows by its card that it is
+// of this cluster: by the list that the cluster began with, and by a number of raft's that
+// this member has not seen given away.
+
+// mayVisit reports whether a process that is on no list here may connect.
+func (c *Core) mayVisit(id election.ID) bool {
+	if c.halted || c.node != nil && !c.me.Settled {
+		return false
+	}
+	guests := 0
+	for i := range c.peers {
+		if c.peers[i].guest {
+			guests++
+		}
+	}
+	return guests < MaxMembers && (!c.view.Defined() && c.term() == 0 || slices.Contains(c.roster.Gone, id))
+}
+
+// visit lets a guest in.
+func (c *Core) visit(rank election.Rank) *peer {
+	if !c.started || rank.ID == c.cfg.Self.ID || !c.mayVisit(rank.ID) {
+		c.do(election.Action{Kind: election.Hangup, To: rank.ID})
+		return nil
+	}
+	c.note("lets in", rank.ID, c.view, "it may be newer than this member's log")
+	c.peers = append(c.peers, peer{rank: rank, guest: true})
+	slices.SortFunc(c.peers, func(a, b peer) int { return a.rank.ID.Compare(b.rank.ID) })
+	return c.peer(rank.ID)
+}
+
+// sendOff forgets a guest.
+func (c *Core) sendOff(id election.ID) {
+	c.peers = slices.DeleteFunc(c.peers, func(p peer) bool { return p.guest && p.rank.ID == id })
+}
+
+// dueGuests ends the visit of those that have not said who they are.
+func (c *Core) dueGuests() {
+	for _, p := range slices.Clone(c.peers) {
+		if p.guest && p.number == 0 && c.now.Sub(p.since) >= c.t {
+			c.hangUpGuest(p.rank.ID)
+		}
+	}
+}
+
+// renumber takes the number that a member's card shows, if it is newer than the log
+// here. One that the log has known and has no more was removed, for ever: it is told so.
+func (c *Core) renumber(p *peer, number uint64) bool {
+	switch {
+	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
+		return false
+	case number < c.roster.Next:
+		c.send(p, election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number})})
+		return false
+	}
+	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false
+	return true
+}
+
+// voided: another knows that this member's number was removed.
+func (c *Core) voided(p *peer) {
+	why := ""
+	if s := c.roster.of(c.cfg.Self.ID); s != nil {
+		why = ": to come back it takes an empty data directory and --join"
+	}
+	c.halt(fmt.Errorf("member %s says%s: %w", p.rank.ID, why, election.ErrRemoved))
+}
+
+// founding names the list that the cluster began with; 0: not known.
+func (c *Core) founding() uint64 {
+	if c.me.Digest != 0 {
+		return c.me.Digest
+	}
+	return c.roster.Founded
+}
+
+// listed reports whether a member may be told of as the leader: it is on the list by the
+// number that it leads with. Of a newcomer that has no log yet all are whom it was told of.
+func (c *Core) listed(p *peer) bool {
+	return c.roster.by(p.number) != nil || len(c.roster.Seats) == 0 && !p.guest
+}
+
+// hangUpGuest ends a visit.
+func (c *Core) hangUpGuest(id election.ID) {
+	if p := c.peer(id); p != nil && p.guest {
+		c.hangUp(p)
+	}
+}
