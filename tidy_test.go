@@ -43,6 +43,7 @@ var mayImport = map[string][]string{
 	"superpeer/*":        {"superpeer", "superpeer/*"},
 	"superpeer/overlay":  {"superpeer", "superpeer/coordinate", "internal/security"},
 	"internal/*":         {"", "election", "internal/*"},
+	"internal/peeragent": {"internal/agent", "internal/hooks", "superpeer/overlay"},
 	"internal/datadir":   {},
 	"internal/logfile":   {"internal/datadir"},
 	"internal/statefile": {"election", "internal/datadir"},

@@ -18,15 +18,21 @@ import (
 func newSuperpeersCommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "superpeers",
+		Aliases: []string{"superpeer"},
 		Short:   "Choose some of many nodes to serve the rest",
-		Long:    "Super peers: elections in systems where one leader is not enough.",
-		Example: "  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg",
-		Args:    cobra.NoArgs,
+		Long: `Super peers: elections in systems where one leader is not enough. agent runs a
+node on this machine, status, watch and map ask one; live and simulate try it on
+many nodes. "batuta superpeer" is the same command.`,
+		Example: `  batuta superpeer agent --id a --fraction 0.02 --capacity 100
+  batuta superpeer status
+  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newSuperpeersSimulateCommand(e))
+	cmd.AddCommand(newSuperpeerAgentCommand(e), newSuperpeerStatusCommand(e), newSuperpeerWatchCommand(e), newSuperpeerMapCommand(e),
+		newSuperpeerLiveCommand(e), newSuperpeersSimulateCommand(e))
 	return cmd
 }
 

@@ -177,25 +177,33 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	if len(argv) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("killed after %v", f.Timeout))
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = run.Environment(run.WithoutMeta(os.Environ()), f.values(event, v)...)
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
-	cmd.SysProcAttr = attributes()
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	began := time.Now()
-	err := cmd.Run()
-	if err != nil && errors.Is(context.Cause(ctx), context.Canceled) {
+	err := Run(ctx, argv, f.Timeout, f.values(event, v)...)
+	if errors.Is(err, context.Canceled) {
 		err = errors.New("killed: the lead is lost")
-	} else if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
 	}
 	if err != nil {
 		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "err", err)
 		return
 	}
 	f.Logger.Info("hook has run", "hook", name, "event", event, "took", time.Since(began))
+}
+
+// Run runs argv with set, each NAME=VALUE, in its environment, and kills it with its process
+// group after timeout or when ctx ends; why is then the error.
+func Run(ctx context.Context, argv []string, timeout time.Duration, set ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("killed after %v", timeout))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = run.Environment(run.WithoutMeta(os.Environ()), set...)
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
+	cmd.SysProcAttr = attributes()
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err := cmd.Run()
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // Variables are what the commands of an agent are told by: they are set for those, and

@@ -240,6 +240,10 @@ func (d *driver) probe(peer superpeer.Peer) bool {
 	return true
 }
 
+// nearest is the shortest round trip told apart, in milliseconds: below it a scheduler's
+// whims decide, and tokens would move for ever in one room.
+const nearest = 1
+
 func (d *driver) launch(peer superpeer.Peer) {
 	k, ok := d.m.peers.at(peer)
 	d.m.counts.probes.Add(1)
@@ -247,7 +251,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 		result := probe{peer: peer}
 		if ok {
 			if rtt, err := d.m.measure(k); err == nil && rtt >= 0 && rtt <= maxRTT*time.Millisecond {
-				result.rtt, result.ok = float32(rtt.Seconds()*1000), true
+				result.rtt, result.ok = max(nearest, float32(rtt.Seconds()*1000)), true
 			}
 		}
 		select {

@@ -18,8 +18,8 @@ type Status struct {
 	SuperPeer bool    `json:"super_peer"`
 	Token     *int32  `json:"token"` // null on an ordinary node
 	Version   uint32  `json:"version,omitempty"`
-	Home      *Peer   `json:"home"`   // null on a super peer, and while nobody serves the node
-	RTT       float64 `json:"rtt_ms"` // to the home; negative: not measured or none
+	Home      *Peer   `json:"-"` // nil on a super peer, and while nobody serves the node
+	RTT       float64 `json:"-"` // to the home, milliseconds; negative: not measured or none
 	Clients   int     `json:"clients"`
 	Capacity  int     `json:"capacity"` // 0: no limit
 	Nodes     int     `json:"nodes"`
@@ -27,6 +27,12 @@ type Status struct {
 	Live      int     `json:"live"`   // super peers of which this node has heard lately
 	Round     float64 `json:"round_seconds"`
 	Encrypted bool    `json:"encrypted"`
+
+	// Home and RTT as JSON: null where there is none.
+	HomeID      *string  `json:"home"`
+	HomeAddress string   `json:"home_address,omitempty"`
+	HomeService string   `json:"home_service,omitempty"`
+	RTTms       *float64 `json:"rtt_ms"`
 
 	Requirements Requirements `json:"requirements"`
 	Traffic      Traffic      `json:"traffic"`
@@ -59,10 +65,10 @@ type Traffic struct {
 }
 
 // Status is the present state.
-func (m *Member) Status() Status {
+func (m *Member) Status() (s Status) {
 	v := m.view.Load()
 	cfg := m.cfg.node(superpeer.NewRing(nil))
-	s := Status{
+	s = Status{
 		ID: v.self.ID, Overlay: m.cfg.Overlay, Address: m.Address(), Method: string(m.cfg.Method), Fraction: m.cfg.Fraction,
 		SuperPeer: v.super, Home: v.home, RTT: round3(v.rtt), Clients: len(v.clients), Capacity: m.cfg.Capacity,
 		Nodes: v.nodes, Wanted: cfg.Count(v.nodes), Round: m.cfg.Round.Seconds(), Encrypted: m.ring != nil,
@@ -70,6 +76,13 @@ func (m *Member) Status() Status {
 	}
 	if v.super {
 		s.Token, s.Version = &v.token, v.version
+	}
+	if v.home != nil {
+		s.HomeID, s.HomeAddress, s.HomeService = &v.home.ID, v.home.Address, v.home.Service
+		if v.rtt >= 0 {
+			rtt := s.RTT
+			s.RTTms = &rtt
+		}
 	}
 	heard := m.heard(v)
 	s.Live = len(heard)

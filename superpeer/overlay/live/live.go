@@ -89,6 +89,21 @@ type Mended struct {
 	Exact   *int `json:"number_exact_after"` // as many super peers as wanted again
 }
 
+// Validate reports what cannot work, or nil.
+func (o Options) Validate() error {
+	o, err := o.defaults()
+	if err != nil {
+		return err
+	}
+	c := overlay.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity, Round: o.Round}
+	for _, k := range o.Kills {
+		if k.At >= o.Rounds {
+			return fmt.Errorf("kill in round %d: want a round before %d", k.At, o.Rounds)
+		}
+	}
+	return c.Validate()
+}
+
 func (o Options) defaults() (Options, error) {
 	if o.RTT == nil {
 		return o, errors.New("no round trips: give a matrix")
@@ -134,6 +149,9 @@ type group struct {
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o, err := o.defaults()
 	if err != nil {
+		return nil, err
+	}
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	began := time.Now()

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/peeragent"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// settleWithin is generous: what takes seconds may take a busy machine much longer.
+const settleWithin = 2 * time.Minute
+
+// peerProcess is a "batuta superpeer agent".
+type peerProcess struct {
+	*process
+	id, http, listen string
+}
+
+// peerGroup is an overlay of processes.
+type peerGroup struct {
+	*testing.T
+	dir     string
+	flags   []string
+	members []*peerProcess
+	last    int
+}
+
+func (g *peerGroup) start(flags ...string) *peerProcess {
+	g.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.last++
+	m := &peerProcess{id: "n" + strconv.Itoa(g.last)}
+	args := []string{"batuta", "superpeer", "agent", "--id", m.id, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--events", "json"}
+	if len(g.members) > 0 {
+		args = append(args, "--join", g.members[0].listen)
+	}
+	m.process, err = startProcess(executable, g.dir, append(append(args, g.flags...), flags...))
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() { m.kill(); <-m.ended })
+	ready := make(chan peeragent.Line, 1)
+	go func() {
+		defer close(ready)
+		defer close(m.ended)
+		for first := true; m.stdout.Scan(); first = false {
+			var l peeragent.Line
+			if first && json.Unmarshal(m.stdout.Bytes(), &l) == nil {
+				ready <- l
+			}
+		}
+		m.cmd.Wait() // its exit code is asked for where it matters
+	}()
+	select {
+	case l := <-ready:
+		if l.Event != "ready" {
+			g.Fatalf("%s does not become ready: %s", m.id, m.stderr.last())
+		}
+		m.http, m.listen = l.HTTP, l.Listen
+	case <-time.After(settleWithin):
+		g.Fatalf("%s does not become ready: %s", m.id, m.stderr.last())
+	}
+	g.members = append(g.members, m)
+	return m
+}
+
+func (g *peerGroup) status(m *peerProcess) (s overlay.Status, err error) {
+	client := http.Client{Timeout: 30 * time.Second}
+	r, err := client.Get("http://" + m.http + "/v1/status")
+	if err != nil {
+		return s, err
+	}
+	defer r.Body.Close()
+	return s, json.NewDecoder(r.Body).Decode(&s)
+}
+
+// await waits until as many as wanted are super peers and all others served.
+func (g *peerGroup) await(what string, wanted int) (supers []*peerProcess) {
+	g.Helper()
+	var err error
+	for until := time.Now().Add(settleWithin); time.Now().Before(until); time.Sleep(300 * time.Millisecond) {
+		if supers, err = g.supers(wanted); err == nil {
+			return supers
+		}
+	}
+	g.Fatalf("%s: not within %v: %v", what, settleWithin, err)
+	return nil
+}
+
+func (g *peerGroup) supers(wanted int) (supers []*peerProcess, err error) {
+	live := map[string]bool{}
+	for _, m := range g.members {
+		live[m.id] = true
+	}
+	for _, m := range g.members {
+		s, err := g.status(m)
+		if err != nil {
+			return nil, err
+		}
+		if s.Clients > s.Capacity {
+			g.Errorf("%s serves %d, its capacity is %d", m.id, s.Clients, s.Capacity)
+		}
+		switch {
+		case s.SuperPeer:
+			supers = append(supers, m)
+		case s.HomeID == nil || !live[*s.HomeID]:
+			return nil, fmt.Errorf("%s has no super peer that lives", m.id)
+		}
+		if s.Nodes != len(g.members) {
+			return nil, fmt.Errorf("%s counts %d nodes of %d", m.id, s.Nodes, len(g.members))
+		}
+	}
+	if len(supers) != wanted {
+		return nil, fmt.Errorf("%d super peers, %d are wanted", len(supers), wanted)
+	}
+	return supers, nil
+}
+
+// crash ends a process by SIGKILL.
+func (g *peerGroup) crash(m *peerProcess) {
+	m.kill()
+	<-m.ended
+	for i := range g.members {
+		if g.members[i] == m {
+			g.members = append(g.members[:i], g.members[i+1:]...)
+			return
+		}
+	}
+}
+
+// TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
+func TestSuperPeersOnRealProcesses(t *testing.T) {
+	n := fulltest.Size(6, 60)
+	g := &peerGroup{T: t, dir: t.TempDir(), flags: []string{"--fraction", "0.25", "--capacity", "8", "--round", "300ms"}}
+	secret := filepath.Join(g.dir, "secret")
+	code, line := runCommand(t, "secret", "new")
+	if code != exitDone || os.WriteFile(secret, []byte(line), 0o600) != nil {
+		t.Fatal("no secret could be made")
+	}
+	g.flags = append(g.flags, "--secret-file", secret, "--on-super", "touch super", "--on-client", "touch client")
+	for range n {
+		g.start()
+	}
+	wanted := func() int { return (len(g.members) + 3) / 4 }
+	supers := g.await("settle", wanted())
+	for _, file := range []string{"super", "client"} {
+		if _, err := os.Stat(filepath.Join(g.dir, file)); err != nil {
+			t.Errorf("no hook has run: %v", err)
+		}
+	}
+	g.checkCommands(supers[0])
+
+	for range fulltest.Size(1, 3) {
+		g.crash(supers[len(supers)-1])
+		supers = g.await("replace a super peer that was killed", wanted())
+	}
+	for range max(1, n/10) {
+		g.crash(g.members[len(g.members)-1])
+		g.start()
+	}
+	g.await("go on when some are killed and others come", wanted())
+
+	leaver := g.members[1]
+	if err := leaver.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-leaver.ended
+	if code := leaver.cmd.ProcessState.ExitCode(); code != exitDone {
+		t.Errorf("SIGTERM ends with exit code %d: %s", code, leaver.stderr.last())
+	}
+	g.crash(leaver) // it is gone already
+	g.await("go on when one has left", wanted())
+}
+
+// checkCommands asks a super peer in all the ways there are.
+func (g *peerGroup) checkCommands(m *peerProcess) {
+	g.Helper()
+	code, out := runCommand(g.T, "superpeer", "status", "--json", "--http", m.http)
+	var s map[string]any
+	if err := json.Unmarshal([]byte(out), &s); code != exitDone || err != nil {
+		g.Fatalf("status: exit %d, %v, %s", code, err, out)
+	}
+	for _, key := range []string{"super_peer", "home", "clients", "capacity", "wanted", "live", "rtt_ms", "requirements"} {
+		if _, ok := s[key]; !ok {
+			g.Errorf("status --json has no %q", key)
+		}
+	}
+	for _, r := range []string{"1_low_latency", "2_spread_evenly", "3_predefined_share", "4_bounded_load"} {
+		if !strings.Contains(out, fmt.Sprintf("\n    %q: {\"holds\": ", r)) {
+			g.Errorf("status --json has no line for %s:\n%s", r, out)
+		}
+	}
+	if code, out = runCommand(g.T, "superpeer", "status", "--http", m.http); code != exitDone || !strings.Contains(out, "yes, token") {
+		g.Errorf("status: exit %d, %s", code, out)
+	}
+	code, out = runCommand(g.T, "superpeer", "map", "--http", m.http)
+	if err := wellFormed(out); code != exitDone || err != nil || !strings.Contains(out, m.id) {
+		g.Errorf("map: exit %d, %v, %s", code, err, out)
+	}
+	for path, want := range map[string]string{
+		"/metrics": "batuta_superpeer_is_super_peer 1", "/super": m.id, "/healthz": "true", "/readyz": "home",
+		"/v1/clients": "rtt_ms", "/v1/lookup?name=x": "address", "/v1/lookup?key=x": "64 bits", "/nowhere": "no GET /nowhere",
+	} {
+		r, err := http.Get("http://" + m.http + path)
+		if err != nil {
+			g.Fatal(err)
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if !bytes.Contains(body, []byte(want)) {
+			g.Errorf("%s says %s, want %q", path, body, want)
+		}
+	}
+	request, _ := http.NewRequest(http.MethodGet, "http://"+m.http+"/v1/status", nil)
+	request.Host = "evil.example"
+	if r, err := http.DefaultClient.Do(request); err != nil || r.StatusCode != http.StatusMisdirectedRequest {
+		g.Errorf("a request for another host is answered: %v %v", r, err)
+	}
+}
+
+func wellFormed(text string) error {
+	d := xml.NewDecoder(strings.NewReader(text))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// runCommand runs a command line here and gives its exit code and output.
+func runCommand(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), args, env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+	return code, out.String() + errs.String()
+}
+
+func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
+	for want, args := range map[string]string{
+		"20 super peers × capacity 3 = 60 places for 980 others": "--capacity 3",
+		"fraction 2: want more":                                  "--fraction 2",
+		"--fraction 0":                                           "--fraction 0",
+		`method "luck"`:                                          "--method luck",
+		"give a secret file":                                     "--listen 10.1.2.3:7600",
+		`join "x"`:                                               "--join x",
+		"round 1ns":                                              "--round 1ns",
+		"no such file":                                           "--http 127.0.0.1:0 --secret-file /does/not/exist",
+		"--on-super":                                             "--on-super /does/not/exist",
+		"--events":                                               "--events loud",
+		"--http-token-file":                                      "--http-token-file /does/not/exist",
+		"others than this machine reach it; gi":                  "--http 0.0.0.0:0",
+		"unknown command":                                        "surplus",
+	} {
+		code, out := runCommand(t, append([]string{"superpeer", "agent"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q; want exit 2 and one line with %q", args, code, out, want)
+		}
+	}
+}
+
+func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
+	code, out := runCommand(t, "superpeer", "live", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
+	var r struct {
+		Nodes int      `json:"nodes"`
+		Lab   *float64 `json:"lab_ratio_kmedoids"`
+		Over  *int     `json:"cap_violations"`
+	}
+	if err := json.Unmarshal([]byte(out), &r); code != exitDone || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {
+		t.Errorf("exit %d, %v, %s", code, err, out)
+	}
+	if code, out = runCommand(t, "superpeer", "live", "--nodes", "1"); code != exitUsage || !strings.Contains(out, "want 2 to") {
+		t.Errorf("one node: exit %d, %s", code, out)
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/peeragent"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// newPeerAsking makes a command that asks a super peer's agent, which is where that is by
+// default.
+func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *agent.Client) error) *cobra.Command {
+	if e.agent != "" {
+		e.agent = defaultPeerHTTP
+	}
+	cmd = newAskingCommand(e, cmd, ask)
+	cmd.Annotations = nil // the system's file is of a member of an election
+	cmd.Flags().Lookup("http").Usage = "`host:port` of a node's HTTP API, or unix:PATH; its ready event names it (default " + defaultPeerHTTP + ")"
+	return cmd
+}
+
+func newSuperpeerStatusCommand(e env) *cobra.Command {
+	return newPeerAsking(e, &cobra.Command{
+		Use:   "status",
+		Short: "Show a node's view of its overlay and of what super peers must meet",
+		Example: `  batuta superpeer status
+  batuta superpeer status --http 127.0.0.1:7701 --json`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		var raw json.RawMessage
+		if err := c.Get(ctx, "/v1/status", &raw); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printIndented(raw)
+		}
+		var s overlay.Status
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return fmt.Errorf("agent %s: answer is not batuta's: %w", a.http, err)
+		}
+		return printPeer(a.stdout, &s)
+	})
+}
+
+// requirement is one of the four, as json.Indent spreads it.
+var requirement = regexp.MustCompile(`\{\s+"holds": (true|false),\s+"says": ("(?:[^"\\]|\\.)*")\s+\}`)
+
+// printIndented prints an answer with a line for each key, and for each requirement.
+func (a *asking) printIndented(raw json.RawMessage) error {
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s\n", requirement.ReplaceAll(b.Bytes(), []byte(`{"holds": $1, "says": $2}`)))
+	return err
+}
+
+func printPeer(w io.Writer, s *overlay.Status) error {
+	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(out, "node\t%s at %s, overlay %s\n", s.ID, s.Address, s.Overlay)
+	switch {
+	case s.SuperPeer:
+		fmt.Fprintf(out, "super peer\tyes, token %d, version %d, serves %d\n", *s.Token, s.Version, s.Clients)
+	case s.HomeID == nil:
+		fmt.Fprintf(out, "super peer\tno, and none serves it\n")
+	case s.RTTms == nil:
+		fmt.Fprintf(out, "served by\t%s at %s\n", *s.HomeID, s.HomeAddress)
+	default:
+		fmt.Fprintf(out, "served by\t%s at %s, %.1f ms away\n", *s.HomeID, s.HomeAddress, *s.RTTms)
+	}
+	encrypted := "not encrypted: whoever reaches the port may take part"
+	if s.Encrypted {
+		encrypted = "encrypted by the secret"
+	}
+	fmt.Fprintf(out, "overlay\t%d nodes, method %s, %s\n", s.Nodes, s.Method, encrypted)
+	r := &s.Requirements
+	for i, x := range []struct {
+		name string
+		overlay.Requirement
+	}{{"low latency", r.Latency}, {"spread evenly", r.Spread}, {"predefined share", r.Share}, {"bounded load", r.Capacity}} {
+		mark := "holds"
+		if !x.Holds {
+			mark = "NOT YET"
+		}
+		fmt.Fprintf(out, "%d %s\t%s: %s\n", i+1, x.name, mark, x.Says)
+	}
+	return out.Flush()
+}
+
+func newSuperpeerWatchCommand(e env) *cobra.Command {
+	return newPeerAsking(e, &cobra.Command{
+		Use:   "watch",
+		Short: "Print what happens to a node, first what holds now, until interrupted",
+		Example: `  batuta superpeer watch
+  batuta superpeer watch --http 127.0.0.1:7701 --json | jq .home`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return c.Watch(ctx, func(line []byte) error {
+			if a.json {
+				return a.printRaw(line)
+			}
+			var l peeragent.Line
+			if err := json.Unmarshal(line, &l); err != nil {
+				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
+			}
+			return l.WriteText(a.stdout)
+		})
+	})
+}
+
+func newSuperpeerMapCommand(e env) *cobra.Command {
+	var path string
+	cmd := newPeerAsking(e, &cobra.Command{
+		Use:   "map",
+		Short: "Draw who serves whom, as all super peers say",
+		Long: `map asks one node, which asks all super peers whom they serve, and draws it as SVG:
+nodes where their coordinates put them, each joined to its super peer. With
+--json it prints the same as data, round trips as they were measured.`,
+		Example: `  batuta superpeer map > overlay.svg
+  batuta superpeer map --http 127.0.0.1:7701 --svg overlay.svg
+  batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		var raw json.RawMessage
+		if err := c.Get(ctx, "/v1/map", &raw); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printRaw(raw)
+		}
+		var chart peeragent.Chart
+		if err := json.Unmarshal(raw, &chart); err != nil {
+			return fmt.Errorf("agent %s: answer is not batuta's: %w", a.http, err)
+		}
+		if path == "" {
+			return chart.WriteSVG(a.stdout)
+		}
+		f, err := os.Create(path)
+		if err != nil {
+			return usagef("--svg: %w; give a file that can be written", err)
+		}
+		if err := chart.WriteSVG(f); err != nil {
+			f.Close()
+			return err
+		}
+		return f.Close()
+	})
+	cmd.Flags().StringVar(&path, "svg", "", "`file` to draw into (default standard output)")
+	return cmd
+}

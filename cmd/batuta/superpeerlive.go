@@ -1,0 +1,131 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/superpeer/overlay/live"
+)
+
+func newSuperpeerLiveCommand(e env) *cobra.Command {
+	var o live.Options
+	var rtt, method string
+	var asJSON, quiet bool
+	var kill, supers int
+	cmd := &cobra.Command{
+		Use:   "live",
+		Short: "Run an overlay of many nodes in this process, over imposed round trips",
+		Long: `live runs real nodes, each with its own membership and gossip, over a network in
+memory that imposes the round trips of a matrix (or of the space internet), in
+real time, and sets what comes out beside the simulated overlay and k-medoids
+for the same round trips and seed. 500 nodes take about half of a processor.`,
+		Example: `  batuta superpeer live --rtt measured.csv --fraction 0.05 --rounds 300
+  batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Method = superpeer.Method(method)
+			if err := readLive(&o, rtt); err != nil {
+				return &exitError{exitUsage, err}
+			}
+			if kill > 0 {
+				o.Kills = []live.Kill{{At: kill, Supers: supers}}
+				if supers == 0 {
+					o.Kills[0].Share = 0.1
+				}
+			}
+			if !quiet && isTerminal(e.stderr) {
+				o.Each = func(s live.Sample) {
+					fmt.Fprintf(e.stderr, "\rround %d: %d of %d super peers, %d not served, mean %.1f ms   ", s.Round, s.Live, s.Wanted, s.Unserved, s.Mean)
+				}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			r, err := live.Run(ctx, o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(e.stdout).Encode(r)
+			}
+			return printLive(e.stdout, r)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&rtt, "rtt", "", "`file` with a square matrix of round trips in milliseconds (default those of the space internet)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes (default as many as hosts in the matrix, else 200); more share hosts")
+	flags.Float64Var(&o.Fraction, "fraction", 0.05, "share of the nodes that shall be super peers")
+	flags.IntVar(&o.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
+	flags.StringVar(&method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random")
+	flags.IntVar(&o.Rounds, "rounds", 120, "rounds to run, once all have joined")
+	flags.DurationVar(&o.Round, "round", 0, "how long a round is (default 1s)")
+	flags.IntVar(&kill, "kill-at", 0, "`round` in which nodes are killed without a word: a tenth of all, or --kill-supers; 0 for none")
+	flags.IntVar(&supers, "kill-supers", 0, "`number` of super peers to kill then, and nobody else")
+	flags.Uint64Var(&o.Seed, "seed", 1, "of what is drawn by chance")
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.BoolVar(&quiet, "no-progress", false, "show no progress")
+	return cmd
+}
+
+// maxLive is how many nodes one process is to run.
+const maxLive = 5000
+
+func readLive(o *live.Options, rtt string) (err error) {
+	if rtt != "" {
+		if o.RTT, err = readMatrix(rtt); err != nil {
+			return err
+		}
+		if o.Nodes == 0 {
+			o.Nodes = o.RTT.Size()
+		}
+	}
+	if o.Nodes == 0 {
+		o.Nodes = 200
+	}
+	if o.Nodes < 2 || o.Nodes > maxLive {
+		return fmt.Errorf("--nodes %d: want 2 to %d", o.Nodes, maxLive)
+	}
+	if o.Rounds < 1 || o.Rounds > 1_000_000 {
+		return fmt.Errorf("--rounds %d: want at least 1", o.Rounds)
+	}
+	if o.RTT == nil {
+		o.RTT, err = lab.Measured(lab.Options{Space: "internet", Nodes: max(o.Nodes, lab.MinNodes), Fraction: 0.5, Seed: o.Seed})
+	}
+	if err == nil {
+		err = o.Validate()
+	}
+	return err
+}
+
+func printLive(w io.Writer, r *live.Report) error {
+	number := func(p *int) string {
+		if p == nil {
+			return "–"
+		}
+		return fmt.Sprint(*p)
+	}
+	ratio := func(p *float64) string {
+		if p == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.3f", *p)
+	}
+	fmt.Fprintf(w, "%s, %d nodes in one process, %d rounds of %.0f ms; all had joined after %.0f s\n\n", r.Method, r.Nodes, r.Rounds, r.RoundMS, r.Joined)
+	fmt.Fprintf(w, "1 low latency     mean %.2f ms, %s × k-medoids; simulated %s ×\n", r.Mean, ratio(r.Ratio), ratio(r.LabRatio))
+	fmt.Fprintf(w, "2 spread evenly   largest load %d\n", r.Last.LoadMax)
+	fmt.Fprintf(w, "3 share           %d live, %d wanted; right from round %s\n", r.Last.Live, r.Last.Wanted, number(r.Exact))
+	fmt.Fprintf(w, "4 bounded load    capacity %d exceeded %d times\n", r.Capacity, r.CapOver)
+	fmt.Fprintf(w, "a node            %.0f bytes sent a second, %.2f %% of a processor, %.0f kB of memory\n", r.Bytes, 100*r.CPU, r.Memory/1000)
+	for _, v := range r.Recovery {
+		fmt.Fprintf(w, "round %d: %d killed; of %d clients of super peers 99 %% were served after %s rounds, the number was right after %s\n",
+			v.Round, v.Killed, v.Orphans, number(v.Served), number(v.Exact))
+	}
+	_, err := fmt.Fprintf(w, "%d nodes are not served at the end; %.0f s\n", r.Last.Unserved, r.Seconds)
+	return err
+}

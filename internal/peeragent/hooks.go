@@ -1,0 +1,61 @@
+package peeragent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/hooks"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// Hooks say what to run. A command is its words; no shell reads it.
+type Hooks struct {
+	OnSuper  []string // this node becomes a super peer
+	OnClient []string // it is served by a super peer: the first, or another than before
+	Timeout  time.Duration
+	Log      *slog.Logger
+}
+
+// Any reports whether there is anything to run.
+func (h *Hooks) Any() bool { return len(h.OnSuper)+len(h.OnClient) > 0 }
+
+// Follow runs hooks for what happens to node, one at a time and in order, until it ends.
+func (h *Hooks) Follow(node *overlay.Member) {
+	for {
+		behind := false
+		for ev, err := range node.Watch(context.Background()) {
+			if behind = err != nil; behind {
+				h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "err", err)
+				break
+			}
+			h.see(node, ev)
+		}
+		if !behind {
+			return
+		}
+	}
+}
+
+func (h *Hooks) see(node *overlay.Member, ev overlay.Event) {
+	set := []string{"BATUTA_EVENT=" + ev.Kind, "BATUTA_ID=" + node.ID()}
+	switch {
+	case ev.Kind == overlay.EventSuper:
+		h.run("on-super", h.OnSuper, append(set, fmt.Sprintf("BATUTA_TOKEN=%d:%d", ev.Version, ev.Token)))
+	case ev.Kind == overlay.EventHome && ev.Home != nil:
+		h.run("on-client", h.OnClient, append(set, "BATUTA_HOME="+ev.Home.ID, "BATUTA_ADDRESS="+ev.Home.Address, "BATUTA_SERVICE="+ev.Home.Service))
+	}
+}
+
+// run runs one hook. Its failure is logged and changes nothing.
+func (h *Hooks) run(name string, argv, set []string) {
+	if len(argv) == 0 {
+		return
+	}
+	if err := hooks.Run(context.Background(), argv, h.Timeout, set...); err != nil {
+		h.Log.Error("hook failed", "hook", name, "command", argv[0], "err", err)
+		return
+	}
+	h.Log.Info("hook has run", "hook", name)
+}

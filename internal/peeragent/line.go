@@ -1,0 +1,113 @@
+package peeragent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// Line is one event as a program reads it: "--events json" and /v1/events.
+type Line struct {
+	Time  agent.Stamp `json:"time"`
+	Event string      `json:"event"` // ready, super, ordinary, home or client
+	ID    string      `json:"id"`    // of the node that saw it
+
+	// of ready
+	Overlay  string  `json:"overlay,omitempty"`
+	Listen   string  `json:"listen,omitempty"`
+	HTTP     string  `json:"http,omitempty"`
+	Method   string  `json:"method,omitempty"`
+	Fraction float64 `json:"fraction,omitempty"`
+	Capacity int     `json:"capacity,omitempty"`
+
+	// of super and ordinary
+	Token   *int32 `json:"token,omitempty"`
+	Version uint32 `json:"version,omitempty"`
+
+	// of home
+	Home  *string  `json:"home,omitempty"` // "": nobody serves the node
+	RTTms *float64 `json:"rtt_ms,omitempty"`
+
+	// of client
+	Client string `json:"client,omitempty"`
+	State  string `json:"state,omitempty"` // came or went
+
+	Address string `json:"address,omitempty"` // of the home or client
+	Service string `json:"service,omitempty"`
+}
+
+// Ready is an agent's first line.
+func Ready(s overlay.Status, http string) Line {
+	return Line{Time: agent.Stamp{Time: time.Now()}, Event: "ready", ID: s.ID, Overlay: s.Overlay, Listen: s.Address,
+		HTTP: http, Method: s.Method, Fraction: s.Fraction, Capacity: s.Capacity}
+}
+
+// LineOf is an event that node id saw.
+func LineOf(id string, ev overlay.Event) Line {
+	l := Line{Time: agent.Stamp{Time: ev.Time}, Event: ev.Kind, ID: id}
+	switch ev.Kind {
+	case overlay.EventSuper, overlay.EventOrdinary:
+		l.Token, l.Version = &ev.Token, ev.Version
+	case overlay.EventHome:
+		none := ""
+		l.Home = &none
+		if ev.Home != nil {
+			l.Home, l.Address, l.Service = &ev.Home.ID, ev.Home.Address, ev.Home.Service
+			if ev.RTT >= 0 {
+				l.RTTms = &ev.RTT
+			}
+		}
+	case overlay.EventClient:
+		l.Client, l.Address, l.Service, l.State = ev.Client.ID, ev.Client.Address, ev.Client.Service, "went"
+		if ev.Came {
+			l.State = "came"
+		}
+	}
+	return l
+}
+
+// WriteJSON prints l as one line of JSON.
+func (l Line) WriteJSON(w io.Writer) error {
+	body, err := json.Marshal(l)
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s\n", body)
+	}
+	return err
+}
+
+// WriteText prints l for a person.
+func (l Line) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s  %s\n", l.Time.Local().Format("15:04:05.000"), l.text())
+	return err
+}
+
+func (l *Line) text() string {
+	switch l.Event {
+	case "ready":
+		http := ""
+		if l.HTTP != "" {
+			http = ", HTTP on " + l.HTTP
+		}
+		return fmt.Sprintf("node %s of overlay %s listens on %s%s", l.ID, l.Overlay, l.Listen, http)
+	case overlay.EventSuper:
+		return fmt.Sprintf("%s is a super peer (token %d, version %d)", l.ID, *l.Token, l.Version)
+	case overlay.EventOrdinary:
+		return fmt.Sprintf("%s is a super peer no longer (token %d)", l.ID, *l.Token)
+	case overlay.EventHome:
+		if l.Home == nil || *l.Home == "" {
+			return l.ID + " has no super peer"
+		}
+		way := ""
+		if l.RTTms != nil {
+			way = fmt.Sprintf(", %.1f ms away", *l.RTTms)
+		}
+		return fmt.Sprintf("%s is served by %s at %s%s", l.ID, *l.Home, l.Address, way)
+	case overlay.EventClient:
+		return fmt.Sprintf("client %s at %s %s", l.Client, l.Address, l.State)
+	}
+	return l.Event
+}

@@ -1,0 +1,194 @@
+package peeragent
+
+import (
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
+)
+
+// maxStreams is how many event streams are open at one time.
+const maxStreams = 64
+
+// Server is the HTTP API of one node.
+type Server struct {
+	node    *overlay.Member
+	log     *slog.Logger
+	streams chan struct{}
+	http    *http.Server
+}
+
+// NewServer makes the API of node: it may be asked by IP address, as localhost and under
+// names; tokens nil: by whoever reaches it.
+func NewServer(node *overlay.Member, version string, tokens *agent.Tokens, log *slog.Logger, names ...string) *Server {
+	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", s.status)
+	mux.HandleFunc("GET /v1/clients", s.clients)
+	mux.HandleFunc("GET /v1/map", s.chart)
+	mux.HandleFunc("GET /v1/lookup", s.lookup)
+	mux.HandleFunc("GET /v1/events", s.events)
+	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return w })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.status(w, r) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		agent.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
+	})
+	guarded, refused := agent.Guarded(mux, tokens, log, names...)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{node, version}, refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	s.http = agent.GuardedServer(guarded, log)
+	return s
+}
+
+// NewHealthServer answers /super, /healthz and /readyz by yes or no to whoever asks.
+func NewHealthServer(node *overlay.Member, log *slog.Logger) *Server {
+	s := &Server{node: node, log: log}
+	mux := http.NewServeMux()
+	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })
+	s.http = agent.GuardedServer(http.MaxBytesHandler(mux, 1<<16), log)
+	return s
+}
+
+// bare leaves out what an answer says, but for its code.
+type bare struct{ http.ResponseWriter }
+
+// Write implements [http.ResponseWriter].
+func (w bare) Write(b []byte) (int, error) { return len(b), nil }
+
+// Serve answers on l until Close.
+func (s *Server) Serve(l net.Listener) {
+	if err := s.http.Serve(l); err != http.ErrServerClosed {
+		s.log.Error("HTTP API ended", "err", err)
+	}
+}
+
+// Close lets answers finish until ctx ends.
+func (s *Server) Close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+}
+
+func (s *Server) health(mux *http.ServeMux, wrap func(http.ResponseWriter) http.ResponseWriter) {
+	mux.HandleFunc("GET /super", func(w http.ResponseWriter, _ *http.Request) {
+		if !s.node.IsSuperPeer() {
+			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s is no super peer", s.node.ID())
+			return
+		}
+		agent.Answer(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
+	})
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		select {
+		case <-s.node.Done():
+			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
+		default:
+			agent.Answer(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
+		}
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		home, served := s.node.Home()
+		if !served && !s.node.IsSuperPeer() {
+			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has no super peer", s.node.ID())
+			return
+		}
+		agent.Answer(wrap(w), http.StatusOK, map[string]string{"home": home.ID})
+	})
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	agent.Answer(w, http.StatusOK, s.node.Status())
+}
+
+func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
+	list := s.node.Clients()
+	if list == nil {
+		list = []overlay.Client{}
+	}
+	agent.Answer(w, http.StatusOK, list)
+}
+
+// chart is who serves whom, asked of all super peers.
+func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 8*time.Second)
+	defer cancel()
+	groups, err := s.node.Map(ctx)
+	if err != nil {
+		agent.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
+		return
+	}
+	agent.Answer(w, http.StatusOK, Chart{s.node.Status(), groups})
+}
+
+// lookup tells which super peer a text belongs to, by its hash; with ?key=0x… that key.
+func (s *Server) lookup(w http.ResponseWriter, r *http.Request) {
+	text := r.URL.Query().Get("key")
+	key, err := strconv.ParseUint(text, 0, 64)
+	if name := r.URL.Query().Get("name"); name != "" {
+		h := fnv.New64a()
+		h.Write([]byte(name)) // never fails
+		key, err = spread(h.Sum64()), nil
+	}
+	if err != nil {
+		agent.Fail(w, http.StatusBadRequest, "key %q is no number of 64 bits; give ?key=0x8000000000000000, or ?name=TEXT for a text's hash", text)
+		return
+	}
+	p, err := s.node.Lookup(key)
+	if err != nil {
+		agent.Fail(w, http.StatusServiceUnavailable, "%v", err)
+		return
+	}
+	agent.Answer(w, http.StatusOK, p)
+}
+
+// spread evens a hash out over 64 bits: FNV's high bits of short texts are alike.
+func spread(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	return x ^ x>>33
+}
+
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		agent.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	lines := make(chan agent.Named)
+	go func() {
+		defer close(lines)
+		for ev, err := range s.node.Watch(ctx) {
+			if err != nil {
+				s.log.Warn("an event stream has ended", "err", err)
+				return
+			}
+			body, err := json.Marshal(LineOf(s.node.ID(), ev))
+			if err != nil {
+				return
+			}
+			select {
+			case lines <- agent.Named{Name: ev.Kind, JSON: body}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	agent.Stream(w, r, lines)
+}
