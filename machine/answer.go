@@ -63,14 +63,6 @@ func (m *Machine) firstDial(i int) bool {
 	return peer.anew && peer.dialing && !peer.link
 }
 
-// greetedBy takes note that a link to a member stands: its process lives. When that
-// is the leader, its first beat on this link may come T later.
-func (m *Machine) greetedBy(i int) {
-	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.vouchedUntil) {
-		m.vouchedUntil = beat
-	}
-}
-
 // mayBeAnswered says of which kinds of messages a ProbeReply may be the answer. Whoever
 // begins with one says when it left, in its own time, and so does the answer: see
 // [Machine.tooLate].

@@ -9,11 +9,35 @@ import (
 // This file keeps a leadership known while it lasts: the leader's beats, the
 // members' acknowledgements, and the pings of whom the algorithm watches.
 
+// beating is what a leader and its followers keep of the beats between them.
+type beating struct {
+	// A follower's side.
+	stamp   int64     // of the last beat
+	nextAck time.Time // when to acknowledge again although no beat has come
+	seen    uint64    // version of the member states taken from the leader
+
+	// Whom the algorithm has us watch beside the leader.
+	watched  election.ID
+	nextPing time.Time
+
+	// A leader's side.
+	nextBeat time.Time
+	version  uint64 // of the member states; grows with each change
+	states   []election.MemberReport
+	stateOf  uint64 // the version that states shows
+}
+
+// statesChanged has the next beats tell the members' states.
+func (b *beating) statesChanged() { b.version++ }
+
+// ackNoLaterThan has the leader hear of us then although no beat has come.
+func (b *beating) ackNoLaterThan(at time.Time) { b.nextAck = at }
+
 // takeLead begins to lead.
 func (m *Machine) takeLead() {
-	m.leaderAt, m.vouchedUntil = time.Time{}, time.Time{}
-	m.ackedAt = m.now
-	m.version++
+	m.heardLeaderAt(time.Time{}, time.Time{})
+	m.countAcksFrom(m.now)
+	m.statesChanged()
 	for i := range m.members {
 		peer := &m.members[i]
 		peer.version = 0
@@ -80,18 +104,19 @@ func (m *Machine) acked(from int, msg *election.Message) {
 	}
 	at := m.origin.Add(time.Duration(msg.Stamp))
 	if at.After(m.ackedAt) && !at.After(m.now) {
-		m.ackedAt = at
+		m.countAcksFrom(at)
 	}
 	m.members[from].version = msg.Version
 	if m.members[from].epoch != msg.Token.Epoch {
 		m.members[from].epoch = msg.Token.Epoch
-		m.version++
+		m.statesChanged()
 	}
 }
 
 // takeLeader begins to follow.
 func (m *Machine) takeLeader() {
-	m.stamp, m.seen, m.renewAt = 0, 0, time.Time{}
+	m.stamp, m.seen = 0, 0
+	m.forgetVoucher()
 	m.nextAck = time.Time{}
 	if m.cfg.NoDetector {
 		return

@@ -11,6 +11,12 @@ import (
 // its messages, and in beats, that its work still runs, until it has stopped; and
 // nobody claims meanwhile, for as long as it is heard.
 
+// othersWork is work of ended leaderships that may still run elsewhere.
+type othersWork struct {
+	departing   []departing // leaders that were removed and have still to stop
+	contestHeld bool        // a contest waits for that
+}
+
 // departing is a leader that is on the list no more. Its link stays until it has
 // stopped, or is gone.
 type departing struct {

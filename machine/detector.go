@@ -10,13 +10,6 @@ import (
 // docs/sources.md, "Scrapper": the leader beats to every member and each acknowledges; members do
 // not beat to each other.
 type detector struct {
-	// While there is no leader, or after a start.
-	removedSince  time.Time // since when members have refused this one as removed; zero: they have not
-	removedAt     time.Time // when one last did
-	replacing     bool      // a member's new process answers, and nothing of it has been heard yet
-	claimDeferred bool      // we would have claimed just then
-	contestHeld   bool      // a contest waits for another's work to stop
-
 	// A follower's side.
 	leaderAt     time.Time   // when the leader itself was last heard; zero: not in this leadership
 	vouchedUntil time.Time   // until then others vouch for it
@@ -24,22 +17,21 @@ type detector struct {
 	renewAt      time.Time   // when to ask that one again; zero: there is no need
 	suspected    bool        // vouchers are being asked
 	excusedUntil time.Time   // until then silence may be our own: what has come in waits to be read
-	stamp        int64       // of the last beat
-	nextAck      time.Time   // when to acknowledge again although no beat has come
-	seen         uint64      // version of the member states taken from the leader
-
-	// Whom the algorithm has us watch beside the leader.
-	watched  election.ID
-	nextPing time.Time
 
 	// A leader's side.
-	nextBeat time.Time
-	heardAt  time.Time // when anyone was last heard
-	ackedAt  time.Time // when the newest acknowledged beat had left
-	version  uint64    // of the member states; grows with each change
-	states   []election.MemberReport
-	stateOf  uint64 // the version that states shows
+	heardAt time.Time // when anyone was last heard
+	ackedAt time.Time // when the newest acknowledged beat had left
 }
+
+// heardLeaderAt begins with a leader: when it was heard itself (zero: by others alone), and
+// until when they vouch for it.
+func (d *detector) heardLeaderAt(heard, vouchedUntil time.Time) {
+	d.leaderAt, d.vouchedUntil = heard, vouchedUntil
+}
+
+// countAcksFrom says that no acknowledgement was due before at, or that one came of a
+// beat that left then.
+func (d *detector) countAcksFrom(at time.Time) { d.ackedAt = at }
 
 func (m *Machine) isLeader(i int) bool {
 	return m.live() && m.view.Leader.ID == m.members[i].ID
@@ -87,7 +79,7 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 	case m.next.Leader.ID == id:
 		m.abandon("its leader is gone before it was saved")
 	case m.view.Leader.ID == id && certain:
-		m.certain = true
+		m.endIsCertain()
 	}
 }
 
@@ -96,6 +88,14 @@ func (m *Machine) heardLeader() {
 	m.leaderAt = m.now
 	if m.suspected {
 		m.endSuspicion()
+	}
+}
+
+// greetedBy takes note that a link to a member stands: its process lives. When that
+// is the leader, its first beat on this link may come T later.
+func (m *Machine) greetedBy(i int) {
+	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.vouchedUntil) {
+		m.vouchedUntil = beat
 	}
 }
 
@@ -173,14 +173,14 @@ func (m *Machine) watchFollowers() {
 	// who hears nobody leads its group of one.
 	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
 	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
-		m.unacknowledged = true
+		m.claimsOnlyAnswered()
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
 	}
 }
 
 func (m *Machine) watchLeader() {
 	if !m.nextAck.IsZero() && !m.now.Before(m.nextAck) {
-		m.nextAck = m.now.Add(m.cfg.Timing.Heartbeat)
+		m.ackNoLaterThan(m.now.Add(m.cfg.Timing.Heartbeat))
 		if i := m.index[m.view.Leader.ID]; m.members[i].link {
 			m.acknowledge(i) // an old stamp: "I live, but I do not hear you"
 		}
@@ -202,6 +202,9 @@ func (m *Machine) renew() {
 		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 	}
 }
+
+// forgetVoucher: another leads now.
+func (d *detector) forgetVoucher() { d.renewAt = time.Time{} }
 
 // suspect asks the others before a silent leader counts as down.
 func (m *Machine) suspect() {
@@ -349,12 +352,12 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 		return
 	}
 	if m.draining() {
-		m.doubts = "it was stopped" // the others may have given it up
+		m.doubt("it was stopped") // the others may have given it up
 		return
 	}
 	if m.live() {
 		m.vouchedUntil = m.now.Add(m.cfg.Timing.Bears()) // not leaderAt: others rely on our own hearing
-		m.nextAck = m.now
+		m.ackNoLaterThan(m.now)
 		m.wake(m.silentAt())
 		return
 	}

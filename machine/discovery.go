@@ -26,6 +26,15 @@ const (
 	asks              // replies about the highest epoch, before any claim
 )
 
+// awaitLeader leaves it to those who were there before this newcomer to elect,
+// for T: of a hundred that join a cluster as it is born, not each need contest.
+func (m *Machine) awaitLeader() {
+	m.mode = awaitsLeader
+	m.enterPhaseWithoutLeader()
+	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
+	m.set(timerDiscovery, m.farT())
+}
+
 // discover asks everyone for the highest epoch; nothing is claimed before the
 // answers are in. So does a member that starts, that was stopped, or that
 // nobody acknowledged.
@@ -44,6 +53,10 @@ func (m *Machine) discover(why string) {
 		m.endDiscoveryIfAllReplied() // else only time can tell: there is nobody left to ask
 	}
 }
+
+// claimsOnlyAnswered has this member, of which nobody has acknowledged that it leads, claim
+// again only once it is answered or alone.
+func (d *discovery) claimsOnlyAnswered() { d.unacknowledged = true }
 
 // probeNext asks the highest member that this discovery has not asked yet.
 func (m *Machine) probeNext() {
@@ -171,7 +184,7 @@ func (m *Machine) probedBy(msg *election.Message) {
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks who leads")
 	case t.Above(m.view) && t != m.next && t.Above(m.announcedEnd):
-		m.announcedEnd = t // others may not have heard it yet
+		m.heardEnd(t)
 	}
 }
 

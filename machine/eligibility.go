@@ -10,6 +10,12 @@ import (
 // The leader hears it with each acknowledgement and tells it in its beats, because
 // its followers do not hear each other.
 
+// poll asks those that may claim, too, whether they stand.
+type poll struct {
+	contestAt time.Time // what members said of themselves before is old: the contest has begun since
+	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
+}
+
 // heardEligibility takes in what a member says of itself.
 func (m *Machine) heardEligibility(i int, msg *election.Message) {
 	peer := &m.members[i]
@@ -18,7 +24,7 @@ func (m *Machine) heardEligibility(i int, msg *election.Message) {
 	}
 	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
 		peer.eligibility = msg.Eligibility
-		m.version++
+		m.statesChanged()
 	}
 	peer.saidAt, peer.polled = m.now, false
 	peer.draining = m.saysDraining(msg)

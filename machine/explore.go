@@ -11,7 +11,7 @@ import (
 // trace goes where the original's goes.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.out, c.phases = nil, slices.Clone(m.phases)
+	c.out, c.trail = nil, slices.Clone(m.trail)
 	c.members = slices.Clone(m.members)
 	c.timers, c.roster = slices.Clone(m.timers), m.roster.Clone()
 	c.algorithm = m.algorithm.(election.Explorable).Clone()

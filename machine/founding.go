@@ -3,6 +3,14 @@ package machine
 // This file keeps a cluster from being founded by accident: of three machines that do
 // not reach each other yet, each would lead a cluster of its own.
 
+// founding is whether this member may be the first leader that there is.
+type founding struct {
+	unfounded bool // it may not, yet
+}
+
+// foundLater has this member wait, if it has to.
+func (m *Machine) foundLater() { m.unfounded = !m.founds() }
+
 // founds reports whether this member may be the first leader that there is: no, while
 // it has heard of no leadership, in this life or an earlier one, and knows too few.
 func (m *Machine) founds() bool {

@@ -5,6 +5,20 @@ import "github.com/batuta-dev/batuta/election"
 // This file gives the lead away: at once in this member's own eyes, and in the others'
 // when its work has stopped; and asks a lower leader for it.
 
+// handover is what is left of leaderships that end.
+type handover struct {
+	working      bool           // user work of a leadership of ours still runs
+	doubts       string         // why we ask then before we stand again; empty: we need not
+	announcedEnd election.Token // the last whose end its leader has told while we did not follow it
+}
+
+// doubt says why this member asks who leads before it stands again; empty: it need not.
+func (h *handover) doubt(why string) { h.doubts = why }
+
+// heardEnd takes note that a leader has told its end to us, who did not follow it: others
+// may not have heard of it yet.
+func (h *handover) heardEnd(t election.Token) { h.announcedEnd = t }
+
 // stepDown gives the lead away.
 func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
 
@@ -77,7 +91,7 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	}
 	if msg.Token != m.view {
 		if !m.cfg.NoDetector {
-			m.announcedEnd = msg.Token // late, or never followed: others may not have heard it yet
+			m.heardEnd(msg.Token) // late, or never followed
 		}
 		return
 	}
@@ -86,7 +100,7 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 		m.loseLeader(election.CauseResigned, true, "it says so")
 		return
 	}
-	m.certain = true
+	m.endIsCertain()
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.

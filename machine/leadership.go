@@ -9,27 +9,31 @@ import (
 // leadership is who leads, as this member knows: the part of a Machine that keeps
 // epochs. view never goes down.
 type leadership struct {
-	view         election.Token // the last leadership told to the driver
-	ended        election.Cause // why view's leadership is over; "" while it lasts
-	certain      bool           // ended is known, not suspected: view is never taken back
-	announcedEnd election.Token // the last whose end its leader has told while we did not follow it
+	view      election.Token // the last leadership told to the driver
+	ended     election.Cause // why view's leadership is over; "" while it lasts
+	certain   bool           // ended is known, not suspected: view is never taken back
+	next      election.Token // the leadership being saved; zero when none is
+	claimedAt time.Time      // when our last claim began
 
 	highest   uint64 // the highest epoch heard of
 	heldEpoch uint64 // the highest of a token that another holds; some of highest are of claims that were given up
 
-	contestAt time.Time // what members said of themselves before is old: the contest has begun since
-	claimedAt time.Time // when our last claim began
-	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
-
-	unhealthy  bool // its own check has failed
-	lastResort bool // it stands all the same: nobody healthy leads, nor is in reach
-
-	working  bool   // user work of a leadership of ours still runs
-	doubts   string // why we ask then before we stand again; empty: we need not
-	resigned uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
-
-	heir election.ID // to whom the lead is left, by its last leader or, while we drain, by us; None: to whoever wins
+	leapBase   uint64 // the highest epoch at leapBaseAt: see maxEpoch
+	leapBaseAt time.Time
 }
+
+// heardHighest takes note of an epoch that there is.
+func (l *leadership) heardHighest(epoch uint64) { l.highest = max(l.highest, epoch) }
+
+// heardEpochs takes note of what a message says: the epoch of the leadership that its
+// sender holds, and the highest it has heard of.
+func (l *leadership) heardEpochs(held, highest uint64) {
+	l.highest = max(l.highest, held, highest)
+	l.heldEpoch = max(l.heldEpoch, held)
+}
+
+// endIsCertain: that the last leadership is over is known by now.
+func (l *leadership) endIsCertain() { l.certain = true }
 
 // restore takes up what the disk remembers. Whether that leadership still lasts
 // is unknown, unless it was our own: a process does not outlive itself.
@@ -129,8 +133,8 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.note("adopts", t.Leader.ID, t, why)
 	m.next = t
 	m.enterPhaseWithoutLeader()
-	m.highest = max(m.highest, t.Epoch)
-	m.leaderAt, m.vouchedUntil = heard, grace
+	m.heardHighest(t.Epoch)
+	m.heardLeaderAt(heard, grace)
 	if !heard.IsZero() {
 		m.endDiscovery() // else the replies still count, if what others heard is over
 	}
@@ -140,8 +144,7 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 // claim makes this member the next leader, above every epoch it knows, unless
 // another's work or claim may be in the way.
 func (m *Machine) claim(why string) {
-	if m.replacing {
-		m.claimDeferred = true
+	if m.defersClaim() {
 		return
 	}
 	if m.mayClaim() && !m.holdsContest() && !m.pollsHigher() {
@@ -164,9 +167,15 @@ func (m *Machine) take(why string) {
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
 	m.next, m.claimedAt = m.nextToken(), m.now
-	m.highest = max(m.highest, m.next.Epoch)
+	m.heardHighest(m.next.Epoch)
 	m.note("claims", m.cfg.Self.ID, m.next, why)
 	m.save()
+}
+
+// startUnder has this member start as if t had been elected before; for the lab.
+func (m *Machine) startUnder(t election.Token) {
+	m.next = t
+	m.disk.restore(t)
 }
 
 // install tells of the leadership that is now safe on disk.
@@ -177,8 +186,8 @@ func (m *Machine) install() {
 	} else {
 		m.enter(PhaseFollowing)
 	}
-	m.highest = max(m.highest, m.view.Epoch)
-	m.doubts = ""
+	m.heardHighest(m.view.Epoch)
+	m.doubt("")
 	m.do(election.Action{Kind: election.NotifyElected, Token: m.view})
 	m.endSuspicion()
 	m.cancel(timerEligible)
@@ -188,7 +197,7 @@ func (m *Machine) install() {
 		m.takeLead()
 	} else {
 		m.note("follows", m.view.Leader.ID, m.view, "")
-		m.lastResort = false
+		m.needsNoLastResort()
 		m.takeLeader()
 	}
 	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
@@ -216,7 +225,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.endSuspicion()
 	m.cancel(timerHandover)
 	if m.view.Epoch > m.resigned {
-		m.resigned = 0 // a later leader's time has ended
+		m.resignUntilAbove(0) // a later leader's time has ended
 	}
 	for i := range m.members {
 		peer := &m.members[i]
@@ -258,4 +267,20 @@ func (m *Machine) drop() {
 func (m *Machine) abandon(why string) {
 	m.drop()
 	m.discover(why)
+}
+
+// maxLeap bounds how far others may raise the epoch within leapEvery: at that pace a
+// member that lies uses them up in two centuries.
+const (
+	maxLeap   = 1 << 32
+	leapEvery = time.Hour
+)
+
+// maxEpoch is the highest epoch that is believed: maxLeap above the one at the beginning
+// of the hour.
+func (m *Machine) maxEpoch() uint64 {
+	if m.leapBaseAt.IsZero() || m.now.Sub(m.leapBaseAt) >= leapEvery {
+		m.leapBase, m.leapBaseAt = m.highest, m.now
+	}
+	return min(election.MaxEpoch, m.leapBase+maxLeap)
 }

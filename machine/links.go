@@ -25,6 +25,20 @@ const (
 	saveRetry  = time.Second
 )
 
+// connections is what this member has to remember of other processes' connections.
+type connections struct {
+	removedSince  time.Time // since when members have refused this one as removed; zero: they have not
+	removedAt     time.Time // when one last did
+	replacing     bool      // a member's new process answers, and nothing of it has been heard yet
+	claimDeferred bool      // we would have claimed just then
+}
+
+// defersClaim reports whether a claim has to wait until a new process has been heard.
+func (c *connections) defersClaim() bool {
+	c.claimDeferred = c.claimDeferred || c.replacing
+	return c.replacing
+}
+
 // Admit reports whether a connection on which a process presents itself as
 // peer may stand: nil, or why it must be refused ([election.ErrNotMember], [election.ErrRemoved],
 // [election.ErrSameID], [election.ErrOldIncarnation]). It changes nothing.
@@ -115,7 +129,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	switch {
 	case m.beats():
-		m.ackedAt = m.now // it has heard us; only now can a beat of ours reach it
+		m.countAcksFrom(m.now) // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)

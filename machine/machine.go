@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine/roster"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -17,32 +16,31 @@ type Machine struct {
 	algorithm election.Algorithm
 	random    rand.PCG
 
-	now      time.Time // of the current or last Step
-	origin   time.Time // of the first Step; Stamps count from it
-	deadline time.Time // nothing is due before; zero: nothing is due
-	out      []election.Action
-	phase    Phase
-	phases   []Phase // that the last Step has gone through, the one before it first
+	now    time.Time // of the current or last Step
+	origin time.Time // of the first Step; Stamps count from it
+	out    []election.Action
+	taking *election.Message // what is being taken in
 
-	members []member        // lowest rank first, this one included
-	ranks   []election.Rank // the same, for the Algorithm
-	index   map[election.ID]int
-	me      int // of this member in members
-	timers  []timer
-
-	roster roster.Roster // the member list
+	// The parts. Each owns its fields: the file that declares it alone writes them.
+	phases
+	alarms
+	roll
 	membership
-	metas    Metas
-	metaNews []election.ID // whose word a leader has still to pass on
-	leadership
-	disk
+	told
+	removalNotices
+	othersWork
+	connections
+	relaying
 	detector
+	beating
 	discovery
-	leapBase   uint64 // the highest epoch at tideAt: see maxEpoch
-	leapBaseAt time.Time
-	unfounded  bool              // it may not be the first leader that there is, yet
-	byRelay    bool              // what is being taken in has come by another member
-	taking     *election.Message // what is being taken in
+	poll
+	standing
+	founding
+	leadership
+	inheritance
+	handover
+	disk
 }
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -60,15 +58,16 @@ func New(c Config) (*Machine, error) {
 	m.enlist(c)
 	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
 	m.leadership.restore(c)
-	m.onDisk = c.State.Token
-	m.unfounded = !m.founds()
+	m.disk.restore(c.State.Token)
+	m.foundLater()
 	return m, nil
 }
 
 // Step handles one event and returns what to do about it, in order. now never
 // runs backwards. The slice is valid until the next Step.
 func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
-	m.out, m.phases = m.out[:0], append(m.phases[:0], m.phase)
+	m.out = m.out[:0]
+	m.retrace()
 	if now.Before(m.now) {
 		now = m.now
 	}
@@ -172,7 +171,8 @@ func (m *Machine) start(ev election.Event) {
 	m.origin = m.now
 	m.enter(PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
-		m.next, m.onDisk, m.leaderAt = t, t, m.now
+		m.startUnder(t)
+		m.heardLeaderAt(m.now, time.Time{})
 		for i := range m.members {
 			m.members[i].state = election.StateUp
 		}
@@ -218,12 +218,10 @@ func (m *Machine) receive(msg *election.Message) {
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
 	m.heardEligibility(i, msg)
-	if msg.Eligibility == election.Eligible && m.lastResort {
-		m.lastResort = false
-		m.makeWay("a healthy member is there")
+	if msg.Eligibility == election.Eligible {
+		m.endLastResort()
 	}
-	m.highest = max(m.highest, msg.Token.Epoch, msg.Highest)
-	m.heldEpoch = max(m.heldEpoch, msg.Token.Epoch)
+	m.heardEpochs(msg.Token.Epoch, msg.Highest)
 	was := m.taking
 	m.taking = msg
 	defer func() { m.taking = was }()
@@ -263,15 +261,6 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 }
 
-// maxEpoch is the highest epoch that is believed: maxLeap above the one at the beginning
-// of the hour.
-func (m *Machine) maxEpoch() uint64 {
-	if m.leapBaseAt.IsZero() || m.now.Sub(m.leapBaseAt) >= leapEvery {
-		m.leapBase, m.leapBaseAt = m.highest, m.now
-	}
-	return min(election.MaxEpoch, m.leapBase+maxLeap)
-}
-
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
@@ -283,13 +272,6 @@ func (m *Machine) step(ev election.Event) {
 
 // do asks the driver for a.
 func (m *Machine) do(a election.Action) { m.out = append(m.out, a) }
-
-// maxLeap bounds how far others may raise the epoch within leapEvery: at that pace a
-// member that lies uses them up in two centuries.
-const (
-	maxLeap   = 1 << 32
-	leapEvery = time.Hour
-)
 
 func (m *Machine) trace(r election.Record) {
 	if m.cfg.Trace == nil {

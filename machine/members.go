@@ -46,12 +46,13 @@ type member struct {
 	nextPull time.Time // not before is it asked for that
 }
 
-// membership is what this member knows of its own and others' places, beside the list.
-type membership struct {
-	place     place       // of this member itself
-	nextPull  time.Time   // not before is anyone asked for its list
-	departing []departing // leaders that were removed and have still to stop
-	removalNotices
+// roll is who there is: the list, and what is known of each that is on it.
+type roll struct {
+	roster  roster.Roster
+	members []member        // lowest rank first, this one included
+	ranks   []election.Rank // the same, for the Algorithm
+	index   map[election.ID]int
+	me      int // of this member in members
 }
 
 // enlist takes up the member list: what the disk remembers, and what the configuration
@@ -61,7 +62,8 @@ func (m *Machine) enlist(c Config) {
 	if c.Self.Priority != 0 && !c.Joins {
 		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
 	}
-	m.roster, m.listed = roster.New(own, c.State.Members, c.Members), true
+	m.roster = roster.New(own, c.State.Members, c.Members)
+	m.listSaved()
 	m.members = make([]member, 0, len(m.roster.All()))
 	for _, e := range m.roster.All() {
 		if e.Departure != election.Present && e.ID != c.Self.ID {
@@ -88,6 +90,20 @@ func (m *Machine) rank() {
 	m.me = m.index[m.cfg.Self.ID]
 }
 
+// enroll puts one more among the members.
+func (m *Machine) enroll(known member) {
+	m.members = append(m.members, known)
+	m.rank()
+	m.statesChanged()
+}
+
+// strike takes a member off.
+func (m *Machine) strike(i int) {
+	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.rank()
+	m.statesChanged()
+}
+
 // others calls f for every member but this one, highest rank first: who is
 // likeliest to lead hears first.
 func (m *Machine) others(f func(i int, peer *member)) {
@@ -108,7 +124,7 @@ func (m *Machine) setState(i int, s election.MemberState) {
 		return
 	}
 	peer.state = s
-	m.version++
+	m.statesChanged()
 	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
 }
 
@@ -149,12 +165,3 @@ func (m *Machine) Members() []MemberView {
 	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.view.Epoch, m.now, m.eligibility()
 	return views
 }
-
-// place says where this member itself is.
-type place uint8
-
-const (
-	onList  place = iota
-	offList       // it has left, or the others have it so: it stands aside until it is let in again
-	removed       // it was sent away: its process is about to end
-)

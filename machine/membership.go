@@ -11,6 +11,21 @@ import (
 // listChunk is how many entries one message carries.
 const listChunk = 128
 
+// membership is where this member itself stands with the others' lists.
+type membership struct {
+	place    place
+	nextPull time.Time // not before is anyone asked for its list
+}
+
+// place says where this member itself is.
+type place uint8
+
+const (
+	onList  place = iota
+	offList       // it has left, or the others have it so: it stands aside until it is let in again
+	removed       // it was sent away: its process is about to end
+)
+
 // List is the member list, tombstones included, in the order of the ids.
 func (m *Machine) List() []election.Member { return slices.Clone(m.roster.All()) }
 
@@ -42,7 +57,7 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 	if len(news) == 0 {
 		return
 	}
-	m.listed = false
+	m.listChanged()
 	m.spread(news, from)
 	for _, e := range news {
 		m.mustNotify(e)
@@ -134,14 +149,12 @@ func (m *Machine) applyEntry(e election.Member) {
 		m.note("adds", e.ID, election.Token{}, "at "+e.Address)
 		// It may not know us yet, and reaches its leader itself: dial it later.
 		soon := m.now.Add(2 * m.cfg.Timing.TMax)
-		seat := member{Member: e, eligibility: e.Eligibility(), redial: soon, since: m.now}
+		known := member{Member: e, eligibility: e.Eligibility(), redial: soon, since: m.now}
 		if d := m.isDeparting(e.ID); d >= 0 {
-			seat.draining, seat.saidAt = true, m.departing[d].heard
+			known.draining, known.saidAt = true, m.departing[d].heard
 			m.departed(d, "it is on the list again")
 		}
-		m.members = append(m.members, seat)
-		m.rank()
-		m.version++
+		m.enroll(known)
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
 		m.wake(soon)
 	case ok:
@@ -215,10 +228,8 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	default:
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 	}
-	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.strike(i)
 	m.metas.Drop(e.ID)
-	m.rank()
-	m.version++
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
 	switch {
 	case m.live() && m.view.Leader.ID == e.ID:
@@ -337,15 +348,6 @@ func (m *Machine) leave() {
 	}
 }
 
-// awaitLeader leaves it to those who were there before this newcomer to elect,
-// for T: of a hundred that join a cluster as it is born, not each need contest.
-func (m *Machine) awaitLeader() {
-	m.mode = awaitsLeader
-	m.enterPhaseWithoutLeader()
-	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
-	m.set(timerDiscovery, m.farT())
-}
-
 // joinAccepted takes in what the member that let us join has told: the list and,
 // if it knows one, who leads.
 func (m *Machine) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
@@ -357,5 +359,5 @@ func (m *Machine) joinAccepted(list []election.Member, t election.Token, age tim
 			return
 		}
 	}
-	m.highest = max(m.highest, min(t.Epoch, election.MaxEpoch-1))
+	m.heardHighest(min(t.Epoch, election.MaxEpoch-1))
 }

@@ -123,6 +123,12 @@ func (k *Metas) find(id election.ID) (int, bool) {
 	return slices.BinarySearchFunc(k.list, id, func(e election.Meta, id election.ID) int { return e.ID.Compare(id) })
 }
 
+// told is what the members tell of themselves, and what of that is to be passed on.
+type told struct {
+	metas    Metas
+	metaNews []election.ID // whose word a leader has still to pass on
+}
+
 // setMeta has this member tell other pairs of itself.
 func (m *Machine) setMeta(pairs map[string]string) {
 	if m.metas.Set(pairs) {

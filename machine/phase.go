@@ -37,11 +37,20 @@ var moves = [...][]Phase{
 // Next are the phases that p may become.
 func (p Phase) Next() []Phase { return moves[p] }
 
+// phases is what this member is doing, and has been in this step.
+type phases struct {
+	phase Phase
+	trail []Phase // that the last Step has gone through, the one before it first
+}
+
+// retrace begins a step.
+func (p *phases) retrace() { p.trail = append(p.trail[:0], p.phase) }
+
 // enter moves to another phase.
 func (m *Machine) enter(p Phase) {
 	if p != m.phase {
 		m.phase = p
-		m.phases = append(m.phases, p)
+		m.trail = append(m.trail, p)
 	}
 }
 
@@ -51,8 +60,8 @@ func (m *Machine) Phase() Phase { return m.phase }
 // Moved gives the first move of the last Step that the table does not have: a fault of
 // the Machine itself, which the lab looks for.
 func (m *Machine) Moved() (from, to Phase, wrong bool) {
-	for i := 1; i < len(m.phases); i++ {
-		if from, to := m.phases[i-1], m.phases[i]; !slices.Contains(moves[from], to) {
+	for i := 1; i < len(m.trail); i++ {
+		if from, to := m.trail[i-1], m.trail[i]; !slices.Contains(moves[from], to) {
 			return from, to, true
 		}
 	}

@@ -15,6 +15,11 @@ import (
 // fewRelays is how many a member of a large cluster asks at once; SWIM has three.
 const fewRelays = 3
 
+// relaying is how the message that is being taken in has come.
+type relaying struct {
+	byRelay bool // by another member
+}
+
 // relays is what a Machine knows of a member that it may reach by others alone.
 type relays struct {
 	via     election.ID   // who last passed on a message of its

@@ -8,7 +8,6 @@ import "github.com/batuta-dev/batuta/election"
 
 // disk is what is safe on disk, and what is on its way there.
 type disk struct {
-	next    election.Token // the leadership being saved; zero when none is
 	onDisk  election.Token // what a Save has made safe
 	writing election.Token // what the outstanding Save writes
 	saving  bool           // a Save is outstanding
@@ -18,6 +17,16 @@ type disk struct {
 	slow    bool           // the last one took longer than T: see slowly
 	dropped election.Token // our claim that was given up while it was being saved
 }
+
+// restore takes up what the disk has.
+func (d *disk) restore(t election.Token) { d.onDisk = t }
+
+// listSaved and listChanged say whether the disk has the member list as it is.
+func (d *disk) listSaved()   { d.listed = true }
+func (d *disk) listChanged() { d.listed = false }
+
+// forgiveSlowness: nobody else has led, for as long as a slow disk waits for that.
+func (d *disk) forgiveSlowness() { d.slow = false }
 
 // cannotSave reports whether this member has to leave the lead to the others.
 func (d *disk) cannotSave() bool { return d.unsaved || d.hung || d.slow }

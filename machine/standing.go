@@ -5,6 +5,17 @@ import "github.com/batuta-dev/batuta/election"
 // This file says whether this member itself stands for election, and lets it stand
 // again: see [election.Eligibility]. What others say of themselves is in eligibility.go.
 
+// standing is why this member itself does not stand, beside what other parts know.
+type standing struct {
+	unhealthy  bool   // its own check has failed
+	lastResort bool   // it stands all the same: nobody healthy leads, nor is in reach
+	resigned   uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
+}
+
+// resignUntilAbove has this member stand aside until a leadership above epoch has ended;
+// with 0 it stands again.
+func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
+
 // eligibility says why this member does not stand.
 func (m *Machine) eligibility() election.Eligibility {
 	switch {
@@ -58,7 +69,7 @@ func (m *Machine) resign() {
 	if !m.leading() && !m.isMine(m.next) {
 		return // nothing to give up
 	}
-	m.resigned = max(m.highest, 1)
+	m.resignUntilAbove(max(m.highest, 1))
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	m.makeWay("it resigned")
 }
@@ -122,11 +133,22 @@ func (m *Machine) tryLastResort() {
 	m.lastResort = true
 }
 
+// endLastResort: a healthy member is there, which may lead instead.
+func (m *Machine) endLastResort() {
+	if m.lastResort {
+		m.lastResort = false
+		m.makeWay("a healthy member is there")
+	}
+}
+
+// needsNoLastResort: another leads.
+func (s *standing) needsNoLastResort() { s.lastResort = false }
+
 // campaign begins a contest because the user asks for one.
 func (m *Machine) campaign() {
 	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
 	if m.resigned > 0 {
-		m.resigned = 0
+		m.resignUntilAbove(0)
 		m.cancel(timerEligible)
 		if m.leaderless() {
 			m.reconsider()                  // it may be unhealthy, too

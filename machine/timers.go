@@ -9,6 +9,12 @@ import (
 
 // This file keeps the time: what is due when, for the Machine and its Algorithm.
 
+// alarms is what is due when.
+type alarms struct {
+	timers   []timer
+	deadline time.Time // nothing is due before; zero: nothing is due
+}
+
 type timer struct {
 	name string
 	at   time.Time
@@ -44,7 +50,8 @@ func (m *Machine) fire(name string) {
 	case timerHandover:
 		m.preempt()
 	case timerEligible:
-		m.resigned, m.slow = 0, false
+		m.resignUntilAbove(0)
+		m.forgiveSlowness()
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:

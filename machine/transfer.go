@@ -9,6 +9,11 @@ import (
 // This file hands the lead over to a member by name. The leader steps down and names its
 // heir; that one claims at once, and the others leave the contest to it for T.
 
+// inheritance is to whom the lead is left, by its last leader or, while we drain, by us.
+type inheritance struct {
+	heir election.ID // None: whoever wins
+}
+
 // AdmitTransfer says whether this member, the leader, can hand the lead over to a member:
 // nil, [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
 // [election.ErrUnfit] and says why not. To hand it over to itself is nothing to do.
@@ -58,7 +63,7 @@ func (m *Machine) transfer(to election.ID) {
 	if to == m.cfg.Self.ID {
 		return
 	}
-	m.resigned = max(m.highest, 1)
+	m.resignUntilAbove(max(m.highest, 1))
 	m.heir = to
 	m.note("transfers", to, m.view, "it was asked to")
 	m.stepDown("it hands over to " + string(to))
