@@ -1,0 +1,230 @@
+// Package postgres holds elections on PostgreSQL, 12 or later.
+//
+// An election is a row of the table batuta_elections; its epoch comes from the sequence
+// batuta_epochs, and fences. The table is made when it is missing, if that is allowed; [Schema] makes it
+// beforehand. Everything is one statement on one row, so that no time of PostgreSQL's clock is
+// used, and no connection has to stand: a lease is counted by the candidates, see package engines.
+//
+// An advisory lock is not used: it is given to another as soon as PostgreSQL sees the session end,
+// whether or not the work that it protects has, and not while it does not see that.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+// Schema makes what elections need. A candidate needs SELECT, INSERT and UPDATE on the table, and USAGE on the
+// sequence.
+const Schema = `
+CREATE SEQUENCE IF NOT EXISTS batuta_epochs;
+CREATE TABLE IF NOT EXISTS batuta_elections (
+	name     text PRIMARY KEY,
+	holder   text NOT NULL,            -- id of who leads; empty: nobody
+	address  text NOT NULL,
+	process  text NOT NULL,
+	epoch    bigint NOT NULL,
+	beat     bigint NOT NULL,          -- rises with each renewal
+	lasts_ms bigint NOT NULL,
+	resigned boolean NOT NULL
+)`
+
+// Engine is an [engines.Engine] on PostgreSQL.
+type Engine struct {
+	pool     *pgxpool.Pool
+	name     string
+	listener chan *pgx.Conn // holds the one connection that listens; nil in it: there is none
+}
+
+// New gives the engine of the election of that name, for one candidate. The pool remains the caller's, and must be
+// closed after the [engines.Election] only; it must lead to a server that takes writes
+// (target_session_attrs=read-write where there are several).
+func New(pool *pgxpool.Pool, name string) *Engine {
+	e := &Engine{pool: pool, name: name, listener: make(chan *pgx.Conn, 1)}
+	e.listener <- nil
+	return e
+}
+
+// Fence gives [engines.ErrTaken] unless the leadership of that token holds the election of that
+// name, and nobody can claim it before tx ends. The leader's own renewals wait for that too: let
+// the transaction be short.
+func Fence(ctx context.Context, tx pgx.Tx, name string, token batuta.Token) error {
+	var one int
+	err := tx.QueryRow(ctx, `SELECT 1 FROM batuta_elections WHERE name = $1 AND epoch = $2 AND holder <> '' FOR SHARE`, name, int64(token.Epoch)).Scan(&one)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return engines.ErrTaken
+	}
+	return err
+}
+
+// Name implements [engines.Engine].
+func (e *Engine) Name() string { return "postgres" }
+
+// none is the Version of a row that is not there.
+const none = "none"
+
+func version(epoch, beat int64) string { return fmt.Sprintf("%d.%d", epoch, beat) }
+
+// Look implements [engines.Engine].
+func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
+	var r engines.Record
+	var standby bool
+	var id string
+	var epoch, beat, lasts int64
+	err := e.pool.QueryRow(ctx, `SELECT pg_is_in_recovery(), holder, address, process, epoch, beat, lasts_ms, resigned FROM batuta_elections WHERE name = $1`, e.name).
+		Scan(&standby, &id, &r.Address, &r.Process, &epoch, &beat, &lasts, &r.Resigned)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return engines.Record{Version: none}, nil
+	case coded(err, "42P01"): // no such table
+		if err := e.create(ctx); err != nil {
+			return engines.Record{}, fmt.Errorf("the table batuta_elections is missing, and cannot be made: %w", err)
+		}
+		return engines.Record{Version: none}, nil
+	case err != nil:
+		return engines.Record{}, err
+	case standby:
+		return engines.Record{}, errors.New("this server is a standby: elections need the one that takes writes; connect with target_session_attrs=read-write")
+	}
+	r.ID, r.Epoch, r.Lasts, r.Version = batuta.ID(id), uint64(epoch), time.Duration(lasts)*time.Millisecond, version(epoch, beat)
+	return r, nil
+}
+
+// create makes the table; another candidate may do so at this moment.
+func (e *Engine) create(ctx context.Context) error {
+	_, err := e.pool.Exec(ctx, Schema)
+	if coded(err, "23505") || coded(err, "42P07") || coded(err, "42710") {
+		return nil
+	}
+	return err
+}
+
+func coded(err error, code string) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.Code == code
+}
+
+// Claim implements [engines.Engine].
+func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	const row = `holder = $2, address = $3, process = $4, lasts_ms = $5, resigned = false`
+	values := []any{e.name, string(mine.ID), mine.Address, mine.Process, max(mine.Lasts.Milliseconds(), 1)}
+	statement := `INSERT INTO batuta_elections (name, holder, address, process, lasts_ms, resigned, beat, epoch)
+		VALUES ($1, $2, $3, $4, $5, false, 0, nextval('batuta_epochs')) ON CONFLICT DO NOTHING RETURNING epoch, beat`
+	if seen.Version != none {
+		var epoch, beat int64
+		if _, err := fmt.Sscanf(seen.Version, "%d.%d", &epoch, &beat); err != nil {
+			return engines.Record{}, err
+		}
+		statement = `UPDATE batuta_elections SET ` + row + `, beat = 0, epoch = greatest(nextval('batuta_epochs'), epoch + 1)
+			WHERE name = $1 AND epoch = $6 AND beat = $7 RETURNING epoch, beat`
+		values = append(values, epoch, beat)
+	}
+	return e.swap(ctx, mine, true, statement, values...)
+}
+
+// Renew implements [engines.Engine].
+func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	return e.swap(ctx, mine, false, `UPDATE batuta_elections SET beat = beat + 1
+		WHERE name = $1 AND epoch = $2 AND process = $3 RETURNING epoch, beat`, e.name, int64(mine.Epoch), mine.Process)
+}
+
+// Release implements [engines.Engine].
+func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
+	_, err := e.swap(ctx, mine, true, `UPDATE batuta_elections SET beat = beat + 1, holder = '', address = '', process = '', resigned = true
+		WHERE name = $1 AND epoch = $2 AND process = $3 RETURNING epoch, beat`, e.name, int64(mine.Epoch), mine.Process)
+	return err
+}
+
+// channel is where a change of the leader is told.
+const channel = "batuta_elections"
+
+// swap does a statement that gives the row's epoch and beat if it has replaced it. It counts
+// only once it is on disk, whatever the server does otherwise.
+func (e *Engine) swap(ctx context.Context, mine engines.Record, tell bool, statement string, values ...any) (engines.Record, error) {
+	var batch pgx.Batch // one transaction
+	batch.Queue(`SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`)
+	if tell {
+		batch.Queue(`SELECT pg_notify($1, $2)`, channel, e.name)
+	}
+	var epoch, beat int64
+	taken := false
+	batch.Queue(statement, values...).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&epoch, &beat)
+		if taken = errors.Is(err, pgx.ErrNoRows); taken {
+			return nil
+		}
+		return err
+	})
+	if err := e.pool.SendBatch(ctx, &batch).Close(); err != nil {
+		return engines.Record{}, err
+	}
+	if taken {
+		return engines.Record{}, engines.ErrTaken
+	}
+	mine.Epoch, mine.Version = uint64(epoch), version(epoch, beat)
+	return mine, nil
+}
+
+// Changed implements [engines.Engine].
+func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
+	var conn *pgx.Conn
+	select {
+	case conn = <-e.listener:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if conn == nil {
+		var err error
+		if conn, err = e.listen(ctx); err != nil {
+			e.listener <- nil
+			return err
+		}
+		e.listener <- conn
+		return nil // what was told before we listened is missed
+	}
+	for {
+		told, err := conn.WaitForNotification(ctx)
+		if conn.IsClosed() {
+			conn = nil
+		}
+		if err != nil || told.Payload == e.name {
+			e.listener <- conn
+			return err
+		}
+	}
+}
+
+// listen takes a connection out of the pool for good.
+func (e *Engine) listen(ctx context.Context) (*pgx.Conn, error) {
+	pooled, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := pooled.Hijack()
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		conn.Close(ctx)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// Close implements [engines.Engine].
+func (e *Engine) Close() error {
+	conn := <-e.listener
+	e.listener <- nil
+	if conn == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return conn.Close(ctx)
+}
