@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -16,6 +17,14 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/run"
 )
+
+// Node is what hooks need of a [batuta.Node], or of an election that is held otherwise.
+type Node interface {
+	ID() batuta.ID
+	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
+	Leader() batuta.View
+	Watch(ctx context.Context) iter.Seq2[batuta.View, error]
+}
 
 // Config says what to run. A command is its words; no shell reads it, and what
 // has happened is in its environment alone.
@@ -40,7 +49,7 @@ const (
 // Follow runs hooks for what node sees, one at a time and in order, until node
 // ends and the last has run. This member's lead is given to another only when its
 // OnLose has run.
-func Follow(node *batuta.Node, c Config) {
+func Follow(node Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
 	defer f.holding.Wait()
 	for f.watch() == batuta.ErrBehind {
@@ -51,7 +60,7 @@ func Follow(node *batuta.Node, c Config) {
 // follower is one node's hooks.
 type follower struct {
 	Config
-	node *batuta.Node
+	node Node
 
 	started bool
 	holding sync.WaitGroup

@@ -24,6 +24,17 @@ const (
 	longEnough = time.Minute
 )
 
+// Node is what a Runner needs of a [batuta.Node], or of an election that is held otherwise.
+type Node interface {
+	ID() batuta.ID
+	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
+	Leader() batuta.View
+	IsLeader() bool
+	Lease(ctx context.Context) (left, whole time.Duration, err error)
+	SetHealthy(ctx context.Context, fit bool) error
+	Done() <-chan struct{}
+}
+
 // Config sets up a [Runner].
 type Config struct {
 	Argv      []string      // the command and its arguments
@@ -78,7 +89,7 @@ func (r *Runner) lease() time.Duration {
 // command has ended well (unless Restart is set) or when ctx has ended, and the
 // node's error when that has. By then nothing of the command is left; when ctx
 // ends it is stopped by its [StopSignal].
-func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
+func (r *Runner) Run(ctx context.Context, node Node) error {
 	for {
 		leading, cancel := context.WithCancel(ctx)
 		r.failed = nil
@@ -108,7 +119,7 @@ func (r *Runner) Run(ctx context.Context, node *batuta.Node) error {
 
 // lead runs the command as long as this leadership lasts, or until it is over or
 // has failed.
-func (r *Runner) lead(ctx context.Context, node *batuta.Node, l batuta.Leadership) {
+func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	_, whole, err := node.Lease(ctx)
 	if err != nil {
 		return // it has been lost meanwhile
@@ -164,7 +175,7 @@ func (r *Runner) every(whole time.Duration) time.Duration {
 // Where the leadership has a lease of its own, nobody else leads before that has ended,
 // and nothing of the command may be left by then. It is asked to end when half the lease
 // has gone by without a renewal, and killed a tenth of it before the end.
-func (r *Runner) renewal(ctx context.Context, node *batuta.Node, token batuta.Token) func() (term, bool) {
+func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) func() (term, bool) {
 	return func() (term, bool) {
 		at := now()                                          // before the node is asked: what that takes is not counted as renewed
 		left, whole, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
@@ -192,7 +203,7 @@ func (r *Runner) nextPause() time.Duration {
 }
 
 // wait lets d pass, unless ctx or node ends.
-func (r *Runner) wait(ctx context.Context, node *batuta.Node, d time.Duration) {
+func (r *Runner) wait(ctx context.Context, node Node, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

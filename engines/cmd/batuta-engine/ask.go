@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// answer is what status says with --json.
+type answer struct {
+	Election  string  `json:"election"`
+	Algorithm string  `json:"algorithm"`
+	Leader    *string `json:"leader"`
+	Epoch     uint64  `json:"epoch"`
+	Token     *string `json:"token"`
+	Address   string  `json:"address"`
+	Batuta    bool    `json:"batuta"` // whether the leader is one of batuta's
+	LeaseMS   int64   `json:"lease_ms"`
+}
+
+const askingLong = `The record that the engine keeps does not tell whether who holds it lives. So it is
+watched until it is renewed, mostly for less than a sixth of the lease; after the whole
+lease without a renewal nobody leads.`
+
+func newStatusCommand(e env) *cobra.Command {
+	var asJSON bool
+	cmd := newAskingCommand(&cobra.Command{
+		Use:     "status",
+		Short:   "Tell who leads; exit code 3 when nobody does",
+		Long:    "status asks the engine itself, not a candidate.\n\n" + askingLong,
+		Example: "  batuta-engine status --etcd 127.0.0.1:2379 --election db",
+	}, func(_ context.Context, f *engineFlags, name string, r engines.Record) error {
+		a := answer{Election: f.election, Algorithm: name, Epoch: r.Epoch, Batuta: r.Process != "", LeaseMS: r.Lasts.Milliseconds()}
+		if r.ID != "" {
+			id, token := string(r.ID), fmt.Sprintf("%d:%s", r.Epoch, r.ID)
+			a.Leader, a.Token, a.Address = &id, &token, r.Address
+		}
+		if asJSON {
+			return json.NewEncoder(e.stdout).Encode(a)
+		}
+		if a.Leader == nil {
+			return nil // the error says it
+		}
+		_, err := fmt.Fprintf(e.stdout, "election  %s, on %s\nleader    %s, epoch %d\naddress   %s\nlease     %v\n",
+			election.Shown(f.election), name, election.Shown(*a.Leader), a.Epoch, election.Shown(a.Address), r.Lasts)
+		return err
+	})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "answer in JSON")
+	return cmd
+}
+
+func newLeaderCommand(e env) *cobra.Command {
+	return newAskingCommand(&cobra.Command{
+		Use:     "leader",
+		Short:   "Print the leader's id; exit code 3 when there is none",
+		Long:    "leader asks the engine itself, not a candidate.\n\n" + askingLong,
+		Example: "  batuta-engine leader --etcd 127.0.0.1:2379 --election db",
+	}, func(_ context.Context, _ *engineFlags, _ string, r engines.Record) error {
+		if r.ID == "" {
+			return nil
+		}
+		_, err := fmt.Fprintln(e.stdout, election.Shown(string(r.ID)))
+		return err
+	})
+}
+
+// newAskingCommand makes a command that says what the record is.
+func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engineFlags, name string, r engines.Record) error) *cobra.Command {
+	var f engineFlags
+	cmd.Args = cobra.NoArgs
+	f.register(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		engine, err := f.open()
+		if err != nil {
+			return err
+		}
+		defer engine.Close()
+		r, err := confirmed(ctx, engine)
+		if err != nil {
+			return fmt.Errorf("%s does not answer: %w", engine.Name(), err)
+		}
+		if err := say(ctx, &f, engine.Name(), r); err != nil || r.ID != "" {
+			return err
+		}
+		return &exitError{exitNoLeader, fmt.Errorf("nobody leads election %q", f.election)}
+	}
+	return cmd
+}
+
+// askTime is how long the engine may take to answer.
+const askTime = 5 * time.Second
+
+// confirmed gives the record when it has been seen to be renewed, or one that nobody holds.
+func confirmed(ctx context.Context, engine engines.Engine) (engines.Record, error) {
+	look := func() (engines.Record, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
+		return engine.Look(ctx)
+	}
+	first, err := look()
+	if err != nil || first.ID == "" {
+		return first, err
+	}
+	for began := time.Now(); time.Since(began) < first.Lasts; {
+		pause, cancel := context.WithTimeout(ctx, first.Lasts/20)
+		if engine.Changed(pause, first) != nil {
+			<-pause.Done()
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return engines.Record{}, errors.New("interrupted")
+		}
+		if now, err := look(); err != nil || now.Version != first.Version {
+			return now, err
+		}
+	}
+	return engines.Record{Epoch: first.Epoch}, nil
+}
+
+func newWatchCommand(e env) *cobra.Command {
+	var f engineFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "watch",
+		Short:   "Print who leads, and each change, until interrupted",
+		Long:    "watch asks the engine itself, and does not stand for election.",
+		Example: "  batuta-engine watch --etcd 127.0.0.1:2379 --json | jq .leader",
+		Args:    cobra.NoArgs,
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		engine, err := f.open()
+		if err != nil {
+			return err
+		}
+		watcher, err := engines.Start(ctx, engine, engines.Config{ID: uuid.NewString(), Election: f.election, Logger: slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		if err != nil {
+			engine.Close()
+			return err
+		}
+		defer watcher.Close()
+		form := "text"
+		if asJSON {
+			form = "json"
+		}
+		for ev, err := range watcher.Events(ctx) {
+			if err == nil {
+				err = writeLine(e.stdout, form, agent.EventLine(watcher.ID(), ev))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}

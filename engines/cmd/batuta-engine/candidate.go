@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/hooks"
+	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/run"
+)
+
+func newAgentCommand(e env) *cobra.Command {
+	c := &candidate{env: e}
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Be a candidate, with HTTP, hooks and metrics",
+		Long: `agent stands for election until SIGTERM or SIGINT, upon which it gives the lead away and
+ends with exit code 0. Events go to standard output, logs to standard error. Its HTTP
+API, metrics and hooks are those of "batuta agent".`,
+		Example: `  batuta-engine agent --etcd 127.0.0.1:2379 --id 1
+  batuta-engine agent --postgres postgres://db.example/app --election db --on-lead ./promote --on-lose ./demote`,
+		Args: cobra.NoArgs,
+	}
+	c.flags.register(cmd.Flags(), "text")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return c.run(cmd) }
+	return cmd
+}
+
+func newRunCommand(e env) *cobra.Command {
+	c := &candidate{env: e}
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG…]",
+		Short: "Run a command only while this candidate leads",
+		Long: `run stands for election, and runs COMMAND only while it leads: in a process group of its own,
+with BATUTA_ID, BATUTA_ELECTION, BATUTA_EPOCH and BATUTA_TOKEN in its environment, and
+no shell in between.
+
+When the lead is lost, the whole group gets SIGTERM, and SIGKILL after --grace; the lead is
+given up only once nothing of it is left. When the engine does not answer, it gets
+SIGTERM at half the lease, and SIGKILL a tenth of it before the end: before anybody
+else can lead. When batuta-engine itself is killed, a guard process kills the group at once.
+
+When COMMAND ends with exit code 0, so does batuta-engine (with --restart it starts COMMAND
+again). When COMMAND fails, another candidate may try, and this one stands again after a
+pause that doubles from a second to a minute.`,
+		Example: `  # on each of three machines: the worker runs on one of them
+  batuta-engine run --etcd 10.0.0.1:2379 --etcd 10.0.0.2:2379 --etcd 10.0.0.3:2379 -- ./worker --verbose`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which command? write it after the flags, as in: batuta-engine run --etcd 127.0.0.1:2379 -- ./worker")
+			}
+			return nil
+		},
+	}
+	c.flags.register(cmd.Flags(), "off") // standard output is the command's
+	cmd.Flags().DurationVar(&c.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+	cmd.Flags().BoolVar(&c.restart, "restart", false, "start the command again when it ends with exit code 0")
+	cmd.Flags().SetInterspersed(false)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if c.grace < 0 {
+			return usagef("--grace %v is negative: give 0s to kill at once", c.grace)
+		}
+		if _, err := exec.LookPath(args[0]); err != nil {
+			return usagef("command %w; give its path, or one that is in PATH", err)
+		}
+		c.argv = args
+		return c.run(cmd)
+	}
+	return cmd
+}
+
+// candidate is one agent process.
+type candidate struct {
+	env
+	flags   candidateFlags
+	argv    []string // of the command that runs while it leads; nil: an agent without one
+	grace   time.Duration
+	restart bool
+
+	logs     *logqueue.Queue
+	log      *slog.Logger
+	election *engines.Election
+	runner   *run.Runner
+	beside   sync.WaitGroup // printing and hooks
+}
+
+func (c *candidate) run(cmd *cobra.Command) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	if err := c.flags.check(); err != nil {
+		return err
+	}
+	level, err := c.flags.level()
+	if err != nil {
+		return err
+	}
+	c.logs = logqueue.New()
+	defer c.logs.Close(time.Second)
+	options := &slog.HandlerOptions{Level: level}
+	var handler slog.Handler = slog.NewTextHandler(c.stderr, options)
+	if c.flags.logFormat == "json" {
+		handler = slog.NewJSONHandler(c.stderr, options)
+	}
+	c.log = slog.New(c.logs.Handler(handler))
+	listener, err := c.listen(cmd)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer listener.Close()
+	}
+	if err := c.start(cmd.Context()); err != nil {
+		return err
+	}
+	endHTTP, err := c.serve(listener)
+	if err == nil {
+		err = c.work(signals)
+	} else {
+		c.election.Close()
+	}
+	c.beside.Wait()
+	endHTTP()
+	return err
+}
+
+// listen opens the listener of the HTTP API; nil: it is off.
+func (c *candidate) listen(cmd *cobra.Command) (net.Listener, error) {
+	if c.flags.http == "off" {
+		return nil, nil
+	}
+	at, err := agent.ParseAddress(c.flags.http)
+	if err != nil {
+		return nil, usagef("--http %w", err)
+	}
+	l, err := at.Listen()
+	if errors.Is(err, syscall.EADDRINUSE) && !cmd.Flags().Changed("http") {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && c.flags.httpTokens == "" {
+		l.Close()
+		return nil, usagef("--http %s is not loopback: whoever reaches it could have the leader resign; give --http-token-file, or a loopback address", c.flags.http)
+	}
+	return l, nil
+}
+
+// start has the election begin.
+func (c *candidate) start(ctx context.Context) error {
+	engine, err := c.flags.engine.open()
+	if err != nil {
+		return err
+	}
+	config := c.flags.config(c.log)
+	config.StandAlways = c.argv == nil
+	if c.election, err = engines.Start(ctx, engine, config); err != nil {
+		engine.Close()
+		return &exitError{exitUsage, err}
+	}
+	if c.argv == nil {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c.runner, err = run.New(run.Config{Argv: c.argv, Grace: c.grace, Restart: c.restart, Heartbeat: c.flags.lease / 8, T: c.flags.lease,
+		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: c.log})
+	if err != nil {
+		c.election.Close()
+	}
+	return err
+}
+
+// serve answers on the listener, prints events and runs hooks, until the election has ended.
+func (c *candidate) serve(listener net.Listener) (end func(), err error) {
+	end = func() {}
+	address := ""
+	if listener != nil {
+		address = listener.Addr().String()
+		if listener.Addr().Network() == "unix" {
+			address = "unix:" + address
+		}
+		server := agent.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
+		if c.flags.httpTokens != "" {
+			tokens, err := agent.LoadTokens(c.flags.httpTokens)
+			if err != nil {
+				return end, &exitError{exitUsage, err}
+			}
+			server.Authorize(tokens)
+		}
+		go server.Serve(listener)
+		end = func() { server.Close(context.Background()) }
+	}
+	told := c.election.Events(context.Background())
+	c.beside.Go(func() { c.print(agent.Ready(time.Now(), c.election.Status(), address), told) })
+	if h := c.flags.hooks(c.log); h.Any() {
+		c.beside.Go(func() { hooks.Follow(c.election, h) })
+	}
+	return end, nil
+}
+
+func (c *candidate) print(ready agent.Line, told iter.Seq2[batuta.Event, error]) {
+	if c.flags.events == "off" {
+		return
+	}
+	err := writeLine(c.stdout, c.flags.events, ready)
+	for ev, behind := range told {
+		if err = errors.Join(err, behind); err != nil {
+			c.log.Warn("events are printed no more", "error", err)
+			return
+		}
+		err = writeLine(c.stdout, c.flags.events, agent.EventLine(c.election.ID(), ev))
+	}
+}
+
+func writeLine(w io.Writer, form string, l agent.Line) error {
+	if form == "json" {
+		return l.WriteJSON(w)
+	}
+	if l.Event == "ready" {
+		_, err := fmt.Fprintf(w, "%s  ready   candidate %s of election %q on %s, HTTP API on %s\n", l.Time.Local().Format("15:04:05.000000"), l.ID, l.Election, l.Algorithm, l.HTTP)
+		return err
+	}
+	return l.WriteText(w)
+}
+
+// work runs until a signal, or until the command has ended well.
+func (c *candidate) work(signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	over := make(chan error, 1)
+	if c.runner != nil {
+		go func() { over <- c.runner.Run(ctx, c.election) }()
+		defer c.runner.Close()
+	}
+	var err error
+	ended := false
+	for waiting := true; waiting; {
+		select {
+		case err = <-over:
+			ended, waiting = true, false
+		case s := <-signals:
+			waiting = c.pass(s)
+			if sig, ok := s.(syscall.Signal); ok && !waiting {
+				c.log.Info("leaving", "signal", s.String())
+				cancel(run.StopSignal{Signal: sig})
+			}
+		}
+	}
+	cancel(nil)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if c.runner != nil && !ended {
+			<-over
+		}
+		c.election.Close()
+	}()
+	return errors.Join(err, c.part(closed, signals))
+}
+
+// pass hands a signal on that does not end this process; it tells whether it is one.
+func (c *candidate) pass(s os.Signal) bool {
+	switch s {
+	case syscall.SIGPIPE:
+	case syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2:
+		if c.runner != nil {
+			c.runner.Signal(s.(syscall.Signal))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// part waits for the end; a second signal kills the command, a third one ends this process.
+func (c *candidate) part(closed <-chan struct{}, signals <-chan os.Signal) error {
+	began, killed := time.Now(), c.runner == nil
+	for {
+		select {
+		case <-closed:
+			return nil
+		case s := <-signals:
+			switch {
+			case s != os.Interrupt && s != syscall.SIGTERM:
+			case time.Since(began) < time.Second: // one that came twice
+			case !killed:
+				killed = true
+				c.runner.Kill()
+			default:
+				return errors.New("signalled twice: ended without handing over")
+			}
+		}
+	}
+}
+
+// member is an election as the API wants it.
+type member struct{ *engines.Election }
+
+var errMembers = errors.New("an election on an engine has no list of members: whoever names it takes part")
+
+func (member) AddMember(context.Context, batuta.Peer) error { return errMembers }
+
+func (member) SetPriority(context.Context, batuta.ID, int) error { return errMembers }
+
+func (member) RemoveMember(context.Context, batuta.ID) error { return errMembers }
+
+func (member) Transfer(context.Context, batuta.ID) error {
+	return fmt.Errorf("%w: on an engine the lead is not handed over by name; resign, and whoever claims it first has it", batuta.ErrUnfit)
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}

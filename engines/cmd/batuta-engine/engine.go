@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/pflag"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/etcd"
+	"github.com/batuta-dev/batuta/engines/postgres"
+)
+
+// engineFlags say which engine, and which election on it.
+type engineFlags struct {
+	etcd                      []string
+	etcdCA, etcdCert, etcdKey string
+	postgres                  string
+	election                  string
+}
+
+func (f *engineFlags) register(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&f.etcd, "etcd", nil, "`host:port` of an etcd server, https://host:port with TLS; repeatable")
+	fs.StringVar(&f.etcdCA, "etcd-ca", "", "`file` with the authorities to believe of etcd (default the system's)")
+	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`file` with a certificate for etcd")
+	fs.StringVar(&f.etcdKey, "etcd-key", "", "`file` with its key")
+	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
+	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
+}
+
+// held is an engine that closes its client with it.
+type held struct {
+	engines.Engine
+	closeClient func() error
+}
+
+// Close implements [engines.Engine].
+func (h held) Close() error { return errors.Join(h.Engine.Close(), h.closeClient()) }
+
+// open gives the engine that the flags name. It does not wait for it to answer.
+func (f *engineFlags) open() (engines.Engine, error) {
+	if f.election == "" || len(f.election) > 200 || strings.ContainsFunc(f.election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, usagef("--election %q: a name has 1 to 200 bytes, and no control characters", f.election)
+	}
+	var opened []func() (engines.Engine, error)
+	if len(f.etcd) > 0 {
+		opened = append(opened, f.openEtcd)
+	}
+	if f.postgres != "" {
+		opened = append(opened, f.openPostgres)
+	}
+	if len(opened) != 1 {
+		return nil, usagef("which engine? give one of --etcd HOST:PORT and --postgres URL")
+	}
+	return opened[0]()
+}
+
+func (f *engineFlags) openEtcd() (engines.Engine, error) {
+	secured := strings.HasPrefix(f.etcd[0], "https://")
+	config := clientv3.Config{Endpoints: f.etcd, Logger: zap.NewNop(), DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second}
+	if f.etcdCA+f.etcdCert+f.etcdKey != "" && !secured {
+		return nil, usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
+	}
+	if secured {
+		var err error
+		if config.TLS, err = f.etcdTLS(); err != nil {
+			return nil, err
+		}
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		return nil, usagef("--etcd: %w", err)
+	}
+	return held{etcd.New(client, etcd.Prefix+f.election), client.Close}, nil
+}
+
+func (f *engineFlags) etcdTLS() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.etcdCA != "" {
+		text, err := os.ReadFile(f.etcdCA)
+		if err != nil {
+			return nil, usagef("--etcd-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
+		}
+	}
+	if (f.etcdCert == "") != (f.etcdKey == "") {
+		return nil, usagef("--etcd-cert and --etcd-key go together: give both")
+	}
+	if f.etcdCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.etcdCert, f.etcdKey)
+		if err != nil {
+			return nil, usagef("--etcd-cert, --etcd-key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+func (f *engineFlags) openPostgres() (engines.Engine, error) {
+	config, err := pgxpool.ParseConfig(f.postgres)
+	if err != nil {
+		return nil, usagef("--postgres: %w", err)
+	}
+	config.MaxConns = 3
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, usagef("--postgres: %w", err)
+	}
+	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }}, nil
+}
