@@ -596,15 +596,15 @@ func TestARemovedMemberDoesNotLetItselfIn(t *testing.T) {
 			h.List = []election.Member{{Rank: Rank{ID: "3"}, Address: "127.0.0.1:1", Version: version}}
 		}))
 	}
-	var grave election.Member
+	var tombstone election.Member
 	if answer := ask(0); answer.Reason != wire.ReasonRemoved || len(answer.List) != 1 {
 		t.Fatalf("it is answered with %+v", answer)
 	} else {
-		grave = answer.List[0]
+		tombstone = answer.List[0]
 	}
-	for _, version := range []uint64{grave.Version + 1, grave.Version + 1<<16, grave.Version + 1<<20} {
+	for _, version := range []uint64{tombstone.Version + 1, tombstone.Version + 1<<16, tombstone.Version + 1<<20} {
 		if answer := ask(version); answer.Reason != wire.ReasonRemoved {
-			t.Errorf("with version %d, and its removal has %d, it is answered with %s (%s)", version, grave.Version, answer.Kind, answer.Reason)
+			t.Errorf("with version %d, and its removal has %d, it is answered with %s (%s)", version, tombstone.Version, answer.Kind, answer.Reason)
 		}
 	}
 	c.lists("1", "2") // 2 has heard of the removal: to add a member that it has would change nothing

@@ -5,5 +5,25 @@
 // proves the other does.
 //
 // A driver steps the Machine with each [election.Event], does the [election.Action]s it
-// returns in their order, and steps it again no later than its deadline.
+// returns in their order, and steps it again no later than its deadline. Package election
+// tells a driver's author what each asks for.
+//
+// # How to read it
+//
+// [Machine.Step] dispatches an event to the part that it is for. A Machine is in one
+// [Phase] at a time, by a table of moves. Its parts own their fields: the file that
+// declares a part alone writes them, the others read them or call its methods.
+//
+//   - who there is: package roster (the list), members.go (what is known of each),
+//     membership.go, joins.go, removals.go (what a change of the list does), meta.go
+//   - who is heard: links.go, detector.go, beats.go, relay.go, answer.go (how long an
+//     answer may take)
+//   - who may lead: standing.go (this member), eligibility.go (what the others say of
+//     themselves), founding.go
+//   - who leads: discovery.go (asking before a claim), leadership.go, handover.go and
+//     transfer.go (giving it away), departing.go (work that has still to stop)
+//   - what is kept: saving.go
+//   - the rest: timers.go, sending.go, phase.go; newcomer.go, which asks to be let in
+//     before there is a Machine; core.go, for an algorithm that cannot live inside one;
+//     explore.go, for exhaustive search
 package machine

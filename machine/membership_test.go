@@ -312,13 +312,13 @@ func said(m *Machine) Eligibility {
 func TestNobodyLetsItselfInAgain(t *testing.T) {
 	m := follow(t, "2")
 	m.Step(start, Event{Kind: MemberRemoved, Peer: "4"})
-	grave := entry(m, "4")
-	for _, said := range []uint64{0, grave.Version + 1, grave.Version + 1<<20, MaxVersion} {
+	tombstone := entry(m, "4")
+	for _, said := range []uint64{0, tombstone.Version + 1, tombstone.Version + 1<<20, MaxVersion} {
 		e := Member{Rank: rank("4"), Address: "x:4", Version: said}
 		if err := m.AdmitJoin(start, e, 9); !errors.Is(err, ErrRemoved) {
 			t.Errorf("removed, it joins with version %d: %v, want %v", said, err, ErrRemoved)
 		}
-		if m.Step(start, Event{Kind: JoinRequested, Member: e}); entry(m, "4") != grave {
+		if m.Step(start, Event{Kind: JoinRequested, Member: e}); entry(m, "4") != tombstone {
 			t.Fatalf("version %d has made its entry %+v", said, entry(m, "4"))
 		}
 		deaf := follow(t, "1") // has not heard of the removal
@@ -328,8 +328,8 @@ func TestNobodyLetsItselfInAgain(t *testing.T) {
 				e.Version += 200
 			}
 		}
-		deaf.Step(start, from("5", Message{Kind: Members, List: []Member{grave}}))
-		if entry(deaf, "4") != grave {
+		deaf.Step(start, from("5", Message{Kind: Members, List: []Member{tombstone}}))
+		if entry(deaf, "4") != tombstone {
 			t.Errorf("a member that had not heard of the removal has %+v after it", entry(deaf, "4"))
 		}
 	}
@@ -469,8 +469,8 @@ func TestTheRemovedEndNobodyThatHearsOthers(t *testing.T) {
 		if err := m.AdmitAnswer(now, rank("5"), 1); err != nil {
 			t.Errorf("it does not talk to the removed one that it has dialed: %v", err)
 		}
-		grave := Member{Rank: rank("4"), Version: 1 << 16, Departure: Removed}
-		m.Step(now, Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: grave})
+		tombstone := Member{Rank: rank("4"), Version: 1 << 16, Departure: Removed}
+		m.Step(now, Event{Kind: DialFailed, Peer: "5", Err: ErrRemoved, Member: tombstone})
 		for _, a := range append(slices.Clone(m.Step(now, Event{Kind: Saved})), m.Step(now, Event{Kind: Saved})...) {
 			halted = halted || a.Kind == Halt
 		}

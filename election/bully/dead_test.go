@@ -48,7 +48,7 @@ func TestTheDeadAreAskedToo(t *testing.T) {
 		}
 		asks(m, now, election.Event{Kind: election.Started})
 		asked, leads := []election.ID(nil), false
-		for _, id := range []election.ID{"3", "4", "5"} { // the inquiry ends: nobody is there
+		for _, id := range []election.ID{"3", "4", "5"} { // the discovery ends: nobody is there
 			if id != c.self {
 				asked, leads = down(id)
 			}

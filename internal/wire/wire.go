@@ -81,32 +81,32 @@ const (
 
 // layout is an [election.Message] on the wire. Times are in nanoseconds.
 type layout struct {
-	Kind      election.MessageKind    `cbor:"0,keyasint"`
-	Election  string                  `cbor:"1,keyasint,omitempty"`
-	From      election.ID             `cbor:"2,keyasint,omitempty"`
-	To        election.ID             `cbor:"3,keyasint,omitempty"`
-	Token     election.Token          `cbor:"4,keyasint,omitzero"`
-	Highest   uint64                  `cbor:"5,keyasint,omitempty"`
-	Aside     election.Eligibility    `cbor:"6,keyasint,omitempty"`
-	Round     election.Round          `cbor:"7,keyasint,omitzero"`
-	Hops      int                     `cbor:"8,keyasint,omitempty"`
-	Ended     bool                    `cbor:"9,keyasint,omitempty"`
-	Age       time.Duration           `cbor:"10,keyasint,omitempty"`
-	Stamp     int64                   `cbor:"11,keyasint,omitempty"`
-	Draining  bool                    `cbor:"12,keyasint,omitempty"`
-	Version   uint64                  `cbor:"13,keyasint,omitempty"`
-	Ring      []election.Rank         `cbor:"14,keyasint,omitempty"`
-	States    []election.MemberReport `cbor:"15,keyasint,omitempty"`
-	Digest    uint32                  `cbor:"16,keyasint,omitempty"`
-	List      []election.Member       `cbor:"17,keyasint,omitempty"`
-	Follows   bool                    `cbor:"18,keyasint,omitempty"`
-	Carried   *layout                 `cbor:"19,keyasint,omitempty"` // of relay
-	Withdraws bool                    `cbor:"20,keyasint,omitempty"`
-	Heir      election.ID             `cbor:"21,keyasint,omitempty"`
-	Data      []byte                  `cbor:"22,keyasint,omitempty"`
-	Shares    *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
-	MetaSum   uint32                  `cbor:"24,keyasint,omitempty"`
-	Meta      []election.Meta         `cbor:"25,keyasint,omitempty"`
+	Kind        election.MessageKind    `cbor:"0,keyasint"`
+	Election    string                  `cbor:"1,keyasint,omitempty"`
+	From        election.ID             `cbor:"2,keyasint,omitempty"`
+	To          election.ID             `cbor:"3,keyasint,omitempty"`
+	Token       election.Token          `cbor:"4,keyasint,omitzero"`
+	Highest     uint64                  `cbor:"5,keyasint,omitempty"`
+	Eligibility election.Eligibility    `cbor:"6,keyasint,omitempty"`
+	Round       election.Round          `cbor:"7,keyasint,omitzero"`
+	Hops        int                     `cbor:"8,keyasint,omitempty"`
+	Ended       bool                    `cbor:"9,keyasint,omitempty"`
+	Age         time.Duration           `cbor:"10,keyasint,omitempty"`
+	Stamp       int64                   `cbor:"11,keyasint,omitempty"`
+	Draining    bool                    `cbor:"12,keyasint,omitempty"`
+	Version     uint64                  `cbor:"13,keyasint,omitempty"`
+	Ring        []election.Rank         `cbor:"14,keyasint,omitempty"`
+	States      []election.MemberReport `cbor:"15,keyasint,omitempty"`
+	Digest      uint32                  `cbor:"16,keyasint,omitempty"`
+	List        []election.Member       `cbor:"17,keyasint,omitempty"`
+	Follows     bool                    `cbor:"18,keyasint,omitempty"`
+	Carried     *layout                 `cbor:"19,keyasint,omitempty"` // of relay
+	Withdraws   bool                    `cbor:"20,keyasint,omitempty"`
+	Heir        election.ID             `cbor:"21,keyasint,omitempty"`
+	Data        []byte                  `cbor:"22,keyasint,omitempty"`
+	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
+	MetaSum     uint32                  `cbor:"24,keyasint,omitempty"`
+	Meta        []election.Meta         `cbor:"25,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -237,7 +237,7 @@ func outward(m *election.Message) *layout {
 	}
 	return &layout{
 		Kind: m.Kind, Election: m.Election, From: m.From, To: m.To,
-		Token: m.Token, Highest: m.Highest, Aside: m.Eligibility,
+		Token: m.Token, Highest: m.Highest, Eligibility: m.Eligibility,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
@@ -328,7 +328,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 	}
 	return &election.Message{
 		Kind: w.Kind, Election: w.Election, From: w.From, To: w.To,
-		Token: w.Token, Highest: w.Highest, Eligibility: w.Aside,
+		Token: w.Token, Highest: w.Highest, Eligibility: w.Eligibility,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
@@ -338,8 +338,8 @@ func (w *layout) inward() (m *election.Message, err error) {
 
 // check refuses what no honest member would send.
 func (w *layout) check() error {
-	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Aside)) || !election.Printable(w.Election, MaxText) {
-		return Bad(ReasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Aside))
+	if w.Kind == "" || !plain(string(w.Kind)) || !plain(string(w.Eligibility)) || !election.Printable(w.Election, MaxText) {
+		return Bad(ReasonMalformed, "message: a kind of %d bytes, an election of %d, a reason not to stand of %d, which may be too long or not print", len(w.Kind), len(w.Election), len(w.Eligibility))
 	}
 	if w.From == election.None {
 		return Bad(ReasonID, "message: it does not say who sends it")
