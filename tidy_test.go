@@ -67,6 +67,7 @@ var mayImport = map[string][]string{
 	"engines":            {"", "election", "internal/clock"},
 	"engines/*":          {"", "engines"},
 	"engines/internal/*": {"", "engines", "internal/freeport"},
+	"examples/relay":     {"superpeer/overlay"},
 	"examples/fencing":   {"", "quorum"},
 	"docs/*":             {"*"},
 }

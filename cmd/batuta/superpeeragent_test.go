@@ -216,7 +216,7 @@ func (g *peerGroup) checkCommands(m *peerProcess) {
 	}
 	for path, want := range map[string]string{
 		"/metrics": "batuta_superpeer_is_super_peer 1", "/super": m.id, "/healthz": "true", "/readyz": "home",
-		"/v1/clients": "rtt_ms", "/v1/lookup?name=x": "address", "/v1/lookup?key=x": "64 bits", "/nowhere": "no GET /nowhere",
+		"/v1/clients": "[", "/v1/lookup?key=x": "64 bits", "/nowhere": "no GET /nowhere",
 	} {
 		r, err := http.Get("http://" + m.http + path)
 		if err != nil {

@@ -34,6 +34,7 @@ type driver struct {
 	woke    time.Time       // when that was
 	size    int
 	changed uint64 // of peers, as last seen
+	missed  bool   // somebody has written who is not listed
 	charged map[int32]bool
 	fence   fence
 	told    notice
@@ -333,7 +334,9 @@ func (d *driver) receive(raw []byte) {
 	switch raw[0] {
 	case tagAnnounce:
 		n, ok := decodeNotice(raw[1:], d.cfg.Count(d.size), d.cfg.Capacity)
-		if _, listed := d.m.peers.of(n.holder); !ok || !listed || n.holder == d.self || !d.fence.allow(n.Token, n.Version, d.round) {
+		_, listed := d.m.peers.of(n.holder)
+		d.missed = d.missed || ok && !listed
+		if !ok || !listed || n.holder == d.self || !d.fence.allow(n.Token, n.Version, d.round) {
 			d.m.counts.refused.Add(1)
 			return
 		}
@@ -344,6 +347,7 @@ func (d *driver) receive(raw []byte) {
 			err = errBad{"a version that nobody can have come to"}
 		}
 		if err != nil {
+			d.missed = d.missed || err == errStranger
 			d.m.counts.refused.Add(1)
 			d.m.cfg.Logger.Debug("message refused", "err", err)
 			return
@@ -377,8 +381,12 @@ func (d *driver) handle(m *superpeer.Message) {
 	d.step(now, func() { d.node.Receive(now, m, &d.out) })
 }
 
-// rejoinEvery is how often, in rounds, a lost node is tried again.
-const rejoinEvery = 3
+// rejoinEvery is how often, in rounds, a lost node is tried again, and compareEvery how
+// often at most lists are compared with another node's because a stranger has written.
+const (
+	rejoinEvery  = 3
+	compareEvery = 5 * rejoinEvery
+)
 
 // reunite tries to reach a node that was lost, or one that we were told to join through:
 // a partition may have ended. The more nodes there are the more seldom each tries.
@@ -389,6 +397,10 @@ func (d *driver) reunite(now superpeer.Round) {
 	addr, share := d.m.peers.retry(d.next())
 	if d.size == 1 && len(d.m.cfg.Join) > 0 {
 		addr, share = d.m.cfg.Join[d.next()%uint64(len(d.m.cfg.Join))], 1
+	}
+	if d.missed && now%compareEvery == 0 {
+		d.missed = false
+		addr, share = d.m.peers.any(d.next(), d.self), 1
 	}
 	if addr == "" || float64(d.next()>>11)/(1<<53) > max(share, 2/float64(d.size)) || addr == d.m.Address() {
 		return

@@ -155,9 +155,9 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	conf.GossipInterval = round / 5
 	conf.GossipNodes = 3
 	conf.GossipToTheDeadTime = 60 * round
-	conf.PushPullInterval = 60 * round
+	conf.PushPullInterval = 40 * round
 	conf.TCPTimeout = max(5*round, 2*time.Second)
-	conf.RetransmitMult = 2
+	conf.RetransmitMult = 4
 	conf.QueueCheckInterval = 30 * round
 	conf.DisableTcpPings = false
 	conf.EnableCompression = false // costs more than it saves

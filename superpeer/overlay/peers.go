@@ -300,3 +300,23 @@ func (p *peers) retry(draw uint64) (addr string, share float64) {
 	}
 	return kept[draw%uint64(len(kept))], float64(len(kept)) / float64(max(len(p.byUID), 1))
 }
+
+// any is the address of a node other than self, chosen by draw; "" for none.
+func (p *peers) any(draw uint64, self uid) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.byUID) < 2 {
+		return ""
+	}
+	skip := draw % uint64(len(p.byUID)-1)
+	for u, k := range p.byUID {
+		if u == self {
+			continue
+		}
+		if skip == 0 {
+			return k.Address
+		}
+		skip--
+	}
+	return ""
+}

@@ -258,6 +258,16 @@ func (m *Member) IsSuperPeer() bool { return m.view.Load().super }
 // Clients are the nodes that this one serves.
 func (m *Member) Clients() []Client { return slices.Clone(m.view.Load().clients) }
 
+// SuperPeers are the other super peers that this node has heard of lately.
+func (m *Member) SuperPeers() (list []Peer) {
+	for _, n := range m.book.snapshot() {
+		if k, ok := m.peers.of(n.holder); ok && n.holder != m.peers.self {
+			list = append(list, k.Peer)
+		}
+	}
+	return list
+}
+
 // ErrNoHolder says that nobody is known to hold a token yet.
 var ErrNoHolder = errors.New("no super peer is known for this key yet")
 

@@ -119,6 +119,10 @@ type limits struct {
 // errBad says that a message cannot be true, and is dropped.
 type errBad struct{ what string }
 
+// errStranger says that the sender is not listed: it has no part in the overlay, or we have
+// missed its coming.
+var errStranger = errBad{"its sender is not listed"}
+
 func (e errBad) Error() string { return "message refused: " + e.what }
 
 // decode reads a message and checks all of it: what it gives can be handed to a Node.
@@ -133,8 +137,11 @@ func (p *peers) decode(raw []byte, l limits) (m superpeer.Message, err error) {
 	p.mu.Lock()
 	from := p.byUID[w.From]
 	p.mu.Unlock()
-	if from == nil || w.From == p.self {
-		return m, errBad{"its sender is not listed"}
+	switch {
+	case w.From == p.self:
+		return m, errBad{"it says that we have sent it"}
+	case from == nil:
+		return m, errStranger
 	}
 	m = superpeer.Message{
 		Kind: w.Kind, From: from.peer, Peer: superpeer.None, Token: w.Token, Version: w.Version,

@@ -146,6 +146,10 @@ func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 	}
 	time.Sleep(t.fabric.rtt(t.host, to.host))
 	here, there := net.Pipe()
+	// Whoever was to take it may end meanwhile.
+	if err := here.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, err
+	}
 	select {
 	case to.streams <- &counted{Conn: there, sent: &to.sent}:
 		return &counted{Conn: here, sent: &t.sent}, nil
@@ -162,7 +166,14 @@ func (t *Transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 // Shutdown implements [memberlist.Transport].
 func (t *Transport) Shutdown() error {
 	t.down.Store(true)
-	return nil
+	for {
+		select {
+		case c := <-t.streams:
+			c.Close()
+		default:
+			return nil
+		}
+	}
 }
 
 // counted counts what a stream carries.
