@@ -22,6 +22,9 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 	if !w.mayLead(p) {
 		c.fail(w, p, invariant.Stands, "it leads as %v", t)
 	}
+	if t.Epoch == 1 {
+		c.founds(w, p)
+	}
 	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
 		c.fail(w, p, invariant.Member, "it claims %v, and its own list says that it has gone", t)
 	}
@@ -34,6 +37,29 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)
 		}
+	}
+}
+
+// founds: p begins to lead, and knows of no leadership before.
+func (c *checks) founds(w *world, p *process) {
+	switch {
+	case w.setup.Expect > 0:
+		heard := 0
+		for _, m := range p.machine.Members() {
+			if !m.Heard.IsZero() {
+				heard++
+			}
+		}
+		for _, e := range p.machine.List() {
+			if e.Departure != election.Present {
+				heard++ // as it may have been, before it went
+			}
+		}
+		if heard < w.setup.Expect {
+			c.fail(w, p, invariant.Founding, "it has heard %d members, itself included, and is to wait for %d", heard, w.setup.Expect)
+		}
+	case w.setup.Newcomer && len(p.through) > 0:
+		c.fail(w, p, invariant.Founding, "it joins, and has been told of no leader")
 	}
 }
 

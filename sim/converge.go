@@ -234,7 +234,7 @@ func (w *world) founded(group []*process) bool {
 	case w.setup.Expect > 0:
 		return len(group) >= w.setup.Expect
 	}
-	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return len(p.through) == 0 })
+	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
 }
 
 // mayLead says that a member may lead at all, be it as a last resort.

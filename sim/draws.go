@@ -22,11 +22,12 @@ const (
 	DrawDuplicates Draw = "duplicates" // another process starts under a member's id
 	DrawStalls     Draw = "stalls"     // a process is stopped for less than T
 	DrawCuts       Draw = "cuts"       // some cuts stay: everyone is still reached over one member between at most
+	DrawFounding   Draw = "founding"   // nobody leads before some have heard each other; of those that join, before it is told of a leader
 )
 
 // Draws are all that there are.
 func Draws() []Draw {
-	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts}
+	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding}
 }
 
 // DefaultDraws are those of which no schedule is known to break a rule.
@@ -62,6 +63,19 @@ func (g *generator) vary(s *scenario.Setup) {
 		}
 		t.Secured = c.one(3)
 	}
+}
+
+// founding draws who may lead first.
+func (g *generator) founding(s *scenario.Setup) {
+	c, ok := g.draw(DrawFounding, 3)
+	if !ok || s.OneLeader() {
+		return
+	}
+	if len(s.Newcomers) > 0 && c.one(2) {
+		s.Newcomer = true
+		return
+	}
+	s.Expect = 1 + c.below(len(s.Members))
 }
 
 // upTo draws from 1 ns to d, in whole microseconds if d is that long.

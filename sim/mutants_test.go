@@ -27,7 +27,7 @@ import (
 // mutants are the core and the algorithms with one thing wrong. By is one of
 //
 //	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;
-//	                                membership for ALGORITHM: Bully, and members come and go
+//	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file
 //	test PACKAGE NAME               a unit test
@@ -171,7 +171,7 @@ func (h *hunt) search() string {
 	dir := path.Dir(h.mutant.File)
 	algorithms := map[string][]string{"election/bully": {"bully"}, "election/ring": {"ring", "chang-roberts"}, "quorum": {"quorum"}}[dir]
 	if algorithms == nil {
-		algorithms = []string{"bully", "membership", "ring", "chang-roberts"}
+		algorithms = []string{"bully", "membership", "founding", "ring", "chang-roberts"}
 	}
 	const at = 500
 	for from := 1; from <= 2*at; from += at {
@@ -242,14 +242,14 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 	if _, err := fmt.Sscanf(seeds, "%d:%d", &c.From, &c.To); err != nil {
 		t.Fatal(err)
 	}
+	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool { return d == sim.DrawFounding && algorithm != "founding" })
 	switch algorithm {
-	case "membership":
+	case "membership", "founding":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
-		fallthrough
 	case "telling":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
-		fallthrough
-	case "bully":
+	}
+	if c.Algorithm == "bully" {
 		c.Options = []string{"descending", "all"}
 	}
 	r, err := sim.Soak(t.Context(), anyMaker, c)

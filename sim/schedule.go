@@ -67,6 +67,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	}
 	g.vary(&s)
 	g.newcomers(&s)
+	g.founding(&s)
 	s.NoPreempt = g.rng.one(4)
 	if g.rng.one(2) {
 		s.Work = true

@@ -35,6 +35,7 @@ func FuzzFirstBytes(f *testing.F) {
 	f.Add([]byte{21, 3, 3, 0, 2, 2, 40}, false)
 	f.Add([]byte{}, true)
 	f.Add([]byte("\x16\x030\x00\x84\x84\x84\x84~\x84\x84\x84\x84A"), true) // a record that ends in its midst
+	f.Add([]byte("\x16\x03K\x00\x05\x16\x00\x00\x000"), true)
 	strict, mixed := secretOf(f, false), secretOf(f, true)
 	f.Fuzz(func(t *testing.T, data []byte, plain bool) {
 		var live sync.WaitGroup

@@ -4,6 +4,7 @@ package invariant
 const (
 	Takeover = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
 	Stands   = "nobody leads who only follows, or is unhealthy"
+	Founding = "nobody is the first leader of all before it has heard as many members as it is to wait for, nor who joins"
 	Work     = "nobody leads again while its earlier work runs"
 	Phases   = "a member's phase moves as the table of moves allows"
 	Overlap  = "nobody begins to lead while another's work runs, but after a crash, a freeze or a broken link between the two"
@@ -16,6 +17,9 @@ var ofLead = []Rule{
 	{Name: Stands, Where: "soak",
 		Why:    "An observer was asked never to lead; a member that finds itself unhealthy would do the work badly.",
 		Mutant: "an observer stands"},
+	{Name: Founding, Where: "soak",
+		Why:    "Machines that do not reach each other yet would each lead a cluster of its own, for ever.",
+		Mutant: "founds a cluster alone"},
 	{Name: Work, Where: "soak",
 		Why:    "Two runs of the work in one process share its files and connections.",
 		Mutant: "forgets that its work runs"},
