@@ -32,7 +32,10 @@ func (c Config) checkFounding() error {
 	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) == c.ID }) {
 		count++
 	}
+	_, own := c.Algorithm.(machine.CoreMaker)
 	switch {
+	case own && (c.Bootstrap || c.Expect > 0):
+		return config("bootstrap and expect: algorithm %s founds a cluster by its list of members alone; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
 	case c.Expect < 0:
 		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
 	case c.Bootstrap && c.Expect > 1:

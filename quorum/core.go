@@ -207,6 +207,7 @@ func (c *Core) stall() {
 		return
 	}
 	c.stalled = c.now
+	c.forgetPaces()
 	if !c.patience.IsZero() {
 		c.patience = c.now.Add(c.t)
 	}
@@ -273,6 +274,7 @@ func (c *Core) start(ev election.Event) {
 			}
 		})
 	}
+	c.warnEven()
 	c.welcomed(ev.List)
 	for i := range c.peers {
 		c.dial(&c.peers[i])

@@ -112,3 +112,25 @@ func TestVotesAreTold(t *testing.T) {
 		t.Errorf("a follower tells %+v", follows)
 	}
 }
+
+// A minority cannot change who belongs, and says how many of how many answer.
+func TestAMinorityRefusesAChangeAndCountsWhoAnswers(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	if l := n.leader(); l != "3" {
+		t.Fatalf("%s leads", l)
+	}
+	n.lost = true
+	n.step("1", election.Event{Kind: election.LinkDown, Peer: "2"})
+	n.step("1", election.Event{Kind: election.LinkDown, Peer: "3"})
+	for range 20 { // until it knows no leader
+		n.queue = nil // nobody answers a dial
+		n.now = n.now.Add(100 * time.Millisecond)
+		n.step("1", election.Event{Kind: election.Woke})
+	}
+	for _, remove := range []bool{true, false} {
+		if err := n.cores["1"].AdmitChange(remove, "3"); err == nil || !strings.Contains(err.Error(), "1 of 3 voters are reached") {
+			t.Errorf("a change is admitted, or refused with %v", err)
+		}
+	}
+}

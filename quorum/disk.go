@@ -107,11 +107,34 @@ func (c *Core) advance() {
 			c.perform(ready)
 			continue
 		}
+		wait, early := c.sendEarly(ready)
+		ready.Messages = wait
 		c.write(c.recordsOf(ready), false, func() { c.perform(ready) })
+		for _, m := range early {
+			c.post(m)
+		}
 	}
 	if c.node != nil && !c.busy() && !c.halted && c.written > keepRecords {
 		c.compact()
 	}
+}
+
+// sendEarly parts what may be said while the write is under way from what has to wait. A
+// leader's entries may: it counts its own copy only when that is safe, and its term is on
+// disk (Raft dissertation, 10.2.1).
+func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
+	hard := ready.HardState
+	if c.status().RaftState != raft.StateLeader || !raft.IsEmptyHardState(hard) && hard.GetTerm() != c.hard.GetTerm() {
+		return ready.Messages, nil
+	}
+	for _, m := range ready.Messages {
+		if m.GetType() == pb.MsgApp && m.GetTerm() == c.hard.GetTerm() {
+			early = append(early, m)
+		} else {
+			wait = append(wait, m)
+		}
+	}
+	return wait, early
 }
 
 func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {

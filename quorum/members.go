@@ -207,12 +207,22 @@ func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 	if s != nil && cc.GetChanges()[0].GetType() != pb.ConfChangeRemoveNode {
 		c.roster.put(*s)
 	}
+	if c.term() != 0 {
+		c.warnEven()
+	}
 	for _, old := range slices.Clone(c.roster.Seats) {
 		if !c.roster.counts(old.Number) {
 			c.roster.drop(old.Number)
 		}
 	}
 	c.reseat()
+}
+
+// warnEven warns of two or four voters: they survive no more than one or three do.
+func (c *Core) warnEven() {
+	if n := len(c.roster.conf.GetVoters()); (n == 2 || n == 4) && len(c.roster.conf.GetVotersOutgoing()) == 0 {
+		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("%d members vote: they survive the death of %d, as %d do; let an odd number vote", n, n/2-1, n-1)})
+	}
 }
 
 // counts reports whether a number is in the configuration in any way.

@@ -92,10 +92,12 @@ func (c *Core) receive(m *election.Message) {
 		if b, commit, ok := c.readBeat(p, m); ok {
 			p.aside = m.Eligibility
 			c.beaten(p, b, commit)
+			c.compare(p, b.stamp)
 		}
 	case election.Ack:
-		if from, _, ok := c.readAck(m); ok {
+		if from, clock, ok := c.readAck(m); ok {
 			c.acked(p, m, from)
+			c.compare(p, clock)
 		}
 	case election.Resign:
 		c.resignedBy(p, m)

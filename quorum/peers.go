@@ -32,6 +32,7 @@ type peer struct {
 	barred  bool      // nothing of it counts: its disk is another
 	noted   bool      // it has noted this member's disk
 	pullAt  time.Time // not before is it asked what members tell of themselves
+	pace    pace      // of its clock
 	guest   bool      // it is on no list here: see guests.go
 
 	acked    int64       // of this term: the latest stamp that it has answered
@@ -112,6 +113,9 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	if !p.link || p.incarnation != incarnation {
 		p.since = c.now
+	}
+	if p.incarnation != incarnation {
+		p.pace = pace{} // it counts from its start
 	}
 	p.rank, p.incarnation = rank, incarnation
 	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0

@@ -14,11 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write the traces of the scenarios anew")
 
-func maker(algorithm, _ string) (func() election.Algorithm, error) {
+func maker(algorithm, takeover string) (func() election.Algorithm, error) {
 	if algorithm != "quorum" {
 		return nil, errors.New("no such algorithm")
 	}
-	return func() election.Algorithm { return quorum.New() }, nil
+	if takeover == "" {
+		takeover = string(quorum.TakeoverLease)
+	}
+	return func() election.Algorithm { return quorum.New(quorum.WithTakeover(quorum.Takeover(takeover))) }, nil
 }
 
 func TestScenarios(t *testing.T) {

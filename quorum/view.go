@@ -50,6 +50,8 @@ func (c *Core) Members() []machine.MemberView {
 		}
 		if p.acked > 0 {
 			v.Epoch = c.term()
+		} else if p.rank.ID == c.view.Leader.ID {
+			v.Epoch = c.view.Epoch // by its beats
 		}
 		views = append(views, v)
 	}

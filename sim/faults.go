@@ -56,18 +56,22 @@ func (w *world) end(p *process, c scenario.Condition) {
 		_ = w.writeOut(p) // it got there, and nobody was left to be told
 	}
 	p.disk.saving = false
-	w.checks.ended(p, c)
+	w.checks.ended(w, p, c)
 	p.view, p.working, p.hasSaved = election.Token{}, false, false
 }
 
-// restart starts a dead process again; with rollback its disk has lost its last write.
-func (w *world) restart(p *process, rollback bool) error {
+// restart starts a dead process again; with rollback its disk has lost its last write,
+// emptied all.
+func (w *world) restart(p *process, with string) error {
 	if p.condition == scenario.Alive || p.condition == scenario.Frozen {
 		return nil // it was to have ended by itself, and has not yet
 	}
 	why := ""
-	if rollback {
+	switch with {
+	case "rollback":
 		p.disk.now, p.disk.rolledBack, why = p.disk.before, true, "its file rolled back one write"
+	case "emptied":
+		p.disk.now, p.disk.before, p.disk.log, p.disk.rolledBack, why = election.State{}, election.State{}, nil, true, "its disk emptied"
 	}
 	w.note(p, "starts", why)
 	w.checks.disturbedAt(p, w.now-1) // before its life, which is undisturbed so far

@@ -69,9 +69,10 @@ func (c *checks) holds(w *world, p *process) bool {
 	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
 }
 
-// ended: a process is no more; with its host everything ends.
-func (c *checks) ended(p *process, as scenario.Condition) {
-	if as == scenario.Off && p.place < len(c.places) {
+// ended: a process is no more; with its host everything ends. Where a refused connection is
+// taken for a leader's death, what outlives the process is not waited for.
+func (c *checks) ended(w *world, p *process, as scenario.Condition) {
+	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
 		c.places[p.place].guard = 0
 	}
 }

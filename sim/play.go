@@ -161,7 +161,7 @@ func (w *world) strike(step *scenario.Step) error {
 func (w *world) strikeMember(step *scenario.Step, p *process) error {
 	switch step.Do {
 	case scenario.Start, scenario.Restart:
-		return w.restart(p, step.Word == "rollback")
+		return w.restart(p, step.Word)
 	case scenario.Crash:
 		w.crash(p, step.Word == "torn")
 	case scenario.PowerOff:

@@ -19,6 +19,9 @@ func Probes() []string { return []string{"descending", "all"} }
 
 // New makes a member's algorithm. An empty probe is the default.
 func New(name, probe string) (election.Algorithm, error) {
+	if name == "quorum" {
+		return newQuorum(probe)
+	}
 	if probe != "" && !slices.Contains(Probes(), probe) {
 		return nil, fmt.Errorf("probe %q: use all or descending", probe)
 	}
@@ -32,8 +35,6 @@ func New(name, probe string) (election.Algorithm, error) {
 		return ring.New(), nil
 	case "chang-roberts":
 		return ring.NewChangRoberts(), nil
-	case "quorum":
-		return newQuorum()
 	}
 	return nil, fmt.Errorf("algorithm %q: use one of %s", name, strings.Join(Names(), ", "))
 }

@@ -3,8 +3,14 @@
 package algorithm
 
 import (
+	"cmp"
+
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
-func newQuorum() (election.Algorithm, error) { return quorum.New(), nil }
+// newQuorum makes one; the option is when the next leader comes.
+func newQuorum(takeover string) (election.Algorithm, error) {
+	a := quorum.New(quorum.WithTakeover(quorum.Takeover(cmp.Or(takeover, string(quorum.TakeoverLease)))))
+	return a, a.Validate()
+}

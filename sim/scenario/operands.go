@@ -38,10 +38,14 @@ var pair = operand{"ID ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
 
-// optional is a word that may stand there.
-func optional(text string) operand {
-	return operand{"[" + text + "]",
-		func(p *parser, s *Step) { s.Word = p.maybe(text) },
+// optional is a word that may stand there, one of these.
+func optional(texts ...string) operand {
+	return operand{"[" + strings.Join(texts, "|") + "]",
+		func(p *parser, s *Step) {
+			for _, text := range texts {
+				s.Word += p.maybe(text)
+			}
+		},
 		func(s *Step) string { return s.Word }}
 }
 
