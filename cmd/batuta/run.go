@@ -36,10 +36,19 @@ When COMMAND ends with exit code 0, batuta resigns and ends with 0 too (with
 another member try, and campaigns again after a pause that doubles from a second
 to a minute.
 
+With --schedule COMMAND runs at each tick instead, on the leader alone and one at a
+time, with the tick in BATUTA_TICK. A run that outlives the lead is stopped as above;
+a tick that fell due while nobody led, or while a run lasted, is run once, late
+(--missed skip leaves it out). The fields are of UTC, unless CRON_TZ=ZONE stands
+before them. Exit codes are logged, and change nothing.
+
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
 kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 		Example: `  # on each of three machines: the worker runs on one of them
   batuta run --config /etc/batuta.yaml -- ./worker --verbose
+
+  # on each of three machines: a report every five minutes, from one of them
+  batuta run --config /etc/batuta.yaml --schedule '*/5 * * * *' -- ./report
 
   # on one machine, in two terminals
   batuta run --id 1 --listen 127.0.0.1:7401 --member 2=127.0.0.1:7402 -- sleep 1000
@@ -52,6 +61,8 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 		},
 	}
 	f.register(cmd.Flags())
+	var p planFlags
+	p.register(cmd.Flags())
 	if events := cmd.Flags().Lookup("events"); events != nil {
 		f.events, events.DefValue = "off", "off" // standard output is the command's
 	}
@@ -59,6 +70,10 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 	cmd.Flags().SetInterspersed(false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		j.argv = args
+		var err error
+		if j.plan, err = p.plan(&f, j.restart); err != nil {
+			return err
+		}
 		if err := j.check(); err != nil {
 			return err
 		}
@@ -89,6 +104,7 @@ type job struct {
 	last    time.Duration // see [runner.Config]
 	before  func() error  // called once, when the node has started; may be nil
 	restart bool
+	plan    *runner.Plan // nil: the command runs for as long as the member leads
 
 	runner *runner.Runner
 	cancel context.CancelCauseFunc
@@ -131,7 +147,7 @@ func (j *job) prepare(a *agentRun) error {
 	config := batuta.Config{Heartbeat: a.flags.heartbeat, TMax: a.flags.tMax, TProcess: a.flags.tProcess}
 	j.over = make(chan error, 1)
 	j.runner, err = runner.New(runner.Config{
-		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart,
+		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart, Plan: j.plan,
 		Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
 		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: a.log,
 	})

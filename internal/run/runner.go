@@ -14,6 +14,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/schedule"
 )
 
 // Bounds of the pause after a failure, and how long a command must have run for
@@ -41,6 +42,7 @@ type Config struct {
 	Grace     time.Duration // from SIGTERM to SIGKILL
 	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once
 	Restart   bool          // a command that ends with exit code 0 is started again
+	Plan      *Plan         // when the command runs; nil: at once, for as long as the member leads
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
@@ -53,7 +55,8 @@ type Config struct {
 type Runner struct {
 	cfg    Config
 	keeper keeper
-	pause  time.Duration // after the next failure
+	pause  time.Duration    // after the next failure
+	ticks  *schedule.Ticker // nil: there is no plan, or no leadership yet
 
 	over   bool  // why the last run was the last under its leadership,
 	failed error // whatever has become of that: it has ended well, or failed
@@ -128,7 +131,16 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	if whole > 0 {
 		command.Last = 0 // it has been asked to end long before
 	}
+	ticks, env := r.ticker(node), command.Env
 	for {
+		if ticks != nil {
+			tick, err := ticks.Await(ctx)
+			if err != nil {
+				r.untimely(ctx, err)
+				return
+			}
+			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
+		}
 		began := time.Now()
 		outcome, err := r.keeper.run(ctx, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
 		if time.Since(began) > longEnough {
@@ -144,6 +156,8 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		case outcome.Expired:
 			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, r.lease()))
 			r.wait(ctx, node, r.every(whole))
+		case ticks != nil:
+			r.ran(outcome, time.Since(began))
 		case outcome.Code != 0:
 			r.failed = outcome.err()
 			return

@@ -1,0 +1,85 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/schedule"
+)
+
+// Plan has the command run by a schedule, on the leader alone. Members tell each other
+// of the last tick by what they tell of themselves, so that the next leader knows it.
+type Plan struct {
+	Schedule   schedule.Schedule
+	SkipMissed bool
+	Meta       map[string]string // what the member tells of itself beside that
+}
+
+// TickKey is the key under which a member tells of the last tick that it knows of.
+const TickKey = "batuta.tick"
+
+// Check reports whether a member can tell of ticks beside what else it tells.
+func (p *Plan) Check() error { return election.CheckMeta(p.meta(time.Now())) }
+
+func (p *Plan) meta(tick time.Time) map[string]string {
+	meta := maps.Clone(p.Meta)
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	meta[TickKey] = tick.UTC().Format(time.RFC3339)
+	return meta
+}
+
+// ticker gives the ticks to node; nil: there is no plan.
+func (r *Runner) ticker(node *batuta.Node) *schedule.Ticker {
+	p := r.cfg.Plan
+	if p == nil || r.ticks != nil {
+		return r.ticks
+	}
+	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed,
+		Known: func() time.Time { return lastTick(node.Status().Members) },
+		Tell: func(ctx context.Context, tick time.Time) {
+			if err := node.SetMeta(ctx, p.meta(tick)); err != nil && ctx.Err() == nil {
+				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "err", err)
+			}
+		}}
+	return r.ticks
+}
+
+// lastTick is the last that any member tells of. One from the future is of a clock that
+// is wrong, or of a member that means harm: it must not stop the schedule.
+func lastTick(members []batuta.MemberStatus) (last time.Time) {
+	for _, m := range members {
+		tick, err := time.Parse(time.RFC3339, m.Meta[TickKey])
+		if err == nil && tick.After(last) && time.Until(tick) < farAhead {
+			last = tick
+		}
+	}
+	return last
+}
+
+// farAhead is more than clocks of one cluster differ.
+const farAhead = time.Hour
+
+// untimely says why no run is due any more.
+func (r *Runner) untimely(ctx context.Context, err error) {
+	if errors.Is(err, schedule.ErrNever) && ctx.Err() == nil {
+		r.failed = err
+	}
+}
+
+// ran tells how a run by schedule has ended. One that failed is not tried again before
+// the next tick, and the member goes on leading: nobody can know that it would do
+// better elsewhere.
+func (r *Runner) ran(o Outcome, took time.Duration) {
+	level, args := slog.LevelInfo, []any{"took", took.Round(time.Millisecond)}
+	if o.Code != 0 || o.Signal != 0 {
+		level, args = slog.LevelError, append(args, "err", o.err())
+	}
+	r.cfg.Logger.Log(context.Background(), level, "the scheduled command has ended", args...)
+}

@@ -1,0 +1,164 @@
+// Package schedule says when a command is due that runs by a schedule of cron's, on one
+// member of a cluster at a time: once for each tick, also for one that was missed
+// while nobody led.
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Schedule is a set of ticks: points in time, all of them whole minutes.
+type Schedule struct{ ticks cron.Schedule }
+
+// maxSpec bounds what Parse reads, in bytes.
+const maxSpec = 256
+
+// Parse reads five fields of cron's (minute, hour, day of the month, month, day of the
+// week) or @hourly, @daily, @weekly, @monthly, @yearly. They are of UTC, which is the
+// same on every member, unless "CRON_TZ=Europe/Madrid " stands before them.
+func Parse(spec string) (Schedule, error) {
+	shown := election.Shown(spec)
+	switch {
+	case len(spec) > maxSpec:
+		return Schedule{}, fmt.Errorf("a schedule of %d bytes: at most %d", len(spec), maxSpec)
+	case strings.HasPrefix(spec, "@every"):
+		return Schedule{}, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
+	case strings.HasPrefix(spec, "TZ=") || strings.HasPrefix(spec, "CRON_TZ="):
+		if !strings.Contains(spec, " ") {
+			return Schedule{}, fmt.Errorf("%q: behind the time zone stand the fields, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'", shown)
+		}
+	default:
+		spec = "CRON_TZ=UTC " + strings.TrimSpace(spec)
+	}
+	ticks, err := cron.ParseStandard(spec)
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%q: %w; write minute, hour, day of the month, month and day of the week, as in '*/5 * * * *'", shown, err)
+	}
+	s := Schedule{ticks}
+	if s.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Schedule{}, fmt.Errorf("%q: there is no such day", shown)
+	}
+	return s, nil
+}
+
+// Next is the first tick after t; zero: none within five years.
+func (s Schedule) Next(t time.Time) time.Time { return s.ticks.Next(t) }
+
+// Latest is the last tick after since that is not after now; zero: there is none.
+func (s Schedule) Latest(since, now time.Time) (tick time.Time) {
+	// A schedule by the minute has half a million ticks a year: look at the last ones first.
+	for _, back := range [...]time.Duration{time.Minute, time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour, 9 * 366 * 24 * time.Hour} {
+		from := now.Add(-back)
+		if whole := !from.After(since); whole {
+			from = since
+		}
+		for next := s.Next(from); !next.IsZero() && !next.After(now); next = s.Next(next) {
+			tick = next
+		}
+		if !tick.IsZero() || from.Equal(since) {
+			return tick
+		}
+	}
+	return tick
+}
+
+// Ticker gives the ticks of a schedule to one member, while it leads. Its time is the
+// wall clock's.
+type Ticker struct {
+	Schedule Schedule
+	// Known is the last tick that was begun anywhere, as far as this member can tell, or
+	// since when there was somebody to begin one; zero: it knows of none.
+	Known func() time.Time
+	// Tell has the other members know of a tick before its run begins, as far as they
+	// can be reached. What goes wrong is its own to report.
+	Tell func(ctx context.Context, tick time.Time)
+	// SkipMissed leaves ticks out that fell due while nobody led, or while a run lasted.
+	SkipMissed bool
+
+	last time.Time // begun here, or taken over
+}
+
+const (
+	// look is how often the wall clock is looked at: it may be set, and a machine may
+	// have slept.
+	look = 20 * time.Second
+	// tooLate is how much later than its tick a run may begin that is not to be late.
+	tooLate = 5 * time.Second
+)
+
+// ErrNever says that the schedule has no tick left.
+var ErrNever = errors.New("the schedule has no tick within five years")
+
+// Await waits until a run is due and gives its tick: at once, if one was missed. Its error
+// is ctx's, or [ErrNever]. It must not be called while a run lasts.
+func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
+	if err := t.takeOver(ctx); err != nil {
+		return time.Time{}, err
+	}
+	for {
+		now := wall()
+		due := t.Schedule.Latest(t.last, now)
+		if t.SkipMissed && !due.IsZero() && now.Sub(due) > tooLate {
+			t.last, due = due, time.Time{}
+		}
+		if !due.IsZero() {
+			t.last = due
+			t.Tell(ctx, due)
+			return due, ctx.Err()
+		}
+		next := t.Schedule.Next(later(now, t.last))
+		if next.IsZero() {
+			return time.Time{}, ErrNever
+		}
+		if err := sleep(ctx, min(next.Sub(now), look)); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
+
+// takeOver goes on from the last tick that is known. Who knows of none begins now, and
+// says so: should it die before its first tick, another one runs that.
+func (t *Ticker) takeOver(ctx context.Context) error {
+	before := t.last
+	t.last = later(t.last, t.Known())
+	if t.last.IsZero() || t.SkipMissed && before.IsZero() {
+		t.last = later(t.last, wall())
+	}
+	if !t.last.Equal(before) {
+		t.Tell(ctx, t.last)
+	}
+	return ctx.Err()
+}
+
+// wall is the time that people see: without what Go keeps beside it, which stands still
+// while a machine sleeps and does not heed a clock that is set.
+func wall() time.Time { return time.Now().Round(0).UTC() }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(max(d, time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Of is a schedule of other ticks than cron's.
+func Of(ticks interface{ Next(time.Time) time.Time }) Schedule { return Schedule{ticks} }
