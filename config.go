@@ -52,6 +52,12 @@ type Config struct {
 	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
 	Observer  bool     // this member follows and never leads
 
+	// StandAlways has this member stand for election whether or not anybody runs
+	// [Node.Lead] here. Without it a member whose last Lead has returned stands no more, so
+	// that it does not lead with no work, until Lead or [Node.Campaign] is called; one on
+	// which Lead was never called stands, for those that only want to know who leads.
+	StandAlways bool
+
 	// Meta is what this member tells all others of itself, such as the URL of the service
 	// beside it: at most 16 pairs, and 1024 bytes of keys and values together. A key is a
 	// letter and then letters, digits, '.', '_' and '-', at most 64 bytes; a value prints.

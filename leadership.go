@@ -38,8 +38,15 @@ var ErrClosed = errors.New("node is closed")
 // node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
 //
 // Lead may be called several times at once; the lead is given away when every fn
-// has returned.
+// has returned. When the last Lead has returned this member stands for election no
+// more, until Lead or [Node.Campaign] is called: it would lead with no work. See
+// [Config.StandAlways].
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	n.stand()
+	defer n.retire()
 	at := n.history.last() // whatever kind of event it is: its view is the present one
 	for at != nil && ctx.Err() == nil {
 		var work *work
@@ -62,6 +69,25 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		return ctx.Err()
 	}
 	return n.closed()
+}
+
+// stand has this member stand for election, for there is work to do.
+func (n *Node) stand() {
+	n.call(context.Background(), func() {
+		n.leads++
+		n.retired = false
+		n.emit(election.Event{Kind: election.Candidacy, On: true})
+	})
+}
+
+// retire has it stand no more, if all work is over.
+func (n *Node) retire() {
+	n.call(context.Background(), func() {
+		if n.leads--; n.leads == 0 && !n.cfg.StandAlways && !n.closing {
+			n.retired = true
+			n.emit(election.Event{Kind: election.Candidacy})
+		}
+	})
 }
 
 // run does fn and tells whether this member still led when it returned.

@@ -66,6 +66,8 @@ type Node struct {
 	working     map[*work]struct{}
 	lost        map[Cause]uint64
 	closing     bool
+	leads       int              // calls of Lead that have not returned
+	retired     bool             // they have all returned, and this member stands no more
 	departing   atomic.Bool      // it leaves the cluster for good
 	newcomer    machine.Newcomer // what its asking to be let in has brought
 	rejoin      chan struct{}    // everyone through whom it joins is to be asked again
@@ -346,7 +348,10 @@ func (n *Node) Resign(ctx context.Context) error {
 // Campaign starts an election, and makes a member stand again that has resigned.
 // It returns when the contest has begun, with ctx's error, or with [ErrClosed].
 func (n *Node) Campaign(ctx context.Context) error {
-	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Campaign}) })
+	return n.call(ctx, func() {
+		n.retired = false
+		n.emit(election.Event{Kind: election.Campaign})
+	})
 }
 
 // Close hands over, if this member leads, and stops. It first tells the functions

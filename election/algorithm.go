@@ -30,6 +30,7 @@ const (
 	MemberAdded                        // the user puts Member on the list
 	MemberRemoved                      // the user removes Peer
 	Leaving                            // this member leaves the cluster for good
+	Candidacy                          // the user has something for a leader to do (On), as at first, or nothing any more (!On)
 	Tells                              // the user has this member tell Meta of itself
 	Woke                               // nothing but time: the deadline has passed
 
@@ -47,7 +48,7 @@ type Event struct {
 	Rank        Rank              // LinkUp
 	Incarnation uint64            // LinkUp
 	Refused     bool              // DialFailed
-	On          bool              // Working, Health; MemberAdded: Member's priority is said, else what is known stays
+	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is said, else what is known stays
 	Token       Token             // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
 	Err         error             // Saved, DialFailed (a live member refuses)
 	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us

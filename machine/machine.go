@@ -162,6 +162,8 @@ func (m *Machine) handleMembership(ev election.Event) {
 		m.leave()
 	case election.Health:
 		m.setHealth(ev.On)
+	case election.Candidacy:
+		m.setCandidacy(ev.On)
 	case election.Tells:
 		m.setMeta(ev.Meta)
 	}

@@ -9,6 +9,7 @@ import "github.com/batuta-dev/batuta/election"
 type standing struct {
 	unhealthy  bool   // its own check has failed
 	lastResort bool   // it stands all the same: nobody healthy leads, nor is in reach
+	retired    bool   // there is nothing to do for this member as a leader
 	resigned   uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
 }
 
@@ -33,7 +34,7 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleUnhealthy
 	case m.working && !m.leading():
 		return election.IneligibleWorking
-	case m.resigned > 0:
+	case m.resigned > 0 || m.retired:
 		return election.IneligibleResigned
 	}
 	return election.Eligible
@@ -118,6 +119,24 @@ func (m *Machine) setHealth(ok bool) {
 	}
 }
 
+// setCandidacy hears whether there is anything to do for this member as a leader. While
+// there is nothing it gives up the lead and does not claim, also where nobody else does.
+func (m *Machine) setCandidacy(on bool) {
+	if m.retired == !on {
+		return
+	}
+	m.retired = !on
+	if !on {
+		m.note("retires", m.cfg.Self.ID, m.view, "there is nothing to do for it as a leader")
+		m.makeWay("there is nothing to do for it as a leader")
+		return
+	}
+	m.standAgain("there is something to do for it as a leader")
+	if m.leaderless() {
+		m.reconsider() // it may have resigned, too
+	}
+}
+
 // tryLastResort has an unhealthy member stand, if it may and nobody healthy is in
 // sight that could lead instead.
 func (m *Machine) tryLastResort() {
@@ -147,8 +166,9 @@ func (s *standing) needsNoLastResort() { s.lastResort = false }
 // campaign begins a contest because the user asks for one.
 func (m *Machine) campaign() {
 	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
-	if m.resigned > 0 {
+	if m.resigned > 0 || m.retired {
 		m.resignUntilAbove(0)
+		m.retired = false
 		m.cancel(timerEligible)
 		if m.leaderless() {
 			m.reconsider()                  // it may be unhealthy, too

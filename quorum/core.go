@@ -250,6 +250,8 @@ func (c *Core) handle(ev election.Event) {
 		c.wish(change{Remove: true, ID: c.cfg.Self.ID})
 	case election.Health:
 		c.setHealth(ev.On)
+	case election.Candidacy:
+		c.setCandidacy(ev.On)
 	case election.Tells:
 		c.setMeta(ev.Meta)
 	}

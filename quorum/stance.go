@@ -15,6 +15,7 @@ import (
 type stance struct {
 	healthy  bool
 	working  bool
+	retired  bool      // there is nothing to do for this member as a leader
 	resigned uint64    // the term in which it resigned; until a later leader's time ends
 	outlived bool      // a later leader has been
 	gone     uint64    // the last epoch of which it told that it has ended
@@ -37,7 +38,7 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleWorking
 	case !c.healthy && !c.resort:
 		return election.IneligibleUnhealthy
-	case c.resigned != 0:
+	case c.resigned != 0 || c.retired:
 		return election.IneligibleResigned
 	case !c.healthy:
 		return election.LastResort
@@ -77,6 +78,20 @@ func (c *Core) setHealth(on bool) {
 	}
 }
 
+// setCandidacy hears whether there is anything to do for this member as a leader.
+func (c *Core) setCandidacy(on bool) {
+	if c.retired == !on {
+		return
+	}
+	c.retired = !on
+	switch {
+	case !on && c.term() != 0:
+		c.leave(0, "there is nothing to do for it as a leader")
+	case on:
+		c.standAgain()
+	}
+}
+
 // resign has this member give up the lead. It stands again when a later leader's time
 // has ended, when it is asked to, or when nobody leads for 2·T.
 func (c *Core) resign(why string) {
@@ -105,7 +120,7 @@ func (c *Core) leave(to uint64, why string) {
 }
 
 func (c *Core) askedToCampaign() {
-	c.resigned, c.outlived = 0, false
+	c.resigned, c.outlived, c.retired = 0, false, false
 	c.standAgain()
 }
 

@@ -35,10 +35,25 @@ func (p *Plan) meta(tick time.Time) map[string]string {
 	return meta
 }
 
-// ticker gives the ticks to node; nil: there is no plan.
-func (r *Runner) ticker(node *batuta.Node) *schedule.Ticker {
+// Teller is a [Node] whose members tell each other of themselves, and so of ticks. On any
+// other a tick that fell due while nobody led is not known, and not run.
+type Teller interface {
+	Status() batuta.Status
+	SetMeta(ctx context.Context, pairs map[string]string) error
+}
+
+var _ Teller = (*batuta.Node)(nil)
+
+// ticker gives the ticks to of; nil: there is no plan.
+func (r *Runner) ticker(of Node) *schedule.Ticker {
 	p := r.cfg.Plan
 	if p == nil || r.ticks != nil {
+		return r.ticks
+	}
+	node, ok := of.(Teller)
+	if !ok {
+		r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed,
+			Known: func() time.Time { return time.Time{} }, Tell: func(context.Context, time.Time) {}}
 		return r.ticks
 	}
 	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed,
