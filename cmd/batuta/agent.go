@@ -155,8 +155,19 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		if health != nil {
 			server.HealthElsewhere()
 		}
+		members, err := f.membership(a.flags.cluster, string(a.node.ID()))
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		if members != nil {
+			server.Gather(members)
+		}
 		if secured != nil {
-			api = tls.NewListener(api, secured.Config())
+			config := secured.Config()
+			if members != nil {
+				members.Recognize(config)
+			}
+			api = tls.NewListener(api, config)
 			server.Certified(func() batuta.CertificateLife { return batuta.CertificateLife(secured.Span()) })
 		}
 		go server.Serve(api)

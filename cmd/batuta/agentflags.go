@@ -85,6 +85,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	}
 	f.membership.apply(&c)
 	f.wire.apply(&c)
+	c.Meta = f.security.advertises(f.http, c.Meta)
 	c.Security = f.security.security()
 	return c, nil
 }
@@ -134,11 +135,13 @@ func (f *agentFlags) checkChoices() error {
 // apiNames are the names under which the API may be asked: those given, and the one
 // that --http itself has.
 func (f *agentFlags) apiNames() []string {
-	host, _, err := net.SplitHostPort(f.http)
-	if err != nil || host == "" {
-		return f.httpHosts
+	names := slices.Clone(f.httpHosts)
+	for _, addr := range []string{f.http, f.security.httpAdvertise} {
+		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
+			names = append(names, host)
+		}
 	}
-	return append(slices.Clone(f.httpHosts), host)
+	return names
 }
 
 func checkAddress(flag, addr string) error {

@@ -3,13 +3,16 @@ package main
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/security"
 )
@@ -19,7 +22,7 @@ type securityFlags struct {
 	secretFile, tlsCert, tlsKey, tlsCA, idTemplate string
 	insecure, allowPlain                           bool
 
-	httpTokens, httpCert, httpKey, healthHTTP string
+	httpTokens, httpCert, httpKey, healthHTTP, httpAdvertise string
 }
 
 func (f *securityFlags) register(fs *pflag.FlagSet) {
@@ -33,6 +36,7 @@ func (f *securityFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.httpTokens, "http-token-file", "", "`file` of tokens for the HTTP API, one a line with its role, read or operate")
 	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`file` with the HTTP API's certificate (default --tls-cert, else one by the secret)")
 	fs.StringVar(&f.httpKey, "http-tls-key", "", "`file` with that certificate's key")
+	fs.StringVar(&f.httpAdvertise, "http-advertise", "", "`host:port` at which the other agents may ask this one's HTTP API what leaderships it has seen; all members are told")
 	fs.StringVar(&f.healthHTTP, "health-http", "", "`host:port` that answers /leader, /healthz and /readyz alone, by yes or no, for whoever asks")
 }
 
@@ -63,7 +67,51 @@ func (f *securityFlags) check(a *agentFlags) error {
 		}
 		return usagef("--listen %s: whoever reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure where nobody else is on the network", a.listen)
 	}
+	if err := f.checkHTTPAdvertise(a); err != nil {
+		return err
+	}
 	return f.checkHTTP(a.http)
+}
+
+func (f *securityFlags) checkHTTPAdvertise(a *agentFlags) error {
+	switch {
+	case f.httpAdvertise == "":
+	case election.CheckAddress(f.httpAdvertise) != nil:
+		return usagef("--http-advertise %q is not HOST:PORT with a port of 1 to 65535, such as 10.0.0.5:7500: %w", f.httpAdvertise, election.CheckAddress(f.httpAdvertise))
+	case a.http == "off" || strings.HasPrefix(a.http, "unix:"):
+		return usagef("--http-advertise %s: --http %s answers nobody there; give --http an address with a port", f.httpAdvertise, a.http)
+	case a.wire.name == "boss":
+		return usagef("--http-advertise: the boss wire has no place for it; leave it out")
+	}
+	return nil
+}
+
+// advertises adds where this agent's API is to what its member tells of itself.
+func (f *securityFlags) advertises(http string, told map[string]string) map[string]string {
+	if f.httpAdvertise == "" {
+		return told
+	}
+	told = maps.Clone(told)
+	if told == nil {
+		told = map[string]string{}
+	}
+	scheme := "http://"
+	if f.servesTLS(http) {
+		scheme = "https://"
+	}
+	told[agent.MetaHTTP] = scheme + f.httpAdvertise
+	return told
+}
+
+// servesTLS tells whether the HTTP API has TLS.
+func (f *securityFlags) servesTLS(http string) bool {
+	at, _ := agent.ParseAddress(http) // check has seen it
+	return f.httpCert != "" || !at.Local() && f.on()
+}
+
+// membership is what agents prove themselves with when they ask each other; nil: nothing.
+func (f *securityFlags) membership(cluster, id string) (*security.Security, error) {
+	return security.New(cluster, id, security.Options{SecretFile: f.secretFile, CertFile: f.tlsCert, KeyFile: f.tlsKey, CAFile: f.tlsCA, IDTemplate: f.idTemplate})
 }
 
 func (f *securityFlags) checkHTTP(addr string) error {
@@ -97,8 +145,7 @@ func (f *securityFlags) checkHTTP(addr string) error {
 // serving is the TLS of the HTTP API; nil: it has none.
 func (f *securityFlags) serving(cluster, id, addr string) (*security.Serving, error) {
 	o := security.Options{SecretFile: f.secretFile, CertFile: cmp.Or(f.httpCert, f.tlsCert), KeyFile: cmp.Or(f.httpKey, f.tlsKey)}
-	at, _ := agent.ParseAddress(addr) // check has seen it
-	if f.httpCert == "" && (at.Local() || !f.on()) {
+	if !f.servesTLS(addr) {
 		return nil, nil
 	}
 	return security.NewServing(cluster, id, o)

@@ -44,6 +44,7 @@ type stranger struct {
 	heard bytes.Buffer
 	own   *tls.Certificate // of an authority of its own, for a member of the cluster
 	said  int              // what it was answered
+	pages int              // calls for the dashboard's own file
 }
 
 // says connects, by TLS unless that is nil, says something and hears the rest.
@@ -105,6 +106,9 @@ func (s *stranger) tries(addr string) {
 				s.says(addr, nil, text)
 			}
 			s.says(addr, &tls.Config{NextProtos: []string{"http/1.1"}}, text)
+			if call == "GET /ui/" && !strings.HasPrefix(header, "Origin") || call == "GET /" && strings.HasPrefix(header, "Accept") {
+				s.pages++ // the dashboard's own file, which asks for a token
+			}
 		}
 	}
 }
@@ -179,10 +183,13 @@ func TestAStrangerOnTheNetworkLearnsNothing(t *testing.T) {
 	if s.said == 0 {
 		t.Error("it is answered nothing at all: it has not reached the ports")
 	}
-	for _, word := range append(ids, "payroll", "10.77.0.", ":7400", `"leader":`, "200 OK") {
+	for _, word := range append(ids, "payroll", "10.77.0.", ":7400", `"leader":`) {
 		if at := bytes.Index(s.heard.Bytes(), []byte(word)); at >= 0 {
 			t.Errorf("it hears %q: …%q…", word, s.heard.Bytes()[max(0, at-200):min(at+50, s.heard.Len())])
 		}
+	}
+	if n := bytes.Count(s.heard.Bytes(), []byte("200 OK")); n > s.pages {
+		t.Errorf("%d calls are answered, and %d are for the dashboard's own file", n, s.pages)
 	}
 	l.undisturbed(200*time.Millisecond, "carol-host", l.members...)
 	if now := ask(1, "members"); len(strings.Fields(now)) != len(strings.Fields(members)) {

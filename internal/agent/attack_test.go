@@ -109,6 +109,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		{"GET", "/leader", "", 200},
 		{"GET", "/healthz", "", 200},
 		{"GET", "/readyz", "", 200},
+		{"GET", "/ui/dashboard.js", "", 200}, // the page asks for a token itself
 
 		{"GET", "/v1/status", "", 401},
 		{"GET", "/v1/members", "", 401},
@@ -124,6 +125,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		{"GET", "/v1/status", "Bearer " + readToken + "x", 401},
 		{"GET", "/v1/status", readToken, 401},
 		{"POST", "/leader", "", 401},
+		{"POST", "/ui/dashboard.js", "", 401},
 		{"POST", "/v1/resign", "", 401},
 		{"POST", "/v1/resign", "Bearer wrong-0123456789abcdef", 401},
 		{"POST", "/v1/resign", "Bearer " + readToken, 403},
@@ -156,7 +158,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		t.Errorf("%d lines of %d refusals", got, refusals)
 	}
 	_, metrics, _ := with(t, addr, "GET", "/metrics", "Bearer "+readToken)
-	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 16`, `batuta_http_requests_refused_total{reason="role"} 3`} {
+	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 17`, `batuta_http_requests_refused_total{reason="role"} 3`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
@@ -353,5 +355,32 @@ func TestFailedHandshakesOfTLSAreCounted(t *testing.T) {
 	}
 	if got := strings.Count(log.String(), "reason=tls"); got != 2 {
 		t.Errorf("%d lines of 2 refusals:\n%s", got, log)
+	}
+}
+
+// The dashboard's own files need no token: it asks for one, and is told what that may do.
+func TestThePageItselfNeedsNoToken(t *testing.T) {
+	_, addr, _, _, _ := guarded(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html,application/xhtml+xml")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 200 || !strings.Contains(string(body), "<html") || resp.Header.Get("Content-Security-Policy") == "" {
+		t.Errorf("the page: %s, %.60q", resp.Status, body)
+	}
+	for token, want := range map[string]string{readToken: `"access":"read"`, operateToken: `"access":"operate"`} {
+		if _, body, _ := with(t, addr, "GET", "/v1/status", "Bearer "+token); !strings.Contains(body, want) {
+			t.Errorf("the status lacks %s: %s", want, body)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta/internal/web"
 )
 
 // This file gives the parts of an agent to services that have a server, and a registry
@@ -18,6 +20,9 @@ import (
 // refuses pages of other origins; who may ask, and under what names, is the server's.
 func Embedded(node Node, version string, changes bool) http.Handler {
 	s := &Server{node: node, version: version, log: slog.New(slog.DiscardHandler), streams: make(chan struct{}, maxStreams), refused: newRefusals()}
+	s.readOnly = !changes
+	s.history, s.page = newHistory(time.Now()), web.Dashboard().Handler()
+	go s.history.follow(context.Background(), node) // until the node ends
 	routes := slices.DeleteFunc(s.routes(), func(r route) bool {
 		return r.method != http.MethodGet && !changes
 	})

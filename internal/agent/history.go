@@ -18,6 +18,7 @@ const (
 // History is the answer of /v1/history.
 type History struct {
 	Began  Stamp    `json:"began"`  // when this agent began to listen; before that nothing is known
+	Now    Stamp    `json:"now"`    // by this agent's clock
 	Events []Reason `json:"events"` // the last 1000, oldest first
 }
 
@@ -71,12 +72,17 @@ func (h *history) add(l Line, trace []batuta.Record) {
 	}
 }
 
-func (s *Server) past(w http.ResponseWriter, _ *http.Request) {
-	s.history.mu.Lock()
-	defer s.history.mu.Unlock()
-	events := s.history.events
-	if events == nil {
-		events = []Reason{}
+// present is what there is now.
+func (h *history) present() History {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return History{Stamp{h.began}, Stamp{time.Now()}, append([]Reason{}, h.events...)}
+}
+
+func (s *Server) past(w http.ResponseWriter, r *http.Request) {
+	h := s.history.present()
+	if r.URL.Query().Get("leaderships") == "true" {
+		h = h.leaderships()
 	}
-	answer(w, http.StatusOK, History{Stamp{s.history.began}, events})
+	answer(w, http.StatusOK, h)
 }

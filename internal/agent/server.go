@@ -63,6 +63,8 @@ type Server struct {
 	life            func() batuta.CertificateLife // of the certificate that the API shows
 	healthElsewhere bool                          // load balancers have a server of their own
 	history         *history
+	gatherer        gatherer
+	readOnly        bool         // it takes no calls that change something
 	page            http.Handler // the dashboard's files
 	http            *http.Server
 }
@@ -150,6 +152,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.trace},
 		{"GET", "/v1/history", s.past},
+		{"GET", "/v1/histories", s.histories},
 		{"GET", "/v1/quorum", s.quorum},
 		{"POST", "/v1/resign", s.resign},
 		{"POST", "/v1/transfer", s.transfer},
@@ -206,7 +209,9 @@ func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		answer(w, http.StatusOK, statusOf(st, s.addr, s.version))
+		told := statusOf(st, s.addr, s.version)
+		told.Access = s.access(r)
+		answer(w, http.StatusOK, told)
 	}
 }
 

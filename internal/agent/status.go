@@ -24,6 +24,7 @@ type Status struct {
 	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
 	HTTP          string   `json:"http"`
 	Version       string   `json:"version"`
+	Access        string   `json:"access"` // what whoever asks may do: operate or read
 	Messages      Messages `json:"messages"`
 	Timing        Timing   `json:"timing"`
 	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect

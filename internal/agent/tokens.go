@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -158,7 +159,7 @@ var open = []string{"/leader", "/super", "/healthz", "/readyz"}
 // authorize lets through who may do what it asks for.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.tokens == nil {
+		if s.tokens == nil || s.asksAsMember(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -169,6 +170,8 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		role, err := s.tokens.role(r)
 		switch {
 		case role >= Operate || role == Read && reads:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), roleKey{}, role)))
+		case reads && isPage(r):
 			next.ServeHTTP(w, r)
 		case role == Read:
 			s.refuse(w, r, http.StatusForbidden, "role", "a token with the role read may not do this: it needs one with the role operate")
@@ -182,6 +185,23 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			s.refuse(w, r, http.StatusUnauthorized, "token", err.Error())
 		}
 	})
+}
+
+// roleKey is where a request's context has the role of its token.
+type roleKey struct{}
+
+// access is what whoever asks may do: operate or read.
+func (s *Server) access(r *http.Request) string {
+	if role, ok := r.Context().Value(roleKey{}).(Role); s.readOnly || ok && role < Operate {
+		return "read"
+	}
+	return "operate"
+}
+
+// isPage tells whether the dashboard's own files are asked for: they say nothing of the
+// cluster, and ask for a token themselves, which no browser keeps then.
+func isPage(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/ui/") || r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // bare leaves out what an answer says, but for its code.

@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/stalltest"
@@ -39,7 +44,7 @@ func clusterOf(t *testing.T, flags []string, ids ...string) map[string]*member {
 	}
 	for _, id := range ids {
 		m := members[id]
-		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", t.TempDir()}
+		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", t.TempDir(), "--http-advertise", m.http}
 		for _, other := range ids {
 			m.args = append(m.args, "--member", other+"="+members[other].listen)
 		}
@@ -94,6 +99,15 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 	eval[any](b, "document.querySelector('.reigns details').open = true, 0")
 	b.until("document.querySelector('.reigns .steps').textContent.includes('adopts 2')")
 	b.shoot("dashboard-lost")
+
+	// What the others have seen is gathered by the agent; the page asks nobody else.
+	b.until("document.querySelectorAll('#lanes .lane').length === 2 && document.querySelector('#gathered').textContent.includes('3: connect')")
+	b.until("[...document.querySelectorAll('.reigns > li')].some(x => x.textContent.includes('2, epoch') && x.textContent.includes('by its own word; seen by 1, 2'))")
+	if twice := eval[int](b, "document.querySelectorAll('#band .twice').length"); twice != 0 {
+		t.Errorf("two led at the same time %d times", twice)
+	}
+	b.accessible("the gathered history")
+	b.shoot("dashboard-gathered")
 
 	// It comes back, and takes over.
 	members["3"].process = start(t, members["3"].args...)
@@ -185,4 +199,66 @@ func TestTheDashboardShowsALease(t *testing.T) {
 	b.until(leaderIs + "'Nobody'")
 	b.until("!document.querySelector('#lease-words').textContent.startsWith('The lease')")
 	b.until("document.querySelectorAll('#votes li.none').length >= 2")
+}
+
+// Where the API wants a token the page asks for it, and keeps it in memory alone; who may
+// only read sees nothing to press.
+func TestTheDashboardAsksForAToken(t *testing.T) {
+	const reads, operates = "0123456789-reads", "0123456789-operates"
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte(reads+" read\n"+operates+" operate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	members := clusterOf(t, []string{"--http-token-file", file}, "1", "2")
+	address := "http://" + members["2"].http + "/"
+	b := open(t, browser(t), address, "status of 401")
+	enter := func(token string) {
+		b.until("document.querySelector('#ask').open && document.querySelector('#ask input[name=token]').type === 'password' && document.activeElement.name === 'token'")
+		b.do(chromedp.SendKeys("#ask input[name=token]", token, chromedp.ByQuery))
+		b.press(kb.Enter)
+	}
+	enter("a-token-of-nobody")
+	b.until("document.querySelector('#ask').open && document.querySelector('#ask-error').textContent.includes('is not in the agent')")
+	b.accessible("the question for a token")
+	eval[any](b, "document.querySelector('#ask input[name=token]').value = '', 0")
+	enter(reads)
+	b.until(leaderIs + "'2' && !document.querySelector('#ask').open")
+	b.until("document.querySelector('#live').textContent === 'Live'")
+	b.until("[...document.querySelectorAll('#resign, #transfer, #campaign, #add, #rows button')].every(x => !x.checkVisibility())")
+	if kept := eval[string](b, "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"); strings.Contains(kept, "0123456789") {
+		t.Errorf("the page keeps its token: %s", kept)
+	}
+
+	b.do(chromedp.Reload()) // it is gone with the page
+	enter(operates)
+	b.until(leaderIs + "'2' && document.querySelector('#resign').checkVisibility() && !document.querySelector('#resign').disabled")
+	b.click("#resign")
+	b.click("#ask-yes")
+	b.until(leaderIs + "'1'")
+}
+
+// Of what several members have seen, one list: the time when nobody led and the time when
+// two did stand out, and clocks that differ are no such time.
+func TestHistoriesAreMerged(t *testing.T) {
+	members := cluster(t, "1")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	b.until(leaderIs + "'1'")
+	got := eval[string](b, `import('/ui/reigns.js').then(({ reigns, merge }) => {
+		const at = s => new Date(Date.UTC(2026, 0, 1) + s * 1000).toISOString().replace('Z', '000000Z')
+		const line = (s, event, leader, epoch, cause) => ({ time: at(s), event, leader, epoch, cause, records: [] })
+		const history = (...events) => ({ began: at(0), now: at(100), events })
+		const asOf = Date.UTC(2026, 0, 1) + 100_000
+		const seen = (id, ahead, h, own) => ({ id, doubt: 2, asOf: own ? Infinity : asOf, began: 0, reigns: reigns(h, ahead) })
+		const list = merge([
+			// 1 goes by 3, then by 2; 3 has led on by its own word, for it was cut off. 4 has died.
+			seen('1', 0, history(line(1, 'leader', '4', 1), line(5, 'lost', '4', 1, 'crashed'), line(6, 'leader', '3', 2), line(20, 'lost', '3', 2, 'silent'), line(21, 'leader', '2', 3)), true),
+			seen('2', 5000, history(line(6, 'leader', '4', 1), line(10.2, 'lost', '4', 1, 'crashed'), line(11, 'leader', '3', 2), line(25, 'lost', '3', 2, 'silent'), line(26, 'leader', '2', 3))),
+			seen('3', 0, history(line(6, 'leader', '3', 2), line(31, 'lost', '3', 2, 'superseded'), line(31, 'leader', '2', 3))),
+		])
+		const s = ms => ms === null ? 'now' : ((ms - Date.UTC(2026, 0, 1)) / 1000).toFixed(1)
+		return list.map(r => (r.gap ? 'nobody' : r.twice ? 'two' : r.leader + (r.own ? ' itself' : '')) + ' ' + s(r.from) + '-' + s(r.to) + (r.cause ? ' ' + r.cause : '')).join('; ')
+	})`)
+	if want := "4 1.0-5.0 crashed; nobody 5.0-6.0; 3 itself 6.0-31.0 superseded; 2 itself 21.0-now; two 21.0-31.0"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
 }

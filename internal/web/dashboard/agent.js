@@ -1,12 +1,8 @@
 // The agent's HTTP API, as the page asks it.
 
-let token = ''
-try { token = sessionStorage.getItem('batuta.token') || '' } catch { /* a page without storage asks again */ }
+let token = '' // kept here alone: it is gone with the page
 
-export function setToken(value) {
-  token = value
-  try { sessionStorage.setItem('batuta.token', value) } catch { /* as above */ }
-}
+export function setToken(value) { token = value.trim() }
 
 const headers = () => ({ Accept: 'application/json', ...token && { Authorization: `Bearer ${token}` } })
 
@@ -37,10 +33,19 @@ const silence = 40_000 // the agent says something every 15 s
 // connection to on.open and on.lost. It asks again after half a second.
 export async function listen(on) {
   for (;;) {
-    try { await follow(on) } catch (error) { on.lost(error) }
-    await new Promise(done => setTimeout(done, 500))
+    let pause = 500
+    try { await follow(on) } catch (error) {
+      on.lost(error)
+      if (error instanceof Refused && error.code === 401) pause = Infinity // until there is a token
+    }
+    await new Promise(done => { again = done; if (pause < Infinity) setTimeout(done, pause) })
   }
 }
+
+let again = () => {}
+
+// restart has events asked for anew, with another token.
+export function restart() { again() }
 
 async function follow(on) {
   const end = new AbortController()

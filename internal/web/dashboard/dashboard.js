@@ -4,7 +4,7 @@ import { $, h, listed, replace, text } from './shared/dom.js'
 import { toggles, translate } from './shared/page.js'
 import { Leaderships } from './shared/leaderships.js'
 import { doing } from './shared/words.js'
-import { get, listen, post, Refused, remove, setToken } from './agent.js'
+import { get, listen, post, Refused, remove, restart, setToken } from './agent.js'
 import { question } from './dialog.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
@@ -29,6 +29,7 @@ class Dashboard {
     this.#actions()
     listen({ open: () => this.look(), event: () => this.soon(), lost: error => this.#lost(error) })
     setInterval(() => this.look(), beat)
+    setInterval(() => this.#gather(), 15_000)
     setInterval(() => this.#tick(), 1000)
   }
 
@@ -78,7 +79,7 @@ class Dashboard {
 
   #askToken() {
     if ($('#ask').open) return
-    question({ title: t('token'), yes: t('enter'), fields: [{ name: 'token', label: t('tokenLabel'), type: 'password', required: true }], act: async ({ token }) => { setToken(token); await get('v1/status'); this.look(true) } })
+    question({ title: t('token'), yes: t('enter'), fields: [{ name: 'token', label: t('tokenLabel'), type: 'password', required: true }], act: async ({ token }) => { setToken(token); await get('v1/status'); restart(); this.look(true) } })
   }
 
   #notice(words, good = false) {
@@ -93,6 +94,7 @@ class Dashboard {
     document.title = s.leader ? `${s.leader} · ${s.cluster} · batuta` : `${t('nobody')} · ${s.cluster} · batuta`
     text($('#cluster'), s.cluster)
     text($('#asked'), t('asked', { id: s.id }))
+    document.body.classList.toggle('reads', s.access === 'read')
     this.#lead(s)
     const picture = JSON.stringify([s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address])])
     if (picture !== this.picture) {
@@ -105,7 +107,11 @@ class Dashboard {
     this.#members(s)
     this.#facts(s)
     this.#messages(s)
-    if (changed) this.#timeline()
+    if (changed) {
+      this.#timeline()
+      clearTimeout(this.gathering)
+      this.gathering = setTimeout(() => this.#gather(), this.gathered ? 1200 : 0) // until the others have seen it
+    }
     document.body.dataset.ready = 'yes'
   }
 
@@ -122,7 +128,7 @@ class Dashboard {
     const leads = s.leader === s.id
     $('#resign').disabled = !leads
     $('#transfer').disabled = !leads || s.members.length < 2
-    text($('#acts-hint'), leads || s.leader === null ? '' : t('onlyLeader'))
+    text($('#acts-hint'), s.access === 'read' ? t('onlyReads') : leads || s.leader === null ? '' : t('onlyLeader'))
     this.#tick()
   }
 
@@ -183,10 +189,19 @@ class Dashboard {
     return ms < 2000 ? t('now') : t('ago', { time: lasting(ms, true) })
   }
 
+  // gather asks what the other members have seen, where they tell their addresses.
+  async #gather() {
+    if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
+    try { this.gathered = await get('v1/histories') } catch { return } // the page itself tells that the agent is gone
+    this.#timeline()
+  }
+
   #timeline() {
     if (!this.history) return
-    text($('#span'), t('timelineFrom', { id: this.status.id, time: at(exact(this.history.began)) }))
-    drawTimeline($('#band'), $('#reigns'), this.history, this.leaderships, Number($('#range').value))
+    const missing = this.gathered?.members.filter(m => m.error) ?? []
+    text($('#span'), t('timelineFrom', { id: this.gathered ? this.gathered.members.filter(m => m.history).map(m => m.id).join(', ') : this.status.id, time: at(exact(this.history.began)) }))
+    text($('#gathered'), missing.length ? t('notGathered', { ids: missing.slice(0, 5).map(m => `${m.id}: ${m.error}`).join('; ') + (missing.length > 5 ? ' …' : '') }) : '')
+    drawTimeline({ band: $('#band'), lanes: $('#lanes'), rows: $('#reigns'), doubles: $('#doubles') }, this.status.id, this.history, this.gathered, this.leaderships, Number($('#range').value))
   }
 
   #facts(s) {

@@ -1,55 +1,52 @@
-// Leaderships as this member has seen them: who, when, why it ended, and the gaps.
+// Leaderships: who, when, why each ended, the time without one, and the time with two.
 
-import { h, replace } from './shared/dom.js'
+import { h, listed, replace, text } from './shared/dom.js'
 import { doing } from './shared/words.js'
+import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
 import { at, exact, lasting, toMilli } from './times.js'
-
-// reigns makes of a history the list of leaderships and of gaps between them, oldest first.
-export function reigns(history) {
-  const list = []
-  let open = null, lostAt = null, waiting = []
-  for (const e of history.events) {
-    if (e.event !== 'leader' && e.event !== 'lost') { waiting.push(...e.records); continue }
-    const when = exact(e.time), records = [...waiting, ...e.records]
-    waiting = []
-    if (e.event === 'leader') {
-      if (lostAt !== null && when - lostAt > 0.05) list.push({ gap: true, from: lostAt, to: when }) // less is one step of the member's
-      open = { leader: e.leader, epoch: e.epoch, from: when, to: null, began: records, ended: [] }
-      list.push(open)
-      lostAt = null
-      continue
-    }
-    if (open && open.epoch === e.epoch && open.leader === e.leader) {
-      open.to = when
-      open.cause = e.cause
-      open.ended = records
-    }
-    open = null
-    lostAt = when
-  }
-  if (lostAt !== null) list.push({ gap: true, from: lostAt, to: null })
-  return list
-}
 
 // shown is a number of rows that a page bears.
 const shown = 200
 
-export function draw(band, rows, history, leaderships, range) {
-  const now = Date.now(), list = reigns(history)
-  const from = Math.max(range ? now - range : -Infinity, Math.min(exact(history.began), list[0]?.from ?? Infinity))
+// seen is what each member has seen that is known of: the one asked first, by its own
+// history, the others as they were gathered.
+function seen(id, history, gathered) {
+  const others = (gathered?.members ?? []).filter(m => m.id !== id && m.history)
+  const asOf = gathered ? exact(gathered.at) : 0
+  return [{ id, doubt: 0, asOf: Infinity, began: exact(history.began), reigns: reigns(history) },
+    ...others.map(m => ({ id: m.id, asOf, doubt: m.doubt * 1000, began: exact(m.history.began) - m.ahead * 1000, reigns: reigns(m.history, m.ahead * 1000) }))]
+}
+
+export function draw(el, id, history, gathered, leaderships, range) {
+  const now = Date.now(), members = seen(id, history, gathered), list = merge(members)
+  const begin = Math.min(...members.map(m => m.began), list[0]?.from ?? Infinity)
+  const from = Math.max(range ? now - range : -Infinity, begin)
   const x = when => 100 * (when - from) / Math.max(now - from, 1)
-  replace(band, list.filter(r => (r.to ?? now) >= from).map(r => {
-    const left = Math.max(0, x(r.from)), wide = Math.max(0, x(r.to ?? now) - left)
-    const el = h('div', { class: r.gap ? 'gap' : '' }, r.gap || wide < 2 ? '' : r.leader)
-    el.style.left = left + '%'
-    el.style.width = wide + '%'
-    if (!r.gap) el.style.background = leaderships.colour(r.epoch, r.leader)
-    return el
-  }))
-  const opened = new Set([...rows.querySelectorAll('details[open]')].map(d => d.dataset.key))
-  const visible = list.filter(r => (r.to ?? now) >= from).slice(-shown).reverse()
-  replace(rows, visible.length ? visible.map(r => r.gap ? gap(r, now) : row(r, now, leaderships, opened)) : h('li', {}, h('span', { class: 'soft' }, t('noReigns'))))
+  const place = (div, r) => {
+    const left = Math.max(0, x(r.from))
+    div.style.left = left + '%'
+    div.style.width = Math.max(0, x(r.to ?? now) - left) + '%'
+    return div
+  }
+  const ago = r => (r.to ?? now) >= from
+  replace(el.band, ...list.filter(r => ago(r) && !r.twice).map(r => {
+    const div = place(h('div', { class: r.gap ? 'gap' : '' }), r)
+    if (!r.gap && x(r.to ?? now) - x(r.from) >= 2) div.textContent = r.leader
+    if (!r.gap) div.style.background = leaderships.colour(r.epoch, r.leader)
+    return div
+  }), ...list.filter(r => r.twice && ago(r)).map(r => place(h('div', { class: 'twice' }), r)))
+  listed(el.lanes, members.length > 1 ? members : [], m => m.id, m => h('div', { class: 'lane' }, h('span', { class: 'of' }, m.id), h('div', { class: 'views' })), (lane, m) =>
+    replace(lane.lastChild, m.reigns.filter(ago).map(r => {
+      const div = place(h('div', { class: r.gap ? 'gap' : r.leader === m.id ? 'own' : '' }), r)
+      if (!r.gap) div.style.background = leaderships.colour(r.epoch, r.leader)
+      return div
+    })))
+  const opened = new Set([...el.rows.querySelectorAll('details[open]')].map(d => d.dataset.key))
+  const visible = list.filter(ago).slice(-shown).reverse()
+  const row = r => r.gap ? gap(r, now) : r.twice ? twice(r, now) : reign(r, now, leaderships, opened, id, members.length)
+  replace(el.rows, visible.length ? visible.map(row) : h('li', {}, h('span', { class: 'soft' }, t('noReigns'))))
+  text(el.doubles, list.some(r => r.twice) ? t('doubles', { n: list.filter(r => r.twice).length }) : '')
 }
 
 function gap(r, now) {
@@ -57,22 +54,28 @@ function gap(r, now) {
     h('span', { class: 'when' }, at(r.from)))
 }
 
-function row(r, now, leaderships, opened) {
-  const key = r.epoch + ':' + r.leader
+function twice(r, now) {
+  const [a, b] = r.twice.map(x => t('reignLine', x))
+  return h('li', { class: 'gap' }, h('span', { class: 'gap-line' }, t('twice', { a, b, time: lasting((r.to ?? now) - r.from, r.to === null) })), h('span', { class: 'when' }, at(r.from)))
+}
+
+function reign(r, now, leaderships, opened, id, members) {
+  const key = r.epoch + ':' + r.leader, own = r.views.find(v => v.by === id)
   const li = h('li', {}, h('strong', {}, t('reignLine', r)),
     h('span', { class: 'when' }, r.to === null ? t('since', { from: at(r.from), time: lasting(now - r.from, true) }) : t('fromTo', { from: at(r.from), to: at(r.to), time: lasting(r.to - r.from) })),
-    r.cause && h('span', {}, t('ended', { cause: causeOf(r) })),
+    members > 1 && h('span', { class: 'when' }, t(r.own ? 'toldByItself' : 'toldByOthers', { ids: r.views.map(v => v.by).join(', ') })),
+    r.cause && h('span', {}, t('ended', { cause: causeOf(r, own) })),
     h('details', { 'data-key': key, open: opened.has(key) }, h('summary', {}, t('whyButton'), h('span', { class: 'only-read' }, ' ' + t('reignLine', r))),
-      steps([...r.began, ...r.ended])))
+      steps(own ? [...own.began, ...own.ended] : [])))
   li.style.setProperty('--own', leaderships.colour(r.epoch, r.leader))
   return li
 }
 
 // causeOf is why a leadership ended, and the member's own word for it.
-function causeOf(r) {
-  const own = r.ended.findLast?.(x => x.what === 'loses')?.why ?? ''
+function causeOf(r, own) {
+  const said = own?.cause === r.cause ? own.ended.findLast?.(x => x.what === 'loses')?.why ?? '' : ''
   const words = t('c_' + r.cause)
-  const detail = own.replace(/^\w+: /, '')
+  const detail = said.replace(/^\w+: /, '')
   return detail ? `${words} (${detail})` : words
 }
 
