@@ -20,6 +20,9 @@ func Probes() []string { return []string{"descending", "all"} }
 // New makes a member's algorithm. An empty probe is the default.
 func New(name, probe string) (election.Algorithm, error) {
 	if name == "quorum" {
+		if slices.Contains(Probes(), probe) {
+			probe = "" // said for all algorithms, whichever it is for
+		}
 		return newQuorum(probe)
 	}
 	if probe != "" && !slices.Contains(Probes(), probe) {
