@@ -188,6 +188,25 @@ func TestWhatOneLiarCanDo(t *testing.T) {
 	}
 }
 
+// TestAnHonestRegistrarIsNotFencedOff: a registrar that nobody answers raises a token's version
+// with each node that it asks, up to eight times a round; whoever is asked at last must take it.
+func TestAnHonestRegistrarIsNotFencedOff(t *testing.T) {
+	for silent := range superpeer.Round(200) {
+		f := fence{}
+		f.allow(3, 1, 0)
+		version := uint32(1)
+		for range silent + 1 {
+			version += 8
+		}
+		if !f.allow(3, version, silent+1) {
+			t.Fatalf("after %d rounds of asking others, version %d is refused", silent+1, version)
+		}
+		if !f.allow(3, version+8, silent+1) {
+			t.Fatalf("a second question in the round is refused after %d", silent+1)
+		}
+	}
+}
+
 func TestGossipIsBoundedInBytes(t *testing.T) {
 	b := newBook()
 	const tokens, rounds = 300, 30

@@ -2,17 +2,24 @@ package overlay
 
 import "github.com/batuta-dev/batuta/superpeer"
 
-// fence knows the versions of tokens. They rise by one with each move: what rises faster
-// has been made up, and would in the end leave no version for an honest holder.
+// fence knows the versions of tokens. They rise by one with each move, and by up to eight a
+// round while a registrar looks for somebody to take a token: what rises faster has been made
+// up, and would in the end leave no version for an honest holder. What is refused now is let
+// through some rounds later: nobody is shut out for good.
 type fence map[int32]stamp
 
+// stamp is a token's version, and what it was when the round began in which it last rose.
 type stamp struct {
 	version uint32
+	limit   uint32 // in that round
 	round   superpeer.Round
 }
 
-// maxLeap is by how much a version may rise at once, beside one for each round since.
-const maxLeap = 16
+// A version may rise by firstLeap in a round, and by leap for each round since it last rose.
+const (
+	firstLeap = 64
+	leap      = 16
+)
 
 func fenced(k superpeer.Kind) bool {
 	switch k {
@@ -25,14 +32,17 @@ func fenced(k superpeer.Kind) bool {
 func (f fence) allow(token int32, version uint32, now superpeer.Round) bool {
 	last, ok := f[token]
 	switch {
-	case ok && version <= last.version:
+	case !ok:
+		last = stamp{limit: version + firstLeap}
+	case version <= last.version:
 		return true // the protocol knows what is old
-	case ok && last.round == now && version > last.version+1:
-		return false
-	case ok && version > last.version+maxLeap+uint32(now-last.round):
+	case now > last.round:
+		last.limit = last.version + firstLeap + leap*uint32(now-last.round)
+	}
+	if ok && version > last.limit {
 		return false
 	}
-	f[token] = stamp{version, now}
+	f[token] = stamp{version, last.limit, now}
 	return true
 }
 
