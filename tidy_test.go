@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 	"engines/*":          {"", "engines"},
 	"engines/internal/*": {"", "engines", "internal/freeport"},
 	"examples/relay":     {"superpeer/overlay"},
+	"engines/cmd/*":      {"*"},
 	"examples/fencing":   {"", "quorum"},
 	"docs/*":             {"*"},
 }

@@ -13,9 +13,13 @@ import (
 	"github.com/spf13/pflag"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/util/validation"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/etcd"
+	"github.com/batuta-dev/batuta/engines/kubernetes"
 	"github.com/batuta-dev/batuta/engines/postgres"
 )
 
@@ -24,6 +28,7 @@ type engineFlags struct {
 	etcd                      []string
 	etcdCA, etcdCert, etcdKey string
 	postgres                  string
+	kubernetes, kubeconfig    string
 	election                  string
 }
 
@@ -33,6 +38,8 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`file` with a certificate for etcd")
 	fs.StringVar(&f.etcdKey, "etcd-key", "", "`file` with its key")
 	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
+	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
 }
 
@@ -57,8 +64,11 @@ func (f *engineFlags) open() (engines.Engine, error) {
 	if f.postgres != "" {
 		opened = append(opened, f.openPostgres)
 	}
+	if f.kubernetes != "" {
+		opened = append(opened, f.openKubernetes)
+	}
 	if len(opened) != 1 {
-		return nil, usagef("which engine? give one of --etcd HOST:PORT and --postgres URL")
+		return nil, usagef("which engine? give one of --etcd HOST:PORT, --kubernetes NAMESPACE and --postgres URL")
 	}
 	return opened[0]()
 }
@@ -118,4 +128,19 @@ func (f *engineFlags) openPostgres() (engines.Engine, error) {
 		return nil, usagef("--postgres: %w", err)
 	}
 	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }}, nil
+}
+
+func (f *engineFlags) openKubernetes() (engines.Engine, error) {
+	if faults := validation.IsDNS1123Subdomain(f.election); len(faults) > 0 {
+		return nil, usagef("--election %q: it names a Lease: %s", f.election, faults[0])
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err != nil {
+		return nil, usagef("--kubernetes: outside of a pod give --kubeconfig FILE: %w", err)
+	}
+	client, err := coordination.NewForConfig(config)
+	if err != nil {
+		return nil, usagef("--kubernetes: %w", err)
+	}
+	return kubernetes.New(client.Leases(f.kubernetes), f.election), nil
 }

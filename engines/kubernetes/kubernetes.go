@@ -1,0 +1,290 @@
+// Package kubernetes holds elections on a Lease of coordination.k8s.io, as client-go's
+// leaderelection does, and beside it: candidates of both may stand for one Lease, and respect
+// each other's terms.
+//
+// A Lease's leaseTransitions fences nothing: it starts again when the Lease is deleted, does not
+// rise when a process comes back under its identity, and whoever replaces the holder writes it. So the epoch
+// here is the number after the resourceVersion that a claim has replaced: the API server lets one claim alone
+// replace that, and counts them up over the life of its storage (Kubernetes 1.35 and later document that they compare as
+// numbers). It stands in an annotation. The leadership of a client-go candidate is told under the resourceVersion at which
+// it was first seen, which is good for order, and no fence.
+//
+// A candidate needs the verbs get, create, update and watch on the Lease; without watch it
+// looks twice between two renewals.
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+)
+
+// Leases is what the engine needs of a client; k8s.io/client-go's CoordinationV1().Leases(namespace) is one.
+type Leases interface {
+	Get(ctx context.Context, name string, opts meta.GetOptions) (*coordination.Lease, error)
+	Create(ctx context.Context, lease *coordination.Lease, opts meta.CreateOptions) (*coordination.Lease, error)
+	Update(ctx context.Context, lease *coordination.Lease, opts meta.UpdateOptions) (*coordination.Lease, error)
+	Watch(ctx context.Context, opts meta.ListOptions) (watch.Interface, error)
+}
+
+// Annotations of a Lease that a candidate of batuta's holds, or has held.
+const (
+	annotationEpoch    = "batuta.dev/epoch"
+	annotationProcess  = "batuta.dev/process"
+	annotationAddress  = "batuta.dev/address"
+	annotationAcquired = "batuta.dev/acquired" // the acquireTime that they go with: client-go leaves them when it takes over
+)
+
+// Engine is an [engines.Engine] on a Lease.
+type Engine struct {
+	leases Leases
+	name   string
+
+	mu      sync.Mutex
+	last    *coordination.Lease // as last read or written; nil: none was
+	foreign foreigner
+}
+
+// foreigner is a leadership that is not batuta's, and under what it is told.
+type foreigner struct {
+	id, acquired string
+	epoch        uint64
+}
+
+// New gives the engine of one election, for one candidate: the Lease of that name.
+func New(leases Leases, name string) *Engine { return &Engine{leases: leases, name: name} }
+
+// Name implements [engines.Engine].
+func (e *Engine) Name() string { return "kubernetes" }
+
+// missing is the Version of a Lease that is not there.
+const missing = "missing"
+
+// Look implements [engines.Engine].
+func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
+	lease, err := e.leases.Get(ctx, e.name, meta.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return engines.Record{Version: missing}, nil
+	}
+	if err != nil {
+		return engines.Record{}, err
+	}
+	e.keep(lease)
+	return e.record(lease)
+}
+
+func (e *Engine) keep(lease *coordination.Lease) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = lease
+}
+
+// record is what a Lease says.
+func (e *Engine) record(lease *coordination.Lease) (engines.Record, error) {
+	number, err := strconv.ParseUint(lease.ResourceVersion, 10, 53)
+	if err != nil {
+		return engines.Record{}, fmt.Errorf("the resourceVersion %q of Lease %s is no number: this API server gives no epochs", lease.ResourceVersion, e.name)
+	}
+	r := engines.Record{Version: lease.ResourceVersion}
+	epoch, ours := ownEpoch(lease)
+	if id := holder(lease); id != "" {
+		r.ID, r.Lasts = batuta.ID(id), time.Duration(value(lease.Spec.LeaseDurationSeconds))*time.Second
+		if ours {
+			r.Epoch, r.Process, r.Address = epoch, lease.Annotations[annotationProcess], lease.Annotations[annotationAddress]
+		} else {
+			r.Epoch = e.foreignEpoch(id, acquired(lease), number)
+		}
+		return r, nil
+	}
+	r.Epoch, r.Resigned = epoch, true // nothing but giving it up empties it
+	return r, nil
+}
+
+// ownEpoch is the epoch of a Lease that a candidate of batuta's holds, or has given up.
+func ownEpoch(lease *coordination.Lease) (uint64, bool) {
+	epoch, err := strconv.ParseUint(lease.Annotations[annotationEpoch], 10, 53)
+	return epoch, err == nil && lease.Annotations[annotationAcquired] == acquired(lease)
+}
+
+// foreignEpoch is the same for one leadership of another's as long as it is seen.
+func (e *Engine) foreignEpoch(id, acquired string, number uint64) uint64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.foreign.id != id || e.foreign.acquired != acquired {
+		e.foreign = foreigner{id, acquired, number}
+	}
+	return e.foreign.epoch
+}
+
+func holder(lease *coordination.Lease) string { return value(lease.Spec.HolderIdentity) }
+
+func acquired(lease *coordination.Lease) string {
+	if lease.Spec.AcquireTime == nil {
+		return ""
+	}
+	return lease.Spec.AcquireTime.UTC().Format(time.RFC3339Nano)
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Changed implements [engines.Engine].
+func (e *Engine) Changed(ctx context.Context, seen engines.Record) error {
+	if seen.Version == missing {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	w, err := e.leases.Watch(ctx, meta.ListOptions{FieldSelector: "metadata.name=" + e.name, ResourceVersion: seen.Version})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	select {
+	case ev, more := <-w.ResultChan():
+		if !more || ev.Type == watch.Error {
+			return errors.New("the watch has ended")
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// at gives the Lease as it was at that version, to be changed.
+func (e *Engine) at(ctx context.Context, version string) (*coordination.Lease, error) {
+	e.mu.Lock()
+	last := e.last
+	e.mu.Unlock()
+	if last != nil && last.ResourceVersion == version {
+		return last.DeepCopy(), nil
+	}
+	lease, err := e.leases.Get(ctx, e.name, meta.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && lease.ResourceVersion != version {
+		return nil, engines.ErrTaken
+	}
+	return lease, err
+}
+
+// Claim implements [engines.Engine]. A Lease that is missing is made first, held by nobody: a claim
+// needs something that it replaces.
+func (e *Engine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	var lease *coordination.Lease
+	var err error
+	if seen.Version == missing {
+		lease, err = e.leases.Create(ctx, &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: e.name}}, meta.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			err = engines.ErrTaken
+		}
+	} else {
+		lease, err = e.at(ctx, seen.Version)
+	}
+	if err != nil {
+		return engines.Record{}, err
+	}
+	replaced, err := strconv.ParseUint(lease.ResourceVersion, 10, 53)
+	if err != nil {
+		return engines.Record{}, fmt.Errorf("the resourceVersion %q of Lease %s is no number: this API server gives no epochs", lease.ResourceVersion, e.name)
+	}
+	mine.Epoch = replaced + 1
+	e.occupy(lease, mine)
+	return e.put(ctx, lease, mine)
+}
+
+// occupy writes into a Lease that mine holds it.
+func (e *Engine) occupy(lease *coordination.Lease, mine engines.Record) {
+	now := meta.NewMicroTime(time.Now().Truncate(time.Microsecond)) // no more is kept
+	id, transitions := string(mine.ID), value(lease.Spec.LeaseTransitions)
+	if holder(lease) != id {
+		transitions++ // as client-go counts
+	}
+	seconds := int32((mine.Lasts + time.Second - 1) / time.Second)
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.LeaseTransitions = &id, &seconds, &transitions
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	lease.Annotations[annotationEpoch] = strconv.FormatUint(mine.Epoch, 10)
+	lease.Annotations[annotationProcess] = mine.Process
+	lease.Annotations[annotationAddress] = mine.Address
+	lease.Annotations[annotationAcquired] = acquired(lease)
+}
+
+// put replaces the Lease if it is still at its version.
+func (e *Engine) put(ctx context.Context, lease *coordination.Lease, mine engines.Record) (engines.Record, error) {
+	put, err := e.leases.Update(ctx, lease, meta.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+		return engines.Record{}, engines.ErrTaken
+	case err != nil:
+		return engines.Record{}, err
+	}
+	e.keep(put)
+	mine.Version = put.ResourceVersion
+	return mine, nil
+}
+
+// Renew implements [engines.Engine].
+func (e *Engine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	return e.change(ctx, mine, func(lease *coordination.Lease) {
+		// client-go sees no more of the time than its seconds, and must see that it was renewed.
+		now, least := meta.NowMicro(), value(lease.Spec.RenewTime).Add(time.Second)
+		if now.Time.Before(least) {
+			now = meta.NewMicroTime(least)
+		}
+		lease.Spec.RenewTime = &now
+	})
+}
+
+// Release implements [engines.Engine].
+func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
+	_, err := e.change(ctx, mine, func(lease *coordination.Lease) {
+		nobody, second := "", int32(1) // as client-go gives it up
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &nobody, &second
+		delete(lease.Annotations, annotationProcess)
+		delete(lease.Annotations, annotationAddress)
+	})
+	return err
+}
+
+// change changes a Lease that mine holds, also where somebody has changed something else of it meanwhile.
+func (e *Engine) change(ctx context.Context, mine engines.Record, f func(*coordination.Lease)) (engines.Record, error) {
+	for {
+		lease, err := e.at(ctx, mine.Version)
+		if errors.Is(err, engines.ErrTaken) {
+			lease, err = e.leases.Get(ctx, e.name, meta.GetOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return engines.Record{}, engines.ErrTaken
+		}
+		if err != nil {
+			return engines.Record{}, err
+		}
+		if epoch, ours := ownEpoch(lease); !ours || epoch != mine.Epoch || lease.Annotations[annotationProcess] != mine.Process || holder(lease) != string(mine.ID) {
+			return engines.Record{}, engines.ErrTaken
+		}
+		f(lease)
+		r, err := e.put(ctx, lease, mine)
+		if !errors.Is(err, engines.ErrTaken) {
+			return r, err
+		}
+		mine.Version = "" // read it anew
+	}
+}
+
+// Close implements [engines.Engine].
+func (e *Engine) Close() error { return nil }

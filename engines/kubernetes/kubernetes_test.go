@@ -1,0 +1,221 @@
+package kubernetes_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/electiontest/electortest"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/engines/kubernetes"
+)
+
+// lease is short, so that the tests are, and bears a machine that stands still for seconds.
+const lease = 6 * time.Second
+
+// long is for tests in which no lease has to end.
+const long = 20 * time.Second
+
+func client(t *testing.T, url string) *coordination.CoordinationV1Client {
+	t.Helper()
+	c, err := coordination.NewForConfig(&rest.Config{Host: url, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func start(t *testing.T, url, name string, c engines.Config) *engines.Election {
+	t.Helper()
+	c.Lease, c.Logger = cmp.Or(c.Lease, lease), slog.New(slog.NewTextHandler(t.Output(), nil))
+	e, err := engines.Start(t.Context(), kubernetes.New(client(t, url).Leases("default"), name), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// The one conformance call.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	electortest.Run(t, func(t *testing.T) electortest.Candidates {
+		name := fmt.Sprintf("test-%d", rand.Int64())
+		lines := map[batuta.ID]*enginetest.Proxy{}
+		return electortest.Candidates{
+			OneLeader: true,
+			Start: func(id batuta.ID) batuta.Elector {
+				lines[id] = enginetest.NewProxy(t, strings.TrimPrefix(s.URL, "http://"))
+				return start(t, "http://"+lines[id].Addr(), name, engines.Config{ID: string(id)})
+			},
+			Cut:  func(id batuta.ID) func() { return lines[id].Cut() },
+			Fail: s.fail,
+		}
+	})
+}
+
+// clientGo is a candidate of client-go's, on the same Lease.
+type clientGo struct {
+	works   chan struct{} // its work has begun
+	enough  chan struct{} // closed: its work returns
+	stopped chan struct{} // closed when it has ended
+	cancel  context.CancelFunc
+}
+
+func startClientGo(t *testing.T, s *apiServer, name, id string) *clientGo {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := &clientGo{works: make(chan struct{}, 1), enough: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{LeaseMeta: meta.ObjectMeta{Name: name, Namespace: "default"}, Client: client(t, s.URL),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: id}},
+		LeaseDuration: long, RenewDeadline: long * 2 / 3, RetryPeriod: time.Second, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {
+				c.works <- struct{}{}
+				<-c.enough
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.stopped)
+		elector.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case <-c.enough:
+		default:
+			close(c.enough)
+		}
+		<-c.stopped
+	})
+	return c
+}
+
+// sees waits until a candidate sees that leader, under a token above floor.
+func sees(t *testing.T, e *engines.Election, id batuta.ID, floor batuta.Token) batuta.Token {
+	t.Helper()
+	var token batuta.Token
+	enginetest.Await(t, "it sees "+string(id)+" lead", func(context.Context) error {
+		if token = e.Leader().Token; token.Leader.ID != id || !token.Above(floor) {
+			return fmt.Errorf("it sees %q", token)
+		}
+		return nil
+	})
+	return token
+}
+
+func within[T any](t *testing.T, what string, ch <-chan T) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(enginetest.Patience):
+		t.Fatalf("within %v it does not come about that %s", enginetest.Patience, what)
+	}
+}
+
+// The lead goes to and fro between a candidate of batuta's and one of client-go's on one Lease, and tokens rise.
+// client-go's gives the Lease up while its work goes on, so that two work; batuta's keeps it until then.
+func TestBesideClientGo(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	theirs := startClientGo(t, s, "shared", "them_1")
+	within(t, "client-go's work begins", theirs.works)
+
+	ours := start(t, s.URL, "shared", engines.Config{ID: "us", Lease: long})
+	first := sees(t, ours, "them_1", batuta.Token{})
+	working, enough, led := make(chan batuta.Token, 8), make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		led <- ours.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+			working <- l.Token
+			<-ctx.Done()
+			<-enough
+			return nil
+		})
+	}()
+	theirs.cancel() // its work has not returned: enough is open
+	var second batuta.Token
+	select {
+	case second = <-working:
+	case <-time.After(enginetest.Patience):
+		t.Fatal("batuta's candidate does not lead after client-go's has given up")
+	}
+	t.Logf("client-go's ReleaseOnCancel: the work under %s goes on, and that of %s has begun", first, second)
+	if !second.Above(first) {
+		t.Errorf("%s follows %s", second, first)
+	}
+
+	other := startClientGo(t, s, "shared", "them_2")
+	cancel() // ours is to stop; its work goes on
+	renewed := s.lease("shared").ResourceVersion
+	for range 3 {
+		enginetest.Await(t, "the Lease is renewed while the work goes on", func(context.Context) error {
+			if now := s.lease("shared"); now.ResourceVersion == renewed || *now.Spec.HolderIdentity != "us" {
+				return fmt.Errorf("%s holds it, at version %s", *now.Spec.HolderIdentity, now.ResourceVersion)
+			}
+			return nil
+		})
+		renewed = s.lease("shared").ResourceVersion
+	}
+	select {
+	case <-other.works:
+		t.Error("client-go's candidate works while batuta's has not stopped")
+	default:
+	}
+	close(enough)
+	within(t, "Lead returns", led)
+	within(t, "client-go's next candidate works", other.works)
+	sees(t, ours, "them_2", second)
+}
+
+// A Lease under whose number no epoch can be had is refused; one that somebody relabels is kept.
+func TestALeaseThatOthersWriteTo(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	e := start(t, s.URL, "labelled", engines.Config{ID: "us", StandAlways: true})
+	token := sees(t, e, "us", batuta.Token{})
+	leases := client(t, s.URL).Leases("default")
+	for i := range 5 {
+		enginetest.Await(t, "the Lease has a label", func(ctx context.Context) error {
+			l, err := leases.Get(ctx, "labelled", meta.GetOptions{})
+			if err != nil {
+				return err
+			}
+			l.Labels = map[string]string{"turn": fmt.Sprint(i)}
+			_, err = leases.Update(ctx, l, meta.UpdateOptions{})
+			return err
+		})
+	}
+	before := s.lease("labelled").Spec.RenewTime
+	enginetest.Await(t, "it is renewed", func(context.Context) error {
+		if now := s.lease("labelled"); now.Spec.RenewTime.Equal(before) || now.Labels["turn"] != "4" {
+			return fmt.Errorf("it is %v", now)
+		}
+		return nil
+	})
+	if now := e.Leader().Token; now != token && now.Epoch != 0 {
+		t.Logf("the lead was lost meanwhile, by a machine that stood still: %s, then %s", token, now)
+	}
+}

@@ -1,0 +1,166 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	coordination "k8s.io/api/coordination/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// apiServer is not Kubernetes': it serves Leases as its API is documented, each write under the
+// resourceVersion that it replaces, and watches of one Lease.
+type apiServer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	number  uint64
+	leases  map[string]*coordination.Lease
+	changed chan struct{} // closed at the next change
+	down    bool
+	ended   chan struct{} // closed with the test
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	s := &apiServer{leases: map[string]*coordination.Lease{}, changed: make(chan struct{}), number: 1000, ended: make(chan struct{})}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.Server.Close)
+	t.Cleanup(s.Server.CloseClientConnections)
+	t.Cleanup(func() { close(s.ended) })
+	return s
+}
+
+// fail has it answer nobody, until mend is called.
+func (s *apiServer) fail() (mend func()) {
+	set := func(down bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.down = down
+		s.tell()
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// tell wakes whoever watches. The caller holds the lock.
+func (s *apiServer) tell() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// lease is how one is now; nil: it is not there.
+func (s *apiServer) lease(name string) *coordination.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leases[name].DeepCopy()
+}
+
+const path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	down := s.down
+	s.mu.Unlock()
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, path), "/")
+	switch {
+	case down: // no answer, whatever comes of the connection
+		select {
+		case <-r.Context().Done():
+		case <-s.ended:
+		}
+	case !strings.HasPrefix(r.URL.Path, path):
+		refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		s.watch(w, r)
+	case r.Method == http.MethodGet:
+		s.get(w, name)
+	case r.Method == http.MethodPost || r.Method == http.MethodPut:
+		var lease coordination.Lease
+		if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
+			refuse(w, http.StatusBadRequest, meta.StatusReason("BadRequest: "+err.Error()))
+			return
+		}
+		s.put(w, &lease, r.Method == http.MethodPost)
+	default:
+		refuse(w, http.StatusMethodNotAllowed, meta.StatusReasonMethodNotAllowed)
+	}
+}
+
+func (s *apiServer) get(w http.ResponseWriter, name string) {
+	if lease := s.lease(name); lease != nil {
+		answer(w, http.StatusOK, lease)
+		return
+	}
+	refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
+}
+
+func (s *apiServer) put(w http.ResponseWriter, lease *coordination.Lease, create bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.leases[lease.Name]
+	switch {
+	case create && now != nil:
+		refuse(w, http.StatusConflict, meta.StatusReasonAlreadyExists)
+		return
+	case !create && now == nil:
+		refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
+		return
+	case !create && lease.ResourceVersion != "" && lease.ResourceVersion != now.ResourceVersion:
+		refuse(w, http.StatusConflict, meta.StatusReasonConflict)
+		return
+	}
+	s.number++
+	lease.ResourceVersion = strconv.FormatUint(s.number, 10)
+	lease.Namespace = "default"
+	lease.TypeMeta = meta.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+	s.leases[lease.Name] = lease
+	s.tell()
+	answer(w, http.StatusOK, lease)
+}
+
+// watch tells each version of one Lease above the one that is given.
+func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	told, _ := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	http.NewResponseController(w).Flush()
+	for {
+		s.mu.Lock()
+		changed, lease, down := s.changed, s.leases[name], s.down
+		s.mu.Unlock()
+		if down {
+			lease = nil // it tells nothing
+		}
+		if lease != nil {
+			if number, _ := strconv.ParseUint(lease.ResourceVersion, 10, 64); number > told {
+				told = number
+				if json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": lease}) != nil {
+					return
+				}
+				http.NewResponseController(w).Flush()
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+func answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	json.NewEncoder(w).Encode(v)
+}
+
+func refuse(w http.ResponseWriter, code int, reason meta.StatusReason) {
+	answer(w, code, meta.Status{TypeMeta: meta.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Message: string(reason), Reason: reason, Code: int32(code)})
+}
