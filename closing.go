@@ -31,6 +31,9 @@ func (n *Node) end() {
 		n.emit(election.Event{Kind: election.Leaving})
 		n.drain()
 	}
+	if n.named != nil {
+		n.perform(n.named.Flush(n.now()))
+	}
 	n.disconnect()
 	saved := n.awaitSave()
 	n.last = n.status()
@@ -38,6 +41,7 @@ func (n *Node) end() {
 		n.err = errors.Join(n.err, n.closeStore())
 	}
 	n.history.end()
+	n.endElections()
 	n.close()
 	n.closeLogs()
 	close(n.done)

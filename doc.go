@@ -51,6 +51,9 @@
 // [Node.Leader] and [Node.IsLeader] tell it now. [Node.Resign] steps down, [Node.Transfer] in favour of one member,
 // [Node.Campaign] calls an election, and [Node.Close] hands over and ends.
 //
+// [Node.Election] gives one of many elections of the same cluster, each with a leader of
+// its own; they are spread over the members that stand for them.
+//
 // Without a DataDir or a Store a member forgets its epoch when its process ends.
 // It then asks those it can reach, so that only a cluster that stops as a whole
 // starts to count anew.

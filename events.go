@@ -13,6 +13,7 @@ import (
 // View is who leads, as one member sees it.
 type View struct {
 	Election string
+	Seat     int       // of an election with several leaders at once: which, from 0; see [Seats]
 	Token    Token     // zero: undefined
 	Address  string    // of the leader, HOST:PORT
 	Since    time.Time // when this view began
@@ -67,7 +68,11 @@ var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has
 // nil but for a reader that falls behind: to that the last thing yielded is the zero
 // View with [ErrBehind]. A slow reader holds up nobody.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
-	place := n.history.place()
+	return views(ctx, n.history.place())
+}
+
+// views yields the views of a history from a place on.
+func views(ctx context.Context, place func() *reader) iter.Seq2[View, error] {
 	return func(yield func(View, error) bool) {
 		r := place()
 		defer r.leave()

@@ -86,7 +86,7 @@ var mutants = []mutant.Mutant{
 		New: "	n.lasting.Store(int64(n.lasts(passed)))\n	now := time.Now() // for people",
 		By:  "TestAStalledLeaderDoesNotLeadWhileItsWorkIsTold"},
 	{Name: "Close does not wait for the work", File: "node.go",
-		Old: "for !n.closing || len(n.working) > 0 {",
+		Old: "for !n.closing || len(n.working)+n.atWork > 0 {",
 		New: "for !n.closing {",
 		By:  "TestCloseWaitsForTheWork"},
 	{Name: "a call waits for a loop that is stuck with it", File: "node.go",

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
@@ -25,22 +26,27 @@ type Node struct {
 	addr        string
 	timeout     time.Duration // T = 2·t_max + t_process
 
-	born     time.Time
-	clock    *clock.Clock // tells the time since born, to the Machine too
-	lasting  atomic.Int64 // until when on it a leadership lasts if the loop does nothing more
-	history  *history
-	trace    trace
-	counters network.Counters
-	logs     *logqueue.Queue // nil: nothing is logged
-	ownLogs  bool            // logs ends with the node
-	commands chan command
-	close    context.CancelFunc // asks the loop to end
-	done     chan struct{}
-	err      error  // valid once done is closed
-	last     Status // valid once done is closed
+	born      time.Time
+	clock     *clock.Clock // tells the time since born, to the Machine too
+	lasting   atomic.Int64 // until when on it a leadership lasts if the loop does nothing more
+	history   *history
+	trace     trace
+	counters  network.Counters
+	elections elections
+	logs      *logqueue.Queue // nil: nothing is logged
+	ownLogs   bool            // logs ends with the node
+	commands  chan command
+	close     context.CancelFunc // asks the loop to end
+	done      chan struct{}
+	err       error  // valid once done is closed
+	last      Status // valid once done is closed
 
 	// The loop's alone.
 	machine     machine.Core
+	named       *assignment.Core // goes around machine; nil: there is the cluster's own election alone
+	candidates  map[string]*candidate
+	asked       map[uint64]chan string   // requests to the coordinator of the named elections
+	atWork      int                      // functions that run for named elections
 	transport   *transport.Transport     // nil with Config.Wire
 	net         network.Network          // transport, or the Wire's
 	addrs       map[ID]string            // where the others listen
@@ -106,7 +112,7 @@ func (n *Node) loop(ctx context.Context) {
 	}
 	n.drain()
 	end := ctx.Done()
-	for !n.closing || len(n.working) > 0 {
+	for !n.closing || len(n.working)+n.atWork > 0 {
 		n.arm()
 		var done chan struct{}
 		select {
@@ -151,12 +157,22 @@ func (n *Node) drain() {
 func (n *Node) step(ev election.Event) {
 	passed := n.clock.Now()
 	now := time.Now() // for people: the Machine's time goes on where this one is set back
-	for _, a := range n.machine.Step(n.born.Add(passed), ev) {
+	for _, a := range n.stepCore(n.born.Add(passed), ev, now) {
 		n.do(a, now)
 	}
 	// Only now: after a stall, IsLeader stays false until its loss is known.
 	n.lasting.Store(int64(n.lasts(passed)))
 	n.noteStanding()
+}
+
+// stepCore steps the Machine, and tells what that changes of named elections.
+func (n *Node) stepCore(at time.Time, ev election.Event, now time.Time) []election.Action {
+	if n.named == nil {
+		return n.machine.Step(at, ev)
+	}
+	actions := n.named.Step(at, ev)
+	n.tellElections(now)
+	return actions
 }
 
 // now is the Machine's time.
@@ -256,6 +272,9 @@ func (n *Node) save(s election.State) {
 // arm sets the timer to the Machine's deadline.
 func (n *Node) arm() {
 	at, due := n.machine.Deadline()
+	if n.named != nil {
+		at, due = n.named.Deadline()
+	}
 	if !due {
 		n.timer.Stop()
 		n.armed = time.Time{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/logqueue"
@@ -35,6 +36,10 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		saved:    make(chan error, 1), // a saver never waits for the loop
 		working:  map[*work]struct{}{},
 		lost:     map[Cause]uint64{},
+
+		candidates: map[string]*candidate{},
+		asked:      map[uint64]chan string{},
+		elections:  elections{views: map[string][]View{}, names: map[string]*history{}},
 	}
 	n.queueLogs()
 	if err := n.prepare(); err != nil {
@@ -120,6 +125,9 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		return config("%w", err)
 	}
 	n.machine = machine
+	if n.cfg.Wire == nil {
+		n.named = assignment.New(assignment.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
+	}
 	n.standing, n.stood = StandingEligible, n.born
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})
 	n.ctx, n.cancel = context.WithCancel(context.Background())

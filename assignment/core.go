@@ -1,6 +1,8 @@
 package assignment
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -56,6 +58,7 @@ type Change struct {
 	Token election.Token // its Leader has an id alone
 	Lost  bool
 	Cause election.Cause
+	Gone  bool // nobody stands for it any more; Token is zero if nobody led it
 }
 
 // leaseholder is a core whose leaderships are leases.
@@ -146,6 +149,16 @@ func (c *Core) finish() []election.Action {
 // Changes are what the last step has changed, in order.
 func (c *Core) Changes() []Change { return c.changes }
 
+// Flush tells at once what has changed.
+func (c *Core) Flush(now time.Time) []election.Action {
+	c.begin(now)
+	c.flush()
+	return c.out
+}
+
+// Drained are the members that are to lead nothing.
+func (c *Core) Drained() []election.ID { return c.drainedList() }
+
 // Until is when this member leads no named election any more if it hears nothing.
 func (c *Core) Until() time.Time { return c.until }
 
@@ -196,6 +209,10 @@ func (c *Core) follow() {
 	}
 	c.view = now
 	c.office = nil
+	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
+		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again"})
+	}
+	clear(c.requests)
 	c.member.reset()
 	switch {
 	case !now.Defined():

@@ -1,0 +1,194 @@
+package assignment
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file takes in what members tell the coordinator.
+
+// receive takes in another member's frame.
+func (o *office) receive(from election.ID, f *frame) {
+	p := o.peer(from)
+	if f.Stamp > p.stamp || f.Whole {
+		p.stamp, p.heard = f.Stamp, o.c.now
+	}
+	switch f.Op {
+	case opReport:
+		o.reported(p, f)
+	case opAsk:
+		p.wants, p.differs = p.reported, true
+		o.c.flushSoon()
+	case opRequest:
+		if f.Request != nil {
+			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.asked(*f.Request)})
+		}
+	}
+}
+
+// reported takes in what a member tells: all, or what has changed.
+func (o *office) reported(p *peer, f *frame) {
+	if !f.Whole {
+		if !p.reported || f.Base != p.version || f.Incarnation != p.incarnation {
+			o.ask(p)
+			return
+		}
+		p.version = f.Version
+		o.takes(p, f, f.Claims)
+		return
+	}
+	if f.Part == 0 {
+		p.parts, p.part = nil, 0
+	}
+	if f.Part != p.part {
+		return
+	}
+	p.parts, p.part = append(p.parts, f.Claims...), p.part+1
+	if p.part < f.Parts {
+		return
+	}
+	o.reportedAll(p, f)
+}
+
+func (o *office) reportedAll(p *peer, f *frame) {
+	if p.incarnation != f.Incarnation && p.incarnation != 0 {
+		o.free(p, "another process has its place", election.CauseCrashed) // what the old one led is over
+	}
+	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
+	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
+	p.mentioned = make(map[string]bool, len(p.parts))
+	for _, cl := range p.parts {
+		p.mentioned[cl.Name] = true
+	}
+	for name, k := range o.contests {
+		if can := k.candidates[p.id]; can != nil && !p.mentioned[name] {
+			o.claimed(p.id, claim{Name: name})
+		}
+	}
+	o.takes(p, f, p.parts)
+	p.parts, p.mentioned = nil, nil
+	o.notHeld(p.id)
+	o.settle()
+	o.reconsider(p.id)
+}
+
+// takes takes in claims.
+func (o *office) takes(p *peer, f *frame, claims []claim) {
+	if p.fit != f.Fit {
+		p.fit = f.Fit
+		o.reconsider(p.id)
+	}
+	for _, cl := range claims {
+		o.claimed(p.id, cl)
+	}
+	o.c.flushSoon()
+}
+
+// ask has a member tell all, once in two heartbeats.
+func (o *office) ask(p *peer) {
+	if !p.askedAt.IsZero() && o.c.now.Sub(p.askedAt) < 2*o.c.timing.Heartbeat {
+		return
+	}
+	p.askedAt = o.c.now
+	o.c.send(p.id, &frame{Op: opAsk})
+}
+
+// acked takes in what a member's acknowledgement tells.
+func (o *office) acked(from election.ID, s *election.Shares) {
+	p := o.peer(from)
+	if p.reported && s.Stamp > p.stamp {
+		if o.c.now.Sub(p.heard) > o.c.wait {
+			defer o.reconsider(from)
+		}
+		p.stamp, p.heard = s.Stamp, o.c.now
+	}
+	if !p.reported || s.Version != p.version {
+		o.ask(p)
+	}
+}
+
+// claimed takes in one claim.
+func (o *office) claimed(id election.ID, cl claim) {
+	k := o.contests[cl.Name]
+	if k == nil {
+		if !cl.Stands && cl.Epoch == 0 || len(o.contests) >= MaxElections {
+			return
+		}
+		k = o.contest(cl.Name)
+	}
+	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
+	o.stands(k, id, cl)
+	for _, s := range k.seats {
+		if s.leader == id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
+			cause := election.CauseResigned
+			if cl.Resigned {
+				s.avoid, s.pin = id, true
+			}
+			o.vacate(k, s, cause)
+		}
+	}
+	if cl.Epoch > 0 {
+		o.holds(k, id, cl)
+	}
+	if s := k.seat(0); k.want == 1 && s.told && k.last > s.epoch {
+		s.to = s.leader
+		o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition
+	}
+	o.want(k)
+}
+
+// stands notes whether a member is a candidate.
+func (o *office) stands(k *contest, id election.ID, cl claim) {
+	can := k.candidates[id]
+	if can == nil {
+		if !cl.Stands && cl.Epoch == 0 {
+			return
+		}
+		can = &candidate{id: id}
+		k.candidates[id] = can
+	}
+	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
+		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
+	}
+	if can.stands != cl.Stands || can.prefer != cl.Prefer || can.weight != cl.Weight {
+		o.uneven = true
+	}
+	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, cl.Weight, cl.Prefer, cl.Seats, cl.Epoch
+	if !cl.Stands && cl.Epoch == 0 {
+		delete(k.candidates, id)
+	}
+	weight, want := 0, 0
+	for _, other := range k.candidates {
+		if other.stands {
+			weight, want = max(weight, other.weight), max(want, other.seats)
+		}
+	}
+	if weight > 0 && (weight != k.weight || want != k.want) {
+		for _, s := range k.seats {
+			if s.charged != election.None {
+				o.loads[s.charged] += weight - k.weight
+			}
+		}
+		k.weight, k.want = weight, want
+		o.uneven = true
+	}
+}
+
+// holds takes in that a member leads a seat, or still works for it. Of two that do the
+// higher epoch stays.
+func (o *office) holds(k *contest, id election.ID, cl claim) {
+	s := k.seat(cl.Seat)
+	switch {
+	case s.leader == id && s.epoch == cl.Epoch:
+		s.expected, s.told = false, true
+	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && (s.leader == election.None || id.Compare(s.leader) > 0):
+		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
+		delete(o.moving, key{k.name, s.index})
+		s.epoch, s.expected, s.told, s.asked, s.cause = cl.Epoch, false, true, time.Time{}, election.CauseSuperseded
+		o.seatAt(k, s, id)
+		o.changed[key{k.name, s.index}] = true
+	default:
+		o.changed[key{k.name, s.index}] = true // it is told of the higher one
+	}
+}

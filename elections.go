@@ -1,0 +1,326 @@
+package batuta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Election is one of the many elections of a cluster, as one member takes part in it:
+// see [Node.Election]. Its methods may be called from any goroutine.
+type Election struct {
+	node *Node
+	name string
+	how  assignment.Candidacy
+	err  error // what is wrong with it
+}
+
+// ElectionOption changes how a member stands for an election.
+type ElectionOption func(*assignment.Candidacy)
+
+// Weight says what an election costs its leader beside others: the elections are spread so
+// that no member bears more than the heaviest above another; 1 to 1,048,576, default 1. Of
+// what the candidates say the greatest counts.
+func Weight(n int) ElectionOption { return func(c *assignment.Candidacy) { c.Weight = n } }
+
+// Prefer says that this member is to lead when it may: it is given the election, by a
+// hand-over, although another leads, and whatever its share.
+func Prefer() ElectionOption { return func(c *assignment.Candidacy) { c.Prefer = true } }
+
+// Seats says how many members lead an election at once, each under a token of its own; 1 to
+// 64, default 1. Of what the candidates say the greatest counts.
+func Seats(n int) ElectionOption { return func(c *assignment.Candidacy) { c.Seats = n } }
+
+// MaxElections is how many elections a cluster holds, and MaxElectionName how long the
+// name of one may be, in bytes.
+const (
+	MaxElections    = assignment.MaxElections
+	MaxElectionName = assignment.MaxName
+)
+
+// ErrTooManyElections says that a cluster holds [MaxElections].
+var ErrTooManyElections = assignment.ErrTooMany
+
+// Election gives the election of that name: 1 to [MaxElectionName] bytes of UTF-8 without
+// control characters, taken in the form NFC. All elections of a cluster share its members,
+// its connections and its detector; the leader of the cluster itself coordinates them, and
+// spreads them over the members that stand. A member stands while it is in [Election.Lead].
+// The name of the cluster's own election (Config.Election) gives that: its methods are
+// those of the Node then, and the options count for nothing.
+//
+// What is wrong with the name or an option is what the methods answer.
+func (n *Node) Election(name string, options ...ElectionOption) *Election {
+	e := &Election{node: n, name: name}
+	for _, o := range options {
+		o(&e.how)
+	}
+	canonical, err := assignment.Name(name)
+	if err == nil {
+		e.name = canonical
+		e.how, err = e.how.Check()
+	}
+	switch {
+	case err != nil:
+		e.err = config("%w", err)
+	case e.own():
+	case n.named == nil:
+		e.err = config("election %q: another wire than batuta's own has the cluster's election alone", name)
+	}
+	return e
+}
+
+// own reports whether it is the cluster's own.
+func (e *Election) own() bool { return e.name == e.node.cfg.Election }
+
+// Name is its name.
+func (e *Election) Name() string { return e.name }
+
+// Lead is [Node.Lead] for this election, and has this member stand for it until Lead
+// returns: who calls it nowhere is no candidate. fn runs once per leadership of this
+// member, with a context that is cancelled on loss; its [context.Cause] is then a
+// *[LostError]. The election is given to another only after fn has returned.
+//
+// A leadership lasts while the coordinator's beats arrive, and at most 2·T and a heartbeat
+// after the last: a coordinator that fails and is replaced in that time interrupts nobody.
+//
+// Lead may be called several times at once for a name; the options of the first count. Its
+// error is fn's, ctx's, [ErrClosed] or the node's own, [ErrTooManyElections], or what is
+// wrong with the name.
+func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.own():
+		return e.node.Lead(ctx, fn)
+	}
+	c, err := e.node.stand(e)
+	if err != nil {
+		return err
+	}
+	defer e.node.unstand(c)
+	at := c.history.last()
+	for at != nil && ctx.Err() == nil {
+		var work *work
+		if v := at.View; v.Defined() {
+			work = e.node.beginNamed(ctx, c, v.Token)
+		}
+		if work == nil {
+			at = c.history.next(ctx, at)
+			continue
+		}
+		l := Leadership{Election: e.name, Token: work.token, Since: at.View.Since}
+		if led, err := e.node.runNamed(c, work, l, fn); led && ctx.Err() == nil {
+			return err
+		}
+		at = c.history.last()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return e.node.closed()
+}
+
+// Leader is this member's present view; of an election with several seats the one that
+// this member leads, or else the first. It names this member only while IsLeader does.
+func (e *Election) Leader() View {
+	if e.own() {
+		return e.node.Leader()
+	}
+	if e.err != nil {
+		return View{Election: e.name}
+	}
+	return e.node.elections.leader(e.name, e.node)
+}
+
+// Leaders are the views of all seats of the election that are led, in order.
+func (e *Election) Leaders() (views []View) {
+	if e.own() {
+		if v := e.node.Leader(); v.Defined() {
+			views = append(views, v)
+		}
+		return views
+	}
+	for _, v := range e.node.elections.list(e.name) {
+		if v = e.node.unlessLate(v); v.Defined() {
+			views = append(views, v)
+		}
+	}
+	return views
+}
+
+// IsLeader reports whether this member leads the election right now. It compares clocks,
+// as [Node.IsLeader] does.
+func (e *Election) IsLeader() bool {
+	if e.own() {
+		return e.node.IsLeader()
+	}
+	return e.Leader().Token.Leader.ID == e.node.id
+}
+
+// Watch yields this member's views of the election in order, none skipped, the present
+// one first, as [Node.Watch] does; anyone may watch. Of an election with several seats each
+// view tells of one: see [View].
+func (e *Election) Watch(ctx context.Context) iter.Seq2[View, error] {
+	if e.own() {
+		return e.node.Watch(ctx)
+	}
+	if e.err != nil {
+		return func(yield func(View, error) bool) { yield(View{}, e.err) }
+	}
+	place := e.node.elections.watched(e.name).place()
+	return views(ctx, place)
+}
+
+// Resign gives the election away, to another candidate if there is one, and else to this
+// member again, under a new token. No effect when not leading. It returns when the
+// leadership has ended here, with ctx's error, or with [ErrClosed].
+func (e *Election) Resign(ctx context.Context) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.own():
+		return e.node.Resign(ctx)
+	}
+	n := e.node
+	return n.call(ctx, func() { n.perform(n.named.Resign(n.now(), e.name)) })
+}
+
+// Transfer has the election handed over to that member, from whoever leads it, when the
+// work for it there has stopped; any member may ask. It returns when that member leads, as
+// this one sees it. It is refused with an error that says why; then nothing changes.
+// Until the election is led by another it is left where it is, whatever the shares.
+func (e *Election) Transfer(ctx context.Context, id ID) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.own():
+		return e.node.Transfer(ctx, id)
+	}
+	id, err := election.ParseID(string(id))
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	views := e.Watch(ctx)
+	if err := e.node.request(ctx, assignment.Request{Do: assignment.DoTransfer, Name: e.name, Member: id}); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }) {
+		return nil
+	}
+	for v, err := range views {
+		switch {
+		case err != nil:
+			return err
+		case v.Token.Leader.ID == id && slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }):
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return e.node.closed()
+}
+
+// Elections yields the views of all elections but the cluster's own: first the present
+// ones, by name and seat, then each that changes, in order, none skipped, until ctx or the
+// node ends. Its place is taken when it is called. Its errors are those of [Node.Watch].
+func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
+	first, place := n.elections.all()
+	return func(yield func(View, error) bool) {
+		for _, v := range first {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		skip := true
+		for v, err := range views(ctx, place) {
+			if skip {
+				skip = false // the view of before
+				continue
+			}
+			if !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+// ListElections are the present views of all elections but the cluster's own, by name and
+// seat.
+func (n *Node) ListElections() []View { return n.elections.list("") }
+
+// Drain moves all elections but the cluster's own away from a member, in turn, each when
+// its work has stopped, and keeps them away until [Node.Undrain]. It returns when the
+// coordinator has agreed. It is refused when nobody else stands for some election that this
+// member stands for, unless with force: then nobody leads those. Any member may ask. It lasts
+// across coordinators, and until the cluster as a whole has stopped.
+func (n *Node) Drain(ctx context.Context, id ID, force bool) error {
+	return n.requestOf(ctx, assignment.DoDrain, id, force)
+}
+
+// Undrain ends what [Node.Drain] has begun.
+func (n *Node) Undrain(ctx context.Context, id ID) error {
+	return n.requestOf(ctx, assignment.DoUndrain, id, false)
+}
+
+// Drained are the members that are drained, as far as this one knows.
+func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
+	err = n.call(ctx, func() {
+		if n.named != nil {
+			ids = n.named.Drained()
+		}
+	})
+	return ids, err
+}
+
+func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) error {
+	id, err := election.ParseID(string(id))
+	if err != nil {
+		return err
+	}
+	return n.request(ctx, assignment.Request{Do: do, Member: id, Force: force})
+}
+
+// ErrRefusedElection is wrapped by what the coordinator refuses.
+var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
+
+// request has the coordinator asked, and gives its answer.
+func (n *Node) request(ctx context.Context, r assignment.Request) error {
+	answer := make(chan string, 1)
+	var number uint64
+	err := n.call(ctx, func() {
+		if n.named == nil {
+			answer <- "another wire than batuta's own has the cluster's election alone"
+			return
+		}
+		var actions []election.Action
+		number, actions = n.named.Request(n.now(), r)
+		n.asked[number] = answer
+		n.perform(actions)
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case words := <-answer:
+		if words != "" {
+			return fmt.Errorf("%w: %s", ErrRefusedElection, words)
+		}
+		return nil
+	case <-n.done:
+		return n.closed()
+	case <-ctx.Done():
+		n.call(context.WithoutCancel(ctx), func() {
+			delete(n.asked, number)
+			n.named.Forget(number)
+		})
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,326 @@
+package batuta_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutatest"
+)
+
+// ledger is what the work of named elections has seen.
+type ledger struct {
+	mu      sync.Mutex
+	leads   map[string]batuta.ID // who works for a name now
+	top     map[string]batuta.Token
+	begun   int
+	overlap []string
+}
+
+func newLedger() *ledger {
+	return &ledger{leads: map[string]batuta.ID{}, top: map[string]batuta.Token{}}
+}
+
+// work is what a leader does: it says that it does.
+func (l *ledger) work(ctx context.Context, lead batuta.Leadership) error {
+	l.mu.Lock()
+	id := lead.Token.Leader.ID
+	if other, works := l.leads[lead.Election]; works {
+		l.overlap = append(l.overlap, fmt.Sprintf("%s begins %s while %s works", id, lead.Election, other))
+	}
+	if !lead.Token.Above(l.top[lead.Election]) {
+		l.overlap = append(l.overlap, fmt.Sprintf("%s: %v after %v", lead.Election, lead.Token, l.top[lead.Election]))
+	}
+	l.leads[lead.Election], l.top[lead.Election] = id, lead.Token
+	l.begun++
+	l.mu.Unlock()
+	<-ctx.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leads[lead.Election] == id {
+		delete(l.leads, lead.Election)
+	}
+	return nil
+}
+
+// killed forgets what a process did that is gone.
+func (l *ledger) killed(id batuta.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, who := range l.leads {
+		if who == id {
+			delete(l.leads, name)
+		}
+	}
+}
+
+func (l *ledger) shares(t *testing.T, names int) map[batuta.ID]int {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	shares := map[batuta.ID]int{}
+	for _, id := range l.leads {
+		shares[id]++
+	}
+	if len(l.leads) != names || len(l.overlap) > 0 {
+		t.Errorf("%d of %d names are led; %v", len(l.leads), names, l.overlap)
+	}
+	return shares
+}
+
+func (l *ledger) count() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, l.begun = l.begun, 0
+	return n
+}
+
+// stand has a member stand for so many names.
+func stand(n *batuta.Node, l *ledger, names int) {
+	for i := range names {
+		go n.Election(fmt.Sprintf("shard-%d", i)).Lead(context.Background(), l.work)
+	}
+}
+
+// In virtual time: 5 members, 100 elections; one member is killed, then the coordinator.
+func TestNamedElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 5)
+		c.StartAll()
+		c.Agree("5")
+		l := newLedger()
+		const names = 100
+		for i := range 5 {
+			stand(c.Node(batuta.ID(fmt.Sprint(i+1))), l, names)
+		}
+		time.Sleep(3 * time.Second)
+		for id, n := range l.shares(t, names) {
+			if n != 20 {
+				t.Errorf("%s leads %d", id, n)
+			}
+		}
+		for i := range 5 { // each sees the same
+			n := c.Node(batuta.ID(fmt.Sprint(i + 1)))
+			for _, v := range n.ListElections() {
+				if v.Token != l.top[v.Election] || v.Address == "" {
+					t.Errorf("%s sees %v at %q lead %s, and %v does", n.ID(), v.Token, v.Address, v.Election, l.top[v.Election])
+				}
+				if leads := n.Election(v.Election).IsLeader(); leads != (v.Token.Leader.ID == n.ID()) {
+					t.Errorf("%s.IsLeader() is %v, and %v leads", v.Election, leads, v.Token)
+				}
+			}
+		}
+		l.count()
+		time.Sleep(time.Minute)
+		if n := l.count(); n != 0 {
+			t.Errorf("%d leaderships begin while nothing happens", n)
+		}
+		for _, id := range []batuta.ID{"2", "5"} {
+			c.Kill(id)
+			l.killed(id)
+			time.Sleep(3 * time.Second)
+			l.shares(t, names)
+			if n := l.count(); n > 30 {
+				t.Errorf("%s is killed, and %d leaderships begin", id, n)
+			}
+		}
+	})
+}
+
+// Each way of ending a leadership, and what Lead and Watch say of it.
+func TestLeadOfANamedElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		l := newLedger()
+		a, b := c.Node("1").Election("jobs"), c.Node("2").Election("jobs")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- a.Lead(ctx, l.work) }()
+		leaders := make(chan batuta.ID, 100)
+		go func() {
+			for v := range c.Node("3").Election("jobs").Watch(t.Context()) {
+				leaders <- v.Token.Leader.ID
+			}
+		}()
+		expect := func(want ...batuta.ID) {
+			t.Helper()
+			for _, id := range want {
+				if got := <-leaders; got != id {
+					t.Fatalf("3 sees %q, want %q of %q", got, id, want)
+				}
+			}
+		}
+		expect("", "1")
+		go b.Lead(t.Context(), l.work)
+		time.Sleep(time.Second)
+		if err := b.Transfer(t.Context(), "2"); err != nil {
+			t.Error(err)
+		}
+		expect("", "2")
+		if err := b.Resign(t.Context()); err != nil || b.IsLeader() {
+			t.Errorf("resigned: %v, and leads: %v", err, b.IsLeader())
+		}
+		expect("", "1")
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("Lead gives %v", err)
+		}
+		expect("", "2")
+		if err := a.Transfer(t.Context(), "1"); err == nil || !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "does not stand") {
+			t.Errorf("to one that does not stand: %v", err)
+		}
+		boom := errors.New("boom")
+		first, begun := true, make(chan struct{})
+		go func() {
+			ended <- a.Lead(t.Context(), func(ctx context.Context, lead batuta.Leadership) error {
+				if !first {
+					return nil
+				}
+				first = false
+				close(begun)
+				<-ctx.Done()
+				if lost, ok := context.Cause(ctx).(*batuta.LostError); !ok || lost.Token != lead.Token {
+					t.Errorf("the cause is %v", context.Cause(ctx))
+				}
+				return boom // it has been lost: Lead goes on
+			})
+		}()
+		time.Sleep(time.Second)
+		c.Stop("2")
+		expect("", "1")
+		<-begun // 3 may have seen it first
+		if err := a.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Errorf("Lead gives %v", err)
+		}
+	})
+}
+
+func TestElectionsAreWatchedAndDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		l := newLedger()
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			stand(c.Node(id), l, 12)
+		}
+		time.Sleep(3 * time.Second)
+		seen := map[string]batuta.View{}
+		go func() {
+			for v, err := range c.Node("2").Elections(t.Context()) {
+				if err != nil {
+					return
+				}
+				seen[v.Election] = v
+			}
+		}()
+		synctest.Wait()
+		if len(seen) != 12 {
+			t.Errorf("it sees %d elections", len(seen))
+		}
+		if err := c.Node("2").Drain(t.Context(), "1", false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if shares := l.shares(t, 12); shares["1"] != 0 || shares["2"] != 6 {
+			t.Errorf("shares %v", shares)
+		}
+		if ids, err := c.Node("1").Drained(t.Context()); err != nil || !slices.Equal(ids, []batuta.ID{"1"}) {
+			t.Errorf("drained: %v, %v", ids, err)
+		}
+		for name, v := range seen {
+			if v.Token != l.top[name] {
+				t.Errorf("2 has seen %v last for %s, want %v", v, name, l.top[name])
+			}
+		}
+		if err := c.Node("3").Drain(t.Context(), "7", false); err == nil || !strings.Contains(err.Error(), "no member") {
+			t.Errorf("a stranger: %v", err)
+		}
+		if err := c.Node("1").Undrain(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if shares := l.shares(t, 12); shares["1"] != 4 {
+			t.Errorf("shares %v", shares)
+		}
+	})
+}
+
+func TestWhatAnElectionRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 1)
+		c.StartAll()
+		c.Agree("1")
+		n := c.Node("1")
+		for _, test := range []struct {
+			e     *batuta.Election
+			wants string
+		}{
+			{n.Election(""), "needs a name"},
+			{n.Election("a\x1b"), "control characters"},
+			{n.Election(strings.Repeat("x", 257)), "257 bytes"},
+			{n.Election("x", batuta.Weight(1<<21)), "weight 2097152"},
+			{n.Election("x", batuta.Seats(65)), "65 seats"},
+		} {
+			err := test.e.Lead(t.Context(), nil)
+			if err == nil || !strings.Contains(err.Error(), test.wants) || !errors.Is(err, batuta.ErrConfig) {
+				t.Errorf("%q: %v", test.e.Name(), err)
+			}
+		}
+		own := n.Election(batuta.DefaultElection) // the cluster's own
+		if !own.IsLeader() || own.Leader() != n.Leader() {
+			t.Errorf("the cluster's own: %v", own.Leader())
+		}
+		if n.Election("nothing").Leader().Defined() {
+			t.Error("an election that nobody stands for has a leader")
+		}
+	})
+}
+
+// A semaphore: two of three hold a seat, each under a token of its own.
+func TestSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		var mu sync.Mutex
+		holders := map[batuta.ID]batuta.Token{}
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			go c.Node(id).Election("pool", batuta.Seats(2)).Lead(t.Context(), func(ctx context.Context, l batuta.Leadership) error {
+				mu.Lock()
+				holders[id] = l.Token
+				mu.Unlock()
+				<-ctx.Done()
+				mu.Lock()
+				delete(holders, id)
+				mu.Unlock()
+				return nil
+			})
+		}
+		time.Sleep(3 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		tokens := map[batuta.Token]bool{}
+		for _, token := range holders {
+			tokens[token] = true
+		}
+		if len(holders) != 2 || len(tokens) != 2 {
+			t.Errorf("holders %v", holders)
+		}
+		if got := c.Node("3").Election("pool").Leaders(); len(got) != 2 {
+			t.Errorf("3 sees %v", got)
+		}
+	})
+}
