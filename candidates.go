@@ -25,8 +25,8 @@ type candidate struct {
 	history *history
 }
 
-// stand counts one more Lead of a name.
-func (n *Node) stand(e *Election) (c *candidate, err error) {
+// standFor counts one more Lead of a name.
+func (n *Node) standFor(e *Election) (c *candidate, err error) {
 	errCall := n.call(context.Background(), func() {
 		if n.closing {
 			err = ErrClosed
@@ -46,8 +46,8 @@ func (n *Node) stand(e *Election) (c *candidate, err error) {
 	return c, cmp.Or(errCall, err)
 }
 
-// unstand counts one less; with the last this member stands no more.
-func (n *Node) unstand(c *candidate) {
+// withdraw counts one less; with the last this member stands no more.
+func (n *Node) withdraw(c *candidate) {
 	n.call(context.Background(), func() {
 		if c.calls--; c.calls == 0 && n.candidates[c.name] == c {
 			delete(n.candidates, c.name)

@@ -98,11 +98,11 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 	case e.own():
 		return e.node.Lead(ctx, fn)
 	}
-	c, err := e.node.stand(e)
+	c, err := e.node.standFor(e)
 	if err != nil {
 		return err
 	}
-	defer e.node.unstand(c)
+	defer e.node.withdraw(c)
 	at := c.history.last()
 	for at != nil && ctx.Err() == nil {
 		var work *work

@@ -12,7 +12,7 @@ import (
 func (o *office) receive(from election.ID, f *frame) {
 	p := o.peer(from)
 	if f.Stamp > p.stamp || f.Whole {
-		p.stamp, p.heard = f.Stamp, o.c.now
+		p.stamp, p.heard, p.silent = f.Stamp, o.c.now, false
 	}
 	switch f.Op {
 	case opReport:
@@ -101,7 +101,7 @@ func (o *office) acked(from election.ID, s *election.Shares) {
 		if o.c.now.Sub(p.heard) > o.c.wait {
 			defer o.reconsider(from)
 		}
-		p.stamp, p.heard = s.Stamp, o.c.now
+		p.stamp, p.heard, p.silent = s.Stamp, o.c.now, false
 	}
 	if !p.reported || s.Version != p.version {
 		o.ask(p)
@@ -151,7 +151,7 @@ func (o *office) stands(k *contest, id election.ID, cl claim) {
 	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
 		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
 	}
-	if can.stands != cl.Stands || can.prefer != cl.Prefer || can.weight != cl.Weight {
+	if can.stands != cl.Stands || can.prefer != cl.Prefer || can.weight != cl.Weight || can.held != cl.Epoch {
 		o.uneven = true
 	}
 	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, cl.Weight, cl.Prefer, cl.Seats, cl.Epoch

@@ -47,7 +47,8 @@ type Core struct {
 
 	member
 	table
-	office *office // nil: another coordinates, or nobody
+	started bool
+	office  *office // nil: another coordinates, or nobody
 }
 
 // Change is one change of what this member sees of a name: Token leads it, or has ceased
@@ -87,7 +88,7 @@ func New(c Config) *Core {
 }
 
 func newTable() table {
-	return table{seats: map[key]*entry{}, names: map[string]int{}, drained: map[election.ID]bool{}}
+	return table{seats: map[key]*entry{}, names: map[string]int{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
 }
 
 // Step handles one event and returns what to do about it, in order, after what Changes
@@ -121,10 +122,23 @@ func (c *Core) begin(now time.Time) {
 		c.origin, c.last = now, now
 	}
 	c.expire()
+	if c.office != nil && c.now.Sub(c.last) > c.timing.Bears() {
+		c.office.stalled()
+	}
+}
+
+// wake begins a step that is a user's: what time has brought is known first.
+func (c *Core) wake(now time.Time) {
+	c.begin(now)
+	if c.started {
+		c.forward(election.Event{Kind: election.Woke})
+		c.follow()
+	}
 }
 
 // forward steps the member's own core.
 func (c *Core) forward(ev election.Event) {
+	c.started = c.started || ev.Kind == election.Started
 	for _, a := range c.Core.Step(c.now, ev) {
 		switch a.Kind {
 		case election.Notify:
@@ -151,9 +165,15 @@ func (c *Core) Changes() []Change { return c.changes }
 
 // Flush tells at once what has changed.
 func (c *Core) Flush(now time.Time) []election.Action {
-	c.begin(now)
+	c.wake(now)
 	c.flush()
 	return c.out
+}
+
+// Pinned reports whether a name was given to its leader by hand, as far as is known.
+func (c *Core) Pinned(name string) bool {
+	e := c.seats[key{name, 0}]
+	return e != nil && e.Pinned
 }
 
 // Drained are the members that are to lead nothing.

@@ -160,7 +160,8 @@ func (c *Core) show(k key, cause election.Cause) {
 		}
 	}
 	if now.Epoch < e.top {
-		now = election.Token{} // its epoch is about to be raised
+		now = election.Token{} // its epoch is about to be raised:
+		c.touch(k.name)        // the coordinator is told of the higher one
 	}
 	if now == e.shown {
 		return

@@ -58,7 +58,7 @@ func (m *member) leads() bool {
 
 // Campaign has this member stand for an election. c has been checked.
 func (c *Core) Campaign(now time.Time, name string, candidacy Candidacy) []election.Action {
-	c.begin(now)
+	c.wake(now)
 	c.campaigns[name] = candidacy
 	c.touch(name)
 	return c.finish()
@@ -73,7 +73,7 @@ func (c *Core) Full(name string) bool {
 
 // Withdraw has it stand no more; what it leads it gives away.
 func (c *Core) Withdraw(now time.Time, name string) []election.Action {
-	c.begin(now)
+	c.wake(now)
 	delete(c.campaigns, name)
 	c.touch(name)
 	if h := c.holds[name]; h != nil {
@@ -84,7 +84,7 @@ func (c *Core) Withdraw(now time.Time, name string) []election.Action {
 
 // Resign gives a name away, to another candidate if there is one.
 func (c *Core) Resign(now time.Time, name string) []election.Action {
-	c.begin(now)
+	c.wake(now)
 	if h := c.holds[name]; h != nil && !h.over {
 		h.resigns = true
 		c.lose(name, h, election.CauseResigned)
@@ -94,7 +94,7 @@ func (c *Core) Resign(now time.Time, name string) []election.Action {
 
 // Working says that the user's work for a name has begun, or has all stopped.
 func (c *Core) Working(now time.Time, name string, on bool) []election.Action {
-	c.begin(now)
+	c.wake(now)
 	if h := c.holds[name]; h != nil {
 		h.working = on
 		if !on && h.over {
@@ -237,6 +237,11 @@ func (c *Core) claimsOf(names map[string]bool) []claim {
 		}
 		for name := range c.spent {
 			names[name] = true
+		}
+		for k, e := range c.seats {
+			if e.top > e.Epoch {
+				names[k.name] = true
+			}
 		}
 	}
 	list := make([]claim, 0, len(names))

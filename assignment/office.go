@@ -47,6 +47,7 @@ type peer struct {
 	wants       bool      // it is to be told all,
 	has         uint64    // unless the digest of what it has, which this is, says
 	differs     bool      // that it need not; with differs it has said that it must
+	silent      bool      // it was not heard for so long that all it led is over
 	known       bool      // it has told all in this coordinator's time
 	names       int       // that it stands for
 	seats       map[key]bool
@@ -230,6 +231,16 @@ func (o *office) notHeld(id election.ID) {
 	}
 }
 
+// forget has what a member still works for hold up nobody: it is not heard any more.
+func (o *office) forget(id election.ID) {
+	for _, k := range o.contests {
+		if can := k.candidates[id]; can != nil && can.held > 0 {
+			can.held = 0
+			o.want(k)
+		}
+	}
+}
+
 // free takes everything from a member that cannot lead any more.
 func (o *office) free(p *peer, why string, cause election.Cause) {
 	if len(p.seats) == 0 {
@@ -263,6 +274,7 @@ func (o *office) stateOf(id election.ID, s election.MemberState) {
 func (o *office) gone(id election.ID) {
 	if p := o.peer(id); !o.c.leased {
 		p.down, p.reported = true, false
+		o.forget(id)
 		o.free(p, "its process is gone", election.CauseCrashed)
 		o.settle()
 		o.reconsider(id)
@@ -294,13 +306,22 @@ func (o *office) settle() {
 	o.c.flushSoon()
 }
 
+// stalled: this process was stopped, and does not know who was silent meanwhile.
+func (o *office) stalled() {
+	for _, p := range o.peers {
+		p.heard = o.c.now
+	}
+}
+
 // check does what is due now and then.
 func (o *office) check() {
 	o.checkAt = o.c.now.Add(o.c.timing.T() / 2)
 	o.settle()
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
-		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && len(p.seats) > 0 {
+		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && !p.silent {
+			p.silent = true
+			o.forget(id)
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
 	}

@@ -44,7 +44,7 @@ type Reply struct {
 // Request has the coordinator asked. The number is that of the Reply, which may come at
 // once, and never if the coordinator ceases to be one.
 func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
-	c.begin(now)
+	c.wake(now)
 	c.number++
 	switch {
 	case c.office != nil:

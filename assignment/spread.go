@@ -64,10 +64,14 @@ func (o *office) least(list []*candidate) (best *candidate) {
 
 // fill gives the seats of a contest that nobody leads.
 func (o *office) fill(k *contest) {
+	room := k.want - o.busy(k)
 	for i := range k.want {
 		s := k.seat(i)
-		if s.leader != election.None {
+		if room--; s.leader != election.None {
 			continue
+		}
+		if room < 0 {
+			return
 		}
 		can := o.best(k, s)
 		if can == nil {
@@ -75,6 +79,17 @@ func (o *office) fill(k *contest) {
 		}
 		o.assign(k, s, can.id)
 	}
+}
+
+// busy is how many still work for a name that they do not lead any more: of two sides of
+// a partition that have met.
+func (o *office) busy(k *contest) (n int) {
+	for id, can := range k.candidates {
+		if can.held > 0 && !k.sits(id) {
+			n++
+		}
+	}
+	return n
 }
 
 // assign gives a seat that nobody leads.
@@ -171,7 +186,9 @@ func (o *office) mean() int {
 func (o *office) levelAll(least int) bool {
 	heaviest := 0
 	for _, k := range o.contests {
-		heaviest = max(heaviest, k.weight)
+		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
+			heaviest = max(heaviest, k.weight)
+		}
 	}
 	for _, name := range o.ordered() {
 		k := o.contests[name]

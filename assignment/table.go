@@ -13,6 +13,7 @@ type table struct {
 	seats   map[key]*entry
 	names   map[string]int // how many seats each has here
 	drained map[election.ID]bool
+	gone    map[key]uint64 // the highest epochs shown of seats that are gone; at most MaxElections
 	digest  uint64
 	version uint64
 	of      election.Token // the coordinator who counts version
@@ -37,6 +38,10 @@ func (t *table) set(s Seat) *entry {
 	}
 	if s.Gone {
 		if e != nil {
+			if len(t.gone) >= MaxElections {
+				clear(t.gone)
+			}
+			t.gone[s.key()] = e.top
 			delete(t.seats, s.key())
 			if t.names[s.Name]--; t.names[s.Name] == 0 {
 				delete(t.names, s.Name)
@@ -45,7 +50,8 @@ func (t *table) set(s Seat) *entry {
 		return nil
 	}
 	if e == nil {
-		e = &entry{}
+		e = &entry{top: t.gone[s.key()]}
+		delete(t.gone, s.key())
 		t.seats[s.key()] = e
 		t.names[s.Name]++
 	}
@@ -83,10 +89,11 @@ func (t *table) list() []Seat {
 func bySeat(a, b Seat) int { return cmp.Or(cmp.Compare(a.Name, b.Name), a.Seat-b.Seat) }
 
 // last is the highest epoch known of a name.
-func (t *table) last(name string) (highest uint64) {
+func (t *table) last(name string) uint64 {
+	highest := t.gone[key{name, 0}]
 	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
 		if e := t.seats[key{name, i}]; e != nil {
-			highest, left = max(highest, e.Epoch), left-1
+			highest, left = max(highest, e.Epoch, e.top), left-1
 		}
 	}
 	return highest

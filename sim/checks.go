@@ -28,6 +28,8 @@ type checks struct {
 	epochs uint64            // the highest epoch that anyone has led under
 	chains map[uint64]uint64 // what the log holds up to each index
 
+	namedTop map[string]uint64 // the highest epoch that anyone has led a name under
+
 	told    uint64 // views that have changed
 	changes int    // claims since the last mark
 	rounds  uint64 // the highest round number sent since then
@@ -78,6 +80,7 @@ func (c *checks) reset(w *world) {
 	c.counted = nil
 	c.epochs, c.top = 0, 0
 	clear(c.chains)
+	clear(c.namedTop)
 	if w.log != nil || w.setup.NoDetector {
 		c.counted = map[election.MessageKind]int{}
 	}

@@ -41,13 +41,14 @@ func (w *world) demand(bound time.Duration, promised bool) time.Duration {
 	from, since, agreed := w.now, time.Duration(0), false
 	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
 	var last election.Token
+	moves := w.moves
 	for w.checks.broken == nil {
 		t, _, ok := w.agreement(promised)
 		switch {
 		case !ok:
 			agreed = false
-		case !agreed || t != last:
-			agreed, since, last = true, w.now, t
+		case !agreed || t != last || moves != w.moves:
+			agreed, since, last, moves = true, w.now, t, w.moves
 		}
 		if agreed && w.now-since >= hold {
 			return since - from
@@ -222,7 +223,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 			}
 		}
 	}
-	return t, ""
+	return t, w.namedAgree(group, w.bySlot(t.Leader.ID))
 }
 
 // founded says that a group may have its first leader, or that one there knows of an
@@ -297,6 +298,12 @@ func (w *world) disagree(bound time.Duration, promised bool) {
 		}
 	}
 	rule := invariant.Converges
+	if strings.HasPrefix(why, "election ") {
+		rule = invariant.NamedLed
+	}
+	if strings.HasPrefix(why, "shares: ") {
+		rule = invariant.NamedShares
+	}
 	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
 		rule = invariant.OneList
 	}

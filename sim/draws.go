@@ -21,18 +21,20 @@ const (
 	DrawHangs      Draw = "hangs"      // a disk takes minutes to write, or does not end
 	DrawDuplicates Draw = "duplicates" // another process starts under a member's id
 	DrawStalls     Draw = "stalls"     // a process is stopped for less than T
+	DrawElections  Draw = "elections"  // many elections on one membership: members stand for them, give them away, are drained
 	DrawCuts       Draw = "cuts"       // some cuts stay: everyone is still reached over one member between at most
 	DrawFounding   Draw = "founding"   // nobody leads before some have heard each other; of those that join, before it is told of a leader
 )
 
 // Draws are all that there are.
 func Draws() []Draw {
-	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding}
+	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding, DrawElections}
 }
 
-// DefaultDraws are those of which no schedule is known to break a rule.
+// DefaultDraws are those of which no schedule is known to break a rule, but for
+// [DrawElections], which is to be asked for.
 func DefaultDraws() []Draw {
-	return Draws()
+	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections })
 }
 
 // draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
@@ -119,6 +121,9 @@ func (c *rng) someSpan(most time.Duration) scenario.Span {
 
 // happenings has what a draw brings happen beside the faults.
 func (g *generator) happenings() {
+	if g.elections != nil {
+		g.nameSomething(g.elections)
+	}
 	if g.hangs != nil && g.hangs.one(6) {
 		s := scenario.Step{Do: scenario.Disk, Members: []election.ID{g.someone(g.hangs)}, Word: "hang"}
 		if g.hangs.one(2) {
@@ -219,4 +224,45 @@ func narrow(linked [][]bool) bool {
 		}
 	}
 	return true
+}
+
+// drawnNames are the elections of random schedules.
+var drawnNames = [...]string{"a", "b", "c", "d", "e", "f", "g"}
+
+// standAll has most members stand for most names.
+func (g *generator) standAll() {
+	if g.elections == nil {
+		return
+	}
+	for _, name := range drawnNames {
+		for _, r := range g.s.Setup.Members {
+			if !g.elections.one(4) {
+				g.do(scenario.Step{Do: scenario.Stand, Members: []election.ID{r.ID}, Word: name})
+			}
+		}
+	}
+}
+
+// nameSomething has a user do something about a named election.
+func (g *generator) nameSomething(c *rng) {
+	if c.one(2) {
+		return
+	}
+	who, other := []election.ID{g.someone(c)}, []election.ID{g.someone(c)}
+	s := scenario.Step{Members: who, Word: drawnNames[c.below(len(drawnNames))]}
+	switch c.below(7) {
+	case 0, 1:
+		s.Do = scenario.Stand
+	case 2:
+		s.Do = scenario.Withdraw
+	case 3:
+		s.Do = scenario.Yield
+	case 4:
+		s.Do, s.Via = scenario.Give, other
+	case 5:
+		s.Do, s.Via, s.Word = scenario.Drain, other, ""
+	case 6:
+		s.Do, s.Via, s.Word = scenario.Undrain, other, ""
+	}
+	g.do(s)
 }

@@ -28,11 +28,12 @@ import (
 //
 //	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;
 //	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
+//	                                elections: Bully, with named elections
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file
 //	test PACKAGE NAME               a unit test
 func mutants() (all []mutant.Mutant) {
-	for _, w := range slices.Concat(coreMutants, memberMutants, bullyMutants, ringMutants, quorumMutants) {
+	for _, w := range slices.Concat(coreMutants, memberMutants, bullyMutants, ringMutants, quorumMutants, namedMutants) {
 		all = append(all, mutant.Mutant(w))
 	}
 	return all
@@ -242,10 +243,14 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 	if _, err := fmt.Sscanf(seeds, "%d:%d", &c.From, &c.To); err != nil {
 		t.Fatal(err)
 	}
-	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool { return d == sim.DrawFounding && algorithm != "founding" })
+	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool {
+		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawElections && algorithm != "elections"
+	})
 	switch algorithm {
 	case "membership", "founding":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
+	case "elections":
+		c.Algorithm = "bully"
 	case "telling":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
 	}

@@ -40,6 +40,7 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 		return Outcome{}, err
 	}
 	w.roster = changesList(s)
+	w.named = namesElections(s)
 	if err := w.reset(s.Setup.Filled(), fresh, log); err != nil {
 		return Outcome{}, err
 	}
@@ -82,6 +83,9 @@ func boundOf(s *scenario.Scenario) time.Duration {
 	if changesList(s) {
 		t := s.Setup.Filled().Timing
 		bound += machine.JoinBackoff + askTime(t) + 3*t.T()
+	}
+	if namesElections(s) {
+		bound += namedBound(s.Setup.Filled())
 	}
 	return bound
 }
@@ -141,6 +145,10 @@ func (w *world) strike(step *scenario.Step) error {
 		return w.join(w.bySlot(step.Members[0]), step.Via)
 	case scenario.Add, scenario.Remove:
 		w.change(w.bySlot(step.Via[0]), step, w.bySlot(step.Members[0]))
+	case scenario.Drain, scenario.Undrain:
+		w.drain(w.bySlot(step.Via[0]), step)
+	case scenario.Stand, scenario.Withdraw, scenario.Yield, scenario.Give:
+		w.campaignNamed(w.bySlot(step.Members[0]), step)
 	case scenario.Transfer:
 		w.transfer(w.bySlot(step.Members[0]), step.Via[0])
 	case scenario.Suspect, scenario.Trust:

@@ -17,6 +17,7 @@ type process struct {
 	rank  election.Rank
 
 	machine     machine.Core
+	named       // elections beside the cluster's own
 	condition   scenario.Condition
 	life        uint64 // goes up at every start and end: what was meant for another life is void
 	incarnation uint64
@@ -114,6 +115,7 @@ func (w *world) start(p *process) error {
 		return err
 	}
 	p.machine = m
+	w.beginNamed(p, c)
 	if w.roster {
 		w.checks.enrolled(w, p)
 	}
@@ -145,8 +147,13 @@ func (w *world) step(p *process, ev election.Event) {
 		p.after = append(p.after, ev)
 		return
 	}
+	w.turn(p, func() { w.stepOnce(p, &ev) })
+}
+
+// turn does what first does, and all that follows from it at once.
+func (w *world) turn(p *process, first func()) {
 	p.busy = true
-	w.stepOnce(p, &ev)
+	first()
 	for i := 0; i < len(p.after) && p.condition == scenario.Alive; i++ {
 		next := p.after[i]
 		w.stepOnce(p, &next)
@@ -170,16 +177,36 @@ func (w *world) step(p *process, ev election.Event) {
 }
 
 func (w *world) stepOnce(p *process, ev *election.Event) {
-	w.checks.about(w, p)
-	actions := p.machine.Step(epochOfTime.Add(p.clock.at(w.now)), *ev)
-	w.checks.stepped(w, p, ev, actions)
-	p.stall = 0
-	for i := range actions {
-		w.perform(p, &actions[i])
-	}
+	w.stepBy(p, ev, func(at time.Time) []election.Action {
+		if p.assigned == nil {
+			return p.machine.Step(at, *ev)
+		}
+		return p.assigned.Step(at, *ev)
+	})
 	if w.roster {
 		w.checks.belongs(w, p)
 	}
+}
+
+// stepBy does what a step asks for.
+func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
+	w.checks.about(w, p)
+	actions := step(epochOfTime.Add(p.clock.at(w.now)))
+	w.checks.stepped(w, p, ev, actions)
+	p.stall = 0
+	changes := w.namedChanges(p)
+	for i := range actions {
+		w.perform(p, &actions[i])
+	}
+	w.namedFollows(p, changes)
+}
+
+// deadline is when p is to be stepped next.
+func (p *process) deadline() (time.Time, bool) {
+	if p.assigned != nil {
+		return p.assigned.Deadline()
+	}
+	return p.machine.Deadline()
 }
 
 func (w *world) perform(p *process, a *election.Action) {
@@ -241,7 +268,7 @@ func (w *world) workStopped(p *process, life uint64) {
 // arm schedules the next wake. An earlier one that turns out needless is cheaper
 // than taking it back.
 func (w *world) arm(p *process) {
-	deadline, ok := p.machine.Deadline()
+	deadline, ok := p.deadline()
 	if !ok {
 		return
 	}
@@ -257,7 +284,7 @@ func (w *world) wake(p *process, life uint64) {
 		return
 	}
 	p.wakeAt = never
-	deadline, ok := p.machine.Deadline()
+	deadline, ok := p.deadline()
 	if ok && p.clock.at(w.now) >= deadline.Sub(epochOfTime) {
 		w.step(p, election.Event{Kind: election.Woke})
 		return

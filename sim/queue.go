@@ -12,6 +12,7 @@ const (
 	workDone                                  // a former leader's work has stopped
 	datagramArrival                           // a message without links, when the detector is off
 	nextRound                                 // a newcomer asks to be let in again
+	namedDone                                 // the work of former leaders of named elections has stopped
 )
 
 // occurrence is something that will happen, unless the life it belongs to has

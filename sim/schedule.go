@@ -19,6 +19,7 @@ func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 	g.allowed = scenario.NewPreconditions(&s.Setup)
 	g.begin()
 	g.born()
+	g.standAll()
 	g.wait()
 	for range c.PerRun {
 		g.happenings()
@@ -40,7 +41,7 @@ type generator struct {
 	rng     rng
 	allowed scenario.Preconditions
 
-	hangs, duplicates, stalls, ranks *rng // nil: they do not happen
+	hangs, duplicates, stalls, ranks, elections *rng // nil: they do not happen
 }
 
 // begin says which of the draws happen again and again in this schedule.
@@ -49,6 +50,10 @@ func (g *generator) begin() {
 		if drawn, ok := g.draw(d, 3); ok {
 			*c = drawn
 		}
+	}
+	g.elections, _ = g.draw(DrawElections, 1)
+	if !slices.Contains(g.c.Draws, DrawElections) {
+		g.elections = nil
 	}
 }
 

@@ -20,6 +20,7 @@ type world struct {
 	roster  bool              // the list changes
 	telling bool              // members have told of themselves
 	slots   map[election.ID]int
+	named   bool // there are named elections
 
 	now   time.Duration
 	queue queue
@@ -31,6 +32,7 @@ type world struct {
 	datagrams datagrams
 	refuses   bool // who sends a datagram to a dead member is told that it is down
 	flights   uint64
+	moves     int               // of leads of named elections
 	log       func(trace.Entry) // nil: nobody listens
 }
 
@@ -40,6 +42,7 @@ func newWorld() *world { return &world{slots: map[election.ID]int{}} }
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
 	w.quorum, w.telling = false, false // until one starts
+	w.moves = 0
 	w.now, w.flights = 0, 0
 	w.queue.reset()
 	w.rng.seed(s.Seed)
@@ -124,6 +127,8 @@ func (w *world) happen(o *occurrence) {
 		w.saved(w.procs[o.place], o.life)
 	case workDone:
 		w.workStopped(w.procs[o.place], o.life)
+	case namedDone:
+		w.namedStopped(w.procs[o.place], o.life)
 	case datagramArrival:
 		w.datagramArrived(o.place)
 	case nextRound:

@@ -13,5 +13,5 @@ type Rule struct {
 
 // Rules are all there are, in the order in which the documentation tells them.
 func Rules() []Rule {
-	return slices.Concat(ofToken, ofTelling, ofLead, ofMembers, ofBounds, ofQuorum, ofEnd)
+	return slices.Concat(ofToken, ofTelling, ofLead, ofMembers, ofBounds, ofQuorum, ofNamed, ofEnd)
 }

@@ -151,6 +151,12 @@ clock 1 jump 0s
 campaign 1
 resign 1
 transfer 1 to 2
+stand 1 shard-1
+give 1 shard-1 to 2
+yield 2 shard-1
+withdraw 1 shard-1
+drain 2 at 1
+undrain 2 at 1
 health 1 unhealthy
 tell 2 word
 expect told 2 word on 1,2

@@ -38,6 +38,14 @@ var pair = operand{"ID ID",
 	func(p *parser, s *Step) { s.Members = []election.ID{p.member(), p.member()} },
 	func(s *Step) string { return JoinIDs(s.Members, " ") }}
 
+// named is the name of an election.
+var named = operand{"NAME",
+	func(p *parser, s *Step) {
+		w, _ := p.next("the name of an election")
+		s.Word = w.text
+	},
+	func(s *Step) string { return s.Word }}
+
 // optional is a word that may stand there, one of these.
 func optional(texts ...string) operand {
 	return operand{"[" + strings.Join(texts, "|") + "]",

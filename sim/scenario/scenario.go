@@ -48,10 +48,19 @@ const (
 	Add       Verb = "add"
 	Remove    Verb = "remove"
 	Duplicate Verb = "duplicate"
-	Mark      Verb = "mark"
-	Agree     Verb = "agree"
-	Settle    Verb = "settle"
-	Expect    Verb = "expect"
+
+	// Of named elections.
+	Stand    Verb = "stand"
+	Withdraw Verb = "withdraw"
+	Yield    Verb = "yield"
+	Give     Verb = "give"
+	Drain    Verb = "drain"
+	Undrain  Verb = "undrain"
+
+	Mark   Verb = "mark"
+	Agree  Verb = "agree"
+	Settle Verb = "settle"
+	Expect Verb = "expect"
 
 	// Of manual scripts alone, in which nothing happens by itself.
 	Deliver Verb = "deliver"
@@ -87,8 +96,8 @@ type Step struct {
 	Members []election.ID
 	Links   []Link
 	Sides   [][]election.ID // Partition
-	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom; Transfer: to whom
-	Word    string          // torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
+	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom; Transfer, Give: to whom; Drain, Undrain: at whom
+	Word    string          // the name of an election; torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift
 

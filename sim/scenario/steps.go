@@ -58,6 +58,13 @@ var steps = []form{
 	{verb: Remove, operands: ops(member, place), only: automatic, from: conditions(Alive), to: Alive, does: "the user strikes the first off the list, at the second"},
 	{verb: Duplicate, operands: ops(member), only: automatic, from: conditions(Alive), to: Alive, does: "a second process claims this id"},
 
+	{verb: Stand, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for the election of that name, in later lives too"},
+	{verb: Withdraw, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for that no more"},
+	{verb: Yield, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it gives that away, if it leads it"},
+	{verb: Give, operands: ops(member, named, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first to have that handed over to the second"},
+	{verb: Drain, operands: ops(member, place), only: automatic, does: "the user asks the second to have the first lead no named election, whoever else stands"},
+	{verb: Undrain, operands: ops(member, place), only: automatic, does: "and to end that"},
+
 	{verb: Suspect, operands: ops(pair), undone: true, does: "with `detector off`: the first one's detector says that the second is down"},
 	{verb: Trust, operands: ops(pair), undone: true, does: "with `detector off`: and that it is up again"},
 	{verb: Deliver, operands: ops(oneWay), only: manual, does: "with `manual`: the oldest message arrives"},

@@ -1,0 +1,10 @@
+package sim_test
+
+var namedMutants = []wrong{
+	{"named: a new coordinator assigns before others have told what they hold", "assignment/office.go", "m.ID != o.c.self && !(p != nil && (p.reported || p.down))", "false && p != nil", "test assignment TestANewCoordinatorInterruptsNobody"},
+	{"named: who is silent is replaced too early", "assignment/office.go", "o.c.now.Sub(p.heard) > o.c.wait && !p.silent", "o.c.now.Sub(p.heard) > o.c.timing.T() && !p.silent", "test assignment TestASilentMemberIsReplacedWhenItsTimeHasPassed"},
+	{"named: a lead ends before its work has stopped", "assignment/member.go", "	if !h.working {\n		c.gaveUp(name, h)", "	if true {\n		c.gaveUp(name, h)", "test assignment TestAHandOverWaitsForTheWork"},
+	{"named: what was missed is not asked for", "assignment/core.go", "		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {", "		if false {", "test assignment TestWhatIsLostIsSaidAgain"},
+	{"named: shares are left as they are", "assignment/spread.go", "o.loads[s.leader]-o.loads[to.id] > heaviest &&", "false &&", "test assignment TestAHandOverWaitsForTheWork"},
+	{"named: a name's epochs begin anew", "assignment/office.go", "	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits\n", "	o.floor = 1\n", "test assignment TestAMemberThatRestartsLeadsUnderNewEpochs"},
+}

@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/sim/invariant"
+	"github.com/batuta-dev/batuta/sim/scenario"
+)
+
+// named is what a process has to do with named elections.
+type named struct {
+	assigned *assignment.Core // nil: the script has none
+	stoodFor map[string]bool  // in later lives too
+
+	leads map[string]election.Token // now, as it was told
+	toils map[string]bool           // whose work runs
+	sees  map[string]election.Token // as its watchers were told
+	tops  map[string]uint64         // the highest epoch that they were told of
+	ends  []ending                  // of work that was told to stop
+}
+
+type ending struct {
+	at   time.Duration
+	name string
+}
+
+// namesElections says whether a script has named elections.
+func namesElections(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Do == scenario.Stand })
+}
+
+// wait is how long a lead of a named election may last without a word.
+func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }
+
+// namedBound is what named elections may take beyond the cluster's own: what others hold
+// is over, twice, what was lost is asked for, and two hand-overs.
+func namedBound(s scenario.Setup) time.Duration {
+	return 3*wait(s.Timing) + 20*s.Timing.T() + 3*s.Drain + 40*s.Timing.Heartbeat
+}
+
+// beginNamed has a process stand for what it stood for before.
+func (w *world) beginNamed(p *process, c machine.Config) {
+	p.named = named{stoodFor: p.stoodFor}
+	if !w.named {
+		return
+	}
+	p.leads, p.toils, p.sees, p.tops = map[string]election.Token{}, map[string]bool{}, map[string]election.Token{}, map[string]uint64{}
+	if p.stoodFor == nil {
+		p.stoodFor = map[string]bool{}
+	}
+	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace})
+	at := epochOfTime.Add(p.clock.at(w.now))
+	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
+		p.assigned.Campaign(at, name, candidacy(name))
+	}
+}
+
+// candidacy is how members of the lab stand: some names weigh more.
+func candidacy(name string) assignment.Candidacy {
+	c := assignment.Candidacy{Weight: 1, Seats: 1}
+	if name == "a" {
+		c.Weight = 3
+	}
+	return c
+}
+
+// campaignNamed has a user do something about an election at p.
+func (w *world) campaignNamed(p *process, step *scenario.Step) {
+	w.note(p, string(step.Do)+"s "+step.Word, "")
+	switch step.Do {
+	case scenario.Stand:
+		if p.stoodFor != nil {
+			p.stoodFor[step.Word] = true
+		}
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Campaign(at, step.Word, candidacy(step.Word)) })
+	case scenario.Withdraw:
+		delete(p.stoodFor, step.Word)
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Withdraw(at, step.Word) })
+	case scenario.Yield:
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Resign(at, step.Word) })
+	case scenario.Give:
+		w.request(p, assignment.Request{Do: assignment.DoTransfer, Name: step.Word, Member: step.Via[0]})
+	}
+}
+
+func (w *world) drain(p *process, step *scenario.Step) {
+	do := map[scenario.Verb]string{scenario.Drain: assignment.DoDrain, scenario.Undrain: assignment.DoUndrain}[step.Do]
+	w.note(p, "is asked to "+do, string(step.Members[0]))
+	w.request(p, assignment.Request{Do: do, Member: step.Members[0], Force: true})
+}
+
+func (w *world) request(p *process, r assignment.Request) {
+	w.command(p, func(at time.Time) []election.Action {
+		_, actions := p.assigned.Request(at, r)
+		return actions
+	})
+}
+
+// command has a process do something between its steps.
+func (w *world) command(p *process, f func(time.Time) []election.Action) {
+	if p.condition != scenario.Alive || p.assigned == nil {
+		return
+	}
+	w.turn(p, func() { w.stepBy(p, &election.Event{Kind: election.Woke}, f) })
+}
+
+// namedChanges takes in what the last step has changed: work is told before anybody.
+func (w *world) namedChanges(p *process) []assignment.Change {
+	if p.assigned == nil {
+		return nil
+	}
+	changes := slices.Clone(p.assigned.Changes())
+	for i := range changes {
+		w.namedChange(p, &changes[i])
+	}
+	return changes
+}
+
+func (w *world) namedChange(p *process, ch *assignment.Change) {
+	if ch.Gone && !ch.Lost {
+		return
+	}
+	w.moves++
+	w.checks.told++
+	mine := ch.Token.Leader.ID == p.rank.ID
+	if ch.Lost {
+		if p.sees[ch.Name] != ch.Token {
+			w.checks.fail(w, p, invariant.NamedLost, "it loses %v of %s while it sees %v", ch.Token, ch.Name, p.sees[ch.Name])
+		}
+		delete(p.sees, ch.Name)
+		if mine {
+			delete(p.leads, ch.Name)
+			p.ends = append(p.ends, ending{w.now + w.setup.Drain, ch.Name})
+			w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: namedDone, place: int32(p.place), life: p.life})
+		}
+		return
+	}
+	if p.sees[ch.Name].Defined() {
+		w.checks.fail(w, p, invariant.NamedLost, "it sees %v lead %s, and has not told that %v does no more", ch.Token, ch.Name, p.sees[ch.Name])
+	}
+	if ch.Token.Epoch < p.tops[ch.Name] || mine && ch.Token.Epoch == p.tops[ch.Name] {
+		w.checks.fail(w, p, invariant.NamedRises, "it sees %v lead %s after epoch %d", ch.Token, ch.Name, p.tops[ch.Name])
+	}
+	p.sees[ch.Name], p.tops[ch.Name] = ch.Token, ch.Token.Epoch
+	if mine {
+		w.checks.leadsNamed(w, p, ch)
+		p.leads[ch.Name] = ch.Token
+	}
+}
+
+// namedFollows has work begin for what the last step has brought.
+func (w *world) namedFollows(p *process, changes []assignment.Change) {
+	for i := range changes {
+		name := changes[i].Name
+		if !p.leads[name].Defined() || p.leads[name] != changes[i].Token || changes[i].Lost || p.toils[name] || p.condition != scenario.Alive {
+			continue
+		}
+		p.toils[name] = true
+		w.stepBy(p, &election.Event{Kind: election.Woke}, func(at time.Time) []election.Action { return p.assigned.Working(at, name, true) })
+	}
+}
+
+// namedStopped: the work of former leads has stopped.
+func (w *world) namedStopped(p *process, life uint64) {
+	if p.life != life {
+		return
+	}
+	if p.condition == scenario.Frozen { // it goes on after the thaw
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: namedDone, place: int32(p.place), life: life})
+		return
+	}
+	for i := 0; i < len(p.ends); {
+		e := p.ends[i]
+		if e.at > w.now {
+			i++
+			continue
+		}
+		p.ends = slices.Delete(p.ends, i, i+1)
+		delete(p.toils, e.name)
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Working(at, e.name, false) })
+	}
+}
+
+// leadsNamed looks at who else leads a name when a member begins to.
+func (c *checks) leadsNamed(w *world, p *process, ch *assignment.Change) {
+	if w.quorum {
+		if c.namedTop == nil {
+			c.namedTop = map[string]uint64{}
+		}
+		if ch.Token.Epoch <= c.namedTop[ch.Name] {
+			c.fail(w, p, invariant.NamedRises, "it leads %s as %v, and epoch %d was before", ch.Name, ch.Token, c.namedTop[ch.Name])
+		}
+		c.namedTop[ch.Name] = ch.Token.Epoch
+	}
+	for _, q := range w.procs {
+		if q == p || q.assigned == nil || q.condition != scenario.Alive && q.condition != scenario.Frozen {
+			continue
+		}
+		leads := q.leads[ch.Name]
+		switch {
+		case w.quorum && leads.Defined() && q.clock.at(w.now) < q.assigned.Until().Sub(epochOfTime):
+			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %v does", ch.Name, ch.Token, leads)
+		case !w.quorum && (leads.Defined() || q.toils[ch.Name]) && c.settledWith(w, p, q):
+			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %s does, or works for it", ch.Name, ch.Token, q.rank.ID)
+		}
+	}
+}
+
+// settledWith says that two members, and who coordinates for both, have had nothing
+// between them for long.
+func (c *checks) settledWith(w *world, p, q *process) bool {
+	if len(c.calm) == 0 || p.view != q.view || !p.view.Defined() || q.condition != scenario.Alive {
+		return false
+	}
+	r := w.bySlot(p.view.Leader.ID)
+	if r.view != p.view || r.condition != scenario.Alive {
+		return false
+	}
+	long := w.now - 3*wait(w.setup.Timing) - recovery(w.setup.Timing)
+	for _, x := range []*process{p, q, r} {
+		if c.places[x.place].since > w.now-wait(w.setup.Timing) {
+			return false
+		}
+	}
+	pair := func(a, b *process) bool {
+		return a == b || c.calmFor(w, a, b) && c.calm[a.slot*c.n+b.slot] < long && c.whole[a.slot*c.n+b.slot] < long
+	}
+	return long > 0 && pair(p, q) && pair(p, r) && pair(q, r)
+}
+
+// namedAgree gives "" when each name that somebody of a group stands for is led there by
+// one, as all see it, and nobody has more than its share.
+func (w *world) namedAgree(group []*process, coordinator *process) string {
+	if !w.named || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
+		return ""
+	}
+	loads, heaviest := map[*process]int{}, 0
+	can := map[string][]*process{}
+	led := map[string]*process{}
+	names := map[string]bool{}
+	for _, p := range group {
+		for name := range p.stoodFor {
+			names[name] = true
+		}
+		for name := range p.leads {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		heaviest = max(heaviest, candidacy(name).Weight)
+		for _, p := range group {
+			if p.stoodFor[name] && p.mayBeAssigned() && !slices.Contains(coordinator.assigned.Drained(), p.rank.ID) {
+				can[name] = append(can[name], p)
+			}
+			if p.leads[name].Defined() {
+				if led[name] != nil {
+					return fmt.Sprintf("election %s is led by %s and %s", name, led[name].rank.ID, p.rank.ID)
+				}
+				led[name] = p
+				loads[p] += candidacy(name).Weight
+			}
+		}
+		if led[name] == nil && len(can[name]) > 0 {
+			return fmt.Sprintf("election %s is led by nobody, and %s stands for it", name, can[name][0].rank.ID)
+		}
+		for _, p := range group {
+			if led[name] != nil && p.sees[name] != led[name].leads[name] {
+				return fmt.Sprintf("election %s is led as %v, and %s sees %v", name, led[name].leads[name], p.rank.ID, p.sees[name])
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(led)) {
+		from := led[name]
+		for _, p := range can[name] {
+			if p != from && loads[from]-loads[p] > heaviest && !coordinator.assigned.Pinned(name) {
+				return fmt.Sprintf("shares: %s leads as much as %d and %s, which could lead %s, %d", from.rank.ID, loads[from], p.rank.ID, name, loads[p])
+			}
+		}
+	}
+	return ""
+}
+
+// mayBeAssigned says that nothing of its own keeps a member from leading.
+func (p *process) mayBeAssigned() bool {
+	s := p.machine.Standing()
+	return p.fit() && p.halted == nil && s != election.IneligibleJoining && s != election.IneligibleGone
+}
