@@ -21,6 +21,7 @@ func TestDraws(t *testing.T) {
 		sim.DrawDuplicates: hasStep(func(s scenario.Step) bool { return s.Do == scenario.Duplicate }),
 		sim.DrawStalls:     hasStep(func(s scenario.Step) bool { return s.Do == scenario.Freeze }),
 		sim.DrawCuts:       hasStep(func(s scenario.Step) bool { return s.Word == "but cuts" }),
+		sim.DrawElections:  hasStep(func(s scenario.Step) bool { return s.Do == scenario.Stand }),
 		sim.DrawFounding:   func(s *scenario.Scenario) bool { return s.Setup.Expect > 0 || s.Setup.Newcomer },
 	}
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}

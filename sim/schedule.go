@@ -46,14 +46,10 @@ type generator struct {
 
 // begin says which of the draws happen again and again in this schedule.
 func (g *generator) begin() {
-	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks} {
+	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks, DrawElections: &g.elections} {
 		if drawn, ok := g.draw(d, 3); ok {
 			*c = drawn
 		}
-	}
-	g.elections, _ = g.draw(DrawElections, 1)
-	if !slices.Contains(g.c.Draws, DrawElections) {
-		g.elections = nil
 	}
 }
 
