@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -20,6 +21,7 @@ func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(runtime.UnlockOSThread) // else the thread ends, and with it what other tests have started on it
 	t.Cleanup(c.close)
 	if err := c.startAll(); err != nil {
 		t.Fatal(err)

@@ -2,4 +2,4 @@
 
 package stalltest
 
-func pin(int) {}
+func pin(int) (undo func()) { return func() {} }

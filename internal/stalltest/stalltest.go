@@ -42,10 +42,12 @@ func Start(t testing.TB) *Watch {
 	return w
 }
 
-// beat is one heartbeat, on a thread of its own that ends with it.
+// beat is one heartbeat, on a thread of its own. The thread goes back when it is done,
+// and must not end: a process that others have started on it may be tied to it.
 func (w *Watch) beat(cpu int, done <-chan struct{}) {
 	runtime.LockOSThread()
-	pin(cpu)
+	defer runtime.UnlockOSThread()
+	defer pin(cpu)()
 	for {
 		due := time.Now().Add(period)
 		w.mu.Lock()
