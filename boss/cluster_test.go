@@ -335,6 +335,7 @@ func TestAMixedClusterIsCalm(t *testing.T) {
 	t.Parallel()
 	for _, top := range []string{"batuta", "foreign"} {
 		t.Run(top+" leads", func(t *testing.T) {
+			t.Parallel()
 			c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
 			// T is 2 s: a busy machine may stop a process for some tenths of that.
 			beats := func(c *batuta.Config, o *boss.Options) {

@@ -270,7 +270,9 @@ func TestAFrozenForeignBossIsDead(t *testing.T) {
 	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4")
 	four := c.foreign("127.0.0.4")
-	n := c.start("127.0.0.3", quick, func(_ *batuta.Config, o *boss.Options) { o.Silence = 300 * time.Millisecond })
+	n := c.start("127.0.0.3", quick, func(_ *batuta.Config, o *boss.Options) {
+		o.Heartbeat, o.Silence = 100*time.Millisecond, 300*time.Millisecond
+	})
 	first := waitLeader(t, n, "127.0.0.4")
 	four.cmd.Process.Signal(syscall.SIGSTOP)
 	second := waitLeader(t, n, "127.0.0.3")
