@@ -145,6 +145,9 @@ func (e *Election) Leaders() (views []View) {
 		}
 		return views
 	}
+	if e.err != nil {
+		return nil
+	}
 	for _, v := range e.node.elections.list(e.name) {
 		if v = e.node.unlessLate(v); v.Defined() {
 			views = append(views, v)
@@ -254,7 +257,13 @@ func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 
 // ListElections are the present views of all elections but the cluster's own, by name and
 // seat.
-func (n *Node) ListElections() []View { return n.elections.list("") }
+func (n *Node) ListElections() []View {
+	views := n.elections.list("")
+	for i, v := range views {
+		views[i] = n.unlessLate(v)
+	}
+	return views
+}
 
 // Drain moves all elections but the cluster's own away from a member, in turn, each when
 // its work has stopped, and keeps them away until [Node.Undrain]. It returns when the

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
 )
@@ -135,18 +137,30 @@ func (a *asking) printRaw(raw json.RawMessage) error {
 }
 
 func newLeaderCommand(e env) *cobra.Command {
-	var key string
+	var key, name string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
 		Short: "Print the leader's id; exit code 3 when there is none",
 		Long: `leader prints the leader's id, or with --meta KEY what the leader tells of itself
 under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
-known, and with 1 when the leader tells nothing under that key.`,
+known, and with 1 when the leader tells nothing under that key. With --election NAME it is
+the leader of one of many elections; exit code 2 when there is none of that name.`,
 		Example: `  batuta leader --http 127.0.0.1:7501
   curl -fsS "$(batuta leader --meta url)/orders"
+  batuta leader --election shard-17
   test "$(batuta leader --http 127.0.0.1:7501)" = "$(hostname)" && echo here`,
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		return get(ctx, a, c, "/v1/leader", func(l agent.Leader) error {
+		if err := checkElection(name); err != nil {
+			return err
+		}
+		path := "/v1/leader"
+		if name != "" {
+			path += "?election=" + url.QueryEscape(name)
+		}
+		return missing(get(ctx, a, c, path, func(l agent.Leader) error {
+			if canonical, _ := assignment.Name(name); name != "" && l.Election != canonical {
+				return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
+			}
 			said, ok := l.Meta[key]
 			switch {
 			case key == "":
@@ -156,8 +170,9 @@ known, and with 1 when the leader tells nothing under that key.`,
 			}
 			_, err := fmt.Fprintln(a.stdout, said)
 			return err
-		})
+		}), "batuta elections lists them")
 	})
+	electionFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "meta", "", "print what the leader tells of itself under that `key`, instead of its id")
 	cmd.Flags().Lookup("meta").Annotations = map[string][]string{byHand: nil} // a member's is another
 	return cmd
@@ -170,32 +185,6 @@ func newResignCommand(e env) *cobra.Command {
 		Example: "  batuta resign --http 127.0.0.1:7503",
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		return a.post(ctx, c, "/v1/resign", "the lead is given away")
-	})
-}
-
-func newTransferCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
-		Use:   "transfer ID",
-		Short: "Have the leader hand over to one member; exit code 3 when the agent asked is not it",
-		Long: `transfer has the leader make way for one member, which leads next: the leader's work
-is stopped first, and the command ends when the other leads. It is refused where that
-one is down, does not stand for election, or would lose the lead again to a member that
-outranks it; with --preempt=false on all of them any member keeps what it is given.`,
-		Example: "  batuta transfer 2 --http 127.0.0.1:7503",
-		Args:    exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		if _, err := election.ParseID(a.args[0]); err != nil {
-			return usagef("%w", err)
-		}
-		var raw json.RawMessage
-		err := c.Transfer(ctx, a.args[0], &raw)
-		if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
-			return usagef("%w; batuta members lists them", err)
-		}
-		if err != nil {
-			return err
-		}
-		return a.report(raw, a.args[0]+" leads")
 	})
 }
 

@@ -41,7 +41,7 @@ func complete(cmd *cobra.Command) {
 	})
 	switch {
 	case cmd.Annotations[asks] == "":
-	case cmd.Name() == "remove", cmd.Name() == "transfer":
+	case slices.Contains([]string{"remove", "transfer", "drain", "undrain"}, cmd.Name()):
 		cmd.ValidArgsFunction = members
 	case cmd.ValidArgsFunction == nil:
 		cmd.ValidArgsFunction = cobra.NoFileCompletions

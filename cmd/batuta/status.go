@@ -87,6 +87,9 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 	fmt.Fprintf(out, "asked\t%s, %s of cluster %q, up %v\n", s.ID, s.Role, s.Cluster, time.Duration(s.Uptime*float64(time.Second)).Round(time.Second))
 	printStanding(out, s)
 	printAgreement(out, s, others)
+	if len(s.Drained) > 0 {
+		fmt.Fprintf(out, "drained\t%s: no named election is led there\n", strings.Join(s.Drained, ", "))
+	}
 	printRefusals(out, s)
 	printFailover(out, s)
 	if s.Successor != nil {

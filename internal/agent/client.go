@@ -54,20 +54,30 @@ func (c *Client) Post(ctx context.Context, path string, v any) error {
 
 // Add puts a member on the list and reads the answer into v.
 func (c *Client) Add(ctx context.Context, p Place, v any) error {
-	body, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return c.call(ctx, http.MethodPost, "/v1/members", bytes.NewReader(body), v)
+	return c.send(ctx, "/v1/members", p, v)
 }
 
-// Transfer has the leader hand over to a member and reads the answer into v.
-func (c *Client) Transfer(ctx context.Context, id string, v any) error {
-	body, err := json.Marshal(Heir{id})
+// Transfer has an election handed over to a member and reads the answer into v.
+func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
+	return c.send(ctx, "/v1/transfer", h, v)
+}
+
+// Drain moves the named elections away from a member and reads the answer into v.
+func (c *Client) Drain(ctx context.Context, d Drain, v any) error {
+	return c.send(ctx, "/v1/drain", d, v)
+}
+
+// Undrain ends what Drain has begun.
+func (c *Client) Undrain(ctx context.Context, id string, v any) error {
+	return c.send(ctx, "/v1/undrain", Drain{ID: id}, v)
+}
+
+func (c *Client) send(ctx context.Context, path string, body, v any) error {
+	out, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, "/v1/transfer", bytes.NewReader(body), v)
+	return c.call(ctx, http.MethodPost, path, bytes.NewReader(out), v)
 }
 
 // Remove takes a member off the list and reads the answer into v.

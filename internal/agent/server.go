@@ -146,6 +146,7 @@ func (s *Server) routes() []route {
 	routes := []route{
 		{"GET", "/v1/status", s.status},
 		{"GET", "/v1/leader", s.leader},
+		{"GET", "/v1/elections", s.elections},
 		{"GET", "/v1/members", s.members},
 		{"POST", "/v1/members", s.addMember},
 		{"DELETE", "/v1/members/{id}", s.removeMember},
@@ -156,6 +157,8 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/quorum", s.quorum},
 		{"POST", "/v1/resign", s.resign},
 		{"POST", "/v1/transfer", s.transfer},
+		{"POST", "/v1/drain", s.drain},
+		{"POST", "/v1/undrain", s.undrain},
 		{"POST", "/v1/campaign", s.campaign},
 		{"GET", "/v1/openapi.yaml", s.openAPI},
 		{"GET", "/leader", s.leads},
@@ -211,6 +214,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		told := statusOf(st, s.addr, s.version)
 		told.Access = s.access(r)
+		told.Drained = s.drained(r.Context())
 		answer(w, http.StatusOK, told)
 	}
 }
@@ -238,13 +242,21 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, 
 	return st, err == nil
 }
 
-func (s *Server) leader(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 	v := s.node.Leader()
+	if name := r.URL.Query().Get("election"); name != "" && name != v.Election {
+		s.namedLeader(w, r, name)
+		return
+	}
 	if !v.Defined() {
 		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
 		return
 	}
-	answer(w, http.StatusOK, Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta})
+	answer(w, http.StatusOK, leaderOf(v))
+}
+
+func leaderOf(v batuta.View) Leader {
+	return Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta}
 }
 
 func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {

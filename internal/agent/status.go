@@ -41,6 +41,8 @@ type Status struct {
 
 	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
 
+	Drained []string `json:"drained,omitempty"` // members that lead no named election, by a drain; absent: none
+
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
 	// Of quorum alone.

@@ -12,7 +12,8 @@ import (
 
 // Heir is the body of POST /v1/transfer: who is to lead.
 type Heir struct {
-	ID string `json:"id"`
+	ID       string `json:"id"`
+	Election string `json:"election,omitempty"` // default the cluster's own
 }
 
 // transfer answers when the other leads.
@@ -31,6 +32,10 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
+	if h.Election != "" && h.Election != s.node.Leader().Election {
+		s.transferNamed(ctx, w, h.Election, id)
+		return
+	}
 	switch err := s.node.Transfer(ctx, id); {
 	case err == nil:
 		answer(w, http.StatusOK, map[string]string{"transferred": string(id)})

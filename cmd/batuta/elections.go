@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+func newElectionsCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "elections",
+		Short: "List the named elections, and who leads each",
+		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
+for which some member stands (batuta run --election, or a service's node.Election). Each
+has a leader of its own; the cluster's own election is not among them.`,
+		Example: `  batuta elections --http 127.0.0.1:7501
+  batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		return get(ctx, a, c, "/v1/elections", a.printElections)
+	})
+}
+
+func (a *asking) printElections(list []agent.NamedElection) error {
+	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "ELECTION\tSEAT\tLEADER\tEPOCH\tADDRESS\tSINCE")
+	for _, e := range list {
+		since := "-"
+		if !e.Since.IsZero() {
+			since = fmt.Sprintf("%v ago", max(0, time.Since(e.Since.Time)).Round(time.Millisecond))
+		}
+		leader := "-"
+		if e.Leader != nil {
+			leader = *e.Leader
+		}
+		fmt.Fprintf(out, "%s\t%d\t%s\t%d\t%s\t%s\n", e.Name, e.Seat, leader, e.Epoch, cmp.Or(e.Address, "-"), since)
+	}
+	return out.Flush()
+}
+
+// electionFlag adds --election to a command that asks; what a file or a variable says there
+// is a member's own.
+func electionFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVar(name, "election", "", "`name` of one of many elections; see batuta elections (default the cluster's own)")
+	cmd.Flags().Lookup("election").Annotations = map[string][]string{byHand: nil}
+}
+
+func checkElection(name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, err := assignment.Name(name); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// missing has what the agent does not know end with the exit code of a wrong argument.
+func missing(err error, list string) error {
+	if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+		return usagef("%w; %s", err, list)
+	}
+	return err
+}
+
+func newTransferCommand(e env) *cobra.Command {
+	var name string
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:   "transfer [ELECTION] ID",
+		Short: "Have the leader hand over to one member; exit code 3 when the agent asked is not it",
+		Long: `transfer has the leader make way for one member, which leads next: the leader's work
+is stopped first, and the command ends when the other leads. It is refused where that
+one is down, does not stand for election, or would lose the lead again to a member that
+outranks it; with --preempt=false on all of them any member keeps what it is given.
+
+With the name of one of many elections (batuta elections) that one is handed over, and any
+agent may be asked. An unknown election or member is exit code 2.`,
+		Example: `  batuta transfer 2 --http 127.0.0.1:7503
+  batuta transfer shard-17 2 --http 127.0.0.1:7501`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && name == "" {
+				return nil
+			}
+			return exactly("ID", "4")(cmd, args)
+		},
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		id := a.args[len(a.args)-1]
+		if len(a.args) == 2 {
+			if a.args[0] == "" {
+				return usagef("an election's name has at least one character; without one, write: batuta transfer %s", id)
+			}
+			name = a.args[0]
+		}
+		if _, err := election.ParseID(id); err != nil {
+			return usagef("%w", err)
+		}
+		if err := checkElection(name); err != nil {
+			return err
+		}
+		lists := "batuta members lists them"
+		if name != "" {
+			lists = "batuta elections lists the elections, batuta members the members"
+		}
+		var raw json.RawMessage
+		if err := c.Transfer(ctx, agent.Heir{ID: id, Election: name}, &raw); err != nil {
+			return missing(err, lists)
+		}
+		if name != "" {
+			return a.report(raw, id+" leads "+name)
+		}
+		return a.report(raw, id+" leads")
+	})
+	electionFlag(cmd, &name)
+	return cmd
+}
+
+func newDrainCommand(e env) *cobra.Command {
+	var force bool
+	var wait time.Duration
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:   "drain ID",
+		Short: "Move all named elections away from a member, before maintenance",
+		Long: `drain moves the named elections away from a member, each when its work there has stopped,
+and keeps them away until batuta undrain. The command ends when that member leads none; after
+--wait it says which it still leads, and ends with exit code 1: they are handed over when their
+work has stopped. The cluster's own election stays where it is.
+
+It is refused when nobody else stands for one of them. With --force those are given up, too,
+and nobody leads them.`,
+		Example: `  batuta drain 3 --http 127.0.0.1:7501 && ssh host3 reboot
+  batuta undrain 3 --http 127.0.0.1:7501`,
+		Args: exactly("ID", "4"),
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		id := a.args[0]
+		if _, err := election.ParseID(id); err != nil {
+			return usagef("%w", err)
+		}
+		if wait < 0 {
+			return usagef("--wait %v is negative: give 0s not to wait", wait)
+		}
+		var raw json.RawMessage
+		if err := c.Drain(ctx, agent.Drain{ID: id, Force: force}, &raw); err != nil {
+			return missing(err, "batuta members lists them")
+		}
+		if wait == 0 {
+			return a.report(raw, id+" is being drained")
+		}
+		if err := a.awaitDrained(ctx, c, id, wait); err != nil {
+			return err
+		}
+		return a.report(raw, id+" is drained: it leads no named election")
+	})
+	cmd.Flags().BoolVar(&force, "force", false, "also give up what nobody else stands for; nobody leads that then")
+	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "`time` to wait until that member leads none; 0s: not at all")
+	return cmd
+}
+
+// drainedEvery is the time between two looks at what a drained member still leads.
+const drainedEvery = 100 * time.Millisecond
+
+// awaitDrained waits until that member leads no named election, as the agent asked sees it.
+func (a *asking) awaitDrained(ctx context.Context, c *agent.Client, id string, wait time.Duration) error {
+	over := time.After(wait)
+	look := time.NewTicker(drainedEvery)
+	defer look.Stop()
+	for {
+		var list []agent.NamedElection
+		if err := c.Get(ctx, "/v1/elections", &list); err != nil {
+			return err
+		}
+		var left []string
+		for _, e := range list {
+			if e.Leader != nil && *e.Leader == id {
+				left = append(left, e.Name)
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-over:
+			return fmt.Errorf("%s is drained, but after %v still leads %d elections, whose work has not stopped: %s", id, wait, len(left), some(left))
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// some are the first names of a list.
+func some(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}
+
+func newUndrainCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:     "undrain ID",
+		Short:   "Have a drained member lead named elections again",
+		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
+		Example: "  batuta undrain 3 --http 127.0.0.1:7501",
+		Args:    exactly("ID", "4"),
+	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+		if _, err := election.ParseID(a.args[0]); err != nil {
+			return usagef("%w", err)
+		}
+		var raw json.RawMessage
+		if err := c.Undrain(ctx, a.args[0], &raw); err != nil {
+			return missing(err, "batuta members lists them")
+		}
+		return a.report(raw, a.args[0]+" may lead again")
+	})
+}

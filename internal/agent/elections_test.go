@@ -1,0 +1,153 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// patience is far longer than anything here takes on a machine that is busy.
+const patience = 30 * time.Second
+
+// startNode starts a member and its API.
+func startNode(t *testing.T, id string, join ...string) (n *batuta.Node, api string) {
+	t.Helper()
+	n, err := batuta.Start(t.Context(), batuta.Config{ID: id, Listen: "127.0.0.1:0", Join: join, Algorithm: bully.New(), Meta: map[string]string{"name": "m" + id}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agent.NewServer(n, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close(context.Background()) })
+	return n, l.Addr().String()
+}
+
+// stand has a member stand for an election until what it gives is called.
+func stand(t *testing.T, n *batuta.Node, name string) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			n.Election(name).Lead(ctx, func(ctx context.Context, _ batuta.Leadership) error { <-ctx.Done(); return nil })
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return stop
+}
+
+// awaitLead waits until node sees that id leads an election; "": nobody.
+func awaitLead(t *testing.T, n *batuta.Node, name string, id batuta.ID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for v, err := range n.Election(name).Watch(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Token.Leader.ID == id {
+			return
+		}
+	}
+	t.Fatalf("member %s never sees %q lead %s", n.ID(), id, name)
+}
+
+func post(t *testing.T, api, path, body string) (int, string) {
+	t.Helper()
+	return call{method: "POST", path: path, body: strings.NewReader(body)}.do(t, api)
+}
+
+// Any agent tells of the elections, hands them over, and drains a member.
+func TestElectionsOverHTTP(t *testing.T) {
+	t.Parallel()
+	one, api1 := startNode(t, "1")
+	two, api2 := startNode(t, "2", one.Status().Listen)
+	awaitLead(t, one, "default", "2")
+	stand(t, one, "a")
+	awaitLead(t, two, "a", "1")
+	awaitLead(t, one, "a", "1")
+
+	code, body := call{method: "GET", path: "/v1/leader?election=a"}.do(t, api2)
+	var l agent.Leader
+	if err := json.Unmarshal([]byte(body), &l); err != nil || code != http.StatusOK || l.Leader != "1" || l.Election != "a" || l.Epoch == 0 || l.Meta["name"] != "m1" {
+		t.Errorf("leader of a: %d %s %v", code, body, err)
+	}
+	code, body = call{method: "GET", path: "/v1/elections"}.do(t, api2)
+	var list []agent.NamedElection
+	if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK || len(list) != 1 || list[0].Name != "a" || *list[0].Leader != "1" || *list[0].Token != two.Election("a").Leader().Token.String() {
+		t.Errorf("elections: %d %s %v", code, body, err)
+	}
+	description(t).check(t, api2, "GET", "/v1/elections", description(t).Paths["/v1/elections"]["get"])
+
+	for _, tt := range []struct {
+		path, body string
+		code       int
+		says       string
+	}{
+		{"/v1/transfer", `{"id":"2","election":"a"}`, http.StatusUnprocessableEntity, `member 2 does not stand for election`},
+		{"/v1/transfer", `{"id":"9","election":"a"}`, http.StatusNotFound, "member 9: no member"},
+		{"/v1/transfer", `{"id":"2","election":"b"}`, http.StatusNotFound, `no election \"b\"`},
+		{"/v1/transfer", `{"id":"2","election":"\u0000"}`, http.StatusBadRequest, "control characters"},
+		{"/v1/transfer", `{"id":"9","election":"default"}`, http.StatusNotFound, "member 9"},
+		{"/v1/drain", `{"id":"1"}`, http.StatusUnprocessableEntity, "last candidate of 1 elections"},
+		{"/v1/drain", `{"id":"9"}`, http.StatusNotFound, "member 9"},
+		{"/v1/drain", `{"id":"1","hard":true}`, http.StatusBadRequest, "hard"},
+		{"/v1/undrain", `{"id":"1","force":true}`, http.StatusBadRequest, "leave it out"},
+		{"/v1/undrain", `{"id":"9"}`, http.StatusNotFound, "member 9"},
+	} {
+		if code, body := post(t, api1, tt.path, tt.body); code != tt.code || !strings.Contains(body, tt.says) {
+			t.Errorf("POST %s %s: %d %s, want %d and %q", tt.path, tt.body, code, body, tt.code, tt.says)
+		}
+	}
+
+	// With force nobody leads it, until that is ended.
+	if code, body := post(t, api1, "/v1/drain", `{"id":"1","force":true}`); code != http.StatusOK {
+		t.Fatalf("drain with force: %d %s", code, body)
+	}
+	awaitLead(t, one, "a", "")
+	if code, body := post(t, api1, "/v1/undrain", `{"id":"1"}`); code != http.StatusOK {
+		t.Fatalf("undrain: %d %s", code, body)
+	}
+	awaitLead(t, one, "a", "1")
+
+	// Where another stands, too, it is that one's.
+	stand(t, two, "a")
+	handOver(t, api1, "2")
+	awaitLead(t, one, "a", "2")
+	if code, body := post(t, api1, "/v1/drain", `{"id":"2"}`); code != http.StatusOK {
+		t.Fatalf("drain: %d %s", code, body)
+	}
+	awaitLead(t, one, "a", "1")
+	if code, body := post(t, api2, "/v1/transfer", `{"id":"2","election":"a"}`); code != http.StatusUnprocessableEntity || !strings.Contains(body, "drained") {
+		t.Errorf("transfer to a drained member: %d %s", code, body)
+	}
+}
+
+// handOver has a handed over to a member, once the coordinator knows that it stands.
+func handOver(t *testing.T, api, id string) {
+	t.Helper()
+	for over := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		code, body := post(t, api, "/v1/transfer", `{"id":"`+id+`","election":"a"}`)
+		if code == http.StatusOK {
+			return
+		}
+		if time.Now().After(over) {
+			t.Fatalf("transfer to %s: %d %s", id, code, body)
+		}
+	}
+}
