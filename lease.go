@@ -38,3 +38,26 @@ func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error)
 	})
 	return left, whole, err
 }
+
+// Lease is for how long what this member's leadership of the election has begun may still
+// run if the node hears nothing more from now on, and for how long at most; while its work
+// stops that goes on, as long as the coordinator vouches for it. Nobody else leads before it
+// has ended; with a best-effort Algorithm that is no promise, and whole is 0. Without a
+// leadership, or after one that time has ended, left is 0 or less. For the rest it is as
+// [Node.Lease].
+func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err error) {
+	switch {
+	case e.err != nil:
+		return 0, 0, e.err
+	case e.own():
+		return e.node.Lease(ctx)
+	}
+	n := e.node
+	err = n.call(ctx, func() {
+		whole = n.named.Lease()
+		if until := n.named.Vouched(e.name); !until.IsZero() {
+			left = until.Sub(n.now())
+		}
+	})
+	return left, whole, err
+}

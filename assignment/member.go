@@ -35,6 +35,7 @@ type hold struct {
 	over    bool // it leads no more
 	working bool // the user's work runs
 	resigns bool // it ended of its own will
+	lapsed  bool // its time has passed once: another may lead, whatever is heard later
 }
 
 func newMember() member {
@@ -112,6 +113,24 @@ func (c *Core) Leads(name string) (election.Token, int) {
 	return election.Token{}, 0
 }
 
+// Vouched is until when what this member's lead of a name has begun may still run if nothing
+// more is heard; past the end of the lead while its work stops. Zero: nothing may.
+func (c *Core) Vouched(name string) time.Time {
+	if h := c.holds[name]; h != nil && !h.lapsed {
+		return c.until
+	}
+	return time.Time{}
+}
+
+// Lease is how long a lead lasts from when it was vouched for, where another waits for its
+// end; 0: nobody does.
+func (c *Core) Lease() time.Duration {
+	if !c.leased {
+		return 0
+	}
+	return c.hold
+}
+
 func (c *Core) mine(h *hold) election.Token {
 	return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}
 }
@@ -124,7 +143,13 @@ func (c *Core) touch(name string) {
 
 // expire ends what lasts no longer.
 func (c *Core) expire() {
-	if c.now.Before(c.until) || !c.leads() {
+	if c.now.Before(c.until) {
+		return
+	}
+	for _, h := range c.holds {
+		h.lapsed = true
+	}
+	if !c.leads() {
 		return
 	}
 	cause := election.CauseSilent

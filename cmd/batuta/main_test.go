@@ -58,6 +58,8 @@ func TestScripts(t *testing.T) {
 			"follows": scriptFollows,
 			"sees":    scriptSees,
 			"told":    scriptTold,
+			"leads":   scriptLeads,
+			"handed":  scriptHanded,
 		},
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -42,6 +43,10 @@ a tick that fell due while nobody led, or while a run lasted, is run once, late
 (--missed skip leaves it out). The fields are of UTC, unless CRON_TZ=ZONE stands
 before them. Exit codes are logged, and change nothing.
 
+With --election NAME COMMAND runs while this member leads that one of many elections,
+which is spread over the members that run it; the cluster's own election goes on beside
+it. BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the cluster's own.
+
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
 kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 		Example: `  # on each of three machines: the worker runs on one of them
@@ -49,6 +54,9 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 
   # on each of three machines: a report every five minutes, from one of them
   batuta run --config /etc/batuta.yaml --schedule '*/5 * * * *' -- ./report
+
+  # on each of three machines: each shard's worker runs on one of them
+  batuta run --config /etc/batuta.yaml --election shard-17 -- ./worker 17
 
   # on one machine, in two terminals
   batuta run --id 1 --listen 127.0.0.1:7401 --member 2=127.0.0.1:7402 -- sleep 1000
@@ -63,6 +71,7 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 	f.register(cmd.Flags())
 	var p planFlags
 	p.register(cmd.Flags())
+	j.election.register(cmd.Flags())
 	if events := cmd.Flags().Lookup("events"); events != nil {
 		f.events, events.DefValue = "off", "off" // standard output is the command's
 	}
@@ -74,7 +83,7 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 		if j.plan, err = p.plan(&f, j.restart); err != nil {
 			return err
 		}
-		if err := j.check(); err != nil {
+		if err := cmp.Or(j.election.check(&f, &p), j.check()); err != nil {
 			return err
 		}
 		a := &agentRun{env: e, flags: &f, cmd: cmd, job: &j}
@@ -99,12 +108,13 @@ func newGuardCommand() *cobra.Command {
 
 // job is the command that an agent runs while it leads. A nil job is none.
 type job struct {
-	argv    []string
-	grace   time.Duration
-	last    time.Duration // see [runner.Config]
-	before  func() error  // called once, when the node has started; may be nil
-	restart bool
-	plan    *runner.Plan // nil: the command runs for as long as the member leads
+	argv     []string
+	grace    time.Duration
+	last     time.Duration // see [runner.Config]
+	before   func() error  // called once, when the node has started; may be nil
+	restart  bool
+	election runElection
+	plan     *runner.Plan // nil: the command runs for as long as the member leads
 
 	runner *runner.Runner
 	cancel context.CancelCauseFunc
@@ -148,7 +158,7 @@ func (j *job) prepare(a *agentRun) error {
 	j.over = make(chan error, 1)
 	j.runner, err = runner.New(runner.Config{
 		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart, Plan: j.plan,
-		Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
+		Notice: j.election.notice(), Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
 		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: a.log,
 	})
 	return err
@@ -168,7 +178,7 @@ func (j *job) start(node *batuta.Node, log *slog.Logger) {
 	j.cancel = cancel
 	go func() {
 		defer close(j.over)
-		j.over <- j.runner.Run(ctx, node)
+		j.over <- j.runner.Run(ctx, j.election.node(node))
 	}()
 }
 

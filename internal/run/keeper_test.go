@@ -53,7 +53,7 @@ func beginRun(t *testing.T, lease time.Duration, c *Command, r *guardedRun) *gua
 		defer close(r.over)
 		r.outcome, r.err = r.keeper.run(ctx, c, lease/4, long, func() (term, bool) {
 			if r.strict {
-				return termOf(now().add(lease), lease), r.renew.Load()
+				return termOf(now().add(lease), lease, 2), r.renew.Load()
 			}
 			return term{until: now().add(lease)}, r.renew.Load()
 		})

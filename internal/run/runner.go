@@ -47,6 +47,7 @@ type Config struct {
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
 	Guard     []string      // command line by which it becomes a guard
+	Notice    int           // the command is asked to end this part of a lease before its end: 4 for a quarter; default 2
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
 }
@@ -66,6 +67,9 @@ type Runner struct {
 func New(c Config) (*Runner, error) {
 	if c.Pause == 0 {
 		c.Pause = firstPause
+	}
+	if c.Notice == 0 {
+		c.Notice = 2
 	}
 	r := &Runner{cfg: c, keeper: keeper{program: c.Program, argv: c.Guard}, pause: c.Pause}
 	_, err := r.keeper.ready()
@@ -188,7 +192,8 @@ func (r *Runner) every(whole time.Duration) time.Duration {
 //
 // Where the leadership has a lease of its own, nobody else leads before that has ended,
 // and nothing of the command may be left by then. It is asked to end when half the lease
-// has gone by without a renewal, and killed a tenth of it before the end.
+// has gone by without a renewal (see Config.Notice), and killed a tenth of it before the end.
+// Where it has none, but says how long it lasts by itself, that is what the command has.
 func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) func() (term, bool) {
 	return func() (term, bool) {
 		at := now()                                          // before the node is asked: what that takes is not counted as renewed
@@ -196,17 +201,22 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 		switch {
 		case whole == 0:
 			leads := node.IsLeader() && node.Leader().Token == token
-			return term{until: at.add(r.lease())}, leads || ctx.Err() != nil
+			lease := r.lease()
+			if left > 0 {
+				lease = left
+			}
+			return term{until: at.add(lease)}, leads || ctx.Err() != nil
 		case err != nil:
 			return term{}, false
 		}
-		return termOf(at.add(left), whole), left > 0
+		return termOf(at.add(left), whole, r.cfg.Notice), left > 0
 	}
 }
 
-// termOf is the term of a command under a lease that ends then, of whole at most.
-func termOf(end instant, whole time.Duration) term {
-	return term{until: end.add(-whole / 10), ask: end.add(-whole / 2), last: end.add(-whole / 20)}
+// termOf is the term of a command under a lease that ends then, of whole at most. It is
+// asked to end that part of it before: 2 for a half.
+func termOf(end instant, whole time.Duration, notice int) term {
+	return term{until: end.add(-whole / 10), ask: end.add(-whole / time.Duration(notice)), last: end.add(-whole / 20)}
 }
 
 // nextPause is how long to wait now; the next wait is twice as long.
