@@ -94,6 +94,13 @@ func TestElectionsOverHTTP(t *testing.T) {
 	}
 	description(t).check(t, api2, "GET", "/v1/elections", description(t).Paths["/v1/elections"]["get"])
 
+	_, metrics := call{method: "GET", path: "/metrics"}.do(t, api1)
+	for _, want := range []string{"batuta_elections 1", "batuta_elections_led 1", "batuta_elections_leaderless 0", "batuta_members_drained 0"} {
+		if !strings.Contains(metrics, "\n"+want+"\n") {
+			t.Errorf("no %s in the metrics", want)
+		}
+	}
+
 	for _, tt := range []struct {
 		path, body string
 		code       int
@@ -120,6 +127,10 @@ func TestElectionsOverHTTP(t *testing.T) {
 		t.Fatalf("drain with force: %d %s", code, body)
 	}
 	awaitLead(t, one, "a", "")
+	_, metrics = call{method: "GET", path: "/metrics"}.do(t, api2)
+	if !strings.Contains(metrics, "\nbatuta_elections_led 0\n") || !strings.Contains(metrics, "\nbatuta_members_drained 1\n") {
+		t.Error("the metrics do not count who is drained")
+	}
 	if code, body := post(t, api1, "/v1/undrain", `{"id":"1"}`); code != http.StatusOK {
 		t.Fatalf("undrain: %d %s", code, body)
 	}

@@ -40,6 +40,7 @@ type collector struct {
 	messages, lost, refused, bad, leaderless, unlogged                                                        *prometheus.Desc
 	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
 	certificate, certificateLife                                                                              *prometheus.Desc
+	elections, electionsLed, electionsUnled, drained                                                          *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -72,6 +73,10 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		savesFailed:     desc("saves_failed_total", "Attempts to save the state that failed."),
 		certificate:     desc("certificate_seconds", "Seconds until a certificate in a file ends: member, that of the authority it is believed by (authority), or the HTTP API's (http).", "of"),
 		certificateLife: desc("certificate_life_seconds", "Seconds from the beginning of that certificate to its end.", "of"),
+		elections:       desc("elections", "Seats of named elections that this member knows of."),
+		electionsLed:    desc("elections_led", "Seats of named elections that this member leads."),
+		electionsUnled:  desc("elections_leaderless", "Seats of named elections that nobody leads, as this member sees it."),
+		drained:         desc("members_drained", "Members that lead no named election because they are drained."),
 		bad:             desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
@@ -82,7 +87,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
 		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
-		c.certificate, c.certificateLife,
+		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained,
 	} {
 		ch <- d
 	}
@@ -130,7 +135,32 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.members, float64(n), state)
 	}
 	ch <- prometheus.MustNewConstMetric(c.leaderless, prometheus.CounterValue, c.leaderlessTime.total(time.Now()).Seconds())
+	c.collectElections(ctx, gauge)
 	c.collectCounters(ch, s)
+}
+
+// collectElections counts the named elections: a series for each would be too many.
+func (c *collector) collectElections(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
+	e, ok := c.node.(Elections)
+	if !ok {
+		return
+	}
+	views := e.ListElections()
+	led, unled := 0, 0
+	for _, v := range views {
+		switch {
+		case !v.Defined():
+			unled++
+		case v.Token.Leader.ID == c.node.ID():
+			led++
+		}
+	}
+	gauge(c.elections, float64(len(views)))
+	gauge(c.electionsLed, float64(led))
+	gauge(c.electionsUnled, float64(unled))
+	if drained, err := e.Drained(ctx); err == nil {
+		gauge(c.drained, float64(len(drained)))
+	}
 }
 
 func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status) {
