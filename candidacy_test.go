@@ -82,7 +82,10 @@ func TestStandAlways(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 1)
 		n := c.start("1", func(cfg *Config) { cfg.StandAlways = true })
+		first := c.agree("1")
 		leadOnce(t, n)
-		c.agree("1")
+		if again := c.agree("1"); !again.Above(first) {
+			t.Errorf("it never gave the lead away: %s, then %s", first, again)
+		}
 	})
 }

@@ -56,7 +56,7 @@ var mutants = []mutant.Mutant{
 	{Name: "a function that returns keeps the lead", File: "leadership.go",
 		Old: "		if led {\n			n.emit(election.Event{Kind: election.Resigned})\n		}\n",
 		New: "",
-		By:  "TestAPanicOfTheWorkEndsIt"},
+		By:  "TestStandAlways"},
 	{Name: "the lead passes on when one of several has returned", File: "leadership.go",
 		Old: "		if len(n.working) == 0 {\n			n.emit(election.Event{Kind: election.Working, On: false})\n		}\n",
 		New: "		n.emit(election.Event{Kind: election.Working, On: false})\n",
