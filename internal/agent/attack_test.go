@@ -129,6 +129,11 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		{"POST", "/v1/resign", "", 401},
 		{"POST", "/v1/resign", "Bearer wrong-0123456789abcdef", 401},
 		{"POST", "/v1/resign", "Bearer " + readToken, 403},
+		{"GET", "/v1/elections", "", 401},
+		{"GET", "/v1/elections", "Bearer " + readToken, 200},
+		{"POST", "/v1/drain", "Bearer " + readToken, 403},
+		{"POST", "/v1/undrain", "Bearer " + readToken, 403},
+		{"POST", "/v1/transfer", "Bearer " + readToken, 403},
 		{"POST", "/v1/campaign", basic, 403},
 		{"DELETE", "/v1/members/5", "Bearer " + readToken, 403},
 	} {
@@ -158,7 +163,7 @@ func TestTokensSayWhoMayDoWhat(t *testing.T) {
 		t.Errorf("%d lines of %d refusals", got, refusals)
 	}
 	_, metrics, _ := with(t, addr, "GET", "/metrics", "Bearer "+readToken)
-	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 17`, `batuta_http_requests_refused_total{reason="role"} 3`} {
+	for _, want := range []string{`batuta_http_requests_refused_total{reason="token"} 18`, `batuta_http_requests_refused_total{reason="role"} 6`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s", want)
 		}

@@ -127,7 +127,7 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 // lead runs the command as long as this leadership lasts, or until it is over or
 // has failed.
 func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
-	_, whole, err := node.Lease(ctx)
+	left, whole, err := node.Lease(ctx)
 	if err != nil {
 		return // it has been lost meanwhile
 	}
@@ -158,7 +158,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			r.failed = err
 			return
 		case outcome.Expired:
-			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, r.lease()))
+			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, max(left, 0), r.lease()))
 			r.wait(ctx, node, r.every(whole))
 		case ticks != nil:
 			r.ran(outcome, time.Since(began))
