@@ -42,6 +42,21 @@ func (g *group) signal(s syscall.Signal) {
 	}
 }
 
+// killDescendants kills all that descends from a process, as far as the system lists
+// them, until it finds nobody new.
+func killDescendants(pid int) {
+	killed := map[int]bool{}
+	for more := true; more; {
+		more = false
+		for _, descendant := range strays(pid, 0) {
+			if !killed[descendant] {
+				killed[descendant], more = true, true
+				syscall.Kill(descendant, syscall.SIGKILL)
+			}
+		}
+	}
+}
+
 // reap takes in who has ended.
 func (g *group) reap() {
 	for {

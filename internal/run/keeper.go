@@ -233,8 +233,8 @@ func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew fun
 	}
 }
 
-// enforce kills the group, and the guard, when the guard has not done so in time: it may
-// have been stopped.
+// enforce kills the group, who has left it, and the guard, when the guard has not done so
+// in time: it may have been stopped.
 func (g *guarded) enforce(over <-chan struct{}) {
 	for {
 		wait := instant(g.last.Load()).sub(now())
@@ -250,7 +250,8 @@ func (g *guarded) enforce(over <-chan struct{}) {
 	if group := int(g.group.Load()); group != 0 {
 		syscall.Kill(-group, syscall.SIGKILL)
 	}
-	g.cmd.Process.Kill() // and by its end the kernel kills what it has not told of yet
+	killDescendants(g.cmd.Process.Pid) // whom nobody finds once the guard has ended
+	g.cmd.Process.Kill()               // and by its end the kernel kills what it has not told of yet
 }
 
 // StopSignal is the cause of a context whose end stops a command by that signal.

@@ -194,8 +194,8 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 func TestAStrictLeaseEndsWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginStrict(t, f, lease, f.argv("deaf", "child")...)
-	family := []*runtest.Worker{f.Next(), f.Next()}
+	r := beginStrict(t, f, lease, f.argv("deaf", "child", "stray")...)
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.cmd.Process.Signal(syscall.SIGSTOP)
 	r.keeper.mu.Unlock()
@@ -238,7 +238,7 @@ func TestALastTime(t *testing.T) {
 func TestALastTimeEndsToo(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginCommand(t, f, lease, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: 10 * time.Millisecond})
+	r := beginCommand(t, f, lease, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: lease})
 	w := f.Next()
 	r.renew.Store(false)
 	f.Hears(w, "terminated")
