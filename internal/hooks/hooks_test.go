@@ -16,7 +16,6 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // patience is how long a test waits for an event before it gives up.
@@ -28,7 +27,6 @@ func TestMain(m *testing.M) {
 		hook(os.Args[2], os.Args[3:])
 		return
 	}
-	fulltest.MostlyWait(8)
 	os.Exit(m.Run())
 }
 
@@ -115,6 +113,7 @@ func (b *bench) next(want string) *call {
 	if err != nil {
 		b.t.Fatalf("no hook says %q: %v", want, err)
 	}
+	b.t.Cleanup(func() { conn.Close() }) // a hook that nobody answers any more ends
 	conn.SetDeadline(time.Now().Add(patience))
 	c := &call{b.t, conn, bufio.NewReader(conn)}
 	got, err := c.in.ReadString('\n')
@@ -144,7 +143,6 @@ func (c *call) killed() {
 }
 
 func TestHooksRunOneAtATimeAndInOrder(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -160,7 +158,6 @@ func TestHooksRunOneAtATimeAndInOrder(t *testing.T) {
 
 // The lead is another's only when what it was good for has been given up.
 func TestTheLeadWaitsForOnLose(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -181,7 +178,6 @@ func TestTheLeadWaitsForOnLose(t *testing.T) {
 
 // Whatever happens during the start hook, a lead taken then waits for on-lose too.
 func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
 	b.leads(1)
@@ -202,7 +198,6 @@ func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
 
 // A lead that is lost during the start hook is another's after on-lose only.
 func TestALeadLostDuringTheStartHook(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
 	b.leads(1)
@@ -218,7 +213,6 @@ func TestALeadLostDuringTheStartHook(t *testing.T) {
 // Hooks that have slept through more than is kept for them go on with the present,
 // and run on-lose for what has ended meanwhile.
 func TestHooksThatFallBehind(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, time.Hour)
 	b.next("on-lose start").finish()
 	b.next("on-lead leader 1:1").finish()
@@ -239,7 +233,6 @@ func TestHooksThatFallBehind(t *testing.T) {
 }
 
 func TestAHookThatTakesTooLongIsKilled(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, 2*time.Second) // in which even a busy machine starts a process
 	b.next("on-lose start").killed()
 	b.next("on-lead leader 1:1").killed()
@@ -247,7 +240,6 @@ func TestAHookThatTakesTooLongIsKilled(t *testing.T) {
 
 // A lead that is lost while on-lead runs is no time to go on with it.
 func TestOnLeadEndsWithTheLead(t *testing.T) {
-	t.Parallel()
 	b := newBench(t, patience)
 	b.next("on-lose start").finish()
 	lead := b.next("on-lead leader 1:1")
@@ -261,7 +253,6 @@ func TestOnLeadEndsWithTheLead(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct {
 		line string
 		want []string
