@@ -233,9 +233,19 @@ func (w *world) founded(group []*process) bool {
 	case slices.ContainsFunc(group, func(p *process) bool { return p.machine.Highest() > 0 }):
 		return true
 	case w.setup.Expect > 0:
-		return len(group) >= w.setup.Expect
+		return slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && w.hears(p, group) >= w.setup.Expect })
 	}
 	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
+}
+
+// hears counts of a group whom p hears without another between, itself included.
+func (w *world) hears(p *process, group []*process) (n int) {
+	for _, q := range group {
+		if w.reach(p, q) { // itself, too
+			n++
+		}
+	}
+	return n
 }
 
 // mayLead says that a member may lead at all, be it as a last resort.
