@@ -29,5 +29,5 @@ func TestScenarios(t *testing.T) {
 }
 
 func TestSoak(t *testing.T) {
-	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](1000, 20000)})
+	electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: "quorum", From: 1, To: fulltest.Size[uint64](1000, 5000)})
 }
