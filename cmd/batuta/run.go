@@ -17,13 +17,8 @@ import (
 	runner "github.com/batuta-dev/batuta/internal/run"
 )
 
-func newRunCommand(e env) *cobra.Command {
-	var f agentFlags
-	var j job
-	cmd := &cobra.Command{
-		Use:   "run [flags] -- COMMAND [ARG…]",
-		Short: "Run a command only while this member leads",
-		Long: `run joins a cluster as "batuta agent" does, and runs COMMAND only while this
+// What "batuta run --help" says.
+const runLong = `run joins a cluster as "batuta agent" does, and runs COMMAND only while this
 member leads: in a process group of its own, with BATUTA_ID, BATUTA_ELECTION,
 BATUTA_EPOCH and BATUTA_TOKEN in its environment, and no shell in between.
 
@@ -48,8 +43,9 @@ which is spread over the members that run it; the cluster's own election goes on
 it. BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the cluster's own.
 
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
-kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
-		Example: `  # on each of three machines: the worker runs on one of them
+kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`
+
+const runExample = `  # on each of three machines: the worker runs on one of them
   batuta run --config /etc/batuta.yaml -- ./worker --verbose
 
   # on each of three machines: a report every five minutes, from one of them
@@ -60,7 +56,16 @@ kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`,
 
   # on one machine, in two terminals
   batuta run --id 1 --listen 127.0.0.1:7401 --member 2=127.0.0.1:7402 -- sleep 1000
-  batuta run --id 2 --listen 127.0.0.1:7402 --member 1=127.0.0.1:7401 -- sleep 1000`,
+  batuta run --id 2 --listen 127.0.0.1:7402 --member 1=127.0.0.1:7401 -- sleep 1000`
+
+func newRunCommand(e env) *cobra.Command {
+	var f agentFlags
+	var j job
+	cmd := &cobra.Command{
+		Use:     "run [flags] -- COMMAND [ARG…]",
+		Short:   "Run a command only while this member leads",
+		Long:    runLong,
+		Example: runExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("which command? write it after the flags, as in: batuta run --id 1 -- ./worker")
