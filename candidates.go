@@ -16,73 +16,177 @@ import (
 // This file has the loop keep what named elections need: who stands, who works, and what
 // watchers see.
 
-// candidate is one name that this member stands for. Its fields are the loop's, but for
-// the history, which tells of this member's own leaderships.
+// candidate is one name that this member stands for. It is the loop's.
 type candidate struct {
 	name    string
-	calls   int // of Lead
-	working map[*work]struct{}
-	history *history
+	calls   []*call // that have not returned
+	working []*work
+	since   time.Time // when its last lead began
 }
 
-// standFor counts one more Lead of a name.
-func (n *Node) standFor(e *Election) (c *candidate, err error) {
+// call is one call of [Election.Lead] or [Node.LeadEach].
+type call struct {
+	// Of Lead.
+	of      *candidate
+	history *history // this member's own leaderships
+
+	// Of LeadEach.
+	ctx     context.Context
+	fn      func(context.Context, Leadership) error // nil: it is Lead
+	alone   []*call                                 // itself: of the names that no other call stands for
+	running sync.WaitGroup
+	left    int        // names that it stands for; the loop's
+	ended   chan error // has something when it is to return
+}
+
+// standFor has this member stand for elections on behalf of a call.
+func (n *Node) standFor(s *call, elections ...*Election) (err error) {
 	errCall := n.call(context.Background(), func() {
 		if n.closing {
 			err = ErrClosed
 			return
 		}
-		if c = n.candidates[e.name]; c == nil {
-			if n.named.Full(e.name) {
+		fresh := make([]assignment.Stand, 0, len(elections))
+		for _, e := range elections {
+			if n.candidates[e.name] != nil {
+				continue
+			}
+			if n.named.Full(e.name, len(fresh)) {
 				err = ErrTooManyElections
 				return
 			}
-			c = &candidate{name: e.name, working: map[*work]struct{}{}, history: newHistory(View{Election: e.name, Since: time.Now()})}
-			n.candidates[e.name] = c
-			n.perform(n.named.Campaign(n.now(), e.name, e.how))
+			fresh = append(fresh, assignment.Stand{Name: e.name, Candidacy: e.how})
 		}
-		c.calls++
+		s.alone, s.left = []*call{s}, len(elections)
+		rest := make([]candidate, len(fresh))
+		for _, e := range elections {
+			c := n.candidates[e.name]
+			if c == nil {
+				c, rest = &rest[0], rest[1:]
+				c.name, c.calls, c.since = e.name, s.alone[:1:1], time.Now()
+				n.candidates[e.name] = c
+			} else {
+				c.calls = append(c.calls, s)
+			}
+			n.joins(c, s)
+		}
+		n.perform(n.named.Campaign(n.now(), fresh...))
 	})
-	return c, cmp.Or(errCall, err)
+	return cmp.Or(errCall, err)
 }
 
-// withdraw counts one less; with the last this member stands no more.
-func (n *Node) withdraw(c *candidate) {
+// withdraw ends a call's standing for some names, or all that it stands for; for what no other call stands
+// for this member stands no more.
+func (n *Node) withdraw(s *call, elections ...*Election) {
 	n.call(context.Background(), func() {
-		if c.calls--; c.calls == 0 && n.candidates[c.name] == c {
-			delete(n.candidates, c.name)
+		var over []string
+		for _, e := range elections {
+			if n.leaves(s, e.name) {
+				over = append(over, e.name)
+			}
+		}
+		n.perform(n.named.Withdraw(n.now(), over...))
+	})
+}
+
+// leaves ends a call's standing for a name, and tells whether it was the last.
+func (n *Node) leaves(s *call, name string) (last bool) {
+	c := n.candidates[name]
+	if c == nil || !slices.Contains(c.calls, s) {
+		return false
+	}
+	s.left--
+	if len(c.calls) > 1 {
+		c.calls = slices.DeleteFunc(slices.Clone(c.calls), func(other *call) bool { return other == s })
+		return false
+	}
+	delete(n.candidates, name)
+	return true
+}
+
+// joins has a call learn of the lead that this member has already.
+func (n *Node) joins(c *candidate, s *call) {
+	token, seat := n.named.Leads(c.name)
+	if s.fn == nil {
+		s.of, s.history = c, newHistory(View{Election: c.name, Seat: seat, Token: token, Since: c.since})
+	} else if token.Defined() {
+		n.beginEach(c, s, token)
+	}
+}
+
+// tellOwn tells of a lead of this member's that begins or is over.
+func (n *Node) tellOwn(c *candidate, v View) {
+	c.since = v.Since
+	for _, s := range c.calls {
+		if s.fn == nil {
+			s.history.add(event(v))
+		} else if v.Defined() {
+			n.beginEach(c, s, v.Token)
+		}
+	}
+}
+
+// beginEach runs LeadEach's function under a lead.
+func (n *Node) beginEach(c *candidate, s *call, token Token) {
+	if n.closing || s.ctx.Err() != nil {
+		return
+	}
+	w := newWork(s.ctx, token)
+	n.countIn(c, w)
+	l := Leadership{Election: c.name, Token: token, Since: c.since}
+	s.running.Go(func() {
+		led, err := w.run(l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
+		if led && s.ctx.Err() == nil {
+			n.finishedEach(c, s, err)
+		}
+	})
+}
+
+// finishedEach: the function has ended by itself. This member stands for that election no
+// more; if something is wrong, for none.
+func (n *Node) finishedEach(c *candidate, s *call, err error) {
+	n.call(context.Background(), func() {
+		if n.leaves(s, c.name) {
 			n.perform(n.named.Withdraw(n.now(), c.name))
 		}
+		if err != nil || s.left == 0 {
+			select {
+			case s.ended <- err:
+			default: // it ends already
+			}
+		}
 	})
 }
 
-// beginNamed counts work in; nil when token has ended.
-func (n *Node) beginNamed(ctx context.Context, c *candidate, token Token) *work {
-	w := &work{token: token}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	begun := false
-	n.call(context.WithoutCancel(ctx), func() {
-		leads, _ := n.named.Leads(c.name)
-		if begun = leads == token && !n.closing; !begun {
-			return
-		}
-		c.working[w] = struct{}{}
-		n.atWork++
-		if len(c.working) == 1 {
-			n.perform(n.named.Working(n.now(), c.name, true))
-		}
-	})
-	if !begun {
-		w.cancel(nil)
-		return nil
+// countIn counts work in. The core knows of it before it does anything else: see tellWork.
+func (n *Node) countIn(c *candidate, w *work) {
+	c.working = append(c.working, w)
+	n.atWork++
+	if len(c.working) == 1 {
+		n.begun = append(n.begun, c.name)
 	}
-	return w
 }
 
-// runNamed does fn and tells whether this member still led when it returned.
-func (n *Node) runNamed(c *candidate, w *work, l Leadership, fn func(context.Context, Leadership) error) (led bool, err error) {
-	defer func() { led = n.finishNamed(c, w) }() // also when fn panics
-	return false, fn(w.ctx, l)
+// tellWork tells the core of the work that has begun in a step.
+func (n *Node) tellWork() {
+	if len(n.begun) == 0 {
+		return
+	}
+	names := n.begun
+	n.begun = nil
+	n.perform(n.named.Begin(n.now(), names))
+}
+
+// beginNamed counts Lead's work in; nil when token has ended.
+func (n *Node) beginNamed(ctx context.Context, c *candidate, token Token) *work {
+	return n.workIn(ctx, token, func(w *work) bool {
+		if leads, _ := n.named.Leads(c.name); leads != token || n.closing {
+			return false
+		}
+		n.countIn(c, w)
+		n.tellWork()
+		return true
+	})
 }
 
 // finishNamed counts work out. If it was still leading, it gives the election away.
@@ -90,7 +194,7 @@ func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
 	n.call(context.Background(), func() {
 		token, _ := n.named.Leads(c.name)
 		led = token == w.token
-		delete(c.working, w)
+		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
 		n.atWork--
 		if led {
 			n.perform(n.named.Resign(n.now(), c.name))
@@ -103,36 +207,60 @@ func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
 	return led
 }
 
-// perform does what a step asks for, after it has told what that has changed. It is the
-// loop's.
+// perform does what a step asks for, after what that has changed is told of this member's
+// own leads that are over; then it tells the rest.
 func (n *Node) perform(actions []election.Action) {
 	now := time.Now()
-	n.tellElections(now)
+	rest := n.tellLost(now)
 	for _, a := range actions {
 		n.do(a, now)
 	}
+	n.tellElections(rest, now)
 }
 
-// tellElections tells what a step has changed: work is the first to know.
-func (n *Node) tellElections(now time.Time) {
+// tellLost tells what a step has changed as far as this member's own leads have ended by
+// it, work being the first to know, and gives the rest: the others need not wait for that.
+func (n *Node) tellLost(now time.Time) (rest []assignment.Change) {
+	if n.named == nil {
+		return nil
+	}
+	changes := n.named.Changes()
+	last := 0
+	for i, ch := range changes {
+		if !ch.Lost || ch.Token.Leader.ID != n.id {
+			continue
+		}
+		last = i + 1
+		if c := n.candidates[ch.Name]; c != nil {
+			n.cancelNamed(c, ch)
+		}
+	}
+	for _, ch := range changes[:last] {
+		n.tellElection(ch, now)
+	}
+	n.elections.until.Store(int64(n.named.Until().Sub(n.born)))
+	return changes[last:]
+}
+
+func (n *Node) cancelNamed(c *candidate, ch assignment.Change) {
+	cause := ch.Cause
+	if n.closing {
+		cause = CauseStopped
+	}
+	for _, w := range c.working {
+		if w.token == ch.Token {
+			w.cancel(&LostError{ch.Token, cause})
+		}
+	}
+}
+
+// tellElections tells the rest of what a step has changed, and what the coordinator has
+// answered; then the core is told of the work that this has begun.
+func (n *Node) tellElections(rest []assignment.Change, now time.Time) {
 	if n.named == nil {
 		return
 	}
-	changes := n.named.Changes()
-	for _, ch := range changes {
-		if c := n.candidates[ch.Name]; c != nil && ch.Lost && ch.Token.Leader.ID == n.id {
-			cause := ch.Cause
-			if n.closing {
-				cause = CauseStopped
-			}
-			for w := range c.working {
-				if w.token == ch.Token {
-					w.cancel(&LostError{ch.Token, cause})
-				}
-			}
-		}
-	}
-	for _, ch := range changes {
+	for _, ch := range rest {
 		n.tellElection(ch, now)
 	}
 	for _, r := range n.named.Replies() {
@@ -141,7 +269,7 @@ func (n *Node) tellElections(now time.Time) {
 			answer <- r.Error
 		}
 	}
-	n.elections.until.Store(int64(n.named.Until().Sub(n.born)))
+	n.tellWork()
 }
 
 func (n *Node) tellElection(ch assignment.Change, now time.Time) {
@@ -157,7 +285,7 @@ func (n *Node) tellElection(ch assignment.Change, now time.Time) {
 	}
 	n.elections.tell(v)
 	if c := n.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == n.id {
-		c.history.add(event(v))
+		n.tellOwn(c, v)
 	}
 	if ch.Gone {
 		n.elections.forget(ch.Name, ch.Seat)
@@ -175,7 +303,11 @@ func event(v View) Event {
 // endElections ends what tells of them.
 func (n *Node) endElections() {
 	for _, c := range n.candidates {
-		c.history.end()
+		for _, s := range c.calls {
+			if s.history != nil {
+				s.history.end()
+			}
+		}
 	}
 	n.elections.end()
 }

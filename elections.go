@@ -98,31 +98,58 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 	case e.own():
 		return e.node.Lead(ctx, fn)
 	}
-	c, err := e.node.standFor(e)
-	if err != nil {
+	n, s := e.node, &call{}
+	if err := n.standFor(s, e); err != nil {
 		return err
 	}
-	defer e.node.withdraw(c)
-	at := c.history.last()
-	for at != nil && ctx.Err() == nil {
-		var work *work
+	defer n.withdraw(s, e)
+	c := s.of
+	return n.leading(ctx, s.history, fn, func(at *happening) *work {
 		if v := at.View; v.Defined() {
-			work = e.node.beginNamed(ctx, c, v.Token)
+			return n.beginNamed(ctx, c, v.Token)
 		}
-		if work == nil {
-			at = c.history.next(ctx, at)
-			continue
+		return nil
+	}, func(w *work) bool { return n.finishNamed(c, w) })
+}
+
+// LeadEach is [Election.Lead] for many elections at once: this member stands for each of
+// them, and fn runs once per leadership of any, on a goroutine that lives for as long; the
+// others take none. When fn returns while this member still leads, it stands for that election no
+// more; if its error is not nil it stands for none. LeadEach returns when it stands for none
+// and every fn has returned, with that error, nil, ctx's, or one of Lead's. The elections are
+// of this node, each is there once, and the cluster's own is not among them.
+func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx context.Context, l Leadership) error) error {
+	seen := make(map[string]bool, len(elections))
+	for _, e := range elections {
+		switch {
+		case e.err != nil:
+			return e.err
+		case e.node != n, e.own(), seen[e.name]:
+			return config("election %q: LeadEach takes elections of its own node, each once, and not the cluster's own", e.name)
 		}
-		l := Leadership{Election: e.name, Token: work.token, Since: at.View.Since}
-		if led, err := e.node.runNamed(c, work, l, fn); led && ctx.Err() == nil {
-			return err
-		}
-		at = c.history.last()
+		seen[e.name] = true
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if len(elections) == 0 {
+		return nil
 	}
-	return e.node.closed()
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &call{ctx: within, fn: fn, ended: make(chan error, 1)}
+	if err := n.standFor(s, elections...); err != nil {
+		return err
+	}
+	var err error
+	select {
+	case err = <-s.ended:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-n.done:
+		err = n.closed()
+	}
+	stop()
+	n.withdraw(s, elections...)
+	s.running.Wait()
+	return err
 }
 
 // Leader is this member's present view; of an election with several seats the one that

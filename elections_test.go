@@ -134,6 +134,64 @@ func TestNamedElections(t *testing.T) {
 	})
 }
 
+// One call stands for many: the work of each that is led runs beside the others', one that
+// ends by itself is stood for no more, and one that fails ends all.
+func TestLeadEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 2)
+		c.StartAll()
+		c.Agree("2")
+		l, boom, fails := newLedger(), errors.New("boom"), make(chan struct{})
+		work := func(ctx context.Context, lead batuta.Leadership) error {
+			switch {
+			case lead.Election == "shard-0":
+				return nil
+			case lead.Election == "shard-1" && lead.Token.Leader.ID == "1":
+				select {
+				case <-fails:
+					return boom
+				case <-ctx.Done():
+					return nil
+				}
+			}
+			return l.work(ctx, lead)
+		}
+		ended := map[batuta.ID]chan error{}
+		for _, id := range []batuta.ID{"1", "2"} {
+			n := c.Node(id)
+			var list []*batuta.Election
+			for i := range 10 {
+				list = append(list, n.Election(fmt.Sprintf("shard-%d", i)))
+			}
+			if err := n.LeadEach(t.Context(), append(list, list[0]), work); !errors.Is(err, batuta.ErrConfig) {
+				t.Errorf("one that is there twice: %v", err)
+			}
+			end := make(chan error, 1)
+			ended[id] = end
+			go func() { end <- n.LeadEach(t.Context(), list, work) }()
+		}
+		time.Sleep(3 * time.Second)
+		if v := c.Node("1").Election("shard-0").Leader(); v.Defined() {
+			t.Errorf("%v leads what nobody stands for any more", v.Token)
+		}
+		if err := c.Node("1").Election("shard-1").Transfer(t.Context(), "1"); err != nil {
+			t.Fatal(err)
+		}
+		close(fails)
+		if err := <-ended["1"]; err != boom {
+			t.Errorf("LeadEach gives %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if shares := l.shares(t, 9); shares["2"] != 9 {
+			t.Errorf("shares %v", shares)
+		}
+		c.Stop("2")
+		if err := <-ended["2"]; err != batuta.ErrClosed {
+			t.Errorf("LeadEach gives %v", err)
+		}
+	})
+}
+
 // Each way of ending a leadership, and what Lead and Watch say of it.
 func TestLeadOfANamedElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

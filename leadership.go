@@ -47,23 +47,32 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	}
 	n.stand()
 	defer n.retire()
-	at := n.history.last() // whatever kind of event it is: its view is the present one
-	for at != nil && ctx.Err() == nil {
-		var work *work
+	return n.leading(ctx, n.history, fn, func(at *happening) *work {
 		v := at.View
 		if v.Token.Leader.ID == n.id {
-			work = n.begin(ctx, v.Token)
+			return n.begin(ctx, v.Token)
 		}
+		return nil
+	}, n.finish)
+}
+
+// leading runs fn once per leadership of this member's that h tells of, until it returns
+// under one that lasts, or ctx or h ends. begin counts the work under a view in, and gives
+// nil where there is none to do; finish counts it out and tells whether it still led.
+func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context, Leadership) error, begin func(*happening) *work, finish func(*work) bool) error {
+	at := h.last() // whatever kind of event it is: its view is the present one
+	for at != nil && ctx.Err() == nil {
+		work := begin(at)
 		if work == nil { // another leads, or it was lost meanwhile
-			at = n.history.next(ctx, at)
+			at = h.next(ctx, at)
 			continue
 		}
-		l := Leadership{Election: v.Election, Token: work.token, Since: v.Since}
-		if led, err := n.run(work, l, fn); led && ctx.Err() == nil {
+		l := Leadership{Election: at.View.Election, Token: work.token, Since: at.View.Since}
+		if led, err := work.run(l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
 		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
-		at = n.history.last()
+		at = h.last()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -90,12 +99,6 @@ func (n *Node) retire() {
 	})
 }
 
-// run does fn and tells whether this member still led when it returned.
-func (n *Node) run(work *work, l Leadership, fn func(context.Context, Leadership) error) (led bool, err error) {
-	defer func() { led = n.finish(work) }() // also when fn panics
-	return false, fn(work.ctx, l)
-}
-
 // work is one run of a function of the user's.
 type work struct {
 	token  Token
@@ -103,20 +106,37 @@ type work struct {
 	cancel context.CancelCauseFunc
 }
 
-// begin counts work in; nil when token has ended.
-func (n *Node) begin(ctx context.Context, token Token) *work {
+func newWork(ctx context.Context, token Token) *work {
 	w := &work{token: token}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	begun := false
-	n.call(context.WithoutCancel(ctx), func() {
+	return w
+}
+
+// run does fn and tells whether this member still led when it returned.
+func (w *work) run(l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
+	defer func() { led = finish(w) }() // also when fn panics
+	return false, fn(w.ctx, l)
+}
+
+// begin counts work in; nil when token has ended.
+func (n *Node) begin(ctx context.Context, token Token) *work {
+	return n.workIn(ctx, token, func(w *work) (begun bool) {
 		if begun = n.view().Token == token && !n.closing; !begun {
-			return
+			return false
 		}
 		n.working[w] = struct{}{}
 		if len(n.working) == 1 {
 			n.emit(election.Event{Kind: election.Working, On: true})
 		}
+		return true
 	})
+}
+
+// workIn makes work that count takes in, on the loop; nil when it does not.
+func (n *Node) workIn(ctx context.Context, token Token, count func(*work) (begun bool)) *work {
+	w := newWork(ctx, token)
+	begun := false
+	n.call(context.WithoutCancel(ctx), func() { begun = count(w) })
 	if !begun {
 		w.cancel(nil)
 		return nil

@@ -2,10 +2,13 @@ package batuta
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
 )
 
 // Why a change of the membership is refused.
@@ -14,6 +17,9 @@ var (
 	ErrRemoved   = election.ErrRemoved   // this member was removed by another
 	ErrFull      = election.ErrFull      // the list holds as much as it can
 	ErrMixedKind = election.ErrMixedKind // the id is of another kind than the members' ids
+
+	ErrTooFew     = election.ErrTooFew     // of a quorum, what is left could not lead: see [Node.ForceRemoveMember]
+	ErrNoMajority = election.ErrNoMajority // of a quorum, nobody leads that could change its members
 )
 
 // AddMember puts a member on the list, one that was removed too; every member
@@ -40,7 +46,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	full := false
 	var refused error
 	err = n.call(ctx, func() {
-		if refused = n.admitChange(false, id); refused != nil {
+		if refused = n.admitChange(false, id, false); refused != nil {
 			return
 		}
 		if full = !n.machine.Fits(e); !full {
@@ -53,7 +59,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	case err == nil && full:
 		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
 	case err == nil:
-		return n.awaitChange(ctx, id, true)
+		return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || n.ranks(id, p.Priority)) })
 	}
 	return err
 }
@@ -61,25 +67,52 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 // SetPriority sets what a member ranks by, at every member and at its own process,
 // this one's too: if it outranks the leader then, it takes over. It holds until
 // that process starts again, with a [Config.Priority] of its own. It returns when
-// this member has it on its list, with [ErrNotMember], ctx's error, or [ErrClosed].
+// this member has it on its list, with [ErrNotMember], [ErrNoMajority], ctx's error, or
+// [ErrClosed].
 func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	known := false
+	var refused error
 	err := n.call(ctx, func() {
-		if known = n.machine.Knows(id); known {
+		refused = n.admitChange(false, id, false)
+		if known = n.machine.Knows(id); known && refused == nil {
 			n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: Rank{Priority: priority, ID: id}}, On: true})
 		}
 	})
-	if err == nil && !known {
+	switch {
+	case err == nil && !known:
 		return fmt.Errorf("member %s: %w", id, ErrNotMember)
+	case err == nil && refused != nil:
+		return fmt.Errorf("priority of member %s: %w", id, refused)
+	case err == nil:
+		return n.awaitChange(ctx, id, func() bool { return n.ranks(id, priority) })
 	}
 	return err
+}
+
+// ranks reports whether a member has that priority, as far as this one knows.
+func (n *Node) ranks(id ID, priority int) bool {
+	return slices.ContainsFunc(n.machine.Members(), func(m machine.MemberView) bool { return m.ID == id && m.Priority == priority })
 }
 
 // RemoveMember takes a member off the list for good: it is told, loses the lead
 // if it has it, and is refused until it is added again. A member that is away
 // hears of it when it returns. It returns when this member has struck it off, with
 // what is wrong with id, [ErrNotMember], ctx's error, or [ErrClosed].
+//
+// A quorum's majority decides on it. It is refused there with [ErrNoMajority] while nobody
+// leads, and with [ErrTooFew] if too few of the voters that are left are reached to lead.
 func (n *Node) RemoveMember(ctx context.Context, id ID) error {
+	return n.removeMember(ctx, id, false)
+}
+
+// ForceRemoveMember is [Node.RemoveMember], also where that is refused with [ErrTooFew]. If it
+// would be, nobody leads from then on, and the member is not off the list, until more than
+// half of the other voters are back. It does not help a minority: that is refused all the same.
+func (n *Node) ForceRemoveMember(ctx context.Context, id ID) error {
+	return n.removeMember(ctx, id, true)
+}
+
+func (n *Node) removeMember(ctx context.Context, id ID, force bool) error {
 	id, err := election.ParseID(string(id))
 	if err != nil {
 		return err
@@ -87,11 +120,11 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 	known := true
 	var refused error
 	err = n.call(ctx, func() {
-		if refused = n.admitChange(true, id); refused != nil {
+		if refused = n.admitChange(true, id, force); refused != nil {
 			return
 		}
 		known = n.machine.Knows(id)
-		n.emit(election.Event{Kind: election.MemberRemoved, Peer: id})
+		n.emit(election.Event{Kind: election.MemberRemoved, Peer: id, On: force})
 	})
 	switch {
 	case err == nil && refused != nil:
@@ -99,7 +132,9 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 	case err == nil && !known:
 		return fmt.Errorf("member %s: %w", id, ErrNotMember)
 	case err == nil && id != n.id:
-		return n.awaitChange(ctx, id, false)
+		if err = n.awaitChange(ctx, id, func() bool { return !n.machine.Knows(id) }); force && errors.Is(err, errUndecided) {
+			return fmt.Errorf("member %s is on its way out: that is done when more than half of the other voters are back; nobody leads until then", id)
+		}
 	}
 	return err
 }
@@ -107,29 +142,31 @@ func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 // decided is a core whose members are changed by a majority, which takes its time and
 // may be refused.
 type decided interface {
-	AdmitChange(remove bool, id ID) error
+	AdmitChange(remove bool, id ID, force bool) error
 }
 
 // admitChange says whether the members can be changed now.
-func (n *Node) admitChange(remove bool, id ID) error {
+func (n *Node) admitChange(remove bool, id ID, force bool) error {
 	if d, ok := n.machine.(decided); ok {
-		return d.AdmitChange(remove, id)
+		return d.AdmitChange(remove, id, force)
 	}
 	return nil
 }
 
+var errUndecided = errors.New("no majority has decided on it")
+
 // awaitChange waits until a change that a majority decides has come about here.
-func (n *Node) awaitChange(ctx context.Context, id ID, there bool) error {
+func (n *Node) awaitChange(ctx context.Context, id ID, done func() bool) error {
 	if _, ok := n.machine.(decided); !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*n.timeout, fmt.Errorf("member %s: no majority has decided on it within %v: look at batuta status, and ask again", id, 10*n.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*n.timeout, fmt.Errorf("member %s: %w within %v: look at batuta status, and ask again", id, errUndecided, 10*n.timeout))
 	defer cancel()
 	tick := time.NewTicker(n.cfg.Heartbeat / 4)
 	defer tick.Stop()
 	for {
-		known := there
-		if err := n.call(ctx, func() { known = n.machine.Knows(id) }); err != nil || known == there {
+		there := true
+		if err := n.call(ctx, func() { there = done() }); err != nil || there {
 			return err
 		}
 		select {

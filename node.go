@@ -47,6 +47,7 @@ type Node struct {
 	candidates  map[string]*candidate
 	asked       map[uint64]chan string   // requests to the coordinator of the named elections
 	atWork      int                      // functions that run for named elections
+	begun       []string                 // names whose work has begun in this step
 	transport   *transport.Transport     // nil with Config.Wire
 	net         network.Network          // transport, or the Wire's
 	addrs       map[ID]string            // where the others listen
@@ -157,22 +158,23 @@ func (n *Node) drain() {
 func (n *Node) step(ev election.Event) {
 	passed := n.clock.Now()
 	now := time.Now() // for people: the Machine's time goes on where this one is set back
-	for _, a := range n.stepCore(n.born.Add(passed), ev, now) {
+	actions := n.stepCore(n.born.Add(passed), ev)
+	rest := n.tellLost(now)
+	for _, a := range actions {
 		n.do(a, now)
 	}
+	n.tellElections(rest, now)
 	// Only now: after a stall, IsLeader stays false until its loss is known.
 	n.lasting.Store(int64(n.lasts(passed)))
 	n.noteStanding()
 }
 
-// stepCore steps the Machine, and tells what that changes of named elections.
-func (n *Node) stepCore(at time.Time, ev election.Event, now time.Time) []election.Action {
+// stepCore steps the Machine, and what goes around it.
+func (n *Node) stepCore(at time.Time, ev election.Event) []election.Action {
 	if n.named == nil {
 		return n.machine.Step(at, ev)
 	}
-	actions := n.named.Step(at, ev)
-	n.tellElections(now)
-	return actions
+	return n.named.Step(at, ev)
 }
 
 // now is the Machine's time.

@@ -16,7 +16,7 @@ func TestLargeRing(t *testing.T) {
 }
 
 func largeRing(t *testing.T, algorithm func() Algorithm) {
-	n := fulltest.Size(40, 200)
+	n := fulltest.Size(40, 150)
 	c := newCluster(t, n)
 	c.startAll(joins(c, "1"), crowded, func(cfg *Config) { cfg.Algorithm = algorithm() })
 	c.agree(c.last(0))

@@ -67,6 +67,7 @@ type Status struct {
 	Advertise   string // as told to the others
 
 	Sent     map[string]uint64 // messages by kind
+	SentSize uint64            // bytes written to other members; of batuta's own wire alone
 	Received map[string]uint64 // messages by kind
 	Lost     map[Cause]uint64  // leaderships ended, by cause
 	Refused  map[string]uint64 // connections refused, by this member or another, by reason
@@ -128,6 +129,7 @@ type MemberStatus struct {
 	Standing Standing          // as the leader tells it, too; of one not heard of yet what the list says
 	Epoch    uint64            // of the token it last acknowledged
 	LastSeen time.Time         // when this member last heard it; zero: never
+	Linked   bool              // whether a connection between it and this member stands
 	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
 	Meta     map[string]string // what it tells of itself; not to be changed
 }
@@ -184,6 +186,7 @@ func (n *Node) status() Status {
 		s.Takeover, s.ClockDrift = q.Leasing()
 	}
 	s.Received, s.Refused, s.Bad = n.counters.Counts()
+	s.SentSize = n.counters.SentBytes()
 	set := time.Since(n.now()) // from the Machine's time to the calendar's
 	if r, ok := n.cfg.Algorithm.(interface {
 		Participating() bool
@@ -200,7 +203,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Refusal: n.net.Refusal(m.ID), Meta: m.Meta})
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Meta: m.Meta})
 	}
 	return s
 }

@@ -10,10 +10,7 @@ import (
 )
 
 func TestEveryNameIsLedOnceAndSharesAreEven(t *testing.T) {
-	c := newCluster(t, 5)
-	c.leadAll(1, "5")
-	c.names(100)
-	c.run(time.Second)
+	c := newLedCluster(t, 5, "5", 100)
 	if shares := c.shares(100); !even(shares) {
 		t.Errorf("shares %v", shares)
 	}
@@ -35,10 +32,7 @@ func TestCandidatesMayComeFirst(t *testing.T) {
 }
 
 func TestAMemberThatCrashesLosesItsNamesAlone(t *testing.T) {
-	c := newCluster(t, 5)
-	c.leadAll(1, "5")
-	c.names(100)
-	c.run(time.Second)
+	c := newLedCluster(t, 5, "5", 100)
 	c.shares(100)
 	c.moved()
 	c.crash("2")
@@ -52,10 +46,7 @@ func TestAMemberThatCrashesLosesItsNamesAlone(t *testing.T) {
 }
 
 func TestANewCoordinatorInterruptsNobody(t *testing.T) {
-	c := newCluster(t, 5)
-	c.leadAll(1, "5")
-	c.names(100)
-	c.run(time.Second)
+	c := newLedCluster(t, 5, "5", 100)
 	c.shares(100)
 	c.moved()
 	c.crash("5")
@@ -75,10 +66,7 @@ func TestANewCoordinatorInterruptsNobody(t *testing.T) {
 // Without a coordinator leads last for 2·T and a heartbeat after the last stamp that was
 // echoed, and no longer.
 func TestALeadEndsWithoutACoordinator(t *testing.T) {
-	c := newCluster(t, 3)
-	c.leadAll(1, "3")
-	c.names(9)
-	c.run(time.Second)
+	c := newLedCluster(t, 3, "3", 9)
 	c.shares(9)
 	for _, id := range c.ids {
 		c.members[id].view = election.Token{}
@@ -103,10 +91,7 @@ func TestALeadEndsWithoutACoordinator(t *testing.T) {
 // What a member sends does not arrive, and what is sent to it does: its names go to
 // others, and only when it leads them no more.
 func TestASilentMemberIsReplacedWhenItsTimeHasPassed(t *testing.T) {
-	c := newCluster(t, 3)
-	c.leadAll(1, "3")
-	c.names(9)
-	c.run(time.Second)
+	c := newLedCluster(t, 3, "3", 9)
 	c.shares(9)
 	c.cut[[2]election.ID{"1", "3"}] = true
 	for range 400 {
@@ -180,10 +165,7 @@ func TestAHandOverWaitsForTheWork(t *testing.T) {
 }
 
 func TestAMemberThatRestartsLeadsUnderNewEpochs(t *testing.T) {
-	c := newCluster(t, 2)
-	c.leadAll(1, "2")
-	c.names(4)
-	c.run(time.Second)
+	c := newLedCluster(t, 2, "2", 4)
 	for epoch := uint64(2); epoch < 6; epoch++ {
 		c.crash("1")
 		c.crash("2")
@@ -199,10 +181,7 @@ func TestAMemberThatRestartsLeadsUnderNewEpochs(t *testing.T) {
 
 // Both sides of a partition lead everything; when they meet the higher tokens stay.
 func TestTwoSidesMeet(t *testing.T) {
-	c := newCluster(t, 4)
-	c.leadAll(1, "4")
-	c.names(12)
-	c.run(time.Second)
+	c := newLedCluster(t, 4, "4", 12)
 	for _, a := range []election.ID{"1", "2"} {
 		for _, b := range []election.ID{"3", "4"} {
 			c.cut[[2]election.ID{a, b}], c.cut[[2]election.ID{b, a}] = true, true
@@ -265,10 +244,7 @@ func TestWithdrawAndResign(t *testing.T) {
 }
 
 func TestAnUnfitMemberGivesUp(t *testing.T) {
-	c := newCluster(t, 3)
-	c.leadAll(1, "3")
-	c.names(9)
-	c.run(time.Second)
+	c := newLedCluster(t, 3, "3", 9)
 	for _, id := range []election.ID{"1", "3"} {
 		c.members[id].standing = election.IneligibleUnhealthy
 		c.members[id].step(election.Event{Kind: election.Woke})

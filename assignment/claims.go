@@ -182,7 +182,7 @@ func (o *office) holds(k *contest, id election.ID, cl claim) {
 	switch {
 	case s.leader == id && s.epoch == cl.Epoch:
 		s.expected, s.told = false, true
-	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && (s.leader == election.None || id.Compare(s.leader) > 0):
+	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
 		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
 		delete(o.moving, key{k.name, s.index})
 		s.epoch, s.expected, s.told, s.asked, s.cause = cl.Epoch, false, true, time.Time{}, election.CauseSuperseded

@@ -57,6 +57,15 @@ func newCluster(t testing.TB, n int) *cluster {
 	return c
 }
 
+// newLedCluster is one of n in which coordinator leads epoch 1, and all have stood for some names for a second.
+func newLedCluster(t testing.TB, n int, coordinator election.ID, names int) *cluster {
+	c := newCluster(t, n)
+	c.leadAll(1, coordinator)
+	c.names(names)
+	c.run(time.Second)
+	return c
+}
+
 func (c *cluster) start(id election.ID) *tester {
 	life := uint64(1)
 	if old := c.members[id]; old != nil {
@@ -214,7 +223,7 @@ func (c *cluster) campaign(name string, how Candidacy, ids ...election.ID) {
 	}
 	for _, id := range ids {
 		m := c.members[id]
-		m.do(m.c.Campaign(c.now, name, how))
+		m.do(m.c.Campaign(c.now, Stand{name, how}))
 	}
 }
 

@@ -191,7 +191,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 		}
 	}
 	wake(c.flushAt)
-	if c.leads() {
+	if c.leading > 0 {
 		wake(c.until)
 	}
 	if c.office != nil {
@@ -287,8 +287,12 @@ func (c *Core) flush() {
 // stamp is this member's own time; never 0.
 func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
 
-// send sends a frame of the present coordinator's time.
+// send sends a frame of the present coordinator's time. Who has been removed meanwhile is
+// not to be reached any more.
 func (c *Core) send(to election.ID, f *frame) {
+	if !c.Knows(to) {
+		return
+	}
 	c.out = append(c.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
 		Kind: election.Named, Election: c.election, From: c.self, To: to, Token: c.view, Highest: c.Highest(), Data: f.encode()}})
 }

@@ -82,11 +82,17 @@ func (c *Core) assigned(f *frame) {
 
 // install takes in all assignments.
 func (c *Core) install(all map[key]Seat) {
-	for _, s := range c.list() {
-		if _, stays := all[s.key()]; !stays {
+	var gone []Seat
+	for k, e := range c.seats {
+		if _, stays := all[k]; !stays {
+			s := e.Seat
 			s.Gone = true
-			c.learn(s)
+			gone = append(gone, s)
 		}
+	}
+	slices.SortFunc(gone, bySeat)
+	for _, s := range gone {
+		c.learn(s)
 	}
 	list := slices.SortedFunc(maps.Values(all), bySeat)
 	for _, s := range list {
@@ -124,11 +130,16 @@ func (c *Core) learn(s Seat) {
 
 // offers looks at all that this member was assigned and does not lead.
 func (c *Core) offers() {
-	for _, s := range c.list() {
-		if s.Leader == c.self {
-			c.offered(s)
-			c.show(s.key(), "")
+	var mine []Seat
+	for _, e := range c.seats {
+		if e.Leader == c.self {
+			mine = append(mine, e.Seat)
 		}
+	}
+	slices.SortFunc(mine, bySeat)
+	for _, s := range mine {
+		c.offered(s)
+		c.show(s.key(), "")
 	}
 }
 
@@ -144,6 +155,7 @@ func (c *Core) offered(s Seat) {
 		c.spend(s.Name, s.Epoch, false)
 	default:
 		c.holds[s.Name] = &hold{seat: s.Seat, epoch: s.Epoch}
+		c.leading++
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 type member struct {
 	campaigns map[string]Candidacy
 	holds     map[string]*hold
+	leading   int               // of holds, how many are not over
 	spent     map[string]uint64 // the last epoch of a name that it has given up, while the others may not know
 	resigned  map[string]bool   // of those, given up of its own will
 
@@ -47,38 +48,38 @@ func (m *member) reset() {
 	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
 }
 
-// leads reports whether this member leads any name.
-func (m *member) leads() bool {
-	for _, h := range m.holds {
-		if !h.over {
-			return true
-		}
-	}
-	return false
+// Stand is a name that a member stands for, and how.
+type Stand struct {
+	Name string
+	Candidacy
 }
 
-// Campaign has this member stand for an election. c has been checked.
-func (c *Core) Campaign(now time.Time, name string, candidacy Candidacy) []election.Action {
+// Campaign has this member stand for elections. They have been checked.
+func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
 	c.wake(now)
-	c.campaigns[name] = candidacy
-	c.touch(name)
+	for _, s := range stands {
+		c.campaigns[s.Name] = s.Candidacy
+		c.touch(s.Name)
+	}
 	return c.finish()
 }
 
-// Campaigns is how many names this member stands for, and Full whether it may stand for
-// one more.
-func (c *Core) Full(name string) bool {
+// Full reports whether this member may not stand for one more name, beside so many others
+// that are new.
+func (c *Core) Full(name string, others int) bool {
 	_, mine := c.campaigns[name]
-	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns)) >= MaxElections
+	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns))+others >= MaxElections
 }
 
-// Withdraw has it stand no more; what it leads it gives away.
-func (c *Core) Withdraw(now time.Time, name string) []election.Action {
+// Withdraw has it stand for some no more; what it leads of them it gives away.
+func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
 	c.wake(now)
-	delete(c.campaigns, name)
-	c.touch(name)
-	if h := c.holds[name]; h != nil {
-		c.lose(name, h, election.CauseResigned)
+	for _, name := range names {
+		delete(c.campaigns, name)
+		c.touch(name)
+		if h := c.holds[name]; h != nil {
+			c.lose(name, h, election.CauseResigned)
+		}
 	}
 	return c.finish()
 }
@@ -90,6 +91,17 @@ func (c *Core) Resign(now time.Time, name string) []election.Action {
 		h.resigns = true
 		c.lose(name, h, election.CauseResigned)
 	}
+	return c.finish()
+}
+
+// Begin says that the user's work has begun for names that this member leads.
+func (c *Core) Begin(now time.Time, names []string) []election.Action {
+	for _, name := range names {
+		if h := c.holds[name]; h != nil {
+			h.working = true // before anything ends by time
+		}
+	}
+	c.wake(now)
 	return c.finish()
 }
 
@@ -149,7 +161,7 @@ func (c *Core) expire() {
 	for _, h := range c.holds {
 		h.lapsed = true
 	}
-	if !c.leads() {
+	if c.leading == 0 {
 		return
 	}
 	cause := election.CauseSilent
@@ -172,6 +184,7 @@ func (c *Core) lose(name string, h *hold, cause election.Cause) {
 		return
 	}
 	h.over = true
+	c.leading--
 	c.show(key{name, h.seat}, cause)
 	if !h.working {
 		c.gaveUp(name, h)
@@ -252,26 +265,24 @@ func (c *Core) claimOf(name string) claim {
 
 // claims are what it tells of those names, in order; nil: of all.
 func (c *Core) claimsOf(names map[string]bool) []claim {
-	if names == nil {
-		names = map[string]bool{}
-		for name := range c.campaigns {
-			names[name] = true
-		}
-		for name := range c.holds {
-			names[name] = true
-		}
-		for name := range c.spent {
-			names[name] = true
-		}
+	var sorted []string
+	if names != nil {
+		sorted = slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
+	} else {
+		sorted = slices.AppendSeq(make([]string, 0, len(c.campaigns)+len(c.holds)+len(c.spent)), maps.Keys(c.campaigns))
+		sorted = slices.AppendSeq(sorted, maps.Keys(c.holds))
+		sorted = slices.AppendSeq(sorted, maps.Keys(c.spent))
 		for k, e := range c.seats {
 			if e.top > e.Epoch {
-				names[k.name] = true
+				sorted = append(sorted, k.name)
 			}
 		}
 	}
-	list := make([]claim, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		list = append(list, c.claimOf(name))
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	list := make([]claim, len(sorted))
+	for i, name := range sorted {
+		list[i] = c.claimOf(name)
 	}
 	return list
 }

@@ -16,8 +16,9 @@ type office struct {
 	settled  bool // whoever may hold anything has told, or has lost it by time
 	peers    map[election.ID]*peer
 	contests map[string]*contest
-	names    []string // of contests, in order; see ordered
-	stale    bool     // names is to be made anew
+	room     []*candidate // see candidates
+	names    []string     // of contests, in order; see ordered
+	stale    bool         // names is to be made anew
 	loads    map[election.ID]int
 
 	floor    uint64          // the least epoch of a name that is new
@@ -79,6 +80,7 @@ type seat struct {
 	index    int
 	leader   election.ID
 	epoch    uint64
+	last     election.ID // who led under epoch, as far as is known
 	charged  election.ID // in whose load it counts
 	expected bool        // its leader has not told so to this coordinator
 	told     bool        // its leader has told that it holds it
@@ -93,7 +95,7 @@ type seat struct {
 
 // takeOffice has this member coordinate, from what it knows as a follower.
 func (c *Core) takeOffice(t election.Token) {
-	o := &office{c: c, token: t, since: c.now, peers: map[election.ID]*peer{}, contests: map[string]*contest{}, loads: map[election.ID]int{},
+	o := &office{c: c, token: t, since: c.now, peers: map[election.ID]*peer{}, contests: make(map[string]*contest, len(c.names)), loads: map[election.ID]int{},
 		todo: map[string]bool{}, changed: map[key]bool{}, forced: map[election.ID]bool{}, moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
 	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
 	c.office, c.version = o, 1
@@ -166,6 +168,9 @@ func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 		delete(p.seats, key{k.name, s.index})
 	}
 	s.leader = id
+	if id != election.None {
+		s.last = id
+	}
 	if id != election.None && id != o.c.self {
 		o.peer(id).seats[key{k.name, s.index}] = true
 	}

@@ -3,6 +3,7 @@ package assignment
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -117,7 +118,7 @@ func (o *office) drain(id election.ID, force bool) string {
 	}
 	alone := 0
 	for _, k := range o.contests {
-		if k.candidates[id] != nil && k.candidates[id].stands && len(o.candidates(k, func(m election.ID) bool { return m != id })) == 0 {
+		if o.alone(k, id) {
 			alone++
 		}
 	}
@@ -134,6 +135,16 @@ func (o *office) drain(id election.ID, force bool) string {
 	o.uneven = true
 	o.c.flushSoon()
 	return ""
+}
+
+// alone reports whether nobody would lead a contest, or a seat of it, if that member did not
+// stand. Where another leads and it does not, nothing is taken from anybody.
+func (o *office) alone(k *contest, id election.ID) bool {
+	if can := k.candidates[id]; can == nil || !can.stands {
+		return false
+	}
+	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })
+	return (k.sits(id) || !led) && len(o.candidates(k, func(m election.ID) bool { return m != id })) == 0
 }
 
 func (o *office) undrain(id election.ID) string {

@@ -39,10 +39,7 @@ func TestPreferWeightsAndSeats(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
-	c := newCluster(t, 3)
-	c.leadAll(1, "3")
-	c.names(9)
-	c.run(time.Second)
+	c := newLedCluster(t, 3, "3", 9)
 	var name string
 	for name = range c.members["2"].leads {
 		break
@@ -111,5 +108,24 @@ func TestDrain(t *testing.T) {
 	}
 	if shares := c.shares(41); !even(map[election.ID]int{"1": shares["1"], "2": shares["2"], "3": shares["3"]}) {
 		t.Errorf("shares %v", shares)
+	}
+}
+
+// One of two may be drained while the other leads, too: what that one leads has no further
+// candidate and needs none.
+func TestDrainOneOfTwo(t *testing.T) {
+	c := newLedCluster(t, 2, "2", 10)
+	if shares := c.shares(10); !even(shares) {
+		t.Fatalf("shares %v", shares)
+	}
+	m := c.members["1"]
+	_, actions := m.c.Request(c.now, Request{Do: DoDrain, Member: "2"})
+	m.do(actions)
+	c.run(2 * time.Second)
+	if len(m.replies) != 1 || m.replies[0].Error != "" {
+		t.Errorf("%+v", m.replies)
+	}
+	if shares := c.shares(10); shares["2"] != 0 {
+		t.Errorf("drained it leads %d", shares["2"])
 	}
 }

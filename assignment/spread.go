@@ -23,13 +23,16 @@ func (o *office) fit(id election.ID) bool {
 	return p != nil && p.reported && p.fit && !p.down && o.c.now.Sub(p.heard) <= o.c.wait && o.c.Knows(id)
 }
 
-// candidates are those of a name that may be given a seat of it, in order.
+// candidates are those of a name that may be given a seat of it, in order; good until the
+// next are asked for.
 func (o *office) candidates(k *contest, also func(election.ID) bool) (list []*candidate) {
+	list = o.room[:0]
 	for id, can := range k.candidates {
 		if can.stands && can.held == 0 && o.fit(id) && !k.sits(id) && (also == nil || also(id)) {
 			list = append(list, can)
 		}
 	}
+	o.room = list
 	slices.SortFunc(list, func(a, b *candidate) int { return a.id.Compare(b.id) })
 	return list
 }
@@ -307,7 +310,7 @@ func (o *office) publish() {
 		list = append(list, o.entry(at))
 	}
 	clear(o.changed)
-	base := c.version
+	base, had := c.version, c.digest
 	if len(list) > 0 || o.drains {
 		for _, s := range list {
 			c.learn(s)
@@ -325,9 +328,7 @@ func (o *office) publish() {
 		p := o.peers[id]
 		switch {
 		case !p.reported:
-		case p.wants && p.has == c.digest && !p.differs:
-			c.send(id, &frame{Op: opSame, Echo: p.stamp, Version: c.version, Digest: c.digest})
-		case p.wants:
+		case p.wants && (p.has != had || p.differs):
 			if whole == nil {
 				whole = parts(c.list(), seatSize)
 			}
@@ -335,6 +336,9 @@ func (o *office) publish() {
 				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), Seats: list, Drained: c.drainedList()})
 			}
 		default:
+			if p.wants { // it has what there was
+				c.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
+			}
 			for i, list := range deltas {
 				from := base + uint64(i)
 				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, Seats: list, Drained: c.drainedList()})

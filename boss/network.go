@@ -136,6 +136,12 @@ func (n *connections) Remove(id election.ID) {
 // Refusal implements network.Network: on this wire no end says why it refuses.
 func (n *connections) Refusal(election.ID) string { return "" }
 
+// Linked implements network.Network.
+func (n *connections) Linked(id election.ID) bool {
+	p := n.peers[id]
+	return p != nil && p.up
+}
+
 // Links implements network.Network.
 func (n *connections) Links() (up int) {
 	for _, p := range n.peers {

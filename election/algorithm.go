@@ -48,7 +48,7 @@ type Event struct {
 	Rank        Rank              // LinkUp
 	Incarnation uint64            // LinkUp
 	Refused     bool              // DialFailed
-	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is said, else what is known stays
+	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is said, else what is known stays; MemberRemoved: by force
 	Token       Token             // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
 	Err         error             // Saved, DialFailed (a live member refuses)
 	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us

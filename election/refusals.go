@@ -24,6 +24,8 @@ var (
 // Why a transfer is refused.
 var (
 	ErrNotLeading = errors.New("ask the leader")
+	ErrTooFew     = errors.New("it would leave fewer live voters than a majority")
+	ErrNoMajority = errors.New("there is no leader")
 	ErrUnfit      = errors.New("cannot take the lead")
 )
 

@@ -41,6 +41,10 @@ func (t Timing) DialTime() time.Duration {
 	return 2 * t.TMax
 }
 
+// IdleTime is how long nothing has come on a connection that is used no more before it
+// is ended: what was on its way has arrived by then.
+func (t Timing) IdleTime() time.Duration { return 2 * t.TMax }
+
 // WithDefaults is t with the default in the place of each zero field.
 func (t Timing) WithDefaults() Timing {
 	if t.Heartbeat == 0 {

@@ -83,6 +83,9 @@ func Start(ctx context.Context, engine Engine, c Config) (*Election, error) {
 // ID is this candidate's id.
 func (e *Election) ID() batuta.ID { return batuta.ID(e.cfg.ID) }
 
+// Process is the name under which the engine knows this candidate's process, for [Release].
+func (e *Election) Process() string { return e.process }
+
 // Leader is this candidate's present view. It names this candidate only while IsLeader does, and
 // another for as long as that one's record may hold.
 func (e *Election) Leader() batuta.View {

@@ -54,3 +54,40 @@ func (r Record) held() bool { return r.ID != "" }
 func (r Record) token() batuta.Token {
 	return batuta.Token{Epoch: r.Epoch, Leader: batuta.Rank{ID: r.ID}}
 }
+
+// Release gives up the lead that a process held, named as [Election.Process] names it, so that nobody
+// waits for its lease. The caller knows that this process is dead, and that nothing which it has begun as leader goes on.
+// Where another holds the lead, or nobody does, nothing is done. An engine that does not
+// answer is asked again until ctx ends; the error is the last one then.
+func Release(ctx context.Context, engine Engine, process string) error {
+	for {
+		err := releaseOnce(ctx, engine, process)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(releaseAgain):
+		}
+	}
+}
+
+// One attempt to release takes this long at most, and the pause after one that failed this long.
+const (
+	releaseAsking = 2 * time.Second
+	releaseAgain  = 100 * time.Millisecond
+)
+
+func releaseOnce(ctx context.Context, engine Engine, process string) error {
+	ctx, cancel := context.WithTimeout(ctx, releaseAsking)
+	defer cancel()
+	r, err := engine.Look(ctx)
+	if err == nil && r.held() && r.Process == process && process != "" {
+		err = engine.Release(ctx, r)
+	}
+	if errors.Is(err, ErrTaken) {
+		return nil
+	}
+	return err
+}

@@ -230,3 +230,41 @@ func TestAnEarlierProcessWithTheSameID(t *testing.T) {
 		}
 	})
 }
+
+// The lead of a process that has died is given up by its name, and no other's is; an engine that does not answer is asked again.
+func TestReleaseForAProcessThatHasDied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		died := &line{memory: m}
+		if _, err := died.Claim(t.Context(), engines.Record{}, engines.Record{ID: "1", Process: "died", Lasts: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		e := start(t, &line{memory: m}, engines.Config{ID: "2", StandAlways: true})
+		defer e.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		for _, process := range []string{"another", ""} {
+			if err := engines.Release(ctx, died, process); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(engines.DefaultLease)
+		if e.IsLeader() {
+			t.Error("the lead was given up under another process's name")
+		}
+		heal := died.sever()
+		time.AfterFunc(10*time.Second, func() { heal() })
+		if err := engines.Release(ctx, died, "died"); err != nil {
+			t.Error(err)
+		}
+		leads(t, e)
+		if d := time.Since(began); d > time.Minute {
+			t.Errorf("the next one leads %v later", d)
+		}
+		died.sever()
+		if err := engines.Release(ctx, died, "died"); err == nil {
+			t.Error("an engine that never answers is said to have been asked")
+		}
+	})
+}

@@ -243,9 +243,9 @@ func (c *Core) handle(ev election.Event) {
 	case election.JoinAccepted:
 		c.welcomed(ev.List)
 	case election.MemberAdded:
-		c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer})
+		c.wish(change{ID: ev.Member.ID, Address: ev.Member.Address, Observer: ev.Member.Observer, Ranked: ev.On, Priority: ev.Member.Priority})
 	case election.MemberRemoved:
-		c.wish(change{Remove: true, ID: ev.Peer})
+		c.wish(change{Remove: true, ID: ev.Peer, Force: ev.On})
 	case election.Leaving:
 		c.wish(change{Remove: true, ID: c.cfg.Self.ID})
 	case election.Health:
@@ -311,6 +311,7 @@ func (c *Core) due() {
 	if c.passed(c.pursueAt) {
 		c.pursueAt = c.now.Add(c.t)
 		c.pursue()
+		c.askAgain()
 		c.dueGuests()
 	}
 	for i := range c.peers {

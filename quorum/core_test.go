@@ -129,8 +129,51 @@ func TestAMinorityRefusesAChangeAndCountsWhoAnswers(t *testing.T) {
 		n.step("1", election.Event{Kind: election.Woke})
 	}
 	for _, remove := range []bool{true, false} {
-		if err := n.cores["1"].AdmitChange(remove, "3"); err == nil || !strings.Contains(err.Error(), "1 of 3 voters are reached") {
+		if err := n.cores["1"].AdmitChange(remove, "3", remove); err == nil || !strings.Contains(err.Error(), "1 of 3 voters are reached") {
 			t.Errorf("a change is admitted, or refused with %v", err)
 		}
+	}
+}
+
+// A removal that leaves too few live voters is refused; by force it is done, and nobody
+// leads until enough of the others are back. The last voter stays, by force too.
+func TestARemovalByForce(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	one := n.cores["1"]
+	delete(n.cores, "1")
+	n.ids = ids("2,3")
+	for _, id := range n.ids {
+		n.step(id, election.Event{Kind: election.LinkDown, Peer: "1"})
+	}
+	if err := n.cores["2"].AdmitChange(true, "2", false); !errors.Is(err, election.ErrTooFew) || !strings.Contains(err.Error(), "1 of the other 2 are reached") {
+		t.Errorf("it is admitted, or refused with %v", err)
+	}
+	n.step("3", election.Event{Kind: election.MemberRemoved, Peer: "2"})
+	n.settle()
+	n.run(3 * time.Second)
+	if l := n.leader(); l != "3" {
+		t.Fatalf("%s leads though nothing was forced", l)
+	}
+	if err := n.cores["3"].AdmitChange(true, "2", true); err != nil {
+		t.Errorf("by force: %v", err)
+	}
+	n.step("2", election.Event{Kind: election.MemberRemoved, Peer: "2", On: true})
+	n.settle()
+	n.run(3 * time.Second)
+	if v := n.cores["3"].View(); v.Defined() || n.halted["2"] != nil {
+		t.Fatalf("%v leads, with one of two; member 2 has ended with %v", v, n.halted["2"])
+	}
+	n.cores["1"], n.ids = one, ids("1,2,3")
+	n.start("1", n.ids...)
+	n.settle()
+	n.run(5 * time.Second)
+	if !errors.Is(n.halted["2"], election.ErrRemoved) || n.leader() != "3" {
+		t.Errorf("member 2 has ended with %v", n.halted["2"])
+	}
+	alone := newNetwork(t, "1")
+	alone.run(time.Second)
+	if err := alone.cores["1"].AdmitChange(true, "1", true); !errors.Is(err, election.ErrTooFew) {
+		t.Errorf("the last voter may go: %v", err)
 	}
 }

@@ -16,16 +16,17 @@ import (
 // T less the drift of clocks. A lease that has ended does not come back: the term is
 // over.
 type leader struct {
-	term    uint64    // that raft has made it leader of; 0: it has not
-	settled bool      // an entry of this term is committed: nothing of before is unknown
-	over    bool      // the lease of this term has ended, or is given up; for ever
-	drains  bool      // it is to be given up, and the work has not stopped yet
-	to      uint64    // whom it is then given to; 0: the best
-	until   time.Time // the end of the lease; zero: there is none
-	sent    time.Time // when the last round left
-	beatAt  time.Time // when the next is due
-	yieldAt time.Time // when a leadership that is over, or never in force, gives up its term
-	since   time.Time // when it began to be in force
+	term    uint64        // that raft has made it leader of; 0: it has not
+	rank    election.Rank // as it was elected: a leadership is known by it
+	settled bool          // an entry of this term is committed: nothing of before is unknown
+	over    bool          // the lease of this term has ended, or is given up; for ever
+	drains  bool          // it is to be given up, and the work has not stopped yet
+	to      uint64        // whom it is then given to; 0: the best
+	until   time.Time     // the end of the lease; zero: there is none
+	sent    time.Time     // when the last round left
+	beatAt  time.Time     // when the next is due
+	yieldAt time.Time     // when a leadership that is over, or never in force, gives up its term
+	since   time.Time     // when it began to be in force
 
 	transferAt time.Time // when it is looked at again who should lead
 }
@@ -52,9 +53,9 @@ func (c *Core) turned() {
 
 // elected: a majority has voted for this member. It does not lead yet.
 func (c *Core) elected(term uint64) {
-	c.leader = leader{term: term, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
+	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
-	c.note("is elected", election.None, election.Token{Epoch: term, Leader: c.cfg.Self}, "a majority has voted for it")
+	c.note("is elected", election.None, c.leadership(), "a majority has voted for it")
 	for i := range c.peers {
 		c.peers[i].acked = 0
 	}
@@ -73,6 +74,11 @@ func (c *Core) deposed() {
 	}
 }
 
+// leadership is what this member's term is told as.
+func (c *Core) leadership() election.Token {
+	return election.Token{Epoch: c.leader.term, Leader: c.leader.rank}
+}
+
 // beat sends a round of beats. The lease counts from now, before any is answered.
 func (c *Core) beat() {
 	if c.term() == 0 || c.over {
@@ -89,7 +95,7 @@ func (c *Core) beat() {
 			continue
 		}
 		c.offerSeat(p)
-		c.send(p, election.Message{Kind: election.Beat, Token: election.Token{Epoch: c.term(), Leader: c.cfg.Self}, Stamp: c.stamp(),
+		c.send(p, election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
 			Draining: c.drains, Data: c.beatData(p, min(commit, match[p.number]))})
 	}
 	c.prolong()
@@ -164,7 +170,7 @@ func (c *Core) begin() {
 	}
 	c.yieldAt, c.since = time.Time{}, c.now
 	c.transferAt = c.now.Add(c.t)
-	c.follow(election.Token{Epoch: c.term(), Leader: c.cfg.Self})
+	c.follow(c.leadership())
 	c.beat() // so that the others know
 }
 
@@ -189,14 +195,14 @@ func (c *Core) end(cause election.Cause, why string) {
 	if c.view.Leader.ID == c.cfg.Self.ID {
 		c.unview(cause)
 	}
-	c.note("gives up", election.None, election.Token{Epoch: c.term(), Leader: c.cfg.Self}, why)
+	c.note("gives up", election.None, c.leadership(), why)
 	to := raft.None
 	if resigns {
 		to = c.successor()
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 {
-			c.send(p, election.Message{Kind: election.Resign, Token: election.Token{Epoch: c.term(), Leader: c.cfg.Self}, Stamp: int64(to)})
+			c.send(p, election.Message{Kind: election.Resign, Token: c.leadership(), Stamp: int64(to)})
 		}
 	}
 	if to == raft.None || c.busy() {

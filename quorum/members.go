@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +30,9 @@ type change struct {
 	Address  string      `cbor:"3,keyasint,omitempty"`
 	Observer bool        `cbor:"4,keyasint,omitempty"`
 	Disk     uint64      `cbor:"5,keyasint,omitempty"` // of one that joins
+	Force    bool        `cbor:"6,keyasint,omitempty"` // it is removed though too few are left
+	Ranked   bool        `cbor:"7,keyasint,omitempty"` // Priority is said
+	Priority int         `cbor:"8,keyasint,omitempty"`
 }
 
 // wishes are the changes that were asked for here, until they have come about.
@@ -38,6 +40,7 @@ type wishes struct {
 	wanted   []wish
 	pursueAt time.Time // when they are looked at again
 	proposed time.Time // when this leader last proposed a change
+	seatAt   time.Time // when a newcomer that still has no number asks again; zero: nobody has let it in
 }
 
 type wish struct {
@@ -76,7 +79,7 @@ func (c *Core) fulfilled(ch change) bool {
 	if ch.Remove {
 		return s == nil
 	}
-	return s != nil && (ch.Address == "" || s.Address == ch.Address) && (ch.Disk == 0 || s.Disk == ch.Disk)
+	return s != nil && (ch.Address == "" || s.Address == ch.Address) && (ch.Disk == 0 || s.Disk == ch.Disk) && (!ch.Ranked || c.ranked(s, ch.Priority))
 }
 
 // changeAsked takes in another's wish.
@@ -102,7 +105,7 @@ func (c *Core) propose(ch change) {
 	}
 	s := c.roster.of(ch.ID)
 	if ch.Remove {
-		c.proposeRemoval(s)
+		c.proposeRemoval(s, ch.Force)
 		return
 	}
 	switch {
@@ -120,7 +123,13 @@ func (c *Core) propose(ch change) {
 		if again.Disk == 0 && !c.roster.votes(s.Number) {
 			again.Disk = ch.Disk
 		}
-		again.Address, s = ch.Address, &again
+		if ch.Address != "" {
+			again.Address = ch.Address
+		}
+		s = &again
+	}
+	if ch.Ranked {
+		s.Priority, s.Process = ch.Priority, max(c.process(ch.ID), 1)
 	}
 	kind := pb.ConfChangeAddLearnerNode
 	if c.roster.votes(s.Number) {
@@ -130,9 +139,9 @@ func (c *Core) propose(ch change) {
 }
 
 // proposeRemoval: a leader that is to go hands over first.
-func (c *Core) proposeRemoval(s *seat) {
+func (c *Core) proposeRemoval(s *seat, force bool) {
 	switch {
-	case s == nil || c.admitRemoval(s) != nil:
+	case s == nil || c.admitRemoval(s, force) != nil:
 	case s.Number == c.me.Number:
 		c.leave(0, "it is to be removed")
 	default:
@@ -244,6 +253,7 @@ func (c *Core) reseat() {
 			}
 		}
 	}
+	c.rerank()
 	for i := range c.peers {
 		p := &c.peers[i]
 		if !p.guest && !slices.ContainsFunc(was, func(old peer) bool { return old.rank.ID == p.rank.ID && old.address == p.address && !old.guest }) {
@@ -270,6 +280,9 @@ func (c *Core) welcomed(list []election.Member) {
 	if c.node != nil {
 		return
 	}
+	if len(list) > 0 && c.seatAt.IsZero() {
+		c.seatAt = c.now.Add(4 * c.t)
+	}
 	for _, m := range list {
 		if m.ID == c.cfg.Self.ID || m.Departure != election.Present || c.Knows(m.ID) || len(c.peers) >= 2*MaxMembers {
 			continue
@@ -282,6 +295,22 @@ func (c *Core) welcomed(list []election.Member) {
 	for i := range c.peers {
 		c.dial(&c.peers[i])
 	}
+}
+
+// askAgain has a newcomer that has got no seat ask once more to be let in: the wish of
+// whoever let it in may be lost, for its process has ended, or it was to be for another
+// disk.
+func (c *Core) askAgain() {
+	if c.node != nil || c.busy() || !c.passed(c.seatAt) {
+		return
+	}
+	c.seatAt = c.now.Add(4 * c.t)
+	to := election.None // everyone through whom it joins
+	if i := c.random.IntN(len(c.peers) + 1); i < len(c.peers) {
+		to = c.peers[i].rank.ID
+	}
+	c.note("asks again", to, election.Token{}, "it was let in, and has got no number")
+	c.do(election.Action{Kind: election.Rejoin, To: to})
 }
 
 // offerSeat tells a newcomer its number.
@@ -317,21 +346,20 @@ func (c *Core) seated(p *peer, m *election.Message) {
 }
 
 // AdmitChange says whether the cluster can add or remove a member now.
-func (c *Core) AdmitChange(remove bool, id election.ID) error {
+func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
 	if !c.view.Defined() {
 		up, all := c.reached()
-		return fmt.Errorf("there is no leader: %d of %d voters are reached here, and a change of the members takes more than half", up, all)
+		return fmt.Errorf("%w: %d of %d voters are reached here, and a change of the members takes more than half", election.ErrNoMajority, up, all)
 	}
 	if s := c.roster.of(id); remove && s != nil {
-		return c.admitRemoval(s)
+		return c.admitRemoval(s, force)
 	}
 	return nil
 }
 
-// errTooFew says that a removal would leave too few.
-var errTooFew = errors.New("it would leave fewer live voters than a majority")
-
-func (c *Core) admitRemoval(s *seat) error {
+// admitRemoval refuses to leave fewer live voters than a majority, unless by force: then
+// nobody leads before enough of the others are back.
+func (c *Core) admitRemoval(s *seat, force bool) error {
 	if !c.roster.votes(s.Number) {
 		return nil
 	}
@@ -345,8 +373,11 @@ func (c *Core) admitRemoval(s *seat) error {
 			live++
 		}
 	}
-	if 2*live <= all {
-		return fmt.Errorf("member %s cannot be removed: %w: %d of the other %d are reached", s.ID, errTooFew, live, all)
+	switch {
+	case all == 0:
+		return fmt.Errorf("%w: it is the only voter, and force does not help: stop it instead", election.ErrTooFew)
+	case 2*live <= all && !force:
+		return fmt.Errorf("%w: %d of the other %d are reached; bring back those that are down, or say force: then nobody leads until more than half of the %d are there", election.ErrTooFew, live, all, all)
 	}
 	return nil
 }

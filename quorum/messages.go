@@ -66,27 +66,25 @@ func (c *Core) post(m *pb.Message) {
 // receive takes a message in. What makes no sense is dropped.
 func (c *Core) receive(m *election.Message) {
 	p := c.peer(m.From)
-	if p == nil || !c.started || c.node == nil && m.Kind != kindSeat || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
+	if p == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
 		return
 	}
 	p.heard, p.asked = c.now, time.Time{}
 	c.seen = max(c.seen, m.Token.Epoch)
-	if m.Kind == kindCard {
-		c.cardFrom(p, m.Data)
-		return
-	}
-	if m.Kind == kindSeat {
+	switch {
+	case m.Kind == kindSeat:
 		c.seated(p, m)
 		return
-	}
-	if p.barred || !c.me.Settled {
+	case m.Kind == kindCard && c.node != nil:
+		c.cardFrom(p, m.Data)
+		return
+	case p.barred || c.metaFrom(p, m) || !c.Settled():
 		return
 	}
 	c.learnNumber(p, m)
 	if p.guest && p.number == 0 {
 		return // it has not said who it is
 	}
-	c.compareMeta(p, m)
 	switch m.Kind {
 	case election.Beat:
 		if b, commit, ok := c.readBeat(p, m); ok {
@@ -105,10 +103,6 @@ func (c *Core) receive(m *election.Message) {
 		if !p.guest {
 			c.changeAsked(m)
 		}
-	case election.Members:
-		c.mergeMeta(m.Meta)
-	case election.GetMembers:
-		c.sendMeta(p, c.metas.List())
 	default:
 		c.receiveRaft(p, m)
 	}
@@ -157,7 +151,11 @@ func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok
 	if !ok || v[0] != c.me.Number || v[1] != p.number || v[1] == 0 || m.Token.Epoch == 0 {
 		return b, 0, false
 	}
-	return beat{from: p.number, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true
+	rank := p.rank
+	if m.Token.Leader.ID == p.rank.ID {
+		rank = m.Token.Leader
+	}
+	return beat{from: p.number, rank: rank, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true
 }
 
 func (c *Core) readAck(m *election.Message) (from uint64, clock int64, ok bool) {

@@ -20,9 +20,21 @@ func (c *Core) setMeta(pairs map[string]string) {
 	}
 }
 
-// mergeMeta takes in what another knows.
-func (c *Core) mergeMeta(list []election.Meta) {
-	c.learned(c.metas.Merge(list, c.Knows))
+// metaFrom takes in what another knows, or asks for, before this member takes part, too:
+// at the first start that may be long in coming, and who has heard its word does not say
+// so again. It reports whether the message was of that.
+func (c *Core) metaFrom(p *peer, m *election.Message) bool {
+	if m.Kind == election.Members {
+		c.learned(c.metas.Merge(m.Meta, c.Knows))
+		return true
+	}
+	if !p.guest || p.number != 0 { // else it has not said who it is
+		c.compareMeta(p, m)
+	}
+	if m.Kind == election.GetMembers {
+		c.sendMeta(p, c.metas.List())
+	}
+	return m.Kind == election.GetMembers
 }
 
 // learned tells the driver what members say of themselves now; the others, if that is
@@ -49,10 +61,22 @@ func (c *Core) sendMeta(p *peer, entries []election.Meta) {
 	}
 }
 
+// greetMeta tells one that has just connected what this member tells of itself, and what
+// an earlier process of the other's has told, so that it may say otherwise.
+func (c *Core) greetMeta(p *peer) {
+	var words []election.Meta
+	for _, e := range c.metas.List() {
+		if e.ID == c.cfg.Self.ID || e.ID == p.rank.ID && e.Incarnation != p.incarnation {
+			words = append(words, e)
+		}
+	}
+	c.sendMeta(p, words)
+}
+
 // compareMeta asks another what it knows if that is not the same, once in T at most: who
 // tells of itself now is about to say so to both.
 func (c *Core) compareMeta(p *peer, m *election.Message) {
-	if m.MetaDigest == 0 || m.MetaDigest == c.metas.Digest() || m.Kind == election.Members || !p.link || c.now.Before(p.pullAt) {
+	if m.MetaDigest == 0 || m.MetaDigest == c.metas.Digest() || !p.link || c.now.Before(p.pullAt) {
 		return
 	}
 	p.pullAt = c.now.Add(c.t)

@@ -118,6 +118,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 		p.pace = pace{} // it counts from its start
 	}
 	p.rank, p.incarnation = rank, incarnation
+	c.rerank()
 	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0
 	p.heard, p.asked = c.now, time.Time{}
 	if p.guest {
@@ -127,7 +128,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	if !c.fresh && !(c.replace && c.busy()) {
 		c.showCard(p)
 	}
-	c.sendMeta(p, c.metas.Own())
+	c.greetMeta(p)
 	if c.term() != 0 && !c.over {
 		c.beat()
 	}

@@ -21,6 +21,11 @@ type seat struct {
 	Address  string      `cbor:"3,keyasint,omitempty"`
 	Observer bool        `cbor:"4,keyasint,omitempty"`
 	Disk     uint64      `cbor:"5,keyasint,omitempty"` // names the disk that the number belongs to; 0: of the first list, it is told by cards
+
+	// What a user has said that it ranks by, of the process with that incarnation: one
+	// that starts later has a priority of its own. 0: nobody has.
+	Priority int    `cbor:"6,keyasint,omitempty"`
+	Process  uint64 `cbor:"7,keyasint,omitempty"`
 }
 
 // roster is who belongs, by the log: the state machine that raft replicates.

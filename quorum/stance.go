@@ -133,7 +133,7 @@ func (c *Core) standAgain() {
 		}
 		// Of those that stand nobody may have the whole log, or know by it that it votes:
 		// who has it passes it on.
-		c.interim = (c.newer || c.othersStand()) && !c.eligible() && !c.unsaved() && c.roster.votes(c.me.Number)
+		c.interim = c.me.Settled && (c.newer || c.othersStand()) && !c.eligible() && !c.unsaved() && c.roster.votes(c.me.Number)
 		switch {
 		case c.interim:
 			c.campaignAt = c.now.Add(c.between(c.t))

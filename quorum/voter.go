@@ -30,6 +30,7 @@ type voter struct {
 // beat is a leader's word that it lives.
 type beat struct {
 	from    uint64
+	rank    election.Rank // as it was elected
 	term    uint64
 	stamp   int64 // in the leader's time: when it left
 	inForce bool  // its leadership is in force
@@ -81,7 +82,7 @@ func (c *Core) caughtUp() {
 		c.unview(election.CauseSuperseded)
 	}
 	if b.inForce && c.listed(p) {
-		c.follow(election.Token{Epoch: b.term, Leader: p.rank})
+		c.follow(election.Token{Epoch: b.term, Leader: b.rank})
 	}
 }
 

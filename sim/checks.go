@@ -246,8 +246,10 @@ func (c *checks) sends(w *world, p *process, m *election.Message) {
 	}
 }
 
+// queued: on the way are two frames a heartbeat of the time that it takes, as
+// with any distance; what waits beyond that is what its sender has to keep.
 func (c *checks) queued(w *world, e *endpoint) {
-	if e.in.len() > 256 {
+	if e.in.len() > 256+2*int(e.in.slowest/w.setup.Timing.Heartbeat) {
 		c.fail(w, e.other().proc, invariant.Bounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)
 	}
 }

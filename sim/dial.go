@@ -102,18 +102,18 @@ func (w *world) linkUp(e *endpoint, other *process) {
 	if e.side == 1 { // the hello and the welcome say who they are from
 		e.inc, e.other().inc = e.other().inc, p.incarnation
 	}
-	e.state, p.met = open, true
+	w.connections++
+	e.state, e.order, e.rank, p.met = open, w.connections, other.machine.Self(), true
 	for _, x := range p.peers[e.peer].ends {
-		if x != e && x.state == open && x.inc < e.inc {
-			x.state = closed
-			w.hangUpOn(x, false)
+		if x != e && x.state == open && x.inc != e.inc { // another process has the id
+			w.give(x)
 		}
 	}
 	if e.side == 1 {
 		p.peers[e.peer].ends = append(p.peers[e.peer].ends, e)
 	}
-	w.tidy(p, e.peer)
-	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: other.machine.Self(), Incarnation: e.inc})
+	w.choose(p, e.peer)
+	w.step(p, election.Event{Kind: election.LinkUp, Peer: other.rank.ID, Rank: e.rank, Incarnation: e.inc})
 }
 
 // tidy forgets closed ends.
@@ -136,13 +136,19 @@ func (w *world) dial(p *process, to election.ID) {
 		return
 	}
 	w.checks.reaches(w, p, slot)
-	if len(p.peers[slot].ends) == 0 {
-		w.open(p, slot)
+	if e := w.inUse(p, slot); e != nil {
+		w.step(p, election.Event{Kind: election.LinkUp, Peer: to, Rank: e.rank, Incarnation: e.inc})
+		return
 	}
+	w.dialed(p, slot)
 }
 
-// open dials; what is sent meanwhile goes right behind the hello.
-func (w *world) open(p *process, slot int) *endpoint {
+// dialed gives the dial that is under way, or begins one; what is sent meanwhile goes
+// right behind the hello.
+func (w *world) dialed(p *process, slot int) *endpoint {
+	if ends := p.peers[slot].ends; len(ends) > 0 {
+		return ends[0]
+	}
 	e := w.connect(p, slot, w.newConn(), frame{kind: hello})
 	p.peers[slot].ends = append(p.peers[slot].ends, e)
 	return e

@@ -184,8 +184,15 @@ func (w *world) quit(p *process, err error) {
 		return
 	}
 	p.ending, p.halted = true, err
-	w.step(p, election.Event{Kind: election.Resigned})
-	w.step(p, election.Event{Kind: election.Health})
+	last := func() { // in one turn: it may end with that
+		w.step(p, election.Event{Kind: election.Resigned})
+		w.step(p, election.Event{Kind: election.Health})
+	}
+	if p.busy {
+		last()
+		return
+	}
+	w.turn(p, last)
 }
 
 // exit is the last thing that a process does. What it has said before arrives.

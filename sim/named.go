@@ -57,7 +57,7 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace})
 	at := epochOfTime.Add(p.clock.at(w.now))
 	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
-		p.assigned.Campaign(at, name, candidacy(name))
+		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: candidacy(name)})
 	}
 }
 
@@ -78,7 +78,9 @@ func (w *world) campaignNamed(p *process, step *scenario.Step) {
 		if p.stoodFor != nil {
 			p.stoodFor[step.Word] = true
 		}
-		w.command(p, func(at time.Time) []election.Action { return p.assigned.Campaign(at, step.Word, candidacy(step.Word)) })
+		w.command(p, func(at time.Time) []election.Action {
+			return p.assigned.Campaign(at, assignment.Stand{Name: step.Word, Candidacy: candidacy(step.Word)})
+		})
 	case scenario.Withdraw:
 		delete(p.stoodFor, step.Word)
 		w.command(p, func(at time.Time) []election.Action { return p.assigned.Withdraw(at, step.Word) })

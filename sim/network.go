@@ -108,6 +108,7 @@ func (w *world) received(e *endpoint, f *frame) {
 		}
 		return
 	}
+	w.idles(e)
 	w.logReceipt(e.proc, f.msg, f.flight)
 	w.step(e.proc, election.Event{Kind: election.Received, Message: f.msg})
 }
@@ -163,21 +164,24 @@ func (w *world) ended(e *endpoint) {
 		e.state = closed
 		return
 	}
-	was := e.state
-	e.state = closed
 	p := e.proc
-	w.tidy(p, e.peer)
+	was, used := e.state, w.inUse(p, e.peer) == e
+	e.state = closed
+	w.choose(p, e.peer)
 	peer := w.procs[e.peer].rank.ID
 	if was == opening {
 		w.dialFailed(e, false, nil, nil)
 		return
 	}
-	for _, x := range p.peers[e.peer].ends {
-		if x.state == open && x.inc == e.inc {
-			return
-		}
+	next := w.inUse(p, e.peer)
+	if next != nil && !used {
+		return
 	}
+	// What was written to it may be lost; the Machine says it again.
 	w.step(p, election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
+	if next != nil {
+		w.step(p, election.Event{Kind: election.LinkUp, Peer: peer, Rank: next.rank, Incarnation: next.inc})
+	}
 }
 
 func (w *world) hangup(p *process, to election.ID) {
@@ -186,14 +190,13 @@ func (w *world) hangup(p *process, to election.ID) {
 		return
 	}
 	for _, e := range p.peers[slot].ends {
-		e.state = closed
-		w.hangUpOn(e, false)
+		w.give(e)
 	}
 	clear(p.peers[slot].ends)
 	p.peers[slot].ends = p.peers[slot].ends[:0]
 }
 
-// send writes to the newest connection that stands, dialing when there is none.
+// send writes to the connection in use, dialing when there is none.
 func (w *world) send(p *process, to election.ID, m *election.Message) {
 	w.checks.sends(w, p, m)
 	w.flights++
@@ -210,17 +213,10 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 		w.post(p, w.procs[slot], m)
 		return
 	}
-	var e *endpoint
-	for _, x := range p.peers[slot].ends {
-		if x.state == open || e == nil {
-			e = x
-		}
-	}
-	if e == nil || e.state != open { // a connection that stands needs no address
+	e := w.inUse(p, slot)
+	if e == nil { // a connection that stands needs no address
 		w.checks.reaches(w, p, slot)
-	}
-	if e == nil {
-		e = w.open(p, slot)
+		e = w.dialed(p, slot)
 	}
 	w.push(e.other(), frame{kind: message, msg: m, flight: w.flights})
 }

@@ -27,12 +27,13 @@ type conn struct {
 
 // endpoint is one side of a connection and what is on its way there.
 type endpoint struct {
-	c      *conn
-	side   int
-	proc   *process
-	life   uint64
-	peer   int    // slot of the other side's id
-	inc    uint64 // the other side's incarnation, once open
+	c    *conn
+	side int
+	proc *process
+	life uint64
+	peer int    // slot of the other side's id
+	inc  uint64 // the other side's incarnation, once open
+	stands
 	state  endState
 	in     pipe
 	corked bool          // of ends[1]: no connection yet, so what the dialer writes waits there
@@ -77,14 +78,15 @@ func (k frameKind) dials() bool { return k == syn || k == synAck }
 
 // pipe is a queue of frames with one arrival scheduled, that of its head.
 type pipe struct {
-	frames []frame
-	head   int
-	due    time.Duration // when the head's arrival is scheduled; never: it is not
+	frames  []frame
+	head    int
+	due     time.Duration // when the head's arrival is scheduled; never: it is not
+	slowest time.Duration // the longest that one of the frames travels
 }
 
 func (p *pipe) clear() {
 	clear(p.frames)
-	p.frames, p.head, p.due = p.frames[:0], 0, never
+	p.frames, p.head, p.due, p.slowest = p.frames[:0], 0, never, 0
 }
 
 func (p *pipe) len() int { return len(p.frames) - p.head }
@@ -93,7 +95,7 @@ func (p *pipe) pop() frame {
 	f := p.frames[p.head]
 	p.frames[p.head] = frame{}
 	if p.head++; p.head == len(p.frames) {
-		p.frames, p.head = p.frames[:0], 0
+		p.frames, p.head, p.slowest = p.frames[:0], 0, 0
 	}
 	return f
 }
@@ -105,6 +107,7 @@ func (w *world) push(e *endpoint, f frame) {
 		f.at = e.in.frames[k-1].at
 	}
 	e.in.frames = append(e.in.frames, f)
+	e.in.slowest = max(e.in.slowest, f.at-w.now)
 	w.checks.queued(w, e)
 	if e.in.len() == 1 && !e.corked {
 		w.expect(e, f.at)

@@ -12,6 +12,7 @@ const (
 	workDone                                  // a former leader's work has stopped
 	datagramArrival                           // a message without links, when the detector is off
 	nextRound                                 // a newcomer asks to be let in again
+	idleTimeout                               // a connection that is not used any more has been idle
 	namedDone                                 // the work of former leaders of named elections has stopped
 )
 

@@ -23,8 +23,7 @@ func TestSoakMembership(t *testing.T) {
 
 // TestSoakTelling: members tell of themselves, now this and now that.
 func TestSoakTelling(t *testing.T) {
-	// Of 3000 schedules of a quorum 7 break the rule, the first is seed 279: docs/guarantees.md.
-	for algorithm, seeds := range map[string]uint64{"bully": 1000, "ring": 1000, "quorum": 150} {
+	for algorithm, seeds := range map[string]uint64{"bully": 1000, "ring": 1000, "quorum": 400} {
 		t.Run(algorithm, func(t *testing.T) {
 			electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size(150, seeds),
 				Faults: append(sim.SoakFaults(), sim.TellingFaults()...)})

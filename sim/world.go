@@ -27,13 +27,14 @@ type world struct {
 	rng   rng
 	procs []*process // the first len(setup.Members) by rank; a second claimant of an id after them
 
-	net       network
-	checks    checks
-	datagrams datagrams
-	refuses   bool // who sends a datagram to a dead member is told that it is down
-	flights   uint64
-	moves     int               // of leads of named elections
-	log       func(trace.Entry) // nil: nobody listens
+	net         network
+	checks      checks
+	datagrams   datagrams
+	refuses     bool // who sends a datagram to a dead member is told that it is down
+	flights     uint64
+	connections uint64            // that have come to stand, each counted at both its ends
+	moves       int               // of leads of named elections
+	log         func(trace.Entry) // nil: nobody listens
 }
 
 func newWorld() *world { return &world{slots: map[election.ID]int{}} }
@@ -43,7 +44,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	w.setup, w.make, w.log = s, maker, log
 	w.quorum, w.telling = false, false // until one starts
 	w.moves = 0
-	w.now, w.flights = 0, 0
+	w.now, w.flights, w.connections = 0, 0, 0
 	w.queue.reset()
 	w.rng.seed(s.Seed)
 	w.list = w.list[:0]
@@ -123,6 +124,8 @@ func (w *world) happen(o *occurrence) {
 		w.deliver(w.net.endAt(o.place))
 	case dialTimeout:
 		w.dialTimedOut(w.net.endAt(o.place))
+	case idleTimeout:
+		w.idleTimedOut(w.net.endAt(o.place))
 	case diskDone:
 		w.saved(w.procs[o.place], o.life)
 	case workDone:

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,27 +18,42 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/resident"
 )
 
 // partingTime is how long an agent takes at most to hand over and close.
 const partingTime = 10 * time.Second
 
-func newAgentCommand(e env) *cobra.Command {
-	var f agentFlags
-	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Run a member of a cluster",
-		Long: `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
+// What "batuta agent --help" says.
+const agentLong = `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
 resigns, lets the others elect, and ends with exit code 0; with --leave the
 others strike it off their lists too. A member that another removes
 ends with exit code 1. Events go to standard output, logs to standard error.
 SIGHUP reads log-level anew from the --config file, and the files of secrets,
-certificates and tokens.
+certificates, tokens and elections.
 
 Members know each other by a fixed list (--member), or by joining any member of
 the cluster (--join). The first of all names nobody; or all name each other, and
-each has --join too. With --member alone nobody joins who is not on the list.`,
+each has --join too. With --member alone nobody joins who is not on the list.
+
+A quorum (--algorithm quorum) is founded by the same --member list at every member, of
+whom each must reach more than half of the others once; or by one that names nobody, and
+grows: the others --join. Either way each has a --data-dir of its own, others may --join
+later, and a start after the first may keep the first list.
+
+With --elections FILE it stands for each of many elections, whose names stand there one a
+line, and leads its share of them. A command behind a name runs while this member leads that
+one, as "batuta run" has it run; its output goes to standard error, with the name before each
+line, and when it ends with exit code 0 it is started again after a pause.`
+
+func newAgentCommand(e env) *cobra.Command {
+	var f agentFlags
+	var j job
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run a member of a cluster",
+		Long:  agentLong,
 		Example: `  # three members on one machine, in three terminals
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
   batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403
@@ -47,16 +63,31 @@ each has --join too. With --member alone nobody joins who is not on the list.`,
   batuta agent --id 1 --listen 127.0.0.1:7401
   batuta agent --id 2 --listen 127.0.0.1:7402 --join 127.0.0.1:7401
 
+  # a quorum that grows from one; five members survive any two deaths
+  batuta agent --algorithm quorum --id 1 --listen 10.0.0.1:7400 --data-dir /var/lib/batuta
+  batuta agent --algorithm quorum --id 2 --listen 10.0.0.2:7400 --data-dir /var/lib/batuta --join 10.0.0.1:7400
+
   # a member that gives up the lead while its service is not well
   batuta agent --config /etc/batuta.yaml --check 'curl -fsS http://127.0.0.1:8080/healthz'
+
+  # a candidate for each of a thousand elections, with a worker for each that it leads
+  seq -f 'shard-%g ./worker {election}' 1000 > elections.txt
+  batuta agent --config /etc/batuta.yaml --elections elections.txt
 
   # from a file, events for a program
   batuta agent --config /etc/batuta.yaml --events json`,
 		Args: cobra.NoArgs,
 	}
 	f.register(cmd.Flags())
+	j.registerAgent(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := j.checkFlags(&f, e); err != nil {
+			return err
+		}
 		a := &agentRun{env: e, flags: &f, cmd: cmd}
+		if j.file != nil {
+			a.job = &j
+		}
 		return a.run(cmd.Context())
 	}
 	return cmd
@@ -67,16 +98,17 @@ type agentRun struct {
 	env
 	flags *agentFlags
 	cmd   *cobra.Command
-	level slog.LevelVar
-	logs  *logqueue.Queue
 	log   *slog.Logger
 	node  *batuta.Node
 
 	address string        // of the HTTP API; empty: it is off
 	tokens  *agent.Tokens // nil: it needs none
 
-	told iter.Seq2[batuta.Event, error] // all that the node has seen since it began
-	job  *job                           // what "batuta run" runs; nil: nothing
+	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began
+	named iter.Seq2[batuta.View, error]  // the same of the many elections
+	job   *job                           // what "batuta run" runs; nil: nothing
+
+	beside func(*batuta.Node) // is called once the node runs; may be nil
 }
 
 func (a *agentRun) run(ctx context.Context) error {
@@ -87,23 +119,21 @@ func (a *agentRun) run(ctx context.Context) error {
 	a.job.catch(signals)
 	defer signal.Stop(signals)
 
-	level, err := a.flags.level()
-	if err != nil {
+	var err error
+	if a.log, err = a.flags.output.Open(a.stderr); err != nil {
 		return err
 	}
-	a.level.Set(level)
-	a.openLog()
-	defer a.logs.Close(lastWords)
-	config, err := a.flags.config(a.nodeLogger())
+	defer a.flags.output.Close()
+	config, err := a.flags.config(a.flags.output.WithoutEvents())
 	if err != nil {
 		return err
 	}
 	a.flags.security.warn(a)
-	api, err := a.openAPI()
+	api, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
 	if err != nil {
 		return err
 	}
-	health, err := a.openHealth()
+	health, err := a.flags.security.listenHealth()
 	if err != nil {
 		return err
 	}
@@ -125,9 +155,11 @@ func (a *agentRun) run(ctx context.Context) error {
 // start starts the node. Its events are taken up before it takes part: none that
 // happens until they are printed is missed.
 func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) {
-	config.Prepare = func(n *batuta.Node) { a.told = n.Events(context.Background()) }
+	config.Prepare = func(n *batuta.Node) {
+		a.told, a.named = n.Events(context.Background()), n.Elections(context.Background())
+	}
 	if a.node, err = batuta.Start(ctx, config); errors.Is(err, batuta.ErrConfig) {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	return err
 }
@@ -139,17 +171,14 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		f := &a.flags.security
 		secured, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
 		if err != nil {
-			return nil, &exitError{exitUsage, err}
+			return nil, cli.Exit(cli.Usage, err)
 		}
 		if f.httpTokens != "" {
 			if a.tokens, err = agent.LoadTokens(f.httpTokens); err != nil {
-				return nil, &exitError{exitUsage, err}
+				return nil, cli.Exit(cli.Usage, err)
 			}
 		}
-		a.address = api.Addr().String()
-		if api.Addr().Network() == "unix" {
-			a.address = "unix:" + a.address
-		}
+		a.address = cli.Shown(api)
 		server := agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
 		if health != nil {
@@ -157,7 +186,7 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		}
 		members, err := f.membership(a.flags.cluster, string(a.node.ID()))
 		if err != nil {
-			return nil, &exitError{exitUsage, err}
+			return nil, cli.Exit(cli.Usage, err)
 		}
 		if members != nil {
 			server.Gather(members)
@@ -197,7 +226,11 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 		a.printEvents(agent.Ready(began, a.node.Status(), a.address))
 	}()
 
+	defer resident.ShedOnceSettled(a.log)()
 	a.job.start(a.node, a.log)
+	if a.beside != nil {
+		a.beside(a.node)
+	}
 	hooked := a.flags.hooks.follow(a.node, a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
@@ -249,7 +282,7 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 // ended says why the node has ended by itself.
 func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	} else if err != nil {
 		return fmt.Errorf("member %s has ended: %w", a.node.ID(), err)
 	}
@@ -289,89 +322,77 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 
 func (a *agentRun) printEvents(ready agent.Line) {
 	write := agent.Line.WriteText
-	switch a.flags.events {
+	switch a.flags.output.Events {
 	case "off":
 		return
 	case "json":
 		write = agent.Line.WriteJSON
 	}
-	unread := write(ready, a.stdout)
-	for ev, err := range a.told {
-		if err = errors.Join(unread, err); err != nil {
+	var mu sync.Mutex
+	print := func(l agent.Line, err error) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			err = write(l, a.stdout)
+		}
+		if err != nil {
 			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
+		}
+		return err == nil
+	}
+	if !print(ready, nil) {
+		return
+	}
+	var named sync.WaitGroup
+	defer named.Wait()
+	if shows := a.job.shows(); shows != nil {
+		named.Go(func() {
+			for v, err := range a.named {
+				if l, ok := agent.NamedLine(a.node.ID(), v); (err != nil || ok && shows(v.Election)) && !print(l, err) {
+					return
+				}
+			}
+		})
+	}
+	for ev, err := range a.told {
+		if !print(agent.EventLine(a.node.ID(), ev), err) {
 			return
 		}
-		unread = write(agent.EventLine(a.node.ID(), ev), a.stdout)
 	}
 }
 
 // reload takes over what can change while the member runs: the log level, and what the
 // files of secrets, certificates and tokens hold.
 func (a *agentRun) reload() {
-	var fresh agentFlags
-	cmd := &cobra.Command{Use: "agent"}
-	fresh.register(cmd.Flags())
-	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
-	var err error
-	if old := a.cmd.Flags().Lookup("log-level"); typed(old) {
-		err = cmd.Flags().Set("log-level", old.Value.String())
-	}
-	err = errors.Join(err, applySources(cmd, a.lookup, ""))
-	level := slog.LevelInfo
-	if err == nil {
-		level, err = fresh.level()
-	}
+	level, err := a.freshLevel()
 	if err != nil {
 		a.log.Error("reload: kept what was", "err", err)
 		return
 	}
-	a.level.Set(level)
+	a.flags.output.SetLevel(level)
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
-	if err := errors.Join(a.node.Reload(ctx), a.tokens.Reload()); err != nil {
+	if err := errors.Join(a.node.Reload(ctx), a.tokens.Reload(), a.job.reload()); err != nil {
 		a.log.Error("reload: kept what was", "err", err)
 		return
 	}
 	a.log.Info("reloaded", "log-level", level.String())
 }
 
-// openLog has the log written beside whoever logs: nobody need read it.
-func (a *agentRun) openLog() {
-	a.logs = logqueue.New()
-	a.log = slog.New(a.logs.Handler(a.logHandler()))
-}
-
-// lastWords is how long a process that ends waits for its log to be read.
-const lastWords = time.Second
-
-func (a *agentRun) logHandler() slog.Handler {
-	options := &slog.HandlerOptions{Level: &a.level}
-	if a.flags.logFormat == "json" {
-		return slog.NewJSONHandler(a.stderr, options)
+// freshLevel is the log level by what the --config file says now, which may have keys of
+// any command that reads it.
+func (a *agentRun) freshLevel() (slog.Level, error) {
+	var fresh agentFlags
+	cmd := &cobra.Command{Use: "fresh", Run: func(*cobra.Command, []string) {}}
+	newRootCommand(a.env).AddCommand(cmd)
+	fresh.register(cmd.Flags())
+	cmd.Flags().AddFlag(a.cmd.Flags().Lookup("config"))
+	var err error
+	if old := a.cmd.Flags().Lookup("log-level"); old.Changed && cli.SourceOf(old) == "" {
+		err = cmd.Flags().Set("log-level", old.Value.String())
 	}
-	return slog.NewTextHandler(a.stderr, options)
-}
-
-// nodeLogger is the log of the node. It tells its events there too, at level
-// info; where they are printed already they are left out.
-func (a *agentRun) nodeLogger() *slog.Logger {
-	if a.flags.events == "off" {
-		return a.log
+	if err = errors.Join(err, applySources(cmd, a.lookup, "")); err != nil {
+		return 0, err
 	}
-	return slog.New(a.logs.Handler(withoutInfo{a.logHandler()}))
-}
-
-// withoutInfo drops records of level info.
-type withoutInfo struct{ slog.Handler }
-
-func (h withoutInfo) Enabled(ctx context.Context, l slog.Level) bool {
-	return l != slog.LevelInfo && h.Handler.Enabled(ctx, l)
-}
-
-func (h withoutInfo) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return withoutInfo{h.Handler.WithAttrs(attrs)}
-}
-
-func (h withoutInfo) WithGroup(name string) slog.Handler {
-	return withoutInfo{h.Handler.WithGroup(name)}
+	return fresh.output.Level()
 }

@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // lone is an agent without other members, with its output in the test's hands.
@@ -129,8 +132,8 @@ func TestWatch(t *testing.T) {
 	}
 	said(t, lines, `"event":"lost","id":"1","election":"default","leader":"1","epoch":1,"cause":"`)
 	watch.Wait()
-	if code := watch.ProcessState.ExitCode(); code != exitFailed {
-		t.Errorf("watch ends with %d when the agent goes, want %d", code, exitFailed)
+	if code := watch.ProcessState.ExitCode(); code != cli.Failed {
+		t.Errorf("watch ends with %d when the agent goes, want %d", code, cli.Failed)
 	}
 }
 
@@ -138,9 +141,14 @@ func TestWatch(t *testing.T) {
 // line on.
 func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 	var out, logs strings.Builder
-	a := &agentRun{env: env{stdout: &out, stderr: &logs}, flags: &agentFlags{events: "json", logFormat: "text"}}
-	a.openLog()
-	defer a.logs.Close(lastWords)
+	a := &agentRun{env: env{stdout: &out, stderr: &logs}, flags: &agentFlags{}}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	a.flags.output.Register(flags, "json")
+	var err error
+	if a.log, err = a.flags.output.Open(&logs); err != nil {
+		t.Fatal(err)
+	}
+	defer a.flags.output.Close()
 	if err := a.start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // agentFlags are the flags of a member of a cluster.
@@ -25,7 +26,7 @@ type agentFlags struct {
 	heartbeat, tMax, tProcess      time.Duration
 	dataDir, http                  string
 	httpHosts                      []string
-	events, logLevel, logFormat    string
+	output                         cli.Output
 	membership                     memberFlags
 	hooks                          hookFlags
 	quorum                         quorumFlags
@@ -52,12 +53,10 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
 	fs.StringVar(&f.http, "http", defaultHTTP, "`host:port` of the HTTP API, unix:PATH, or off; where it is not given and the default is taken, any free port")
 	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`name` under which the API may be asked, beside localhost and IP addresses; repeatable")
-	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
-	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
-	f.hooks.register(fs)
+	f.output.Register(fs, "text")
+	f.hooks.Register(fs, "member")
 	f.wire.register(fs)
 	f.security.register(fs)
-	fs.StringVar(&f.logFormat, "log-format", "text", "`form` of logs on standard error: text or json")
 }
 
 // config makes the node's configuration. What the library would say of a field
@@ -66,7 +65,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := f.wire.defaults(f); err != nil {
 		return batuta.Config{}, err
 	}
-	if err := cmp.Or(f.checkTimes(), f.checkChoices(), f.membership.validate(), f.hooks.check(), f.security.check(f)); err != nil {
+	if err := cmp.Or(f.checkTimes(), f.output.Check(), f.checkNames(), f.membership.validate(), f.hooks.Check(), f.security.check(f)); err != nil {
 		return batuta.Config{}, err
 	}
 	algorithm, err := f.newAlgorithm()
@@ -90,31 +89,29 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	return c, nil
 }
 
+// timing are the three times together.
+func (f *agentFlags) timing() election.Timing {
+	return election.Timing{Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess}
+}
+
 func (f *agentFlags) checkTimes() error {
 	for _, t := range []struct {
 		flag string
 		d    time.Duration
 	}{{"--heartbeat", f.heartbeat}, {"--t-max", f.tMax}, {"--t-process", f.tProcess}} {
 		if t.d <= 0 {
-			return usagef("%s %v: give a time above zero, such as 100ms", t.flag, t.d)
+			return cli.Usagef("%s %v: give a time above zero, such as 100ms", t.flag, t.d)
 		}
 	}
-	timing := batuta.Config{TMax: f.tMax, TProcess: f.tProcess}
-	if silence := 2*timing.TMax + timing.TProcess; f.heartbeat >= silence {
-		return usagef("--heartbeat %v is not below T = 2·t-max + t-process = %v: followers would suspect a healthy leader; shorten it or lengthen --t-max", f.heartbeat, silence)
+	if silence := f.timing().T(); f.heartbeat >= silence {
+		return cli.Usagef("--heartbeat %v is not below T = 2·t-max + t-process = %v: followers would suspect a healthy leader; shorten it or lengthen --t-max", f.heartbeat, silence)
 	}
 	return nil
 }
 
-func (f *agentFlags) checkChoices() error {
-	if !slices.Contains([]string{"json", "text", "off"}, f.events) {
-		return usagef("--events %q: use json, text or off", f.events)
-	}
-	if !slices.Contains([]string{"json", "text"}, f.logFormat) {
-		return usagef("--log-format %q: use text or json", f.logFormat)
-	}
+func (f *agentFlags) checkNames() error {
 	if _, err := election.ParseID(f.id); f.id != "" && err != nil {
-		return usagef("--id: %w", err)
+		return cli.Usagef("--id: %w", err)
 	}
 	if err := checkAddress("--listen", f.listen); err != nil {
 		return err
@@ -126,7 +123,7 @@ func (f *agentFlags) checkChoices() error {
 	}
 	for _, name := range f.httpHosts {
 		if election.CheckAddress(name+":1") != nil {
-			return usagef("--http-host %q is not a host name, such as batuta.example; leave out the port", name)
+			return cli.Usagef("--http-host %q is not a host name, such as batuta.example; leave out the port", name)
 		}
 	}
 	return nil
@@ -146,7 +143,7 @@ func (f *agentFlags) apiNames() []string {
 
 func checkAddress(flag, addr string) error {
 	if err := election.CheckListen(addr); err != nil {
-		return usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400: %w", flag, addr, err)
+		return cli.Usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400: %w", flag, addr, err)
 	}
 	return nil
 }
@@ -161,7 +158,7 @@ func parseMembers(list []string) ([]batuta.Peer, error) {
 			return nil, err
 		}
 		if earlier, twice := seen[p.ID]; twice && earlier != p.Addr {
-			return nil, usagef("--member %s stands for both %s and %s; keep one", p.ID, earlier, p.Addr)
+			return nil, cli.Usagef("--member %s stands for both %s and %s; keep one", p.ID, earlier, p.Addr)
 		} else if twice {
 			continue
 		}
@@ -175,20 +172,11 @@ func parseMembers(list []string) ([]batuta.Peer, error) {
 func parseMember(what, item string) (batuta.Peer, error) {
 	name, addr, ok := strings.Cut(item, "=")
 	if !ok {
-		return batuta.Peer{}, usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
+		return batuta.Peer{}, cli.Usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
 	}
 	id, err := election.ParseID(name)
 	if err != nil {
-		return batuta.Peer{}, usagef("%s %q: %w", what, item, err)
+		return batuta.Peer{}, cli.Usagef("%s %q: %w", what, item, err)
 	}
 	return batuta.Peer{ID: id, Addr: addr}, checkAddress(what+" "+name, addr)
-}
-
-// level reads --log-level.
-func (f *agentFlags) level() (slog.Level, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return level, usagef("--log-level %q: use debug, info, warn or error", f.logLevel)
-	}
-	return level, nil
 }

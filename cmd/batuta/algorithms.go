@@ -3,13 +3,14 @@ package main
 import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // newAlgorithm makes the algorithm that --algorithm and --probe name.
 func newAlgorithm(name, probe string) (batuta.Algorithm, error) {
 	a, err := algorithm.New(name, probe)
 	if err != nil {
-		return nil, usagef("--%w", err)
+		return nil, cli.Usagef("--%w", err)
 	}
 	return a, nil
 }

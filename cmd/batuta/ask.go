@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // asking is a command that asks one agent over HTTP.
@@ -41,7 +42,7 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		cmd.Args = cobra.NoArgs
 	}
 	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API, or unix:PATH; its ready event names it (default what "+systemConfig+" says, else "+defaultHTTP+")")
-	cmd.Annotations = map[string]string{asks: "an agent"}
+	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
 	a.access.register(cmd.Flags())
 	jsonFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -55,7 +56,7 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		}
 		client, err := agent.NewClient(a.http, a.let)
 		if err != nil {
-			return usagef("--http: %w", err)
+			return cli.Usagef("--http: %w", err)
 		}
 		if !a.json {
 			a.stdout = shownWriter{a.stdout}
@@ -67,16 +68,13 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	return cmd
 }
 
-// asks is the annotation of a command that asks an agent.
-const asks = "asks"
-
 // find settles which agent is asked when nothing says so, nor any file: the one that
 // is where an agent is by default.
 func (a *asking) find(ctx context.Context) error {
 	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may say that any port will do
 		return nil
 	}
-	none := usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
+	none := cli.Usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
 	if a.env.agent == "" {
 		return none
 	}
@@ -110,7 +108,7 @@ func (w shownWriter) Write(p []byte) (int, error) {
 func leaderless(err error) error {
 	answer, ok := errors.AsType[*agent.AnswerError](err)
 	if ok && (answer.Code == http.StatusServiceUnavailable || answer.Code == http.StatusConflict) {
-		return &exitError{exitNoLeader, err}
+		return cli.Exit(cli.NoLeader, err)
 	}
 	return err
 }
@@ -174,7 +172,7 @@ the leader of one of many elections; exit code 2 when there is none of that name
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "meta", "", "print what the leader tells of itself under that `key`, instead of its id")
-	cmd.Flags().Lookup("meta").Annotations = map[string][]string{byHand: nil} // a member's is another
+	cmd.Flags().Lookup("meta").Annotations = map[string][]string{cli.ByHand: nil} // a member's is another
 	return cmd
 }
 
@@ -216,13 +214,30 @@ func (a *asking) report(raw json.RawMessage, done string) error {
 }
 
 func newWatchCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+	var name string
+	var all bool
+	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "watch",
 		Short: "Print events, the current view first, until interrupted",
+		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
+--election NAME of one of many, and with --elections of all.`,
 		Example: `  batuta watch --http 127.0.0.1:7501
+  batuta watch --election shard-17
   batuta watch --http 127.0.0.1:7501 --json | jq .leader`,
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		return c.Watch(ctx, func(line []byte) error {
+		of := url.Values{}
+		switch {
+		case all && name != "":
+			return cli.Usagef("--election does not go with --elections: leave one out")
+		case all:
+			of.Set("elections", "true")
+		case name != "":
+			of.Set("election", name)
+		}
+		if err := checkElection(name); err != nil {
+			return err
+		}
+		return c.WatchOf(ctx, of, func(line []byte) error {
 			if a.json {
 				return a.printRaw(line)
 			}
@@ -233,4 +248,8 @@ func newWatchCommand(e env) *cobra.Command {
 			return l.WriteText(a.stdout)
 		})
 	})
+	electionFlag(cmd, &name)
+	cmd.Flags().BoolVar(&all, "elections", false, "also those of the many elections; see batuta elections")
+	cmd.Flags().Lookup("elections").Annotations = map[string][]string{cli.ByHand: nil} // a member's is a file
+	return cmd
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 func newBenchCommand(e env) *cobra.Command {
@@ -24,12 +25,12 @@ func newBenchCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchFailoverCommand(e))
+	cmd.AddCommand(newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchMemberCommand(e))
 	return cmd
 }
 
 func newBenchFailoverCommand(e env) *cobra.Command {
-	b := &failoverBench{env: e}
+	b := &failoverBench{benchCluster: benchCluster{env: e}}
 	cmd := &cobra.Command{
 		Use:   "failover",
 		Short: "Measure how long a cluster on loopback takes to replace its leader",
@@ -45,30 +46,14 @@ save nothing. Progress goes to standard error.`,
   batuta bench failover --data-dir /var/tmp`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().IntVar(&b.nodes, "nodes", 5, "`number` of members, 2 to 50")
-	cmd.Flags().IntVar(&b.rounds, "rounds", 20, "`number` of rounds, 1 to 1000")
+	b.register(cmd, 20)
 	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
-	cmd.Flags().StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
-	cmd.Flags().StringVar(&b.profile, "profile", "lan", "`name` of the members' times: "+strings.Join(profileNames(), ", "))
-	cmd.Flags().StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
-	cmd.Flags().StringVar(&b.secretFile, "secret-file", "", "`file` with a secret that the members share: they speak TLS")
-	b.quorum.registerTakeover(cmd.Flags())
-	jsonFlag(cmd, &b.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
+		if err := b.check(); err != nil {
 			return err
 		}
 		if !slices.Contains(faults(), b.fault) {
-			return usagef("--fault %q: use one of %s", b.fault, strings.Join(faults(), ", "))
-		}
-		if err := b.quorum.check(); err != nil {
-			return err
-		}
-		if b.algorithm == "quorum" && b.dataDir == noDataDir {
-			return usagef("--data-dir none: a quorum keeps its promise only with its log on disk; leave it out, or name a directory")
-		}
-		if _, ok := profiles[b.profile]; !ok {
-			return usagef("--profile %q: use one of %s", b.profile, strings.Join(profileNames(), ", "))
+			return cli.Usagef("--fault %q: use one of %s", b.fault, strings.Join(faults(), ", "))
 		}
 		ctx, stop := interruptible(cmd.Context())
 		defer stop()
@@ -83,17 +68,68 @@ const noDataDir = "none"
 // faults are the values of --fault.
 func faults() []string { return []string{"crash", "freeze", "resign"} }
 
+// benchCluster is what is measured, by the flags that say so.
+type benchCluster struct {
+	env
+	nodes, rounds int
+	algorithm     string
+	profile       string
+	dataDir       string // "none": no state is kept
+	secretFile    string
+	quorum        quorumFlags
+	json          bool
+	cluster       *cluster // once open
+}
+
+func (b *benchCluster) register(cmd *cobra.Command, rounds int) {
+	fs := cmd.Flags()
+	fs.IntVar(&b.nodes, "nodes", 5, "`number` of members, 2 to 50")
+	fs.IntVar(&b.rounds, "rounds", rounds, "`number` of rounds, 1 to 1000")
+	fs.StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
+	fs.StringVar(&b.profile, "profile", "lan", "`name` of the members' times: "+strings.Join(profileNames(), ", "))
+	fs.StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
+	fs.StringVar(&b.secretFile, "secret-file", "", "`file` with a secret that the members share: they speak TLS")
+	b.quorum.registerTakeover(fs)
+	jsonFlag(cmd, &b.json)
+}
+
+func (b *benchCluster) check() error {
+	if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
+		return err
+	}
+	if err := b.quorum.check(); err != nil {
+		return err
+	}
+	if b.algorithm == "quorum" && b.dataDir == noDataDir {
+		return cli.Usagef("--data-dir none: a quorum keeps its promise only with its log on disk; leave it out, or name a directory")
+	}
+	if _, ok := profiles[b.profile]; !ok {
+		return cli.Usagef("--profile %q: use one of %s", b.profile, strings.Join(profileNames(), ", "))
+	}
+	return nil
+}
+
+// open makes the cluster; none of it runs yet.
+func (b *benchCluster) open() (err error) {
+	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile, "--secret-file", b.secretFile); err != nil {
+		return err
+	}
+	if b.dataDir != noDataDir {
+		if b.cluster.dataDir, err = os.MkdirTemp(b.dataDir, "batuta-bench-"); err != nil {
+			b.cluster.close()
+			return cli.Usagef("--data-dir %q: %v: name a directory that can be written", b.dataDir, err)
+		}
+	}
+	return nil
+}
+
+// highest is who leads when all are there.
+func (b *benchCluster) highest() string { return b.cluster.members[b.nodes-1].id }
+
 // failoverBench is one run of the command.
 type failoverBench struct {
-	env
-	nodes, rounds    int
-	fault, algorithm string
-	profile          string
-	dataDir          string // "none": no state is kept
-	secretFile       string
-	quorum           quorumFlags
-	json             bool
-	cluster          *cluster
+	benchCluster
+	fault string
 }
 
 // failoverFigures is the answer, times in milliseconds.
@@ -109,16 +145,10 @@ type failoverFigures struct {
 }
 
 func (b *failoverBench) run(ctx context.Context) error {
-	var err error
-	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile, "--secret-file", b.secretFile); err != nil {
+	if err := b.open(); err != nil {
 		return err
 	}
 	defer b.cluster.close()
-	if b.dataDir != noDataDir {
-		if b.cluster.dataDir, err = os.MkdirTemp(b.dataDir, "batuta-bench-"); err != nil {
-			return usagef("--data-dir %q: %v: name a directory that can be written", b.dataDir, err)
-		}
-	}
 	if err := b.cluster.startAll(); err != nil {
 		return err
 	}
@@ -136,8 +166,6 @@ func (b *failoverBench) run(ctx context.Context) error {
 	return b.print(failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
 		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all)})
 }
-
-func (b *failoverBench) highest() string { return b.cluster.members[b.nodes-1].id }
 
 // round takes the leader away once, and brings the cluster back to rest.
 func (b *failoverBench) round(ctx context.Context, round int) (first, all time.Duration, err error) {

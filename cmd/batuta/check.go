@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/hooks"
 )
 
@@ -28,10 +29,10 @@ func (f *checkFlags) register(fs *pflag.FlagSet) {
 func (f *checkFlags) validate() error {
 	argv, err := hooks.Command(f.line)
 	if err != nil {
-		return usagef("--check %q: %w", f.line, err)
+		return cli.Usagef("--check %q: %w", f.line, err)
 	}
 	if f.leadUnhealthy && len(argv) == 0 {
-		return usagef("--lead-unhealthy: it goes with --check; leave it out, or add that")
+		return cli.Usagef("--lead-unhealthy: it goes with --check; leave it out, or add that")
 	}
 	return nil
 }

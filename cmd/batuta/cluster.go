@@ -23,6 +23,7 @@ const agreeWithin = 20 * time.Second
 // through the event lines they print. Its methods belong to one goroutine.
 type cluster struct {
 	executable string
+	command    []string // that each member is; see [cluster.start] for its flags
 	flags      []string // of every agent
 	dataDir    string   // theirs are below it, and go with the cluster; empty: they save nothing
 	members    []*member
@@ -45,6 +46,7 @@ type member struct {
 	epoch  uint64
 	at     time.Time    // when it came to this view
 	events []agent.Line // since the last mark
+	spread spread       // what it sees of the named elections
 }
 
 // newCluster prepares n members with the ids 1 to n; nothing runs yet. flags are
@@ -60,7 +62,7 @@ func newCluster(n int, flags ...string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{executable: executable, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{})}
+	c := &cluster{executable: executable, command: []string{"agent"}, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{})}
 	for i, port := range ports {
 		c.members = append(c.members, &member{
 			id: strconv.Itoa(i + 1), listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
@@ -81,10 +83,9 @@ func (c *cluster) startAll() error {
 
 // start runs an agent in m's place.
 func (c *cluster) start(m *member) error {
-	args := []string{
-		"batuta", "agent", "--id", m.id, "--listen", m.listen,
-		"--events", "json", "--log-level", "warn", "--http", "127.0.0.1:0",
-	}
+	args := append(append([]string{"batuta"}, c.command...),
+		"--id", m.id, "--listen", m.listen,
+		"--events", "json", "--log-level", "warn", "--http", "127.0.0.1:0")
 	for _, other := range c.members {
 		args = append(args, "--member", other.id+"="+other.listen)
 	}
@@ -96,7 +97,7 @@ func (c *cluster) start(m *member) error {
 		return fmt.Errorf("start member %s: %w", m.id, err)
 	}
 	m.process, m.frozen = p, false
-	m.leader, m.epoch, m.http = "", 0, ""
+	m.leader, m.epoch, m.http, m.spread = "", 0, "", spread{}
 	go p.read(m, c.lines, c.closing)
 	return nil
 }
@@ -186,24 +187,38 @@ type agreement struct {
 // await returns once all running members name the same leader, under an epoch
 // of minEpoch at least; the one named by leader, if it is not empty.
 func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
-	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
+	var a agreement
+	err := c.until(ctx, agreeWithin, func() (ok bool) {
+		a, ok = c.agreed()
+		return ok && a.epoch >= minEpoch && (leader == "" || a.leader.id == leader)
+	})
+	if errors.Is(err, errInVain) {
+		err = fmt.Errorf("no agreement within %v: %s", agreeWithin, c.views())
+	}
+	return a, err
+}
+
+// errInVain is what [cluster.until] says when its time is over.
+var errInVain = errors.New("waited in vain")
+
+// until takes in what the members print until what they say is as wanted.
+func (c *cluster) until(ctx context.Context, within time.Duration, wanted func() bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errInVain)
 	defer cancel()
-	for {
-		if a, ok := c.agreed(); ok && a.epoch >= minEpoch && (leader == "" || a.leader.id == leader) {
-			return a, nil
-		}
+	for !wanted() {
 		select {
 		case l := <-c.lines:
 			if err := c.take(l); err != nil {
-				return agreement{}, err
+				return err
 			}
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return agreement{}, errors.New("interrupted")
+				return errors.New("interrupted")
 			}
-			return agreement{}, fmt.Errorf("no agreement within %v: %s", agreeWithin, c.views())
+			return context.Cause(ctx)
 		}
 	}
+	return nil
 }
 
 func (c *cluster) agreed() (agreement, bool) {
@@ -284,7 +299,9 @@ func (c *cluster) take(l childLine) error {
 	if err := m.checkOrder(l.line); err != nil {
 		return err
 	}
-	m.events = append(m.events, l.line)
+	if l.line.Event != spreadEvent {
+		m.events = append(m.events, l.line)
+	}
 	switch l.line.Event {
 	case "ready":
 		m.http, m.advertise = l.line.HTTP, l.line.Advertise
@@ -295,6 +312,8 @@ func (c *cluster) take(l childLine) error {
 		}
 	case "lost":
 		m.leader, m.epoch = "", l.line.Epoch
+	case spreadEvent:
+		m.spread = l.spread
 	}
 	return nil
 }

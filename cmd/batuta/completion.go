@@ -10,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // choices are the values of flags, by name.
@@ -40,7 +41,7 @@ func complete(cmd *cobra.Command) {
 		}
 	})
 	switch {
-	case cmd.Annotations[asks] == "":
+	case cmd.Annotations[cli.Asks] == "":
 	case slices.Contains([]string{"remove", "transfer", "drain", "undrain"}, cmd.Name()):
 		cmd.ValidArgsFunction = members
 	case cmd.ValidArgsFunction == nil:

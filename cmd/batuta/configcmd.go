@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 func newConfigCommand(e env) *cobra.Command {
@@ -18,7 +20,7 @@ func newConfigCommand(e env) *cobra.Command {
 		Example: "  batuta config check --config /etc/batuta.yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q; use check or show", args[0])
+				return cli.Usagef("unknown command %q; use check or show", args[0])
 			}
 			return cmd.Help()
 		},
@@ -36,6 +38,7 @@ type settings struct {
 func (s *settings) register(fs *pflag.FlagSet) {
 	s.agent.register(fs)
 	s.job.register(fs)
+	s.job.named.registerElections(fs)
 }
 
 func newConfigCheckCommand(e env) *cobra.Command {
@@ -51,7 +54,7 @@ and tells the first fault. It opens no port and no directory.`,
 	}
 	s.register(cmd.Flags())
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if err := s.check(); err != nil {
+		if err := s.check(e); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(e.stdout, "the configuration is good")
@@ -60,18 +63,19 @@ and tells the first fault. It opens no port and no directory.`,
 	return cmd
 }
 
-func (s *settings) check() error {
-	if _, err := s.agent.level(); err != nil {
-		return err
-	}
+func (s *settings) check(e env) error {
 	config, err := s.agent.config(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
 	if err := config.Validate(); err != nil {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
-	return s.job.checkFlags()
+	if err := s.job.checkFlags(&s.agent, e); err != nil || s.job.named.jobs == "" || s.job.named.elections == "" {
+		return err
+	}
+	s.job.named.jobs = "" // the agent's is still to be read
+	return s.job.checkFlags(&s.agent, e)
 }
 
 func newConfigShowCommand(e env) *cobra.Command {
@@ -137,10 +141,10 @@ func secret(name string) bool {
 
 // source is where a flag's value comes from.
 func source(f *pflag.Flag) string {
-	switch from := f.Annotations[layered]; {
-	case len(from) > 0:
-		return from[0]
-	case f.Changed:
+	if from := cli.SourceOf(f); from != "" {
+		return from
+	}
+	if f.Changed {
 		return "flag"
 	}
 	return "default"

@@ -26,7 +26,7 @@ func crowd() (each, wrong int, stay time.Duration) {
 }
 
 // resident is the memory of a member's process, in MiB.
-func resident(t *testing.T, m *member) float64 {
+func heldBy(t *testing.T, m *member) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.process.cmd.Process.Pid))
 	if err != nil {
@@ -131,7 +131,7 @@ func TestACrowdOfStrangers(t *testing.T) {
 		if after := mustAgree(t, c, now.epoch, ""); after.leader != now.leader || after.epoch != now.epoch {
 			t.Errorf("%s: %s of epoch %d leads, and %s of epoch %d did", what, after.leader.id, after.epoch, now.leader.id, now.epoch)
 		}
-		t.Logf("%s: member 4 has %.1f MiB", what, resident(t, next))
+		t.Logf("%s: member 4 has %.1f MiB", what, heldBy(t, next))
 	}
 	fails := func(what string) {
 		t.Helper()
@@ -164,7 +164,7 @@ func TestACrowdOfStrangers(t *testing.T) {
 	own := unbelieved(t)
 	wrongly(next.listen, own, wrong/5)
 	unmoved("a fifth of the wrong handshakes")
-	warm := resident(t, next)
+	warm := heldBy(t, next)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -173,7 +173,7 @@ func TestACrowdOfStrangers(t *testing.T) {
 	fails("amid wrong handshakes")
 	<-done
 	unmoved("all wrong handshakes")
-	if end := resident(t, next); end > 1.25*warm+8 {
+	if end := heldBy(t, next); end > 1.25*warm+8 {
 		t.Errorf("member 4 has grown from %.1f to %.1f MiB by %d wrong handshakes", warm, end, wrong-wrong/5)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // pause lets a reader follow, and the cluster come to rest, between two steps.
@@ -51,10 +53,10 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 // checkLab checks what demo and bench have in common.
 func checkLab(algorithm string, nodes, rounds int) error {
 	if nodes < 2 || nodes > 50 {
-		return usagef("--nodes %d: give 2 to 50", nodes)
+		return cli.Usagef("--nodes %d: give 2 to 50", nodes)
 	}
 	if rounds < 1 || rounds > 1000 {
-		return usagef("--rounds %d: give 1 to 1000", rounds)
+		return cli.Usagef("--rounds %d: give 1 to 1000", rounds)
 	}
 	_, err := newAlgorithm(algorithm, "descending")
 	return err

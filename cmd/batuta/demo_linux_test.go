@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
@@ -24,7 +25,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 	for _, tt := range []struct {
 		signal syscall.Signal
 		code   int // -1: ended by the signal
-	}{{syscall.SIGINT, exitFailed}, {syscall.SIGTERM, exitFailed}, {syscall.SIGKILL, -1}} {
+	}{{syscall.SIGINT, cli.Failed}, {syscall.SIGTERM, cli.Failed}, {syscall.SIGKILL, -1}} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			demo := exec.Command(os.Args[0])
 			demo.Args = []string{"batuta", "demo", "--nodes", "3"}
@@ -166,6 +167,23 @@ func TestBenchFailoverWithoutADisk(t *testing.T) {
 	answer(t, &f, "bench", "failover", "--nodes", "2", "--rounds", "1", "--data-dir", "none", "--json")
 	if f.Durable || f.DataDir != "" {
 		t.Errorf("nothing is saved, and it says %+v", f)
+	}
+}
+
+// Each member leads its share, and each loss and the drain give one away.
+func TestBenchElections(t *testing.T) {
+	var f electionsFigures
+	answer(t, &f, "bench", "elections", "--nodes", "3", "--elections", "30", "--rounds", "1", "--rest", "1s", "--json")
+	if f.Elections != 30 || f.Nodes != 3 {
+		t.Errorf("figures of something else: %+v", f)
+	}
+	for what, ms := range map[string]float64{"cold start": f.AllLed, "loss of a member": f.MemberLoss.Median, "loss of the coordinator": f.CoordinatorLoss.Median, "drain": f.Drain} {
+		if ms <= 0 {
+			t.Errorf("%s: %v ms", what, ms)
+		}
+	}
+	if f.RSS <= 1 || f.Bytes <= 0 || f.CPU < 0 {
+		t.Errorf("at rest: %+v", f)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 func newElectionsCommand(e env) *cobra.Command {
@@ -43,6 +44,8 @@ func (a *asking) printElections(list []agent.NamedElection) error {
 		leader := "-"
 		if e.Leader != nil {
 			leader = *e.Leader
+		} else if e.Stopping != "" {
+			leader = "- (" + e.Stopping + " stops)"
 		}
 		fmt.Fprintf(out, "%s\t%d\t%s\t%d\t%s\t%s\n", e.Name, e.Seat, leader, e.Epoch, cmp.Or(e.Address, "-"), since)
 	}
@@ -53,7 +56,7 @@ func (a *asking) printElections(list []agent.NamedElection) error {
 // is a member's own.
 func electionFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "election", "", "`name` of one of many elections; see batuta elections (default the cluster's own)")
-	cmd.Flags().Lookup("election").Annotations = map[string][]string{byHand: nil}
+	cmd.Flags().Lookup("election").Annotations = map[string][]string{cli.ByHand: nil}
 }
 
 func checkElection(name string) error {
@@ -61,7 +64,7 @@ func checkElection(name string) error {
 		return nil
 	}
 	if _, err := assignment.Name(name); err != nil {
-		return usagef("%w", err)
+		return cli.Usagef("%w", err)
 	}
 	return nil
 }
@@ -69,7 +72,7 @@ func checkElection(name string) error {
 // missing has what the agent does not know end with the exit code of a wrong argument.
 func missing(err error, list string) error {
 	if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
-		return usagef("%w; %s", err, list)
+		return cli.Usagef("%w; %s", err, list)
 	}
 	return err
 }
@@ -98,12 +101,12 @@ agent may be asked. An unknown election or member is exit code 2.`,
 		id := a.args[len(a.args)-1]
 		if len(a.args) == 2 {
 			if a.args[0] == "" {
-				return usagef("an election's name has at least one character; without one, write: batuta transfer %s", id)
+				return cli.Usagef("an election's name has at least one character; without one, write: batuta transfer %s", id)
 			}
 			name = a.args[0]
 		}
 		if _, err := election.ParseID(id); err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		if err := checkElection(name); err != nil {
 			return err
@@ -144,10 +147,10 @@ and nobody leads them.`,
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		if wait < 0 {
-			return usagef("--wait %v is negative: give 0s not to wait", wait)
+			return cli.Usagef("--wait %v is negative: give 0s not to wait", wait)
 		}
 		var raw json.RawMessage
 		if err := c.Drain(ctx, agent.Drain{ID: id, Force: force}, &raw); err != nil {
@@ -181,7 +184,7 @@ func (a *asking) awaitDrained(ctx context.Context, c *agent.Client, id string, w
 		}
 		var left []string
 		for _, e := range list {
-			if e.Leader != nil && *e.Leader == id {
+			if e.Leader != nil && *e.Leader == id || e.Stopping == id {
 				left = append(left, e.Name)
 			}
 		}
@@ -215,7 +218,7 @@ func newUndrainCommand(e env) *cobra.Command {
 		Args:    exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		if _, err := election.ParseID(a.args[0]); err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		var raw json.RawMessage
 		if err := c.Undrain(ctx, a.args[0], &raw); err != nil {

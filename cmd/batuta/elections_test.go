@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,7 +27,7 @@ func scriptLeads(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	again(ts, args[0], func(ctx context.Context, c *agent.Client) error {
 		var l agent.Leader
-		err := c.Get(ctx, "/v1/leader?election="+args[1], &l)
+		err := c.Get(ctx, "/v1/leader?election="+url.QueryEscape(args[1]), &l)
 		if err == nil && l.Leader != args[2] {
 			return &agent.AnswerError{Message: l.Leader + " leads"}
 		}
@@ -57,4 +63,45 @@ func again(ts *testscript.TestScript, addr string, ask func(context.Context, *ag
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// scriptUnknown is "unknown ADDRESS ELECTION": the agent whose API is there must come to know
+// no election of that name.
+func scriptUnknown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unknown ADDRESS ELECTION")
+	}
+	again(ts, args[0], func(ctx context.Context, c *agent.Client) error {
+		var l agent.Leader
+		err := c.Get(ctx, "/v1/leader?election="+url.QueryEscape(args[1]), &l)
+		if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+			return nil
+		}
+		return cmp.Or(err, errors.New(l.Leader+" leads"))
+	})
+}
+
+// scriptAppears is "appears FILE": there must come to be such a file.
+func scriptAppears(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: appears FILE")
+	}
+	for late := time.After(electionWithin); ; {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		select {
+		case <-late:
+			ts.Fatalf("waited %v in vain for %s", electionWithin, args[0])
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// scriptHUP is "hup NAME": the agent that "start NAME" has started gets SIGHUP.
+func scriptHUP(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || agents(ts)[args[0]] == nil {
+		ts.Fatalf("usage: hup NAME")
+	}
+	ts.Check(agents(ts)[args[0]].cmd.Process.Signal(syscall.SIGHUP))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/lab"
 )
 
@@ -58,7 +59,7 @@ func (c *labCommand) run(ctx context.Context) error {
 	if c.static == "" { // a busy port is told before anything is built
 		var err error
 		if l, err = net.Listen("tcp", c.http); err != nil {
-			return usagef("--http: %w", err)
+			return cli.Usagef("--http: %w", err)
 		}
 		defer l.Close()
 	}

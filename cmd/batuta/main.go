@@ -3,16 +3,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/schedule"
 )
 
 // env is the world around a command, so that a test can give it another.
@@ -23,6 +22,8 @@ type env struct {
 	environ func() []string             // all of them; nil: none
 	config  string                      // a file that commands which ask an agent read when there is no --config; "": none
 	agent   string                      // where an agent is asked when nothing says where; "": nowhere
+
+	schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: [schedule.Parse]
 }
 
 // What goes for an agent on this machine.
@@ -31,8 +32,13 @@ const (
 	defaultHTTP  = "127.0.0.1:7500"   // where the first is asked to which nobody gives --http
 )
 
+// system is the world that a process finds.
+func system() env {
+	return env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, environ: os.Environ, config: systemConfig, agent: defaultHTTP}
+}
+
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv, os.Environ, systemConfig, defaultHTTP}))
+	os.Exit(run(context.Background(), os.Args[1:], system()))
 }
 
 // run performs one command line and gives its exit code.
@@ -41,21 +47,18 @@ func run(ctx context.Context, args []string, e env) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitDone
+		return cli.Done
 	}
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), oneLine(err))
+		fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), cli.OneLine(err))
 	}()
 	select {
 	case <-said:
-	case <-time.After(lastWords): // nobody reads it
+	case <-time.After(cli.LastWords): // nobody reads it
 	}
-	if coded, ok := errors.AsType[*exitError](err); ok {
-		return coded.code
-	}
-	return exitUsage // cobra's own: an unknown command or flag, a wrong argument
+	return cli.CodeOf(err)
 }
 
 func newRootCommand(e env) *cobra.Command {
@@ -79,7 +82,7 @@ not the leader.`,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if e.environ != nil {
-				warnOfVariables(cmd, e.environ(), e.stderr)
+				cli.WarnOfVariables(cmd, e.environ(), e.stderr)
 			}
 			return applySources(cmd, e.lookup, e.config)
 		},
@@ -89,10 +92,10 @@ not the leader.`,
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w%s; see '%s --help'", err, meantFlag(cmd, err), cmd.CommandPath())
+		return cli.Usagef("%w%s; see '%s --help'", err, cli.MeantFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(subcommands(e)...)
-	codeFailures(root)
+	cli.CodeFailures(root)
 	complete(root)
 	return root
 }
@@ -128,52 +131,4 @@ func subcommands(e env) []*cobra.Command {
 		newSimCommand(e),
 		newLabCommand(e),
 	}
-}
-
-// Exit codes.
-const (
-	exitDone     = 0
-	exitFailed   = 1
-	exitUsage    = 2 // wrong usage or configuration: only the user can mend it
-	exitNoLeader = 3 // no leader is known, or this member is not it
-)
-
-// exitError is an error with the exit code it stands for.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-// usagef makes an error that ends the command with exit code 2.
-func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
-// codeFailures makes exit code 1 of every error of a command's own work that
-// names no other code. What cobra itself refuses has none, and is wrong usage.
-func codeFailures(cmd *cobra.Command) {
-	if work := cmd.RunE; work != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			err := work(cmd, args)
-			if _, coded := errors.AsType[*exitError](err); err == nil || coded {
-				return err
-			}
-			return &exitError{exitFailed, err}
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		codeFailures(sub)
-	}
-}
-
-// oneLine is err on a single line, for a person and for grep.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return election.Shown(strings.Join(lines, "; "))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/schedule"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
@@ -30,7 +31,25 @@ func TestMain(m *testing.M) {
 }
 
 // programs are what the test binary can be.
-var programs = map[string]func(){"batuta": main, "worker": worker}
+var programs = map[string]func(){"batuta": often, "worker": worker}
+
+// often is batuta, to which "@always" is a schedule with a tick every 50 ms.
+func often() {
+	e := system()
+	e.schedules = func(spec string) (schedule.Schedule, error) {
+		if spec == "@always" {
+			return schedule.Of(always{}), nil
+		}
+		return schedule.Parse(spec)
+	}
+	os.Exit(run(context.Background(), os.Args[1:], e))
+}
+
+type always struct{}
+
+func (always) Next(t time.Time) time.Time {
+	return t.Truncate(50 * time.Millisecond).Add(50 * time.Millisecond)
+}
 
 // worker is the command that "batuta run" runs in these tests.
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
@@ -60,6 +79,9 @@ func TestScripts(t *testing.T) {
 			"told":    scriptTold,
 			"leads":   scriptLeads,
 			"handed":  scriptHanded,
+			"unknown": scriptUnknown,
+			"appears": scriptAppears,
+			"hup":     scriptHUP,
 		},
 	})
 }
@@ -249,7 +271,7 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 			visit(sub)
 		}
 	}
-	visit(newRootCommand(env{os.Stdout, os.Stderr, os.LookupEnv, nil, "", ""}))
+	visit(newRootCommand(env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}))
 }
 
 func TestSummary(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // memberFlags say how a member comes, whether it may lead, and how it goes.
@@ -40,7 +41,7 @@ func (f *memberFlags) validate() error {
 		}
 	}
 	if err := election.CheckMeta(f.meta); err != nil {
-		return usagef("--meta: %w", err)
+		return cli.Usagef("--meta: %w", err)
 	}
 	return f.check.validate()
 }

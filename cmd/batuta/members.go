@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 func newMembersCommand(e env) *cobra.Command {
@@ -79,17 +80,25 @@ Without it what is known of its priority stays.`,
 }
 
 func newMembersRemoveCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:   "remove ID",
 		Short: "Take a member off the list; it is refused until it is added again",
 		Long: `remove takes a member off the list of the agent asked, and every other learns of
 it. Its agent ends with exit code 1, now or when it returns. Removing the leader
-makes the others elect.`,
+makes the others elect.
+
+Of a quorum a majority decides on it. It is refused where too few of the voters that are
+left are reached to lead, unless --force is said: then nobody leads until more than half of
+them are back. What is left of a lost majority is refused all the same: start enough of the
+others again, with their data directories.`,
 		Example: "  batuta members remove 4 --http 127.0.0.1:7501",
 		Args:    exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
 		var raw json.RawMessage
-		if err := c.Remove(ctx, a.args[0], &raw); err != nil {
+		if err := c.Remove(ctx, a.args[0], force, &raw); err != nil {
 			return err
 		}
 		return a.report(raw, a.args[0]+" is no member any more")
@@ -100,7 +109,7 @@ makes the others elect.`,
 func exactly(form, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
+			return cli.Usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
 		}
 		return nil
 	}

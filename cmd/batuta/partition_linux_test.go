@@ -8,6 +8,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // How long things may take at default settings.
@@ -114,10 +115,10 @@ func TestRemovedWhileAway(t *testing.T) {
 	l.until("2 hears of the removal", func() bool { return two.count(state("3", "removed")) > 0 })
 	away := three.process
 	l.heal(3)
-	l.ended(three, away, exitFailed, "removed from the cluster")
+	l.ended(three, away, cli.Failed, "removed from the cluster")
 
 	three = l.boot(3, "3")
-	l.ended(three, three.process, exitFailed, "removed from the cluster")
+	l.ended(three, three.process, cli.Failed, "removed from the cluster")
 	l.tell(2, "members", "add", "3="+machineAddress(3))
 	before := two.epoch
 	three = l.boot(3, "3")
@@ -146,7 +147,7 @@ func TestReplacedMember(t *testing.T) {
 	})
 	l.mark()
 	old := l.boot(2, "2")
-	l.ended(old, old.process, exitUsage, "id 2 is in use by the process at "+machineAddress(4))
+	l.ended(old, old.process, cli.Usage, "id 2 is in use by the process at "+machineAddress(4))
 	l.undisturbed(0, "3", one, three, replacement)
 	if _, err := l.crash(three); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/jobs"
 	runner "github.com/batuta-dev/batuta/internal/run"
 	"github.com/batuta-dev/batuta/internal/schedule"
 )
@@ -17,23 +19,33 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 
 // plan is what they say, of a member with those flags; nil: there is no schedule.
 func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
+	skips, err := f.skips()
 	switch {
-	case f.missed != "run" && f.missed != "skip":
-		return nil, usagef("--missed %q: use run or skip", f.missed)
+	case err != nil:
+		return nil, err
 	case f.schedule == "":
 		return nil, nil
 	case restart:
-		return nil, usagef("--restart does not go with --schedule, which starts the command again: leave one out")
+		return nil, cli.Usagef("--restart does not go with --schedule, which starts the command again: leave one out")
 	case of.wire.name != "batuta":
-		return nil, usagef("--schedule does not go with --wire %s, by which members cannot tell each other of ticks", of.wire.name)
+		return nil, cli.Usagef("--schedule does not go with --wire %s, by which members cannot tell each other of ticks", of.wire.name)
 	}
 	ticks, err := schedule.Parse(f.schedule)
 	if err != nil {
-		return nil, usagef("--schedule %w", err)
+		return nil, cli.Usagef("--schedule %w", err)
 	}
-	p := &runner.Plan{Schedule: ticks, SkipMissed: f.missed == "skip", Meta: of.membership.meta}
+	p := &runner.Plan{Schedule: ticks, SkipMissed: skips, Meta: of.membership.meta}
 	if err := p.Check(); err != nil {
-		return nil, usagef("--schedule: beside what --meta has, a member tells of its last tick: %w", err)
+		return nil, cli.Usagef("--schedule: beside what --meta has, a member tells of its last tick: %w", err)
 	}
 	return p, nil
+}
+
+// skips reports whether missed ticks are left out.
+func (f *planFlags) skips() (bool, error) {
+	skips, err := jobs.SkipMissed(f.missed)
+	if err != nil {
+		return false, cli.Usagef("--missed %q: %w", f.missed, err)
+	}
+	return skips, nil
 }

@@ -26,6 +26,7 @@ type childLine struct {
 	member  *member
 	process *process
 	line    agent.Line
+	spread  spread // of a spreadEvent
 	end     bool
 }
 
@@ -68,10 +69,14 @@ func (p *process) read(m *member, lines chan<- childLine, closing <-chan struct{
 		}
 	}
 	for p.stdout.Scan() {
-		var l agent.Line
-		if json.Unmarshal(p.stdout.Bytes(), &l) == nil {
-			send(childLine{member: m, process: p, line: l})
+		l := childLine{member: m, process: p}
+		if json.Unmarshal(p.stdout.Bytes(), &l.line) != nil {
+			continue
 		}
+		if l.line.Event == spreadEvent {
+			json.Unmarshal(p.stdout.Bytes(), &l.spread) // it is an object, as we have just seen
+		}
+		send(l)
 	}
 	p.cmd.Wait() // its exit code is of no interest: lastWords has the reason
 	close(p.ended)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // profiles set the three times together.
@@ -20,6 +21,16 @@ var profiles = map[string]election.Timing{
 
 func profileNames() []string { return slices.Sorted(maps.Keys(profiles)) }
 
+// applySources gives each flag that the command line leaves open its value, from a variable,
+// the file, or --profile; system is the file for commands that ask an agent.
+func applySources(cmd *cobra.Command, lookup func(string) (string, bool), system string) error {
+	s := cli.Sources{Lookup: lookup, System: system, Takers: []string{"agent", "run", "vip"}}
+	if err := s.Apply(cmd); err != nil {
+		return err
+	}
+	return applyProfile(cmd)
+}
+
 // applyProfile gives the times that were not set otherwise those of --profile.
 func applyProfile(cmd *cobra.Command) error {
 	chosen := cmd.Flags().Lookup("profile")
@@ -29,14 +40,14 @@ func applyProfile(cmd *cobra.Command) error {
 	name := chosen.Value.String()
 	t, ok := profiles[name]
 	if !ok {
-		return usagef("--profile %q: use one of %s", name, strings.Join(profileNames(), ", "))
+		return cli.Usagef("--profile %q: use one of %s", name, strings.Join(profileNames(), ", "))
 	}
 	for flag, d := range map[string]time.Duration{"heartbeat": t.Heartbeat, "t-max": t.TMax, "t-process": t.TProcess} {
 		if f := cmd.Flags().Lookup(flag); f != nil && !f.Changed {
 			if err := f.Value.Set(d.String()); err != nil {
 				return err
 			}
-			markSourced(f, "profile "+name)
+			cli.MarkSourced(f, "profile "+name)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -27,10 +28,10 @@ func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
 // check says what is wrong with them.
 func (q *quorumFlags) check() error {
 	if !slices.Contains([]string{string(quorum.TakeoverLease), string(quorum.TakeoverRefused)}, q.takeover) {
-		return usagef("--takeover %q: use lease or refused", q.takeover)
+		return cli.Usagef("--takeover %q: use lease or refused", q.takeover)
 	}
 	if !(q.drift >= 0 && q.drift <= 0.5) {
-		return usagef("--clock-drift %v: give a part of 0 to 0.5, such as 0.01", q.drift)
+		return cli.Usagef("--clock-drift %v: give a part of 0 to 0.5, such as 0.01", q.drift)
 	}
 	return nil
 }
@@ -44,7 +45,7 @@ func (f *agentFlags) newAlgorithm() (batuta.Algorithm, error) {
 		return nil, err
 	}
 	if f.dataDir == "" {
-		return nil, usagef("--algorithm quorum needs --data-dir: what a member has promised must outlive it; give each member a directory of its own")
+		return nil, cli.Usagef("--algorithm quorum needs --data-dir: what a member has promised must outlive it; give each member a directory of its own")
 	}
 	return quorum.New(quorum.Drift(f.quorum.drift), quorum.WithTakeover(quorum.Takeover(f.quorum.takeover))), nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/jobs"
 	runner "github.com/batuta-dev/batuta/internal/run"
 )
 
@@ -42,14 +45,22 @@ With --election NAME COMMAND runs while this member leads that one of many elect
 which is spread over the members that run it; the cluster's own election goes on beside
 it. BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the cluster's own.
 
+With --jobs FILE there is no COMMAND: each line of the file is a job with a schedule, and an
+election of its own. The members share them, and run those of one that fails. A job's
+lines of output begin with its name.
+
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
-kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group.`
+kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group; with --jobs SIGHUP reads
+the file again.`
 
 const runExample = `  # on each of three machines: the worker runs on one of them
   batuta run --config /etc/batuta.yaml -- ./worker --verbose
 
   # on each of three machines: a report every five minutes, from one of them
   batuta run --config /etc/batuta.yaml --schedule '*/5 * * * *' -- ./report
+
+  # on each of three machines: each job of a file runs on one of them
+  batuta run --config /etc/batuta.yaml --jobs jobs.txt
 
   # on each of three machines: each shard's worker runs on one of them
   batuta run --config /etc/batuta.yaml --election shard-17 -- ./worker 17
@@ -62,33 +73,23 @@ func newRunCommand(e env) *cobra.Command {
 	var f agentFlags
 	var j job
 	cmd := &cobra.Command{
-		Use:     "run [flags] -- COMMAND [ARG…]",
+		Use:     "run [flags] [-- COMMAND [ARG…]]",
 		Short:   "Run a command only while this member leads",
 		Long:    runLong,
 		Example: runExample,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("which command? write it after the flags, as in: batuta run --id 1 -- ./worker")
-			}
+			j.argv = args
 			return nil
 		},
 	}
 	f.register(cmd.Flags())
-	var p planFlags
-	p.register(cmd.Flags())
-	j.election.register(cmd.Flags())
 	if events := cmd.Flags().Lookup("events"); events != nil {
-		f.events, events.DefValue = "off", "off" // standard output is the command's
+		f.output.Events, events.DefValue = "off", "off" // standard output is the command's
 	}
 	j.register(cmd.Flags())
 	cmd.Flags().SetInterspersed(false)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		j.argv = args
-		var err error
-		if j.plan, err = p.plan(&f, j.restart); err != nil {
-			return err
-		}
-		if err := cmp.Or(j.election.check(&f, &p), j.check()); err != nil {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cmp.Or(j.checkFlags(&f, e), j.check()); err != nil {
 			return err
 		}
 		a := &agentRun{env: e, flags: &f, cmd: cmd, job: &j}
@@ -107,11 +108,15 @@ func newGuardCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		// Its settings are its starter's: neither file nor environment is read.
 		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(*cobra.Command, []string) error { return runner.Guard() },
+		RunE: func(*cobra.Command, []string) error {
+			_, err := runner.Guard()
+			return err
+		},
 	}
 }
 
-// job is the command that an agent runs while it leads. A nil job is none.
+// job is the command that an agent runs while it leads, or the many that it does under
+// elections of their own. A nil job is none.
 type job struct {
 	argv     []string
 	grace    time.Duration
@@ -119,33 +124,84 @@ type job struct {
 	before   func() error  // called once, when the node has started; may be nil
 	restart  bool
 	election runElection
+	planned  planFlags
 	plan     *runner.Plan // nil: the command runs for as long as the member leads
+	named    lineFlags
+	file     *lineFile // nil: there is one command
 
-	runner *runner.Runner
+	crew   *jobs.Crew // of file
+	runs   runs
+	begin  func(context.Context, *batuta.Node) error // has them run until they or the context end
 	cancel context.CancelCauseFunc
 	over   chan error // gives how it ended, once; closed then
 	killed bool
 }
 
-func (j *job) register(fs *pflag.FlagSet) {
-	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
-	fs.BoolVar(&j.restart, "restart", false, "start the command again when it ends with exit code 0")
+// runs is a [runner.Runner] or a [jobs.Crew].
+type runs interface {
+	Signal(syscall.Signal)
+	Kill()
+	Close()
 }
 
-// checkFlags finds what is wrong with them, whatever the command.
-func (j *job) checkFlags() error {
+// register adds the flags of "batuta run".
+func (j *job) register(fs *pflag.FlagSet) {
+	j.registerEnd(fs)
+	fs.BoolVar(&j.restart, "restart", false, "start the command again when it ends with exit code 0")
+	j.planned.register(fs)
+	j.election.register(fs)
+	j.named.registerJobs(fs)
+}
+
+// registerEnd adds the flag that all who run commands have.
+func (j *job) registerEnd(fs *pflag.FlagSet) {
+	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+}
+
+// registerAgent adds those of "batuta agent".
+func (j *job) registerAgent(fs *pflag.FlagSet) {
+	j.registerEnd(fs)
+	j.named.registerElections(fs)
+	j.planned.missed, j.election = "run", runElection{weight: 1, seats: 1} // it has no flags for them
+}
+
+// checkFlags finds what is wrong with them, whatever the command, and reads the file.
+func (j *job) checkFlags(f *agentFlags, e env) (err error) {
 	if j.grace < 0 {
-		return usagef("--grace %v is negative: give 0s to kill at once", j.grace)
+		return cli.Usagef("--grace %v is negative: give 0s to kill at once", j.grace)
+	}
+	if j.file, err = j.named.file(f, &j.planned, e.schedules); err != nil {
+		return err
+	}
+	if j.plan, err = j.planned.plan(f, j.restart); err != nil {
+		return err
+	}
+	if err := j.election.check(f); err != nil {
+		return err
+	}
+	switch {
+	case j.named.jobs != "" && j.election.name != "":
+		return cli.Usagef("--election does not go with --jobs, in which each line has one: leave one out")
+	case j.named.jobs != "" && j.restart:
+		return cli.Usagef("--restart does not go with --jobs, which start again at each tick: leave one out")
+	case j.planned.schedule != "" && j.election.name != "":
+		return cli.Usagef("--schedule does not go with --election: write both into a file, and give that as --jobs")
 	}
 	return nil
 }
 
+// check finds what is wrong with the command.
 func (j *job) check() error {
-	if err := j.checkFlags(); err != nil {
-		return err
+	switch {
+	case j.named.jobs != "" && len(j.argv) > 0:
+		return cli.Usagef("--jobs: the commands stand in the file; leave out %s", election.Shown(j.argv[0]))
+	case j.named.jobs != "":
+		return nil
+	case len(j.argv) == 0:
+		return cli.Usagef("which command? write it after the flags, as in: batuta run --id 1 -- ./worker")
 	}
 	if _, err := exec.LookPath(j.argv[0]); err != nil {
-		return usagef("command %w; give its path, or one that is in PATH", err)
+		return cli.Usagef("command %w; give its path, or one that is in PATH", err)
 	}
 	return nil
 }
@@ -159,15 +215,23 @@ func (j *job) prepare(a *agentRun) error {
 	if err != nil {
 		return err
 	}
-	config := batuta.Config{Heartbeat: a.flags.heartbeat, TMax: a.flags.tMax, TProcess: a.flags.tProcess}
 	j.over = make(chan error, 1)
-	j.runner, err = runner.New(runner.Config{
+	if j.file != nil {
+		j.crew, err = j.file.crew(a, j, self)
+		j.runs, j.begin = j.crew, j.crew.Run
+		return err
+	}
+	r, err := runner.New(runner.Config{
 		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart, Plan: j.plan,
-		Notice: j.election.notice(), Heartbeat: config.Heartbeat, T: 2*config.TMax + config.TProcess,
-		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: a.log,
+		Notice: j.election.notice(), Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(),
+		Program: self, Guard: guardLine(), Logger: a.log,
 	})
+	j.runs = r
+	j.begin = func(ctx context.Context, node *batuta.Node) error { return r.Run(ctx, j.election.node(node)) }
 	return err
 }
+
+func guardLine() []string { return []string{os.Args[0], "guard"} }
 
 // start has the command run whenever node leads.
 func (j *job) start(node *batuta.Node, log *slog.Logger) {
@@ -183,7 +247,7 @@ func (j *job) start(node *batuta.Node, log *slog.Logger) {
 	j.cancel = cancel
 	go func() {
 		defer close(j.over)
-		j.over <- j.runner.Run(ctx, j.election.node(node))
+		j.over <- j.begin(ctx, node)
 	}()
 }
 
@@ -198,10 +262,12 @@ func (j *job) ended() <-chan error {
 // pass hands a signal on to the command; it tells whether it was for that.
 func (j *job) pass(s os.Signal) bool {
 	sig, _ := s.(syscall.Signal)
-	if j == nil || sig != syscall.SIGHUP && sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
+	if j == nil || sig == syscall.SIGHUP && j.file != nil {
+		return false // that reads the file again
+	} else if sig != syscall.SIGHUP && sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
 		return false
 	}
-	j.runner.Signal(sig)
+	j.runs.Signal(sig)
 	return true
 }
 
@@ -220,13 +286,13 @@ func (j *job) kill() bool {
 		return false
 	}
 	j.killed = true
-	j.runner.Kill()
+	j.runs.Kill()
 	return true
 }
 
 // close ends the guard once nothing runs any more.
 func (j *job) close() {
-	if j == nil || j.runner == nil {
+	if j == nil || j.runs == nil {
 		return
 	}
 	if j.cancel != nil {
@@ -234,7 +300,7 @@ func (j *job) close() {
 		for range j.over { // until it is closed
 		}
 	}
-	j.runner.Close()
+	j.runs.Close()
 }
 
 // parting is how long the command may take to end.
@@ -251,7 +317,7 @@ func (j *job) catch(signals chan<- os.Signal) {
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}
 	if j != nil {
 		caught = append(caught, syscall.SIGUSR1, syscall.SIGUSR2)
-		if signal.Ignored(syscall.SIGHUP) {
+		if signal.Ignored(syscall.SIGHUP) && j.file == nil {
 			caught = append(caught[:2:2], caught[3:]...)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
@@ -30,7 +32,8 @@ type crew struct {
 	http    map[string]string // by id
 	flags   []string
 	words   []string
-	command []string                            // in place of a worker with these words
+	verb    string                              // default "run"
+	command []string                            // in place of a worker with these words; empty, not nil: none
 	dir     string                              // of their data directories; empty: they keep nothing
 	wrap    func(i int, argv []string) []string // has it run on machine i; nil: on this one
 	runs    map[string]*exec.Cmd
@@ -64,18 +67,19 @@ func (c *crew) start(id string) {
 	c.T.Helper()
 	i, _ := strconv.Atoi(id)
 	_, listen, _ := strings.Cut(c.members[i-1], "=")
-	args := []string{"run", "--id", id, "--listen", listen, "--http", c.http[id], "--log-level", "error"}
+	args := []string{cmp.Or(c.verb, "run"), "--id", id, "--listen", listen, "--http", c.http[id], "--log-level", "error"}
 	for _, m := range c.members {
 		args = append(args, "--member", m)
 	}
 	if c.dir != "" {
 		args = append(args, "--data-dir", filepath.Join(c.dir, id))
 	}
-	args = append(append(append([]string{"batuta"}, args...), c.flags...), "--")
-	if c.command != nil {
-		args = append(args, c.command...)
-	} else {
-		args = append(append(args, "worker"), c.Argv(c.words...)...)
+	args = append(append([]string{"batuta"}, args...), c.flags...)
+	switch {
+	case c.command == nil:
+		args = append(append(args, "--", "worker"), c.Argv(c.words...)...)
+	case len(c.command) > 0:
+		args = append(append(args, "--"), c.command...)
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Args = args
@@ -138,12 +142,18 @@ func (c *crew) family(size int) (command *runtest.Worker, all []*runtest.Worker)
 			command = w
 		}
 	}
+	c.alone(command)
+	return command, all
+}
+
+// alone checks that a command has found no other at work.
+func (c *crew) alone(w *runtest.Worker) {
+	c.T.Helper()
 	// A lease ends a heartbeat, 100 ms, before others lead: a guard that the machine holds
 	// up for as long is late.
-	if stall := c.watch.Longest(c.began, time.Now()); !command.Alone && stall < defaults.Heartbeat/2 {
-		c.T.Errorf("the command of %s found another at work, and the machine stalled for %v at most", command.Token, stall)
+	if stall := c.watch.Longest(c.began, time.Now()); !w.Alone && stall < defaults.Heartbeat/2 {
+		c.T.Errorf("the command of %s found another at work, and the machine stalled for %v at most", w.Token, stall)
 	}
-	return command, all
 }
 
 // leaderOf is the id in a token, epoch:id.
@@ -268,7 +278,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 		c.signal(id, syscall.SIGTERM)
 	}
 	for id := range c.runs {
-		if code := c.ends(id); code != exitDone {
+		if code := c.ends(id); code != cli.Done {
 			t.Errorf("member %s ended with exit code %d", id, code)
 		}
 	}
@@ -315,7 +325,7 @@ func TestRunTakesSignals(t *testing.T) {
 					c.Hears(w, s.String())
 				}
 			}
-			if code := c.ends("1"); code != exitDone {
+			if code := c.ends("1"); code != cli.Done {
 				t.Errorf("exit code %d", code)
 			}
 			for _, w := range all {
@@ -335,7 +345,7 @@ func TestRunSignalledTwiceKills(t *testing.T) {
 	time.Sleep(sameSignal) // one that comes sooner is the first, sent twice
 	c.signal("1", syscall.SIGTERM)
 	c.Dies(w)
-	if code := c.ends("1"); code != exitDone {
+	if code := c.ends("1"); code != cli.Done {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -1,34 +1,61 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/internal/cli"
 	runner "github.com/batuta-dev/batuta/internal/run"
 )
 
 // runElection says which election "batuta run" is about.
-type runElection struct{ name string }
+type runElection struct {
+	name          string
+	weight, seats int
+	prefer        bool
+}
 
 func (r *runElection) register(fs *pflag.FlagSet) {
+	fs.IntVar(&r.weight, "weight", 1, "with --election, a `number`: what it costs its leader beside others, which are spread by that")
+	fs.BoolVar(&r.prefer, "prefer", false, "with --election, this member is to lead it when it may")
+	fs.IntVar(&r.seats, "seats", 1, "with --election, a `number` of members that lead it at once, each under a token of its own")
 	fs.StringVar(&r.name, "election", "", "`name` of one of many elections of the cluster: the command runs while this member leads that (default the cluster's own)")
 }
 
-func (r *runElection) check(f *agentFlags, p *planFlags) error {
-	switch {
-	case r.name == "" || r.name == ownElection:
+func (r *runElection) check(f *agentFlags) error {
+	if r.name == ownElection {
 		r.name = ""
+	}
+	switch {
+	case r.name == "" && r.weight != 1:
+		return cli.Usagef("--weight %d goes with --election NAME: add that, or leave it out", r.weight)
+	case r.name == "" && r.seats != 1:
+		return cli.Usagef("--seats %d goes with --election NAME: add that, or leave it out", r.seats)
+	case r.name == "" && r.prefer:
+		return cli.Usagef("--prefer goes with --election NAME: add that, or leave it out; --priority is for the cluster's own")
+	case r.name == "":
 		return nil
-	case f.wire.name != "batuta":
-		return usagef("--election does not go with --wire %s, by which there is the cluster's election alone", f.wire.name)
-	case p.schedule != "":
-		return usagef("--schedule does not go with --election: members tell each other of the ticks of one schedule alone; leave one out, or use a cluster for it")
-	case f.membership.observer:
-		return usagef("--election does not go with --observer, which leads nothing: leave one out")
+	case r.weight < 1 || r.weight > assignment.MaxWeight:
+		return cli.Usagef("--weight %d: give a number of 1 to %d", r.weight, assignment.MaxWeight)
+	case r.seats < 1 || r.seats > assignment.MaxSeats:
+		return cli.Usagef("--seats %d: give a number of 1 to %d", r.seats, assignment.MaxSeats)
+	}
+	if err := manyElections("--election", f); err != nil {
+		return err
 	}
 	return checkElection(r.name)
+}
+
+// manyElections finds out whether a member with those flags can stand for what flag says.
+func manyElections(flag string, f *agentFlags) error {
+	switch {
+	case f.wire.name != "batuta":
+		return cli.Usagef("%s does not go with --wire %s, by which there is the cluster's election alone", flag, f.wire.name)
+	case f.membership.observer:
+		return cli.Usagef("%s does not go with --observer, which leads nothing: leave one out", flag)
+	}
+	return nil
 }
 
 // ownElection is the name of the cluster's own election.
@@ -39,46 +66,15 @@ func (r *runElection) node(n *batuta.Node) runner.Node {
 	if r == nil || r.name == "" {
 		return n
 	}
-	return electionNode{n, n.Election(r.name)}
+	return runner.Under(n, n.Election(r.name, func(how *assignment.Candidacy) {
+		*how = assignment.Candidacy{Weight: r.weight, Prefer: r.prefer, Seats: r.seats}
+	}))
 }
 
-// notice is the part of a lease before whose end the command is asked to end: late enough
-// for a coordinator that fails to be replaced meanwhile.
+// notice is the part of a lease before whose end the command is asked to end.
 func (r *runElection) notice() int {
 	if r == nil || r.name == "" {
 		return 0
 	}
-	return 4
+	return runner.NamedNotice
 }
-
-// electionNode is a member as one of its elections sees it.
-type electionNode struct {
-	node *batuta.Node
-	*batuta.Election
-}
-
-// ID is the member's.
-func (n electionNode) ID() batuta.ID { return n.node.ID() }
-
-// Leader is the view of the election, with what the member tells of itself while it leads.
-func (n electionNode) Leader() batuta.View {
-	v := n.Election.Leader()
-	if v.Token.Leader.ID != n.node.ID() {
-		return v
-	}
-	for _, m := range n.node.Status().Members {
-		if m.ID == n.node.ID() {
-			v.Meta = m.Meta
-		}
-	}
-	return v
-}
-
-// SetHealthy does nothing: whose command fails stands for this election no more until it
-// is tried again, and is as fit for the others as before.
-func (electionNode) SetHealthy(context.Context, bool) error { return nil }
-
-// Done is the node's.
-func (n electionNode) Done() <-chan struct{} { return n.node.Done() }
-
-var _ runner.Node = electionNode{}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/security"
 )
 
@@ -63,7 +64,7 @@ func closed(out io.Writer) error {
 func subcommandOnly(names string) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("unknown command %q; use %s", args[0], names)
+			return cli.Usagef("unknown command %q; use %s", args[0], names)
 		}
 		return cmd.Help()
 	}
@@ -95,7 +96,7 @@ func (p *pki) register(cmd *cobra.Command, days int) {
 
 func (p *pki) check() error {
 	if p.days < 1 || p.days > 36500 {
-		return usagef("--days %d: give 1 to 36500", p.days)
+		return cli.Usagef("--days %d: give 1 to 36500", p.days)
 	}
 	return nil
 }
@@ -139,26 +140,26 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 		Example: "  batuta tls issue 1 --cluster payments --dir pki --host 10.0.0.1 --host db1.example",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("which member? as in: batuta tls issue 1")
+				return cli.Usagef("which member? as in: batuta tls issue 1")
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			id, err := election.ParseID(args[0])
 			if err != nil {
-				return usagef("%w", err)
+				return cli.Usagef("%w", err)
 			}
 			if err := p.check(); err != nil {
 				return err
 			}
 			a, err := security.LoadAuthority(p.cluster, filepath.Join(p.dir, "ca.pem"), filepath.Join(p.dir, "ca-key.pem"))
 			if err != nil {
-				return usagef("%w; make it with 'batuta tls ca'", err)
+				return cli.Usagef("%w; make it with 'batuta tls ca'", err)
 			}
 			now := time.Now()
 			pair, err := a.Issue(security.Request{ID: string(id), Hosts: hosts, From: now.Add(-time.Hour), To: now.AddDate(0, 0, p.days)})
 			if err != nil {
-				return usagef("%w", err)
+				return cli.Usagef("%w", err)
 			}
 			cert, key, err := security.PEM(pair)
 			if err != nil {
@@ -185,10 +186,10 @@ func (p *pki) write(e env, name string, cert, key []byte) error {
 		path := filepath.Join(p.dir, f.path)
 		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)
 		if errors.Is(err, fs.ErrExist) {
-			return usagef("%s is there already: move it away first, or give another --dir", path)
+			return cli.Usagef("%s is there already: move it away first, or give another --dir", path)
 		}
 		if err != nil {
-			return usagef("%w", err)
+			return cli.Usagef("%w", err)
 		}
 		if _, err := out.Write(f.data); err != nil {
 			return errors.Join(err, out.Close())

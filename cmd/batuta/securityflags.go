@@ -2,18 +2,17 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"net"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/security"
 )
 
@@ -51,10 +50,10 @@ func (f *securityFlags) on() bool { return f.secretFile != "" || f.tlsCert != ""
 // check finds flags that do not go together, and addresses that strangers would reach.
 func (f *securityFlags) check(a *agentFlags) error {
 	if f.allowPlain && !f.on() {
-		return usagef("--allow-plain: it goes with --secret-file or --tls-cert; leave it out, or add one of them")
+		return cli.Usagef("--allow-plain: it goes with --secret-file or --tls-cert; leave it out, or add one of them")
 	}
 	if (f.httpCert == "") != (f.httpKey == "") {
-		return usagef("--http-tls-cert and --http-tls-key go together: give both")
+		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
 	}
 	if f.healthHTTP != "" {
 		if err := checkAddress("--health-http", f.healthHTTP); err != nil {
@@ -63,9 +62,9 @@ func (f *securityFlags) check(a *agentFlags) error {
 	}
 	if !f.on() && !f.insecure && !agent.Loopback(a.listen) {
 		if a.wire.name == "boss" {
-			return usagef("--listen %s: others than this machine reach it, and the boss wire has no encryption in its protocol; keep its port from strangers, and add --insecure", a.listen)
+			return cli.Usagef("--listen %s: others than this machine reach it, and the boss wire has no encryption in its protocol; keep its port from strangers, and add --insecure", a.listen)
 		}
-		return usagef("--listen %s: whoever reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure where nobody else is on the network", a.listen)
+		return cli.Usagef("--listen %s: whoever reaches it could join; give --secret-file FILE ('batuta secret new > FILE' makes one), or --tls-cert, --tls-key and --tls-ca, or --insecure where nobody else is on the network", a.listen)
 	}
 	if err := f.checkHTTPAdvertise(a); err != nil {
 		return err
@@ -77,11 +76,11 @@ func (f *securityFlags) checkHTTPAdvertise(a *agentFlags) error {
 	switch {
 	case f.httpAdvertise == "":
 	case election.CheckAddress(f.httpAdvertise) != nil:
-		return usagef("--http-advertise %q is not HOST:PORT with a port of 1 to 65535, such as 10.0.0.5:7500: %w", f.httpAdvertise, election.CheckAddress(f.httpAdvertise))
+		return cli.Usagef("--http-advertise %q is not HOST:PORT with a port of 1 to 65535, such as 10.0.0.5:7500: %w", f.httpAdvertise, election.CheckAddress(f.httpAdvertise))
 	case a.http == "off" || strings.HasPrefix(a.http, "unix:"):
-		return usagef("--http-advertise %s: --http %s answers nobody there; give --http an address with a port", f.httpAdvertise, a.http)
+		return cli.Usagef("--http-advertise %s: --http %s answers nobody there; give --http an address with a port", f.httpAdvertise, a.http)
 	case a.wire.name == "boss":
-		return usagef("--http-advertise: the boss wire has no place for it; leave it out")
+		return cli.Usagef("--http-advertise: the boss wire has no place for it; leave it out")
 	}
 	return nil
 }
@@ -121,23 +120,23 @@ func (f *securityFlags) checkHTTP(addr string) error {
 	at, err := agent.ParseAddress(addr)
 	switch {
 	case err != nil:
-		return usagef("--http %w", err)
+		return cli.Usagef("--http %w", err)
 	case f.httpTokens != "":
 		if _, err := agent.ReadTokens(f.httpTokens); err != nil {
-			return usagef("--http-token-file: %w", err)
+			return cli.Usagef("--http-token-file: %w", err)
 		}
 	}
 	switch {
 	case f.httpCert != "":
 		if _, err := security.LoadPair(f.httpCert, f.httpKey); err != nil {
-			return usagef("--http-tls-cert: %w", err)
+			return cli.Usagef("--http-tls-cert: %w", err)
 		}
 	case at.Local() || f.insecure:
 	case !f.on():
-		return usagef("--http %s: others than this machine reach it; give it TLS (--http-tls-cert and --http-tls-key, or what proves members: --secret-file or --tls-cert) and --http-token-file, or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+		return cli.Usagef("--http %s: others than this machine reach it; give it TLS (--http-tls-cert and --http-tls-key, or what proves members: --secret-file or --tls-cert) and --http-token-file, or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
 	}
 	if !at.Local() && !f.insecure && f.httpTokens == "" {
-		return usagef("--http %s: others than this machine reach it; give --http-token-file FILE with a line 'TOKEN operate', or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
+		return cli.Usagef("--http %s: others than this machine reach it; give --http-token-file FILE with a line 'TOKEN operate', or listen on 127.0.0.1 or unix:PATH, or --insecure", addr)
 	}
 	return nil
 }
@@ -169,33 +168,14 @@ func (f *securityFlags) warn(a *agentRun) {
 	}
 }
 
-// openAPI opens the HTTP API's listener; nil when it is off.
-func (a *agentRun) openAPI() (net.Listener, error) {
-	if a.flags.http == "off" {
+// listenHealth opens the listener of --health-http; nil when there is none.
+func (f *securityFlags) listenHealth() (net.Listener, error) {
+	if f.healthHTTP == "" {
 		return nil, nil
 	}
-	at, err := agent.ParseAddress(a.flags.http)
+	l, err := net.Listen("tcp", f.healthHTTP)
 	if err != nil {
-		return nil, usagef("--http %w", err)
-	}
-	l, err := at.Listen()
-	if errors.Is(err, syscall.EADDRINUSE) && !a.cmd.Flags().Changed("http") {
-		l, err = net.Listen("tcp", "127.0.0.1:0") // one of several agents on this machine
-	}
-	if err != nil {
-		return nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
-	}
-	return l, nil
-}
-
-// openHealth opens the listener of --health-http; nil when there is none.
-func (a *agentRun) openHealth() (net.Listener, error) {
-	if a.flags.security.healthHTTP == "" {
-		return nil, nil
-	}
-	l, err := net.Listen("tcp", a.flags.security.healthHTTP)
-	if err != nil {
-		return nil, usagef("--health-http: %w; choose a free port", err)
+		return nil, cli.Usagef("--health-http: %w; choose a free port", err)
 	}
 	return l, nil
 }
@@ -213,13 +193,13 @@ func (f *accessFlags) register(fs *pflag.FlagSet) {
 func (f *accessFlags) access() (agent.Access, error) {
 	config, err := security.ClientConfig(f.cluster, f.secretFile, f.tlsCA)
 	if err != nil {
-		return agent.Access{}, usagef("%w", err)
+		return agent.Access{}, cli.Usagef("%w", err)
 	}
 	a := agent.Access{TLS: config}
 	if f.tokenFile != "" {
 		tokens, err := agent.ReadTokens(f.tokenFile)
 		if err != nil {
-			return agent.Access{}, usagef("--http-token-file: %w", err)
+			return agent.Access{}, cli.Usagef("--http-token-file: %w", err)
 		}
 		best := slices.IndexFunc(tokens, func(t agent.Token) bool { return t.Role == agent.Operate })
 		a.Token = tokens[max(best, 0)].Text

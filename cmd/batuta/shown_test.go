@@ -37,7 +37,7 @@ func TestWhatAnAgentSaysIsEscaped(t *testing.T) {
 	addr := strings.TrimPrefix(server.URL, "http://")
 	for _, command := range []string{"status", "members", "explain", "leader", "watch", "resign"} {
 		var out, errs bytes.Buffer
-		run(t.Context(), []string{command, "--http", addr}, env{&out, &errs, func(string) (string, bool) { return "", false }, nil, "", ""})
+		run(t.Context(), []string{command, "--http", addr}, env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
 		said := out.String() + errs.String()
 		if !strings.Contains(said, `\x1b[31mred\u202e`) {
 			t.Errorf("%s: the text is not there: %q", command, said)

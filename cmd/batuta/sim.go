@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -42,12 +43,12 @@ func labError(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, as := range []func(error) bool{is[*invariant.Violation], is[*scenario.Unmet], is[*exitError]} {
+	for _, as := range []func(error) bool{is[*invariant.Violation], is[*scenario.Unmet], is[*cli.Error]} {
 		if as(err) {
 			return err
 		}
 	}
-	return usagef("%w", err)
+	return cli.Usagef("%w", err)
 }
 
 func is[E error](err error) bool {
@@ -113,7 +114,7 @@ All begin as followers of the highest member.`,
 // their members themselves.
 func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 	if !slices.Contains([]string{"ascending", "descending", "random"}, order) {
-		return nil, usagef("--order %q: use ascending, descending or random", order)
+		return nil, cli.Usagef("--order %q: use ascending, descending or random", order)
 	}
 	ids := memberIDs([]string{"all"}, c)
 	switch order {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
@@ -87,7 +88,7 @@ func (r *simRun) play(cmd *cobra.Command, file string) error {
 	})
 	if failure == nil && s.Golden != "" {
 		if d := trace.Differs(s.Golden, log.Text()); d != "" {
-			failure = &exitError{exitFailed, fmt.Errorf("%s: %s", file, d)}
+			failure = cli.Exit(cli.Failed, fmt.Errorf("%s: %s", file, d))
 		}
 	}
 	if err := r.print(file, outcome, &log, failure); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/explore"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -95,11 +96,11 @@ func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 	c.To, errTo = strconv.ParseUint(to, 10, 63)
 	switch {
 	case errFrom != nil || errTo != nil || c.To < c.From:
-		return usagef("--seeds %q: give FROM:TO, two numbers from 0 to 2^63-1 in order", seeds)
+		return cli.Usagef("--seeds %q: give FROM:TO, two numbers from 0 to 2^63-1 in order", seeds)
 	case c.Nodes < 1 || c.Nodes > 50:
-		return usagef("--nodes %d: give 1 to 50", c.Nodes)
+		return cli.Usagef("--nodes %d: give 1 to 50", c.Nodes)
 	case c.PerRun < 1 || c.PerRun > 1000:
-		return usagef("--faults-per-run %d: give 1 to 1000", c.PerRun)
+		return cli.Usagef("--faults-per-run %d: give 1 to 1000", c.PerRun)
 	}
 	if c.Algorithm == "bully" && c.Option == "" {
 		c.Options = []string{"descending", "all"}
@@ -116,7 +117,7 @@ func soakFlags(c *sim.SoakConfig, seeds, faults, draws string) error {
 		case slices.Contains(allFaults(), scenario.Verb(f)):
 			c.Faults = append(c.Faults, scenario.Verb(f))
 		default:
-			return usagef("--faults %q: use some of all, membership, %s", f, verbs(allFaults()))
+			return cli.Usagef("--faults %q: use some of all, membership, %s", f, verbs(allFaults()))
 		}
 	}
 	return nil
@@ -135,7 +136,7 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 	}
 	for _, d := range strings.Split(draws, ",") {
 		if !slices.Contains(sim.Draws(), sim.Draw(d)) {
-			return usagef("--draw %q: use all, none, or some of %s", d, verbs(sim.Draws()))
+			return cli.Usagef("--draw %q: use all, none, or some of %s", d, verbs(sim.Draws()))
 		}
 		c.Draws = append(c.Draws, sim.Draw(d))
 	}

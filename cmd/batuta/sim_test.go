@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // simulate runs "batuta sim …" and gives its exit code and what it printed.
 func simulate(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errs strings.Builder
-	code = run(t.Context(), append([]string{"sim"}, args...), env{&out, &errs, func(string) (string, bool) { return "", false }, nil, "", ""})
+	code = run(t.Context(), append([]string{"sim"}, args...), env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
 	return code, out.String(), errs.String()
 }
 
@@ -25,7 +27,7 @@ func TestSimJSON(t *testing.T) {
 		{"explore --nodes 3 --crashes 1 --restarts 0 --suspicions 0 --json", "states depth complete violations seconds per_second"},
 	} {
 		code, out, errs := simulate(t, strings.Fields(c.args)...)
-		if code != exitDone {
+		if code != cli.Done {
 			t.Errorf("%s: exit code %d: %s", c.args, code, errs)
 			continue
 		}
@@ -48,7 +50,7 @@ func TestSimRefuses(t *testing.T) {
 		"count --order sideways", "explore --nodes 9", "explore --crashes -1", "explore --probe sideways", "run", "run nowhere.txt",
 	} {
 		code, _, errs := simulate(t, strings.Fields(args)...)
-		if code != exitUsage || strings.Count(errs, "\n") != 1 {
+		if code != cli.Usage || strings.Count(errs, "\n") != 1 {
 			t.Errorf("sim %s: exit code %d, want 2 and one line, got %q", args, code, errs)
 		}
 	}
@@ -65,18 +67,18 @@ func TestSimRun(t *testing.T) {
 		}
 	}
 	write("members 1 2\nrun 1s\nexpect leader 2\n")
-	if code, _, errs := simulate(t, "run", file, "--svg", svg); code != exitDone {
+	if code, _, errs := simulate(t, "run", file, "--svg", svg); code != cli.Done {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, err := os.Stat(svg); err != nil {
 		t.Error(err)
 	}
 	write("members 1 2\nrun 1s\nexpect leader 1\n")
-	if code, _, errs := simulate(t, "run", file); code != exitFailed || !strings.Contains(errs, "s.txt:3: [1.000s] expected leader 1") {
+	if code, _, errs := simulate(t, "run", file); code != cli.Failed || !strings.Contains(errs, "s.txt:3: [1.000s] expected leader 1") {
 		t.Errorf("an unmet expectation: exit code %d, %q", code, errs)
 	}
 	write("members 1 2\nrun soon\n")
-	if code, _, errs := simulate(t, "run", file); code != exitUsage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
+	if code, _, errs := simulate(t, "run", file); code != cli.Usage || !strings.Contains(errs, "s.txt:2:5: expected a time") {
 		t.Errorf("a typo: exit code %d, %q", code, errs)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -10,15 +11,14 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/hooks"
-	"github.com/batuta-dev/batuta/internal/logqueue"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/peeragent"
+	"github.com/batuta-dev/batuta/internal/resident"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
@@ -28,14 +28,13 @@ const defaultPeerHTTP = "127.0.0.1:7700"
 
 // peerFlags are the flags of "superpeer agent".
 type peerFlags struct {
-	config               overlay.Config
-	method               string
-	http                 string
-	httpHosts            []string
-	security             securityFlags
-	onSuper, onClient    string
-	hookTimeout          time.Duration
-	events, logLevel, as string
+	config    overlay.Config
+	method    string
+	http      string
+	httpHosts []string
+	security  securityFlags
+	hook      cli.Hooks
+	output    cli.Output
 }
 
 func (f *peerFlags) register(fs *pflag.FlagSet) {
@@ -58,12 +57,10 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.security.httpCert, "http-tls-cert", "", "`file` with the HTTP API's certificate (default one by the secret)")
 	fs.StringVar(&f.security.httpKey, "http-tls-key", "", "`file` with that certificate's key")
 	fs.StringVar(&f.security.healthHTTP, "health-http", "", "`host:port` that answers /super, /healthz and /readyz alone, by yes or no, for whoever asks")
-	fs.StringVar(&f.onSuper, "on-super", "", "`command` to run when this node becomes a super peer; no shell reads it, BATUTA_ variables tell what happened")
-	fs.StringVar(&f.onClient, "on-client", "", "`command` to run when a super peer serves it, the first or another: BATUTA_HOME, BATUTA_ADDRESS, BATUTA_SERVICE")
-	fs.DurationVar(&f.hookTimeout, "hook-timeout", 10*time.Second, "`time` after which a hook is killed, with its process group")
-	fs.StringVar(&f.events, "events", "text", "`form` of events on standard output: json, text or off")
-	fs.StringVar(&f.logLevel, "log-level", "info", "`level`: debug, info, warn or error")
-	fs.StringVar(&f.as, "log-format", "text", "`form` of logs on standard error: text or json")
+	f.hook.Register(fs,
+		"on-super", "`command` to run when this node becomes a super peer; no shell reads it, BATUTA_ variables tell what happened",
+		"on-client", "`command` to run when a super peer serves it, the first or another: BATUTA_HOME, BATUTA_ADDRESS, BATUTA_SERVICE")
+	f.output.Register(fs, "text")
 }
 
 // check finds every flag that cannot stand before anything starts.
@@ -71,13 +68,13 @@ func (f *peerFlags) check() error {
 	f.config.Method = superpeer.Method(f.method)
 	f.security.secretFile, f.security.insecure = f.config.Secret, f.config.Insecure
 	if f.config.Fraction == 0 {
-		return usagef("--fraction 0: want more than 0 and at most 1")
+		return cli.Usagef("--fraction 0: want more than 0 and at most 1")
 	}
 	if err := f.config.Validate(); err != nil {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	if (f.security.httpCert == "") != (f.security.httpKey == "") {
-		return usagef("--http-tls-cert and --http-tls-key go together: give both")
+		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
 	}
 	if err := f.security.checkHTTP(f.http); err != nil {
 		return err
@@ -87,29 +84,11 @@ func (f *peerFlags) check() error {
 			return err
 		}
 	}
-	if f.hookTimeout <= 0 {
-		return usagef("--hook-timeout %v: give a time above zero, such as 10s", f.hookTimeout)
-	}
-	for _, h := range []struct{ flag, line string }{{"--on-super", f.onSuper}, {"--on-client", f.onClient}} {
-		if _, err := hooks.Command(h.line); err != nil {
-			return usagef("%s %q: %w", h.flag, h.line, err)
-		}
-	}
-	if !slices.Contains([]string{"json", "text", "off"}, f.events) {
-		return usagef("--events %q: use json, text or off", f.events)
-	}
-	if !slices.Contains([]string{"json", "text"}, f.as) {
-		return usagef("--log-format %q: use text or json", f.as)
-	}
-	return nil
+	return cmp.Or(f.hook.Check(), f.output.Check())
 }
 
 func (f *peerFlags) hooks(log *slog.Logger) *peeragent.Hooks {
-	words := func(line string) []string {
-		argv, _ := hooks.Words(line) // check has seen it
-		return argv
-	}
-	return &peeragent.Hooks{OnSuper: words(f.onSuper), OnClient: words(f.onClient), Timeout: f.hookTimeout, Log: log}
+	return &peeragent.Hooks{OnSuper: f.hook.Words("on-super"), OnClient: f.hook.Words("on-client"), Timeout: f.hook.Timeout, Log: log}
 }
 
 func newSuperpeerAgentCommand(e env) *cobra.Command {
@@ -145,8 +124,6 @@ type peerRun struct {
 	env
 	flags *peerFlags
 	cmd   *cobra.Command
-	level slog.LevelVar
-	logs  *logqueue.Queue
 	log   *slog.Logger
 	node  *overlay.Member
 
@@ -158,15 +135,20 @@ func (a *peerRun) run(ctx context.Context) error {
 	signals := make(chan os.Signal, 4) // caught before anything is announced
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(signals)
-	if err := a.level.UnmarshalText([]byte(a.flags.logLevel)); err != nil {
-		return usagef("--log-level %q: use debug, info, warn or error", a.flags.logLevel)
+	log, err := a.flags.output.Open(a.stderr)
+	if err != nil {
+		return err
 	}
-	a.openLog()
-	defer a.logs.Close(lastWords)
+	a.log = log
+	defer a.flags.output.Close()
 	if err := a.flags.check(); err != nil {
 		return err
 	}
-	api, health, err := a.listen()
+	api, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
+	if err != nil {
+		return err
+	}
+	health, err := a.flags.security.listenHealth()
 	if err != nil {
 		return err
 	}
@@ -178,38 +160,6 @@ func (a *peerRun) run(ctx context.Context) error {
 		return errors.Join(err, a.node.Close())
 	}
 	return a.wait(api, signals)
-}
-
-func (a *peerRun) openLog() {
-	options := &slog.HandlerOptions{Level: &a.level}
-	a.logs = logqueue.New()
-	var h slog.Handler = slog.NewTextHandler(a.stderr, options)
-	if a.flags.as == "json" {
-		h = slog.NewJSONHandler(a.stderr, options)
-	}
-	a.log = slog.New(a.logs.Handler(h))
-}
-
-func (a *peerRun) listen() (api, health net.Listener, err error) {
-	if a.flags.http != "off" {
-		at, err := agent.ParseAddress(a.flags.http)
-		if err != nil {
-			return nil, nil, usagef("--http %w", err)
-		}
-		api, err = at.Listen()
-		if errors.Is(err, syscall.EADDRINUSE) && !a.cmd.Flags().Changed("http") {
-			api, err = net.Listen("tcp", "127.0.0.1:0") // one of several agents on this machine
-		}
-		if err != nil {
-			return nil, nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
-		}
-	}
-	if a.flags.security.healthHTTP != "" {
-		if health, err = net.Listen("tcp", a.flags.security.healthHTTP); err != nil {
-			return nil, nil, usagef("--health-http: %w; choose a free port", err)
-		}
-	}
-	return api, health, nil
 }
 
 // join tries until another answers or a signal comes.
@@ -242,7 +192,7 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 	case ended:
 		return false, a.node.Close()
 	case errors.Is(err, overlay.ErrConfig), errors.Is(err, overlay.ErrRefused):
-		return false, &exitError{exitUsage, err}
+		return false, cli.Exit(cli.Usage, err)
 	}
 	return err == nil, err
 }
@@ -252,7 +202,7 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 	f := a.flags
 	if f.security.httpTokens != "" {
 		if a.tokens, err = agent.LoadTokens(f.security.httpTokens); err != nil {
-			return &exitError{exitUsage, err}
+			return cli.Exit(cli.Usage, err)
 		}
 	}
 	if api != nil {
@@ -262,7 +212,7 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 		}
 		secured, err := f.security.serving(f.config.Overlay, a.node.ID(), f.http)
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return cli.Exit(cli.Usage, err)
 		}
 		server := peeragent.NewServer(a.node, version(), a.tokens, a.log, names...)
 		if secured != nil {
@@ -281,16 +231,11 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 
 // wait prints events and runs hooks until a signal ends the node.
 func (a *peerRun) wait(api net.Listener, signals <-chan os.Signal) error {
-	address := ""
-	if api != nil {
-		if address = api.Addr().String(); api.Addr().Network() == "unix" {
-			address = "unix:" + address
-		}
-	}
+	defer resident.ShedOnceSettled(a.log)()
 	printed, hooked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.print(peeragent.Ready(a.node.Status(), address))
+		a.print(peeragent.Ready(a.node.Status(), cli.Shown(api)))
 	}()
 	go func() {
 		defer close(hooked)
@@ -325,7 +270,7 @@ func (a *peerRun) wait(api net.Listener, signals <-chan os.Signal) error {
 
 func (a *peerRun) print(ready peeragent.Line) {
 	write := peeragent.Line.WriteText
-	switch a.flags.events {
+	switch a.flags.output.Events {
 	case "off":
 		return
 	case "json":

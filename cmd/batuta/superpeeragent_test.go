@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/peeragent"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
@@ -147,13 +148,11 @@ func (g *peerGroup) crash(m *peerProcess) {
 
 // TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
 func TestSuperPeersOnRealProcesses(t *testing.T) {
-	// So many that the last to leave changes nothing in how many super peers are wanted:
-	// docs/superpeers.md says how a surplus one goes.
 	n := fulltest.Size(7, 62)
 	g := &peerGroup{T: t, dir: t.TempDir(), flags: []string{"--fraction", "0.25", "--capacity", "8", "--round", "300ms"}}
 	secret := filepath.Join(g.dir, "secret")
 	code, line := runCommand(t, "secret", "new")
-	if code != exitDone || os.WriteFile(secret, []byte(line), 0o600) != nil {
+	if code != cli.Done || os.WriteFile(secret, []byte(line), 0o600) != nil {
 		t.Fatal("no secret could be made")
 	}
 	g.flags = append(g.flags, "--secret-file", secret, "--on-super", "touch super", "--on-client", "touch client")
@@ -179,16 +178,23 @@ func TestSuperPeersOnRealProcesses(t *testing.T) {
 	}
 	g.await("go on when some are killed and others come", wanted())
 
-	leaver := g.members[1]
-	if err := leaver.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+	for before := wanted(); wanted() == before; {
+		g.leave(g.members[1])
 	}
-	<-leaver.ended
-	if code := leaver.cmd.ProcessState.ExitCode(); code != exitDone {
-		t.Errorf("SIGTERM ends with exit code %d: %s", code, leaver.stderr.last())
+	g.await("have one super peer less when so many have left", wanted())
+}
+
+// leave ends a process by SIGTERM.
+func (g *peerGroup) leave(m *peerProcess) {
+	g.Helper()
+	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		g.Fatal(err)
 	}
-	g.crash(leaver) // it is gone already
-	g.await("go on when one has left", wanted())
+	<-m.ended
+	if code := m.cmd.ProcessState.ExitCode(); code != cli.Done {
+		g.Errorf("SIGTERM ends with exit code %d: %s", code, m.stderr.last())
+	}
+	g.crash(m) // it is gone already
 }
 
 // checkCommands asks a super peer in all the ways there are.
@@ -196,7 +202,7 @@ func (g *peerGroup) checkCommands(m *peerProcess) {
 	g.Helper()
 	code, out := runCommand(g.T, "superpeer", "status", "--json", "--http", m.http)
 	var s map[string]any
-	if err := json.Unmarshal([]byte(out), &s); code != exitDone || err != nil {
+	if err := json.Unmarshal([]byte(out), &s); code != cli.Done || err != nil {
 		g.Fatalf("status: exit %d, %v, %s", code, err, out)
 	}
 	for _, key := range []string{"super_peer", "home", "clients", "capacity", "wanted", "live", "rtt_ms", "requirements"} {
@@ -209,11 +215,11 @@ func (g *peerGroup) checkCommands(m *peerProcess) {
 			g.Errorf("status --json has no line for %s:\n%s", r, out)
 		}
 	}
-	if code, out = runCommand(g.T, "superpeer", "status", "--http", m.http); code != exitDone || !strings.Contains(out, "yes, token") {
+	if code, out = runCommand(g.T, "superpeer", "status", "--http", m.http); code != cli.Done || !strings.Contains(out, "yes, token") {
 		g.Errorf("status: exit %d, %s", code, out)
 	}
 	code, out = runCommand(g.T, "superpeer", "map", "--http", m.http)
-	if err := wellFormed(out); code != exitDone || err != nil || !strings.Contains(out, m.id) {
+	if err := wellFormed(out); code != cli.Done || err != nil || !strings.Contains(out, m.id) {
 		g.Errorf("map: exit %d, %v, %s", code, err, out)
 	}
 	for path, want := range map[string]string{
@@ -273,7 +279,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 		"unknown command":                                        "surplus",
 	} {
 		code, out := runCommand(t, append([]string{"superpeer", "agent"}, strings.Fields(args)...)...)
-		if code != exitUsage || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {
+		if code != cli.Usage || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q; want exit 2 and one line with %q", args, code, out, want)
 		}
 	}
@@ -286,10 +292,10 @@ func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
 		Lab   *float64 `json:"lab_ratio_kmedoids"`
 		Over  *int     `json:"cap_violations"`
 	}
-	if err := json.Unmarshal([]byte(out), &r); code != exitDone || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {
+	if err := json.Unmarshal([]byte(out), &r); code != cli.Done || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {
 		t.Errorf("exit %d, %v, %s", code, err, out)
 	}
-	if code, out = runCommand(t, "superpeer", "live", "--nodes", "1"); code != exitUsage || !strings.Contains(out, "want 2 to") {
+	if code, out = runCommand(t, "superpeer", "live", "--nodes", "1"); code != cli.Usage || !strings.Contains(out, "want 2 to") {
 		t.Errorf("one node: exit %d, %s", code, out)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/peeragent"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
@@ -144,7 +145,7 @@ nodes where their coordinates put them, each joined to its super peer. With
 		}
 		f, err := os.Create(path)
 		if err != nil {
-			return usagef("--svg: %w; give a file that can be written", err)
+			return cli.Usagef("--svg: %w; give a file that can be written", err)
 		}
 		if err := chart.WriteSVG(f); err != nil {
 			f.Close()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/lab"
 	"github.com/batuta-dev/batuta/superpeer/overlay/live"
@@ -32,7 +33,7 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Method = superpeer.Method(method)
 			if err := readLive(&o, rtt); err != nil {
-				return &exitError{exitUsage, err}
+				return cli.Exit(cli.Usage, err)
 			}
 			if kill > 0 {
 				o.Kills = []live.Kill{{At: kill, Supers: supers}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/lab"
 )
@@ -86,11 +87,11 @@ round; several are separated by commas.`,
 
 func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	if err := f.read(cmd); err != nil {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	outputs, err := f.open()
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	defer outputs.close()
 	defer frugal(f.options.Nodes)()
@@ -99,7 +100,7 @@ func (f *superpeersFlags) simulate(cmd *cobra.Command, e env) error {
 	}
 	report, err := lab.Run(f.options)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	if err := outputs.write(report); err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // superpeers runs the command with args and gives its exit code and output.
@@ -41,7 +43,7 @@ func TestSuperpeersRefusesWithTheRange(t *testing.T) {
 		"unknown command":             "surplus",
 	} {
 		code, stdout, stderr := superpeers(t, strings.Fields(args)...)
-		if code != exitUsage || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+		if code != cli.Usage || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q, %q; want exit 2 and one line with %q", args, code, stdout, stderr, want)
 		}
 	}
@@ -52,7 +54,7 @@ func TestSuperpeersPrintsWhatItPromises(t *testing.T) {
 	svg, csv := filepath.Join(dir, "map.svg"), filepath.Join(dir, "rounds.csv")
 	args := []string{"--nodes", "400", "--fraction", "0.02", "--capacity", "70", "--rounds", "30", "--seed", "7", "--svg", svg, "--csv", csv}
 	code, stdout, stderr := superpeers(t, append(args, "--json")...)
-	if code != exitDone || stderr != "" {
+	if code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %q", code, stderr)
 	}
 	var answer map[string]any
@@ -75,7 +77,7 @@ func TestSuperpeersPrintsWhatItPromises(t *testing.T) {
 	if !strings.HasPrefix(map1, "<svg") || strings.Count(curves1, "\n") != 31 {
 		t.Errorf("map %.40q, %d lines of curves, want <svg and 31", map1, strings.Count(curves1, "\n"))
 	}
-	if code, table, stderr := superpeers(t, args...); code != exitDone || !strings.Contains(table, "k-medoids") {
+	if code, table, stderr := superpeers(t, args...); code != cli.Done || !strings.Contains(table, "k-medoids") {
 		t.Errorf("exit %d, %q, %q, want the table", code, table, stderr)
 	}
 	if read(t, svg) != map1 || read(t, csv) != curves1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 func newTuneCommand(e env) *cobra.Command {
@@ -29,7 +30,7 @@ than those that were watched, so watch for long, and under load.`,
 	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "`time` to watch, a second or more")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
 		if lasts < time.Second {
-			return usagef("--for %v: watch for a second or more", lasts)
+			return cli.Usagef("--for %v: watch for a second or more", lasts)
 		}
 		seen, err := watchRhythm(ctx, c, lasts)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/vip"
 )
 
@@ -41,7 +42,7 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
   batuta vip 10.0.0.100/24 2001:db8::100/64 --dev eth0 --config /etc/batuta.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("which address? write it first, as in: batuta vip 10.0.0.100/24 --dev eth0")
+				return cli.Usagef("which address? write it first, as in: batuta vip 10.0.0.100/24 --dev eth0")
 			}
 			return nil
 		},
@@ -54,7 +55,7 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 			return err
 		}
 		if err := vip.Check(c); err != nil {
-			return &exitError{exitUsage, err}
+			return cli.Exit(cli.Usage, err)
 		}
 		c.Log = slog.New(slog.NewTextHandler(e.stderr, nil))
 		self, err := os.Executable()
@@ -75,11 +76,11 @@ func registerDev(cmd *cobra.Command, dev *string) {
 
 func vipConfig(dev string, args []string) (c vip.Config, err error) {
 	if dev == "" {
-		return c, usagef("on which network device? add --dev, as in: batuta vip %s --dev eth0", strings.Join(args, " "))
+		return c, cli.Usagef("on which network device? add --dev, as in: batuta vip %s --dev eth0", strings.Join(args, " "))
 	}
 	var addresses []netip.Prefix
 	if addresses, err = vip.Parse(args); err != nil {
-		return c, &exitError{exitUsage, err}
+		return c, cli.Exit(cli.Usage, err)
 	}
 	return vip.Config{Addresses: addresses, Dev: dev}, nil
 }

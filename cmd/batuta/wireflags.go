@@ -10,6 +10,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/boss"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // wireFlags say which protocol members speak to each other.
@@ -28,22 +29,22 @@ func (f *wireFlags) register(fs *pflag.FlagSet) {
 // defaults puts those of the chosen wire in place of the flags' own.
 func (f *wireFlags) defaults(a *agentFlags) error {
 	if !slices.Contains([]string{"batuta", "boss"}, f.name) {
-		return usagef("--wire %q: use batuta or boss", f.name)
+		return cli.Usagef("--wire %q: use batuta or boss", f.name)
 	}
 	if _, err := f.announcement(); err != nil {
 		return err
 	}
 	if f.name != "boss" {
 		if f.nodeType != "" {
-			return usagef("--node-type %q: it goes with --wire boss; leave it out, or add that", f.nodeType)
+			return cli.Usagef("--node-type %q: it goes with --wire boss; leave it out, or add that", f.nodeType)
 		}
 		return nil
 	}
 	if f.nodeType == "" {
-		return usagef("--wire boss: give --node-type, the type that the other nodes have, such as scrapper")
+		return cli.Usagef("--wire boss: give --node-type, the type that the other nodes have, such as scrapper")
 	}
 	if a.id == "" {
-		return usagef("--wire boss: give --id, this member's IP address, such as 172.18.0.5")
+		return cli.Usagef("--wire boss: give --id, this member's IP address, such as 172.18.0.5")
 	}
 	given := f.set.Changed
 	if !given("preempt") {
@@ -73,7 +74,7 @@ func (f *wireFlags) announcement() (boss.Announce, error) {
 	case "identification":
 		return boss.Identification, nil
 	}
-	return 0, usagef("--announce %q: use both, new_boss or identification", f.announce)
+	return 0, cli.Usagef("--announce %q: use both, new_boss or identification", f.announce)
 }
 
 // apply sets the wire up.

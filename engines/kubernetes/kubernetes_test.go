@@ -1,18 +1,13 @@
 package kubernetes_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -23,48 +18,30 @@ import (
 	"github.com/batuta-dev/batuta/engines/kubernetes"
 )
 
-// lease is short, so that the tests are, and bears a machine that stands still for seconds.
-const lease = 6 * time.Second
-
 // long is for tests in which no lease has to end.
 const long = 20 * time.Second
 
-func client(t *testing.T, url string) *coordination.CoordinationV1Client {
+// start has a candidate take part that reaches the server at addr.
+func start(t *testing.T, s *enginetest.Kubernetes, addr, name string, c engines.Config) *engines.Election {
 	t.Helper()
-	c, err := coordination.NewForConfig(&rest.Config{Host: url, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/json", AcceptContentTypes: "application/json"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-func start(t *testing.T, url, name string, c engines.Config) *engines.Election {
-	t.Helper()
-	c.Lease, c.Logger = cmp.Or(c.Lease, lease), slog.New(slog.NewTextHandler(t.Output(), nil))
-	e, err := engines.Start(t.Context(), kubernetes.New(client(t, url).Leases("default"), name), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
+	return enginetest.Start(t, kubernetes.New(s.Leases(t, addr), name), c)
 }
 
 // The one conformance call.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
+	s := enginetest.ServeKubernetes(t)
 	electortest.Run(t, func(t *testing.T) electortest.Candidates {
 		name := fmt.Sprintf("test-%d", rand.Int64())
 		lines := map[batuta.ID]*enginetest.Proxy{}
 		return electortest.Candidates{
 			OneLeader: true,
 			Start: func(id batuta.ID) batuta.Elector {
-				lines[id] = enginetest.NewProxy(t, strings.TrimPrefix(s.URL, "http://"))
-				return start(t, "http://"+lines[id].Addr(), name, engines.Config{ID: string(id)})
+				lines[id] = enginetest.NewProxy(t, s.Addr)
+				return start(t, s, lines[id].Addr(), name, engines.Config{ID: string(id)})
 			},
 			Cut:  func(id batuta.ID) func() { return lines[id].Cut() },
-			Fail: s.fail,
+			Fail: s.Fail,
 		}
 	})
 }
@@ -77,12 +54,12 @@ type clientGo struct {
 	cancel  context.CancelFunc
 }
 
-func startClientGo(t *testing.T, s *apiServer, name, id string) *clientGo {
+func startClientGo(t *testing.T, s *enginetest.Kubernetes, name, id string) *clientGo {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &clientGo{works: make(chan struct{}, 1), enough: make(chan struct{}), stopped: make(chan struct{}), cancel: cancel}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{LeaseMeta: meta.ObjectMeta{Name: name, Namespace: "default"}, Client: client(t, s.URL),
+		Lock: &resourcelock.LeaseLock{LeaseMeta: meta.ObjectMeta{Name: name, Namespace: "default"}, Client: s.Client(t, s.Addr),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: id}},
 		LeaseDuration: long, RenewDeadline: long * 2 / 3, RetryPeriod: time.Second, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
@@ -138,11 +115,11 @@ func within[T any](t *testing.T, what string, ch <-chan T) {
 // client-go's gives the Lease up while its work goes on, so that two work; batuta's keeps it until then.
 func TestBesideClientGo(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
+	s := enginetest.ServeKubernetes(t)
 	theirs := startClientGo(t, s, "shared", "them_1")
 	within(t, "client-go's work begins", theirs.works)
 
-	ours := start(t, s.URL, "shared", engines.Config{ID: "us", Lease: long})
+	ours := start(t, s, s.Addr, "shared", engines.Config{ID: "us", Lease: long})
 	first := sees(t, ours, "them_1", batuta.Token{})
 	working, enough, led := make(chan batuta.Token, 8), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,15 +146,15 @@ func TestBesideClientGo(t *testing.T) {
 
 	other := startClientGo(t, s, "shared", "them_2")
 	cancel() // ours is to stop; its work goes on
-	renewed := s.lease("shared").ResourceVersion
+	renewed := s.Lease(t, "shared").ResourceVersion
 	for range 3 {
 		enginetest.Await(t, "the Lease is renewed while the work goes on", func(context.Context) error {
-			if now := s.lease("shared"); now.ResourceVersion == renewed || *now.Spec.HolderIdentity != "us" {
+			if now := s.Lease(t, "shared"); now.ResourceVersion == renewed || *now.Spec.HolderIdentity != "us" {
 				return fmt.Errorf("%s holds it, at version %s", *now.Spec.HolderIdentity, now.ResourceVersion)
 			}
 			return nil
 		})
-		renewed = s.lease("shared").ResourceVersion
+		renewed = s.Lease(t, "shared").ResourceVersion
 	}
 	select {
 	case <-other.works:
@@ -193,10 +170,10 @@ func TestBesideClientGo(t *testing.T) {
 // A Lease under whose number no epoch can be had is refused; one that somebody relabels is kept.
 func TestALeaseThatOthersWriteTo(t *testing.T) {
 	t.Parallel()
-	s := newAPIServer(t)
-	e := start(t, s.URL, "labelled", engines.Config{ID: "us", StandAlways: true})
+	s := enginetest.ServeKubernetes(t)
+	e := start(t, s, s.Addr, "labelled", engines.Config{ID: "us", StandAlways: true})
 	token := sees(t, e, "us", batuta.Token{})
-	leases := client(t, s.URL).Leases("default")
+	leases := s.Leases(t, s.Addr)
 	for i := range 5 {
 		enginetest.Await(t, "the Lease has a label", func(ctx context.Context) error {
 			l, err := leases.Get(ctx, "labelled", meta.GetOptions{})
@@ -208,9 +185,9 @@ func TestALeaseThatOthersWriteTo(t *testing.T) {
 			return err
 		})
 	}
-	before := s.lease("labelled").Spec.RenewTime
+	before := s.Lease(t, "labelled").Spec.RenewTime
 	enginetest.Await(t, "it is renewed", func(context.Context) error {
-		if now := s.lease("labelled"); now.Spec.RenewTime.Equal(before) || now.Labels["turn"] != "4" {
+		if now := s.Lease(t, "labelled"); now.Spec.RenewTime.Equal(before) || now.Labels["turn"] != "4" {
 			return fmt.Errorf("it is %v", now)
 		}
 		return nil

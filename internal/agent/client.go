@@ -80,9 +80,14 @@ func (c *Client) send(ctx context.Context, path string, body, v any) error {
 	return c.call(ctx, http.MethodPost, path, bytes.NewReader(out), v)
 }
 
-// Remove takes a member off the list and reads the answer into v.
-func (c *Client) Remove(ctx context.Context, id string, v any) error {
-	return c.call(ctx, http.MethodDelete, "/v1/members/"+url.PathEscape(id), nil, v)
+// Remove takes a member off the list, by force if too few would be left to lead, and
+// reads the answer into v.
+func (c *Client) Remove(ctx context.Context, id string, force bool, v any) error {
+	path := "/v1/members/" + url.PathEscape(id)
+	if force {
+		path += "?force=true"
+	}
+	return c.call(ctx, http.MethodDelete, path, nil, v)
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body io.Reader, v any) error {
@@ -142,7 +147,13 @@ func unwrapped(err error) error {
 // Watch gives each event's JSON to yield, until yield returns an error, which
 // it then returns, ctx ends (nil), or the agent goes away.
 func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/events", nil)
+	return c.WatchOf(ctx, nil, yield)
+}
+
+// WatchOf is Watch for the events of other elections than the cluster's own: election=NAME
+// or elections=true.
+func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []byte) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 
@@ -15,6 +15,7 @@ import (
 // that there are none.
 type Elections interface {
 	Election(name string, options ...batuta.ElectionOption) *batuta.Election
+	Elections(context.Context) iter.Seq2[batuta.View, error]
 	ListElections() []batuta.View
 	Drain(ctx context.Context, id batuta.ID, force bool) error
 	Undrain(context.Context, batuta.ID) error
@@ -30,6 +31,8 @@ type NamedElection struct {
 	Token   *string `json:"token"`  // "epoch:leader"; null while nobody leads
 	Address string  `json:"address"`
 	Since   Stamp   `json:"since"` // when this member saw it
+
+	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: nobody takes over before
 }
 
 func namedOf(v batuta.View) NamedElection {
@@ -47,14 +50,26 @@ func (s *Server) many() (Elections, bool) {
 	return e, ok
 }
 
-func (s *Server) elections(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
 	list := []NamedElection{}
 	if e, ok := s.many(); ok {
 		for _, v := range e.ListElections() {
-			list = append(list, namedOf(v))
+			n := namedOf(v)
+			if v.Lost.Leader.ID == s.node.ID() && works(ctx, e.Election(v.Election)) {
+				n.Stopping = string(s.node.ID())
+			}
+			list = append(list, n)
 		}
 	}
-	answer(w, http.StatusOK, list)
+	answerNews(w, r, list)
+}
+
+// works reports whether what this member has begun for an election may still run.
+func works(ctx context.Context, e *batuta.Election) bool {
+	left, _, err := e.Lease(ctx)
+	return err == nil && left > 0
 }
 
 // knows reports whether there is an election of that name.
@@ -142,10 +157,7 @@ var errForce = errors.New("undrain needs no force: leave it out")
 // ofMember reads whom a call is about and does it.
 func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (string, error)) {
 	var d Drain
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	if err := in.Decode(&d); err != nil {
-		fail(w, http.StatusBadRequest, `body: %v; send {"id":"4"}`, err)
+	if !readBody(w, r, &d, `{"id":"4"}`) {
 		return
 	}
 	id, err := election.ParseID(d.ID)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +74,54 @@ func post(t *testing.T, api, path, body string) (int, string) {
 	return call{method: "POST", path: path, body: strings.NewReader(body)}.do(t, api)
 }
 
+// asIfSeen asks twice, the second time as one that has the first answer.
+func asIfSeen(t *testing.T, api, path string) (code int) {
+	t.Helper()
+	tag := ""
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+api+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("If-None-Match", tag)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		tag, code = resp.Header.Get("ETag"), resp.StatusCode
+	}
+	return code
+}
+
+// streams waits until a stream of events has told all of that, in whatever order.
+func streams(t *testing.T, api, query string, want []string) {
+	t.Helper()
+	c, err := agent.NewClient(api, agent.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = c.WatchOf(ctx, of, func(line []byte) error {
+		if of.Has("election") && !strings.Contains(string(line), `"election":"a"`) {
+			t.Errorf("events?%s: %s", query, line)
+		}
+		want = slices.DeleteFunc(want, func(w string) bool { return strings.Contains(string(line), w) })
+		if len(want) == 0 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || len(want) > 0 {
+		t.Errorf("events?%s never tells %q: %v", query, want, err)
+	}
+}
+
 // Any agent tells of the elections, hands them over, and drains a member.
 func TestElectionsOverHTTP(t *testing.T) {
 	t.Parallel()
@@ -92,7 +142,22 @@ func TestElectionsOverHTTP(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK || len(list) != 1 || list[0].Name != "a" || *list[0].Leader != "1" || *list[0].Token != two.Election("a").Leader().Token.String() {
 		t.Errorf("elections: %d %s %v", code, body, err)
 	}
+	if again := asIfSeen(t, api2, "/v1/elections"); again != http.StatusNotModified {
+		t.Errorf("who has seen the elections is answered %d", again)
+	}
 	description(t).check(t, api2, "GET", "/v1/elections", description(t).Paths["/v1/elections"]["get"])
+
+	for query, want := range map[string][]string{
+		"election=a":     {`"event":"leader","id":"2","election":"a","seat":0,"leader":"1"`},
+		"elections=true": {`"event":"leader","id":"2","election":"a","seat":0,"leader":"1"`, `"event":"leader","id":"2","election":"default","leader":"2"`},
+	} {
+		streams(t, api2, query, want)
+	}
+	for _, query := range []string{"elections=all", "elections=true&election=a", "election=%01"} {
+		if code, body := (call{method: "GET", path: "/v1/events?" + query}).do(t, api2); code != http.StatusBadRequest {
+			t.Errorf("events?%s: %d %s", query, code, body)
+		}
+	}
 
 	_, metrics := call{method: "GET", path: "/metrics"}.do(t, api1)
 	for _, want := range []string{"batuta_elections 1", "batuta_elections_led 1", "batuta_elections_leaderless 0", "batuta_members_drained 0"} {

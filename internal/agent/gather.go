@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 )
 
 // MetaHTTP is the key under which a member tells the others where its API is, as a URL
@@ -169,10 +170,17 @@ func saidShortly(err error) error {
 	return err
 }
 
-// check looks at what another has sent: what is passed on is leaderships alone.
+// check looks at what another has sent: what is passed on is leaderships and links alone.
 func (h *History) check() error {
 	if h.Now.IsZero() || h.Began.IsZero() || len(h.Events) > maxHistory {
 		return errors.New("its answer is not batuta's")
+	}
+	if h.Links != nil {
+		for _, id := range *h.Links {
+			if _, err := election.ParseID(id); err != nil {
+				return errors.New("its answer is not batuta's")
+			}
+		}
 	}
 	for i := range h.Events {
 		e := &h.Events[i]
@@ -201,7 +209,9 @@ func (h History) leaderships() History {
 // histories answers with what all members have seen that say where they are asked.
 func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		answer(w, http.StatusOK, s.gatherer.gather(r.Context(), st, s.history.present().leaderships()))
+		own := s.history.present().leaderships()
+		own.Links = linksOf(st)
+		answer(w, http.StatusOK, s.gatherer.gather(r.Context(), st, own))
 	}
 }
 

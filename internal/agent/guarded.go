@@ -3,7 +3,6 @@ package agent
 import (
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -22,45 +21,6 @@ func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
-}
-
-// Named is an event of a stream: its name, and what it says, as JSON.
-type Named struct {
-	Name string
-	JSON []byte
-}
-
-// Stream answers with events as server-sent ones, and pings while there are none, until
-// events ends or the client goes.
-func Stream(w http.ResponseWriter, r *http.Request, events <-chan Named) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	out := &stream{w: w, rc: http.NewResponseController(w)}
-	// A stream outlives the time a request has to arrive.
-	_ = out.rc.SetReadDeadline(time.Time{})
-	if r.Method == http.MethodHead || out.flush() != nil {
-		return
-	}
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
-	for {
-		var err error
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return
-			}
-			err = out.write("event: %s\ndata: %s\n\n", e.Name, e.JSON)
-		case <-ping.C:
-			err = out.ping()
-		case <-r.Context().Done():
-			return
-		}
-		if err != nil {
-			return
-		}
 	}
 }
 

@@ -20,6 +20,8 @@ type History struct {
 	Began  Stamp    `json:"began"`  // when this agent began to listen; before that nothing is known
 	Now    Stamp    `json:"now"`    // by this agent's clock
 	Events []Reason `json:"events"` // the last 1000, oldest first
+
+	Links *[]string `json:"links,omitempty"` // members to which a connection stands; absent: not known
 }
 
 // Reason is an event, and what the member did since the event before it: why it came
@@ -76,13 +78,30 @@ func (h *history) add(l Line, trace []batuta.Record) {
 func (h *history) present() History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return History{Stamp{h.began}, Stamp{time.Now()}, append([]Reason{}, h.events...)}
+	return History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: append([]Reason{}, h.events...)}
 }
 
+// linksOf are the members to which a connection stands.
+func linksOf(st batuta.Status) *[]string {
+	ids := []string{}
+	for _, m := range st.Members {
+		if m.Linked {
+			ids = append(ids, string(m.ID))
+		}
+	}
+	return &ids
+}
+
+// past tells what this member has seen; one that is stuck tells that, too.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	h := s.history.present()
 	if r.URL.Query().Get("leaderships") == "true" {
 		h = h.leaderships()
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	if st, err := s.node.StatusContext(ctx); err == nil {
+		h.Links = linksOf(st)
 	}
 	answer(w, http.StatusOK, h)
 }

@@ -35,6 +35,7 @@ type Line struct {
 	ID       string `json:"id"`    // who saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
+	Seat     *int   `json:"seat,omitempty"` // of a named election; absent: this is about the cluster's own
 
 	// of ready
 	Listen    string `json:"listen,omitempty"`
@@ -91,6 +92,18 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	return l
 }
 
+// NamedLine is what member id has seen of a named election; false: nothing has happened to
+// that yet.
+func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
+	ev := batuta.Event{Time: v.Since, Kind: batuta.EventLeader, View: v}
+	if !v.Defined() {
+		ev.Kind = batuta.EventLost
+	}
+	l = EventLine(id, ev)
+	l.Seat = &v.Seat
+	return l, v.Defined() || v.Lost.Defined()
+}
+
 // Pairs are what a member tells of itself, in one line.
 func Pairs(meta map[string]string) string {
 	var words []string
@@ -121,6 +134,13 @@ func (l Line) WriteText(w io.Writer) error {
 }
 
 func (l Line) story() string {
+	if l.Seat != nil {
+		name, seat := l.Election, *l.Seat
+		if l.Seat = nil; seat > 0 {
+			name = fmt.Sprintf("%s (seat %d)", name, seat)
+		}
+		return name + ": " + l.story()
+	}
 	switch l.Event {
 	case "ready":
 		api := "HTTP API off"

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -30,10 +29,7 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 // address or its priority may have changed.
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	var p Place
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	if err := in.Decode(&p); err != nil {
-		fail(w, http.StatusBadRequest, `body: %v; send {"id":"4","address":"10.0.0.4:7400"}`, err)
+	if !readBody(w, r, &p, `{"id":"4","address":"10.0.0.4:7400"}`) {
 		return
 	}
 	id, err := election.ParseID(p.ID)
@@ -58,6 +54,8 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case unreached(err):
 		fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
+	case errors.Is(err, batuta.ErrNoMajority):
+		fail(w, http.StatusServiceUnavailable, "%v", err)
 	case err != nil:
 		fail(w, http.StatusBadRequest, "%v", err)
 	default:
@@ -73,15 +71,33 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
-	err = s.node.RemoveMember(ctx, id)
+	force := r.URL.Query().Get("force")
+	switch f, forces := s.node.(forcer); {
+	case force != "" && force != "true" && force != "false":
+		fail(w, http.StatusBadRequest, "force=%s: it is true or false", force)
+		return
+	case force == "true" && forces:
+		err = f.ForceRemoveMember(ctx, id)
+	default:
+		err = s.node.RemoveMember(ctx, id)
+	}
 	switch {
 	case errors.Is(err, batuta.ErrNotMember):
 		fail(w, http.StatusNotFound, "%v", err)
+	case errors.Is(err, batuta.ErrTooFew):
+		fail(w, http.StatusConflict, "%v", err)
+	case errors.Is(err, batuta.ErrNoMajority):
+		fail(w, http.StatusServiceUnavailable, "%v", err)
 	case err != nil:
 		fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
 	default:
 		answer(w, http.StatusOK, map[string]string{"removed": string(id)})
 	}
+}
+
+// forcer is a node that can remove a member though too few would be left.
+type forcer interface {
+	ForceRemoveMember(context.Context, batuta.ID) error
 }
 
 // unreached reports whether the node has not looked at what it was asked.

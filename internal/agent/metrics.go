@@ -37,7 +37,7 @@ type collector struct {
 	ofHTTP         func() batuta.CertificateLife
 
 	info, isLeader, hasLeader, epoch, uptime, members, links                                                  *prometheus.Desc
-	messages, lost, refused, bad, leaderless, unlogged                                                        *prometheus.Desc
+	messages, sentBytes, lost, refused, bad, leaderless, unlogged                                             *prometheus.Desc
 	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
 	certificate, certificateLife                                                                              *prometheus.Desc
 	elections, electionsLed, electionsUnled, drained                                                          *prometheus.Desc
@@ -58,6 +58,7 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		members:         desc("members", "Members by state, as the leader tells it.", "state"),
 		links:           desc("links", "Connections to other members that stand."),
 		messages:        desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		sentBytes:       desc("sent_bytes_total", "Bytes written to other members, on batuta's own wire."),
 		lost:            desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
 		leaderless:      desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
 		refused:         desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
@@ -85,7 +86,7 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
-		c.messages, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
+		c.messages, c.sentBytes, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
 		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
 		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained,
 	} {
@@ -169,6 +170,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 	}
 	count(c.unlogged, s.LogDropped)
 	count(c.savesFailed, s.SavesFailed)
+	count(c.sentBytes, s.SentSize)
 	for kind, n := range s.Sent {
 		count(c.messages, n, kind, "sent")
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"iter"
 	stdlog "log"
 	"log/slog"
@@ -266,7 +267,7 @@ func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	v := s.node.Leader()
 	if !s.node.IsLeader() {
-		fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(v))
+		s.leadsNot(w, r, v)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
@@ -343,12 +344,64 @@ func whoIs(v batuta.View) string {
 	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
 }
 
+// readBody reads a call's body into v. When it cannot it answers with what to send, an example.
+func readBody(w http.ResponseWriter, r *http.Request, v any, example string) bool {
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	err := in.Decode(v)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "body: %v; send %s", err, example)
+	}
+	return err == nil
+}
+
+// leadsNot refuses what the leader alone can do: it says who leads, and of a quorum without
+// a leader how many of its voters are reached.
+func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View) {
+	who := whoIs(v)
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	if st, err := s.node.StatusContext(ctx); err == nil && !v.Defined() && st.Quorum != nil && len(st.Quorum.Voters) > 0 {
+		up, voters := 0, st.Quorum.Voters[0]
+		for _, m := range st.Members {
+			if slices.Contains(voters, m.ID) && (m.ID == st.ID || m.State == batuta.StateUp) {
+				up++
+			}
+		}
+		who += fmt.Sprintf(": %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
+	}
+	fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), who)
+}
+
 // answer sends v as JSON.
 func answer(w http.ResponseWriter, code int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
 		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
 	}
+	send(w, code, body)
+}
+
+// answerNews sends v as JSON under a tag (RFC 9110, 8.8.3), and nothing to who has seen
+// that already.
+func answerNews(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		answer(w, http.StatusOK, v) // which says so
+		return
+	}
+	sum := fnv.New64a()
+	sum.Write(body)
+	tag := fmt.Sprintf(`"%x"`, sum.Sum64())
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	send(w, http.StatusOK, body)
+}
+
+func send(w http.ResponseWriter, code int, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

@@ -80,11 +80,18 @@ func (n *fakeNode) SetPriority(_ context.Context, _ batuta.ID, priority int) err
 }
 
 func (n *fakeNode) RemoveMember(_ context.Context, id batuta.ID) error {
-	if id != "5" {
+	switch {
+	case n.votes && !n.view.Defined():
+		return batuta.ErrNoMajority
+	case id == "8":
+		return batuta.ErrTooFew
+	case id != "5":
 		return batuta.ErrNotMember
 	}
 	return nil
 }
+
+func (n *fakeNode) ForceRemoveMember(context.Context, batuta.ID) error { return nil }
 
 func (n *fakeNode) Done() <-chan struct{}        { return n.done }
 func (n *fakeNode) Resign(context.Context) error { n.resigned.Store(true); return nil }
@@ -132,14 +139,14 @@ func (n *fakeNode) plainStatus() batuta.Status {
 		Timing: election.Timing{Heartbeat: 100 * time.Millisecond, TMax: 150 * time.Millisecond, TProcess: 300 * time.Millisecond},
 		Members: []batuta.MemberStatus{
 			{ID: "3", Address: "127.0.0.1:7403", State: "up", Standing: "unsaved", Epoch: 7, LastSeen: began},
-			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Standing: "eligible", Refusal: "times: here and there"},
+			{ID: "5", Address: "127.0.0.1:7405", Priority: 2, Standing: "eligible", Linked: true, Refusal: "times: here and there"},
 		},
 		Rhythm:   batuta.Rhythm{Silence: 150 * time.Millisecond, Stall: 10 * time.Millisecond, RoundTrip: 2 * time.Millisecond},
 		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
 		LogDropped: 6, Security: "secret",
 		Certificate: batuta.CertificateLife{From: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), To: time.Date(2026, 3, 2, 3, 4, 5, 0, time.UTC)},
 
-		Sent:    map[string]uint64{"election": 1},
+		Sent: map[string]uint64{"election": 1}, SentSize: 77,
 		Refused: map[string]uint64{"cluster": 2},
 		Bad:     map[string]uint64{"too long": 4},
 		Lost:    map[batuta.Cause]uint64{"crashed": 3},
@@ -193,6 +200,7 @@ func TestAnswers(t *testing.T) {
 	follower := serve(t, &fakeNode{view: viewOf("5", 7)})
 	leader := serve(t, &fakeNode{view: viewOf("3", 8)})
 	nobody := serve(t, &fakeNode{})
+	minority := serve(t, &fakeNode{votes: true})
 	tests := []struct {
 		name string
 		addr string
@@ -202,7 +210,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"leader", follower, call{path: "/v1/leader"}, 200, `{"leader":"5","epoch":7,"address":"127.0.0.1:7405","election":"default"}`},
 		{"no leader", nobody, call{path: "/v1/leader"}, 503, `{"error":"member 3 knows no leader"}`},
-		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","standing":"unsaved","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z"},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","standing":"eligible","epoch":0,"last_seen":null,"refusal":"times: here and there"}]`},
+		{"members", follower, call{path: "/v1/members"}, 200, `[{"id":"3","address":"127.0.0.1:7403","priority":0,"state":"up","standing":"unsaved","epoch":7,"last_seen":"2026-01-02T03:04:05.000000600Z","linked":false},{"id":"5","address":"127.0.0.1:7405","priority":2,"state":"added","standing":"eligible","epoch":0,"last_seen":null,"linked":true,"refusal":"times: here and there"}]`},
 		{"trace", follower, call{path: "/v1/trace"}, 200, `[{"time":"2026-01-02T03:04:05.000000600Z","member":"3","election":"default","what":"sends","message":"answer","peer":"5","why":"asked by a lower one"}]`},
 		{"balancer, follower", follower, call{path: "/leader"}, 503, `{"error":"member 3 is not the leader; 5 leads"}`},
 		{"balancer, leader", leader, call{path: "/leader"}, 200, `{"leader":"3"}`},
@@ -230,6 +238,12 @@ func TestAnswers(t *testing.T) {
 		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, marks that do not print, '=' and '/'"}`},
 		{"remove", follower, call{method: "DELETE", path: "/v1/members/5"}, 200, `{"removed":"5"}`},
 		{"remove nobody", follower, call{method: "DELETE", path: "/v1/members/6"}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
+		{"remove, too few left", follower, call{method: "DELETE", path: "/v1/members/8"}, 409, `{"error":"` + batuta.ErrTooFew.Error() + `"}`},
+		{"remove, too few left, by force", follower, call{method: "DELETE", path: "/v1/members/8?force=true"}, 200, `{"removed":"8"}`},
+		{"remove, force unsure", follower, call{method: "DELETE", path: "/v1/members/8?force=perhaps"}, 400, `{"error":"force=perhaps: it is true or false"}`},
+		{"remove, of a minority", minority, call{method: "DELETE", path: "/v1/members/5"}, 503, `{"error":"` + batuta.ErrNoMajority.Error() + `"}`},
+		{"resign, of a minority", minority, call{method: "POST", path: "/v1/resign"}, 409, `{"error":"member 3 is not the leader; no leader is known: 1 of 3 voters are reached here, and to elect one takes more than half"}`},
+		{"transfer, of a minority", minority, call{method: "POST", path: "/v1/transfer", body: strings.NewReader(`{"id":"4"}`)}, 409, `{"error":"member 3 is not the leader; no leader is known: 1 of 3 voters are reached here, and to elect one takes more than half"}`},
 		{"members, wrong method", follower, call{method: "PUT", path: "/v1/members"}, 405, `{"error":"PUT does not go with /v1/members; use GET or POST"}`},
 		{"unknown path", follower, call{path: "/v2"}, 404, `{"error":"no /v2 here; a browser finds what there is on /"}`},
 		{"wrong method", follower, call{method: "DELETE", path: "/v1/status"}, 405, `{"error":"DELETE does not go with /v1/status; use GET"}`},
@@ -282,7 +296,7 @@ func TestMetrics(t *testing.T) {
 		`batuta_leader_changes_total{cause="crashed"} 3`, `batuta_leader_changes_total{cause="silent"} 0`,
 		`batuta_handshakes_refused_total{reason="cluster"} 2`,
 		`batuta_frames_dropped_total{reason="too long"} 4`,
-		"batuta_log_records_dropped_total 6",
+		"batuta_log_records_dropped_total 6", "batuta_sent_bytes_total 77",
 		"batuta_longest_silence_seconds 0.15", "batuta_longest_stall_seconds 0.01", "batuta_suspicion_seconds 0.6",
 		`batuta_member_refused{member="5",reason="times"} 1`,
 		`batuta_standing{standing="unsaved"} 1`, `batuta_standing{standing="eligible"} 0`,

@@ -119,6 +119,7 @@ type Member struct {
 	Standing string            `json:"standing"` // eligible, or why it does not stand for election
 	Epoch    uint64            `json:"epoch"`
 	LastSeen Stamp             `json:"last_seen"`         // null: never
+	Linked   bool              `json:"linked"`            // a connection between it and the member asked stands
 	Meta     map[string]string `json:"meta,omitempty"`    // what it tells of itself
 	Refusal  string            `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
 }
@@ -203,7 +204,7 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Meta: m.Meta, Refusal: m.Refusal,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal,
 		})
 	}
 	return list

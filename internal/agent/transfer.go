@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -19,10 +18,7 @@ type Heir struct {
 // transfer answers when the other leads.
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	var h Heir
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	if err := in.Decode(&h); err != nil {
-		fail(w, http.StatusBadRequest, `body: %v; send {"id":"4"}`, err)
+	if !readBody(w, r, &h, `{"id":"4"}`) {
 		return
 	}
 	id, err := election.ParseID(h.ID)
@@ -42,7 +38,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, batuta.ErrNotMember):
 		fail(w, http.StatusNotFound, "%v", err)
 	case errors.Is(err, batuta.ErrNotLeading):
-		fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+		s.leadsNot(w, r, s.node.Leader())
 	case errors.Is(err, batuta.ErrUnfit):
 		fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case unreached(err):

@@ -85,6 +85,10 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 	b.until("document.querySelector('#live').textContent === 'Live'")
 	b.shoot("dashboard-1280")
 
+	// Connections, of which the others tell those that this member has no part in.
+	b.until("(e => e.length === 2 && e.every(x => x.matches('.own')))([...document.querySelectorAll('#picture .edge.link')])")
+	b.until("document.querySelector('#legend').textContent.includes('connection') && !document.querySelector('#picture .edge.told')")
+
 	members["3"].kill()
 	members["1"].until(t, `"event":"leader","id":"1","election":"default","leader":"2"`)
 	told := time.Now()
@@ -235,6 +239,22 @@ func TestTheDashboardAsksForAToken(t *testing.T) {
 	b.click("#resign")
 	b.click("#ask-yes")
 	b.until(leaderIs + "'1'")
+}
+
+// A connection is drawn when either end tells of it; where one says so and the other has
+// none it looks otherwise, and of its own the member asked knows best.
+func TestLinksAreOfBothEnds(t *testing.T) {
+	members := cluster(t, "1")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	got := eval[string](b, `import('/ui/links.js').then(({ linksOf }) => {
+		const status = { id: '1', members: ['1', '2', '3', '4', '5'].map(id => ({ id, linked: id === '2' })) }
+		const has = (id, ...links) => ({ id, history: { links } })
+		const gathered = { members: [has('1', '5'), has('2', '1', '3', '4', '9'), has('3', '2', '1'), has('4', '3'), { id: '5', error: 'it does not answer' }] }
+		return linksOf(status, gathered).map(l => l.ends.join('-') + (l.sure ? '' : '?')).sort().join(' ')
+	})`)
+	if want := "1-2 2-3 2-4? 3-4?"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // Of what several members have seen, one list: the time when nobody led and the time when

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
+	superlab "github.com/batuta-dev/batuta/superpeer/lab"
 )
 
 // served is the lab that all tests look at, until the last of them has ended: a start
@@ -166,7 +168,7 @@ func TestAssetsAreSmall(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, "lab", "--static", dir)
 	p.line(t, "the lab is in ")
-	for name, bound := range map[string]int{"lab.wasm.gz": 2 << 20, "lab-quorum.wasm.gz": 3 << 20} {
+	for name, bound := range map[string]int{"lab.wasm.gz": 2 << 20, "lab-quorum.wasm.gz": 3 << 20, "lab-superpeers.wasm.gz": 2 << 20} {
 		simulator, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -324,4 +326,47 @@ func TestExploringInTheLab(t *testing.T) {
 	eval[any](b, "document.querySelector('#explore').showModal(), document.querySelector('#explore-run').click(), 0")
 	b.until("document.querySelector('#explore-result').textContent.includes('a rule is broken') && !document.querySelector('#explore-broken').hidden")
 	b.until("document.querySelector('#explore-map .dot.bad') && document.querySelector('#explore-ways .danger')?.textContent.includes('This breaks a rule: two lead')")
+}
+
+// Tokens move from round to round on the map of super peers, the run is the simulator's, and
+// all of it can be done by keyboard.
+func TestSuperpeersInTheLab(t *testing.T) {
+	b := open(t, browser(t), serveLab(t))
+	b.size(1280, 900, "light")
+	b.until(ready)
+	eval[any](b, "lab.pause(), document.querySelector('#super-open').focus(), 0")
+	b.press(kb.Enter)
+	b.until("document.querySelector('#super').open && lab.superpeers.rounds.length > 2 && lab.superpeers.at > 1") // it plays
+	b.tabTo("el.id === 'super-play'")
+	b.press(" ")
+	b.until("!lab.superpeers.playing && document.querySelector('#super-play').textContent === 'Play'")
+	b.until("lab.superpeers.rounds.length === 120")
+	b.tabTo("el.id === 'super-scrub'")
+	b.press(kb.Home, kb.ArrowRight)
+	b.until("lab.superpeers.at === 1 && document.querySelector('#super-figures').textContent.startsWith('Round 2: ')")
+
+	run, err := superlab.Run(superlab.Options{Nodes: 800, Fraction: 0.02, Seed: 1, Rounds: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []float64
+	for _, s := range run.Samples()[:11] {
+		want = append(want, s.Mean)
+	}
+	if got := eval[[]float64](b, "lab.superpeers.rounds.slice(0, 11).map(r => r.mean)"); !slices.Equal(got, want) {
+		t.Errorf("mean latencies %v, want %v", got, want)
+	}
+	eval[any](b, "lab.superpeers.go(8.5), 0")
+	for i, screen := range screens {
+		b.size(screen.width, screen.height, []string{"dark", "light"}[i%2])
+		b.shoot("lab-superpeers-" + screen.name)
+		b.fits("super peers")
+		if i < 2 {
+			b.accessible("super peers")
+		}
+	}
+	eval[any](b, "document.querySelector('#super-churn').value = 'lots', document.querySelector('#super-form button').click(), 0")
+	b.until("document.querySelector('#super-fault').textContent.includes('lots')")
+	b.press(kb.Escape)
+	b.until("!document.querySelector('#super').open")
 }

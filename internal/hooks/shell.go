@@ -16,14 +16,22 @@ func Command(line string) (argv []string, err error) {
 	if err != nil || len(argv) == 0 {
 		return nil, err
 	}
-	if _, err := exec.LookPath(argv[0]); err != nil {
+	if err := Runnable(argv, line); err != nil {
 		return nil, err
+	}
+	return argv, nil
+}
+
+// Runnable is what Command finds out of argv, the words at the end of line.
+func Runnable(argv []string, line string) error {
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return err
 	}
 	shells := []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
 	if what := forShell(line); what != "" && !slices.Contains(shells, path.Base(argv[0])) {
-		return nil, fmt.Errorf("%s is for a shell to read, and none does: write sh -c '…', or put it in single quotes if it is meant as it stands", what)
+		return fmt.Errorf("%s is for a shell to read, and none does: write sh -c '…', or put it in single quotes if it is meant as it stands", what)
 	}
-	return argv, nil
+	return nil
 }
 
 // operator is a word that joins or redirects commands.

@@ -29,9 +29,9 @@ func Build(ctx context.Context) (map[string][]byte, error) {
 	}
 	defer os.RemoveAll(dir)
 	files := map[string][]byte{}
-	for name, tags := range map[string]string{simulator: "-tags=noquorum", simulatorOfQuorum: "-tags="} {
+	for name, of := range map[string][2]string{simulator: {"-tags=noquorum", program}, simulatorOfQuorum: {"-tags=", program}, simulatorOfSuperpeers: {"-tags=", program + "/superpeers"}} {
 		out := filepath.Join(dir, name)
-		if _, err := goCommand(ctx, source, "build", "-trimpath", "-ldflags=-s -w", tags, "-o", out, program); err != nil {
+		if _, err := goCommand(ctx, source, "build", "-trimpath", "-ldflags=-s -w", of[0], "-o", out, of[1]); err != nil {
 			return nil, err
 		}
 		code, err := os.ReadFile(out)

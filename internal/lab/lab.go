@@ -27,6 +27,8 @@ const (
 	simulator         = "lab.wasm.gz"
 	simulatorOfQuorum = "lab-quorum.wasm.gz" // the same and raft, which is as large again: loaded where it is needed
 	loader            = "wasm_exec.js"
+
+	simulatorOfSuperpeers = "lab-superpeers.wasm.gz"
 )
 
 // Site is the lab as files: those compiled in, or built by the go command.

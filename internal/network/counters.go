@@ -3,6 +3,7 @@ package network
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -10,11 +11,19 @@ import (
 // Counters count what comes in and what is refused. The zero value works; the
 // methods may be called from anywhere.
 type Counters struct {
+	sent atomic.Uint64 // bytes
+
 	mu       sync.Mutex
 	received map[string]uint64 // messages, by kind
 	refused  map[string]uint64 // connections, by reason
 	bad      map[string]uint64 // frames, by reason
 }
+
+// Sent counts bytes that are written to another member.
+func (c *Counters) Sent(bytes int) { c.sent.Add(uint64(bytes)) }
+
+// SentBytes is how many those are.
+func (c *Counters) SentBytes() uint64 { return c.sent.Load() }
 
 // Received counts a message.
 func (c *Counters) Received(kind election.MessageKind) { c.count(&c.received, string(kind)) }

@@ -30,6 +30,8 @@ type Network interface {
 	// Refusal says why the last connection to a member was refused, by either end; ""
 	// once one stands, and where no end says so.
 	Refusal(id election.ID) string
+	// Linked reports whether a link to a member stands.
+	Linked(id election.ID) bool
 	// Links is how many links stand.
 	Links() int
 	// Shut ends everything, and returns when every goroutine of the network has. What

@@ -13,6 +13,7 @@ type group struct {
 	ended  bool               // the command itself has ended
 	status syscall.WaitStatus // valid once ended
 	empty  bool               // nobody is left in the process group
+	said   *output            // what it writes; nil: it writes by itself
 }
 
 // startGroup runs c in a process group of its own.
@@ -21,15 +22,22 @@ func startGroup(c *Command) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
+	files, said := []uintptr{0, 1, 2}, (*output)(nil)
+	if c.Name != "" {
+		if said, err = newOutput(c.Name, &files); err != nil {
+			return nil, err
+		}
+	}
 	pid, err := syscall.ForkExec(path, c.Argv, &syscall.ProcAttr{
 		Env:   c.Env,
-		Files: []uintptr{0, 1, 2},
+		Files: files,
 		Sys:   commandAttributes(c),
 	})
+	said.begun()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	return &group{id: pid}, nil
+	return &group{id: pid, said: said}, nil
 }
 
 // signal reaches everybody in the group, and those who have left it.

@@ -15,17 +15,19 @@ import (
 const guardFD = 3
 
 // Guard is the whole life of a guard process. It returns when the process that
-// started it has gone and nothing of the command is left.
-func Guard() error {
+// started it needs it no more, or has gone, and nothing of the command is left.
+// Orphaned: that process has died while a command ran.
+func Guard() (orphaned bool, err error) {
+	parent := os.Getppid()
 	// The kernel ties the command to the thread that starts it: stay on one.
 	runtime.LockOSThread()
 	file := os.NewFile(guardFD, "guarded")
 	syscall.CloseOnExec(guardFD) // or the command would keep the pipe open
 	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeSocket == 0 {
-		return errors.New("a guard is started by 'batuta run', not by hand")
+		return false, errors.New("a guard is started by 'batuta run', not by hand")
 	}
 	if err := adoptOrphans(); err != nil {
-		return err
+		return false, err
 	}
 	// Caught and dropped rather than ignored: who is started would inherit that.
 	// A guard ends with the one it guards for, whoever presses what.
@@ -35,7 +37,18 @@ func Guard() error {
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.read()
 	g.loop()
-	return nil
+	return g.left && gone(parent), nil
+}
+
+// gone reports whether this process is an orphan: its parent has died. That one's files are closed a
+// moment before it is told to be dead.
+func gone(parent int) bool {
+	for late := time.Now().Add(buryTime); time.Now().Before(late); time.Sleep(time.Millisecond) {
+		if os.Getppid() != parent {
+			return true
+		}
+	}
+	return false
 }
 
 // guard starts, stops and reaps one command at a time.
@@ -44,6 +57,7 @@ type guard struct {
 	orders chan order     // closed: the other process has gone
 	ended  chan os.Signal // some child has ended
 	timer  *time.Timer
+	left   bool // something ran when the other process went
 
 	duty // written by the loop alone
 }
@@ -80,7 +94,7 @@ func (g *guard) loop() {
 		select {
 		case o, alive := <-orders:
 			if !alive {
-				orders = nil
+				orders, g.left = nil, g.group != nil
 				g.part()
 				break
 			}
@@ -186,6 +200,7 @@ func (g *guard) look() {
 	case g.group.gone():
 		outcome := g.group.outcome()
 		outcome.Expired = g.expired
+		g.group.said.finish()
 		g.group = nil
 		g.pipe.tell(report{What: reportGone, Outcome: outcome})
 	case g.killing:

@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -18,11 +20,19 @@ var ErrGuard = errors.New("guard process")
 // keeper is the node's side of a guard: it starts one ahead of need, so that a
 // command can start at once, and another when that one has died.
 type keeper struct {
-	program string   // path of this program
-	argv    []string // by which it becomes a guard
+	starter
+	pool *Guards // where guards come from, and go after each run; nil: it keeps one of its own
 
 	mu    sync.Mutex
 	guard *guarded // nil: none runs
+}
+
+// starter says how a guard is started.
+type starter struct {
+	program string   // path of this program
+	argv    []string // by which it becomes a guard
+	stdin   bool     // its commands get what this process reads, unless that is a terminal
+	stdout  *os.File // of its commands; nil: this process's own
 }
 
 // guarded is a guard that runs, and what it guards.
@@ -42,7 +52,13 @@ func (k *keeper) ready() (*guarded, error) {
 		return k.guard, nil
 	}
 	k.bury()
-	g, err := startGuard(k.program, k.argv)
+	var g *guarded
+	var err error
+	if k.pool != nil {
+		g, err = k.pool.take()
+	} else {
+		g, err = k.start()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
 	}
@@ -50,7 +66,22 @@ func (k *keeper) ready() (*guarded, error) {
 	return g, nil
 }
 
-func startGuard(program string, argv []string) (*guarded, error) {
+// done gives a guard back whose run is over, once nobody of that speaks to it any more.
+func (k *keeper) done(speakers *sync.WaitGroup) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	g := k.guard
+	if k.pool == nil || g == nil {
+		return
+	}
+	k.guard = nil
+	k.pool.out.Go(func() {
+		speakers.Wait()
+		k.pool.give(g)
+	})
+}
+
+func (s starter) start() (*guarded, error) {
 	if err := adoptOrphans(); err != nil { // of a guard that is killed
 		return nil, err
 	}
@@ -59,9 +90,12 @@ func startGuard(program string, argv []string) (*guarded, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	cmd := exec.Command(program)
-	cmd.Args = argv
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin(), os.Stdout, os.Stderr
+	cmd := exec.Command(s.program)
+	cmd.Args = s.argv
+	cmd.Stdout, cmd.Stderr = cmp.Or(s.stdout, os.Stdout), os.Stderr
+	if s.stdin {
+		cmd.Stdin = stdin()
+	}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is not for it
 	if err := cmd.Start(); err != nil {
@@ -75,7 +109,7 @@ func startGuard(program string, argv []string) (*guarded, error) {
 
 // stdin is passed on, except for a terminal: a process group in its background
 // is stopped when it reads.
-func stdin() *os.File {
+func stdin() io.Reader {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
 		return nil // the null device
 	}
@@ -120,6 +154,11 @@ func (k *keeper) bury() {
 		return
 	}
 	k.guard = nil
+	g.bury()
+}
+
+// bury ends a guard, and kills what it had started.
+func (g *guarded) bury() {
 	g.file.Close()
 	// If it lives, it does its last work now; it does not get for ever.
 	late := time.AfterFunc(buryTime, func() { g.cmd.Process.Kill() })
@@ -173,6 +212,8 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 	if err != nil {
 		return Outcome{}, err
 	}
+	var speakers sync.WaitGroup
+	defer k.done(&speakers)
 	t, ok := renew()
 	if !ok {
 		return Outcome{Code: -1, Expired: true}, nil
@@ -181,9 +222,9 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 	if g.tell(order{Do: orderStart, Command: c, Until: t.until, Ask: t.ask, Leap: leap}) == nil {
 		over := make(chan struct{})
 		defer close(over)
-		go g.keepAlive(over, every, renew)
+		speakers.Go(func() { g.keepAlive(over, every, renew) })
 		if t.last != 0 {
-			go g.enforce(over)
+			speakers.Go(func() { g.enforce(over) })
 		}
 	}
 	return k.await(ctx, g, c.Grace)

@@ -49,9 +49,10 @@ type report struct {
 // Command is what to run while leading.
 type Command struct {
 	Argv  []string      `json:"argv"`
-	Env   []string      `json:"env"`   // the whole environment, NAME=VALUE
-	Grace time.Duration `json:"grace"` // from SIGTERM to SIGKILL
-	Last  time.Duration `json:"last"`  // the same when the lease has ended, or the starter; 0: SIGKILL at once
+	Env   []string      `json:"env"`            // the whole environment, NAME=VALUE
+	Grace time.Duration `json:"grace"`          // from SIGTERM to SIGKILL
+	Last  time.Duration `json:"last"`           // the same when the lease has ended, or the starter; 0: SIGKILL at once
+	Name  string        `json:"name,omitempty"` // what each line that it writes begins with; "": it writes by itself
 }
 
 // Outcome is how a command ended.

@@ -18,6 +18,13 @@ type Plan struct {
 	Schedule   schedule.Schedule
 	SkipMissed bool
 	Meta       map[string]string // what the member tells of itself beside that
+	Log        TickLog           // where ticks are told of; nil: under [TickKey]
+}
+
+// TickLog is where members tell each other of the ticks of one job.
+type TickLog interface {
+	Known() time.Time // the last that any member tells of; zero: none
+	Tell(ctx context.Context, tick time.Time) error
 }
 
 // TickKey is the key under which a member tells of the last tick that it knows of.
@@ -50,30 +57,54 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	if p == nil || r.ticks != nil {
 		return r.ticks
 	}
-	node, ok := of.(Teller)
-	if !ok {
-		r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed,
-			Known: func() time.Time { return time.Time{} }, Tell: func(context.Context, time.Time) {}}
-		return r.ticks
+	log := p.Log
+	if node, ok := of.(Teller); log == nil && ok {
+		log = metaLog{node, p}
+	} else if log == nil {
+		log = noLog{}
 	}
-	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed,
-		Known: func() time.Time { return lastTick(node.Status().Members) },
+	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known,
 		Tell: func(ctx context.Context, tick time.Time) {
-			if err := node.SetMeta(ctx, p.meta(tick)); err != nil && ctx.Err() == nil {
+			if err := log.Tell(ctx, tick); err != nil && ctx.Err() == nil {
 				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "err", err)
 			}
 		}}
 	return r.ticks
 }
 
+// metaLog has a member tell of the ticks of one job under [TickKey].
+type metaLog struct {
+	Teller
+	plan *Plan
+}
+
+func (l metaLog) Known() time.Time { return lastTick(l.Status().Members) }
+
+func (l metaLog) Tell(ctx context.Context, tick time.Time) error {
+	return l.SetMeta(ctx, l.plan.meta(tick))
+}
+
+// noLog is for members that cannot tell each other of ticks.
+type noLog struct{}
+
+func (noLog) Known() time.Time                      { return time.Time{} }
+func (noLog) Tell(context.Context, time.Time) error { return nil }
+
 // lastTick is the last that any member tells of. One from the future is of a clock that
 // is wrong, or of a member that means harm: it must not stop the schedule.
 func lastTick(members []batuta.MemberStatus) (last time.Time) {
 	for _, m := range members {
-		tick, err := time.Parse(time.RFC3339, m.Meta[TickKey])
-		if err == nil && tick.After(last) && time.Until(tick) < farAhead {
-			last = tick
+		if tick, err := time.Parse(time.RFC3339, m.Meta[TickKey]); err == nil {
+			last = LaterTick(last, tick)
 		}
+	}
+	return last
+}
+
+// LaterTick is the later of two ticks, unless that is too far ahead to be believed.
+func LaterTick(last, tick time.Time) time.Time {
+	if tick.After(last) && time.Until(tick) < farAhead {
+		return tick
 	}
 	return last
 }

@@ -47,6 +47,8 @@ type Config struct {
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
 	Guard     []string      // command line by which it becomes a guard
+	Guards    *Guards       // shared with other runners, in place of Program and Guard; default: a guard of its own
+	Name      string        // what each line begins with that the command writes; default: it writes by itself
 	Notice    int           // the command is asked to end this part of a lease before its end: 4 for a quarter; default 2
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
@@ -71,7 +73,10 @@ func New(c Config) (*Runner, error) {
 	if c.Notice == 0 {
 		c.Notice = 2
 	}
-	r := &Runner{cfg: c, keeper: keeper{program: c.Program, argv: c.Guard}, pause: c.Pause}
+	r := &Runner{cfg: c, keeper: keeper{starter: starter{program: c.Program, argv: c.Guard, stdin: true}, pool: c.Guards}, pause: c.Pause}
+	if c.Guards != nil {
+		return r, nil
+	}
 	_, err := r.keeper.ready()
 	return r, err
 }
@@ -131,11 +136,12 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	if err != nil {
 		return // it has been lost meanwhile
 	}
-	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(node.Leader().Meta)...), Grace: r.cfg.Grace, Last: r.cfg.Last}
+	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
 	if whole > 0 {
 		command.Last = 0 // it has been asked to end long before
 	}
 	ticks, env := r.ticker(node), command.Env
+	defer r.tellHolding(ctx, l)()
 	for {
 		if ticks != nil {
 			tick, err := ticks.Await(ctx)
@@ -176,6 +182,32 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			return
 		}
 	}
+}
+
+// holding is for how long after the end of a lead a command ends unmentioned.
+const holding = 3 * time.Second
+
+// tellHolding tells of a command that goes on after the lead has ended, which ctx has, until
+// what it gives is called: nobody takes over meanwhile.
+func (r *Runner) tellHolding(ctx context.Context, l batuta.Leadership) (end func()) {
+	over := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-over:
+		case <-time.After(holding):
+			r.cfg.Logger.Warn("the command has not ended yet, and nobody takes over before it has",
+				"token", l.Token.String(), "cause", context.Cause(ctx), "grace", r.cfg.Grace)
+		}
+	})
+	return func() { close(over) }
+}
+
+// metaOf is what a member that leads tells of itself.
+func metaOf(node Node) map[string]string {
+	if own, ok := node.(interface{ Meta() map[string]string }); ok {
+		return own.Meta()
+	}
+	return node.Leader().Meta
 }
 
 // every is the time between two renewals, of a lease that the node has or of our own.

@@ -92,13 +92,9 @@ func ClientConfig(cluster, secretFile, caFile string) (*tls.Config, error) {
 }
 
 func secretAuthorities(path, cluster, id string) (all []*secretAuthority, err error) {
-	data, err := ReadPrivate(path)
+	secrets, err := readSecrets(path)
 	if err != nil {
 		return nil, err
-	}
-	secrets, err := parseSecrets(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, secret := range secrets {
 		a, err := newSecretAuthority(secret, cluster, id)

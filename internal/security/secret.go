@@ -89,9 +89,7 @@ func derive(secret []byte, what, cluster string) []byte {
 	return key
 }
 
-// GossipKeys are the keys that a secret file gives to an overlay of super peers, one for
-// each of its secrets, the one to encrypt with first. Another overlay has others.
-func GossipKeys(path, overlay string) (keys [][]byte, err error) {
+func readSecrets(path string) ([][]byte, error) {
 	data, err := ReadPrivate(path)
 	if err != nil {
 		return nil, err
@@ -99,6 +97,16 @@ func GossipKeys(path, overlay string) (keys [][]byte, err error) {
 	secrets, err := parseSecrets(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return secrets, nil
+}
+
+// GossipKeys are the keys that a secret file gives to an overlay of super peers, one for
+// each of its secrets, the one to encrypt with first. Another overlay has others.
+func GossipKeys(path, overlay string) (keys [][]byte, err error) {
+	secrets, err := readSecrets(path)
+	if err != nil {
+		return nil, err
 	}
 	for _, secret := range secrets {
 		keys = append(keys, derive(secret, "gossip", overlay))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
@@ -29,6 +30,8 @@ type conn struct {
 	host   string
 	bounds bounds
 	live   *sync.WaitGroup // goroutines of the node's connections
+
+	counters *network.Counters
 
 	// The loop's alone.
 	peer            *peer // once it stands; nil again when it is given up
@@ -162,9 +165,23 @@ func (c *conn) arm(partial bool) error {
 	return c.armLocked(partial)
 }
 
+// lastLook is how long a retired connection is read once its time is over.
+const lastLook = 10 * time.Millisecond
+
+// looksAgain has a retired connection that was idle be read once more: a process that
+// was stopped finds its deadline over, and behind it frames that have come meanwhile.
+func (c *conn) looksAgain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.retired || !c.until.IsZero() || c.closed {
+		return false
+	}
+	return c.net.SetReadDeadline(time.Now().Add(lastLook)) == nil
+}
+
 // read gives the body of the next frame; it is valid until the next read.
 func (c *conn) read(limit int) ([]byte, error) {
-	partial := false
+	partial, last := false, false
 	for {
 		need := wire.LengthSize
 		if c.w-c.r >= wire.LengthSize {
@@ -180,7 +197,7 @@ func (c *conn) read(limit int) ([]byte, error) {
 			}
 		}
 		c.makeRoom(need)
-		if begun := c.w > c.r; begun && !partial || !begun {
+		if begun := c.w > c.r; begun && !partial || !begun && !last {
 			if err := c.arm(begun); err != nil {
 				return nil, err
 			}
@@ -189,6 +206,10 @@ func (c *conn) read(limit int) ([]byte, error) {
 		n, err := c.in.Read(c.buf[c.w:])
 		c.w += n
 		if err != nil && n == 0 {
+			if !last && isTimeout(err) && c.w == c.r && c.looksAgain() {
+				last = true
+				continue
+			}
 			return nil, c.readError(err)
 		}
 	}
@@ -269,6 +290,7 @@ func (c *conn) put(nc net.Conn, b []byte) error {
 	if c.closed || c.broken || c.net != nc {
 		return net.ErrClosed
 	}
+	c.counters.Sent(len(b))
 	if !c.flushing && c.now != nil {
 		n, err := c.now.write(b)
 		if err != nil {

@@ -37,7 +37,7 @@ func (t *Transport) dial(p *peer) *conn {
 	if err != nil {
 		panic(err) // Validate bounds what it is made of
 	}
-	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, early: slices.Clone(frame)}
+	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, counters: t.site.Counters, early: slices.Clone(frame)}
 	p.dialing = c
 	addr := p.addr // of now: the loop may give the member another meanwhile
 	t.live.Go(func() { t.connectTo(c, addr, frame) })
@@ -125,7 +125,7 @@ func wasReset(err error) bool {
 
 // accept serves a connection that another has dialed.
 func (t *Transport) accept(nc net.Conn) {
-	c := &conn{bounds: t.bounds, live: &t.live, host: hostOf(nc)}
+	c := &conn{bounds: t.bounds, live: &t.live, counters: t.site.Counters, host: hostOf(nc)}
 	if c.connect(nc, time.Now().Add(t.connectTime)) != nil {
 		nc.Close()
 		return

@@ -110,7 +110,7 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 }
 
 func (t *Transport) ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) (*wire.Handshake, error) {
-	c := &conn{bounds: t.bounds, live: &t.live}
+	c := &conn{bounds: t.bounds, live: &t.live, counters: t.site.Counters}
 	stop := context.AfterFunc(ctx, c.close)
 	defer stop()
 	defer c.close()

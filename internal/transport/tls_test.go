@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/security"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
@@ -44,7 +45,7 @@ func FuzzFirstBytes(f *testing.F) {
 		if plain {
 			tr.security = mixed
 		}
-		c := &conn{bounds: bounds{frame: time.Second, write: time.Second, idle: time.Second}, live: &live}
+		c := &conn{bounds: bounds{frame: time.Second, write: time.Second, idle: time.Second}, live: &live, counters: new(network.Counters)}
 		if err := c.connect(near, time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 		address:  site.Advertise,
 		security: security,
 		trip:     2 * timing.TMax, connectTime: timing.DialTime(),
-		bounds: bounds{frame: 2 * timing.TMax, write: timing.T(), idle: 2 * timing.TMax},
+		bounds: bounds{frame: 2 * timing.TMax, write: timing.T(), idle: timing.IdleTime()},
 		kinds:  kindsOf(site.Algorithm),
 		ctx:    ctx, cancel: cancel,
 		peers: map[election.ID]*peer{},
@@ -106,9 +106,6 @@ type peer struct {
 	guest       bool        // nobody has added it: it is forgotten with its last connection
 	misdials    bool        // it has dialed this member for another, which the log has said
 }
-
-// maxConns is how many connections one member may have standing.
-const maxConns = 4
 
 // Lead implements [network.Network]: every connection serves every view.
 func (t *Transport) Lead(election.Token) {}
@@ -250,7 +247,7 @@ func (t *Transport) choose(p *peer) {
 	for _, c := range p.conns {
 		c.retire(c != p.active)
 	}
-	if len(p.conns) > maxConns {
+	if len(p.conns) > election.MaxConnections {
 		i := slices.IndexFunc(p.conns, func(c *conn) bool { return c != p.active })
 		t.forget(p.conns[i])
 	}
@@ -341,6 +338,12 @@ func (t *Transport) Hangup(id election.ID) {
 	if p := t.peers[id]; p != nil {
 		t.drop(p)
 	}
+}
+
+// Linked implements [network.Network].
+func (t *Transport) Linked(id election.ID) bool {
+	p := t.peers[id]
+	return p != nil && len(p.conns) > 0
 }
 
 // Links implements [network.Network].

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -19,7 +20,7 @@ func pipeConn(t *testing.T, live *sync.WaitGroup) (*conn, net.Conn) {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
-	c := &conn{bounds: bounds{frame: time.Second, write: time.Second, idle: time.Second}, live: live}
+	c := &conn{bounds: bounds{frame: time.Second, write: time.Second, idle: time.Second}, live: live, counters: new(network.Counters)}
 	if err := c.connect(near, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestARetiredConnectionIsReadUntilItIsIdle(t *testing.T) {
 			}
 		}
 		before := time.Now()
-		if _, err := c.read(wire.MaxFrame); !isTimeout(err) || time.Since(before) != c.bounds.idle {
+		if _, err := c.read(wire.MaxFrame); !isTimeout(err) || time.Since(before) != c.bounds.idle+lastLook {
 			t.Errorf("got %v after %v", err, time.Since(before))
 		}
 		live.Wait()
@@ -171,4 +172,39 @@ func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
 		t.Errorf("after the last one: told %v, want a LinkDown more", told)
 	}
 	live.Wait()
+}
+
+// A process that was stopped finds its deadline over and frames that came meanwhile:
+// those are read before the connection ends.
+func TestARetiredConnectionIsReadAfterAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var live sync.WaitGroup
+		c, far := pipeConn(t, &live)
+		c.net = &stopped{Conn: c.net}
+		c.in = c.net
+		c.retire(true)
+		live.Go(func() { far.Write([]byte{0, 0, 0, 1, 'x'}) })
+		if body, err := c.read(wire.MaxFrame); err != nil || string(body) != "x" {
+			t.Errorf("got %q, %v", body, err)
+		}
+		if _, err := c.read(wire.MaxFrame); !isTimeout(err) {
+			t.Errorf("then %v, want the end of an idle connection", err)
+		}
+		live.Wait()
+	})
+}
+
+// stopped is the connection of a process that was stopped until the deadline of its
+// read was over.
+type stopped struct {
+	net.Conn
+	woken bool
+}
+
+func (s *stopped) Read(b []byte) (int, error) {
+	if !s.woken {
+		s.woken = true
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.Conn.Read(b)
 }

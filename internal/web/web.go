@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed shared lab dashboard
@@ -68,18 +69,22 @@ type file struct {
 }
 
 // Handler serves a site. Its paths are those of the site, "/" is index.html.
+//
+// A file is compressed when it is first asked for: most agents' pages never are, and a
+// process that is killed ends its connections only after the kernel has taken its memory
+// back, so a smaller one is missed sooner.
 func (s Site) Handler() http.Handler {
-	files := map[string]file{}
+	files := map[string]func() file{}
 	for name, body := range s {
-		files["/"+name] = fileOf(name, body)
+		files["/"+name] = sync.OnceValue(func() file { return fileOf(name, body) })
 	}
 	files["/"] = files["/index.html"]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := files[r.URL.Path]
+		ready, ok := files[r.URL.Path]
 		h := w.Header()
 		Secure(h)
 		switch {
-		case !ok || f.kind == "":
+		case !ok || ready == nil:
 			http.NotFound(w, r)
 			return
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -87,6 +92,7 @@ func (s Site) Handler() http.Handler {
 			http.Error(w, "use GET", http.StatusMethodNotAllowed)
 			return
 		}
+		f := ready()
 		f.send(w, r)
 	})
 }

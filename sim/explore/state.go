@@ -54,6 +54,9 @@ func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explor
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := fresh().(machine.CoreMaker); ok {
+		return nil, fmt.Errorf("algorithm %s cannot be explored here: its state cannot be copied; docs/verification.md, \"Explore\", says how its orders of events are searched", c.Algorithm)
+	}
 	if _, ok := fresh().(election.Explorable); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)
 	}

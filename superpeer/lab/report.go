@@ -106,7 +106,7 @@ func (r *Report) finish(w *world) {
 			r.Recovery = append(r.Recovery, r.recover(at))
 		}
 	}
-	r.picture = takePicture(w, r)
+	r.picture = takePicture(w)
 }
 
 // maxRecoveries is the number of changes up to which each is one of its own;

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/coordinate"
 )
 
 // Options describe a run. The zero value of each field is its default.
@@ -69,6 +70,9 @@ func (o Options) Validate() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	limit, least := MaxNodes, MinNodes
+	if !coordinate.Estimates && (o.RTT != nil || o.Space == "internet") {
+		fault("space %q: where its nodes are is estimated, and not in a browser; want another, or batuta superpeers simulate", "internet")
+	}
 	switch {
 	case o.RTT != nil:
 		limit, least = o.RTT.n, o.RTT.n
@@ -120,26 +124,23 @@ func (o Options) space() space {
 
 // Run plays the rounds and measures. It returns the faults of o, if any.
 func Run(o Options) (*Report, error) {
-	if err := o.Validate(); err != nil {
+	began := time.Now()
+	v, err := NewWatch(o)
+	if err != nil {
 		return nil, err
 	}
-	o = o.Defaults()
-	began := time.Now()
-	s := o.space()
-	w := newWorld(o.config(s.metric()), s, o.Nodes, o.Seed)
-	r := newReport(o)
-	var moves moveCount
-	for range o.Rounds {
-		if w.churn(o.Churn) {
-			r.churned = append(r.churned, int(w.round))
+	r := newReport(v.o)
+	for range v.o.Rounds {
+		s := v.Play()
+		if v.churned {
+			r.churned = append(r.churned, s.Round-1)
 		}
-		w.play()
-		r.add(w.sample(r.last(), &moves), &w.cfg)
+		r.add(s, &v.w.cfg)
 		if o.Progress != nil {
-			o.Progress(int(w.round))
+			o.Progress(s.Round)
 		}
 	}
-	r.finish(w)
+	r.finish(v.w)
 	r.Seconds = time.Since(began).Seconds()
 	return r, nil
 }

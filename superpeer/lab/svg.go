@@ -25,7 +25,7 @@ type spot struct {
 // maxSpots is how many nodes the map shows; more would not be seen.
 const maxSpots = 4000
 
-func takePicture(w *world, r *Report) (p picture) {
+func takePicture(w *world) (p picture) {
 	place := w.mapper(&p)
 	index := map[superpeer.Peer]int{}
 	for i, s := range w.holders() {

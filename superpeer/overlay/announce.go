@@ -2,7 +2,7 @@ package overlay
 
 import "github.com/batuta-dev/batuta/superpeer"
 
-// announce tells gossip of our token: at once when holder, version or room has changed, soon
+// announce tells gossip of our token: at once when holder, version or room has changed, sooner
 // when the figures have, else now and then.
 func (d *driver) announce(a *superpeer.Announcement) {
 	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
@@ -10,7 +10,7 @@ func (d *driver) announce(a *superpeer.Announcement) {
 	old := &d.told
 	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
 	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
-	if !fresh && !(changed && age >= 2) && age < tellGap(d.cfg.Count(d.size)) {
+	if gap := tellGap(d.cfg.Count(d.size)); !fresh && !(changed && age >= gap/2) && age < gap {
 		return
 	}
 	n.seq = uint32(d.round) + 1

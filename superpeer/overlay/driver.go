@@ -37,16 +37,19 @@ type driver struct {
 	missed  bool   // somebody has written who is not listed
 	charged map[int32]bool
 	fence   fence
+	claims  claims
 	told    notice
 	toldAt  superpeer.Round
 	renewal renewal
 
 	probing map[superpeer.Peer]bool
 	waiting []superpeer.Peer // to be probed
+	trips   trips
 	streams chan struct{}
 	inbox   chan []byte
 	probed  chan probe
 	calls   chan func()
+	compare superpeer.Round
 	rejoin  chan struct{} // holds a token while nobody is being tried again
 	asked   map[uid]chan<- []Client
 }
@@ -63,7 +66,7 @@ type router struct{ *superpeer.Ring }
 func newDriver(m *Member, self uid, seed uint64) *driver {
 	d := &driver{
 		m: m, self: self, draw: superpeer.Mix(seed + 77), ring: &router{superpeer.NewRing(nil)},
-		charged: map[int32]bool{}, fence: fence{}, probing: map[superpeer.Peer]bool{},
+		charged: map[int32]bool{}, fence: fence{}, claims: claims{}, probing: map[superpeer.Peer]bool{}, trips: trips{},
 		streams: make(chan struct{}, maxStreams), inbox: make(chan []byte, inboxSize),
 		probed: make(chan probe, maxProbing), calls: make(chan func()), rejoin: make(chan struct{}, 1),
 		asked: map[uid]chan<- []Client{}, round: -1,
@@ -130,6 +133,7 @@ func (d *driver) tick() {
 	tokens := d.cfg.Count(d.size)
 	d.m.book.expire(now, int(passed), tokens)
 	d.fence.expire(tokens)
+	d.claims.expire(now)
 	at := d.m.place.Coordinate()
 	d.node.Locate(at.Position())
 	if d.node.Deadline() <= now {
@@ -154,6 +158,7 @@ func (d *driver) meet() {
 		d.m.book.forget(u)
 		d.m.place.Forget(u.name())
 	}
+	d.m.peers.numbers.forget(d.size, func(u uid) bool { _, ok := d.m.peers.of(u); return ok })
 	places, changed := d.m.peers.places(d.changed)
 	if places != nil {
 		d.changed, d.size = changed, len(places)
@@ -195,7 +200,7 @@ func (d *driver) step(now superpeer.Round, act func()) {
 		m := d.local[0]
 		d.local = d.local[1:]
 		d.out.Reset()
-		d.node.Receive(now, &m, &d.out)
+		d.give(now, &m)
 		d.settle(now)
 	}
 	d.local = nil
@@ -211,8 +216,13 @@ func (d *driver) settle(now superpeer.Round) {
 			d.node.Heard(now, d.m.book.hear(&q, &d.cfg.Metric, d.m.peers.handle), &d.out)
 			continue
 		}
-		if p := d.out.Probe[k]; !d.probe(p) {
+		p := d.out.Probe[k]
+		if _, listed := d.m.peers.at(p); !listed || p == d.peer {
 			d.node.Probed(now, p, 0, false, &d.out)
+		} else if rtt, ok := d.trips.of(p, now); ok {
+			d.node.Probed(now, p, rtt, true, &d.out)
+		} else {
+			d.probe(p)
 		}
 		k++
 	}
@@ -224,21 +234,17 @@ func (d *driver) settle(now superpeer.Round) {
 	}
 }
 
-// probe has a round trip measured; false: nobody is there.
-func (d *driver) probe(peer superpeer.Peer) bool {
-	if d.probing[peer] {
-		return true // its answer is for all who ask
-	}
-	if _, ok := d.m.peers.at(peer); !ok || peer == d.peer {
-		return false
-	}
-	d.probing[peer] = true
-	if len(d.probing)-len(d.waiting) > maxProbing {
+// probe has a round trip measured.
+func (d *driver) probe(peer superpeer.Peer) {
+	switch {
+	case d.probing[peer]: // its answer is for all who ask
+	case len(d.probing)-len(d.waiting) >= maxProbing:
+		d.probing[peer] = true
 		d.waiting = append(d.waiting, peer)
-		return true
+	default:
+		d.probing[peer] = true
+		d.launch(peer)
 	}
-	d.launch(peer)
-	return true
 }
 
 // nearest is the shortest round trip told apart, in milliseconds: below it a scheduler's
@@ -283,6 +289,9 @@ func (d *driver) measured(p probe) {
 		d.waiting = d.waiting[1:]
 	}
 	now := d.now()
+	if p.ok {
+		d.trips.keep(p.peer, p.rtt, now)
+	}
 	d.step(now, func() { d.node.Probed(now, p.peer, p.rtt, p.ok, &d.out) })
 }
 
@@ -301,7 +310,7 @@ func (d *driver) send(m *superpeer.Message) {
 		return
 	}
 	if m.Kind == superpeer.Renew {
-		d.renewal = renewal{to: m.To, raw: raw, at: time.Now()}
+		d.renewal = renewal{message: *m, waits: true, at: time.Now()}
 	}
 	d.transmit(k, raw, m.Kind == superpeer.Transfer)
 }
@@ -336,7 +345,10 @@ func (d *driver) receive(raw []byte) {
 		n, ok := decodeNotice(raw[1:], d.cfg.Count(d.size), d.cfg.Capacity)
 		_, listed := d.m.peers.of(n.holder)
 		d.missed = d.missed || ok && !listed
-		if !ok || !listed || n.holder == d.self || !d.fence.allow(n.Token, n.Version, d.round) {
+		if n.holder == d.self {
+			return // our own has come back
+		}
+		if !ok || !listed || !d.fence.allow(n.Token, n.Version, d.round) {
 			d.m.counts.refused.Add(1)
 			return
 		}
@@ -345,6 +357,9 @@ func (d *driver) receive(raw []byte) {
 		m, err := d.m.peers.decode(raw[1:], l)
 		if err == nil && fenced(m.Kind) && !d.fence.allow(m.Token, m.Version, d.round) {
 			err = errBad{"a version that nobody can have come to"}
+		}
+		if err == nil {
+			err = d.credible(&m)
 		}
 		if err != nil {
 			d.missed = d.missed || err == errStranger
@@ -372,46 +387,19 @@ func (d *driver) handle(m *superpeer.Message) {
 	case kindServe:
 		d.served(m)
 		return
-	case superpeer.Keep, superpeer.Where, superpeer.Move:
-		d.charge(m.Token)
 	case superpeer.Accept, superpeer.Gone:
 		d.renewal.answered(m.From)
 	}
 	now := d.now()
-	d.step(now, func() { d.node.Receive(now, m, &d.out) })
+	d.step(now, func() { d.give(now, m) })
 }
 
-// rejoinEvery is how often, in rounds, a lost node is tried again, and compareEvery how
-// often at most lists are compared with another node's because a stranger has written.
-const (
-	rejoinEvery  = 3
-	compareEvery = 5 * rejoinEvery
-)
-
-// reunite tries to reach a node that was lost, or one that we were told to join through:
-// a partition may have ended. The more nodes there are the more seldom each tries.
-func (d *driver) reunite(now superpeer.Round) {
-	if now%rejoinEvery != 0 {
-		return
+// give has the Node handle m. Whoever is asked as a registrar, by itself too, keeps a record of
+// the token even if that is wanted no more: only so its holder hears of it.
+func (d *driver) give(now superpeer.Round, m *superpeer.Message) {
+	switch m.Kind {
+	case superpeer.Keep, superpeer.Where, superpeer.Move:
+		d.charge(m.Token)
 	}
-	addr, share := d.m.peers.retry(d.next())
-	if d.size == 1 && len(d.m.cfg.Join) > 0 {
-		addr, share = d.m.cfg.Join[d.next()%uint64(len(d.m.cfg.Join))], 1
-	}
-	if d.missed && now%compareEvery == 0 {
-		d.missed = false
-		addr, share = d.m.peers.any(d.next(), d.self), 1
-	}
-	if addr == "" || float64(d.next()>>11)/(1<<53) > max(share, 2/float64(d.size)) || addr == d.m.Address() {
-		return
-	}
-	select {
-	case <-d.rejoin:
-	default:
-		return
-	}
-	go func() {
-		_, _ = d.m.list.Join([]string{addr}) // nobody there: it is gone
-		d.rejoin <- struct{}{}
-	}()
+	d.node.Receive(now, m, &d.out)
 }

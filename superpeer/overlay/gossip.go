@@ -10,14 +10,17 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Gossip of announcements. Each is some 40 bytes; a node passes news on to tellTimes
+// Gossip of announcements. Each is some 36 bytes; a node passes news on to tellTimes
 // others, and never more than tellRate bytes of it a round whatever there is to tell:
-// the more super peers there are, the more seldom each repeats what has not changed.
+// the more super peers there are, the more seldom each repeats what has not changed. News rides
+// on pings and their answers, which cost half of a round's wait; only what has waited longer
+// than tellWait has packets of its own.
 const (
 	tellTimes   = 3
-	tellRate    = 700  // bytes a round that a node gives to announcements
+	tellRate    = 350  // bytes a round that a node gives to announcements
 	tellBurst   = 1400 // bytes that may be saved up
 	tellSize    = 48   // bytes of one, with its frame
+	tellWait    = 1    // rounds
 	minTellGap  = 4    // rounds between two announcements of what has not changed
 	maxHeard    = 4096 // super peers that a node hears of
 	changedTell = 0.25 // by how much gain, loss or price must differ to be told early
@@ -116,7 +119,8 @@ type book struct {
 	mu      sync.Mutex
 	entries map[int32]*entry
 	token   map[uid]int32 // by holder
-	budget  float64       // bytes
+	round   superpeer.Round
+	budget  float64 // bytes
 }
 
 func newBook() *book {
@@ -179,6 +183,7 @@ func (b *book) forget(holder uid) {
 func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.round = now
 	b.budget = min(tellBurst, b.budget+float64(rounds)*tellRate)
 	for t, e := range b.entries {
 		if now-e.heard > 3*tellGap(tokens)+2 || int(t) >= tokens {
@@ -187,15 +192,20 @@ func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 	}
 }
 
-// GetBroadcasts is memberlist's: what to tell the next node. The least told comes first.
-func (b *book) broadcasts(overhead, limit int) (list [][]byte) {
+// broadcasts is what to tell the next node, the least told first. free: the packet is sent anyhow.
+func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var hot []*entry
+	due := free
 	for _, e := range b.entries {
 		if e.sent < tellTimes {
 			hot = append(hot, e)
+			due = due || b.round-e.heard > tellWait
 		}
+	}
+	if !due {
+		return nil
 	}
 	slices.SortFunc(hot, func(x, y *entry) int {
 		return cmp.Or(cmp.Compare(x.sent, y.sent), cmp.Compare(y.heard, x.heard), cmp.Compare(x.Token, y.Token))

@@ -29,6 +29,7 @@ type Member struct {
 	ring    *memberlist.Keyring // nil: nothing is encrypted
 	peers   *peers
 	book    *book
+	room    int // for news at most in a packet that is sent anyhow
 	place   *coordinate.Estimator
 	driver  *driver
 	view    atomic.Pointer[view]
@@ -96,9 +97,6 @@ func (m *Member) open() error {
 	conf := m.memberlistConfig(number)
 	m.log = &memberLog{to: c.Logger}
 	conf.Logger = log.New(m.log, "", 0)
-	if err := m.bind(conf); err != nil {
-		return err
-	}
 	if c.Secret != "" {
 		keys, err := security.GossipKeys(c.Secret, c.Overlay)
 		if err != nil {
@@ -109,9 +107,13 @@ func (m *Member) open() error {
 		}
 		conf.Keyring = m.ring
 	}
+	if err := m.bind(conf); err != nil {
+		return err
+	}
 	list, err := memberlist.Create(conf)
 	if err != nil {
-		return fmt.Errorf("listen %s: %w; free the port or give another", c.Listen, err)
+		_ = conf.Transport.Shutdown() // err says more
+		return fmt.Errorf("membership: %w", err)
 	}
 	m.list = list
 	return nil
@@ -123,7 +125,7 @@ func drawUID() uid {
 	return uid(binary.BigEndian.Uint64(b[:])) | 1
 }
 
-// bind sets where to listen.
+// bind has conf listen, and say where others reach it.
 func (m *Member) bind(conf *memberlist.Config) error {
 	if m.cfg.Transport != nil {
 		conf.Transport = m.cfg.Transport
@@ -133,14 +135,22 @@ func (m *Member) bind(conf *memberlist.Config) error {
 	if err != nil {
 		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
 	}
-	conf.BindAddr, conf.BindPort = host.String(), port
-	conf.AdvertisePort = port
+	conf.BindPort, conf.AdvertisePort = port, port
 	if m.cfg.Advertise != "" {
-		host, port, err = splitAddress(m.cfg.Advertise)
-		conf.AdvertiseAddr, conf.AdvertisePort = host.String(), port
+		told, port, err := splitAddress(m.cfg.Advertise)
+		if err != nil {
+			return fmt.Errorf("%w: advertise %q: %w", ErrConfig, m.cfg.Advertise, err)
+		}
+		conf.AdvertiseAddr, conf.AdvertisePort = told.String(), port
 	}
-	return err
+	if conf.Transport, err = listen(host, port); err != nil {
+		return fmt.Errorf("listen %s: %w; free the port or give another", m.cfg.Listen, err)
+	}
+	return nil
 }
+
+// leastPing is less than any of memberlist's own messages takes.
+const leastPing = 30
 
 // memberlistConfig has all of memberlist's times follow the round.
 func (m *Member) memberlistConfig(number uid) *memberlist.Config {
@@ -155,12 +165,18 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	conf.GossipInterval = round / 5
 	conf.GossipNodes = 3
 	conf.GossipToTheDeadTime = 60 * round
-	conf.PushPullInterval = 40 * round
+	conf.PushPullInterval = 0 // the driver's own: see minCompare
 	conf.TCPTimeout = max(5*round, 2*time.Second)
 	conf.RetransmitMult = 4
 	conf.QueueCheckInterval = 30 * round
 	conf.DisableTcpPings = false
 	conf.EnableCompression = false // costs more than it saves
+	// What memberlist takes of a packet: two bytes, the label and encryption; of one with a ping
+	// or an answer more than leastPing.
+	m.room = conf.UDPBufferSize - 2 - 2 - len(conf.Label) - leastPing
+	if m.cfg.Secret != "" {
+		m.room -= 29
+	}
 	conf.HandoffQueueDepth = 4096
 	d := &delegate{m}
 	conf.Delegate, conf.Ping = d, d
@@ -311,7 +327,7 @@ func (d *delegate) NotifyMsg(raw []byte) {
 
 // GetBroadcasts implements [memberlist.Delegate].
 func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
-	return d.m.book.broadcasts(overhead, limit)
+	return d.m.book.broadcasts(overhead, limit, limit <= d.m.room)
 }
 
 // LocalState implements [memberlist.Delegate]: who joins hears of the super peers at once.

@@ -54,7 +54,10 @@ func (c *crowd) join(host int, cfg overlay.Config) *overlay.Member {
 }
 
 func (c *crowd) try(host int, cfg overlay.Config) (*overlay.Member, error) {
-	cfg.ID, cfg.Transport, cfg.Seed = fmt.Sprint(host), c.net.Transport(host), uint64(host)+1
+	cfg.ID, cfg.Seed = fmt.Sprint(host), uint64(host)+1
+	if cfg.Transport == nil {
+		cfg.Transport = c.net.Transport(host)
+	}
 	if host > 0 && cfg.Join == nil {
 		cfg.Join = []string{fabric.Address(0)}
 	}
@@ -79,6 +82,9 @@ func (c *crowd) settled(among func(host int) bool) error {
 		n++
 		s := m.Status()
 		wanted = s.Wanted
+		if among == nil && s.Nodes != len(c.members) {
+			return fmt.Errorf("%s counts %d nodes of %d", s.ID, s.Nodes, len(c.members))
+		}
 		if s.Capacity > 0 && s.Clients > s.Capacity {
 			c.Errorf("%s serves %d, its capacity is %d", s.ID, s.Clients, s.Capacity)
 		}
@@ -177,7 +183,7 @@ func TestAPartitionHealsWithoutDuplicates(t *testing.T) {
 			}
 			return nil
 		})
-		took := c.within(60, "be exact again once all know each other", func() error {
+		took := c.within(10, "have no duplicates once all know each other", func() error {
 			holder := map[int32]string{}
 			for _, m := range c.members {
 				if s := m.Status(); s.Token != nil && holder[*s.Token] != "" {
@@ -190,6 +196,53 @@ func TestAPartitionHealsWithoutDuplicates(t *testing.T) {
 		})
 		c.Logf("duplicates were gone after %d rounds", took)
 		c.within(120, "serve all", func() error { return c.settled(nil) })
+	})
+}
+
+// TestASurplusSuperPeerThatIsItsOwnRegistrarGoes has the number wanted fall by the death of just
+// that node whose place as the surplus token's registrar its holder inherits.
+func TestASurplusSuperPeerThatIsItsOwnRegistrarGoes(t *testing.T) {
+	base := overlay.Config{Fraction: 0.25, Method: superpeer.Random} // tokens stay where they are
+	inVirtualTime(t, 5, base, func(c *crowd) {
+		calm := func() { c.Helper(); c.within(120, "settle", func() error { return c.settled(nil) }) }
+		calm()
+		holder := -1
+		for i, m := range c.members {
+			if s := m.Status(); s.Token != nil && *s.Token == 1 {
+				holder = i
+			}
+		}
+		base.Join = []string{fabric.Address(holder)}
+		behind := func(host int) uint64 { // the token's key, on the ring
+			return (superpeer.Mix(uint64(host)+1) | 1) - new(superpeer.Config).TokenKey(1, 0)
+		}
+		next := 1000
+		fresh := func(before bool) int { // a host that is not there yet
+			for next++; behind(next) < behind(holder) != before; next++ {
+			}
+			return next
+		}
+		for i := range 5 {
+			if behind(i) < behind(holder) {
+				c.join(fresh(false), base)
+				calm()
+				c.kill(i)
+				calm()
+			}
+		}
+		registrar := fresh(true)
+		c.join(registrar, base)
+		calm() // six want two super peers
+		for i, m := range c.members {
+			if !m.IsSuperPeer() && i != registrar {
+				c.kill(i)
+				break
+			}
+		}
+		calm() // five too
+		c.kill(registrar)
+		took := c.within(60, "be exact with four", func() error { return c.settled(nil) })
+		c.Logf("one super peer of four after %d rounds", took)
 	})
 }
 

@@ -110,7 +110,8 @@ type known struct {
 // peers is the list of all nodes, as memberlist tells it. memberlist's goroutines write
 // it, the driver reads it.
 type peers struct {
-	own meta
+	own     meta
+	numbers numbers // the driver's
 
 	mu      sync.Mutex
 	self    uid
@@ -125,7 +126,7 @@ type peers struct {
 }
 
 func newPeers(own meta, tell func(string, ...any)) *peers {
-	return &peers{own: own, byUID: map[uid]*known{}, byPeer: map[superpeer.Peer]*known{}, tell: tell}
+	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[superpeer.Peer]*known{}, tell: tell}
 }
 
 // check says why a node may not take part, or nil.

@@ -9,23 +9,26 @@ import (
 // renewal is a lease's renewal that is not answered yet. It is sent once more in the same
 // round: a packet may be lost, and a client must not leave its super peer for that.
 type renewal struct {
-	to  superpeer.Peer
-	raw []byte
-	at  time.Time
+	message superpeer.Message
+	waits   bool
+	at      time.Time
 }
 
 func (r *renewal) answered(by superpeer.Peer) {
-	if r.to == by {
-		r.raw = nil
+	if r.message.To == by {
+		r.waits = false
 	}
 }
 
 func (r *renewal) repeat(d *driver) {
-	if r.raw == nil || time.Since(r.at) < d.m.cfg.Round/2 {
+	if !r.waits || time.Since(r.at) < d.m.cfg.Round/2 {
 		return
 	}
-	if k, ok := d.m.peers.at(r.to); ok {
-		d.transmit(k, r.raw, false)
+	r.waits = false
+	delete(d.trips, r.message.To) // it may be gone: whoever asks how far it is must try
+	if k, ok := d.m.peers.at(r.message.To); ok {
+		if raw, err := d.m.peers.encode(&r.message, d.round); err == nil {
+			d.transmit(k, raw, false)
+		}
 	}
-	r.raw = nil
 }

@@ -289,7 +289,7 @@ func (m *Member) call(ctx context.Context, f func(*driver)) error {
 
 // askWhom asks a super peer whom it serves.
 func (d *driver) askWhom(k *known, answer chan<- []Client) {
-	raw, err := d.m.peers.encode(&superpeer.Message{Kind: kindWhom, Peer: superpeer.None}, d.round)
+	raw, err := d.m.peers.encode(&superpeer.Message{Kind: kindWhom, To: k.peer, Peer: superpeer.None}, d.round)
 	if err != nil {
 		return
 	}
@@ -303,7 +303,7 @@ func (d *driver) answerWhom(m *superpeer.Message) {
 	if !ok {
 		return
 	}
-	raw, err := d.m.peers.encode(&superpeer.Message{Kind: kindServe, Peer: superpeer.None, Leases: d.node.Serving()}, d.round)
+	raw, err := d.m.peers.encode(&superpeer.Message{Kind: kindServe, To: m.From, Peer: superpeer.None, Leases: d.node.Serving()}, d.round)
 	if err == nil && len(raw) <= maxMessage {
 		d.transmit(k, raw, false)
 	}

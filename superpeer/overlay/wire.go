@@ -50,6 +50,8 @@ type message struct {
 	Peers   []uid          `cbor:"11,keyasint,omitempty"`
 	Times   []float32      `cbor:"12,keyasint,omitempty"`
 	Leases  []lease        `cbor:"13,keyasint,omitempty"`
+	To      uid            `cbor:"14,keyasint,omitempty"`
+	Number  uint64         `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node that has none
 }
 
 type referral struct {
@@ -80,12 +82,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// encode makes m ready to be sent in round now.
+// encode makes m ready to be sent in round now. The driver alone calls it, and decode.
 func (p *peers) encode(m *superpeer.Message, now superpeer.Round) ([]byte, error) {
 	w := message{
 		Kind: m.Kind, From: p.self, Peer: p.uidOf(m.Peer), Token: m.Token, Version: m.Version, Slot: m.Slot,
-		RTT: m.RTT, Alt: m.Alt, Load: m.Load, At: coordinates(&m.At), Times: m.Times,
+		RTT: m.RTT, Alt: m.Alt, Load: m.Load, At: coordinates(&m.At), Times: m.Times, To: p.uidOf(m.To),
 	}
+	w.Number = p.numbers.next(w.To)
 	for _, r := range m.Others {
 		w.Others = append(w.Others, referral{Peer: p.uidOf(r.Peer), Token: r.Token})
 	}
@@ -142,6 +145,8 @@ func (p *peers) decode(raw []byte, l limits) (m superpeer.Message, err error) {
 		return m, errBad{"it says that we have sent it"}
 	case from == nil:
 		return m, errStranger
+	case w.To != 0 && w.To != p.self:
+		return m, errBad{"it was for another"}
 	}
 	m = superpeer.Message{
 		Kind: w.Kind, From: from.peer, Peer: superpeer.None, Token: w.Token, Version: w.Version,
@@ -159,7 +164,13 @@ func (p *peers) decode(raw []byte, l limits) (m superpeer.Message, err error) {
 	if m.Peer == superpeer.None && slices.Contains(namesPeer, m.Kind) {
 		return m, errBad{"it names nobody who is listed"}
 	}
-	return m, p.lists(&w, &m, l)
+	if err := p.lists(&w, &m, l); err != nil {
+		return m, err
+	}
+	if w.Number != 0 && !p.numbers.fresh(w.From, w.Number) {
+		return m, errBad{"it has come before"}
+	}
+	return m, nil
 }
 
 // namesPeer are the kinds that mean nothing without a Peer.

@@ -17,6 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // answer is what status says with --json.
@@ -97,7 +98,7 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 		if err := say(ctx, &f, engine.Name(), r); err != nil || r.ID != "" {
 			return err
 		}
-		return &exitError{exitNoLeader, fmt.Errorf("nobody leads election %q", f.election)}
+		return cli.Exit(cli.NoLeader, fmt.Errorf("nobody leads election %q", f.election))
 	}
 	return cmd
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/hooks"
-	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/run"
 )
 
@@ -64,7 +64,7 @@ pause that doubles from a second to a minute.`,
   batuta-engine run --etcd 10.0.0.1:2379 --etcd 10.0.0.2:2379 --etcd 10.0.0.3:2379 -- ./worker --verbose`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("which command? write it after the flags, as in: batuta-engine run --etcd 127.0.0.1:2379 -- ./worker")
+				return cli.Usagef("which command? write it after the flags, as in: batuta-engine run --etcd 127.0.0.1:2379 -- ./worker")
 			}
 			return nil
 		},
@@ -75,10 +75,10 @@ pause that doubles from a second to a minute.`,
 	cmd.Flags().SetInterspersed(false)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.grace < 0 {
-			return usagef("--grace %v is negative: give 0s to kill at once", c.grace)
+			return cli.Usagef("--grace %v is negative: give 0s to kill at once", c.grace)
 		}
 		if _, err := exec.LookPath(args[0]); err != nil {
-			return usagef("command %w; give its path, or one that is in PATH", err)
+			return cli.Usagef("command %w; give its path, or one that is in PATH", err)
 		}
 		c.argv = args
 		return c.run(cmd)
@@ -94,7 +94,6 @@ type candidate struct {
 	grace   time.Duration
 	restart bool
 
-	logs     *logqueue.Queue
 	log      *slog.Logger
 	election *engines.Election
 	runner   *run.Runner
@@ -108,18 +107,15 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	if err := c.flags.check(); err != nil {
 		return err
 	}
-	level, err := c.flags.level()
+	log, err := c.flags.output.Open(c.stderr)
 	if err != nil {
 		return err
 	}
-	c.logs = logqueue.New()
-	defer c.logs.Close(time.Second)
-	options := &slog.HandlerOptions{Level: level}
-	var handler slog.Handler = slog.NewTextHandler(c.stderr, options)
-	if c.flags.logFormat == "json" {
-		handler = slog.NewJSONHandler(c.stderr, options)
+	c.log = log
+	defer c.flags.output.Close()
+	if process, ok := cmd.Context().Value(bereaved{}).(string); ok {
+		return c.giveUp(cmd.Context(), process)
 	}
-	c.log = slog.New(c.logs.Handler(handler))
 	listener, err := c.listen(cmd)
 	if err != nil {
 		return err
@@ -141,25 +137,31 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	return err
 }
 
+// giveUp gives up the lead that a process held which has died, so that nobody waits for its lease.
+func (c *candidate) giveUp(ctx context.Context, process string) error {
+	engine, err := c.flags.engine.open()
+	if err != nil {
+		return err
+	}
+	defer engine.Close()
+	ctx, cancel := context.WithTimeout(ctx, c.flags.lease) // then it has ended by itself
+	defer cancel()
+	if err := engines.Release(ctx, engine, process); err != nil {
+		return err
+	}
+	c.log.Warn("batuta-engine run has died; its command is dead, and the lead given up")
+	return nil
+}
+
 // listen opens the listener of the HTTP API; nil: it is off.
 func (c *candidate) listen(cmd *cobra.Command) (net.Listener, error) {
-	if c.flags.http == "off" {
-		return nil, nil
-	}
-	at, err := agent.ParseAddress(c.flags.http)
-	if err != nil {
-		return nil, usagef("--http %w", err)
-	}
-	l, err := at.Listen()
-	if errors.Is(err, syscall.EADDRINUSE) && !cmd.Flags().Changed("http") {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
-	}
-	if err != nil {
-		return nil, usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
+	l, err := cli.ListenAPI(c.flags.http, cmd.Flags().Changed("http"))
+	if l == nil || err != nil {
+		return nil, err
 	}
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && c.flags.httpTokens == "" {
 		l.Close()
-		return nil, usagef("--http %s is not loopback: whoever reaches it could have the leader resign; give --http-token-file, or a loopback address", c.flags.http)
+		return nil, cli.Usagef("--http %s is not loopback: whoever reaches it could have the leader resign; give --http-token-file, or a loopback address", c.flags.http)
 	}
 	return l, nil
 }
@@ -174,7 +176,7 @@ func (c *candidate) start(ctx context.Context) error {
 	config.StandAlways = c.argv == nil
 	if c.election, err = engines.Start(ctx, engine, config); err != nil {
 		engine.Close()
-		return &exitError{exitUsage, err}
+		return cli.Exit(cli.Usage, err)
 	}
 	if c.argv == nil {
 		return nil
@@ -183,8 +185,12 @@ func (c *candidate) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	guard := []string{os.Args[0], "guard"}
+	if !c.flags.hooks.Config(c.log).Any() { // what a hook has begun is not the guard's to end
+		guard = append(append(guard, c.election.Process()), os.Args[1:]...)
+	}
 	c.runner, err = run.New(run.Config{Argv: c.argv, Grace: c.grace, Restart: c.restart, Heartbeat: c.flags.lease / 8, T: c.flags.lease,
-		Program: self, Guard: []string{os.Args[0], "guard"}, Logger: c.log})
+		Program: self, Guard: guard, Logger: c.log})
 	if err != nil {
 		c.election.Close()
 	}
@@ -194,17 +200,13 @@ func (c *candidate) start(ctx context.Context) error {
 // serve answers on the listener, prints events and runs hooks, until the election has ended.
 func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	end = func() {}
-	address := ""
+	address := cli.Shown(listener)
 	if listener != nil {
-		address = listener.Addr().String()
-		if listener.Addr().Network() == "unix" {
-			address = "unix:" + address
-		}
 		server := agent.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
 		if c.flags.httpTokens != "" {
 			tokens, err := agent.LoadTokens(c.flags.httpTokens)
 			if err != nil {
-				return end, &exitError{exitUsage, err}
+				return end, cli.Exit(cli.Usage, err)
 			}
 			server.Authorize(tokens)
 		}
@@ -213,23 +215,23 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	}
 	told := c.election.Events(context.Background())
 	c.beside.Go(func() { c.print(agent.Ready(time.Now(), c.election.Status(), address), told) })
-	if h := c.flags.hooks(c.log); h.Any() {
+	if h := c.flags.hooks.Config(c.log); h.Any() {
 		c.beside.Go(func() { hooks.Follow(c.election, h) })
 	}
 	return end, nil
 }
 
 func (c *candidate) print(ready agent.Line, told iter.Seq2[batuta.Event, error]) {
-	if c.flags.events == "off" {
+	if c.flags.output.Events == "off" {
 		return
 	}
-	err := writeLine(c.stdout, c.flags.events, ready)
+	err := writeLine(c.stdout, c.flags.output.Events, ready)
 	for ev, behind := range told {
 		if err = errors.Join(err, behind); err != nil {
 			c.log.Warn("events are printed no more", "error", err)
 			return
 		}
-		err = writeLine(c.stdout, c.flags.events, agent.EventLine(c.election.ID(), ev))
+		err = writeLine(c.stdout, c.flags.output.Events, agent.EventLine(c.election.ID(), ev))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/engines/etcd"
 	"github.com/batuta-dev/batuta/engines/kubernetes"
 	"github.com/batuta-dev/batuta/engines/postgres"
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // engineFlags say which engine, and which election on it.
@@ -55,7 +56,7 @@ func (h held) Close() error { return errors.Join(h.Engine.Close(), h.closeClient
 // open gives the engine that the flags name. It does not wait for it to answer.
 func (f *engineFlags) open() (engines.Engine, error) {
 	if f.election == "" || len(f.election) > 200 || strings.ContainsFunc(f.election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, usagef("--election %q: a name has 1 to 200 bytes, and no control characters", f.election)
+		return nil, cli.Usagef("--election %q: a name has 1 to 200 bytes, and no control characters", f.election)
 	}
 	var opened []func() (engines.Engine, error)
 	if len(f.etcd) > 0 {
@@ -68,7 +69,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		opened = append(opened, f.openKubernetes)
 	}
 	if len(opened) != 1 {
-		return nil, usagef("which engine? give one of --etcd HOST:PORT, --kubernetes NAMESPACE and --postgres URL")
+		return nil, cli.Usagef("which engine? give one of --etcd HOST:PORT, --kubernetes NAMESPACE and --postgres URL")
 	}
 	return opened[0]()
 }
@@ -77,7 +78,7 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 	secured := strings.HasPrefix(f.etcd[0], "https://")
 	config := clientv3.Config{Endpoints: f.etcd, Logger: zap.NewNop(), DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second}
 	if f.etcdCA+f.etcdCert+f.etcdKey != "" && !secured {
-		return nil, usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
+		return nil, cli.Usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
 	}
 	if secured {
 		var err error
@@ -87,7 +88,7 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 	}
 	client, err := clientv3.New(config)
 	if err != nil {
-		return nil, usagef("--etcd: %w", err)
+		return nil, cli.Usagef("--etcd: %w", err)
 	}
 	return held{etcd.New(client, etcd.Prefix+f.election), client.Close}, nil
 }
@@ -97,20 +98,20 @@ func (f *engineFlags) etcdTLS() (*tls.Config, error) {
 	if f.etcdCA != "" {
 		text, err := os.ReadFile(f.etcdCA)
 		if err != nil {
-			return nil, usagef("--etcd-ca: %w", err)
+			return nil, cli.Usagef("--etcd-ca: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
+			return nil, cli.Usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
 		}
 	}
 	if (f.etcdCert == "") != (f.etcdKey == "") {
-		return nil, usagef("--etcd-cert and --etcd-key go together: give both")
+		return nil, cli.Usagef("--etcd-cert and --etcd-key go together: give both")
 	}
 	if f.etcdCert != "" {
 		pair, err := tls.LoadX509KeyPair(f.etcdCert, f.etcdKey)
 		if err != nil {
-			return nil, usagef("--etcd-cert, --etcd-key: %w", err)
+			return nil, cli.Usagef("--etcd-cert, --etcd-key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
@@ -120,27 +121,32 @@ func (f *engineFlags) etcdTLS() (*tls.Config, error) {
 func (f *engineFlags) openPostgres() (engines.Engine, error) {
 	config, err := pgxpool.ParseConfig(f.postgres)
 	if err != nil {
-		return nil, usagef("--postgres: %w", err)
+		return nil, cli.Usagef("--postgres: %w", err)
 	}
 	config.MaxConns = 3
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
-		return nil, usagef("--postgres: %w", err)
+		return nil, cli.Usagef("--postgres: %w", err)
 	}
 	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }}, nil
 }
 
 func (f *engineFlags) openKubernetes() (engines.Engine, error) {
 	if faults := validation.IsDNS1123Subdomain(f.election); len(faults) > 0 {
-		return nil, usagef("--election %q: it names a Lease: %s", f.election, faults[0])
+		return nil, cli.Usagef("--election %q: it names a Lease: %s", f.election, faults[0])
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
 	if err != nil {
-		return nil, usagef("--kubernetes: outside of a pod give --kubeconfig FILE: %w", err)
+		return nil, cli.Usagef("--kubernetes: outside of a pod give --kubeconfig FILE: %w", err)
 	}
+	// An election asks as often as its lease says; client-go would hold back what is more than five a second.
+	config.QPS = -1
+	// Under HTTP/2 all requests share a connection, and for 45 s go on doing so when nothing comes
+	// back on it. Without, one that has no answer in time ends its connection, and the next may reach another server.
+	config.NextProtos = []string{"http/1.1"}
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
-		return nil, usagef("--kubernetes: %w", err)
+		return nil, cli.Usagef("--kubernetes: %w", err)
 	}
 	return kubernetes.New(client.Leases(f.kubernetes), f.election), nil
 }

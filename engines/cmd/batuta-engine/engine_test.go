@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -15,10 +16,9 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
+	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		case "worker":
 			runtest.Work(os.Args[:2], os.Args[2:])
 			return
+		case "client-go":
+			standByClientGo(os.Args[2], os.Args[3:6], os.Args[6:])
+			return
 		case "run", "guard":
 			os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 		}
@@ -38,28 +41,28 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveEtcd starts a real server and gives its address.
-func serveEtcd(t *testing.T) string {
-	t.Helper()
-	program := enginetest.Program(t, "etcd", "etcd-server")
-	ports, dir := enginetest.Ports(t, 2), t.TempDir()
-	url := func(i int) string { return fmt.Sprintf("http://127.0.0.1:%d", ports[i]) }
-	enginetest.Serve(t, func() *exec.Cmd {
-		return exec.Command(program, "--data-dir", dir, "--listen-client-urls", url(0), "--advertise-client-urls", url(0), "--listen-peer-urls", url(1),
-			"--initial-advertise-peer-urls", url(1), "--initial-cluster", "default="+url(1), "--unsafe-no-fsync", "--logger", "zap", "--log-level", "warn")
-	})
-	addr := strings.TrimPrefix(url(0), "http://")
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	enginetest.Await(t, "etcd answers", func(ctx context.Context) error {
-		_, err := client.Put(ctx, "up", "")
-		return err
-	})
-	return addr
+// place is a real server of an engine, and the flags that name it by an address.
+type place struct {
+	addr  string
+	flags func(addr string) []string
 }
+
+func serveEtcd(t *testing.T) place {
+	return place{enginetest.ServeEtcd(t, 1).Addrs[0], func(addr string) []string { return []string{"--etcd", addr} }}
+}
+
+func servePostgres(t *testing.T) place {
+	return place{enginetest.ServePostgres(t).Addr, func(addr string) []string { return []string{"--postgres", enginetest.PostgresURL(addr)} }}
+}
+
+func serveKubernetes(t *testing.T) place {
+	k := enginetest.ServeKubernetes(t)
+	return place{k.Addr, func(addr string) []string {
+		return []string{"--kubernetes", "default", "--kubeconfig", k.Kubeconfig(t, addr)}
+	}}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {
@@ -68,21 +71,22 @@ func ask(args ...string) (code int, said string) {
 	return code, out.String()
 }
 
-// runs are three processes of "batuta-engine run", each with a line of its own to etcd. What they run must be alone to lock a
+// runs are three processes of "batuta-engine run", each with a line of its own to the engine. What they run must be alone to lock a
 // file: that is the witness from outside.
 type runs struct {
 	t       *testing.T
 	factory *runtest.Factory
-	etcd    string
+	engine  place
 	lock    string
 	lines   [3]*enginetest.Proxy
 	servers [3]*enginetest.Server
 }
 
-func (r *runs) start() {
+func (r *runs) start(lease time.Duration) {
 	for i := range r.lines {
-		r.lines[i] = enginetest.NewProxy(r.t, r.etcd)
-		argv := []string{"run", "--etcd", r.lines[i].Addr(), "--id", strconv.Itoa(i + 1), "--lease", "6s", "--http", "off", "--grace", "100ms", "--", os.Args[0], "worker"}
+		r.lines[i] = enginetest.NewProxy(r.t, r.engine.addr)
+		argv := append([]string{"run", "--id", strconv.Itoa(i + 1), "--lease", lease.String(), "--http", "off", "--grace", "100ms"}, r.engine.flags(r.lines[i].Addr())...)
+		argv = append(argv, "--", os.Args[0], "worker")
 		argv = append(argv, r.factory.Argv("lock="+r.lock, "deaf")...)
 		r.servers[i] = enginetest.Serve(r.t, func() *exec.Cmd { return exec.Command(os.Args[0], argv...) })
 	}
@@ -108,20 +112,47 @@ func (r *runs) next(epoch uint64) (w *runtest.Worker, number uint64, leader int)
 	}
 }
 
+// onEach starts three candidates on each engine, and does that with them.
+func onEach(t *testing.T, lease time.Duration, do func(r *runs)) {
+	t.Parallel()
+	for name, serve := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &runs{t: t, factory: runtest.NewFactory(t), engine: serve(t), lock: filepath.Join(t.TempDir(), "lock")}
+			r.start(lease)
+			do(r)
+		})
+	}
+}
+
 // Whatever happens to the leader, its command is dead before the next one's begins.
 func TestAWitnessSeesOneCommand(t *testing.T) {
-	t.Parallel()
-	r := &runs{t: t, factory: runtest.NewFactory(t), etcd: serveEtcd(t), lock: filepath.Join(t.TempDir(), "lock")}
-	r.start()
+	onEach(t, enginetest.Lease, func(r *runs) { r.strike(*rounds) })
+}
+
+// When a leader's process is killed, its guard gives the lead up as soon as the command is dead: nobody waits for the lease.
+func TestAKilledLeaderIsNotWaitedFor(t *testing.T) {
+	onEach(t, time.Minute, func(r *runs) {
+		_, epoch, leader := r.next(0)
+		began := time.Now()
+		r.servers[leader].Kill()
+		r.next(epoch)
+		r.t.Logf("the next command begins %v later", time.Since(began).Round(time.Millisecond))
+	})
+}
+
+// strike hits the leader by each fault in turn, and waits for the next command each time.
+func (r *runs) strike(rounds int) {
+	r.t.Helper()
 	_, epoch, leader := r.next(0)
-	for range *rounds {
-		for _, strike := range []struct {
+	for round := range rounds {
+		for _, fault := range []struct {
 			name string
 			hit  func() (mend func())
 		}{
 			{"kill -9", func() func() { r.servers[leader].Kill(); return r.servers[leader].Start }},
-			{"SIGSTOP", r.freeze(&leader)},
-			{"it is cut off from etcd", func() func() { return r.lines[leader].Cut() }},
+			{"SIGSTOP", func() func() { return r.servers[leader].Freeze() }}, // and not its guard
+			{"it is cut off from the engine", func() func() { return r.lines[leader].Cut() }},
 			{"SIGTERM", func() func() {
 				s := r.servers[leader]
 				s.Signal(syscall.SIGTERM)
@@ -129,24 +160,50 @@ func TestAWitnessSeesOneCommand(t *testing.T) {
 			}},
 		} {
 			struck, began := leader, time.Now()
-			mend := strike.hit()
+			mend := fault.hit()
 			_, epoch, leader = r.next(epoch)
-			t.Logf("%s of %d: %d works %v later", strike.name, struck+1, leader+1, time.Since(began).Round(time.Millisecond))
+			r.t.Logf("round %d: %s of %d: %d works %v later", round+1, fault.name, struck+1, leader+1, time.Since(began).Round(time.Millisecond))
 			mend()
 		}
 	}
 }
 
-// freeze stops the leader's process, and not its guard.
-func (r *runs) freeze(leader *int) func() func() {
-	return func() func() { return r.servers[*leader].Freeze() }
+// A leader keeps its lead when the server vanishes that its connections have led to, and new ones reach another.
+func TestAServerBehindTheAddressVanishes(t *testing.T) {
+	t.Parallel()
+	k := enginetest.ServeKubernetes(t)
+	line := enginetest.NewProxy(t, k.Addr)
+	flags := engineFlags{kubernetes: "default", kubeconfig: k.Kubeconfig(t, line.Addr()), election: "vanishes"}
+	engine, err := flags.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := enginetest.Start(t, engine, engines.Config{ID: "1", Lease: 20 * time.Second, StandAlways: true})
+	enginetest.Await(t, "it leads", func(context.Context) error {
+		if !e.IsLeader() {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	token := e.Leader().Token
+	line.Drop()
+	before := k.Lease(t, "vanishes").Spec.RenewTime
+	enginetest.Await(t, "it renews its lease", func(context.Context) error {
+		if k.Lease(t, "vanishes").Spec.RenewTime.Equal(before) {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	if now := e.Leader().Token; now != token {
+		t.Errorf("it led under %s, and does under %q", token, now)
+	}
 }
 
 // status tells who leads as long as it renews, and nobody when all have gone.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	etcd := serveEtcd(t)
-	if code, said := ask("leader", "--etcd", etcd); code != exitNoLeader {
+	etcd := serveEtcd(t).addr
+	if code, said := ask("leader", "--etcd", etcd); code != cli.NoLeader {
 		t.Errorf("leader, when nobody has ever led, ends with %d: %s", code, said)
 	}
 	f := runtest.NewFactory(t)
@@ -155,15 +212,15 @@ func TestStatus(t *testing.T) {
 	w := f.Next()
 	code, said := ask("status", "--etcd", etcd, "--election", "db", "--json")
 	var a answer
-	if err := json.Unmarshal([]byte(said), &a); code != exitDone || err != nil || a.Leader == nil || *a.Leader != "one" || a.Address != "db.example:5432" {
+	if err := json.Unmarshal([]byte(said), &a); code != cli.Done || err != nil || a.Leader == nil || *a.Leader != "one" || a.Address != "db.example:5432" {
 		t.Errorf("status ends with %d: %s", code, said)
 	}
-	if code, said := ask("leader", "--etcd", etcd, "--election", "db"); code != exitDone || said != "one\n" {
+	if code, said := ask("leader", "--etcd", etcd, "--election", "db"); code != cli.Done || said != "one\n" {
 		t.Errorf("leader ends with %d: %s", code, said)
 	}
 	s.Kill()
 	f.Dies(w)
-	if code, said := ask("status", "--etcd", etcd, "--election", "db"); code != exitNoLeader {
+	if code, said := ask("status", "--etcd", etcd, "--election", "db"); code != cli.NoLeader {
 		t.Errorf("status, when all have gone, ends with %d: %s", code, said)
 	}
 }
@@ -191,7 +248,7 @@ func TestWrongUsage(t *testing.T) {
 		{"no-such-command"},
 	} {
 		code, said := ask(args...)
-		if code != exitUsage || strings.Count(said, "\n") != 1 {
+		if code != cli.Usage || strings.Count(said, "\n") != 1 {
 			t.Errorf("%q ends with %d: %s", args, code, said)
 		}
 	}

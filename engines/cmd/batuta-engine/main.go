@@ -4,15 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/run"
 )
 
@@ -26,40 +24,16 @@ func main() {
 	os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 }
 
-// Exit codes, those of batuta.
-const (
-	exitDone     = 0
-	exitFailed   = 1
-	exitUsage    = 2 // wrong usage or configuration: only the user can mend it
-	exitNoLeader = 3
-)
-
-// exitError is an error with the exit code it stands for.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
-}
-
 // execute performs one command line and gives its exit code.
 func execute(ctx context.Context, args []string, e env) int {
 	root := newRootCommand(e)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		return exitDone
+		return cli.Done
 	}
-	fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), election.Shown(strings.Join(strings.Fields(err.Error()), " ")))
-	if coded, ok := errors.AsType[*exitError](err); ok {
-		return coded.code
-	}
-	return exitUsage // cobra's own
+	fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), cli.OneLine(err))
+	return cli.CodeOf(err)
 }
 
 func newRootCommand(e env) *cobra.Command {
@@ -76,46 +50,44 @@ BATUTA_LEASE); the command line wins over the environment, and that over the fil
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 		Example: `  batuta-engine run --etcd 127.0.0.1:2379 -- ./worker
   batuta-engine status --etcd 127.0.0.1:2379`,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return applySources(cmd, e.lookup) },
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.Sources{Lookup: e.lookup, Takers: []string{"run"}}.Apply(cmd)
+		},
 	}
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see '%s --help'", err, cmd.CommandPath())
+		return cli.Usagef("%w%s; see '%s --help'", err, cli.MeantFlag(cmd, err), cmd.CommandPath())
 	})
-	root.AddCommand(newRunCommand(e), newAgentCommand(e), newStatusCommand(e), newLeaderCommand(e), newWatchCommand(e), newGuardCommand())
-	codeFailures(root)
+	root.AddCommand(newRunCommand(e), newAgentCommand(e), newStatusCommand(e), newLeaderCommand(e), newWatchCommand(e), newGuardCommand(e))
+	cli.CodeFailures(root)
 	return root
 }
 
-// codeFailures makes exit code 1 of every error of a command's own work that names no other.
-func codeFailures(cmd *cobra.Command) {
-	if work := cmd.RunE; work != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			err := work(cmd, args)
-			if _, coded := errors.AsType[*exitError](err); err == nil || coded {
+// newGuardCommand is what "batuta-engine run" starts beside itself, with the name of its process and
+// its arguments: when that process has died while its command ran, nothing of that is left, and the lead can be given up at once.
+func newGuardCommand(e env) *cobra.Command {
+	return &cobra.Command{
+		Use:                "guard [PROCESS ARGUMENT…]",
+		Short:              "Guard the command of the \"batuta-engine run\" that started it",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		PersistentPreRunE:  func(*cobra.Command, []string) error { return nil },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			orphaned, err := run.Guard()
+			if err != nil || !orphaned || len(args) == 0 {
 				return err
 			}
-			return &exitError{exitFailed, err}
-		}
-	}
-	for _, sub := range cmd.Commands() {
-		codeFailures(sub)
+			root := newRootCommand(e)
+			root.SetArgs(args[1:])
+			return root.ExecuteContext(context.WithValue(cmd.Context(), bereaved{}, args[0]))
+		},
 	}
 }
 
-// newGuardCommand is what "batuta-engine run" starts beside itself.
-func newGuardCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "guard",
-		Short:             "Guard the command of the \"batuta-engine run\" that started it",
-		Hidden:            true,
-		Args:              cobra.NoArgs,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(*cobra.Command, []string) error { return run.Guard() },
-	}
-}
+// bereaved is the key of a context in which run gives up the lead of a process that has died. Its name is the value.
+type bereaved struct{}

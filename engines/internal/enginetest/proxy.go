@@ -3,6 +3,7 @@
 package enginetest
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ type Proxy struct {
 	whole chan struct{} // closed while it is not cut
 	conns map[net.Conn]struct{}
 	ended bool
+	dead  chan struct{} // closed: what was connected before has nothing passed on for good
 }
 
 // NewProxy begins to pass on to the server at HOST:PORT.
@@ -27,7 +29,7 @@ func NewProxy(t testing.TB, to string) *Proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{listener: l, to: to, whole: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	p := &Proxy{listener: l, to: to, whole: make(chan struct{}), conns: map[net.Conn]struct{}{}, dead: make(chan struct{})}
 	close(p.whole)
 	go p.accept()
 	t.Cleanup(p.close)
@@ -47,6 +49,15 @@ func (p *Proxy) Cut() (heal func()) {
 		defer p.mu.Unlock()
 		close(p.whole)
 	})
+}
+
+// Drop has nothing pass any more on the connections that are, which do not end; new ones are as
+// ever. So it is when one of several servers behind an address vanishes.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.dead)
+	p.dead = make(chan struct{})
 }
 
 func (p *Proxy) close() {
@@ -91,11 +102,14 @@ func (p *Proxy) pass(c net.Conn) {
 		return
 	}
 	defer s.Close()
-	go p.pump(s, c)
-	p.pump(c, s)
+	p.mu.Lock()
+	dead := p.dead
+	p.mu.Unlock()
+	go p.pump(s, c, dead)
+	p.pump(c, s, dead)
 }
 
-func (p *Proxy) pump(to, from net.Conn) {
+func (p *Proxy) pump(to, from net.Conn, dead <-chan struct{}) {
 	defer to.Close()
 	defer from.Close()
 	buffer := make([]byte, 32<<10)
@@ -105,6 +119,12 @@ func (p *Proxy) pump(to, from net.Conn) {
 		whole := p.whole
 		p.mu.Unlock()
 		<-whole
+		select {
+		case <-dead:
+			io.Copy(io.Discard, from) // until the client gives it up, or the test ends
+			return
+		default:
+		}
 		if n > 0 {
 			if _, err := to.Write(buffer[:n]); err != nil {
 				return

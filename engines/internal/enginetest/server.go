@@ -98,6 +98,9 @@ func (s *Server) Kill() {
 // Signal sends a signal to it and to the processes that it has started.
 func (s *Server) Signal(signal syscall.Signal) { syscall.Kill(-s.cmd.Process.Pid, signal) }
 
+// Pid is the process that was started.
+func (s *Server) Pid() int { return s.cmd.Process.Pid }
+
 // Freeze stops it, as kill -STOP does, until thaw is called.
 func (s *Server) Freeze() (thaw func()) {
 	s.Signal(syscall.SIGSTOP)

@@ -14,33 +14,34 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
 	"github.com/batuta-dev/batuta/internal/lab/player"
+	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
 func main() {
-	js.Global().Set("batuta", js.ValueOf(map[string]any{
-		"play":   call(func(a []js.Value) any { return player.Play(a[0].String()) }),
-		"insert": call(insert),
-		"extend": call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
-		"tours": call(func([]js.Value) any {
+	page.Serve(map[string]any{
+		"play":   page.Call(func(a []js.Value) any { return player.Play(a[0].String()) }),
+		"insert": page.Call(insert),
+		"extend": page.Call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
+		"tours": page.Call(func([]js.Value) any {
 			list, err := player.Tours()
 			if err != nil {
 				return map[string]string{"error": err.Error()}
 			}
 			return list
 		}),
-		"tour": call(func(a []js.Value) any { // a[1], its scenario, says which simulator is needed
+		"tour": page.Call(func(a []js.Value) any { // a[1], its scenario, says which simulator is needed
 			tour, err := player.Placed(a[0].String())
 			if err != nil {
 				return map[string]string{"error": err.Error()}
 			}
 			return tour
 		}),
-		"explore":       call(begin),
-		"exploreGrow":   call(func(a []js.Value) any { return exploration.Grow(a[0].Int()) }),
-		"exploreGraph":  call(func([]js.Value) any { return exploration.Graph() }),
-		"exploreScript": call(func(a []js.Value) any { return edited(exploration.Script(a[0].Int(), a[1].Int())) }),
-		"explorePlaces": call(func(a []js.Value) any {
+		"explore":       page.Call(begin),
+		"exploreGrow":   page.Call(func(a []js.Value) any { return exploration.Grow(a[0].Int()) }),
+		"exploreGraph":  page.Call(func([]js.Value) any { return exploration.Graph() }),
+		"exploreScript": page.Call(func(a []js.Value) any { return edited(exploration.Script(a[0].Int(), a[1].Int())) }),
+		"explorePlaces": page.Call(func(a []js.Value) any {
 			var list []int
 			_ = json.Unmarshal([]byte(a[0].String()), &list) // of the page's own making; else there are none
 			places := []player.Place{}
@@ -49,29 +50,17 @@ func main() {
 			}
 			return places
 		}),
-		"soak": call(func(a []js.Value) any { return player.Soak(soakConfig(a[0])) }),
-		"schedule": call(func(a []js.Value) any {
+		"soak": page.Call(func(a []js.Value) any { return player.Soak(soakConfig(a[0])) }),
+		"schedule": page.Call(func(a []js.Value) any {
 			seed, err := strconv.ParseUint(a[1].String(), 10, 64)
 			if err != nil {
 				return edited("", err)
 			}
 			return edited(player.Schedule(soakConfig(a[0]), seed), nil)
 		}),
-		"about": call(func([]js.Value) any {
+		"about": page.Call(func([]js.Value) any {
 			return map[string]any{"algorithms": algorithm.Names(), "probes": algorithm.Probes(), "language": scenario.Help()}
 		}),
-	}))
-	select {}
-}
-
-// call makes a function that gives JSON.
-func call(do func([]js.Value) any) js.Func {
-	return js.FuncOf(func(_ js.Value, args []js.Value) any {
-		text, err := json.Marshal(do(args))
-		if err != nil {
-			text, _ = json.Marshal(map[string]string{"error": err.Error()})
-		}
-		return string(text)
 	})
 }
 

@@ -146,11 +146,19 @@ func (f *Factory) Argv(words ...string) []string {
 // Next waits for a worker to say hello.
 func (f *Factory) Next() *Worker {
 	f.T.Helper()
+	w := f.Within(Patience)
+	if w == nil {
+		f.T.Fatal("no worker came")
+	}
+	return w
+}
+
+// Within is Next for who does not wait for longer; nil: none came.
+func (f *Factory) Within(limit time.Duration) *Worker {
 	select {
 	case w := <-f.hired:
 		return w
-	case <-time.After(Patience):
-		f.T.Fatal("no worker came")
+	case <-time.After(limit):
 		return nil
 	}
 }

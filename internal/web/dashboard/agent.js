@@ -11,21 +11,25 @@ export class Refused extends Error {
   constructor(code, message) { super(message); this.code = code }
 }
 
-async function ask(method, path, body) {
+async function ask(method, path, { body, tag } = {}) {
   const answer = await fetch(path, {
-    method, headers: { ...headers(), ...body !== undefined && { 'Content-Type': 'application/json' } },
-    body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(method === 'GET' ? 3000 : 12_000),
+    method, headers: { ...headers(), ...body !== undefined && { 'Content-Type': 'application/json' }, ...tag && { 'If-None-Match': tag } },
+    body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(method === 'GET' && tag === undefined ? 3000 : 12_000),
   })
+  if (answer.status === 304) return { tag }
   const text = await answer.text()
   let value
   try { value = JSON.parse(text) } catch { throw new Refused(answer.status, text || answer.statusText) }
   if (!answer.ok) throw new Refused(answer.status, value.error || answer.statusText)
-  return value
+  return { value, tag: answer.headers.get('ETag') }
 }
 
-export const get = path => ask('GET', path)
-export const post = (path, body) => ask('POST', path, body)
-export const remove = path => ask('DELETE', path)
+export const get = async path => (await ask('GET', path)).value
+export const post = async (path, body) => (await ask('POST', path, { body })).value
+export const remove = async path => (await ask('DELETE', path)).value
+
+// news asks for what may be long: its value is undefined if it is as it was under that tag.
+export const news = (path, tag = '') => ask('GET', path, { tag })
 
 const silence = 40_000 // the agent says something every 15 s
 

@@ -6,8 +6,10 @@ import { Leaderships } from './shared/leaderships.js'
 import { doing } from './shared/words.js'
 import { get, listen, post, Refused, remove, restart, setToken } from './agent.js'
 import { question } from './dialog.js'
+import { linksOf } from './links.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
+import { Elections } from './elections.js'
 import { Quorum } from './quorum.js'
 import { t } from './texts.js'
 import { at, count, exact, lasting } from './times.js'
@@ -20,6 +22,7 @@ class Dashboard {
     toggles($('#lang'), $('#theme'))
     this.leaderships = new Leaderships()
     this.quorum = new Quorum()
+    this.elections = new Elections(() => this.did())
     this.heard = Date.now()
     text($('#live'), t('loading'))
     const hour = 3_600_000
@@ -96,14 +99,9 @@ class Dashboard {
     text($('#asked'), t('asked', { id: s.id }))
     document.body.classList.toggle('reads', s.access === 'read')
     this.#lead(s)
-    const picture = JSON.stringify([s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address])])
-    if (picture !== this.picture) {
-      this.picture = picture
-      drawPicture($('#picture'), s, this.#colour())
-      legend($('#legend'), s)
-      $('#legend').style.setProperty('--own', this.#colour())
-    }
+    this.#picture(s)
     this.quorum.show(s)
+    this.elections.look(s)
     this.#members(s)
     this.#facts(s)
     this.#messages(s)
@@ -113,6 +111,14 @@ class Dashboard {
       this.gathering = setTimeout(() => this.#gather(), this.gathered ? 1200 : 0) // until the others have seen it
     }
     document.body.dataset.ready = 'yes'
+  }
+
+  #picture(s) {
+    const links = linksOf(s, this.gathered)
+    const shown = JSON.stringify([s.id, s.leader, s.epoch, s.successor, s.members.map(m => [m.id, m.state, m.standing, m.epoch, m.address]), links])
+    if (shown === this.shown) return
+    this.shown = shown
+    legend($('#legend'), drawPicture($('#picture'), s, links, this.#colour()))
   }
 
   #colour() { return this.status.leader ? this.leaderships.colour(this.status.epoch, this.status.leader) : 'var(--soft)' }
@@ -194,6 +200,7 @@ class Dashboard {
     if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
     try { this.gathered = await get('v1/histories') } catch { return } // the page itself tells that the agent is gone
     this.#timeline()
+    this.#picture(this.status)
   }
 
   #timeline() {

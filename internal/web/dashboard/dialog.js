@@ -13,7 +13,7 @@ export function question({ title, words = '', yes, danger = false, fields = [], 
   text($('#ask-error'), '')
   text($('#ask-yes'), yes)
   $('#ask-yes').className = danger ? 'danger' : 'first'
-  replace($('#ask-fields'), fields.map(f => h('label', {}, f.label, f.options
+  replace($('#ask-fields'), fields.map(f => f.type === 'checkbox' ? h('label', { class: 'check' }, h('input', { name: f.name, type: 'checkbox' }), f.label) : h('label', {}, f.label, f.options
     ? h('select', { name: f.name }, f.options.map(o => h('option', { value: o }, o)))
     : h('input', { name: f.name, type: f.type || 'text', required: f.required, placeholder: f.placeholder, autocomplete: 'off', spellcheck: 'false' }))))
   form.onsubmit = async event => {
@@ -31,5 +31,5 @@ export function question({ title, words = '', yes, danger = false, fields = [], 
   }
   $('#ask-no').onclick = () => dialog.close()
   if (!dialog.open) dialog.showModal()
-  ;(fields.length ? $('#ask-fields input, #ask-fields select') : $('#ask-no')).focus()
+  ;(fields.length && !danger ? $('#ask-fields input, #ask-fields select') : $('#ask-no')).focus()
 }

@@ -1,11 +1,13 @@
-// The cluster as a picture: members in a circle, and how the leader and they are in touch.
+// The cluster as a picture: members in a circle, the connections that are known of, and
+// how the leader and they are in touch.
 
 import { replace, s } from './shared/dom.js'
 import { t } from './texts.js'
 
 const width = 720, height = 440
 
-export function draw(root, status, colour) {
+// draw gives the kinds of lines that are there.
+export function draw(root, status, links, colour) {
   const members = status.members, n = members.length
   const r = Math.max(8, Math.min(32, 560 / (n + 8)))
   const rx = Math.min(290, 160 + 24 * n), ry = Math.min(160, 90 + 16 * n)
@@ -14,19 +16,28 @@ export function draw(root, status, colour) {
     return [m.id, n === 1 ? { x: width / 2, y: height / 2 } : { x: width / 2 + rx * Math.cos(turn), y: height / 2 + 10 + ry * Math.sin(turn) }]
   }))
   const edges = s('g'), nodes = s('g')
-  const leader = places.get(status.leader)
+  const leader = places.get(status.leader), kinds = new Set(['link', 'unreachable', 'down']), reached = new Set()
+  const line = (kind, p, q, own) => {
+    kinds.add(kind)
+    edges.append(s('line', { class: `edge ${kind} ${own ? 'own' : ''}`, x1: p.x, y1: p.y, x2: q.x, y2: q.y }))
+  }
   const isRing = status.successor !== undefined
-  if (isRing) ring(edges, members, places)
+  if (isRing) { ring(edges, members, places); kinds.add('next') }
+  for (const { ends, sure } of links) {
+    const own = ends.includes(status.leader)
+    if (own) for (const id of ends) reached.add(id)
+    line(sure ? 'link' : 'half', ...ends.map(id => places.get(id)), own)
+  }
   for (const m of members) {
-    if (!leader || m.id === status.leader) continue
-    const p = places.get(m.id)
-    edges.append(s('line', { class: `edge ${m.state}`, x1: leader.x, y1: leader.y, x2: p.x, y2: p.y }))
+    if (!leader || m.id === status.leader || m.state === 'up' && reached.has(m.id)) continue
+    line(m.state === 'up' ? 'told' : m.state, leader, places.get(m.id))
   }
   for (const m of members) nodes.append(node(m, status, places.get(m.id), r, n))
-  const label = t('pictureLabel', { id: status.id, leader: status.leader ?? t('nobody'), n })
+  const label = t('pictureLabel', { id: status.id, leader: status.leader ?? t('nobody'), n, links: links.length })
   const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'cluster', role: 'img', 'aria-label': label }, edges, nodes)
   svg.style.setProperty('--own', colour)
   replace(root, svg)
+  return kinds
 }
 
 // ring draws the order in which members pass on: each to the next that is not down.
@@ -60,9 +71,8 @@ function node(m, status, { x, y }, r, n) {
   return g
 }
 
-export function legend(root, status) {
-  const kinds = ['up', 'unreachable', 'down', ...status.successor !== undefined ? ['next'] : []]
-  replace(root, kinds.map(kind => {
+export function legend(root, kinds) {
+  replace(root, ['link', 'half', 'told', 'unreachable', 'down', 'next'].filter(kind => kinds.has(kind)).map(kind => {
     const line = s('svg', { viewBox: '0 0 26 12', 'aria-hidden': 'true' }, s('line', { class: `edge ${kind}`, x1: 1, y1: 6, x2: 25, y2: 6 }))
     const li = document.createElement('li')
     li.append(line, t('l_' + kind))

@@ -62,7 +62,7 @@ function twice(r, now) {
 function reign(r, now, leaderships, opened, id, members) {
   const key = r.epoch + ':' + r.leader, own = r.views.find(v => v.by === id)
   const li = h('li', {}, h('strong', {}, t('reignLine', r)),
-    h('span', { class: 'when' }, r.to === null ? t('since', { from: at(r.from), time: lasting(now - r.from, true) }) : t('fromTo', { from: at(r.from), to: at(r.to), time: lasting(r.to - r.from) })),
+    h('span', { class: 'when' }, r.to === null ? t('since', { from: at(r.from) }) : t('fromTo', { from: at(r.from), to: at(r.to), time: lasting(r.to - r.from) })),
     members > 1 && h('span', { class: 'when' }, t(r.own ? 'toldByItself' : 'toldByOthers', { ids: r.views.map(v => v.by).join(', ') })),
     r.cause && h('span', {}, t('ended', { cause: causeOf(r, own) })),
     h('details', { 'data-key': key, open: opened.has(key) }, h('summary', {}, t('whyButton'), h('span', { class: 'only-read' }, ' ' + t('reignLine', r))),

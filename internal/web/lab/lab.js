@@ -14,6 +14,7 @@ import { Tours } from './tour.js'
 import { readLink, writeLink } from './link.js'
 import { soak } from './soak.js'
 import { Explorer } from './explore.js'
+import { Superpeers } from './superpeers.js'
 
 const fresh = 'members 1 2 3 4 5\nalgorithm bully\nseed 1\nlatency 10ms 30ms\nrun 2s\n'
 const paces = ['auto', 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.002]
@@ -43,6 +44,7 @@ class Lab {
     this.#legend()
     soak(this)
     this.explorer = new Explorer(this)
+    this.superpeers = new Superpeers(this)
     $('#share').addEventListener('click', () => this.#share())
     requestAnimationFrame(time => this.#frame(time))
     this.#start()

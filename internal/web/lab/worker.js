@@ -3,7 +3,7 @@
 
 import './wasm_exec.js'
 
-// Of the two simulators one has quorum too, and is as large again.
+// One simulator has quorum too, and is half as large again; super peers have one of their own.
 const loaded = {}
 
 function simulator(name) {
@@ -29,7 +29,7 @@ onmessage = ({ data }) => { last = last.then(() => answer(data)) }
 
 async function answer({ id, call, args }) {
   try {
-    const batuta = await simulator(needsQuorum(args) ? 'lab-quorum.wasm.gz' : 'lab.wasm.gz')
+    const batuta = await simulator(call.startsWith('superpeers') ? 'lab-superpeers.wasm.gz' : needsQuorum(args) ? 'lab-quorum.wasm.gz' : 'lab.wasm.gz')
     postMessage({ id, value: JSON.parse(batuta[call](...args)) })
   } catch (error) {
     postMessage({ id, error: String(error && error.message || error) })

@@ -1,10 +1,11 @@
-package main
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,24 +13,32 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// applySources gives each flag of cmd that the command line leaves open its value
-// from BATUTA_<FLAG>, else from the --config file; one that asks an agent, and is not told
-// which, from system, if that can be read.
-func applySources(cmd *cobra.Command, lookup func(string) (string, bool), system string) error {
-	if err := applyEnv(cmd, lookup); err != nil {
+// Sources are where a flag's value comes from that the command line leaves open.
+type Sources struct {
+	Lookup func(string) (string, bool) // environment variables
+	System string                      // a file for commands that [Ask] when there is no --config; "": none
+	Takers []string                    // commands whose flags may stand in the file, whichever command reads it
+}
+
+// Apply gives each flag of cmd that the command line leaves open its value from
+// BATUTA_<FLAG>, else from the --config file; a command that asks an agent, and is not told
+// which, from the system's, if that can be read.
+func (s Sources) Apply(cmd *cobra.Command) error {
+	if err := applyEnv(cmd, s.Lookup); err != nil {
 		return err
 	}
 	path, _ := cmd.Flags().GetString("config")
-	if path == "" && cmd.Annotations[asks] != "" && !cmd.Flags().Changed("http") && readable(system) {
-		path = system // of the agent on this machine
+	if path == "" && cmd.Annotations[Asks] != "" && !cmd.Flags().Changed("http") && readable(s.System) {
+		path = s.System // of the agent on this machine
 	}
-	if path != "" {
-		if err := applyFile(cmd, path); err != nil {
-			return err
-		}
+	if path == "" {
+		return nil
 	}
-	return applyProfile(cmd)
+	return s.applyFile(cmd, path)
 }
+
+// Asks is the annotation of a command that asks an agent.
+const Asks = "batuta_asks"
 
 // readable reports whether there is such a file, for us.
 func readable(path string) bool {
@@ -55,42 +64,37 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		if !ok || value == "" {
 			return
 		}
-		if m, pairs := f.Value.(*metaFlag); pairs {
-			if err := m.Replace(strings.Fields(value)); err != nil {
-				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
-			}
-			markSourced(f, name)
-			return
-		}
-		if _, list := f.Value.(pflag.SliceValue); list {
-			value = strings.Join(strings.Fields(value), ",")
-		}
-		if err := f.Value.Set(value); err != nil {
+		if err := setWords(f.Value, value); err != nil {
 			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
 		}
-		markSourced(f, name)
+		MarkSourced(f, name)
 	})
-	if len(faults) > 0 {
-		return &exitError{exitUsage, errors.Join(faults...)}
-	}
-	return nil
+	return Exit(Usage, errors.Join(faults...))
 }
 
-func applyFile(cmd *cobra.Command, path string) error {
+// setWords sets what a variable holds: words are the values of a flag that takes several.
+func setWords(v pflag.Value, words string) error {
+	if _, list := v.(pflag.SliceValue); list {
+		return v.Set(strings.Join(strings.Fields(words), ","))
+	}
+	if several, ok := v.(interface{ Replace([]string) error }); ok {
+		return several.Replace(strings.Fields(words))
+	}
+	return v.Set(words)
+}
+
+func (s Sources) applyFile(cmd *cobra.Command, path string) error {
 	entries, err := readConfig(path)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return Exit(Usage, err)
 	}
 	var faults []error
 	for _, e := range entries {
-		if err := e.apply(cmd); err != nil {
+		if err := e.apply(cmd, s.Takers); err != nil {
 			faults = append(faults, fmt.Errorf("%s:%d: %s: %w", path, e.line, e.name, err))
 		}
 	}
-	if len(faults) > 0 {
-		return &exitError{exitUsage, errors.Join(faults...)}
-	}
-	return nil
+	return Exit(Usage, errors.Join(faults...))
 }
 
 // entry is one key of the file, with its value or values.
@@ -100,14 +104,14 @@ type entry struct {
 	line   int
 }
 
-func (e entry) apply(cmd *cobra.Command) error {
+func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	f := cmd.Flags().Lookup(e.name)
 	switch {
 	case e.name == "help" || e.name == "config":
 		return errors.New("cannot stand in the file; give it on the command line")
 	case f != nil && isByHand(f):
 		return nil
-	case f == nil && agentFlag(cmd, e.name):
+	case f == nil && hasFlag(cmd, takers, e.name):
 		return nil // one file serves a member and the commands that ask it
 	case f == nil:
 		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, flagNames(cmd)), cmd.CommandPath())
@@ -122,19 +126,16 @@ func (e entry) apply(cmd *cobra.Command) error {
 			return fmt.Errorf("%q: %w", v, err)
 		}
 	}
-	markSourced(f, "file")
+	MarkSourced(f, "file")
 	return nil
 }
 
-// agentFlag reports whether name is a flag of "batuta agent", "batuta run" or
-// "batuta vip".
-func agentFlag(cmd *cobra.Command, name string) bool {
-	for _, member := range []string{"run", "vip"} { // they take the agent's too
-		if c, _, err := cmd.Root().Find([]string{member}); err == nil && c.Flags().Lookup(name) != nil {
-			return true
-		}
-	}
-	return false
+// hasFlag reports whether one of those commands has a flag of that name.
+func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
+	return slices.ContainsFunc(commands, func(of string) bool {
+		c, _, err := cmd.Root().Find([]string{of})
+		return err == nil && c.Flags().Lookup(name) != nil
+	})
 }
 
 // readConfig reads the YAML file at path: one mapping of flag names to values,
@@ -189,26 +190,29 @@ func scalars(n *yaml.Node) ([]string, error) {
 	return nil, errors.New("want a plain value or a list of them")
 }
 
-// layered is the annotation of a flag whose value the command line did not give.
-const layered = "batuta_layered"
+// sourced is the annotation of a flag whose value the command line did not give.
+const sourced = "batuta_sourced"
 
-// markSourced notes where the value has come from: a variable, or the file.
-func markSourced(f *pflag.Flag, source string) {
+// MarkSourced notes where the value has come from: a variable, the file, or else.
+func MarkSourced(f *pflag.Flag, source string) {
 	f.Changed = true
-	f.Annotations = map[string][]string{layered: {source}}
+	f.Annotations = map[string][]string{sourced: {source}}
 }
 
-// byHand is the annotation of a flag that neither a variable nor the file sets: a member's
+// SourceOf is where a flag's value has come from, as it was marked; "": the command line or
+// nowhere.
+func SourceOf(f *pflag.Flag) string {
+	if from := f.Annotations[sourced]; len(from) > 0 {
+		return from[0]
+	}
+	return ""
+}
+
+// ByHand is the annotation of a flag that neither a variable nor the file sets: a member's
 // flag of that name means something else.
-const byHand = "batuta_by_hand"
+const ByHand = "batuta_by_hand"
 
 func isByHand(f *pflag.Flag) bool {
-	_, hand := f.Annotations[byHand]
+	_, hand := f.Annotations[ByHand]
 	return hand
-}
-
-// typed reports whether the command line gave the flag its value.
-func typed(f *pflag.Flag) bool {
-	_, below := f.Annotations[layered]
-	return f.Changed && !below
 }

@@ -1,7 +1,9 @@
-package kubernetes_test
+package enginetest
 
 import (
 	"encoding/json"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -11,11 +13,12 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// apiServer is not Kubernetes': it serves Leases as its API is documented, each write under the
+// leaseServer is not Kubernetes': it serves Leases as its API is documented, each write under the
 // resourceVersion that it replaces, and watches of one Lease.
-type apiServer struct {
+type leaseServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	number  uint64
@@ -25,9 +28,12 @@ type apiServer struct {
 	ended   chan struct{} // closed with the test
 }
 
-func newAPIServer(t *testing.T) *apiServer {
-	s := &apiServer{leases: map[string]*coordination.Lease{}, changed: make(chan struct{}), number: 1000, ended: make(chan struct{})}
-	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+func newLeaseServer(t testing.TB) *leaseServer {
+	s := &leaseServer{leases: map[string]*coordination.Lease{}, changed: make(chan struct{}), number: 1000, ended: make(chan struct{})}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.EnableHTTP2 = true // as Kubernetes' own has it
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
 	t.Cleanup(s.Server.Close)
 	t.Cleanup(s.Server.CloseClientConnections)
 	t.Cleanup(func() { close(s.ended) })
@@ -35,7 +41,7 @@ func newAPIServer(t *testing.T) *apiServer {
 }
 
 // fail has it answer nobody, until mend is called.
-func (s *apiServer) fail() (mend func()) {
+func (s *leaseServer) fail() (mend func()) {
 	set := func(down bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -47,50 +53,51 @@ func (s *apiServer) fail() (mend func()) {
 }
 
 // tell wakes whoever watches. The caller holds the lock.
-func (s *apiServer) tell() {
+func (s *leaseServer) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // lease is how one is now; nil: it is not there.
-func (s *apiServer) lease(name string) *coordination.Lease {
+func (s *leaseServer) lease(name string) *coordination.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leases[name].DeepCopy()
 }
 
-const path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+const leasesPath = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
+func (s *leaseServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	down := s.down
 	s.mu.Unlock()
-	name := strings.Trim(strings.TrimPrefix(r.URL.Path, path), "/")
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, leasesPath), "/")
 	switch {
 	case down: // no answer, whatever comes of the connection
 		select {
 		case <-r.Context().Done():
 		case <-s.ended:
 		}
-	case !strings.HasPrefix(r.URL.Path, path):
+	case !strings.HasPrefix(r.URL.Path, leasesPath):
 		refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
 		s.watch(w, r)
 	case r.Method == http.MethodGet:
 		s.get(w, name)
 	case r.Method == http.MethodPost || r.Method == http.MethodPut:
-		var lease coordination.Lease
-		if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
+		text, _ := io.ReadAll(r.Body) // what is lost of it makes no Lease
+		lease := &coordination.Lease{}
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, lease); err != nil {
 			refuse(w, http.StatusBadRequest, meta.StatusReason("BadRequest: "+err.Error()))
 			return
 		}
-		s.put(w, &lease, r.Method == http.MethodPost)
+		s.put(w, lease, r.Method == http.MethodPost)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, meta.StatusReasonMethodNotAllowed)
 	}
 }
 
-func (s *apiServer) get(w http.ResponseWriter, name string) {
+func (s *leaseServer) get(w http.ResponseWriter, name string) {
 	if lease := s.lease(name); lease != nil {
 		answer(w, http.StatusOK, lease)
 		return
@@ -98,7 +105,7 @@ func (s *apiServer) get(w http.ResponseWriter, name string) {
 	refuse(w, http.StatusNotFound, meta.StatusReasonNotFound)
 }
 
-func (s *apiServer) put(w http.ResponseWriter, lease *coordination.Lease, create bool) {
+func (s *leaseServer) put(w http.ResponseWriter, lease *coordination.Lease, create bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.leases[lease.Name]
@@ -123,7 +130,7 @@ func (s *apiServer) put(w http.ResponseWriter, lease *coordination.Lease, create
 }
 
 // watch tells each version of one Lease above the one that is given.
-func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
+func (s *leaseServer) watch(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	told, _ := strconv.ParseUint(r.URL.Query().Get("resourceVersion"), 10, 64)
 	w.Header().Set("Content-Type", "application/json")

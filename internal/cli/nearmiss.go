@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -20,9 +20,9 @@ func variable(flag string) string {
 	return "BATUTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// warnOfVariables tells of variables that are nobody's and nearly a flag's: they would
+// WarnOfVariables tells of variables that are nobody's and nearly a flag's: they would
 // be ignored in silence.
-func warnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
+func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	names := flagNames(cmd)
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -60,8 +60,8 @@ func didYouMean(what string, names []string) string {
 	return ""
 }
 
-// meantFlag adds to pflag's fault of an unknown flag which one may have been meant.
-func meantFlag(cmd *cobra.Command, err error) string {
+// MeantFlag adds to pflag's fault of an unknown flag which one may have been meant.
+func MeantFlag(cmd *cobra.Command, err error) string {
 	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
 	if !unknown {
 		return ""

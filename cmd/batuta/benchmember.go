@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// newBenchMemberCommand is what "batuta bench elections" starts: an agent that stands for
+// many elections, and tells how many it sees led.
+func newBenchMemberCommand(e env) *cobra.Command {
+	var f agentFlags
+	b := &benchMember{out: e.stdout, by: map[batuta.ID]int{}}
+	cmd := &cobra.Command{
+		Use:     "member",
+		Short:   "Run a member of \"batuta bench elections\"",
+		Example: "  (started by batuta bench elections)",
+		Hidden:  true,
+		Args:    cobra.NoArgs,
+	}
+	f.register(cmd.Flags())
+	cmd.Flags().IntVar(&b.names, "names", 0, "`number` of elections to stand for")
+	cmd.Flags().StringVar(&b.work, "work", "", "`directory`: each leader appends its token to a file of its election's name there, when it begins and now and then")
+	cmd.Flags().DurationVar(&b.every, "work-every", time.Second, "`time` between two of those")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		a := &agentRun{env: e, flags: &f, cmd: cmd, beside: b.begin}
+		return a.run(cmd.Context())
+	}
+	return cmd
+}
+
+// spreadEvent is the event of a line that is a [spread].
+const spreadEvent = "spread"
+
+// spread is what a member of the bench sees of the named elections.
+type spread struct {
+	Event   string            `json:"event"`
+	ID      batuta.ID         `json:"id"`
+	Led     int               `json:"led"`     // elections that have a leader
+	Full    agent.Stamp       `json:"full"`    // when all came to have one
+	By      map[batuta.ID]int `json:"by"`      // how many each leads
+	Working int               `json:"working"` // functions that this member runs as a leader
+	Worked  agent.Stamp       `json:"worked"`  // when the last of them began
+}
+
+// spreadEvery is how often a member tells what changes.
+const spreadEvery = 20 * time.Millisecond
+
+// benchMember stands for elections in one process.
+type benchMember struct {
+	out   io.Writer
+	names int
+	work  string // empty: leaders do nothing
+	every time.Duration
+	node  *batuta.Node
+
+	mu      sync.Mutex
+	led     int
+	by      map[batuta.ID]int
+	full    time.Time
+	working int
+	worked  time.Time
+	telling bool // a line is due
+}
+
+// begin stands for the elections, and watches all there are.
+func (b *benchMember) begin(n *batuta.Node) {
+	b.node = n
+	go b.watch(n)
+	elections := make([]*batuta.Election, b.names)
+	for i := range elections {
+		elections[i] = n.Election(fmt.Sprintf("shard-%d", i))
+	}
+	go n.LeadEach(context.Background(), elections, b.lead) // until the node ends
+}
+
+// lead is what a leader does here, until it leads no more.
+func (b *benchMember) lead(ctx context.Context, l batuta.Leadership) (err error) {
+	b.note(func(now time.Time) { b.working, b.worked = b.working+1, now })
+	if b.work == "" {
+		<-ctx.Done()
+	} else {
+		err = b.keepAppending(ctx, l)
+	}
+	b.note(func(time.Time) { b.working-- })
+	return err
+}
+
+// keepAppending writes this leadership's token behind the others', with the time at which
+// it was last known to last.
+func (b *benchMember) keepAppending(ctx context.Context, l batuta.Leadership) error {
+	again := time.NewTicker(b.every)
+	defer again.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		if b.node.Election(l.Election).Leader().Token == l.Token {
+			line := fmt.Sprintf("%d %s %d\n", l.Token.Epoch, l.Token.Leader.ID, now.UnixNano())
+			if err := appendTo(filepath.Join(b.work, l.Election), line); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// appendTo writes behind what a file has. It is not kept open: thousands would be too many.
+func appendTo(path, line string) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(line)
+	return errors.Join(err, file.Close())
+}
+
+// watch counts who leads. A reader that falls behind begins anew.
+func (b *benchMember) watch(n *batuta.Node) {
+	for behind := true; behind; {
+		behind = false
+		b.note(func(time.Time) { b.led = 0; clear(b.by) })
+		for v, err := range n.Elections(context.Background()) {
+			if behind = err != nil; behind {
+				break
+			}
+			b.note(func(now time.Time) { b.sees(v, now) })
+		}
+	}
+}
+
+func (b *benchMember) sees(v batuta.View, now time.Time) {
+	switch {
+	case v.Defined():
+		b.led++
+		b.by[v.Token.Leader.ID]++
+		if b.led == b.names {
+			b.full = now
+		}
+	case b.by[v.Lost.Leader.ID] > 0:
+		b.led--
+		b.by[v.Lost.Leader.ID]--
+	}
+}
+
+// note takes in a change, and has it told soon with what else comes.
+func (b *benchMember) note(change func(now time.Time)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(time.Now())
+	if !b.telling {
+		b.telling = true
+		time.AfterFunc(spreadEvery, b.tell)
+	}
+}
+
+func (b *benchMember) tell() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.telling = false
+	maps.DeleteFunc(b.by, func(_ batuta.ID, n int) bool { return n == 0 })
+	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.led, agent.Stamp{Time: b.full}, b.by, b.working, agent.Stamp{Time: b.worked}})
+	if err == nil {
+		b.out.Write(append(line, '\n')) // with nobody to read it there is no bench
+	}
+}

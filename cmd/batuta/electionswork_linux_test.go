@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
+)
+
+// done is a line of a leader's work: its token, and when it knew that it led.
+type done struct {
+	epoch uint64
+	id    string
+	at    int64
+}
+
+// workOf reads what the leaders of each election have written, in its order.
+func workOf(t *testing.T, dir string, names int) map[string][]done {
+	t.Helper()
+	all := map[string][]done{}
+	for i := range names {
+		name := fmt.Sprintf("shard-%d", i)
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var d done
+			if _, err := fmt.Sscanf(line, "%d %s %d\n", &d.epoch, &d.id, &d.at); err != nil {
+				t.Fatalf("%s: %q: %v", name, line, err)
+			}
+			all[name] = append(all[name], d)
+		}
+	}
+	return all
+}
+
+// checkWork looks at one election's file. alone: its leaderships never overlap.
+func checkWork(t *testing.T, name string, lines []done, alone bool) {
+	t.Helper()
+	byTime := slices.SortedFunc(slices.Values(lines), func(a, b done) int { return cmp.Compare(a.at, b.at) })
+	own := map[string]uint64{}
+	top := lines[0]
+	for _, d := range byTime {
+		if d.epoch < own[d.id] {
+			t.Errorf("%s: %s leads under %d after %d", name, d.id, d.epoch, own[d.id])
+		}
+		own[d.id] = d.epoch
+		if alone && (d.epoch < top.epoch || d.epoch == top.epoch && d.id != top.id) {
+			t.Errorf("%s: %s leads under %d after %s has under %d", name, d.id, d.epoch, top.id, top.epoch)
+		}
+		if d.epoch > top.epoch {
+			top = d
+		}
+	}
+	if last := byTime[len(byTime)-1]; last.epoch != top.epoch {
+		t.Errorf("%s: in the end %s leads under %d, and %s has led under %d", name, last.id, last.epoch, top.id, top.epoch)
+	}
+}
+
+// Members with many elections and work that leaves its traces are killed, frozen and drained,
+// and their coordinator too. Tokens rise; under a quorum no two leaders work for a name at a
+// time; and where the coordinator dies the others' work goes on.
+func TestWorkOfManyElections(t *testing.T) {
+	for _, algorithm := range fulltest.Size([]string{"bully"}, []string{"bully", "quorum"}) {
+		t.Run(algorithm, func(t *testing.T) {
+			names, dir := fulltest.Size(100, 1000), t.TempDir()
+			c, err := newCluster(5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", fulltest.Size("250ms", "2s"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(runtime.UnlockOSThread)
+			t.Cleanup(c.close)
+			c.command = []string{"bench", "member"}
+			if algorithm == "quorum" {
+				c.dataDir = filepath.Join(t.TempDir(), "data")
+			}
+			b := &electionsBench{benchCluster: benchCluster{nodes: 5, algorithm: algorithm, cluster: c}, elections: names, breath: 300 * time.Millisecond}
+			if err := c.startAll(); err != nil {
+				t.Fatal(err)
+			}
+			calm(t, b)
+			first, second, coordinator := c.members[0], c.members[1], c.members[4]
+			mustCrash(t, c, first)
+			led(t, b, first)
+			mustStart(t, c, first)
+			calm(t, b)
+
+			watch, began, before := stalltest.Start(t), time.Now(), workOf(t, dir, names)
+			mustCrash(t, c, coordinator)
+			led(t, b, coordinator)
+			if stall := watch.Longest(began, time.Now()); algorithm == "bully" && stall < 100*time.Millisecond {
+				wentOn(t, before, workOf(t, dir, names), coordinator.id)
+			}
+			mustStart(t, c, coordinator)
+			calm(t, b)
+
+			if _, err := c.freeze(second); err != nil {
+				t.Fatal(err)
+			}
+			led(t, b, second)
+			if err := c.thaw(second); err != nil {
+				t.Fatal(err)
+			}
+			calm(t, b)
+			if _, err := b.drained(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			calm(t, b)
+			for name, lines := range workOf(t, dir, names) {
+				checkWork(t, name, lines, algorithm == "quorum")
+			}
+		})
+	}
+}
+
+func calm(t *testing.T, b *electionsBench) {
+	t.Helper()
+	if err := b.calm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func led(t *testing.T, b *electionsBench, not *member) {
+	t.Helper()
+	if _, err := b.led(t.Context(), time.Time{}, not); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wentOn: nobody but who led under the one that is gone is followed by another leadership.
+func wentOn(t *testing.T, before, after map[string][]done, gone string) {
+	t.Helper()
+	for name, lines := range before {
+		was, is := lines[len(lines)-1], after[name][len(after[name])-1]
+		if was.id != gone && was.epoch != is.epoch {
+			t.Errorf("%s: %s led under %d and lives, and %s leads under %d", name, was.id, was.epoch, is.id, is.epoch)
+		}
+	}
+}

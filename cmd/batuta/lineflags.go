@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/jobs"
+	"github.com/batuta-dev/batuta/internal/schedule"
+)
+
+// lineFlags name files whose lines are elections for which a member stands.
+type lineFlags struct {
+	elections string // of "batuta agent"
+	jobs      string // of "batuta run"
+}
+
+func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
+	fs.StringVar(&f.elections, "elections", "", "`file` of elections for which this member stands, one a line: NAME [weight=N] [prefer] [seats=N] [COMMAND ARG…], which runs while this member leads it; SIGHUP reads it again")
+}
+
+func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
+	fs.StringVar(&f.jobs, "jobs", "", "`file` of jobs, one a line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG…, each an election of its own; SIGHUP reads it again")
+}
+
+// file is the one that they name; nil: none.
+func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedule.Schedule, error)) (*lineFile, error) {
+	l := &lineFile{flag: "--elections", path: f.elections, format: jobs.Format{Own: ownElection, Schedule: parse}}
+	if f.jobs != "" {
+		l.flag, l.path, l.format.Jobs = "--jobs", f.jobs, true
+	}
+	switch {
+	case l.path == "":
+		return nil, nil
+	case f.jobs != "" && p.schedule != "":
+		return nil, cli.Usagef("--schedule does not go with --jobs, in which each line has one: leave one out")
+	}
+	var err error
+	if l.format.SkipMissed, err = p.skips(); err != nil {
+		return nil, err
+	}
+	if err := manyElections(l.flag, a); err != nil {
+		return nil, err
+	}
+	if l.lines, err = l.format.Read(l.path); err != nil {
+		return nil, cli.Usagef("%s: %w", l.flag, err)
+	}
+	if err := (jobs.Config{Lines: l.lines, Meta: a.membership.meta}).Check(); err != nil {
+		return nil, cli.Usagef("--jobs: beside what --meta has, a member tells of the last tick of each job: %w", err)
+	}
+	return l, nil
+}
+
+// lineFile is a file of elections, or of jobs.
+type lineFile struct {
+	flag, path string
+	format     jobs.Format
+	lines      []jobs.Line
+}
+
+// crew is for its lines.
+func (l *lineFile) crew(a *agentRun, j *job, self string) (*jobs.Crew, error) {
+	c := jobs.Config{Lines: l.lines, Grace: j.grace, Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(), Program: self, Guard: guardLine(),
+		Meta: a.flags.membership.meta, Logger: a.log}
+	if !l.format.Jobs {
+		c.Stdout = os.Stderr // standard output is for events
+	}
+	return jobs.New(c)
+}
+
+// reload reads its lines again. With an error what was goes on.
+func (j *job) reload() error {
+	if j == nil || j.file == nil {
+		return nil
+	}
+	lines, err := j.file.format.Read(j.file.path)
+	if err != nil {
+		return err
+	}
+	return j.crew.Change(lines)
+}
+
+// shows tells which of the many elections the events are also of; nil: of none.
+func (j *job) shows() func(election string) bool {
+	switch {
+	case j == nil:
+		return nil
+	case j.file != nil:
+		return func(string) bool { return true }
+	case j.election.name != "":
+		canonical, _ := assignment.Name(j.election.name) // it has been checked
+		return func(name string) bool { return name == canonical }
+	}
+	return nil
+}

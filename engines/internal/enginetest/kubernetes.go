@@ -1,0 +1,140 @@
+package enginetest
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	coordination "k8s.io/api/coordination/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	leases "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+)
+
+// RealKubernetes names the program of Kubernetes' own API server, for tests to use that. To build it takes minutes:
+//
+//	go -C engines/internal/kubetest build -o /tmp/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+const RealKubernetes = "BATUTA_TEST_KUBERNETES"
+
+// token is whom the API server believes.
+const token = "batuta-test"
+
+// Kubernetes is an API server that keeps Leases: Kubernetes' own, on a real etcd, where [RealKubernetes]
+// names it, and otherwise one that does as its API is documented.
+type Kubernetes struct {
+	Addr string               // HOST:PORT
+	Fail func() (mend func()) // has it answer nobody
+}
+
+// ServeKubernetes starts one.
+func ServeKubernetes(t testing.TB) *Kubernetes {
+	t.Helper()
+	if program := os.Getenv(RealKubernetes); program != "" {
+		return serveKubeAPIServer(t, program)
+	}
+	s := newLeaseServer(t)
+	return &Kubernetes{Addr: strings.TrimPrefix(s.URL, "https://"), Fail: s.fail}
+}
+
+func serveKubeAPIServer(t testing.TB, program string) *Kubernetes {
+	t.Helper()
+	etcd := ServeEtcd(t, 1)
+	dir := t.TempDir()
+	key, tokens := filepath.Join(dir, "accounts.pem"), filepath.Join(dir, "tokens.csv")
+	writeKey(t, key)
+	if err := os.WriteFile(tokens, []byte(token+",admin,admin,system:masters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(Ports(t, 1)[0])
+	k := &Kubernetes{Addr: "127.0.0.1:" + port}
+	server := Serve(t, func() *exec.Cmd {
+		return exec.Command(program, "--etcd-servers", "http://"+etcd.Addrs[0], "--cert-dir", dir, "--bind-address", "127.0.0.1", "--secure-port", port,
+			"--advertise-address", "127.0.0.1", "--endpoint-reconciler-type", "none", "--service-cluster-ip-range", "10.0.0.0/24",
+			"--authorization-mode", "AlwaysAllow", "--token-auth-file", tokens, "--service-account-issuer", "https://kubernetes.default.svc",
+			"--service-account-key-file", key, "--service-account-signing-key-file", key)
+	})
+	k.Fail = func() func() {
+		server.Kill()
+		return server.Start
+	}
+	name := "up"
+	up := k.Leases(t, k.Addr)
+	Await(t, "kube-apiserver answers", func(ctx context.Context) error {
+		_, err := up.Create(ctx, &coordination.Lease{ObjectMeta: meta.ObjectMeta{Name: name}}, meta.CreateOptions{})
+		return err
+	})
+	return k
+}
+
+// writeKey makes a key for the tokens of service accounts, which kube-apiserver wants.
+func writeKey(t testing.TB, file string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Leases is a client of its own, of a server that is reached at addr.
+func (k *Kubernetes) Leases(t testing.TB, addr string) leases.LeaseInterface {
+	t.Helper()
+	return k.Client(t, addr).Leases(meta.NamespaceDefault)
+}
+
+// Client is one for client-go's own elections.
+func (k *Kubernetes) Client(t testing.TB, addr string) *leases.CoordinationV1Client {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig(t, addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	c, err := leases.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Kubeconfig writes a file that says how to reach it at addr.
+func (k *Kubernetes) Kubeconfig(t testing.TB, addr string) string {
+	t.Helper()
+	cluster, user := &api.Cluster{Server: "https://" + addr, InsecureSkipTLSVerify: true}, &api.AuthInfo{Token: token}
+	config := api.Config{Clusters: map[string]*api.Cluster{"test": cluster}, AuthInfos: map[string]*api.AuthInfo{"test": user},
+		Contexts: map[string]*api.Context{"test": {Cluster: "test", AuthInfo: "test"}}, CurrentContext: "test"}
+	file := filepath.Join(t.TempDir(), fmt.Sprintf("kubeconfig-%s", strings.ReplaceAll(addr, ":", "-")))
+	if err := clientcmd.WriteToFile(config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// Lease is how one is now.
+func (k *Kubernetes) Lease(t testing.TB, name string) *coordination.Lease {
+	t.Helper()
+	var lease *coordination.Lease
+	client := k.Leases(t, k.Addr)
+	Await(t, "Lease "+name+" is read", func(ctx context.Context) (err error) {
+		lease, err = client.Get(ctx, name, meta.GetOptions{})
+		return err
+	})
+	return lease
+}

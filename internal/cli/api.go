@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"errors"
+	"net"
+	"syscall"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+)
+
+// ListenAPI opens the listener of an HTTP API where --http says; nil: it is off. Where that
+// is the default, not chosen, and taken by another of several processes on this machine, any
+// free port will do.
+func ListenAPI(http string, chosen bool) (net.Listener, error) {
+	if http == "off" {
+		return nil, nil
+	}
+	at, err := agent.ParseAddress(http)
+	if err != nil {
+		return nil, Usagef("--http %w", err)
+	}
+	l, err := at.Listen()
+	if errors.Is(err, syscall.EADDRINUSE) && !chosen {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, Usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)
+	}
+	return l, nil
+}
+
+// Shown is where l is asked: HOST:PORT or unix:PATH; "" for nil.
+func Shown(l net.Listener) string {
+	switch {
+	case l == nil:
+		return ""
+	case l.Addr().Network() == "unix":
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/internal/hooks"
+)
+
+// Hooks are flags that name commands to run when something happens.
+type Hooks struct {
+	Timeout time.Duration
+	flags   []string
+	lines   map[string]*string
+}
+
+// Register adds a flag for each hook, given as its name and its help in turn, and their timeout.
+func (h *Hooks) Register(fs *pflag.FlagSet, namesAndHelp ...string) {
+	h.lines = map[string]*string{}
+	for i := 0; i < len(namesAndHelp); i += 2 {
+		name := namesAndHelp[i]
+		h.flags = append(h.flags, name)
+		h.lines[name] = fs.String(name, "", namesAndHelp[i+1])
+	}
+	fs.DurationVar(&h.Timeout, "hook-timeout", 10*time.Second, "`time` after which a hook is killed, with its process group")
+}
+
+// Check finds out before anything starts whether the hooks can run.
+func (h *Hooks) Check() error {
+	if h.Timeout <= 0 {
+		return Usagef("--hook-timeout %v: give a time above zero, such as 10s", h.Timeout)
+	}
+	for _, flag := range h.flags {
+		if _, err := hooks.Command(*h.lines[flag]); err != nil {
+			return Usagef("--%s %q: %w", flag, *h.lines[flag], err)
+		}
+	}
+	return nil
+}
+
+// Words are those of a hook that Check has found good; none: there is no such hook.
+func (h *Hooks) Words(flag string) []string {
+	words, _ := hooks.Words(*h.lines[flag])
+	return words
+}
+
+// LeadHooks are those of who takes part in an election.
+type LeadHooks struct{ Hooks }
+
+// Register adds the flags; who is what a process of this kind is called.
+func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
+	h.Hooks.Register(fs,
+		"on-lead", "`command` to run when this "+who+" begins to lead; no shell reads it, BATUTA_ variables tell what happened",
+		"on-lose", "`command` to run when it leads no more, before another may, and at the start",
+		"on-change", "`command` to run when any leadership begins or ends")
+}
+
+// Config is for hooks that Check has found good.
+func (h *LeadHooks) Config(log *slog.Logger) hooks.Config {
+	return hooks.Config{OnLead: h.Words("on-lead"), OnLose: h.Words("on-lose"), OnChange: h.Words("on-change"), Timeout: h.Timeout, Logger: log}
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/batuta-dev/batuta/internal/logqueue"
+)
+
+// Output is what a process prints: its events on standard output, and its log on standard
+// error, which nobody need read.
+type Output struct {
+	Events        string // json, text or off
+	level, format string
+
+	least slog.LevelVar
+	queue *logqueue.Queue
+	out   slog.Handler
+}
+
+// Register adds the flags; events is the default form of those.
+func (o *Output) Register(fs *pflag.FlagSet, events string) {
+	fs.StringVar(&o.Events, "events", events, "`form` of events on standard output: json, text or off")
+	fs.StringVar(&o.level, "log-level", "info", "`level`: debug, info, warn or error")
+	fs.StringVar(&o.format, "log-format", "text", "`form` of logs on standard error: text or json")
+}
+
+// Check finds what is wrong with the flags.
+func (o *Output) Check() error {
+	if !slices.Contains([]string{"json", "text", "off"}, o.Events) {
+		return Usagef("--events %q: use json, text or off", o.Events)
+	}
+	if !slices.Contains([]string{"json", "text"}, o.format) {
+		return Usagef("--log-format %q: use text or json", o.format)
+	}
+	_, err := o.Level()
+	return err
+}
+
+// Level reads --log-level.
+func (o *Output) Level() (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(o.level)); err != nil {
+		return level, Usagef("--log-level %q: use debug, info, warn or error", o.level)
+	}
+	return level, nil
+}
+
+// Open begins the log, written to w beside whoever logs.
+func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
+	level, err := o.Level()
+	if err != nil {
+		return nil, err
+	}
+	o.least.Set(level)
+	o.queue = logqueue.New()
+	options := &slog.HandlerOptions{Level: &o.least}
+	if o.out = slog.NewTextHandler(w, options); o.format == "json" {
+		o.out = slog.NewJSONHandler(w, options)
+	}
+	return slog.New(o.queue.Handler(o.out)), nil
+}
+
+// SetLevel has the open log begin at level from now on.
+func (o *Output) SetLevel(level slog.Level) { o.least.Set(level) }
+
+// WithoutEvents is the open log for what tells its events there too, at level info: where
+// they are printed already they are left out.
+func (o *Output) WithoutEvents() *slog.Logger {
+	if o.Events == "off" {
+		return slog.New(o.queue.Handler(o.out))
+	}
+	return slog.New(o.queue.Handler(withoutInfo{o.out}))
+}
+
+// LastWords is how long a process that ends waits for its log to be read.
+const LastWords = time.Second
+
+// Close ends the log, once it is read or [LastWords] have passed.
+func (o *Output) Close() { o.queue.Close(LastWords) }
+
+// withoutInfo drops records of level info.
+type withoutInfo struct{ slog.Handler }
+
+func (h withoutInfo) Enabled(ctx context.Context, l slog.Level) bool {
+	return l != slog.LevelInfo && h.Handler.Enabled(ctx, l)
+}
+
+func (h withoutInfo) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withoutInfo{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withoutInfo) WithGroup(name string) slog.Handler {
+	return withoutInfo{h.Handler.WithGroup(name)}
+}

@@ -1,0 +1,234 @@
+package jobs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/hooks"
+	"github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/schedule"
+)
+
+// Bounds of a file.
+const (
+	MaxElections = batuta.MaxElections // lines of a file of elections
+	MaxJobs      = 100                 // lines of a file of jobs: of each a member tells its last tick
+	maxLine      = 16 << 10            // bytes of a line
+	maxFaults    = 5                   // that one error tells
+)
+
+// Line is one election for which a member stands, and what it does when it leads.
+type Line struct {
+	Number int    // of the line, from 1
+	Text   string // as it stands in the file
+	Name   string // of the election, in its canonical form
+	How    assignment.Candidacy
+	Argv   []string  // the command; nil: it just leads
+	Plan   *run.Plan // when that runs; nil: for as long as the member leads
+}
+
+// Format says how the lines of a file are read.
+type Format struct {
+	Own        string                                  // the cluster's own election, which stands in no file
+	Jobs       bool                                    // each line has a schedule, and a command
+	SkipMissed bool                                    // what becomes of missed ticks where a line does not say so
+	Schedule   func(string) (schedule.Schedule, error) // default [schedule.Parse]
+}
+
+// Read reads a file: a line an election.
+//
+//	NAME [weight=N] [prefer] [seats=N] [COMMAND ARG…]
+//	NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG…
+//
+// A line is split into words as hooks are, so that a name with a space stands in quotes; "{election}"
+// in a command is the name, and "--" may stand before it. Empty lines count for nothing, nor do those that begin
+// with '#'. Its error tells the file, the line, and how to mend it.
+func (f Format) Read(path string) ([]Line, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	lines, err := f.parse(path, file)
+	if err == nil && len(lines) == 0 {
+		if f.Jobs {
+			err = fmt.Errorf("%s holds no job: write a name, a schedule and a command on a line, such as: report */5 * * * * ./report", path)
+		} else {
+			err = fmt.Errorf("%s names no election: write one a line, such as: shard-17", path)
+		}
+	}
+	return lines, err
+}
+
+func (f Format) parse(path string, from io.Reader) (lines []Line, err error) {
+	names, marks := map[string]int{}, map[string]int{}
+	var faults []error
+	in := bufio.NewScanner(from)
+	in.Buffer(nil, maxLine)
+	number := 0
+	for in.Scan() && len(faults) < maxFaults {
+		number++
+		text := bytes.TrimPrefix(in.Bytes(), []byte("\ufeff"))
+		if text = bytes.TrimSpace(text); len(text) == 0 || text[0] == '#' {
+			continue
+		}
+		l, err := f.line(string(text))
+		l.Number = number
+		if err == nil {
+			err = f.beside(l, len(lines), names, marks)
+		}
+		if errors.Is(err, errTooMany) {
+			return nil, fmt.Errorf("%s:%d: %w", path, number, err)
+		} else if err != nil {
+			faults = append(faults, fmt.Errorf("%s:%d: %w", path, number, err))
+			continue
+		}
+		lines = append(lines, l)
+	}
+	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
+		faults = append(faults, fmt.Errorf("%s:%d: a line of more than %d bytes", path, number+1, maxLine))
+	} else if err != nil {
+		faults = append(faults, fmt.Errorf("%s: %w", path, err))
+	}
+	return lines, errors.Join(faults...)
+}
+
+var errTooMany = errors.New("too many")
+
+// beside finds what is wrong with a line beside those before it.
+func (f Format) beside(l Line, before int, names, marks map[string]int) error {
+	switch {
+	case f.Jobs && before >= MaxJobs:
+		return fmt.Errorf("%w: this is job %d, and a file holds at most %d: put the others into another file, for another cluster", errTooMany, before+1, MaxJobs)
+	case before >= MaxElections:
+		return fmt.Errorf("%w: this is election %d, and a cluster holds at most %d: leave some out, or use another cluster", errTooMany, before+1, MaxElections)
+	case names[l.Name] > 0:
+		return fmt.Errorf("%q stands in line %d already: keep one", election.Shown(l.Name), names[l.Name])
+	}
+	names[l.Name] = l.Number
+	if mark := markOf(l.Name); f.Jobs && marks[mark] > 0 {
+		return fmt.Errorf("members cannot tell the ticks of %q from those of line %d: rename one", election.Shown(l.Name), marks[mark])
+	} else {
+		marks[mark] = l.Number
+	}
+	return nil
+}
+
+func (f Format) line(text string) (l Line, err error) {
+	l.Text = text
+	if !utf8.ValidString(text) {
+		return l, errors.New("this is no UTF-8")
+	}
+	words, err := hooks.Words(text)
+	if err != nil {
+		return l, err
+	}
+	if l.Name, err = assignment.Name(words[0]); err != nil {
+		return l, err
+	}
+	if l.Name == f.Own {
+		return l, fmt.Errorf("%q is the cluster's own election, for which every member stands: leave it out, or use batuta run", l.Name)
+	}
+	words = words[1:]
+	if f.Jobs {
+		l.Plan = &run.Plan{SkipMissed: f.SkipMissed}
+		if words, err = f.schedule(l.Plan, words); err != nil {
+			return l, err
+		}
+	}
+	if words, err = l.options(words); err != nil {
+		return l, err
+	}
+	for _, w := range words {
+		l.Argv = append(l.Argv, strings.ReplaceAll(w, "{election}", l.Name))
+	}
+	switch {
+	case len(l.Argv) > 0:
+		if err := hooks.Runnable(l.Argv, text); err != nil {
+			return l, fmt.Errorf("command: %w; a name with a space stands in quotes", err)
+		}
+	case f.Jobs:
+		return l, errors.New("no command: write it after the schedule, such as: report */5 * * * * ./report")
+	}
+	return l, nil
+}
+
+// schedule takes the schedule from the beginning of words: five fields, or @daily and the like,
+// behind a time zone or not, also in quotes.
+func (f Format) schedule(p *run.Plan, words []string) (rest []string, err error) {
+	n := 0
+	if n < len(words) && (strings.HasPrefix(words[n], "CRON_TZ=") || strings.HasPrefix(words[n], "TZ=")) && !strings.Contains(words[n], " ") {
+		n++
+	}
+	switch {
+	case n < len(words) && (strings.HasPrefix(words[n], "@") || strings.Contains(words[n], " ")):
+		n++
+	default:
+		n += 5
+	}
+	if len(words) < n {
+		return nil, errors.New("no schedule: write minute, hour, day of the month, month and day of the week after the name, as in: report */5 * * * * ./report")
+	}
+	parse := f.Schedule
+	if parse == nil {
+		parse = schedule.Parse
+	}
+	if p.Schedule, err = parse(strings.Join(words[:n], " ")); err != nil {
+		return nil, fmt.Errorf("schedule %w", err)
+	}
+	return words[n:], nil
+}
+
+// options takes those from the beginning of words; the command follows.
+func (l *Line) options(words []string) (rest []string, err error) {
+	for i, w := range words {
+		key, value, given := strings.Cut(w, "=")
+		switch {
+		case w == "--":
+			return words[i+1:], nil
+		case w == "prefer":
+			l.How.Prefer = true
+		case given && key == "weight":
+			err = number(&l.How.Weight, value, assignment.MaxWeight)
+		case given && key == "seats" && l.Plan != nil:
+			err = errors.New("at most one run of a job at a time: leave it out")
+		case given && key == "seats":
+			err = number(&l.How.Seats, value, assignment.MaxSeats)
+		case given && key == "missed" && l.Plan == nil:
+			err = errors.New("it is for jobs, which have a schedule: leave it out")
+		case given && key == "missed":
+			l.Plan.SkipMissed, err = SkipMissed(value)
+		default:
+			return words[i:], nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", election.Shown(w), err)
+		}
+	}
+	return nil, nil
+}
+
+// SkipMissed reads what is to become of missed ticks: run or skip.
+func SkipMissed(word string) (bool, error) {
+	if word != "run" && word != "skip" {
+		return false, errors.New("use run or skip")
+	}
+	return word == "skip", nil
+}
+
+func number(n *int, text string, most int) (err error) {
+	if *n, err = strconv.Atoi(text); err != nil || *n < 1 || *n > most {
+		return fmt.Errorf("give a number of 1 to %d", most)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestLinesOfElections(t *testing.T) {
+	lines, err := Format{Own: "default"}.parse("file", strings.NewReader("\ufeff# all of them\r\n\r\nshard-1\r\n  'shard 2' weight=7 prefer seats=3\nw prefer -- true {election} 'a b'\nv true weight=2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, fmt.Sprintf("%d %s %d %t %d %q", l.Number, l.Name, l.How.Weight, l.How.Prefer, l.How.Seats, l.Argv))
+	}
+	want := []string{`3 shard-1 0 false 0 []`, `4 shard 2 7 true 3 []`, `5 w 0 true 0 ["true" "w" "a b"]`, `6 v 0 false 0 ["true" "weight=2"]`}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestLinesOfJobs(t *testing.T) {
+	lines, err := Format{Jobs: true, SkipMissed: true}.parse("file", strings.NewReader(
+		"a */5 * * * * true\nb @daily weight=2 missed=run true\nc CRON_TZ=Europe/Madrid 30 4 * * * -- true {election}\nd '0 3 * * 1' missed=skip true\ne 'CRON_TZ=Asia/Tokyo @monthly' true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		next := l.Plan.Schedule.Next(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+		got = append(got, fmt.Sprintf("%s %s %t %q", l.Name, next.UTC().Format("01-02 15:04"), l.Plan.SkipMissed, l.Argv))
+	}
+	want := []string{`a 11-22 00:05 true ["true"]`, `b 11-23 00:00 false ["true"]`, `c 11-22 03:30 true ["true" "c"]`, `d 11-23 03:00 true ["true"]`, `e 11-30 15:00 true ["true"]`}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
+	for _, tt := range []struct {
+		jobs       bool
+		text, want string
+	}{
+		{false, "a\na\n", `file:2: "a" stands in line 1 already`},
+		{false, "e\u0301\n\u00e9\n", `stands in line 1 already`}, // one name in two forms
+		{false, strings.Repeat("x", 257), `file:1: election name of 257 bytes is too long: at most 256`},
+		{false, "a\n\"b\tc\"", `file:2: election name "b\tc" holds what does not print`},
+		{false, "a\x00b", `holds what does not print`},
+		{false, "a\xff", `file:1: this is no UTF-8`},
+		{false, "''", `an election needs a name`},
+		{false, "default", `"default" is the cluster's own election`},
+		{false, "a 'b", `a quote is not closed`},
+		{false, "a weight=0", `weight=0: give a number of 1 to 1048576`},
+		{false, "a weight=many", `give a number of 1 to 1048576`},
+		{false, "a seats=65", `seats=65: give a number of 1 to 64`},
+		{false, "a missed=run", `missed=run: it is for jobs`},
+		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; a name with a space stands in quotes`},
+		{false, "a true | cat", `| is for a shell to read`},
+		{false, "a\n" + strings.Repeat("y", maxLine), `file:2: a line of more than 16384 bytes`},
+		{true, "a */5 * * *", `no schedule`},
+		{true, "a", `no schedule`},
+		{true, "a 61 * * * * true", `schedule "61 * * * *"`},
+		{true, "a @every 5m true", `schedule "@every"`},
+		{true, "a 0 0 31 2 * true", `there is no such day`},
+		{true, "a @daily", `no command`},
+		{true, "a @daily seats=2 true", `seats=2: at most one run of a job at a time`},
+		{true, "a @daily missed=later true", `missed=later: use run or skip`},
+	} {
+		_, err := Format{Own: "default", Jobs: tt.jobs}.parse("file", strings.NewReader(tt.text))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.40q: %v, want %q", tt.text, err, tt.want)
+		}
+	}
+}
+
+func TestAFileHoldsNoMoreThanItsBound(t *testing.T) {
+	text := func(n int, rest string) *strings.Reader {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "n%d%s\n", i, rest)
+		}
+		return strings.NewReader(b.String())
+	}
+	if lines, err := (Format{}).parse("file", text(MaxElections, "")); err != nil || len(lines) != MaxElections {
+		t.Errorf("%d elections, %v", len(lines), err)
+	}
+	if _, err := (Format{}).parse("file", text(MaxElections+2, "")); err == nil || !strings.Contains(err.Error(), "file:65537: too many: this is election 65537, and a cluster holds at most 65536") {
+		t.Error(err)
+	}
+	lines, err := Format{Jobs: true}.parse("file", text(MaxJobs, " @daily true"))
+	if err != nil || len(lines) != MaxJobs {
+		t.Errorf("%d jobs, %v", len(lines), err)
+	}
+	if _, err := (Format{Jobs: true}).parse("file", text(MaxJobs+1, " @daily true")); err == nil || !strings.Contains(err.Error(), "file:101: too many: this is job 101, and a file holds at most 100") {
+		t.Error(err)
+	}
+	if err := (Config{Lines: lines}).Check(); err != nil {
+		t.Errorf("a member cannot tell of %d jobs: %v", MaxJobs, err)
+	}
+	if err := (Config{Lines: lines, Meta: map[string]string{"url": strings.Repeat("x", 200)}}).Check(); err == nil {
+		t.Errorf("it tells of %d jobs beside 200 bytes of its own", MaxJobs)
+	}
+}
+
+func TestTheExamplesAreGood(t *testing.T) {
+	for name, f := range map[string]Format{"elections.txt": {}, "jobs.txt": {Jobs: true}} {
+		if lines, err := f.Read("../../examples/jobs/" + name); err != nil || len(lines) < 3 {
+			t.Errorf("%s: %d lines, %v", name, len(lines), err)
+		}
+	}
+}

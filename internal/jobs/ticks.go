@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/run"
+)
+
+// TicksKey is the key under which a member tells of the last ticks that it knows of, of many
+// jobs: of each its mark and the tick, in nine characters.
+const TicksKey = "batuta.ticks"
+
+const (
+	markSize  = 4 // base64 characters of 24 bits
+	tickSize  = 5 // of 30 bits: minutes since 1970
+	entrySize = markSize + tickSize
+)
+
+// ticks are those of all jobs of one member.
+type ticks struct {
+	meta map[string]string // what the member tells of itself beside them
+
+	mu      sync.Mutex
+	node    run.Teller           // nil: it has not begun
+	own     map[string]time.Time // by mark
+	version int                  // counts what own has been
+
+	telling sync.Mutex
+	told    int // the version that was told last
+}
+
+// markOf stands for a job in what members tell.
+func markOf(name string) string {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	sum := h.Sum64()
+	return encode(uint32(sum^sum>>24^sum>>48)&(1<<24-1), markSize)
+}
+
+func encode(n uint32, size int) string {
+	bits := uint64(n) << (64 - 6*size)
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, bits))[:size]
+}
+
+func decodeTick(text string) (time.Time, bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(text + "AAA")
+	if err != nil {
+		return time.Time{}, false
+	}
+	n := binary.BigEndian.Uint32(raw) >> 2
+	return time.Unix(int64(n)*60, 0).UTC(), true
+}
+
+// told is the tick of a mark in a value of [TicksKey]; zero: it tells none.
+func toldTick(value, mark string) time.Time {
+	for ; len(value) >= entrySize; value = value[entrySize:] {
+		if value[:markSize] == mark {
+			tick, _ := decodeTick(value[markSize:entrySize])
+			return tick
+		}
+	}
+	return time.Time{}
+}
+
+// checkTicks reports whether a member can tell of so many jobs beside what else it tells.
+func checkTicks(meta map[string]string, jobs int) error {
+	return election.CheckMeta(with(meta, strings.Repeat("A", entrySize*jobs)))
+}
+
+func with(meta map[string]string, value string) map[string]string {
+	all := map[string]string{TicksKey: value}
+	maps.Copy(all, meta)
+	return all
+}
+
+// keep forgets all jobs but those.
+func (t *ticks) keep(names []string) {
+	marks := map[string]bool{}
+	for _, name := range names {
+		marks[markOf(name)] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.own, func(mark string, _ time.Time) bool { return !marks[mark] })
+}
+
+// tickLog is one job's part of them.
+type tickLog struct {
+	*ticks
+	mark string
+}
+
+// Known implements [run.TickLog].
+func (l tickLog) Known() time.Time {
+	l.mu.Lock()
+	node, last := l.node, l.own[l.mark]
+	l.mu.Unlock()
+	for _, m := range node.Status().Members {
+		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))
+	}
+	return last
+}
+
+// Tell implements [run.TickLog]. Ticks that fall due together are told together.
+func (l tickLog) Tell(ctx context.Context, tick time.Time) error {
+	l.mu.Lock()
+	l.own[l.mark] = tick
+	l.version++
+	version := l.version
+	l.mu.Unlock()
+	return l.tell(ctx, version)
+}
+
+// tell has the others know of what own was at that version.
+func (t *ticks) tell(ctx context.Context, version int) error {
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	if t.told >= version {
+		return nil
+	}
+	t.mu.Lock()
+	node, version, value := t.node, t.version, t.value()
+	t.mu.Unlock()
+	err := node.SetMeta(ctx, with(t.meta, value))
+	if err == nil {
+		t.told = version
+	}
+	return err
+}
+
+// value is what the member tells.
+func (t *ticks) value() string {
+	var b strings.Builder
+	for _, mark := range slices.Sorted(maps.Keys(t.own)) {
+		b.WriteString(mark)
+		b.WriteString(encode(uint32(t.own[mark].Unix()/60)&(1<<30-1), tickSize))
+	}
+	return b.String()
+}

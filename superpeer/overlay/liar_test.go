@@ -1,0 +1,146 @@
+package overlay
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"
+)
+
+// TestALiarAmongHonestNodes has one node of sixteen, which knows the secret if there is one, say
+// whatever it likes for a while: that it holds others' tokens, under versions that rise and
+// rise, with ten thousand clients, at NaN, that tokens are granted, moved and dropped. What it
+// can do meanwhile is in docs/superpeers.md; once it is silent all is well again.
+func TestALiarAmongHonestNodes(t *testing.T) {
+	const nodes, capacity = 16, 8
+	synctest.Test(t, func(t *testing.T) {
+		net := fabric.New(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
+		var all []*Member
+		for i := range nodes {
+			c := Config{Fraction: 0.375, Capacity: capacity, ID: fmt.Sprint(i), Seed: uint64(i) + 1, Transport: net.Transport(i)}
+			if i > 0 {
+				c.Join = []string{fabric.Address(0)}
+			}
+			m, err := Join(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, m)
+		}
+		honest, liar := all, (*Member)(nil)
+		calm := func(rounds int, what string) {
+			t.Helper()
+			var err error
+			for range rounds {
+				if err = wrong(honest, capacity); err == nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+			t.Errorf("%s: not within %d rounds: %v", what, rounds, err)
+		}
+		calm(60, "settle")
+		for i, m := range all { // one that serves nobody: what a super peer can do to its own clients is another matter
+			if !m.IsSuperPeer() {
+				honest, liar = append(append([]*Member(nil), all[:i]...), all[i+1:]...), m
+			}
+		}
+		served, asked := 0, 0
+		for range 20 {
+			for _, m := range honest {
+				lie(liar, m)
+			}
+			time.Sleep(time.Second)
+			for _, m := range honest {
+				asked++
+				if n := len(m.Clients()); n > capacity {
+					t.Errorf("%s serves %d, its capacity is %d", m.ID(), n, capacity)
+				}
+				if _, ok := m.Home(); ok || m.IsSuperPeer() {
+					served++
+				}
+				if at := m.place.Coordinate(); at.Check() != nil {
+					t.Errorf("%s believes to be at %+v", m.ID(), at)
+				}
+			}
+		}
+		t.Logf("while one lied %d of 100 honest nodes were served", 100*served/asked)
+		if 10*served < 7*asked {
+			t.Errorf("while one lied %d of %d times an honest node was served, want seven of ten at least", served, asked)
+		}
+		liar.Kill()
+		calm(60, "be well again without the liar")
+		for _, m := range honest {
+			m.Kill()
+		}
+		time.Sleep(time.Minute) // for memberlist to notice
+	})
+}
+
+// wrong says what is not as it should be among nodes, or nil.
+func wrong(nodes []*Member, capacity int) error {
+	supers := 0
+	for _, m := range nodes {
+		s := m.Status()
+		if s.SuperPeer {
+			supers++
+		} else if s.Home == nil {
+			return fmt.Errorf("%s is not served", s.ID)
+		}
+		if s.Clients > capacity {
+			return fmt.Errorf("%s serves %d", s.ID, s.Clients)
+		}
+	}
+	if wanted := nodes[0].Status().Wanted; supers != wanted && supers != wanted-1 { // the liar may be one
+		return fmt.Errorf("%d super peers, %d wanted", supers, wanted)
+	}
+	return nil
+}
+
+// lie tells a node all that is false.
+func lie(liar, to *Member) {
+	k, ok := liar.peers.of(to.peers.self)
+	if !ok {
+		return
+	}
+	tell := func(raw []byte) {
+		_ = liar.list.SendBestEffort(&memberlist.Node{Name: k.node.Name, Addr: k.node.Addr, Port: k.node.Port}, raw)
+	}
+	nan := float32(math.NaN())
+	for token := range int32(6) {
+		for _, n := range to.book.snapshot() {
+			if n.Token != token {
+				continue
+			}
+			for _, rise := range []uint32{1, 64, 1 << 20} {
+				false1 := notice{holder: liar.peers.self, seq: 1 << 30, load: 1}
+				false1.Token, false1.Version, false1.Spare = token, n.Version+rise, 4
+				tell(false1.encode())
+				false2 := false1
+				false2.Gain, false2.Price, false2.load = float32(math.Inf(1)), nan, 10_000
+				tell(false2.encode())
+				for _, kind := range []superpeer.Kind{superpeer.Keep, superpeer.Grant, superpeer.Drop, superpeer.Moved, superpeer.Gone, superpeer.Transfer, superpeer.Detach, superpeer.Redirect} {
+					w := message{Kind: kind, From: liar.peers.self, Peer: liar.peers.self, Token: token, Version: n.Version + rise}
+					raw, _ := encoder.Marshal(&w)
+					tell(append([]byte{tagMessage}, raw...))
+				}
+			}
+		}
+	}
+	for _, w := range []message{
+		{Kind: superpeer.Attach, RTT: nan, At: []float32{nan, 0, 0, 0, 0}},
+		{Kind: superpeer.Attach, RTT: 1, At: []float32{1e9, 0, 0, 0, 0}},
+		{Kind: superpeer.Transfer, Leases: make([]lease, 10_000)},
+	} {
+		w.From = liar.peers.self
+		if raw, err := encoder.Marshal(&w); err == nil && len(raw) < 1200 {
+			tell(append([]byte{tagMessage}, raw...))
+		}
+	}
+}
