@@ -157,7 +157,7 @@ func TestAFalseAnnouncementIsRefused(t *testing.T) {
 func TestWhatOneLiarCanDo(t *testing.T) {
 	f, b := fence{}, newBook()
 	for token := range int32(8) {
-		f.allow(token, 5, 0)
+		f.allow(token, 5, 0, 8)
 		b.learn(told(token, 5, uid(token+10)), 0)
 	}
 	const rounds, liar = 100, uid(99)
@@ -165,7 +165,8 @@ func TestWhatOneLiarCanDo(t *testing.T) {
 		for range 100 {
 			for token := range int32(8) {
 				for _, leap := range []uint32{1, 16, 1000, 1 << 30} {
-					if v := f[token].version + leap; f.allow(token, v, now) {
+					v := f[token].version + leap
+					if ok, _ := f.allow(token, v, now, 8); ok {
 						b.learn(told(token, v, liar), now)
 					}
 				}
@@ -193,15 +194,15 @@ func TestWhatOneLiarCanDo(t *testing.T) {
 func TestAnHonestRegistrarIsNotFencedOff(t *testing.T) {
 	for silent := range superpeer.Round(200) {
 		f := fence{}
-		f.allow(3, 1, 0)
+		f.allow(3, 1, 0, 8)
 		version := uint32(1)
 		for range silent + 1 {
 			version += 8
 		}
-		if !f.allow(3, version, silent+1) {
+		if ok, _ := f.allow(3, version, silent+1, 8); !ok {
 			t.Fatalf("after %d rounds of asking others, version %d is refused", silent+1, version)
 		}
-		if !f.allow(3, version+8, silent+1) {
+		if ok, _ := f.allow(3, version+8, silent+1, 8); !ok {
 			t.Fatalf("a second question in the round is refused after %d", silent+1)
 		}
 	}

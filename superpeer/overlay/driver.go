@@ -348,18 +348,18 @@ func (d *driver) receive(raw []byte) {
 		if n.holder == d.self {
 			return // our own has come back
 		}
-		if !ok || !listed || !d.fence.allow(n.Token, n.Version, d.round) {
+		if !ok || !listed || !d.allow(n.Token, n.Version) {
 			d.m.counts.refused.Add(1)
 			return
 		}
 		d.m.book.learn(&n, d.round)
 	case tagMessage:
 		m, err := d.m.peers.decode(raw[1:], l)
-		if err == nil && fenced(m.Kind) && !d.fence.allow(m.Token, m.Version, d.round) {
-			err = errBad{"a version that nobody can have come to"}
-		}
 		if err == nil {
 			err = d.credible(&m)
+		}
+		if err == nil && fenced(m.Kind) && !d.allow(m.Token, m.Version) {
+			err = errBad{"a version that nobody can have come to"}
 		}
 		if err != nil {
 			d.missed = d.missed || err == errStranger

@@ -6,20 +6,25 @@ import "github.com/batuta-dev/batuta/superpeer"
 // round while a registrar looks for somebody to take a token: what rises faster has been made
 // up, and would in the end leave no version for an honest holder. What is refused now is let
 // through some rounds later: nobody is shut out for good.
+//
+// Of a token that is new to a node the first version told is believed, and a liar may have told
+// it. So for some rounds one that is lower by far is believed in its place.
 type fence map[int32]stamp
 
 // stamp is a token's version, and the highest that it can have come to by a round.
 type stamp struct {
 	version uint32
-	limit   uint32
+	limit   uint64
 	round   superpeer.Round
+	first   superpeer.Round // when the token was first spoken of
 }
 
 // A version may rise by firstLeap at once and by leap for each round that passes, at every node
-// alike: what one lets through the others do.
+// alike: what one lets through the others do. Versions that differ by absurd are not both true.
 const (
 	firstLeap = 64
 	leap      = 16
+	absurd    = 1 << 12
 )
 
 func fenced(k superpeer.Kind) bool {
@@ -30,24 +35,36 @@ func fenced(k superpeer.Kind) bool {
 	return false
 }
 
-func (f fence) allow(token int32, version uint32, now superpeer.Round) bool {
+// allow tells whether token may have come to version. Nothing is learned of tokens that are
+// not wanted: who is not needed now may be tomorrow, and begins at its first version. fooled
+// says that what was believed of token so far was not true.
+func (f fence) allow(token int32, version uint32, now superpeer.Round, tokens int) (possible, fooled bool) {
+	if int(token) >= tokens {
+		return true, false
+	}
 	last, ok := f[token]
 	if !ok {
-		last = stamp{version, version + firstLeap, now}
+		last = stamp{version, uint64(version) + firstLeap, now, now}
 	}
-	last.limit += leap * uint32(max(0, now-last.round))
+	last.limit += leap * uint64(max(0, now-last.round))
 	last.round = now
-	possible := version <= last.limit
+	if now-last.first <= hearsay(tokens) && uint64(last.version) > uint64(version)+absurd {
+		last.version, last.limit, fooled = version, uint64(version)+firstLeap, true
+	}
+	possible = uint64(version) <= last.limit
 	if possible {
 		last.version = max(last.version, version)
 	}
 	f[token] = last
-	return possible
+	return possible, fooled
 }
+
+// hearsay is how many rounds it takes at most to hear of a token from its holder.
+func hearsay(tokens int) superpeer.Round { return 3 * tellGap(tokens) }
 
 func (f fence) expire(tokens int) {
 	for t := range f {
-		if int(t) >= 4*tokens+64 {
+		if int(t) >= tokens {
 			delete(f, t)
 		}
 	}
@@ -94,4 +111,19 @@ func (c claims) expire(now superpeer.Round) {
 			delete(c, u)
 		}
 	}
+}
+
+// allow is the fence's. A record that rests on what was not true is begun anew: its holder
+// will show itself.
+func (d *driver) allow(token int32, version uint32) bool {
+	possible, fooled := d.fence.allow(token, version, d.round, d.cfg.Count(d.size))
+	if fooled {
+		d.m.book.doubt(token)
+	}
+	if fooled && d.charged[token] {
+		d.node.Relieved(token)
+		delete(d.charged, token)
+		d.charge(token)
+	}
+	return possible
 }

@@ -118,6 +118,7 @@ type entry struct {
 type book struct {
 	mu      sync.Mutex
 	entries map[int32]*entry
+	hot     []*entry      // news to be passed on; may hold what has been replaced
 	token   map[uid]int32 // by holder
 	round   superpeer.Round
 	budget  float64 // bytes
@@ -155,8 +156,9 @@ func (b *book) learn(n *notice, now superpeer.Round) bool {
 	if e != nil && e.holder != n.holder {
 		delete(b.token, e.holder)
 	}
-	b.entries[n.Token] = &entry{notice: *n, heard: now}
-	b.token[n.holder] = n.Token
+	e = &entry{notice: *n, heard: now}
+	b.entries[n.Token], b.token[n.holder] = e, n.Token
+	b.hot = append(b.hot, e)
 	return true
 }
 
@@ -178,6 +180,13 @@ func (b *book) forget(holder uid) {
 	}
 }
 
+// doubt drops what has been announced of token.
+func (b *book) doubt(token int32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(token)
+}
+
 // expire drops what has not been heard of for long and what is wanted no more, and lets
 // the next round's bytes be spent.
 func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
@@ -190,27 +199,30 @@ func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 			b.drop(t)
 		}
 	}
+	b.cool()
+}
+
+// cool takes off hot what has been told or replaced.
+func (b *book) cool() {
+	b.hot = slices.DeleteFunc(b.hot, func(e *entry) bool { return e.sent >= tellTimes || b.entries[e.Token] != e })
 }
 
 // broadcasts is what to tell the next node, the least told first. free: the packet is sent anyhow.
 func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var hot []*entry
+	b.cool()
 	due := free
-	for _, e := range b.entries {
-		if e.sent < tellTimes {
-			hot = append(hot, e)
-			due = due || b.round-e.heard > tellWait
-		}
+	for _, e := range b.hot {
+		due = due || b.round-e.heard > tellWait
 	}
 	if !due {
 		return nil
 	}
-	slices.SortFunc(hot, func(x, y *entry) int {
+	slices.SortFunc(b.hot, func(x, y *entry) int {
 		return cmp.Or(cmp.Compare(x.sent, y.sent), cmp.Compare(y.heard, x.heard), cmp.Compare(x.Token, y.Token))
 	})
-	for _, e := range hot {
+	for _, e := range b.hot {
 		raw := e.encode()
 		if limit -= overhead + len(raw); limit < 0 || b.budget < float64(len(raw)) {
 			break

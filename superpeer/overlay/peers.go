@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -118,8 +119,8 @@ type peers struct {
 	byUID   map[uid]*known
 	byPeer  map[superpeer.Peer]*known
 	next    superpeer.Peer
-	changed uint64 // counts changes
-	lost    []string
+	changed uint64   // counts changes
+	lost    []string // addresses where nobody listed is
 	refused int
 	gone    []uid // since the driver last looked
 	tell    func(format string, args ...any)
@@ -196,6 +197,7 @@ func (p *peers) NotifyJoin(n *memberlist.Node) {
 		p.next++
 	}
 	p.byUID[u], p.byPeer[k.peer] = k, k
+	p.lost = slices.DeleteFunc(p.lost, func(a string) bool { return a == k.Address })
 	p.changed++
 }
 
@@ -219,12 +221,18 @@ func (p *peers) NotifyLeave(n *memberlist.Node) {
 	delete(p.byPeer, k.peer)
 	p.gone = append(p.gone, u)
 	p.changed++
-	if n.State != memberlist.StateLeft {
-		if len(p.lost) == maxLost {
-			p.lost = p.lost[1:]
-		}
-		p.lost = append(p.lost, k.Address)
+	if n.State == memberlist.StateLeft {
+		return
 	}
+	for _, back := range p.byUID {
+		if back.Address == k.Address {
+			return // another process is there already
+		}
+	}
+	if len(p.lost) == maxLost {
+		p.lost = p.lost[1:]
+	}
+	p.lost = append(p.lost, k.Address)
 }
 
 func (p *peers) of(u uid) (*known, bool) {
@@ -279,27 +287,14 @@ func (p *peers) takeGone() []uid {
 	return list
 }
 
-// retry is a lost node's address to try again, chosen by draw; "" for none. Those that
-// are listed again are left out.
+// retry is a lost node's address to try again, chosen by draw; "" for none.
 func (p *peers) retry(draw uint64) (addr string, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	back := map[string]bool{}
-	for _, k := range p.byUID {
-		back[k.Address] = true
-	}
-	kept := p.lost[:0]
-	for _, a := range p.lost {
-		if !back[a] {
-			back[a] = true
-			kept = append(kept, a)
-		}
-	}
-	p.lost = kept
-	if len(kept) == 0 {
+	if len(p.lost) == 0 {
 		return "", 0
 	}
-	return kept[draw%uint64(len(kept))], float64(len(kept)) / float64(max(len(p.byUID), 1))
+	return p.lost[draw%uint64(len(p.lost))], float64(len(p.lost)) / float64(max(len(p.byUID), 1))
 }
 
 // any is the address of a node other than self, chosen by draw; "" for none.
