@@ -211,7 +211,7 @@ func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		own := s.history.present().leaderships()
 		own.Links = linksOf(st)
-		answer(w, http.StatusOK, s.gatherer.gather(r.Context(), st, own))
+		answerMuch(w, r, s.gatherer.gather(r.Context(), st, own))
 	}
 }
 

@@ -27,6 +27,9 @@ func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 // Answer sends v as JSON, Fail an error as batuta's agents do.
 func Answer(w http.ResponseWriter, code int, v any) { answer(w, code, v) }
 
+// AnswerMuch is Answer for what may be long: it is compressed for who takes that.
+func AnswerMuch(w http.ResponseWriter, r *http.Request, v any) { answerMuch(w, r, v) }
+
 // Fail answers with an error.
 func Fail(w http.ResponseWriter, code int, format string, args ...any) {
 	fail(w, code, format, args...)

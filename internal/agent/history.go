@@ -103,5 +103,5 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	if st, err := s.node.StatusContext(ctx); err == nil {
 		h.Links = linksOf(st)
 	}
-	answer(w, http.StatusOK, h)
+	answerMuch(w, r, h)
 }

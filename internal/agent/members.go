@@ -21,7 +21,7 @@ type Place struct {
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		answer(w, http.StatusOK, membersOf(st))
+		answerMuch(w, r, membersOf(st))
 	}
 }
 

@@ -216,7 +216,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		told := statusOf(st, s.addr, s.version)
 		told.Access = s.access(r)
 		told.Drained = s.drained(r.Context())
-		answer(w, http.StatusOK, told)
+		answerMuch(w, r, told)
 	}
 }
 
@@ -260,8 +260,8 @@ func leaderOf(v batuta.View) Leader {
 	return Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta}
 }
 
-func (s *Server) trace(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, recordsOf(s.node.Trace()))
+func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
+	answerMuch(w, r, recordsOf(s.node.Trace()))
 }
 
 func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
@@ -379,11 +379,21 @@ func answer(w http.ResponseWriter, code int, v any) {
 	if err != nil {
 		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
 	}
-	send(w, code, body)
+	send(w, code, append(body, '\n'))
 }
 
-// answerNews sends v as JSON under a tag (RFC 9110, 8.8.3), and nothing to who has seen
-// that already.
+// answerMuch is answer for what may be long: compressed for who takes that.
+func answerMuch(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		answer(w, http.StatusOK, v) // which says so
+		return
+	}
+	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
+}
+
+// answerNews is answerMuch under a tag (RFC 9110, 8.8.3), and nothing to who has seen
+// that already. The tag is a weak one: compressed or not the answer has the same.
 func answerNews(w http.ResponseWriter, r *http.Request, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -392,13 +402,13 @@ func answerNews(w http.ResponseWriter, r *http.Request, v any) {
 	}
 	sum := fnv.New64a()
 	sum.Write(body)
-	tag := fmt.Sprintf(`"%x"`, sum.Sum64())
+	tag := fmt.Sprintf(`W/"%x"`, sum.Sum64())
 	w.Header().Set("ETag", tag)
 	if r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	send(w, http.StatusOK, body)
+	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
 }
 
 func send(w http.ResponseWriter, code int, body []byte) {
@@ -406,7 +416,7 @@ func send(w http.ResponseWriter, code int, body []byte) {
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	w.Write(append(body, '\n')) // a client that went away is no fault of ours
+	w.Write(body) // a client that went away is no fault of ours
 }
 
 func fail(w http.ResponseWriter, code int, format string, args ...any) {

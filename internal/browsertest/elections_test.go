@@ -97,6 +97,11 @@ func TestTenThousandElections(t *testing.T) {
 	b.until("document.querySelector('#elections-count').textContent === '10,002 seats in all'")
 	b.until(electionsShown + " > 5")
 	b.until("[...document.querySelectorAll('#shares li')].map(x => x.children[0].textContent).join() === 'Nobody,2,1'")
+	sent := eval[[]float64](b, "(x => [x.encodedBodySize, x.decodedBodySize])(performance.getEntriesByType('resource').find(x => x.name.endsWith('/v1/elections')))")
+	t.Logf("the list of elections is sent in %.0f kB instead of %.0f", sent[0]/1000, sent[1]/1000)
+	if sent[0]*5 > sent[1] {
+		t.Errorf("the list of elections is sent in %.0f bytes, it has %.0f", sent[0], sent[1])
+	}
 	eval[any](b, "document.querySelector('#elections').scrollIntoView(), 0")
 
 	began, frames := b.worked(), 100

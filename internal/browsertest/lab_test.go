@@ -208,8 +208,9 @@ func TestAQuorumInTheLab(t *testing.T) {
 	b.shoot("lab-quorum")
 }
 
-// A frame of twenty members in a storm costs the processor about half of a sixtieth of a
-// second; the bound leaves room for a processor that others use, too.
+// A frame of twenty members in a storm, with the layout and the painting that follow, costs the
+// page's thread about half of a sixtieth of a second; the bound leaves room for a processor that
+// others use, too.
 func TestFramesAreQuick(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))
 	b.size(1280, 900, "light")
@@ -218,15 +219,13 @@ func TestFramesAreQuick(t *testing.T) {
 	text := "members 1..20\nprobe all\nsettled\nlatency 40ms 60ms\nrun 300ms\ncrash 20\nagree\n"
 	eval[any](b, with("text => lab.load(text, {at: 0}).then(() => lab.pause())", text))
 	began := b.worked()
-	const frames = 200
-	most := eval[int](b, with(`n => {
+	const frames = 100
+	most := eval[int](b, with(`async n => {
 		let most = 0
 		for (let i = 0; i < n; i++) {
-			const at = 380 + 2 * i
-			lab.now = at
-			lab.circle.render(at)
-			lab.spacetime.render(at, null)
-			most = Math.max(most, lab.model.under(at).length)
+			lab.seek(380 + 4 * i)
+			await new Promise(requestAnimationFrame)
+			most = Math.max(most, lab.model.under(lab.now).length)
 		}
 		return most
 	}`, frames))
@@ -238,6 +237,36 @@ func TestFramesAreQuick(t *testing.T) {
 	b.figures()
 	if each <= 0 || each > time.Second/40 {
 		t.Errorf("a frame takes %v of processor", each)
+	}
+}
+
+// Where nothing moves the pages leave the processor alone.
+func TestIdlePagesRest(t *testing.T) {
+	lab := open(t, browser(t), serveLab(t))
+	lab.size(1280, 900, "light")
+	lab.until(ready)
+	eval[any](lab, "lab.pause(), 0")
+	lab.rests("the lab", time.Second/100)
+	if asked := eval[bool](lab, "lab.frame !== null"); asked {
+		t.Error("the lab asks for the next frame although nothing changes")
+	}
+
+	members := cluster(t, "1", "2", "3")
+	dashboard := open(t, browser(t), "http://"+members["1"].http+"/")
+	dashboard.until(leaderIs + "'3'")
+	dashboard.rests("the dashboard", time.Second/20)
+}
+
+// rests fails if the page's own thread has more than most of the processor in a second.
+func (b *tab) rests(page string, most time.Duration) {
+	b.Helper()
+	b.do(performance.Enable().WithTimeDomain(performance.EnableTimeDomainThreadTicks), chromedp.Sleep(2*time.Second))
+	began, work := time.Now(), b.worked()
+	b.do(chromedp.Sleep(5 * time.Second))
+	each := time.Duration(float64(b.worked()-work) / time.Since(began).Seconds())
+	b.Logf("%s at rest: %v of processor a second", page, each)
+	if each > most {
+		b.Errorf("%s at rest takes %v of processor a second, want at most %v", page, each, most)
 	}
 }
 

@@ -22,6 +22,16 @@ func (b *tab) fits(state string) {
 	}
 }
 
+// legible fails if a text of a picture is too small to be read.
+func (b *tab) legible(state string) {
+	b.Helper()
+	small := eval[[]string](b, `[...document.querySelectorAll('main svg text')].filter(x => x.checkVisibility() && x.textContent).map(x => [parseFloat(getComputedStyle(x).fontSize) * x.getScreenCTM().a, x])
+		.filter(([px]) => px < 8).slice(0, 3).map(([px, x]) => px.toFixed(1) + ' px: ' + x.outerHTML.slice(0, 90))`)
+	for _, s := range small {
+		b.Errorf("%s: %s", state, s)
+	}
+}
+
 // On every screen, light and dark, the pages fit and nobody is shut out.
 func TestTheLabIsForEveryone(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))
@@ -36,6 +46,7 @@ func TestTheLabIsForEveryone(t *testing.T) {
 			b.size(s.width, s.height, scheme)
 			b.shoot(state)
 			b.fits(state)
+			b.legible(state)
 			if s.name == "360" || s.name == "1280" {
 				b.accessible(state)
 			}
@@ -55,6 +66,7 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 			b.size(s.width, s.height, scheme)
 			b.shoot(state)
 			b.fits(state)
+			b.legible(state)
 			if s.name == "360" || s.name == "1280" {
 				b.accessible(state)
 			}

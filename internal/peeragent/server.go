@@ -113,12 +113,12 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	agent.Answer(w, http.StatusOK, s.node.Status())
 }
 
-func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
 	list := s.node.Clients()
 	if list == nil {
 		list = []overlay.Client{}
 	}
-	agent.Answer(w, http.StatusOK, list)
+	agent.AnswerMuch(w, r, list)
 }
 
 // chart is who serves whom, asked of all super peers.
@@ -130,7 +130,7 @@ func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
 		agent.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
 		return
 	}
-	agent.Answer(w, http.StatusOK, Chart{s.node.Status(), groups})
+	agent.AnswerMuch(w, r, Chart{s.node.Status(), groups})
 }
 
 // lookup tells which super peer a text belongs to, by its hash; with ?key=0x… that key.

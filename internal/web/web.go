@@ -5,7 +5,6 @@
 package web
 
 import (
-	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -100,12 +99,8 @@ func (s Site) Handler() http.Handler {
 func fileOf(name string, body []byte) file {
 	sum := sha256.Sum256(body)
 	f := file{kind: kindOf(name), tag: `"` + hex.EncodeToString(sum[:12]) + `"`, body: body}
-	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // that level is known
-	_, _ = z.Write(body)                                  // a buffer takes everything
-	_ = z.Close()
-	if b.Len() < len(body)*9/10 {
-		f.zips = b.Bytes()
+	if zips := zipped(body, gzip.BestCompression); len(zips) < len(body)*9/10 {
+		f.zips = zips
 	}
 	return f
 }
@@ -134,7 +129,7 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := f.body
-	if f.zips != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if f.zips != nil && takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		body = f.zips
 	}

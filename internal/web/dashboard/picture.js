@@ -65,8 +65,8 @@ function node(m, status, { x, y }, r, n) {
   if (leads) g.append(s('path', { class: 'crown', transform: `translate(0 ${-r - 4})`, d: 'M-12 0 L-15 -14 L-6.5 -7.5 L0 -18 L6.5 -7.5 L15 -14 L12 0 Z' }))
   if (n <= 24) {
     const up = leads ? -r - 27 : -r - 11
-    g.append(s('text', { class: 'say', y: below ? r + 18 : up }, words))
-    if (self) g.append(s('text', { class: 'you', y: below ? r + 34 : up - 16 }, t('you')))
+    g.append(s('text', { class: below ? 'say below' : 'say', y: below ? r + 18 : up }, words))
+    if (self) g.append(s('text', { class: below ? 'you below' : 'you', y: below ? r + 34 : up - 16 }, t('you')))
   }
   return g
 }

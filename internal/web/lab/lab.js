@@ -20,12 +20,15 @@ const fresh = 'members 1 2 3 4 5\nalgorithm bully\nseed 1\nlatency 10ms 30ms\nru
 const paces = ['auto', 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.002]
 
 class Lab {
+  #dirty = false
+
   constructor() {
     translate(t)
     toggles($('#lang'), $('#theme'))
     this.simulator = new Simulator()
     this.now = 0
     this.playing = false
+    this.frame = null // the one that is asked for
     this.picked = null
     this.circle = new Circle($('#circle'), t, {
       member: (i, event) => this.menu.member(i, event),
@@ -33,7 +36,7 @@ class Lab {
       flight: flight => this.pick({ flight, at: flight.sent }),
       partition: sides => this.act(`partition ${sides.map(side => side.join(',')).join(' | ')}`),
     })
-    this.spacetime = new SpaceTime($('#spacetime'), $('#hover'), t, { seek: at => this.seek(at), pick: x => this.pick(x) })
+    this.spacetime = new SpaceTime($('#spacetime'), $('#hover'), t, { seek: at => this.seek(at), pick: x => this.pick(x), stale: () => this.#wake() })
     this.overview = new Overview($('#overview'))
     this.log = new EventLog($('#log'), t, x => this.pick(x, true))
     this.why = new Why($('#why'), t, x => this.pick(x, true))
@@ -46,7 +49,6 @@ class Lab {
     this.explorer = new Explorer(this)
     this.superpeers = new Superpeers(this)
     $('#share').addEventListener('click', () => this.#share())
-    requestAnimationFrame(time => this.#frame(time))
     this.#start()
   }
 
@@ -133,6 +135,7 @@ class Lab {
     if (!this.model) return
     if (this.now >= this.model.elapsed) this.seek(0)
     this.playing = true
+    this.#wake()
     this.#showPlay()
   }
 
@@ -199,9 +202,20 @@ class Lab {
     return Math.max(trip, Math.min(1.5, gap / 250)) // quick, and slowing down before the next
   }
 
+  // dirty: the pictures are not of this moment.
+  get dirty() { return this.#dirty }
+  set dirty(is) {
+    this.#dirty = is
+    if (is) this.#wake()
+  }
+
+  // wake has the next frame drawn. While nothing changes there are none.
+  #wake() { this.frame ??= requestAnimationFrame(time => this.#frame(time)) }
+
   #frame(time) {
     const passed = Math.min(time - (this.last ?? time), 100)
     this.last = time
+    this.frame = null
     if (this.model) {
       if (this.playing) {
         const end = this.tours.limit(this.now) ?? this.model.elapsed
@@ -212,7 +226,8 @@ class Lab {
       if (this.dirty) this.#render()
       this.spacetime.render(this.now, this.picked)
     }
-    requestAnimationFrame(next => this.#frame(next))
+    if (this.playing) this.#wake()
+    else this.last = undefined
   }
 
   #render() {

@@ -11,7 +11,9 @@ const left = 96, top = 26, right = 18
 const told = ['crashes', 'loses power', 'freezes', 'starts', 'thaws', 'claims', 'is elected', 'gives up', 'resigns', 'campaigns', 'asks', 'spares', 'suspects', 'stalled', 'loses', 'finds down']
 
 export class SpaceTime {
-  // on: { seek(at), pick({event|flight}) }
+  #stale = true
+
+  // on: { seek(at), pick({event|flight}), stale() }
   constructor(canvas, tip, t, on) {
     this.canvas = canvas
     this.tip = tip
@@ -37,6 +39,13 @@ export class SpaceTime {
   zoom(by) {
     this.width = Math.max(8, Math.min(60_000, this.width * by))
     this.stale = true
+  }
+
+  // stale: what is drawn is not so any more, though time has not passed.
+  get stale() { return this.#stale }
+  set stale(is) {
+    this.#stale = is
+    if (is) this.on.stale()
   }
 
   get #span() {
