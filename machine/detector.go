@@ -43,7 +43,8 @@ func (m *Machine) hear(i int) {
 		m.ackedAt = m.now // we were alone: only now is there someone to acknowledge
 	}
 	m.heardAt = m.now
-	m.members[i].heard, m.members[i].unconfirmed = m.now, nil
+	m.members[i].heard = m.now
+	m.members[i].heardAnything()
 	m.markUp(i)
 }
 

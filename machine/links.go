@@ -107,11 +107,11 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	peer := &m.members[i]
 	again := !peer.told && !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
-	lost := peer.undelivered
-	if peer.link && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
+	lost := peer.which(isLost)
+	if peer.link && peer.unanswered && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
 		lost = peer.unconfirmed // another connection: the old one was broken, it seems
 	}
-	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt, peer.undelivered = true, false, false, 0, time.Time{}, nil
+	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
 	peer.pingers, peer.wants = nil, nil
 	m.hear(i)
 	m.greetedBy(i)
@@ -171,25 +171,11 @@ func (m *Machine) linkDown(id election.ID) {
 	peer := &m.members[i]
 	peer.link, peer.anew = false, true
 	m.redialAt(i, m.now)
-	if peer.awaited && peer.unconfirmed == nil {
+	lost := peer.unconfirmed
+	if peer.awaited && !slices.ContainsFunc(lost, newest) {
 		m.probe(i) // it was heard of something older, and the question may be lost
-		return
 	}
-	m.repeat(i, peer.unconfirmed)
-}
-
-// repeat says once more what may have been lost with a link or a dial: message
-// delivery is reliable (docs/sources.md, "Epochs"). Everything in it is dropped where it is late.
-func (m *Machine) repeat(i int, lost *election.Message) {
-	if lost != nil && m.now.Sub(m.members[i].used) <= m.farT() {
-		if lost.Stamp != 0 && m.stamps(lost) {
-			again := *lost
-			again.Stamp = m.stampAt(m.now)
-			lost = &again
-		}
-		m.post(i, lost)
-		m.members[i].unconfirmed = nil
-	}
+	m.repeat(i, lost)
 }
 
 // hangUp closes the link to a member.
@@ -197,6 +183,7 @@ func (m *Machine) hangUp(i int) {
 	peer := &m.members[i]
 	m.do(election.Action{Kind: election.Hangup, To: peer.ID})
 	peer.link, peer.anew, peer.redial = false, false, m.now
+	peer.loses(needsProof)
 }
 
 // stale reports whether a link has been idle for so long that the other end may
@@ -255,12 +242,13 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, tombstone 
 	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
 	peer.dialing, peer.anew, peer.missed = false, false, m.now
 	if peer.link {
+		m.repeat(i, peer.which(needsProof)) // it reached us meanwhile, but what went with our dial is lost
 		if peer.awaited && again {
-			m.probe(i) // it reached us meanwhile, but what went with our dial is lost
+			m.probe(i)
 		}
 		return
 	}
-	peer.undelivered, peer.unconfirmed = peer.unconfirmed, nil
+	m.dialLost(i)
 	if refused || why != nil {
 		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
 	}

@@ -213,6 +213,7 @@ func (m *Machine) receive(msg *election.Message) {
 		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	m.hear(i)
+	m.confirm(i, msg)
 	m.compareLists(i, msg)
 	m.heed(i, msg)
 }

@@ -26,18 +26,18 @@ type member struct {
 	replied     bool                 // and has answered
 	told        bool                 // it has joined through us and knows no more than we do
 
-	link        bool              // a connection stands
-	dialing     bool              // a dial is under way
-	anew        bool              // no dial has failed since its link ended, or since it leads without one
-	redial      time.Time         // not before
-	backoff     time.Duration     // until the dial after that
-	heard       time.Time         // when it last said anything; zero: never
-	missed      time.Time         // when a dial to it last failed
-	used        time.Time         // when more than a routine message last went to it
-	unconfirmed *election.Message // that message, until anything is heard; sent again if the link breaks under it
-	undelivered *election.Message // a message that went with a dial that failed
-	rebuffedAt  time.Time         // when it refused us as another process than it knows; zero: it did not
-	version     uint64            // of the member states it has acknowledged
+	link        bool          // a connection stands
+	dialing     bool          // a dial is under way
+	anew        bool          // no dial has failed since its link ended, or since it leads without one
+	redial      time.Time     // not before
+	backoff     time.Duration // until the dial after that
+	heard       time.Time     // when it last said anything; zero: never
+	missed      time.Time     // when a dial to it last failed
+	used        time.Time     // when more than a routine message last went to it
+	unanswered  bool          // nothing has been heard since
+	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
+	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not
+	version     uint64        // of the member states it has acknowledged
 
 	relays
 

@@ -129,13 +129,23 @@ func (m *Machine) reached(i int, by election.ID) {
 	case anew && m.started() && m.undecided() && m.eligibility() != election.Eligible:
 		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 	}
-	lost := peer.undelivered
-	if peer.unconfirmed != nil {
-		lost = peer.unconfirmed // a dial is under way with it, as vain as the last
+	m.passLost(i)
+}
+
+// passLost has another member pass on what a member may have lost: a dial is under way
+// with it, as vain as the last.
+func (m *Machine) passLost(i int) {
+	r, ok := m.relayTo(i)
+	if !ok {
+		return
 	}
-	if r, ok := m.relayTo(i); ok && lost != nil && passes(lost.Kind) && m.now.Sub(peer.used) <= 2*m.farT() {
-		peer.undelivered, peer.unconfirmed = nil, nil
-		m.pass(r, lost)
+	peer := &m.members[i]
+	lost := peer.unconfirmed
+	peer.keep(func(s sent) bool { return !passes(s.msg.Kind) })
+	for _, s := range lost {
+		if passes(s.msg.Kind) && (s.lost || !s.last.Before(peer.heard)) && m.now.Sub(s.first) <= 2*m.farT() {
+			m.pass(r, s.msg)
+		}
 	}
 }
 
@@ -184,7 +194,9 @@ func (m *Machine) pingIndirectly(i int) {
 // pass on what another has to say is not.
 func (m *Machine) concerns(i int) bool {
 	peer := &m.members[i]
-	own := peer.undelivered != nil && (peer.undelivered.Kind != election.Relay || peer.undelivered.Carried.From == m.cfg.Self.ID)
+	own := slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
+		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == m.cfg.Self.ID)
+	})
 	return own || peer.awaited || m.shouldDial(i)
 }
 

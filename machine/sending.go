@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file sends: what every message says, and which way it goes.
 
@@ -25,7 +29,10 @@ func routine(k election.MessageKind) bool {
 	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong || k == election.Relay
 }
 
-func (m *Machine) post(to int, msg *election.Message) {
+func (m *Machine) post(to int, msg *election.Message) { m.postAgain(to, msg, m.now) }
+
+// postAgain sends what was sent before, at first.
+func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 	peer := &m.members[to]
 	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
 		m.pass(r, msg)
@@ -41,10 +48,11 @@ func (m *Machine) post(to int, msg *election.Message) {
 	if !peer.link {
 		peer.dialing = true
 	}
-	if peer.unconfirmed == nil {
+	if !peer.unanswered {
 		peer.used = m.now // else the silence lasts since what it has not answered
 	}
-	peer.unconfirmed, peer.undelivered = msg, nil
+	peer.unanswered = true
+	m.sending(to, msg, first)
 	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {
 		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})

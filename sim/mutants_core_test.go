@@ -93,7 +93,7 @@ var coreMutants = []wrong{
 	{"closes no silent link", "machine/links.go", "if !peer.link || m.now.Before(m.silent(peer)) {", "if true {", "soak bully 1:500: a cluster does not run in circles without time passing"},
 	{"does not dial again when a link ends", "machine/links.go", "\tpeer.link, peer.anew = false, true\n\tm.redialAt(i, m.now)\n", "\tpeer.link, peer.anew = false, true\n", "scenario election/bully/testdata/answerer_cannot_write.txt"},
 	{"dials ever more rarely", "machine/links.go", "min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)", "max(2*peer.backoff, m.cfg.Timing.Heartbeat)", "scenario election/bully/testdata/bridge.txt"},
-	{"does not repeat what a failed dial took", "machine/links.go", "\tpeer.undelivered, peer.unconfirmed = peer.unconfirmed, nil\n", "\tpeer.unconfirmed = nil\n", "test machine TestWhatAFailedDialTookIsSaidOnceMore"},
+	{"does not repeat what a failed dial took", "machine/links.go", "\tm.dialLost(i)\n", "\tpeer.keep(isLost)\n", "test machine TestWhatAFailedDialTookIsSaidOnceMore"},
 	{"misses a leader before its silence is up", "machine/detector.go", "\tat := m.leaderAt.Add(m.cfg.Timing.Bears())\n", "\tat := m.leaderAt.Add(m.cfg.Timing.T())\n", "scenario election/bully/testdata/short_outages.txt"},
 	{"takes itself for stopped before others do", "machine/detector.go", "\tbears := m.cfg.Timing.Bears()\n\tif m.beats()", "\tbears := m.cfg.Timing.T()\n\tif m.beats()", "scenario election/bully/testdata/short_outages.txt"},
 	{"hangs up before a silence is up", "machine/links.go", "\t\tbears = m.cfg.Timing.Bears()\n", "", "scenario election/bully/testdata/short_outages.txt"},

@@ -1,0 +1,121 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file keeps what has been sent to a member until it is taken to have come, and says
+// it again when the connection ends before that: message delivery is reliable
+// (docs/sources.md, "Epochs"). Everything in it is dropped where it is late, or comes twice.
+//
+// To the member that the algorithm watches, the algorithm's messages are kept until an
+// answer to something later proves that they have come: what a ring has lost would be
+// missed for a whole turn of its slowest. Of all else the newest is kept, until anything is
+// heard of that member.
+
+// mostUnconfirmed bounds what is kept for one member; the oldest makes way.
+const mostUnconfirmed = 8
+
+// sent is a message that may not have come.
+type sent struct {
+	msg         *election.Message
+	first, last time.Time // when it left: at first, and over the newest connection
+	proof       bool      // it is kept until there is proof
+	lost        bool      // it went with a dial that failed
+}
+
+// sending takes note of a message that leaves now, and first left then.
+func (m *Machine) sending(i int, msg *election.Message, first time.Time) {
+	peer := &m.members[i]
+	proof := peer.ID == m.watched && ofContest(msg.Kind)
+	peer.keep(needsProof)
+	peer.unconfirmed = append(peer.unconfirmed, sent{msg: msg, first: first, last: m.now, proof: proof})
+	if excess := len(peer.unconfirmed) - mostUnconfirmed; excess > 0 {
+		peer.unconfirmed = peer.unconfirmed[excess:]
+	}
+}
+
+// ofContest reports whether a message is the algorithm's. What the Machine's own ask for,
+// or tell, is asked for or told again anyway.
+func ofContest(k election.MessageKind) bool {
+	switch k {
+	case election.Probe, election.ProbeReply, election.Resign, election.Handover, election.Members, election.GetMembers, election.Named:
+		return false
+	}
+	return !routine(k)
+}
+
+// which gives those. Copies of a Machine share the list: it is never changed.
+func (p *member) which(those func(sent) bool) (list []sent) {
+	for _, s := range p.unconfirmed {
+		if those(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// keep forgets all but those.
+func (p *member) keep(those func(sent) bool) { p.unconfirmed = p.which(those) }
+
+// heardAnything takes note that a member lives.
+func (p *member) heardAnything() {
+	p.unanswered = false
+	p.keep(needsProof)
+}
+
+// confirm takes note of an answer that says when its question left: all that left
+// before that has come.
+func (m *Machine) confirm(i int, msg *election.Message) {
+	if msg.Kind == election.Pong {
+		asked := m.origin.Add(time.Duration(msg.Stamp))
+		m.members[i].keep(func(s sent) bool { return !s.last.Before(asked) })
+	}
+}
+
+// dialLost takes note that a dial has failed, and all that went with it.
+func (m *Machine) dialLost(i int) {
+	peer := &m.members[i]
+	peer.keep(func(s sent) bool { return !s.lost || s.proof && m.now.Sub(s.first) <= m.farT() })
+	peer.loses(func(sent) bool { return true })
+}
+
+// loses takes note that those are lost, until they are said again.
+func (p *member) loses(those func(sent) bool) {
+	p.unconfirmed = slices.Clone(p.unconfirmed)
+	for i, s := range p.unconfirmed {
+		p.unconfirmed[i].lost = s.lost || those(s)
+	}
+}
+
+func isLost(s sent) bool     { return s.lost }
+func needsProof(s sent) bool { return s.proof }
+func newest(s sent) bool     { return !s.proof }
+
+// repeat says once more, in its order, what may have been lost. What needs proof is said
+// again with every connection that ends, the rest once.
+func (m *Machine) repeat(i int, lost []sent) {
+	peer := &m.members[i]
+	peer.keep(func(s sent) bool {
+		return !slices.ContainsFunc(lost, func(l sent) bool { return l.msg == s.msg })
+	})
+	for _, s := range lost {
+		if m.now.Sub(s.first) <= m.farT() {
+			m.postAgain(i, m.stampedAnew(s.msg), s.first)
+			peer.heardAnything()
+		}
+	}
+}
+
+// stampedAnew is msg, leaving now.
+func (m *Machine) stampedAnew(msg *election.Message) *election.Message {
+	if msg.Stamp == 0 || !m.stamps(msg) {
+		return msg
+	}
+	again := *msg
+	again.Stamp = m.stampAt(m.now)
+	return &again
+}
