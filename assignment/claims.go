@@ -131,9 +131,9 @@ func (o *office) claimed(id election.ID, cl claim) {
 	if cl.Epoch > 0 {
 		o.holds(k, id, cl)
 	}
-	if s := k.seat(0); k.want == 1 && s.told && k.last > s.epoch {
+	if s := k.seat(0); k.want == 1 && !s.expected && s.leader != election.None && k.last > s.epoch {
 		s.to = s.leader
-		o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition
+		o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition, or of a cluster that began anew
 	}
 	o.want(k)
 }
@@ -181,11 +181,11 @@ func (o *office) holds(k *contest, id election.ID, cl claim) {
 	s := k.seat(cl.Seat)
 	switch {
 	case s.leader == id && s.epoch == cl.Epoch:
-		s.expected, s.told = false, true
+		s.expected = false
 	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
 		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
 		delete(o.moving, key{k.name, s.index})
-		s.epoch, s.expected, s.told, s.asked, s.cause = cl.Epoch, false, true, time.Time{}, election.CauseSuperseded
+		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
 		o.seatAt(k, s, id)
 		o.changed[key{k.name, s.index}] = true
 	default:

@@ -83,7 +83,6 @@ type seat struct {
 	last     election.ID // who led under epoch, as far as is known
 	charged  election.ID // in whose load it counts
 	expected bool        // its leader has not told so to this coordinator
-	told     bool        // its leader has told that it holds it
 	to       election.ID // whom it is meant for next
 	avoid    election.ID // who has just given it away
 	pin      bool        // its next leader is chosen by hand
@@ -209,7 +208,7 @@ func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
 	at := key{k.name, s.index}
 	o.seatAt(k, s, election.None)
 	delete(o.moving, at)
-	s.expected, s.told, s.asked, s.cause, s.pinned = false, false, time.Time{}, cause, false
+	s.expected, s.asked, s.cause, s.pinned = false, time.Time{}, cause, false
 	o.changed[at] = true
 	o.uneven = true
 	o.want(k)

@@ -113,7 +113,7 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	o.note("assigns", k, s, id, next, why)
 	k.last, s.epoch = next, next
 	s.pinned = s.pin && (s.to == election.None || s.to == id)
-	s.pin, s.why, s.to, s.avoid, s.told = false, "", election.None, election.None, false
+	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
 	o.seatAt(k, s, id)
 	o.changed[key{k.name, s.index}] = true
 	o.uneven = true

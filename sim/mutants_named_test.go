@@ -7,4 +7,5 @@ var namedMutants = []wrong{
 	{"named: what was missed is not asked for", "assignment/core.go", "		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {", "		if false {", "test assignment TestWhatIsLostIsSaidAgain"},
 	{"named: shares are left as they are", "assignment/spread.go", "o.loads[s.leader]-o.loads[to.id] > heaviest &&", "false &&", "test assignment TestAHandOverWaitsForTheWork"},
 	{"named: a name's epochs begin anew", "assignment/office.go", "	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits\n", "	o.floor = 1\n", "test assignment TestAMemberThatRestartsLeadsUnderNewEpochs"},
+	{"named: a higher epoch that another knows counts only once its leader has told", "assignment/claims.go", "k.want == 1 && !s.expected &&", "k.want == 1 && !s.expected && !s.asked.IsZero() &&", "scenario election/ring/testdata/ring/began_anew_below.txt"},
 }
