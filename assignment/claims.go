@@ -12,7 +12,7 @@ import (
 func (o *office) receive(from election.ID, f *frame) {
 	p := o.peer(from)
 	if f.Stamp > p.stamp || f.Whole {
-		p.stamp, p.heard, p.silent = f.Stamp, o.c.now, false
+		o.heard(p, f.Stamp)
 	}
 	switch f.Op {
 	case opReport:
@@ -24,6 +24,15 @@ func (o *office) receive(from election.ID, f *frame) {
 		if f.Request != nil {
 			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.asked(*f.Request)})
 		}
+	}
+}
+
+// heard takes note of a member's word. One that was silent for too long may lead again.
+func (o *office) heard(p *peer, stamp int64) {
+	late := o.c.now.Sub(p.heard) > o.c.wait
+	p.stamp, p.heard, p.silent = stamp, o.c.now, false
+	if late {
+		o.reconsider(p.id)
 	}
 }
 
@@ -98,10 +107,7 @@ func (o *office) ask(p *peer) {
 func (o *office) acked(from election.ID, s *election.Shares) {
 	p := o.peer(from)
 	if p.reported && s.Stamp > p.stamp {
-		if o.c.now.Sub(p.heard) > o.c.wait {
-			defer o.reconsider(from)
-		}
-		p.stamp, p.heard, p.silent = s.Stamp, o.c.now, false
+		o.heard(p, s.Stamp)
 	}
 	if !p.reported || s.Version != p.version {
 		o.ask(p)
