@@ -1,6 +1,7 @@
 package assignment
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -71,7 +72,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 		p.mentioned[cl.Name] = true
 	}
 	for name, k := range o.contests {
-		if can := k.candidates[p.id]; can != nil && !p.mentioned[name] {
+		if can := k.candidate(p.id); can != nil && !p.mentioned[name] {
 			o.claimed(p.id, claim{Name: name})
 		}
 	}
@@ -146,13 +147,12 @@ func (o *office) claimed(id election.ID, cl claim) {
 
 // stands notes whether a member is a candidate.
 func (o *office) stands(k *contest, id election.ID, cl claim) {
-	can := k.candidates[id]
+	can := k.candidate(id)
 	if can == nil {
 		if !cl.Stands && cl.Epoch == 0 {
 			return
 		}
-		can = &candidate{id: id}
-		k.candidates[id] = can
+		can = o.enters(k, id)
 	}
 	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
 		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
@@ -162,7 +162,7 @@ func (o *office) stands(k *contest, id election.ID, cl claim) {
 	}
 	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, cl.Weight, cl.Prefer, cl.Seats, cl.Epoch
 	if !cl.Stands && cl.Epoch == 0 {
-		delete(k.candidates, id)
+		k.candidates = slices.DeleteFunc(k.candidates, func(other *candidate) bool { return other == can })
 	}
 	weight, want := 0, 0
 	for _, other := range k.candidates {

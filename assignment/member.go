@@ -297,8 +297,7 @@ func (c *Core) reportAll() {
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Version: c.reported, Whole: true, Part: i, Parts: len(list),
 			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p})
 	}
-	clear(c.dirty)
-	clear(c.resigned)
+	c.allTold()
 }
 
 // report tells the coordinator what has changed.
@@ -311,8 +310,12 @@ func (c *Core) report() {
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
 			Incarnation: c.incarnation, Fit: c.fit, Claims: p})
 	}
-	clear(c.dirty)
-	clear(c.resigned)
+	c.allTold()
+}
+
+// allTold: nothing is to be told any more.
+func (c *Core) allTold() {
+	c.dirty, c.resigned = emptied(c.dirty), emptied(c.resigned)
 }
 
 // ask has the coordinator tell all, once in two heartbeats.

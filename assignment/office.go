@@ -62,7 +62,7 @@ type contest struct {
 	name       string
 	weight     int
 	want       int // seats
-	candidates map[election.ID]*candidate
+	candidates []*candidate // in order
 	seats      []*seat
 	last       uint64 // the highest epoch known
 }
@@ -118,8 +118,7 @@ func (c *Core) takeOffice(t election.Token) {
 	for _, cl := range c.claimsOf(nil) {
 		o.claimed(c.self, cl)
 	}
-	clear(c.dirty)
-	clear(c.resigned)
+	c.allTold()
 	o.notHeld(c.self)
 	o.checkAt = c.now.Add(c.timing.T() / 2)
 	o.settle()
@@ -138,7 +137,7 @@ func (o *office) peer(id election.ID) *peer {
 func (o *office) contest(name string) *contest {
 	k := o.contests[name]
 	if k == nil {
-		k = &contest{name: name, weight: 1, want: 1, candidates: map[election.ID]*candidate{}}
+		k = &contest{name: name, weight: 1, want: 1}
 		o.contests[name] = k
 		o.stale = true
 	}
@@ -151,6 +150,27 @@ func (o *office) ordered() []string {
 		o.names, o.stale = slices.Sorted(maps.Keys(o.contests)), false
 	}
 	return o.names
+}
+
+// candidate is a member as a candidate; nil: it is none.
+func (k *contest) candidate(id election.ID) *candidate {
+	for _, can := range k.candidates {
+		if can.id == id {
+			return can
+		}
+	}
+	return nil
+}
+
+// enters makes a member a candidate.
+func (o *office) enters(k *contest, id election.ID) *candidate {
+	if k.candidates == nil {
+		k.candidates = make([]*candidate, 0, len(o.peers)+1) // most stand for it, as a rule
+	}
+	can := &candidate{id: id}
+	at, _ := slices.BinarySearchFunc(k.candidates, id, func(c *candidate, id election.ID) int { return c.id.Compare(id) })
+	k.candidates = slices.Insert(k.candidates, at, can)
+	return can
 }
 
 // seat gives one seat of a contest, and makes it if need be.
@@ -195,7 +215,7 @@ func (o *office) want(k *contest) {
 // reconsider has all looked at for which a member stands.
 func (o *office) reconsider(id election.ID) {
 	for name, k := range o.contests {
-		if k.candidates[id] != nil {
+		if k.candidate(id) != nil {
 			o.todo[name] = true
 		}
 	}
@@ -238,7 +258,7 @@ func (o *office) notHeld(id election.ID) {
 // forget has what a member still works for hold up nobody: it is not heard any more.
 func (o *office) forget(id election.ID) {
 	for _, k := range o.contests {
-		if can := k.candidates[id]; can != nil && can.held > 0 {
+		if can := k.candidate(id); can != nil && can.held > 0 {
 			can.held = 0
 			o.want(k)
 		}
@@ -253,7 +273,7 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 	o.c.note("frees", "", p.id, election.Token{}, why)
 	for _, at := range slices.SortedFunc(maps.Keys(p.seats), byKey) {
 		k := o.contests[at.name]
-		if can := k.candidates[p.id]; can != nil {
+		if can := k.candidate(p.id); can != nil {
 			can.held = 0
 		}
 		o.vacate(k, k.seat(at.seat), cause)

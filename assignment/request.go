@@ -86,7 +86,7 @@ func (o *office) transfer(name string, to election.ID) string {
 		return fmt.Sprintf("no election %q", name)
 	case !o.c.Knows(to):
 		return fmt.Sprintf("%s is no member of this cluster", to)
-	case k.candidates[to] == nil || !k.candidates[to].stands:
+	case k.candidate(to) == nil || !k.candidate(to).stands:
 		return fmt.Sprintf("member %s does not stand for election %q", to, name)
 	case o.c.drained[to]:
 		return fmt.Sprintf("member %s is drained: end that first", to)
@@ -140,7 +140,7 @@ func (o *office) drain(id election.ID, force bool) string {
 // alone reports whether nobody would lead a contest, or a seat of it, if that member did not
 // stand. Where another leads and it does not, nothing is taken from anybody.
 func (o *office) alone(k *contest, id election.ID) bool {
-	if can := k.candidates[id]; can == nil || !can.stands {
+	if can := k.candidate(id); can == nil || !can.stands {
 		return false
 	}
 	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })

@@ -27,13 +27,12 @@ func (o *office) fit(id election.ID) bool {
 // next are asked for.
 func (o *office) candidates(k *contest, also func(election.ID) bool) (list []*candidate) {
 	list = o.room[:0]
-	for id, can := range k.candidates {
-		if can.stands && can.held == 0 && o.fit(id) && !k.sits(id) && (also == nil || also(id)) {
+	for _, can := range k.candidates {
+		if can.stands && can.held == 0 && o.fit(can.id) && !k.sits(can.id) && (also == nil || also(can.id)) {
 			list = append(list, can)
 		}
 	}
 	o.room = list
-	slices.SortFunc(list, func(a, b *candidate) int { return a.id.Compare(b.id) })
 	return list
 }
 
@@ -87,8 +86,8 @@ func (o *office) fill(k *contest) {
 // busy is how many still work for a name that they do not lead any more: of two sides of
 // a partition that have met.
 func (o *office) busy(k *contest) (n int) {
-	for id, can := range k.candidates {
-		if can.held > 0 && !k.sits(id) {
+	for _, can := range k.candidates {
+		if can.held > 0 && !k.sits(can.id) {
 			n++
 		}
 	}
@@ -219,7 +218,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		}
 		return
 	}
-	leader := k.candidates[s.leader]
+	leader := k.candidate(s.leader)
 	if s.pinned || leader == nil || !leader.stands {
 		return
 	}
@@ -261,7 +260,7 @@ func (o *office) flush() {
 		}
 	}
 	if o.settled {
-		clear(o.todo)
+		o.todo = emptied(o.todo)
 	}
 	o.own()
 	o.publish()
@@ -277,8 +276,7 @@ func (o *office) flush() {
 func (o *office) own() {
 	for len(o.c.dirty) > 0 {
 		claims := o.c.claimsOf(o.c.dirty)
-		clear(o.c.dirty)
-		clear(o.c.resigned)
+		o.c.allTold()
 		for _, cl := range claims {
 			o.claimed(o.c.self, cl)
 		}
@@ -309,7 +307,7 @@ func (o *office) publish() {
 	for _, at := range slices.SortedFunc(maps.Keys(o.changed), byKey) {
 		list = append(list, o.entry(at))
 	}
-	clear(o.changed)
+	o.changed = emptied(o.changed)
 	base, had := c.version, c.digest
 	if len(list) > 0 || o.drains {
 		for _, s := range list {

@@ -118,3 +118,12 @@ func hashText(text string, h uint64) uint64 {
 	h *= 0xbf58476d1ce4e5b9
 	return h ^ h>>32
 }
+
+// emptied gives a map without entries: another one if it had many, whose room it would keep.
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > 64 {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
+}
