@@ -226,7 +226,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 		a.printEvents(agent.Ready(began, a.node.Status(), a.address))
 	}()
 
-	defer resident.ShedOnceSettled(a.log)()
+	defer resident.Keep(a.log)()
 	a.job.start(a.node, a.log)
 	if a.beside != nil {
 		a.beside(a.node)

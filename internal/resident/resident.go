@@ -7,6 +7,7 @@ package resident
 
 import (
 	"log/slog"
+	"runtime/metrics"
 	"time"
 )
 
@@ -20,4 +21,66 @@ func ShedOnceSettled(log *slog.Logger) (stop func() bool) {
 			log.Debug("memory that is not needed is kept", "error", err)
 		}
 	}).Stop
+}
+
+// Times and bounds of [Keep].
+const (
+	calmFor = 2 * time.Second // between two looks
+	busy    = 1 << 20         // bytes that are allocated between them by who is not at rest
+	slack   = 3 << 20         // bytes that may be held in vain
+)
+
+// Keep has the process shed a little after its start, and again whenever it holds more
+// than slack beyond what it needed after the last time and is at rest: after a burst of
+// work, of which the runtime keeps the room for the next, and as garbage adds up.
+func Keep(log *slog.Logger) (stop func()) {
+	k := &keeper{read: readHeap, shed: func() {
+		if err := Shed(); err != nil {
+			log.Debug("memory that is not needed is kept", "error", err)
+		}
+	}}
+	done := make(chan struct{})
+	go func() {
+		wait := time.NewTimer(settled)
+		defer wait.Stop()
+		for {
+			select {
+			case <-wait.C:
+				k.look()
+				wait.Reset(calmFor)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// heap is what the runtime holds for objects, and how much it has ever given out.
+type heap struct{ held, given uint64 }
+
+// keeper decides when to shed.
+type keeper struct {
+	read   func() heap
+	shed   func()
+	needed uint64 // was held after the last time; 0: it has not shed
+	given  uint64 // at the last look
+}
+
+func (k *keeper) look() {
+	now := k.read()
+	rests := now.given-k.given < busy
+	k.given = now.given
+	if k.needed == 0 || rests && now.held > k.needed+slack {
+		k.shed()
+		now = k.read()
+		k.needed, k.given = now.held, now.given
+	}
+}
+
+func readHeap() heap {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(s)
+	return heap{held: s[0].Value.Uint64() + s[1].Value.Uint64() + s[2].Value.Uint64(), given: s[3].Value.Uint64()}
 }
