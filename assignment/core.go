@@ -217,13 +217,17 @@ func (c *Core) coordinator() election.Token {
 	return election.Token{}
 }
 
+// same reports whether two tokens name one leadership. Its leader's priority may change
+// meanwhile.
+func same(a, b election.Token) bool { return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID }
+
 // follow takes note of who coordinates.
 func (c *Core) follow() {
 	now := c.coordinator()
 	if now.Leader.ID == c.self && now.Defined() {
 		c.until = c.now.Add(c.hold)
 	}
-	if now == c.view {
+	if same(now, c.view) {
 		c.checkFit()
 		return
 	}
@@ -299,7 +303,7 @@ func (c *Core) send(to election.ID, f *frame) {
 
 // receive takes a frame in.
 func (c *Core) receive(m *election.Message) {
-	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || m.Token != c.view {
+	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || !same(m.Token, c.view) {
 		return // late, or early: whoever sent it says it again
 	}
 	f, err := decode(m.Data)
@@ -317,7 +321,7 @@ func (c *Core) receive(m *election.Message) {
 func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	var s election.Shares
 	switch {
-	case m.Kind == election.Beat && c.office != nil && m.Token == c.office.token:
+	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
 		p := c.office.peers[to]
 		if p == nil || !p.reported {
 			return m
@@ -326,7 +330,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 			return m // nothing is shared
 		}
 		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
-	case m.Kind == election.Ack && c.office == nil && c.welcomed && m.Token == c.view && to == c.view.Leader.ID:
+	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
 		if len(c.campaigns)+len(c.holds)+len(c.seats) == 0 {
 			return m // nobody uses them
 		}
@@ -342,7 +346,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 // hears takes in what a beat or an acknowledgement tells.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
-	if s == nil || !c.view.Defined() || m.Token != c.view {
+	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
 		return
 	}
 	switch {

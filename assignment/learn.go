@@ -45,7 +45,7 @@ func (c *Core) welcome() { c.welcomed, c.retryAt, c.retries = true, time.Time{},
 // assigned takes in assignments: those that have changed, or all.
 func (c *Core) assigned(f *frame) {
 	if !f.Whole {
-		if !c.welcomed || c.table.of != c.view || f.Base != c.version {
+		if !c.welcomed || !same(c.table.of, c.view) || f.Base != c.version {
 			if c.welcomed && f.Version > c.version {
 				c.ask()
 			}

@@ -61,7 +61,7 @@ type peer struct {
 type contest struct {
 	name       string
 	weight     int
-	want       int // seats
+	want       int          // seats
 	candidates []*candidate // in order
 	seats      []*seat
 	last       uint64 // the highest epoch known

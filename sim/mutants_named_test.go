@@ -9,4 +9,5 @@ var namedMutants = []wrong{
 	{"named: a name's epochs begin anew", "assignment/office.go", "	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits\n", "	o.floor = 1\n", "test assignment TestAMemberThatRestartsLeadsUnderNewEpochs"},
 	{"named: a higher epoch that another knows counts only once its leader has told", "assignment/claims.go", "k.want == 1 && !s.expected &&", "k.want == 1 && !s.expected && !s.asked.IsZero() &&", "scenario election/ring/testdata/ring/began_anew_below.txt"},
 	{"named: who was silent and is heard again gets no share", "assignment/claims.go", "	if late {\n", "	if false && late {\n", "scenario election/bully/testdata/silent_gets_its_share.txt"},
+	{"named: a coordinator with another priority is another", "assignment/core.go", "return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID", "return a == b", "scenario quorum/testdata/coordinator_ranks_anew.txt"},
 }
