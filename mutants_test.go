@@ -1,8 +1,8 @@
 package batuta_test
 
 import (
-	"context"
 	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -270,28 +270,45 @@ func TestTidyMutants(t *testing.T) {
 }
 
 // TestRuntimeMutants breaks the runtime in single ways and demands that the test
-// of each notices.
+// of each notices, and that none of them notices what is not broken.
 func TestRuntimeMutants(t *testing.T) {
+	var tried []mutant.Mutant
 	for i, m := range mutants {
+		if i%20 == 7 || fulltest.Enabled() {
+			tried = append(tried, m)
+		}
+	}
+	joined, err := mutant.Join(".", t.TempDir(), tried)
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := map[string][]string{} // the tests of each package
+	for _, m := range tried {
+		pkg := "./" + path.Dir(m.File)
+		by[pkg] = append(by[pkg], m.By)
 		t.Run(m.Name, func(t *testing.T) {
-			if i%20 != 7 && !fulltest.Enabled() {
-				t.Skip("every twentieth is tried; all with BATUTA_TEST_FULL=1")
-			}
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			dir := t.TempDir()
-			overlay, err := m.Overlay(".", dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			by, err := mutant.Fails(ctx, ".", overlay, "./"+path.Dir(m.File), dir, "-test.run=^"+m.By+"$", "-test.timeout=90s")
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case by == "":
+			if by := failing(t, joined, m, pkg, m.By, 90*time.Second); by == "" {
 				t.Fatalf("it lives: %s does not see it", m.By)
 			}
 		})
 	}
+	for pkg, tests := range by {
+		t.Run("none of "+pkg, func(t *testing.T) {
+			t.Parallel()
+			if by := failing(t, joined, mutant.Mutant{}, pkg, strings.Join(tests, "|"), 10*time.Minute); by != "" {
+				t.Fatalf("%s fails, and nothing is broken", by)
+			}
+		})
+	}
+}
+
+// failing gives the first of a package's tests that fails, "" if none does.
+func failing(t *testing.T, joined *mutant.Joined, m mutant.Mutant, pkg, tests string, limit time.Duration) string {
+	t.Helper()
+	name, err := joined.Fails(t.Context(), m, pkg, "-test.run=^("+tests+")$", "-test.timeout="+limit.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

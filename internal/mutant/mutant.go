@@ -36,21 +36,30 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(source), m.Old); n != 1 {
-		return "", fmt.Errorf("mutant %q: %s holds %d times, not once:\n%s\nthe source has changed: bring the mutant up to date with it", m.Name, m.File, n, m.Old)
+	text, err := m.change(source)
+	if err != nil {
+		return "", err
 	}
 	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
 	return overlay, errors.Join(err,
-		os.WriteFile(changed, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o600),
+		os.WriteFile(changed, text, 0o600),
 		os.WriteFile(overlay, replace, 0o600))
+}
+
+// change gives the file's source with the mutant's place changed.
+func (m Mutant) change(source []byte) ([]byte, error) {
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		return nil, fmt.Errorf("mutant %q: %s holds %d times, not once:\n%s\nthe source has changed: bring the mutant up to date with it", m.Name, m.File, n, m.Old)
+	}
+	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
 }
 
 // Build compiles the tests of a package, a path below root such as ./sim, with the
 // overlay in place, to a binary in dir.
 func Build(ctx context.Context, root, overlay, pkg, dir string) (string, error) {
 	binary := filepath.Join(dir, filepath.Base(pkg)+".test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, pkg)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
@@ -60,16 +69,13 @@ func Build(ctx context.Context, root, overlay, pkg, dir string) (string, error) 
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
-// Fails runs a package's tests, chosen by flags such as -test.run=^TestLead$, with the
-// overlay in place, and gives the first that fails, "" if none does, "a panic" if they
-// end without a word.
-func Fails(ctx context.Context, root, overlay, pkg, dir string, flags ...string) (string, error) {
-	binary, err := Build(ctx, root, overlay, pkg, dir)
+// Fails runs a package's tests, chosen by flags such as -test.run=^TestLead$, with m in
+// place, and gives the first that fails, "" if none does, "a panic" if they end without a word.
+func (j *Joined) Fails(ctx context.Context, m Mutant, pkg string, flags ...string) (string, error) {
+	cmd, err := j.Command(ctx, m, pkg, append(flags, "-test.v", "-test.failfast")...)
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, binary, append(flags, "-test.v", "-test.failfast")...)
-	cmd.Dir = filepath.Join(root, pkg)
 	out, err := cmd.CombinedOutput()
 	switch name := failed.FindSubmatch(out); {
 	case err == nil && !strings.Contains(string(out), "=== RUN"):
