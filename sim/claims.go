@@ -44,15 +44,10 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 func (c *checks) founds(w *world, p *process) {
 	switch {
 	case w.setup.Expect > 0:
-		heard := 0
-		for _, m := range p.machine.Members() {
-			if !m.Heard.IsZero() {
+		heard := 1
+		for i := range p.peers { // what the Machine knows of one that has left, and come back, is gone
+			if p.peers[i].heard {
 				heard++
-			}
-		}
-		for _, e := range p.machine.List() {
-			if e.Departure != election.Present {
-				heard++ // as it may have been, before it went
 			}
 		}
 		if heard < w.setup.Expect {

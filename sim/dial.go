@@ -104,6 +104,7 @@ func (w *world) linkUp(e *endpoint, other *process) {
 	}
 	w.connections++
 	e.state, e.order, e.rank, p.met = open, w.connections, other.machine.Self(), true
+	p.peers[e.peer].heard = true
 	for _, x := range p.peers[e.peer].ends {
 		if x != e && x.state == open && x.inc != e.inc { // another process has the id
 			w.give(x)

@@ -54,6 +54,7 @@ type process struct {
 // peer is what a process has to do with another member.
 type peer struct {
 	ends    []*endpoint
+	heard   bool          // in this life
 	known   bool          // the Machine has told of it; kept only where the list changes
 	since   time.Duration // of known
 	dropped time.Duration // when the Machine last told that it is no member any more
@@ -90,6 +91,9 @@ func (w *world) start(p *process) error {
 	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
+	for i := range p.peers {
+		p.peers[i].heard = false
+	}
 	c := machine.Config{
 		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
