@@ -88,12 +88,9 @@ func (c *Core) dueDisk() {
 	}
 }
 
-// diskLost has a leader give up the lead when its disk fails it: it could not go on.
-func (c *Core) diskLost(why string) {
-	if c.term() != 0 && !c.over {
-		c.end(election.CauseResigned, why)
-	}
-}
+// diskLost has a leader give up the lead when its disk fails it: it could not go on. Its
+// work stops first, as ever.
+func (c *Core) diskLost(why string) { c.leave(0, why) }
 
 // advance takes from raft what is to be written, said and applied, until it has no
 // more or a write is outstanding.

@@ -38,10 +38,14 @@ func (c *checks) leases(w *world, p *process) {
 		return
 	}
 	s := &c.places[p.place]
-	s.guard = 0
+	var guard time.Duration
 	if until := core.Guard(); !until.IsZero() {
-		s.guard = until.Sub(epochOfTime)
+		guard = until.Sub(epochOfTime)
 	}
+	if p.working {
+		guard = max(guard, s.guard) // of a lease that is given up the work knows nothing yet
+	}
+	s.guard = guard
 	if c.holds(w, p) {
 		for _, q := range w.procs {
 			if q != p && c.holds(w, q) {

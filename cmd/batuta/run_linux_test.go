@@ -36,6 +36,7 @@ type crew struct {
 	command []string                            // in place of a worker with these words; empty, not nil: none
 	dir     string                              // of their data directories; empty: they keep nothing
 	wrap    func(i int, argv []string) []string // has it run on machine i; nil: on this one
+	lan     *lan                                // on whose machines they run; nil: on this one
 	runs    map[string]*exec.Cmd
 	dead    map[string]chan struct{} // closed when the process is
 }

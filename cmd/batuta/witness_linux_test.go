@@ -3,11 +3,8 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"flag"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,11 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
-
-var witnessRounds = flag.Int("witness", 0, "rounds of each fault before a witness; default few, and more with BATUTA_TEST_FULL=1")
 
 // bootNow is the clock that all processes of a machine share, and that counts suspends.
 func bootNow() int64 {
@@ -157,6 +151,13 @@ func (w *witness) fault(format string, args ...any) {
 	}
 }
 
+// well reports whether all that was seen is as it should be.
+func (w *witness) well() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.faults) == 0
+}
+
 // next waits for a process of a leadership above epoch to write; nil: none has in time.
 func (w *witness) next(epoch uint64, patience time.Duration) *shift {
 	for late := time.After(patience); ; {
@@ -207,148 +208,5 @@ func (w *witness) judge() {
 			w.t.Errorf("%v comes after %v", s, before)
 		}
 	}
-	for i, s := range w.shifts[1:] {
-		w.t.Logf("%v begins %v after %v", s, time.Duration(s.from-w.shifts[i].to), w.shifts[i])
-	}
 	w.t.Logf("%d writes of %d processes, up to epoch %d", w.writes, len(w.shifts), w.highest)
-}
-
-// strike is something that happens to a leader, and what undoes it.
-type strike struct {
-	name       string
-	hit, after func(c *crew, s *shift)
-}
-
-// resigning asks the leader to step down; it may just have been replaced.
-func resigning(c *crew, s *shift) { c.post(s.leader, "/v1/resign", "") }
-
-// post asks an agent, and tells whether it has done so.
-func (c *crew) post(id, path, body string) bool {
-	resp, err := http.Post("http://"+c.http[id]+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		return false
-	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
-}
-
-func restarting(c *crew, s *shift) {
-	<-c.dead[s.leader]
-	c.start(s.leader)
-}
-
-// renewing ends a member whose command has failed, and starts it again: its pause before
-// it stands grows from failure to failure.
-func renewing(c *crew, s *shift) {
-	c.send(s.leader, syscall.SIGKILL)
-	restarting(c, s)
-}
-
-func nothing(*crew, *shift) {}
-
-var strikes = []strike{
-	{"the agent is killed", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGKILL) }, restarting},
-	{"the agent is stopped", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.send(s.leader, syscall.SIGCONT) }},
-	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, renewing},
-	{"the guard is stopped, and the leader resigns", func(c *crew, s *shift) {
-		c.toGuard(s.leader, syscall.SIGSTOP)
-		resigning(c, s)
-	}, renewing},
-	{"the command is killed", func(_ *crew, s *shift) { syscall.Kill(s.pid, syscall.SIGKILL) }, renewing},
-	{"the command is stopped, and the leader resigns", func(c *crew, s *shift) {
-		syscall.Kill(s.pid, syscall.SIGSTOP)
-		resigning(c, s)
-	}, nothing},
-	{"SIGTERM", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGTERM) }, restarting},
-	{"the leader resigns", resigning, nothing},
-	{"the lead is handed over by name", func(c *crew, s *shift) {
-		for id := range c.http {
-			if id != s.leader && c.post(s.leader, "/v1/transfer", `{"id":"`+id+`"}`) {
-				return
-			}
-		}
-	}, nothing},
-}
-
-// send signals an agent, if it runs.
-func (c *crew) send(id string, s syscall.Signal) { c.runs[id].Process.Signal(s) }
-
-// toGuard signals the guard of a member, if there is one just now.
-func (c *crew) toGuard(id string, signal syscall.Signal) {
-	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.runs[id].Process.Pid))
-	for _, file := range list {
-		text, _ := os.ReadFile(file)
-		for field := range strings.FieldsSeq(string(text)) {
-			pid, err := strconv.Atoi(field)
-			if line, _ := os.ReadFile("/proc/" + field + "/cmdline"); err == nil && strings.Contains(string(line), "\x00guard") {
-				syscall.Kill(pid, signal)
-			}
-		}
-	}
-}
-
-// sharpTimes make T 200 ms, so that many rounds take little time.
-var sharpTimes = []string{"--heartbeat", "30ms", "--t-max", "50ms", "--t-process", "100ms"}
-
-// Under a quorum no two leaders work at once, and none writes that is over, whatever
-// happens to a leader's processes: somebody looks on who knows.
-func TestAWitnessSeesOneLeader(t *testing.T) {
-	w, dir := newWitness(t), t.TempDir() // before the crew, which uses it to its end
-	c := newCrew(t, 3, append([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}, sharpTimes...))
-	c.dir, c.command = dir, []string{"scribe", w.socket}
-	c.startAll()
-	leads := w.next(0, runtest.Patience)
-	if leads == nil {
-		t.Fatal("nobody leads")
-	}
-	for range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
-		for _, i := range rand.Perm(len(strikes)) {
-			s := strikes[i]
-			time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // at any moment between two beats
-			struck, next := w.strike(leads, s.name, func(leader *shift) { s.hit(c, leader) })
-			s.after(c, struck)
-			leads = next
-		}
-	}
-	w.judge()
-}
-
-// The same on machines of their own, whose network fails.
-func TestAWitnessSeesOneLeaderWhenTheNetworkFails(t *testing.T) {
-	l := newLAN(t, 3)
-	w, dir := newWitness(t), t.TempDir() // before the crew, which uses it to its end
-	c := newCrew(t, 3, append([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms", "--insecure"}, sharpTimes...))
-	c.dir, c.command = dir, []string{"scribe", w.socket}
-	c.wrap = func(i int, argv []string) []string { return l.in(i, argv...) }
-	for i := range c.members {
-		id := strconv.Itoa(i + 1)
-		c.members[i], c.http[id] = id+"="+machineAddress(i+1), "127.0.0.1:7500"
-	}
-	c.startAll()
-	leads := w.next(0, runtest.Patience)
-	if leads == nil {
-		t.Fatal("nobody leads")
-	}
-	cuts := []struct {
-		name      string
-		cut, mend func(machine int)
-	}{
-		{"the link is down", func(i int) { l.ip(switchRoom, "link", "set", wire(i), "down") }, func(i int) { l.ip(switchRoom, "link", "set", wire(i), "up") }},
-		{"nothing leaves the leader", l.mute, func(i int) { l.unmute(i) }},
-		{"the leader is parted from the rest", func(i int) { l.part(i) }, func(i int) { l.heal(i) }},
-	}
-	for range cmp.Or(*witnessRounds, fulltest.Size(1, 10)) {
-		for _, i := range rand.Perm(len(cuts)) {
-			machine := 0
-			_, leads = w.strike(leads, cuts[i].name, func(leader *shift) {
-				if machine != 0 {
-					cuts[i].mend(machine) // it did not lead any more
-				}
-				machine, _ = strconv.Atoi(leader.leader)
-				cuts[i].cut(machine)
-			})
-			cuts[i].mend(machine)
-		}
-	}
-	w.judge()
 }
