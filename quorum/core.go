@@ -100,6 +100,7 @@ func (c *Core) restore(s *stored) error {
 		c.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
 	}
 	c.held.Epoch = c.hard.GetTerm()
+	c.written = len(c.cfg.Records)
 	return c.run()
 }
 

@@ -177,3 +177,21 @@ func TestARemovalByForce(t *testing.T) {
 		t.Errorf("the last voter may go: %v", err)
 	}
 }
+
+// A member that restarts over and over, each time before it has written much, keeps a
+// bounded log all the same.
+func TestTheLogOfAMemberThatOftenRestartsIsBounded(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	longest := 0
+	for range keepRecords {
+		n.run(3 * time.Second)
+		n.step(n.leader(), election.Event{Kind: election.Resigned}) // so that there is something to write
+		n.run(time.Second)
+		n.start("1", ids("1,2,3")...)
+		n.settle()
+		longest = max(longest, len(n.disks["1"]))
+	}
+	if longest > 2*keepRecords {
+		t.Errorf("its log has held %d records, and is compacted when it has %d", longest, keepRecords)
+	}
+}

@@ -20,7 +20,7 @@ type writer struct {
 	records [][]byte      // of the outstanding write
 	replace bool
 	then    func() // when that is safe
-	written int    // records since the last compaction
+	written int    // records since the last compaction, those of earlier lives too
 
 	writing bool      // a write is with the driver
 	failing bool      // the last one failed; it is tried again
