@@ -15,9 +15,7 @@ import (
 func (n *Node) leave() {
 	if !n.closing {
 		n.closing = true
-		n.emit(election.Event{Kind: election.Resigned})
-		// It may take long until the work has returned: do not stand again meanwhile.
-		n.emit(election.Event{Kind: election.Health, On: false})
+		n.emit(election.Event{Kind: election.Closing})
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
 	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
 	StandingJoining   Standing = "joining"   // it awaits the leader of the cluster that it joins, or that there is one
+	StandingClosing   Standing = "closing"   // its process is about to end
 	StandingRemoved   Standing = "removed"   // it is no member any more
 )
 
@@ -34,6 +35,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleUnsaved:   StandingUnsaved,
 	election.IneligibleJoining:   StandingJoining,
 	election.IneligibleUnfounded: StandingJoining,
+	election.IneligibleClosing:   StandingClosing,
 	election.IneligibleGone:      StandingRemoved,
 }
 
@@ -90,6 +92,8 @@ func (n *Node) whyIneligible() string {
 		return n.trouble()
 	case StandingJoining:
 		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
+	case StandingClosing:
+		return "it closes"
 	case StandingRemoved:
 		return "it is on nobody's list any more"
 	}

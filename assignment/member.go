@@ -223,7 +223,7 @@ func (c *Core) vouched(echo int64) {
 func (c *Core) checkFit() {
 	fit := false
 	switch c.Standing() {
-	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleGone, election.IneligibleJoining:
+	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining:
 	default:
 		fit = true
 	}

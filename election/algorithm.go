@@ -30,6 +30,7 @@ const (
 	MemberAdded                        // the user puts Member on the list
 	MemberRemoved                      // the user removes Peer
 	Leaving                            // this member leaves the cluster for good
+	Closing                            // this process is about to end: its member gives up the lead, and stands no more in this life
 	Candidacy                          // the user has something for a leader to do (On), as at first, or nothing any more (!On)
 	Tells                              // the user has this member tell Meta of itself
 	Woke                               // nothing but time: the deadline has passed

@@ -37,6 +37,11 @@
 //   - [Rejoin]: ask to be let in again.
 //   - [Halt]: this member can take no further part, because of Err. End.
 //
+// To end, step with [Closing]: whoever leads gives up the lead, and nobody stands again
+// meanwhile. Go on as before until the work has stopped and [Working] has said so; step with
+// [Leaving] if the member is to give up its membership, too. Then close the connections,
+// with what they have still to carry, and wait for the outstanding Save.
+//
 // When a connection ends, step with [LinkDown]; what has come in on it before, first.
 // Refuse what the core's Admit refuses. Check every message from outside before it
 // becomes a [Received]: from whom it says, of a kind of [Kinds], with ids that

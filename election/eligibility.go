@@ -12,6 +12,7 @@ const (
 	IneligibleObserver  Eligibility = "observer"    // it was set up to follow only
 	IneligibleUnhealthy Eligibility = "unhealthy"   // its own check has failed
 	LastResort          Eligibility = "last-resort" // unhealthy, and nobody healthy leads: it stands among such alone
+	IneligibleClosing   Eligibility = "closing"     // its process is about to end
 	IneligibleGone      Eligibility = "gone"        // it has left or was removed
 	IneligibleJoining   Eligibility = "joining"     // it has just joined and awaits the leader
 	IneligibleUnfounded Eligibility = "unfounded"   // it knows of no cluster yet, and may not found one

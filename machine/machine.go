@@ -119,6 +119,8 @@ func (m *Machine) handle(ev election.Event) {
 		m.campaign()
 	case election.Resigned:
 		m.resign()
+	case election.Closing:
+		m.close()
 	case election.Transfer:
 		m.transfer(ev.Peer)
 	case election.TimerFired:

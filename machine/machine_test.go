@@ -93,6 +93,25 @@ func TestAnEpochIsOnDiskBeforeAnyoneHearsOfIt(t *testing.T) {
 	}
 }
 
+// A process that is about to end claims nothing any more, whatever it hears or is asked.
+func TestWhoClosesStandsNoMore(t *testing.T) {
+	m := follow(t, "4")
+	m.Step(start, Event{Kind: Closing})
+	if why := m.Standing(); why != IneligibleClosing {
+		t.Errorf("it closes, and does not stand because of %q, want %q", why, IneligibleClosing)
+	}
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true}))
+	got = append(got, kinds(m.Step(start, Event{Kind: Health, On: true}))...)
+	got = append(got, kinds(m.Step(start, Event{Kind: Campaign}))...)
+	for at := start; at.Before(start.Add(time.Minute)); at = at.Add(100 * time.Millisecond) {
+		got = append(got, kinds(m.Step(at, Event{Kind: Woke}))...)
+	}
+	if slices.Contains(got, "save") || slices.Contains(got, "elect") {
+		t.Errorf("it closes, and the leader crashes: %q, want no claim", got)
+	}
+}
+
 func TestWhoCannotSaveDoesNotClaimButFollows(t *testing.T) {
 	m := follow(t, "4")
 	m.Step(start, Event{Kind: LinkDown, Peer: "5"})

@@ -7,6 +7,7 @@ import "github.com/batuta-dev/batuta/election"
 
 // standing is why this member itself does not stand, beside what other parts know.
 type standing struct {
+	closing    bool   // its process is about to end
 	unhealthy  bool   // its own check has failed
 	lastResort bool   // it stands all the same: nobody healthy leads, nor is in reach
 	retired    bool   // there is nothing to do for this member as a leader
@@ -22,6 +23,8 @@ func (m *Machine) eligibility() election.Eligibility {
 	switch {
 	case m.place != onList:
 		return election.IneligibleGone
+	case m.closing:
+		return election.IneligibleClosing
 	case m.cfg.Observer:
 		return election.IneligibleObserver
 	case m.cannotSave():
@@ -73,6 +76,16 @@ func (m *Machine) resign() {
 	m.resignUntilAbove(max(m.highest, 1))
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	m.makeWay("it resigned")
+}
+
+// close gives up the lead for good: this process is about to end, once its work has stopped.
+func (m *Machine) close() {
+	if m.closing {
+		return
+	}
+	m.closing, m.lastResort = true, false
+	m.note("closes", m.cfg.Self.ID, election.Token{}, "")
+	m.makeWay("it closes")
 }
 
 // makeWay has this member neither lead nor claim: its reason to stand aside is set.

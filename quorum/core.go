@@ -237,6 +237,8 @@ func (c *Core) handle(ev election.Event) {
 		c.askedToCampaign()
 	case election.Resigned:
 		c.resign("it is asked to")
+	case election.Closing:
+		c.close()
 	case election.Transfer:
 		c.transfer(ev.Peer)
 	case election.JoinRequested:

@@ -14,6 +14,7 @@ import (
 // leadership when it does not.
 type stance struct {
 	healthy  bool
+	closing  bool // its process is about to end
 	working  bool
 	retired  bool      // there is nothing to do for this member as a leader
 	resigned uint64    // the term in which it resigned; until a later leader's time ends
@@ -28,6 +29,8 @@ func (c *Core) Standing() election.Eligibility {
 	switch {
 	case c.halted:
 		return election.IneligibleGone
+	case c.closing:
+		return election.IneligibleClosing
 	case c.cfg.Observer:
 		return election.IneligibleObserver
 	case c.node == nil:
@@ -100,6 +103,13 @@ func (c *Core) resign(why string) {
 	}
 	c.resigned, c.outlived = c.term(), false
 	c.leave(0, why)
+}
+
+// close gives up the lead for good: this process is about to end, once its work has stopped.
+func (c *Core) close() {
+	c.closing = true
+	c.note("closes", c.cfg.Self.ID, election.Token{}, "")
+	c.leave(0, "it closes")
 }
 
 // leave gives the lead up once the work has stopped; to 0: to the best. The lease goes

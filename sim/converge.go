@@ -250,7 +250,7 @@ func (w *world) hears(p *process, group []*process) (n int) {
 
 // mayLead says that a member may lead at all, be it as a last resort.
 func (w *world) mayLead(p *process) bool {
-	return !p.observer && (!p.unhealthy || w.setup.LeadUnhealthy)
+	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
 }
 
 // fit says that it may lead, and its own check finds nothing wrong.

@@ -184,10 +184,7 @@ func (w *world) quit(p *process, err error) {
 		return
 	}
 	p.ending, p.halted = true, err
-	last := func() { // in one turn: it may end with that
-		w.step(p, election.Event{Kind: election.Resigned})
-		w.step(p, election.Event{Kind: election.Health})
-	}
+	last := func() { w.step(p, election.Event{Kind: election.Closing}) } // in one turn: it may end with that
 	if p.busy {
 		last()
 		return

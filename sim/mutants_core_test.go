@@ -88,6 +88,8 @@ var coreMutants = []wrong{
 	{"believes reports of leaders that nobody hears", "machine/discovery.go", "fresh := itself || !late && !msg.Ended", "fresh := true || !late && !msg.Ended", "soak bully 1:500: queues and messages are bounded"},
 	{"believes absurd epochs", "machine/leadership.go", "return min(election.MaxEpoch, m.leapBase+maxLeap)", "return election.MaxEpoch", "test machine TestAbsurdMessagesMoveNothing"},
 	{"gives a failing disk up", "machine/saving.go", "\tm.set(timerSave, saveRetry)\n\tm.withdraw()", "\tm.withdraw()", "soak bully 1:500: once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"},
+	{"who closes stands all the same", "machine/standing.go", "\tcase m.closing:\n\t\treturn election.IneligibleClosing\n", "", "test machine TestWhoClosesStandsNoMore"},
+	{"who closes keeps the lead", "machine/standing.go", "\tm.makeWay(\"it closes\")\n", "", "scenario election/bully/testdata/whole_cluster_leaves_for_good.txt"},
 	{"admits another process with its own id", "machine/links.go", "\tcase i == m.me:\n\t\treturn election.ErrSameID", "\tcase false:\n\t\treturn election.ErrSameID", "test machine TestAdmit"},
 	{"admits an older process", "machine/links.go", "case incarnation < known.incarnation && m.lives(known, now):", "case false:", "test machine TestAdmit"},
 	{"closes no silent link", "machine/links.go", "if !peer.link || m.now.Before(m.silent(peer)) {", "if true {", "soak bully 1:500: a cluster does not run in circles without time passing"},
