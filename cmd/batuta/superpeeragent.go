@@ -231,7 +231,7 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 
 // wait prints events and runs hooks until a signal ends the node.
 func (a *peerRun) wait(api net.Listener, signals <-chan os.Signal) error {
-	defer resident.ShedOnceSettled(a.log)()
+	defer resident.Keep(a.log)()
 	printed, hooked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(printed)

@@ -11,17 +11,12 @@ import (
 	"time"
 )
 
-// settled is how long after its start a process no longer needs what it started with.
-const settled = 100 * time.Millisecond
-
-// ShedOnceSettled has the process shed a little after its start, unless stop is called before.
-func ShedOnceSettled(log *slog.Logger) (stop func() bool) {
-	return time.AfterFunc(settled, func() {
-		if err := Shed(); err != nil {
-			log.Debug("memory that is not needed is kept", "error", err)
-		}
-	}).Stop
-}
+// settled is how long after its start a process no longer needs what it started with, and
+// joined how long after it no longer needs what it has joined the others with.
+const (
+	settled = 100 * time.Millisecond
+	joined  = 30 * time.Second
+)
 
 // Times and bounds of [Keep].
 const (
@@ -30,7 +25,7 @@ const (
 	slack   = 3 << 20         // bytes that may be held in vain
 )
 
-// Keep has the process shed a little after its start, and again whenever it holds more
+// Keep has the process shed a little after its start, once it has joined the others, and again whenever it holds more
 // than slack beyond what it needed after the last time and is at rest: after a burst of
 // work, of which the runtime keeps the room for the next, and as garbage adds up.
 func Keep(log *slog.Logger) (stop func()) {
@@ -41,10 +36,14 @@ func Keep(log *slog.Logger) (stop func()) {
 	}}
 	done := make(chan struct{})
 	go func() {
-		wait := time.NewTimer(settled)
+		wait, once := time.NewTimer(settled), time.NewTimer(joined)
 		defer wait.Stop()
+		defer once.Stop()
 		for {
 			select {
+			case <-once.C:
+				k.needed = 0
+				k.look()
 			case <-wait.C:
 				k.look()
 				wait.Reset(calmFor)
