@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
@@ -15,20 +18,20 @@ import (
 
 // newCompany is a cluster of processes that stand for many elections, each with a worker that
 // must be alone. Under a quorum it is, also when whoever runs it is killed.
-func newCompany(t *testing.T, verb, flag, schedule string, names ...string) *company {
+func newCompany(t *testing.T, verb string, flags []string, schedule, worker string, names ...string) *company {
 	t.Helper()
 	c := newCrew(t, 3, []string{"--algorithm", "quorum", "--grace", "50ms"})
 	c.verb, c.dir, c.command = verb, t.TempDir(), []string{}
 	var lines []string
 	for _, name := range names {
-		words := c.Argv("name="+name, "child", "lock="+filepath.Join(c.dir, name))
+		words := c.Argv("name="+name, worker, "lock="+filepath.Join(c.dir, name))
 		lines = append(lines, fmt.Sprintf("%s %s worker %s\n", name, schedule, strings.Join(words, " ")))
 	}
 	file := filepath.Join(c.dir, "lines")
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.flags = append(c.flags, flag, file)
+	c.flags = append(append(c.flags, flags...), file)
 	c.startAll()
 	return &company{crew: c}
 }
@@ -88,10 +91,57 @@ func (c *company) goesOn(name string) {
 
 // Whoever is killed that runs a job: another runs it, and never two at once.
 func TestAJobGoesOnElsewhere(t *testing.T) {
-	newCompany(t, "run", "--jobs", "@always", "report", "backup", "prune").goesOn("report")
+	newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "child", "report", "backup", "prune").goesOn("report")
 }
 
 // Whoever is killed that leads some of many elections: others lead those, and work for them.
 func TestElectionsOfAFileGoOnElsewhere(t *testing.T) {
-	newCompany(t, "agent", "--elections", "", "shard-1", "shard-2", "shard-3").goesOn("shard-1")
+	newCompany(t, "agent", []string{"--elections"}, "", "child", "shard-1", "shard-2", "shard-3").goesOn("shard-1")
+}
+
+// A run that is under way when its job is handed over ends by itself, and nobody runs the job
+// before it has.
+func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
+	c := newCompany(t, "run", []string{"--profile", "wan", "--finish", "10m", "--jobs"}, "@always", "quit=0", "report")
+	w := c.Next()
+	from, to := leaderOf(w), "1"
+	if from == to {
+		to = "2"
+	}
+	client, err := agent.NewClient(c.http[from], agent.Access{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() {
+		var ignored any
+		over <- client.Transfer(t.Context(), agent.Heir{ID: to, Election: "report"}, &ignored)
+	}()
+	for late := time.Now().Add(runtest.Patience); c.led(from, "report"); {
+		if time.Now().After(late) {
+			t.Fatal("it is not handed over")
+		}
+	}
+	c.signal(from, syscall.SIGUSR2)
+	c.Hears(w, "user defined signal 2")
+	c.Dies(w)
+	next := c.Next()
+	c.alone(next)
+	if id := leaderOf(next); id != to {
+		t.Errorf("member %s runs it next, and not %s", id, to)
+	}
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+}
+
+// led reports whether an election has a leader, as member id sees it.
+func (c *company) led(id, name string) bool {
+	c.T.Helper()
+	resp, err := http.Get("http://" + c.http[id] + "/v1/leader?election=" + name)
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }

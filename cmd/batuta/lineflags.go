@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -11,10 +12,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/schedule"
 )
 
+// defaultFinish is well within what "batuta drain" waits for.
+const defaultFinish = 30 * time.Second
+
 // lineFlags name files whose lines are elections for which a member stands.
 type lineFlags struct {
 	elections string // of "batuta agent"
 	jobs      string // of "batuta run"
+	finish    time.Duration
 }
 
 func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
@@ -23,6 +28,7 @@ func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
 
 func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
 	fs.StringVar(&f.jobs, "jobs", "", "`file` of jobs, one a line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG…, each an election of its own; SIGHUP reads it again")
+	fs.DurationVar(&f.finish, "finish", defaultFinish, "with --jobs, a `time`: a run that is under way when its job is handed over to another member may take that long to end by itself; then it is stopped")
 }
 
 // file is the one that they name; nil: none.
@@ -32,6 +38,10 @@ func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedu
 		l.flag, l.path, l.format.Jobs = "--jobs", f.jobs, true
 	}
 	switch {
+	case f.finish < 0:
+		return nil, cli.Usagef("--finish %v is negative: give 0s to have a job stopped at once", f.finish)
+	case f.jobs == "" && f.finish != 0 && f.finish != defaultFinish:
+		return nil, cli.Usagef("--finish %v goes with --jobs: add that, or leave it out", f.finish)
 	case l.path == "":
 		return nil, nil
 	case f.jobs != "" && p.schedule != "":
@@ -62,7 +72,7 @@ type lineFile struct {
 
 // crew is for its lines.
 func (l *lineFile) crew(a *agentRun, j *job, self string) (*jobs.Crew, error) {
-	c := jobs.Config{Lines: l.lines, Grace: j.grace, Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(), Program: self, Guard: guardLine(),
+	c := jobs.Config{Lines: l.lines, Grace: j.grace, Finish: j.named.finish, Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(), Program: self, Guard: guardLine(),
 		Meta: a.flags.membership.meta, Logger: a.log}
 	if !l.format.Jobs {
 		c.Stdout = os.Stderr // standard output is for events

@@ -47,7 +47,8 @@ it. BATUTA_ELECTION is NAME then, and --on-lead and --on-lose are still of the c
 
 With --jobs FILE there is no COMMAND: each line of the file is a job with a schedule, and an
 election of its own. The members share them, and run those of one that fails. A job's
-lines of output begin with its name.
+lines of output begin with its name. When a job is handed over to a member that has come,
+a run that is under way may end first (--finish).
 
 SIGTERM and SIGINT stop COMMAND with the same signal and end batuta; a second one
 kills. SIGHUP, SIGUSR1 and SIGUSR2 are passed on to the group; with --jobs SIGHUP reads

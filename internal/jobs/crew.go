@@ -18,6 +18,7 @@ import (
 type Config struct {
 	Lines     []Line
 	Grace     time.Duration // of each command, from SIGTERM to SIGKILL
+	Finish    time.Duration // for which a run may go on once its election is to be handed over
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
@@ -188,7 +189,7 @@ func (c *Crew) runner(l Line) *run.Runner {
 		own.Log = tickLog{c.ticks, markOf(l.Name)}
 		plan = &own
 	}
-	r, err := run.New(run.Config{Argv: l.Argv, Grace: c.cfg.Grace, Restart: plan == nil, Plan: plan, Heartbeat: c.cfg.Heartbeat, T: c.cfg.T,
+	r, err := run.New(run.Config{Argv: l.Argv, Grace: c.cfg.Grace, Finish: c.cfg.Finish, Restart: plan == nil, Plan: plan, Heartbeat: c.cfg.Heartbeat, T: c.cfg.T,
 		Guards: c.guards, Name: l.Name, Notice: run.NamedNotice, Logger: c.cfg.Logger.With("election", l.Name)})
 	if err != nil {
 		panic(err) // it starts nothing

@@ -41,6 +41,7 @@ type Config struct {
 	Argv      []string      // the command and its arguments
 	Grace     time.Duration // from SIGTERM to SIGKILL
 	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once
+	Finish    time.Duration // for which a run by Plan may go on once its election is to be handed over; default 0: it is asked to end at once
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Plan      *Plan         // when the command runs; nil: at once, for as long as the member leads
 	Heartbeat time.Duration // of the node
@@ -60,6 +61,8 @@ type Runner struct {
 	keeper keeper
 	pause  time.Duration    // after the next failure
 	ticks  *schedule.Ticker // nil: there is no plan, or no leadership yet
+
+	run context.Context // Run's
 
 	over   bool  // why the last run was the last under its leadership,
 	failed error // whatever has become of that: it has ended well, or failed
@@ -102,6 +105,7 @@ func (r *Runner) lease() time.Duration {
 // node's error when that has. By then nothing of the command is left; when ctx
 // ends it is stopped by its [StopSignal].
 func (r *Runner) Run(ctx context.Context, node Node) error {
+	r.run = ctx
 	for {
 		leading, cancel := context.WithCancel(ctx)
 		r.failed = nil
@@ -152,12 +156,15 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
 		}
 		began := time.Now()
-		outcome, err := r.keeper.run(ctx, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
+		running, end := r.finishing(ctx, node)
+		outcome, err := r.keeper.run(running, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
+		stopped := running.Err() != nil
+		end()
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
 		switch {
-		case ctx.Err() != nil:
+		case stopped:
 			r.cfg.Logger.Info("the command is stopped", "cause", context.Cause(ctx), "epoch", l.Token.Epoch)
 			return
 		case err != nil:
