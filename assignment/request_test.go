@@ -129,3 +129,40 @@ func TestDrainOneOfTwo(t *testing.T) {
 		t.Errorf("drained it leads %d", shares["2"])
 	}
 }
+
+// A heavy election counts for as many as it weighs: its leader gets few beside it.
+func TestWeightsCount(t *testing.T) {
+	c := newCluster(t, 3)
+	c.leadAll(1, "3")
+	c.campaign("heavy", Candidacy{Weight: 10}, c.ids...)
+	c.run(time.Second)
+	c.names(20)
+	c.run(2 * time.Second)
+	for id, n := range c.shares(21) {
+		if _, has := c.members[id].leads["heavy"]; has && n > 4 {
+			t.Errorf("%s leads the heavy one and %d of 20 more", id, n-1)
+		}
+	}
+}
+
+// What was transferred stays where it is, whatever the shares; other names are moved for them.
+func TestWhatWasTransferredStays(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 9)
+	var names []string
+	for name := range c.members["2"].leads {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		_, actions := c.members["3"].c.Request(c.now, Request{Do: DoTransfer, Name: name, Member: "1"})
+		c.members["3"].do(actions)
+	}
+	c.run(5 * time.Second)
+	for _, name := range names {
+		if _, leads := c.members["1"].leads[name]; !leads {
+			t.Errorf("%s was transferred to 1, which does not lead it", name)
+		}
+	}
+	if shares := c.shares(9); !even(shares) {
+		t.Errorf("shares %v", shares)
+	}
+}

@@ -10,4 +10,12 @@ var namedMutants = []wrong{
 	{"named: a higher epoch that another knows counts only once its leader has told", "assignment/claims.go", "k.want == 1 && !s.expected &&", "k.want == 1 && !s.expected && !s.asked.IsZero() &&", "scenario election/ring/testdata/ring/began_anew_below.txt"},
 	{"named: who was silent and is heard again gets no share", "assignment/claims.go", "	if late {\n", "	if false && late {\n", "scenario election/bully/testdata/silent_gets_its_share.txt"},
 	{"named: a coordinator with another priority is another", "assignment/core.go", "return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID", "return a == b", "scenario quorum/testdata/coordinator_ranks_anew.txt"},
+	{"named: a drained member is given names", "assignment/spread.go", "	if o.c.drained[id] {\n		return false\n	}\n", "", "test assignment TestDrain"},
+	{"named: weights count for nothing", "assignment/claims.go", "weight, want = max(weight, other.weight), ", "weight, want = max(weight, 1), ", "test assignment TestWeightsCount"},
+	{"named: who is preferred is not given its names", "assignment/spread.go", "	case to.prefer && !leader.prefer:\n", "	case false:\n", "test assignment TestPreferWeightsAndSeats"},
+	{"named: shares move what was transferred", "assignment/spread.go", "	if s.pinned || leader == nil", "	if leader == nil", "test assignment TestWhatWasTransferredStays"},
+	{"named: who has resigned a name is given it again", "assignment/claims.go", "				s.avoid, s.pin = id, true\n", "", "test assignment TestWithdrawAndResign"},
+	{"named: an unfit member leads on", "assignment/member.go", "	if !fit {\n		c.loseAll(election.CauseResigned)\n	}\n", "", "test assignment TestAnUnfitMemberGivesUp"},
+	{"named: what has lapsed is vouched for again", "assignment/member.go", "h != nil && !h.lapsed", "h != nil", "test assignment TestWhatIsLeftOfALeadIsVouchedForOnce"},
+	{"named: of two sides that meet the last to tell stays", "assignment/claims.go", "case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:", "case true:", "scenario election/bully/testdata/two_count_alike.txt"},
 }

@@ -112,3 +112,20 @@ func TestTheExamplesAreGood(t *testing.T) {
 		}
 	}
 }
+
+// Members tell the ticks of a job by a mark of 24 bits: two jobs that share one are refused.
+func TestTwoJobsWhoseTicksWouldBeOneAreRefused(t *testing.T) {
+	seen, first, second := map[string]string{}, "", ""
+	for i := 0; second == ""; i++ {
+		name := fmt.Sprintf("job-%d", i)
+		mark := markOf(name)
+		if other, taken := seen[mark]; taken {
+			first, second = other, name
+		}
+		seen[mark] = name
+	}
+	_, err := Format{Jobs: true}.parse("jobs", strings.NewReader(first+" @daily true\n"+second+" @daily true\n"))
+	if err == nil || !strings.Contains(err.Error(), "rename one") {
+		t.Errorf("%s and %s: %v", first, second, err)
+	}
+}
