@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -15,12 +14,12 @@ import (
 const pairsUpTo = 64
 
 // disturbed takes note that something has happened to a member's connections.
-func (c *checks) disturbed(w *world, p *process) {
+func (c *history) disturbed(w *world, p *process) {
 	c.fault = w.now
 	c.disturbedAt(p, w.now)
 }
 
-func (c *checks) disturbedAt(p *process, at time.Duration) {
+func (c *history) disturbedAt(p *process, at time.Duration) {
 	if len(c.calm) == 0 {
 		return
 	}
@@ -33,56 +32,21 @@ func (c *checks) disturbedAt(p *process, at time.Duration) {
 }
 
 // disturbedPair takes note that a member knows another since just now, or no more.
-func (c *checks) disturbedPair(w *world, p *process, other int) {
+func (c *history) disturbedPair(w *world, p *process, other int) {
 	if len(c.calm) > 0 {
 		c.calm[p.slot*c.n+other], c.calm[other*c.n+p.slot] = w.now, w.now
 	}
 }
 
 // enrolled takes note of whom a process knows from its start.
-func (c *checks) enrolled(w *world, p *process) {
+func (c *history) enrolled(w *world, p *process) {
 	for i := range p.peers {
 		p.peers[i].known, p.peers[i].since = p.machine.Knows(w.procs[i].rank.ID), w.now
 	}
 }
 
-// reaches: a driver knows no address but of those that it was told of, and of the
-// removed.
-func (c *checks) reaches(w *world, p *process, slot int) {
-	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
-		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
-	}
-}
-
-// belongs looks at a member after its step.
-func (c *checks) belongs(w *world, p *process) {
-	leader := p.view.Leader.ID
-	switch {
-	case !p.view.Defined() || p.condition != scenario.Alive:
-	case !p.machine.Knows(leader):
-		c.fail(w, p, invariant.Member, "its leader is %s, who is not on its list", leader)
-	case leader == p.rank.ID && p.halted != nil:
-		c.fail(w, p, invariant.Member, "it leads, and can take no further part: %v", p.halted)
-	}
-}
-
-// about looks at a member just before its step.
-func (c *checks) about(w *world, p *process) {
-	s := &c.places[p.place]
-	deadline, ok := p.machine.Deadline()
-	if w.quorum {
-		return
-	}
-	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
-	s.stalled = election.Token{}
-	s.spared = spared(p)
-	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
-		s.stalled = p.view
-	}
-}
-
 // clear says that nothing is and nothing was between two members since then.
-func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
+func (c *history) clear(w *world, a, b *process, since time.Duration) bool {
 	if a == b {
 		return true
 	}
@@ -97,7 +61,7 @@ func (c *checks) clear(w *world, a, b *process, since time.Duration) bool {
 
 // linked says that both live, and what one says reaches the other, since then at
 // the latest.
-func (c *checks) linked(w *world, a, b *process, since time.Duration) bool {
+func (c *history) linked(w *world, a, b *process, since time.Duration) bool {
 	forth, back := a.slot*c.n+b.slot, b.slot*c.n+a.slot
 	return c.whole[forth] < since && !w.net.cut[forth] && !w.net.cut[back] &&
 		w.net.delay[forth] == 0 && w.net.delay[back] == 0
@@ -117,7 +81,7 @@ func (w *world) doubled(slot int) bool {
 // calmFor says that p and q have both lived for as long as one that has just started
 // asks around, or awaits a leader, and announces itself, and that nothing has been
 // between them for as long as a healed link may go unnoticed.
-func (c *checks) calmFor(w *world, p, q *process) bool {
+func (c *history) calmFor(w *world, p, q *process) bool {
 	if w.everDoubled(p.slot) || w.everDoubled(q.slot) {
 		return false // either process may be the one that is heard
 	}
@@ -138,7 +102,7 @@ func (w *world) born(p *process) time.Duration {
 // acquainted says that two members have known each other since then. One that was
 // dialed before it knew the other refuses, and is dialed again after a pause: that is
 // a link that has healed.
-func (c *checks) acquainted(p, q *process, since time.Duration) bool {
+func (c *history) acquainted(p, q *process, since time.Duration) bool {
 	return p.machine.Knows(q.rank.ID) && q.machine.Knows(p.rank.ID) && c.calm[p.slot*c.n+q.slot] < since
 }
 

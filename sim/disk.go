@@ -30,8 +30,7 @@ func (w *world) save(p *process, s election.State) {
 		w.step(p, election.Event{Kind: election.Saved})
 		return
 	}
-	w.checks.saves(w, p)
-	w.checks.tries(w, p, s.Token)
+	w.checks.saves(w, p, s.Token)
 	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
 }

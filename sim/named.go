@@ -9,7 +9,6 @@ import (
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/machine"
-	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
@@ -130,11 +129,9 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 	}
 	w.moves++
 	w.checks.told++
+	w.checks.named(w, p, ch)
 	mine := ch.Token.Leader.ID == p.rank.ID
 	if ch.Lost {
-		if p.sees[ch.Name] != ch.Token {
-			w.checks.fail(w, p, invariant.NamedLost, "it loses %v of %s while it sees %v", ch.Token, ch.Name, p.sees[ch.Name])
-		}
 		delete(p.sees, ch.Name)
 		if mine {
 			delete(p.leads, ch.Name)
@@ -143,15 +140,8 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 		}
 		return
 	}
-	if p.sees[ch.Name].Defined() {
-		w.checks.fail(w, p, invariant.NamedLost, "it sees %v lead %s, and has not told that %v does no more", ch.Token, ch.Name, p.sees[ch.Name])
-	}
-	if ch.Token.Epoch < p.tops[ch.Name] || mine && ch.Token.Epoch == p.tops[ch.Name] {
-		w.checks.fail(w, p, invariant.NamedRises, "it sees %v lead %s after epoch %d", ch.Token, ch.Name, p.tops[ch.Name])
-	}
 	p.sees[ch.Name], p.tops[ch.Name] = ch.Token, ch.Token.Epoch
 	if mine {
-		w.checks.leadsNamed(w, p, ch)
 		p.leads[ch.Name] = ch.Token
 	}
 }
@@ -187,53 +177,6 @@ func (w *world) namedStopped(p *process, life uint64) {
 		delete(p.toils, e.name)
 		w.command(p, func(at time.Time) []election.Action { return p.assigned.Working(at, e.name, false) })
 	}
-}
-
-// leadsNamed looks at who else leads a name when a member begins to.
-func (c *checks) leadsNamed(w *world, p *process, ch *assignment.Change) {
-	if w.quorum {
-		if c.namedTop == nil {
-			c.namedTop = map[string]uint64{}
-		}
-		if ch.Token.Epoch <= c.namedTop[ch.Name] {
-			c.fail(w, p, invariant.NamedRises, "it leads %s as %v, and epoch %d was before", ch.Name, ch.Token, c.namedTop[ch.Name])
-		}
-		c.namedTop[ch.Name] = ch.Token.Epoch
-	}
-	for _, q := range w.procs {
-		if q == p || q.assigned == nil || q.condition != scenario.Alive && q.condition != scenario.Frozen {
-			continue
-		}
-		leads := q.leads[ch.Name]
-		switch {
-		case w.quorum && leads.Defined() && q.clock.at(w.now) < q.assigned.Until().Sub(epochOfTime):
-			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %v does", ch.Name, ch.Token, leads)
-		case !w.quorum && (leads.Defined() || q.toils[ch.Name]) && c.settledWith(w, p, q):
-			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %s does, or works for it", ch.Name, ch.Token, q.rank.ID)
-		}
-	}
-}
-
-// settledWith says that two members, and who coordinates for both, have had nothing
-// between them for long.
-func (c *checks) settledWith(w *world, p, q *process) bool {
-	if len(c.calm) == 0 || p.view != q.view || !p.view.Defined() || q.condition != scenario.Alive {
-		return false
-	}
-	r := w.bySlot(p.view.Leader.ID)
-	if r.view != p.view || r.condition != scenario.Alive {
-		return false
-	}
-	long := w.now - 3*wait(w.setup.Timing) - recovery(w.setup.Timing)
-	for _, x := range []*process{p, q, r} {
-		if c.places[x.place].since > w.now-wait(w.setup.Timing) {
-			return false
-		}
-	}
-	pair := func(a, b *process) bool {
-		return a == b || c.calmFor(w, a, b) && c.calm[a.slot*c.n+b.slot] < long && c.whole[a.slot*c.n+b.slot] < long
-	}
-	return long > 0 && pair(p, q) && pair(p, r) && pair(q, r)
 }
 
 // namedAgree gives "" when each name that somebody of a group stands for is led there by

@@ -7,11 +7,9 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
-// This file checks what an algorithm promises that has one leader, never two, in the
-// world's own time, which no member knows.
+// This file knows what an algorithm promises that has one leader, never two.
 
 // leaseholder is a core whose leadership is in force for a time that it knows.
 type leaseholder interface {
@@ -25,112 +23,10 @@ type leaseholder interface {
 
 // appendLog writes records off the loop.
 func (w *world) appendLog(p *process, a *election.Action) {
-	w.checks.saves(w, p)
+	w.checks.saves(w, p, election.Token{})
 	d := &p.disk
 	d.saving, d.appends, d.replaces, d.nextRecords, d.began = true, true, a.Replace, slices.Clone(a.Records), p.clock.at(w.now)
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+d.slow)
-}
-
-// leases looks at the leases after a step of p.
-func (c *checks) leases(w *world, p *process) {
-	core, ok := p.machine.(leaseholder)
-	if !ok {
-		return
-	}
-	s := &c.places[p.place]
-	var guard time.Duration
-	if until := core.Guard(); !until.IsZero() {
-		guard = until.Sub(epochOfTime)
-	}
-	if p.working {
-		guard = max(guard, s.guard) // of a lease that is given up the work knows nothing yet
-	}
-	s.guard = guard
-	if c.holds(w, p) {
-		for _, q := range w.procs {
-			if q != p && c.holds(w, q) {
-				c.fail(w, p, invariant.OneLease, "its lease is in force, and so is that of %s, for another %v", q.rank.ID, q.clock.when(c.places[q.place].guard)-w.now)
-			}
-		}
-	}
-	c.committed(w, p, core)
-}
-
-// durable: nothing is said of a term that is not on disk, but whether one would vote.
-func (c *checks) durable(w *world, p *process, m *election.Message) {
-	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" {
-		return
-	}
-	core, ok := p.machine.(leaseholder)
-	if term := core.Durable(p.disk.log); ok && m.Token.Epoch > term {
-		c.fail(w, p, invariant.Saved, "it sends a %s of epoch %d and its disk has %d", m.Kind, m.Token.Epoch, term)
-	}
-}
-
-// holds says that a lease is in force in the world's time. The guard of a child outlives
-// an agent that has crashed, not a host that has lost its power.
-func (c *checks) holds(w *world, p *process) bool {
-	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
-}
-
-// ended: a process is no more; with its host everything ends. Where a refused connection is
-// taken for a leader's death, what outlives the process is not waited for.
-func (c *checks) ended(w *world, p *process, as scenario.Condition) {
-	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
-		c.places[p.place].guard = 0
-	}
-}
-
-// committed: what one member has applied is what all have at that place, for ever.
-func (c *checks) committed(w *world, p *process, core leaseholder) {
-	index, chain := core.Applied()
-	if c.chains == nil {
-		c.chains = map[uint64]uint64{}
-	}
-	if of, known := c.chains[index]; known && of != chain {
-		c.fail(w, p, invariant.Committed, "what it has applied up to %d is not what another member has", index)
-	}
-	c.chains[index] = chain
-}
-
-// inForce looks at a leadership that a member tells of.
-func (c *checks) inForce(w *world, p *process, t election.Token) {
-	s := &c.places[p.place]
-	mine := t.Leader.ID == p.rank.ID
-	_, claimed := c.claims[t]
-	core := p.machine.(leaseholder)
-	switch {
-	case !t.Defined():
-		c.fail(w, p, invariant.Claimed, "it tells of a leader without a name")
-	case p.view.Defined():
-		c.fail(w, p, invariant.Lost, "it tells of %v and has not lost %v", t, p.view)
-	case s.held.Above(t):
-		c.fail(w, p, invariant.Monotone, "it held %v and now tells of %v", s.held, t)
-	case mine && t.Epoch <= c.epochs:
-		c.fail(w, p, invariant.OneEpochOnly, "it leads as %v, and epoch %d has had a leader", t, c.epochs)
-	case mine && p.working:
-		c.fail(w, p, invariant.Work, "it leads as %v", t)
-	case mine && !w.mayLead(p):
-		c.fail(w, p, invariant.Stands, "it leads as %v", t)
-	case !mine && !claimed:
-		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", t)
-	}
-	s.held, s.since, s.told = t, w.now, true
-	if !mine {
-		return
-	}
-	if until, leads := core.Lease(); !leads || until.Sub(epochOfTime) <= p.clock.at(w.now) {
-		c.fail(w, p, invariant.OneLease, "it leads as %v without a lease", t)
-	}
-	index, _ := core.Applied()
-	for at := range c.chains {
-		if at > index {
-			c.fail(w, p, invariant.Committed, "it leads as %v knowing the log up to %d, and %d was committed", t, index, at)
-		}
-	}
-	c.changes++
-	c.claims[t], c.epochs = p.place, t.Epoch
-	s.begun, s.own = w.now, t
 }
 
 // complete says that each two of a group reach each other: the leader has no other way

@@ -290,7 +290,7 @@ func (w *world) partition(sides [][]election.ID) {
 	w.noteAll("partition " + strings.Join(names, " | "))
 }
 
-func (c *checks) mark() {
+func (c *history) mark() {
 	c.changes = 0
 	clear(c.lost)
 	clear(c.counted)

@@ -188,7 +188,7 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 		return p.assigned.Step(at, *ev)
 	})
 	if w.roster {
-		w.checks.belongs(w, p)
+		w.checks.performed(w, p)
 	}
 }
 
@@ -196,7 +196,7 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
 	w.checks.about(w, p)
 	actions := step(epochOfTime.Add(p.clock.at(w.now)))
-	w.checks.stepped(w, p, ev, actions)
+	w.checks.stepped(w, p, ev.Message, actions) // the event itself stays off the heap
 	p.stall = 0
 	changes := w.namedChanges(p)
 	for i := range actions {

@@ -37,7 +37,11 @@ type world struct {
 	log         func(trace.Entry) // nil: nobody listens
 }
 
-func newWorld() *world { return &world{slots: map[election.ID]int{}} }
+func newWorld() *world {
+	w := &world{slots: map[election.ID]int{}}
+	w.checks.register()
+	return w
+}
 
 // reset makes a new world of s, whose fields are filled and valid.
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {

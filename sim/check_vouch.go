@@ -7,7 +7,18 @@ import (
 	"github.com/batuta-dev/batuta/sim/invariant"
 )
 
-// This file looks at who believes a vouch, and when that was said.
+// vouchChecker looks at who believes a vouch, and when that was said.
+type vouchChecker struct {
+	*history
+	said map[*election.Message]time.Duration // when each REPORT was first sent
+}
+
+func (c *vouchChecker) begin(*world) {
+	if c.said == nil {
+		c.said = map[*election.Message]time.Duration{}
+	}
+	clear(c.said)
+}
 
 // spared is until when others' words spare a silent leader.
 func spared(p *process) time.Time {
@@ -17,14 +28,14 @@ func spared(p *process) time.Time {
 	return time.Time{}
 }
 
-// vouched: p has taken in m, in which somebody may vouch for the leader that p has
-// already followed.
-func (c *checks) vouched(w *world, p *process, m *election.Message) {
-	relayed := m != nil && m.Kind == election.Relay && m.Carried != nil
+// received: p may have taken in a message in which somebody vouches for the leader that p
+// has already followed.
+func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []election.Action) {
+	relayed := m.Kind == election.Relay && m.Carried != nil
 	if relayed {
 		m = m.Carried
 	}
-	if m == nil || m.Kind != election.ProbeReply || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.places[p.place].held || p.stall > 0 {
+	if m.Kind != election.ProbeReply || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.places[p.place].held || p.stall > 0 {
 		return
 	}
 	t := w.setup.Timing
@@ -37,8 +48,8 @@ func (c *checks) vouched(w *world, p *process, m *election.Message) {
 	}
 }
 
-// says notes when a REPORT is first sent.
-func (c *checks) says(w *world, m *election.Message) {
+// sends notes when a REPORT is first sent.
+func (c *vouchChecker) sends(w *world, _ *process, m *election.Message) {
 	if m.Kind == election.Relay && m.Carried != nil {
 		m = m.Carried
 	}

@@ -8,14 +8,26 @@ import (
 	"github.com/batuta-dev/batuta/sim/scenario"
 )
 
-// This file checks who begins to lead, beside whom, and under which token.
+// claimChecker looks at who begins to lead, and at who follows what nobody has claimed.
+// Where a majority decides, [termChecker] looks.
+type claimChecker struct{ *history }
 
-func (c *checks) claimed(w *world, p *process, t election.Token) {
-	c.changes++
+func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
+	if a.Kind == election.NotifyLost {
+		return
+	}
+	if _, ok := c.claims[a.Token]; a.Token.Leader.ID != p.rank.ID && !ok {
+		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", a.Token)
+	}
+	if a.Token.Leader.ID == p.rank.ID && c.broken == nil {
+		c.claimed(w, p, a.Token)
+	}
+}
+
+func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
 	if _, again := c.claims[t]; again && c.places[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
 		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
 	}
-	c.claims[t] = p.place
 	if p.working {
 		c.fail(w, p, invariant.Work, "it leads as %v", t)
 	}
@@ -41,7 +53,7 @@ func (c *checks) claimed(w *world, p *process, t election.Token) {
 }
 
 // founds: p begins to lead, and knows of no leadership before.
-func (c *checks) founds(w *world, p *process) {
+func (c *claimChecker) founds(w *world, p *process) {
 	switch {
 	case w.setup.Expect > 0:
 		heard := 1
@@ -60,7 +72,7 @@ func (c *checks) founds(w *world, p *process) {
 
 // overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
 // any more must have known it while it led, and had time to follow it: it was removed.
-func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
+func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
 	lead := &c.places[q.place]
 	if !c.calmFor(w, p, q) {
 		return
@@ -82,7 +94,7 @@ func (c *checks) overlaps(w *world, p, q *process, t election.Token) {
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
 // One that has been following may claim at once: its leader knew of that, if it could
 // reach q as well. Where members join, or two claim one id, it need not have known of q.
-func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
+func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 	if s := &c.places[p.place]; s.told {
 		leader := w.procs[w.slots[s.held.Leader.ID]]
 		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, p.started) {
@@ -96,7 +108,7 @@ func (c *checks) belowFile(w *world, p, q *process, t election.Token) {
 
 // takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
 // p has heard q all along, or somebody who hears it.
-func (c *checks) takesOver(w *world, p, q *process) {
+func (c *claimChecker) takesOver(w *world, p, q *process) {
 	if w.everDoubled(p.slot) {
 		return // either process may be the one that is heard
 	}
