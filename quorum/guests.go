@@ -49,10 +49,14 @@ func (c *Core) sendOff(id election.ID) {
 
 // dueGuests ends the visit of those that have not said who they are.
 func (c *Core) dueGuests() {
-	for _, p := range slices.Clone(c.peers) {
-		if p.guest && p.number == 0 && c.now.Sub(p.since) >= c.t {
-			c.hangUpGuest(p.rank.ID)
+	var late []election.ID
+	for i := range c.peers {
+		if p := &c.peers[i]; p.guest && p.number == 0 && c.now.Sub(p.since) >= c.t {
+			late = append(late, p.rank.ID)
 		}
+	}
+	for _, id := range late {
+		c.hangUpGuest(id)
 	}
 }
 

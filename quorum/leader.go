@@ -87,8 +87,14 @@ func (c *Core) beat() {
 	}
 	c.sent, c.beatAt = c.now, c.now.Add(c.timing.Heartbeat)
 	commit := c.status().GetCommit()
-	match := map[uint64]uint64{}
-	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) { match[id] = pr.Match })
+	for i := range c.peers {
+		c.peers[i].match = 0
+	}
+	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+		if p := c.peerBy(id); p != nil {
+			p.match = pr.Match
+		}
+	})
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.number == 0 || p.guest || !c.usable(p) {
@@ -96,7 +102,7 @@ func (c *Core) beat() {
 		}
 		c.offerSeat(p)
 		c.send(p, election.Message{Kind: election.Beat, Token: c.leadership(), Stamp: c.stamp(),
-			Draining: c.drains, Data: c.beatData(p, min(commit, match[p.number]))})
+			Draining: c.drains, Data: c.beatData(p, min(commit, p.match))})
 	}
 	c.prolong()
 }

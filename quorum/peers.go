@@ -36,6 +36,7 @@ type peer struct {
 	guest   bool      // it is on no list here: see guests.go
 
 	acked    int64       // of this term: the latest stamp that it has answered
+	match    uint64      // how far its log is known to be the leader's; for a beat
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
 }
 

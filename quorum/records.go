@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
@@ -208,10 +209,20 @@ func digest(r roster) uint64 {
 // Durable is the term that a log holds: no message of a higher one may have been sent.
 func (c *Core) Durable(records [][]byte) (term uint64) {
 	for i := len(records) - 1; i >= 0; i-- {
-		hard := &pb.HardState{}
-		if r := records[i]; len(r) > 0 && r[0] == recordHard && proto.Unmarshal(r[1:], hard) == nil {
-			return hard.GetTerm()
+		if r := records[i]; len(r) > 0 && r[0] == recordHard {
+			return termOf(r[1:])
 		}
 	}
 	return 0
+}
+
+// termOf reads the term of raft's hard state, its first field, and nothing else of it.
+func termOf(b []byte) uint64 {
+	if number, kind, n := protowire.ConsumeTag(b); n > 0 && number == 1 && kind == protowire.VarintType {
+		term, _ := protowire.ConsumeVarint(b[n:])
+		return term
+	}
+	hard := &pb.HardState{}
+	_ = proto.Unmarshal(b, hard) // what does not parse has no term
+	return hard.GetTerm()
 }

@@ -71,14 +71,22 @@ func (c *Core) own() election.Member {
 // List is everyone by the log, those who have gone too.
 func (c *Core) List() []election.Member {
 	list := make([]election.Member, 0, len(c.roster.Seats)+len(c.roster.Gone)+1)
-	for _, s := range c.roster.Seats {
-		list = append(list, election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Version: s.Number})
+	for i := range c.roster.Seats {
+		list = append(list, asMember(&c.roster.Seats[i]))
 	}
 	for _, id := range c.roster.Gone {
-		list = append(list, election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Departure: election.Removed})
+		list = append(list, c.departed(id))
 	}
 	slices.SortFunc(list, func(a, b election.Member) int { return cmp.Or(a.ID.Compare(b.ID)) })
 	return list
+}
+
+func asMember(s *seat) election.Member {
+	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Version: s.Number}
+}
+
+func (c *Core) departed(id election.ID) election.Member {
+	return election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Departure: election.Removed}
 }
 
 // Entry is a member's place on the list.
@@ -88,12 +96,13 @@ func (c *Core) Entry(id election.ID) (election.Member, bool) {
 		e.Version = c.me.Disk // by which those who let it in know this disk
 		return e, true
 	}
-	list := c.List()
-	i := slices.IndexFunc(list, func(m election.Member) bool { return m.ID == id })
-	if i < 0 {
-		return election.Member{}, false
+	if s := c.roster.of(id); s != nil {
+		return asMember(s), true
 	}
-	return list[i], true
+	if slices.Contains(c.roster.Gone, id) {
+		return c.departed(id), true
+	}
+	return election.Member{}, false
 }
 
 // Knows reports whether id is a member.

@@ -60,15 +60,19 @@ func (w *world) majority(group, able []*process) bool {
 }
 
 // voters are who votes, as the member of a group knows that has taken in the most.
-func voters(group []*process) (sets [][]election.ID) {
+func voters(group []*process) [][]election.ID {
 	furthest := uint64(0)
+	var knows leaseholder
 	for _, p := range group {
 		core := p.machine.(leaseholder)
 		if index, _ := core.Applied(); index > furthest {
-			furthest, sets = index, core.Voters()
+			furthest, knows = index, core
 		}
 	}
-	return sets
+	if knows == nil {
+		return nil
+	}
+	return knows.Voters()
 }
 
 // electable says that somebody of a group may lead, and votes: a newcomer that is still to
