@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -195,6 +196,20 @@ func (c *crew) fill(id string) {
 	}
 }
 
+// explain logs what each member knows and has done lately.
+func (c *crew) explain() {
+	for i := range c.members {
+		for _, verb := range []string{"status", "explain"} {
+			argv := []string{"timeout", "5", "batuta", verb, "--http", c.http[strconv.Itoa(i+1)]}
+			if c.lan != nil {
+				argv = c.lan.in(i+1, argv...)
+			}
+			out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput()
+			c.T.Logf("member %d, %s: %v\n%s", i+1, verb, err, out)
+		}
+	}
+}
+
 // memberDisk is the bytes of a member's disk.
 const memberDisk = 1 << 20
 
@@ -320,7 +335,11 @@ func beforeAWitness(t *testing.T, otherwise int, prepare func(*testing.T) (*crew
 			if leads == nil {
 				t.Fatal("nobody leads")
 			}
-			defer w.judge()
+			defer func() {
+				if w.judge(); t.Failed() {
+					c.explain()
+				}
+			}()
 			for s, more := all.take(t, kinds); more && w.well(); s, more = all.take(t, kinds) {
 				time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond)))) // at any moment between two beats
 				struck, next := w.strike(leads, s.name, func(leader *shift) { s.hit(c, leader) })
