@@ -20,6 +20,7 @@ type Core struct {
 	timing    election.Timing
 	t         time.Duration // T
 	random    *rand.Rand
+	still     bool // see Still
 
 	now     time.Time // of the current or last Step
 	last    time.Time // of the Step before
@@ -264,7 +265,9 @@ func (c *Core) handle(ev election.Event) {
 // what its former self had promised.
 func (c *Core) start(ev election.Event) {
 	c.started, c.origin = true, c.now
-	c.pursueAt = c.now.Add(c.t)
+	if !c.still {
+		c.pursueAt = c.now.Add(c.t)
+	}
 	c.patience = c.now.Add(c.t)
 	if c.fresh {
 		c.fresh = false
@@ -350,7 +353,7 @@ func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
 
 // between draws a time from 0 to d.
 func (c *Core) between(d time.Duration) time.Duration {
-	if d <= 0 {
+	if d <= 0 || c.still {
 		return 0
 	}
 	return time.Duration(c.random.Int64N(int64(d)))

@@ -220,9 +220,11 @@ func newSimExploreCommand(e env) *cobra.Command {
 		Short: "Search every order of events of a small cluster",
 		Long: `explore goes, breadth first, through every order of deliveries, timers, crashes,
 restarts and false suspicions within the budgets, from a settled cluster. What
-breaks a rule comes out as the shortest scenario.`,
+breaks a rule comes out as the shortest scenario. For quorum a suspicion is a
+member that is stopped, and goes on, at any moment.`,
 		Example: `  batuta sim explore --algorithm bully --nodes 3 --crashes 2 --restarts 2 --suspicions 1
-  batuta sim explore --nodes 4 --crashes 1 --restarts 1 --suspicions 1 --json`,
+  batuta sim explore --nodes 4 --crashes 1 --restarts 1 --suspicions 1 --json
+  batuta sim explore --algorithm quorum --crashes 1 --restarts 1 --suspicions 0`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -242,6 +244,9 @@ breaks a rule comes out as the shortest scenario.`,
 		defer debug.SetGCPercent(debug.SetGCPercent(300))
 		defer debug.SetMemoryLimit(debug.SetMemoryLimit(labMemory))
 		c.OwnRounds = c.Algorithm == "bully"
+		if !c.OwnRounds && !cmd.Flags().Changed("probe") {
+			c.Option = ""
+		}
 		bar := newProgress(e.stderr)
 		c.Progress = func(r explore.Result) {
 			bar.show(-1, func(seconds float64) string {

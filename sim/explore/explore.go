@@ -17,12 +17,12 @@ import (
 
 // Config says what to search. The zero value of each optional field works.
 type Config struct {
-	Algorithm  string // required; what the [scenario.Maker] is asked for, an [election.Explorable]
+	Algorithm  string // required; what the [scenario.Maker] is asked for: an [election.Explorable], or one whose core can be compared
 	Option     string // the algorithm's own option
 	Nodes      int    // required: members 1 to n, at most 8
 	Crashes    int    // how many there may be
 	Restarts   int    // of the dead, with their files intact
-	Suspicions int    // false ones, and timers that fire ahead of deliverable messages
+	Suspicions int    // false ones, and timers that fire ahead of deliverable messages; for a core that keeps time, members that are stopped
 	Initiators int    // contests that users call for, beside those after a crash or a suspicion
 	Epochs     int    // how far epochs may lie apart before a state is left unexpanded; 0: any distance
 	OwnRounds  bool   // a member holds no round numbers but its own, as with Bully
@@ -59,7 +59,26 @@ func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error)
 	for i := range ranks {
 		ranks[i].ID = election.ID(strconv.Itoa(i + 1))
 	}
+	if t, err := newTimed(maker, c, ranks); t != nil || err != nil {
+		return searchIn(ctx, t, c, err)
+	}
 	x, err := newExplorer(maker, c, ranks)
+	return searchIn(ctx, x, c, err)
+}
+
+// space is all states that a search may reach, and the ways between them.
+type space[S any] interface {
+	first() (S, *invariant.Violation)
+	key(c S, b []byte) []byte // its canonical form
+	moves(c S, to []move) []move
+	rest(c S, moves []move) *invariant.Violation // what is wrong with a state in which nothing is left to happen
+	after(c S, mv move) (S, *invariant.Violation)
+	tooFar(c S) bool
+	fork() space[S] // for a worker of its own
+	scenario(path []move) *scenario.Scenario
+}
+
+func searchIn[S any](ctx context.Context, x space[S], c Config, err error) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
@@ -67,7 +86,7 @@ func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error)
 	if v != nil {
 		return Result{Violation: v, Scenario: x.scenario(nil)}, nil
 	}
-	s := &search{x: x, maker: maker}
+	s := &search[S]{x: x, c: c}
 	s.add(first, noParent, move{}, nil)
 	return s.run(ctx, first), nil
 }
@@ -80,9 +99,9 @@ const noParent = 1<<32 - 1
 // shards part the set of known states, so that workers seldom wait for each other.
 const shards = 256
 
-type search struct {
-	x     *explorer
-	maker scenario.Maker
+type search[S any] struct {
+	x     space[S]
+	c     Config
 	known [shards]struct {
 		sync.Mutex
 		set map[xxh3.Uint128]struct{}
@@ -109,12 +128,12 @@ type breach struct {
 }
 
 // reached is a state of the frontier and its place in search.parents.
-type reached struct {
-	c  *state
+type reached[S any] struct {
+	c  S
 	no uint32
 }
 
-func (s *search) add(c *state, parent uint32, mv move, buf []byte) (no uint32, fresh bool, _ []byte) {
+func (s *search[S]) add(c S, parent uint32, mv move, buf []byte) (no uint32, fresh bool, _ []byte) {
 	buf = s.x.key(c, buf[:0])
 	h := xxh3.Hash128(buf)
 	shard := &s.known[h.Lo%shards]
@@ -138,13 +157,13 @@ func (s *search) add(c *state, parent uint32, mv move, buf []byte) (no uint32, f
 	return no, true, buf
 }
 
-func (s *search) run(ctx context.Context, first *state) Result {
+func (s *search[S]) run(ctx context.Context, first S) Result {
 	r := Result{Complete: true}
-	frontier := []reached{{first, 0}}
+	frontier := []reached[S]{{first, 0}}
 	for len(frontier) > 0 && s.broken == nil {
 		next := s.level(ctx, frontier)
 		r.States = s.states.Load()
-		if ctx.Err() != nil || s.x.c.States > 0 && r.States > s.x.c.States {
+		if ctx.Err() != nil || s.c.States > 0 && r.States > s.c.States {
 			s.cut.Store(true)
 			break
 		}
@@ -152,8 +171,8 @@ func (s *search) run(ctx context.Context, first *state) Result {
 		if len(frontier) > 0 {
 			r.Depth++
 		}
-		if s.x.c.Progress != nil {
-			s.x.c.Progress(r)
+		if s.c.Progress != nil {
+			s.c.Progress(r)
 		}
 	}
 	r.Complete = !s.cut.Load() && s.broken == nil
@@ -167,13 +186,13 @@ func (s *search) run(ctx context.Context, first *state) Result {
 // chunk is how many states a worker takes at a time.
 const chunk = 256
 
-func (s *search) level(ctx context.Context, frontier []reached) []reached {
+func (s *search[S]) level(ctx context.Context, frontier []reached[S]) []reached[S] {
 	var workers sync.WaitGroup
 	var at atomic.Int64
-	found := make([][]reached, s.x.c.Workers)
-	for k := range s.x.c.Workers {
+	found := make([][]reached[S], s.c.Workers)
+	for k := range s.c.Workers {
 		workers.Go(func() {
-			e := expander{search: s, x: *s.x}
+			e := expander[S]{search: s, x: s.x.fork()}
 			for ctx.Err() == nil {
 				from := int(at.Add(chunk)) - chunk
 				if from >= len(frontier) {
@@ -181,35 +200,33 @@ func (s *search) level(ctx context.Context, frontier []reached) []reached {
 				}
 				for i := from; i < min(from+chunk, len(frontier)); i++ {
 					e.expand(frontier[i])
-					frontier[i].c = nil
+					frontier[i] = reached[S]{}
 				}
 			}
 			found[k] = e.found
 		})
 	}
 	workers.Wait()
-	var next []reached
+	var next []reached[S]
 	for _, part := range found {
 		next = append(next, part...)
 	}
 	return next
 }
 
-type expander struct {
-	*search
-	x     explorer
-	found []reached
+type expander[S any] struct {
+	*search[S]
+	x     space[S]
+	found []reached[S]
 	moves []move
 	buf   []byte
 }
 
-func (e *expander) expand(from reached) {
+func (e *expander[S]) expand(from reached[S]) {
 	e.moves = e.x.moves(from.c, e.moves[:0])
-	if e.x.rests(from.c, e.moves) {
-		if v := e.x.atRest(from.c); v != nil {
-			e.report(&breach{v: v, from: from.no, rest: true})
-			return
-		}
+	if v := e.x.rest(from.c, e.moves); v != nil {
+		e.report(&breach{v: v, from: from.no, rest: true})
+		return
 	}
 	for _, mv := range e.moves {
 		next, v := e.x.after(from.c, mv)
@@ -224,9 +241,21 @@ func (e *expander) expand(from reached) {
 		var no uint32
 		var fresh bool
 		if no, fresh, e.buf = e.add(next, from.no, mv, e.buf); fresh {
-			e.found = append(e.found, reached{next, no})
+			e.found = append(e.found, reached[S]{next, no})
 		}
 	}
+}
+
+func (x *explorer) rest(c *state, moves []move) *invariant.Violation {
+	if !x.rests(c, moves) {
+		return nil
+	}
+	return x.atRest(c)
+}
+
+func (x *explorer) fork() space[*state] {
+	y := *x
+	return &y
 }
 
 // rests says that all that may happen are new faults.
@@ -259,7 +288,7 @@ func (x *explorer) tooFar(c *state) bool {
 
 // report keeps one violation of the level: that of the smallest state, so that
 // one worker or many find the same.
-func (s *search) report(b *breach) {
+func (s *search[S]) report(b *breach) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken == nil || b.from < s.broken.from {
@@ -268,7 +297,7 @@ func (s *search) report(b *breach) {
 }
 
 // path leads from the first state to the violation.
-func (s *search) path() []move {
+func (s *search[S]) path() []move {
 	var back []move
 	if !s.broken.rest {
 		back = append(back, s.broken.last)

@@ -26,11 +26,22 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (ti
 		return n
 	}
 	c := Config{Algorithm: s.Setup.Algorithm, Option: s.Setup.Option, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
+	if t, err := newTimed(maker, c, s.Setup.Members); t != nil || err != nil {
+		if err != nil {
+			return 0, err
+		}
+		t.log = log
+		return t.play(s)
+	}
 	x, err := newExplorer(maker, c, s.Setup.Members)
 	if err != nil {
 		return 0, err
 	}
 	x.log = log
+	return x.play(s)
+}
+
+func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
 	at, v := x.first()
 	for i := range s.Steps {
 		if v != nil {
@@ -94,7 +105,7 @@ func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
 	case scenario.Beat:
 		mv.kind = beatPeer
 	default:
-		return mv, "a manual script has only deliver, fire, crash, restart, campaign, suspect, trust and beat"
+		return mv, "a manual script of " + x.c.Algorithm + " has only deliver, fire, crash, restart, campaign, suspect, trust and beat"
 	}
 	return mv, ""
 }

@@ -24,6 +24,11 @@ const (
 	trustPeer                        // and takes it back
 	beatPeer                         // a leads and beats to b, who has another leader
 	callElection                     // a's user asks for a contest
+
+	// Of cores that keep time themselves:
+	stopMember // a is stopped
+	wakeMember // and goes on
+	passTime   // to the next moment at which somebody has something to do
 )
 
 type move struct {

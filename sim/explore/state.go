@@ -55,7 +55,7 @@ func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explor
 		return nil, err
 	}
 	if _, ok := fresh().(machine.CoreMaker); ok {
-		return nil, fmt.Errorf("algorithm %s cannot be explored here: its state cannot be copied; docs/verification.md, \"Explore\", says how its orders of events are searched", c.Algorithm)
+		return nil, fmt.Errorf("algorithm %s cannot be walked through: its states are kept as ways to them; batuta sim explore searches them", c.Algorithm)
 	}
 	if _, ok := fresh().(election.Explorable); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: it is no election.Explorable", c.Algorithm)

@@ -199,4 +199,7 @@ trust 1 2
 deliver 1>2
 fire 1 answer
 beat 2>1
+pass
+freeze 1
+thaw 1
 `

@@ -64,7 +64,7 @@ func (c *Preconditions) Take(s Step) error {
 		return fmt.Errorf("expected a step (%s), found %q", verbList(), s.Do)
 	}
 	if c.setup.Manual && f.only == automatic {
-		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, crash, restart, campaign, suspect, trust), found %s", s.Do)
+		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, pass, crash, restart, freeze, thaw, campaign, suspect, trust), found %s", s.Do)
 	}
 	if !c.setup.Manual && f.only == manual {
 		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")

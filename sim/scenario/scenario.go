@@ -66,6 +66,7 @@ const (
 	Deliver Verb = "deliver"
 	Fire    Verb = "fire"
 	Beat    Verb = "beat"
+	Pass    Verb = "pass"
 )
 
 // Nothing is what a member tells of itself that tells nothing.

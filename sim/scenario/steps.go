@@ -32,8 +32,8 @@ var steps = []form{
 	{verb: Start, operands: ops(members()), only: automatic, from: conditions(Dead, Off), to: Alive, does: "an `absent` member starts"},
 	{verb: Restart, operands: ops(members("rollback", "emptied"), optional("rollback", "emptied")), from: conditions(Dead, Off), to: Alive,
 		does: "a dead one starts again. `rollback`: its file has lost its last write; `emptied`: its disk has lost all"},
-	{verb: Freeze, operands: ops(members()), only: automatic, from: conditions(Alive), to: Frozen, does: "the process is stopped, as by SIGSTOP"},
-	{verb: Thaw, operands: ops(members()), only: automatic, from: conditions(Frozen), to: Alive, does: "it goes on, as by SIGCONT"},
+	{verb: Freeze, operands: ops(members()), from: conditions(Alive), to: Frozen, does: "the process is stopped, as by SIGSTOP"},
+	{verb: Thaw, operands: ops(members()), from: conditions(Frozen), to: Alive, does: "it goes on, as by SIGCONT"},
 
 	{verb: Cut, operands: ops(links(1, false)), only: automatic, does: "nothing arrives; what is sent waits, as in TCP"},
 	{verb: Heal, operands: ops(links(0, false)), only: automatic, does: "ends cuts and delays, all without a link"},
@@ -70,6 +70,7 @@ var steps = []form{
 	{verb: Deliver, operands: ops(oneWay), only: manual, does: "with `manual`: the oldest message arrives"},
 	{verb: Fire, operands: ops(member, timer), only: manual, does: "with `manual`: a timer runs out"},
 	{verb: Beat, operands: ops(oneWay), only: manual, does: "with `manual`: a leader beats"},
+	{verb: Pass, only: manual, does: "with `manual` and a quorum: time passes until a member has something to do"},
 
 	{verb: Agree, operands: ops(within), only: automatic, demand: true,
 		does: "every connected group of living members agrees on its highest that stands, for longer than the detector takes to find that it was none; without `within`, in the bound computed from the timing"},

@@ -1,0 +1,357 @@
+package explore
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// A core that keeps time itself, and what it stands on, cannot be copied. But it is pure:
+// the same events at the same times lead to the same state. So each state of a member is
+// kept once, as a way to it, and each step from there is taken once. Times are counted from
+// the step before: no state knows how late it is.
+
+// timedCore is a core that can be searched.
+type timedCore interface {
+	machine.Core
+	// Still has it take the shortest of every random pause.
+	Still()
+	// AppendForm appends all that decides what it may do from now on.
+	AppendForm(b []byte, now time.Time) []byte
+	// Guard is until when its lease is in force; zero: it has none.
+	Guard() time.Time
+}
+
+// instance is a core in some state, that can be stepped.
+type instance struct {
+	core   timedCore
+	origin time.Time // of its first step
+	now    time.Time // of its last
+	disk   [][]byte
+	votes  uint64 // a sum of the answers to its last request for votes
+	told   election.Token
+}
+
+// past is a step of a member, and those before it.
+type past struct {
+	before *past // nil: it starts, with what disk holds
+	after  time.Duration
+	cause  timedCause
+	disk   [][]byte // to start with
+
+	mu   sync.Mutex
+	live *instance // behind this step; nil: it is to be reached anew
+}
+
+// moment is one state of one member.
+type moment struct {
+	self   int
+	life   uint64
+	number uint32 // tells it from others
+	past   *past
+	since  time.Duration // the last step
+	due    time.Duration // until it has something to do; never: nothing
+	guard  time.Duration // until its lease ends; 0: it has none
+	told   election.Token
+	dead   bool
+
+	mu   sync.RWMutex
+	next map[timedCause]*timedEffect
+}
+
+const never = time.Duration(1<<63 - 1)
+
+// timedCause is what happens to a member.
+type timedCause struct {
+	kind    timedKind
+	peer    int
+	life    uint64 // LinkUp, starting
+	refused bool
+	m       *timedMessage
+	age     time.Duration // since its stamp
+	pass    time.Duration
+}
+
+type timedKind uint8
+
+const (
+	itStarts timedKind = iota + 1
+	itWakes
+	itHears
+	linkUp
+	linkDown
+	dialFailed
+	itDies
+	timePasses // and it does nothing
+)
+
+// timedEffect is what a step led to.
+type timedEffect struct {
+	to    *moment
+	acts  []timedAct
+	ended error // it has halted
+}
+
+type timedAct struct {
+	kind  election.ActionKind
+	to    int
+	m     *timedMessage
+	age   time.Duration // since its stamp
+	token election.Token
+}
+
+// timedMessage is a message, kept once; its stamp, where that is a time, is not of it.
+type timedMessage struct {
+	m      *election.Message
+	number uint32
+}
+
+// stamped says that the stamp of a message is a time of the leader's.
+func stamped(m *election.Message) bool { return m.Kind == election.Beat || m.Kind == election.Ack }
+
+// stampBias keeps the stamps above 0 that members are given.
+const stampBias = time.Duration(1) << 41
+
+// pasts keeps members' states and messages.
+type pasts struct {
+	x *timed
+
+	mu       sync.RWMutex
+	moments  map[xxh3.Uint128]*moment
+	messages map[string]*timedMessage
+	alive    []*past // that have an instance: the oldest lose it
+	oldest   int
+	silent   bool // nothing is logged: what is done has been done before
+}
+
+// kept is how many instances are kept at a time.
+const kept = 30_000
+
+func newPasts(x *timed) *pasts {
+	return &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
+}
+
+// message gives the one that equals m.
+func (s *pasts) message(m *election.Message) *timedMessage {
+	data := m.Data
+	if m.Kind == election.Ack { // and not the clock of who answers
+		data = data[:2]
+	}
+	key := append(append(append(append([]byte(m.From), '>'), m.To...), m.Kind...), 0)
+	key = append(append(key, m.Eligibility...), 0, flag(m.Draining))
+	key = binary.AppendUvarint(key, m.Token.Epoch)
+	if !stamped(m) {
+		key = binary.AppendVarint(key, m.Stamp)
+	}
+	key = append(key, data...)
+	s.mu.RLock()
+	known := s.messages[string(key)]
+	s.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known = s.messages[string(key)]; known == nil {
+		own := *m
+		known = &timedMessage{&own, uint32(len(s.messages) + 1)}
+		s.messages[string(key)] = known
+	}
+	return known
+}
+
+// moment gives the one that equals the state of an instance.
+func (s *pasts) moment(m *moment, at *instance) *moment {
+	b := binary.LittleEndian.AppendUint64([]byte{byte(m.self), flag(m.dead), byte(m.life)}, at.votes)
+	now := at.now.Add(m.since)
+	b = at.core.AppendForm(b, now)
+	if m.dead {
+		b = b[:11]
+		for _, r := range at.disk {
+			b = append(b, r...)
+		}
+	}
+	h := xxh3.Hash128(b)
+	s.mu.RLock()
+	known := s.moments[h]
+	s.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	m.told, m.next, m.due = at.told, map[timedCause]*timedEffect{}, never
+	if until := at.core.Guard(); !m.dead && until.After(now) {
+		m.guard = until.Sub(now)
+	}
+	if due, ok := at.core.Deadline(); ok && !m.dead {
+		m.due = due.Sub(now)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known = s.moments[h]; known == nil {
+		known, m.number = m, uint32(len(s.moments)+1)
+		s.moments[h] = m
+	}
+	return known
+}
+
+// lives takes note that p has an instance.
+func (s *pasts) lives(p *past) {
+	s.mu.Lock()
+	var old *past
+	if len(s.alive) < kept {
+		s.alive = append(s.alive, p)
+	} else {
+		old, s.alive[s.oldest] = s.alive[s.oldest], p
+		s.oldest = (s.oldest + 1) % kept
+	}
+	s.mu.Unlock()
+	if old != nil && old != p {
+		old.mu.Lock()
+		old.live = nil
+		old.mu.Unlock()
+	}
+}
+
+// reach gives an instance behind p, the caller's own.
+func (s *pasts) reach(self int, p *past) *instance {
+	p.mu.Lock()
+	at := p.live
+	p.live = nil
+	p.mu.Unlock()
+	if at != nil {
+		return at
+	}
+	var way []*past
+	for q := p; ; q = q.before {
+		way = append(way, q)
+		if q.before == nil {
+			break
+		}
+	}
+	if s.x.log != nil { // a script, of one worker
+		defer func(before bool) { s.silent = before }(s.silent)
+		s.silent = true
+	}
+	for i := len(way) - 1; i >= 0; i-- {
+		at, _ = s.step(self, at, way[i], nil)
+	}
+	return at
+}
+
+// effect is what comes of a cause.
+func (s *pasts) effect(m *moment, cause timedCause) *timedEffect {
+	m.mu.RLock()
+	e := m.next[cause]
+	m.mu.RUnlock()
+	if e != nil && s.x.log == nil {
+		return e
+	}
+	e = s.effectOf(m, cause)
+	m.mu.Lock()
+	m.next[cause] = e
+	m.mu.Unlock()
+	return e
+}
+
+func (s *pasts) effectOf(m *moment, cause timedCause) *timedEffect {
+	e := &timedEffect{}
+	like := &moment{self: m.self, life: m.life, past: m.past, since: m.since + cause.pass, dead: m.dead}
+	var at *instance
+	switch cause.kind {
+	case timePasses:
+		at = s.reach(m.self, m.past)
+	case itDies:
+		at = s.reach(m.self, m.past)
+		like.dead, like.since = true, 0
+	case itStarts:
+		like = &moment{self: m.self, life: cause.life, past: &past{cause: cause}}
+		if m.past != nil {
+			dead := s.reach(m.self, m.past)
+			like.past.disk = dead.disk
+			s.putBack(m.past, dead)
+		}
+		at, e.ended = s.step(m.self, nil, like.past, &e.acts)
+	default:
+		like.past, like.since = &past{before: m.past, after: m.since, cause: cause}, 0
+		at, e.ended = s.step(m.self, s.reach(m.self, m.past), like.past, &e.acts)
+	}
+	if e.ended == nil {
+		e.to = s.moment(like, at)
+	}
+	s.putBack(like.past, at)
+	return e
+}
+
+func (s *pasts) putBack(p *past, at *instance) {
+	p.mu.Lock()
+	p.live = at
+	p.mu.Unlock()
+	s.lives(p)
+}
+
+// step takes one step of a member, and those that follow at once: a write is over before
+// anything else happens.
+func (s *pasts) step(self int, at *instance, p *past, acts *[]timedAct) (*instance, error) {
+	if p.before == nil {
+		var err error
+		if at, err = s.x.boot(self, p); err != nil {
+			return nil, err
+		}
+	}
+	at.now = at.now.Add(p.after)
+	ev := s.x.event(at, p.cause)
+	for saved := true; saved; ev = (election.Event{Kind: election.Saved}) {
+		saved = false
+		actions := at.core.Step(at.now, ev)
+		for i := range actions {
+			a := &actions[i]
+			switch a.Kind {
+			case election.Append:
+				if a.Replace {
+					at.disk = nil
+				}
+				at.disk = append(at.disk[:len(at.disk):len(at.disk)], a.Records...)
+				saved = true
+			case election.Halt:
+				return at, a.Err
+			}
+			if act, of := s.act(at, a); of && acts != nil {
+				*acts = append(*acts, act)
+			}
+		}
+	}
+	return at, nil
+}
+
+// act is what a search needs of an action.
+func (s *pasts) act(at *instance, a *election.Action) (act timedAct, of bool) {
+	act = timedAct{kind: a.Kind, token: a.Token}
+	if a.To != election.None {
+		act.to = s.x.index(a.To)
+	}
+	switch a.Kind {
+	case election.Dial, election.Hangup:
+	case election.NotifyElected:
+		at.told = a.Token
+	case election.NotifyLost:
+		at.told = election.Token{}
+	case election.Send:
+		if k := a.Message.Kind; k == "vote" || k == "pre-vote" {
+			at.votes = 0
+		}
+		act.m, act.token = s.message(a.Message), a.Message.Token
+		switch a.Message.Kind {
+		case election.Beat: // it leaves now
+		case election.Ack:
+			act.age = at.now.Sub(at.origin) + stampBias - time.Duration(a.Message.Stamp)
+		}
+	default:
+		return act, false
+	}
+	return act, true
+}

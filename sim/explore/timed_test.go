@@ -1,0 +1,41 @@
+package explore_test
+
+import (
+	"testing"
+
+	"github.com/batuta-dev/batuta/internal/algorithm"
+	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/sim/explore"
+)
+
+// Three members of a quorum, and every order of what may befall them, to the end.
+func TestEveryOrderOfAQuorum(t *testing.T) {
+	searches := []struct {
+		c      explore.Config
+		states uint64
+	}{
+		{explore.Config{}, 6},
+		{explore.Config{Crashes: 1}, 347},
+	}
+	if fulltest.Enabled() {
+		searches = append(searches, []struct {
+			c      explore.Config
+			states uint64
+		}{
+			{explore.Config{Suspicions: 1}, 31_981},
+			{explore.Config{Crashes: 1, Restarts: 1}, 255_712},
+		}...)
+	}
+	for _, s := range searches {
+		s.c.Algorithm, s.c.Nodes = "quorum", 3
+		r, err := explore.Search(t.Context(), algorithm.Maker, s.c)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case r.Violation != nil:
+			t.Fatalf("%v\n%s", r.Violation, r.Scenario)
+		case !r.Complete || r.States != s.states:
+			t.Errorf("%+v: %d states, complete: %v; want %d", s.c, r.States, r.Complete, s.states)
+		}
+	}
+}
