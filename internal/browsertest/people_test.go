@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
 
@@ -32,9 +33,21 @@ func (b *tab) legible(state string) {
 	}
 }
 
+// inSpanish looks at the page of another language, whose words are longer, on the smallest screen.
+func (b *tab) inSpanish(address, shown, name string) {
+	b.Helper()
+	b.do(chromedp.Navigate(address + "?lang=es"))
+	b.until("document.documentElement.lang === 'es' && (" + shown + ")")
+	b.size(screens[0].width, screens[0].height, "light")
+	b.shoot(name)
+	b.fits(name)
+	b.legible(name)
+}
+
 // On every screen, light and dark, the pages fit and nobody is shut out.
 func TestTheLabIsForEveryone(t *testing.T) {
-	b := open(t, browser(t), serveLab(t))
+	address := serveLab(t)
+	b := open(t, browser(t), address)
 	b.until(ready)
 	eval[any](b, "lab.tours.begin('2-bully-crash-and-return'), 0")
 	b.until("lab.tours.current && lab.model.members.length === 5 && !document.querySelector('#tour').hidden && document.querySelector('#tour-text').textContent")
@@ -52,6 +65,7 @@ func TestTheLabIsForEveryone(t *testing.T) {
 			}
 		}
 	}
+	b.inSpanish(address, ready, "lab-360-es")
 }
 
 func TestTheDashboardIsForEveryone(t *testing.T) {
@@ -75,6 +89,7 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 	b.click("#add")
 	b.until("document.querySelector('#ask').open")
 	b.accessible("the dashboard's question")
+	b.inSpanish("http://"+members["2"].http+"/", leaderIs+"'4'", "dashboard-360-es")
 }
 
 // Without a mouse: play, step, and crash a member.
