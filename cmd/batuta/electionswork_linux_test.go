@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
@@ -72,8 +73,8 @@ func checkWork(t *testing.T, name string, lines []done, alone bool) {
 func TestWorkOfManyElections(t *testing.T) {
 	for _, algorithm := range fulltest.Size([]string{"bully"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
-			names, dir := fulltest.Size(100, 1000), t.TempDir()
-			c, err := newCluster(5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", fulltest.Size("250ms", "2s"))
+			names, dir := fulltest.Size(100, 10000), t.TempDir()
+			c, err := newCluster(5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", fulltest.Size("250ms", "5s"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,5 +145,56 @@ func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 		if was.id != gone && was.epoch != is.epoch {
 			t.Errorf("%s: %s led under %d and lives, and %s leads under %d", name, was.id, was.epoch, is.id, is.epoch)
 		}
+	}
+}
+
+// Two of five machines are cut off from the others for a while, and join them again. Under a
+// quorum the three lead all, and no two leaders ever work for a name at a time; with best effort
+// each side does. Once they have met, each name has one leader, under the highest token of all.
+func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
+	for _, algorithm := range fulltest.Size([]string{"quorum"}, []string{"bully", "quorum"}) {
+		t.Run(algorithm, func(t *testing.T) {
+			names, dir := fulltest.Size(100, 10000), t.TempDir()
+			l := newLAN(t, 5)
+			l.runs = []string{"bench", "member"}
+			flags := append(everyone(5), "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", fulltest.Size("250ms", "5s"))
+			for i := 1; i <= 5; i++ {
+				l.boot(i, fmt.Sprint(i), flags...)
+			}
+			b := &electionsBench{benchCluster: benchCluster{nodes: 5, algorithm: algorithm, cluster: l.cluster}, elections: names, breath: 300 * time.Millisecond}
+			calm(t, b)
+			near, far := l.members[2:], l.members[:2]
+			l.part(1, 2)
+			among(t, b, near, names)
+			among(t, b, far, map[string]int{"bully": names, "quorum": 0}[algorithm])
+			l.heal(1, 2)
+			calm(t, b)
+			for name, lines := range workOf(t, dir, names) {
+				checkWork(t, name, lines, algorithm == "quorum")
+			}
+		})
+	}
+}
+
+// among waits until those members lead that many elections among themselves, as each sees it,
+// and work for them; 0: that they work for none.
+func among(t *testing.T, b *electionsBench, ms []*member, names int) {
+	t.Helper()
+	err := b.until(t.Context(), "is led by one side", func() bool {
+		working := 0
+		for _, m := range ms {
+			led := 0
+			for _, other := range ms {
+				led += m.spread.By[batuta.ID(other.id)]
+			}
+			if names > 0 && (led != names || m.spread.Led != names) {
+				return false
+			}
+			working += m.spread.Working
+		}
+		return working == names
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
