@@ -15,7 +15,7 @@ var quorumMutants = []wrong{
 	{"quorum: one configuration's majority is enough", "quorum/leader.go", "\t\tif i == 0 || at < least {", "\t\tif i == 0 {", "test quorum TestALeaseTakesAMajorityOfBothConfigurations"},
 	{"quorum: who is on no list is never let in", "quorum/guests.go", "\treturn guests < MaxMembers && (", "\treturn false && (", "scenario quorum/testdata/away_during_join.txt"},
 	{"quorum: a number that was removed is not told of", "quorum/cards.go", "\tif its.Void != 0 && ", "\tif false && ", "scenario quorum/testdata/added_anew.txt"},
-	{"quorum: who closes keeps the lead", "quorum/stance.go", "\tc.leave(0, \"it closes\")\n", "", "scenario quorum/testdata/refused.txt"},
+	{"quorum: who closes keeps the lead", "quorum/stance.go", "\tc.leave(0, \"it closes\")\n", "", "scenario quorum/testdata/leader_leaves.txt"},
 	{"quorum: who is removed keeps the newest log for itself", "quorum/stance.go", "c.roster.votes(c.me.Number)\n", "c.eligible()\n", "scenario quorum/testdata/promoted_unheard.txt"},
 	{"quorum: the lease is given up before the work has stopped", "quorum/disk.go", "{ c.leave(0, why) }", "{ c.end(election.CauseResigned, why) }", "scenario quorum/testdata/full_disk_stops_work.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
