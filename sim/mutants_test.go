@@ -282,7 +282,11 @@ func anyMaker(algorithm, probe string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return ring.NewChangRoberts() }, nil
 	}
 	if algorithm == "quorum" {
-		return func() election.Algorithm { return quorum.New() }, nil
+		takeover := quorum.TakeoverLease
+		if probe == "refused" {
+			takeover = quorum.TakeoverRefused
+		}
+		return func() election.Algorithm { return quorum.New(quorum.WithTakeover(takeover)) }, nil
 	}
 	return nil, errors.New("no such algorithm")
 }
