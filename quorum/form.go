@@ -11,7 +11,8 @@ import (
 
 // This file is for an exhaustive search, which compares states: see sim/explore.
 
-// Still has this member take the shortest of every random pause, and look after no change
+// Still has this member take the shortest of every random pause, but one of its own after
+// a vote without a winner, and look after no change
 // of the members, so that equal events lead to equal states. It is called before the first Step.
 func (c *Core) Still() { c.still = true }
 

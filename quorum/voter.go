@@ -254,7 +254,12 @@ func (c *Core) goneBack(p *peer) {
 
 // contestEnds is when votes asked for now will not come any more: they are asked for
 // twice, and are on disk before they are given.
-func (c *Core) contestEnds() time.Time { return c.now.Add(2*c.t + c.between(c.t)) }
+func (c *Core) contestEnds() time.Time {
+	if c.still { // members that wait as long as each other ask at one moment for ever
+		return c.now.Add(2*c.t + time.Duration(c.me.Number)*c.t/6)
+	}
+	return c.now.Add(2*c.t + c.between(c.t))
+}
 
 // older reports whether a candidate's log ends before this member's: it gets no vote.
 func (c *Core) older(m *pb.Message) bool {
