@@ -69,7 +69,7 @@ func (c *Core) deposed() {
 	}
 	c.leader = leader{}
 	if c.patience.IsZero() {
-		c.awaitVotes("it leads no more")
+		c.awaitVotes()
 		c.standAt = c.now.Add(2 * c.t)
 	}
 }
@@ -230,7 +230,7 @@ func (c *Core) yield() {
 	c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &c.me.Number, To: &c.me.Number, Term: &next})
 	c.leader = leader{}
 	c.standAt = c.now.Add(2 * c.t)
-	c.awaitVotes("its term is over")
+	c.awaitVotes()
 	if !c.campaignAt.IsZero() {
 		c.campaignAt = c.campaignAt.Add(c.timing.TMax) // others first
 	}

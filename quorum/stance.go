@@ -64,7 +64,7 @@ func (c *Core) setWorking(on bool) {
 		c.end(election.CauseResigned, "its work has stopped")
 	}
 	if c.term() == 0 && c.patience.IsZero() && c.campaignAt.IsZero() {
-		c.awaitVotes("its work has stopped")
+		c.awaitVotes()
 	}
 }
 
@@ -148,7 +148,7 @@ func (c *Core) standAgain() {
 		case c.interim:
 			c.campaignAt = c.now.Add(c.between(c.t))
 		case c.campaignAt.IsZero():
-			c.awaitVotes("nobody leads")
+			c.awaitVotes()
 		}
 		c.standAt = c.now.Add(2 * c.t)
 	}

@@ -153,7 +153,11 @@ func (c *Core) release(why string, cause election.Cause) {
 		c.unview(cause)
 	}
 	if c.term() == 0 {
-		c.awaitVotes(why)
+		if cause == election.CauseCrashed { // all were told at different moments, each by its own dial
+			c.askAfter(0)
+		} else {
+			c.awaitVotes()
+		}
 		if c.standAt.IsZero() {
 			c.standAt = c.now.Add(2 * c.t)
 		}
@@ -174,9 +178,13 @@ func (c *Core) forget() {
 	}
 }
 
-// awaitVotes has this member ask for votes soon; the highest-ranked of those that stand
-// asks first.
-func (c *Core) awaitVotes(string) {
+// awaitVotes has this member ask for votes soon, at a moment of its own: what ends for all
+// at one time might have them ask in step for ever.
+func (c *Core) awaitVotes() { c.askAfter(c.between(c.t / 150)) }
+
+// askAfter has this member ask for votes after a while; the highest-ranked of those that
+// stand asks first.
+func (c *Core) askAfter(while time.Duration) {
 	if !c.eligible() {
 		return
 	}
@@ -186,7 +194,7 @@ func (c *Core) awaitVotes(string) {
 			turn++
 		}
 	}
-	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + c.between(c.t/150))
+	c.campaignAt = c.now.Add(time.Duration(turn)*c.t/20 + while)
 }
 
 // campaign asks for votes.
