@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -280,5 +281,19 @@ func TestHistoriesAreMerged(t *testing.T) {
 	})`)
 	if want := "4 1.0-5.0 crashed; nobody 5.0-6.0; 3 itself 6.0-31.0 superseded; 2 itself 21.0-now; two 21.0-31.0"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// One step may end a leadership and begin the next; what is known of it is then all told with
+// the end, and the page shows it with both.
+func TestWhatOneStepDidIsShownWithBoth(t *testing.T) {
+	members := cluster(t, "1")
+	b := open(t, browser(t), "http://"+members["1"].http+"/")
+	began := eval[[]string](b, `import('./ui/reigns.js').then(m => m.reigns({ events: [
+		{ event: 'leader', leader: '3', epoch: 2, time: '2026-01-01T00:00:00Z', records: [] },
+		{ event: 'lost', leader: '3', epoch: 2, cause: 'superseded', time: '2026-01-01T00:00:01Z', records: [{ what: 'loses' }, { what: 'adopts' }] },
+		{ event: 'leader', leader: '2', epoch: 3, time: '2026-01-01T00:00:01Z', records: [] }] })[1].began.map(r => r.what))`)
+	if !slices.Contains(began, "adopts") {
+		t.Errorf("the second has begun by %q", began)
 	}
 }

@@ -7,16 +7,17 @@ import { exact } from './times.js'
 // that member has seen them.
 export function reigns(history, ahead = 0) {
   const list = []
-  let open = null, lostAt = null, waiting = []
+  let open = null, lostAt = null, waiting = [], ending = []
   for (const e of history.events) {
     if (e.event !== 'leader' && e.event !== 'lost') { waiting.push(...e.records); continue }
     const when = exact(e.time) - ahead, records = [...waiting, ...e.records]
     waiting = []
     if (e.event === 'leader') {
       if (lostAt !== null && when - lostAt > 0.05) list.push({ gap: true, from: lostAt, to: when }) // less is one step of the member's
-      open = { leader: e.leader, epoch: e.epoch, from: when, to: null, began: records, ended: [] }
+      open = { leader: e.leader, epoch: e.epoch, from: when, to: null, began: records.length ? records : ending, ended: [] } // none: one step ended the last and began this
       list.push(open)
       lostAt = null
+      ending = []
       continue
     }
     if (open && open.epoch === e.epoch && open.leader === e.leader) {
@@ -26,6 +27,7 @@ export function reigns(history, ahead = 0) {
     }
     open = null
     lostAt = when
+    ending = records
   }
   if (lostAt !== null) list.push({ gap: true, from: lostAt, to: null })
   return list
