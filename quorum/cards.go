@@ -173,7 +173,7 @@ func (c *Core) noteDisks() {
 		c.settling = false
 		c.write([][]byte{record(recordSelf, encode(c.me))}, false, func() {
 			if !c.patience.IsZero() && c.promised == 0 {
-				c.release("it has no former self", election.CauseSilent)
+				c.release(election.CauseSilent)
 			}
 		})
 		return

@@ -273,7 +273,7 @@ func (c *Core) start(ev election.Event) {
 		c.fresh = false
 		c.write(c.all(), true, func() {
 			if c.me.Settled {
-				c.release("it is alone, and has no former self", election.CauseSilent)
+				c.release(election.CauseSilent)
 			}
 			for i := range c.peers {
 				if p := &c.peers[i]; p.link {

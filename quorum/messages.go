@@ -188,7 +188,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		if !c.eligible() {
 			return
 		}
-		c.release("the leader hands over to this member", election.CauseResigned)
+		c.release(election.CauseResigned)
 		c.campaignAt = c.contestEnds()
 		c.stepRaft(msg)
 	default:

@@ -128,7 +128,7 @@ func (c *Core) unview(cause election.Cause) {
 // dueVoter ends the promise when its time is over, and asks for votes when it is time.
 func (c *Core) dueVoter() {
 	if c.passed(c.patience) {
-		c.release("no beat for T", election.CauseSilent)
+		c.release(election.CauseSilent)
 	}
 	if c.passed(c.campaignAt) {
 		c.campaign()
@@ -140,7 +140,7 @@ func (c *Core) dueVoter() {
 }
 
 // release ends the promise: the leader that had it can be in force no more.
-func (c *Core) release(why string, cause election.Cause) {
+func (c *Core) release(cause election.Cause) {
 	c.patience, c.promised = time.Time{}, 0
 	if c.node == nil {
 		return
@@ -220,7 +220,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 	}
 	c.newer = c.newer || c.older(m)
 	if forced && !c.patience.IsZero() && c.promised != 0 && c.promised < m.GetTerm() {
-		c.release("its leader has handed over", election.CauseResigned)
+		c.release(election.CauseResigned)
 	}
 	if c.stepRaft(m) && m.GetType() == pb.MsgVote && !c.campaignAt.IsZero() {
 		c.campaignAt = c.contestEnds()
@@ -230,7 +230,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 // resignedBy hears that a leadership has ended, for ever: its leader says so itself.
 func (c *Core) resignedBy(p *peer, m *election.Message) {
 	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
-		c.release("the leader has resigned", election.CauseResigned)
+		c.release(election.CauseResigned)
 		if !c.campaignAt.IsZero() && m.Stamp != 0 && m.Stamp != int64(c.me.Number) {
 			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // another is to have it
 		}
@@ -243,7 +243,7 @@ func (c *Core) crashed(p *peer) {
 		c.unview(election.CauseCrashed)
 	}
 	if c.algorithm.takeover == TakeoverRefused && c.promised != 0 && c.follows.from == p.number {
-		c.release("its address refuses connections", election.CauseCrashed)
+		c.release(election.CauseCrashed)
 	}
 }
 
