@@ -79,19 +79,27 @@ func newStore() *store {
 
 func (s *store) local(self int, m *machine.Machine) *local {
 	key := m.AppendState([]byte{byte(self)}, 0, 0)
-	s.mu.RLock()
-	l := s.locals[string(key)]
-	s.mu.RUnlock()
-	if l != nil {
-		return l
+	return interned(&s.mu, s.locals, key, func() *local {
+		return &local{m: m, self: self, timers: m.Timers(), epoch: m.MinEpoch(), round: m.MinRound(), next: map[cause]*effect{}}
+	})
+}
+
+// interned gives what a table has under a key, which is made at first need: many look it up
+// that others have put there.
+func interned[V any](mu *sync.RWMutex, table map[string]*V, key []byte, create func() *V) *V {
+	mu.RLock()
+	known := table[string(key)]
+	mu.RUnlock()
+	if known != nil {
+		return known
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l = s.locals[string(key)]; l == nil {
-		l = &local{m: m, self: self, timers: m.Timers(), epoch: m.MinEpoch(), round: m.MinRound(), next: map[cause]*effect{}}
-		s.locals[string(key)] = l
+	mu.Lock()
+	defer mu.Unlock()
+	if known = table[string(key)]; known == nil {
+		known = create()
+		table[string(key)] = known
 	}
-	return l
+	return known
 }
 
 func (s *store) envelope(x *explorer, m *election.Message) *envelope {

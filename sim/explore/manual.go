@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/sim/invariant"
 	"github.com/batuta-dev/batuta/sim/scenario"
 	"github.com/batuta-dev/batuta/sim/trace"
 )
@@ -41,26 +42,34 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (ti
 	return x.play(s)
 }
 
-func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
-	at, v := x.first()
+// follow takes the steps of a script from at on, unless v is wrong there already. asMove
+// finds the move that a step means, or says why it cannot be; ticks counts the time of a search.
+func follow[S any](s *scenario.Scenario, x space[S], at S, v *invariant.Violation, asMove func(S, *scenario.Step) (move, string), ticks *time.Duration) (S, error) {
 	for i := range s.Steps {
 		if v != nil {
-			return 0, v
+			break
 		}
 		step := &s.Steps[i]
-		mv, why := x.asMove(at, step)
+		mv, why := asMove(at, step)
 		if why != "" {
-			return 0, s.Unmet(step, x.ticks, why)
+			return at, s.Unmet(step, *ticks, why)
 		}
 		at, v = x.after(at, mv)
 	}
 	if v != nil {
-		return 0, v
+		return at, v
 	}
-	if x.rests(at, x.moves(at, nil)) {
-		if v := x.atRest(at); v != nil {
-			return 0, v
-		}
+	return at, nil
+}
+
+func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
+	first, v := x.first()
+	at, err := follow(s, space[*state](x), first, v, x.asMove, &x.ticks)
+	if err != nil {
+		return 0, err
+	}
+	if v := x.rest(at, x.moves(at, nil)); v != nil {
+		return 0, v
 	}
 	return x.ticks, nil
 }

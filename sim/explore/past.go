@@ -149,20 +149,10 @@ func (s *pasts) message(m *election.Message) *timedMessage {
 		key = binary.AppendVarint(key, m.Stamp)
 	}
 	key = append(key, data...)
-	s.mu.RLock()
-	known := s.messages[string(key)]
-	s.mu.RUnlock()
-	if known != nil {
-		return known
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known = s.messages[string(key)]; known == nil {
+	return interned(&s.mu, s.messages, key, func() *timedMessage {
 		own := *m
-		known = &timedMessage{&own, uint32(len(s.messages) + 1)}
-		s.messages[string(key)] = known
-	}
-	return known
+		return &timedMessage{&own, uint32(len(s.messages) + 1)}
+	})
 }
 
 // moment gives the one that equals the state of an instance.

@@ -36,22 +36,11 @@ func (x *timed) scenario(path []move) *scenario.Scenario {
 // play takes the steps of a script.
 func (x *timed) play(s *scenario.Scenario) (time.Duration, error) {
 	x.store.silent = true
-	at, v := x.first()
+	first, v := x.first()
 	x.store.silent, x.ticks = x.log == nil, 0
-	at.stops = int8(min(len(s.Steps), 100))
-	for i := range s.Steps {
-		if v != nil {
-			return 0, v
-		}
-		step := &s.Steps[i]
-		mv, why := x.asMove(at, step)
-		if why != "" {
-			return 0, s.Unmet(step, x.ticks, why)
-		}
-		at, v = x.after(at, mv)
-	}
-	if v != nil {
-		return 0, v
+	first.stops = int8(min(len(s.Steps), 100))
+	if _, err := follow(s, space[*cluster](x), first, v, x.asMove, &x.ticks); err != nil {
+		return 0, err
 	}
 	return x.ticks, nil
 }
