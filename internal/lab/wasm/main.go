@@ -23,21 +23,13 @@ func main() {
 		"play":   page.Call(func(a []js.Value) any { return player.Play(a[0].String()) }),
 		"insert": page.Call(insert),
 		"extend": page.Call(func(a []js.Value) any { return edited(player.Extend(a[0].String(), millis(a[1])), nil) }),
-		"tours": page.Call(func([]js.Value) any {
-			list, err := player.Tours()
-			if err != nil {
-				return map[string]string{"error": err.Error()}
-			}
-			return list
+		"tours":  page.Call(func([]js.Value) any { return page.Outcome(player.Tours()) }),
+		// a[1], its scenario, says which simulator is needed
+		"tour": page.Call(func(a []js.Value) any { return page.Outcome(player.Placed(a[0].String())) }),
+		"explore": page.Begin(func(c player.ExploreConfig) (err error) {
+			exploration, err = player.Explore(c)
+			return err
 		}),
-		"tour": page.Call(func(a []js.Value) any { // a[1], its scenario, says which simulator is needed
-			tour, err := player.Placed(a[0].String())
-			if err != nil {
-				return map[string]string{"error": err.Error()}
-			}
-			return tour
-		}),
-		"explore":       page.Call(begin),
 		"exploreGrow":   page.Call(func(a []js.Value) any { return exploration.Grow(a[0].Int()) }),
 		"exploreGraph":  page.Call(func([]js.Value) any { return exploration.Graph() }),
 		"exploreScript": page.Call(func(a []js.Value) any { return edited(exploration.Script(a[0].Int(), a[1].Int())) }),
@@ -66,18 +58,6 @@ func main() {
 
 // exploration is the one that goes on: the page asks for one state after the other.
 var exploration *player.Exploration
-
-func begin(a []js.Value) any {
-	var c player.ExploreConfig
-	err := json.Unmarshal([]byte(a[0].String()), &c)
-	if err == nil {
-		exploration, err = player.Explore(c)
-	}
-	if err != nil {
-		return map[string]string{"error": err.Error()}
-	}
-	return map[string]bool{"begun": true}
-}
 
 func insert(a []js.Value) any {
 	return edited(player.Insert(a[0].String(), millis(a[1]), a[2].String()))

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"syscall/js"
 
 	"github.com/batuta-dev/batuta/internal/lab/player/overlay"
@@ -16,16 +15,9 @@ var shown *overlay.Overlay
 
 func main() {
 	page.Serve(map[string]any{
-		"superpeers": page.Call(func(a []js.Value) any {
-			var c overlay.Config
-			err := json.Unmarshal([]byte(a[0].String()), &c)
-			if err == nil {
-				shown, err = overlay.New(c)
-			}
-			if err != nil {
-				return map[string]string{"error": err.Error()}
-			}
-			return map[string]bool{"begun": true}
+		"superpeers": page.Begin(func(c overlay.Config) (err error) {
+			shown, err = overlay.New(c)
+			return err
 		}),
 		"superpeersRound": page.Call(func([]js.Value) any { return shown.Round() }),
 	})
