@@ -64,14 +64,17 @@ func TestARunningClusterChangesItsSecurity(t *testing.T) {
 	waitRefused(t, stray, "security")
 }
 
-// whole reports whether each member has a connection to each other, and the leader takes
-// all for up. A leader that stops before can tell its going to those alone that it
-// reaches; the others find out by themselves, and rightly call it a crash.
+// whole reports whether the leader and each other member have a connection to each other. A
+// leader that stops before can tell its going to those alone that it reaches; the others
+// find out by themselves, and rightly call it a crash. Two followers need none: theirs are
+// temporary.
 func (c *cluster) whole() bool {
-	for _, n := range c.nodes {
-		s := n.Status()
-		down := func(m MemberStatus) bool { return m.State != StateUp }
-		if s.Links < len(c.nodes)-1 || s.Role == RoleLeader && slices.ContainsFunc(s.Members, down) {
+	for id, n := range c.nodes {
+		leader := n.Leader().Token.Leader.ID
+		apart := func(m MemberStatus) bool {
+			return !m.Linked && m.ID != id && (id == leader || m.ID == leader)
+		}
+		if slices.ContainsFunc(n.Status().Members, apart) {
 			return false
 		}
 	}
