@@ -113,7 +113,8 @@ func (c *Core) close() {
 }
 
 // leave gives the lead up once the work has stopped; to 0: to the best. The lease goes
-// on meanwhile.
+// on meanwhile. A leadership that has not begun has no work: what still runs is of an
+// earlier one, and no reason to tell the others that this one is in force.
 func (c *Core) leave(to uint64, why string) {
 	if c.term() == 0 || c.over || c.drains {
 		return
@@ -121,10 +122,10 @@ func (c *Core) leave(to uint64, why string) {
 	c.to = to
 	if c.view.Leader.ID == c.cfg.Self.ID {
 		c.unview(election.CauseResigned)
-	}
-	if c.working {
-		c.drains = true
-		return
+		if c.working {
+			c.drains = true
+			return
+		}
 	}
 	c.end(election.CauseResigned, why)
 }

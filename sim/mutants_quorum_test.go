@@ -18,5 +18,6 @@ var quorumMutants = []wrong{
 	{"quorum: who closes keeps the lead", "quorum/stance.go", "\tc.leave(0, \"it closes\")\n", "", "scenario quorum/testdata/leader_leaves.txt"},
 	{"quorum: who is removed keeps the newest log for itself", "quorum/stance.go", "c.roster.votes(c.me.Number)\n", "c.eligible()\n", "scenario quorum/testdata/promoted_unheard.txt"},
 	{"quorum: the lease is given up before the work has stopped", "quorum/disk.go", "{ c.leave(0, why) }", "{ c.end(election.CauseResigned, why) }", "scenario quorum/testdata/full_disk_stops_work.txt"},
+	{"quorum: a leadership that never began drains", "quorum/stance.go", "\t\tc.unview(election.CauseResigned)\n\t\tif c.working {\n\t\t\tc.drains = true\n\t\t\treturn\n\t\t}\n\t}\n", "\t\tc.unview(election.CauseResigned)\n\t}\n\tif c.working {\n\t\tc.drains = true\n\t\treturn\n\t}\n", "scenario quorum/testdata/never_began.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }
