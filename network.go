@@ -12,7 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
-// A Wire has a Node speak another protocol than batuta's own. Package boss has one;
+// A Wire has a Node speak another protocol than batuta's own. Package compat/boss has one;
 // it is set as [Config.Wire], a value of its own for each Node.
 type Wire interface {
 	// Defaults fills in what c leaves open as it should be on this wire.

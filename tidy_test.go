@@ -26,7 +26,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 var mayImport = map[string][]string{
 	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile"},
 	"election":           {},
-	"boss":               {"", "election", "internal/network"},
+	"compat/boss":        {"", "election", "internal/network"},
 	"election/*":         {"election"},
 	"machine":            {"election", "machine/roster"},
 	"machine/roster":     {"election"},

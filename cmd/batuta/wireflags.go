@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/cli"
 )

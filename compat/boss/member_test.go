@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/election/bully"
 )
 

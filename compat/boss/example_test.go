@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/election/bully"
 )
 

@@ -145,7 +145,7 @@ func build(t *testing.T, pkg string) string {
 // batuta or by the foreign program.
 func TestTheExampleOfSource002(t *testing.T) {
 	t.Parallel()
-	binary := build(t, "../cmd/batuta")
+	binary := build(t, "../../cmd/batuta")
 	for _, ips := range [][]string{{"172.18.0.3", "172.18.0.4", "172.18.0.5"}, {"172.18.0.8", "172.18.0.9", "172.18.0.10"}} {
 		for mix := range 8 {
 			foreign := []bool{mix&1 != 0, mix&2 != 0, mix&4 != 0}

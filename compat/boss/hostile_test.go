@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 

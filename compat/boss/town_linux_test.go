@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/boss"
+	"github.com/batuta-dev/batuta/compat/boss"
 )
 
 // pace is how fast the nodes of a town live.
