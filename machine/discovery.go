@@ -202,7 +202,7 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
 	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
-		m.loseLeader(election.CauseResigned, true, "it says that it has ended")
+		m.leaderEnds(msg, "it says that it has ended")
 	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
 	case c < 0:
 		m.outbid(msg.Token, m.me)

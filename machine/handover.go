@@ -97,10 +97,22 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	}
 	if m.live() {
 		m.leaveTo(msg.Heir)
-		m.loseLeader(election.CauseResigned, true, "it says so")
+		m.leaderEnds(msg, "it says so")
 		return
 	}
 	m.endIsCertain()
+}
+
+// leaderEnds hears from the leader itself that its leadership is over. One that knows of
+// a higher epoch may have given way to another leader, of which we have not heard: we
+// ask before we claim.
+func (m *Machine) leaderEnds(msg *election.Message, why string) {
+	if msg.Highest > msg.Token.Epoch && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
+		m.lose(election.CauseResigned, true, why)
+		m.discover("its leader knew of a higher epoch")
+		return
+	}
+	m.loseLeader(election.CauseResigned, true, why)
 }
 
 // handOver asks of us, the leader, to make way for a higher rank.
