@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +194,23 @@ func TestTheLogOfAMemberThatOftenRestartsIsBounded(t *testing.T) {
 	}
 	if longest > 2*keepRecords {
 		t.Errorf("its log has held %d records, and is compacted when it has %d", longest, keepRecords)
+	}
+}
+
+// A member whose disk hangs keeps no answers for later: what a leader says to it again and
+// again would take its memory.
+func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	n.hangs = "1"
+	n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
+	n.run(time.Minute)
+	c := n.cores["1"]
+	if !c.hung || c.View().Leader.ID != "3" {
+		t.Fatalf("member 1 follows %v, and its disk hangs: %v", c.View(), c.hung)
+	}
+	raft := reflect.ValueOf(c.node).Elem().FieldByName("raft").Elem()
+	if kept := raft.FieldByName("msgs").Len() + raft.FieldByName("msgsAfterAppend").Len(); kept > 30 {
+		t.Errorf("it has kept %d answers in %d beats", kept, time.Minute/c.timing.Heartbeat)
 	}
 }

@@ -116,7 +116,9 @@ func (c *Core) acked(p *peer, m *election.Message, number uint64) {
 		return // it answers what was not sent yet
 	}
 	p.acked, p.aside = max(p.acked, m.Stamp), m.Eligibility
-	c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
+	if !c.unsaved() { // raft may have entries to send again
+		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
+	}
 	c.prolong()
 }
 

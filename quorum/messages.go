@@ -178,6 +178,12 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		return
 	}
 	switch want {
+	case pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote:
+		if c.unsaved() {
+			return // its answer would wait for the disk, with one to each time that it is said again
+		}
+	}
+	switch want {
 	case pb.MsgVote, pb.MsgPreVote:
 		c.vote(p, msg)
 	case pb.MsgTimeoutNow:

@@ -21,6 +21,7 @@ type network struct {
 	halted map[election.ID]error
 	heard  func(election.Message) // told of all that is sent; may be nil
 	lost   bool                   // nothing that is sent arrives
+	hangs  election.ID            // whose disk ends no write
 }
 
 type arrival struct {
@@ -70,6 +71,9 @@ func (n *network) step(id election.ID, ev election.Event) {
 				n.queue = append(n.queue, arrival{a.To, election.Event{Kind: election.Received, Message: a.Message}})
 			}
 		case election.Append:
+			if id == n.hangs {
+				break
+			}
 			if a.Replace {
 				n.disks[id] = nil
 			}

@@ -48,10 +48,13 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 		c.goneBack(p)
 		return
 	}
-	if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
-		return
-	}
 	st := c.status()
+	if known := st.GetTerm() == b.term && st.Lead == b.from && commit <= st.GetCommit(); !known { // else raft would only answer
+		if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
+			return
+		}
+		st = c.status()
+	}
 	if st.GetTerm() != b.term || st.Lead != b.from {
 		return
 	}
