@@ -65,6 +65,32 @@ func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 	}
 }
 
+// One that is not let in keeps asking. The others, who say to each other that they do not
+// reach it either, elect and fail over, and refuse nothing of each other's.
+func TestWhoIsNotLetInPartsNobody(t *testing.T) {
+	c := newCluster(t, 3)
+	secret := withSecret(secretFile(t, security.NewSecret()))
+	c.startAll(func(cfg *Config) {
+		if secret(cfg); cfg.ID == "1" {
+			cfg.Security.SecretFile = secretFile(t, security.NewSecret())
+		}
+	})
+	waitRefused(t, c.nodes["1"], wire.ReasonSecurity)
+	delete(c.nodes, "1")
+	c.agree("3")
+	c.kill("3")
+	c.agree("2")
+	c.rebind("3")
+	c.start("3", secret)
+	c.agree("3")
+	waitRefused(t, c.nodes["3"], wire.ReasonSecurity)
+	for id, n := range c.nodes {
+		if bad := n.Status().Bad; len(bad) > 0 {
+			t.Errorf("member %s refuses what the other says: %v", id, bad)
+		}
+	}
+}
+
 // waitRefused waits until a member has counted a refusal.
 func waitRefused(t *testing.T, n *Node, why wire.Reason) {
 	t.Helper()

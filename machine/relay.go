@@ -91,9 +91,10 @@ func (m *Machine) passOn(from, to int, inner *election.Message) {
 	m.send(to, election.Message{Kind: election.Relay, Carried: inner})
 }
 
-// cannotPass says that a member is not reached here either.
+// cannotPass says that a member is not reached here either. What it carries names whom, as
+// a question to it: no frame is without a kind.
 func (m *Machine) cannotPass(asker int, to election.ID) {
-	m.send(asker, election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
+	m.send(asker, election.Message{Kind: election.Relay, Ended: true, Carried: &election.Message{Kind: election.Ping, From: m.members[asker].ID, To: to, Election: m.cfg.Election}})
 }
 
 // receivePassed takes in a message that came by another member. It shows that its
