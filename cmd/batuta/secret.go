@@ -106,8 +106,9 @@ func newTLSCACommand(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ca",
 		Short: "Make an authority: ca.pem, which members believe, and ca-key.pem",
-		Long: `ca makes the authority that "batuta tls issue" issues certificates by. Give every
-member ca.pem as --tls-ca. Whoever has ca-key.pem can be any member: no member needs it.`,
+		Long: `ca makes the authority that "batuta tls issue" issues certificates by, and the directory
+for it, for its owner alone, if it is not there. Give every member ca.pem as --tls-ca.
+Whoever has ca-key.pem can be any member: no member needs it.`,
 		Example: "  batuta tls ca --cluster payments --dir pki",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -121,6 +122,9 @@ member ca.pem as --tls-ca. Whoever has ca-key.pem can be any member: no member n
 			cert, key, err := security.PEM(a.Pair())
 			if err != nil {
 				return err
+			}
+			if err := os.MkdirAll(p.dir, 0o700); err != nil {
+				return cli.Usagef("--dir: %w", err)
 			}
 			return p.write(e, "ca", cert, key)
 		},
