@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // many elections, and tells how many it sees led.
 func newBenchMemberCommand(e env) *cobra.Command {
 	var f agentFlags
-	b := &benchMember{out: e.stdout, by: map[batuta.ID]int{}}
+	b := &benchMember{out: e.stdout}
 	cmd := &cobra.Command{
 		Use:     "member",
 		Short:   "Run a member of \"batuta bench elections\"",
@@ -35,6 +36,7 @@ func newBenchMemberCommand(e env) *cobra.Command {
 	cmd.Flags().StringVar(&b.work, "work", "", "`directory`: each leader appends its token to a file of its election's name there, when it begins and now and then")
 	cmd.Flags().DurationVar(&b.every, "work-every", time.Second, "`time` between two of those")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		b.tally = newTally(b.names)
 		a := &agentRun{env: e, flags: &f, cmd: cmd, beside: b.begin}
 		return a.run(cmd.Context())
 	}
@@ -67,8 +69,7 @@ type benchMember struct {
 	node  *batuta.Node
 
 	mu      sync.Mutex
-	led     int
-	by      map[batuta.ID]int
+	tally   *tally
 	full    time.Time
 	working int
 	worked  time.Time
@@ -81,7 +82,7 @@ func (b *benchMember) begin(n *batuta.Node) {
 	go b.watch(n)
 	elections := make([]*batuta.Election, b.names)
 	for i := range elections {
-		elections[i] = n.Election(fmt.Sprintf("shard-%d", i))
+		elections[i] = n.Election(shard + strconv.Itoa(i))
 	}
 	go n.LeadEach(context.Background(), elections, b.lead) // until the node ends
 }
@@ -133,7 +134,7 @@ func appendTo(path, line string) error {
 func (b *benchMember) watch(n *batuta.Node) {
 	for behind := true; behind; {
 		behind = false
-		b.note(func(time.Time) { b.led = 0; clear(b.by) })
+		b.note(func(time.Time) { b.tally = newTally(b.names) })
 		for v, err := range n.Elections(context.Background()) {
 			if behind = err != nil; behind {
 				break
@@ -144,17 +145,47 @@ func (b *benchMember) watch(n *batuta.Node) {
 }
 
 func (b *benchMember) sees(v batuta.View, now time.Time) {
-	switch {
-	case v.Defined():
-		b.led++
-		b.by[v.Token.Leader.ID]++
-		if b.led == b.names {
-			b.full = now
-		}
-	case b.by[v.Lost.Leader.ID] > 0:
-		b.led--
-		b.by[v.Lost.Leader.ID]--
+	if b.tally.sees(v) && b.tally.led == b.names {
+		b.full = now
 	}
+}
+
+// shard is what the elections' names begin with; their numbers follow.
+const shard = "shard-"
+
+// tally counts who leads how many elections.
+type tally struct {
+	led     int
+	by      map[batuta.ID]int
+	leaders []batuta.ID // by number
+}
+
+func newTally(names int) *tally {
+	return &tally{by: map[batuta.ID]int{}, leaders: make([]batuta.ID, names)}
+}
+
+// sees takes in a view, and tells whether it has somebody lead who did not. Of the first
+// views that a reader gets, some tell of the end of a leadership that it has not seen.
+func (t *tally) sees(v batuta.View) (begins bool) {
+	i, err := strconv.Atoi(strings.TrimPrefix(v.Election, shard))
+	if err != nil || i < 0 || i >= len(t.leaders) {
+		return false
+	}
+	was, is := t.leaders[i], v.Token.Leader.ID
+	if was == is {
+		return false
+	}
+	if t.leaders[i] = is; was != "" {
+		t.led--
+		if t.by[was]--; t.by[was] == 0 {
+			delete(t.by, was)
+		}
+	}
+	if is != "" {
+		t.led++
+		t.by[is]++
+	}
+	return is != ""
 }
 
 // note takes in a change, and has it told soon with what else comes.
@@ -172,8 +203,7 @@ func (b *benchMember) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.telling = false
-	maps.DeleteFunc(b.by, func(_ batuta.ID, n int) bool { return n == 0 })
-	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.led, agent.Stamp{Time: b.full}, b.by, b.working, agent.Stamp{Time: b.worked}})
+	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.tally.led, agent.Stamp{Time: b.full}, b.tally.by, b.working, agent.Stamp{Time: b.worked}})
 	if err == nil {
 		b.out.Write(append(line, '\n')) // with nobody to read it there is no bench
 	}

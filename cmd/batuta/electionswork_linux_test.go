@@ -175,11 +175,10 @@ func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 // Two of five machines are cut off from the others for a while, and join them again. Under a
 // quorum the three lead all, and no two leaders ever work for a name at a time; with best effort
 // each side does. Once they have met, each name has one leader, under the highest token of all.
-// Bully has fewer names: docs/elections.md has what is known of more.
 func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
 	for _, algorithm := range fulltest.Size([]string{"quorum"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
-			names, dir := fulltest.Size(100, map[string]int{"bully": 1000, "quorum": 10000}[algorithm]), t.TempDir()
+			names, dir := fulltest.Size(100, 10000), t.TempDir()
 			l := newLAN(t, 5)
 			l.runs = []string{"bench", "member"}
 			flags := append(everyone(5), "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", workEvery().String())
