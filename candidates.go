@@ -346,6 +346,7 @@ func (e *elections) tell(v View) {
 		h.add(event(v))
 	}
 	if e.every != nil {
+		e.every.limit = MaxBacklog + 2*len(e.views) // one change of all leaders is no reader's fault
 		e.every.add(event(v))
 	}
 }

@@ -53,7 +53,8 @@ type Event struct {
 }
 
 // MaxBacklog is how many events a reader of [Node.Events] or [Node.Watch] may be
-// behind. One that is further behind is ended by [ErrBehind].
+// behind, and one of [Node.Elections] by two more for each election: all may change hands at
+// once. One that is further behind is ended by [ErrBehind].
 const MaxBacklog = 16384
 
 // ErrBehind is the last thing that [Node.Events] and [Node.Watch] yield to a reader

@@ -187,3 +187,30 @@ func TestAReaderAtTheLimitGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// That every leader of many elections is another is no more than a reader may be behind.
+func TestAReaderOfElectionsMayMissNoChangeOfAll(t *testing.T) {
+	const names = MaxBacklog
+	n := &Node{elections: elections{views: map[string][]View{}, names: map[string]*history{}}}
+	changeAll := func(epoch uint64) {
+		for i := range names {
+			name, token := strconv.Itoa(i), Token{Epoch: epoch, Leader: Rank{ID: "1"}}
+			n.elections.tell(View{Election: name, Lost: token})
+			n.elections.tell(View{Election: name, Token: token})
+		}
+	}
+	changeAll(1)
+	events := n.Elections(t.Context())
+	changeAll(2)
+	n.elections.end()
+	seen := 0
+	for v, err := range events {
+		if err != nil {
+			t.Fatal(v, err)
+		}
+		seen++
+	}
+	if seen != 3*names {
+		t.Errorf("%d views, want the %d present ones and two changes of each", seen, names)
+	}
+}
