@@ -49,9 +49,9 @@ func (o *office) reported(p *peer, f *frame) {
 		return
 	}
 	if f.Part == 0 {
-		p.parts, p.part = nil, 0
+		p.parts, p.part, p.partsOf = nil, 0, reportID{f.Version, f.Incarnation}
 	}
-	if f.Part != p.part {
+	if f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) { // of two that were sent, parts of each may be lost
 		return
 	}
 	p.parts, p.part = append(p.parts, f.Claims...), p.part+1

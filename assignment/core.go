@@ -232,7 +232,7 @@ func (c *Core) follow() {
 		return
 	}
 	c.view = now
-	c.office = nil
+	c.office, c.whole = nil, nil
 	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
 		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again"})
 	}

@@ -59,9 +59,9 @@ func (c *Core) assigned(f *frame) {
 		return
 	}
 	if f.Part == 0 {
-		c.whole, c.part = map[key]Seat{}, 0
+		c.whole, c.wholeOf, c.part = map[key]Seat{}, f.Version, 0
 	}
-	if c.whole == nil || f.Part != c.part {
+	if c.whole == nil || f.Part != c.part || f.Version != c.wholeOf { // of two that were sent, parts of each may be lost
 		c.whole = nil
 		return
 	}

@@ -52,10 +52,14 @@ type peer struct {
 	known       bool      // it has told all in this coordinator's time
 	names       int       // that it stands for
 	seats       map[key]bool
-	parts       []claim
-	part        int
+	parts       []claim // of a report that has not come whole
+	part        int     // its next
+	partsOf     reportID
 	mentioned   map[string]bool
 }
+
+// reportID tells one report of all from another.
+type reportID struct{ version, incarnation uint64 }
 
 // contest is one name.
 type contest struct {

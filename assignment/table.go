@@ -19,6 +19,7 @@ type table struct {
 	of      election.Token // the coordinator who counts version
 
 	whole   map[key]Seat // of a transfer under way
+	wholeOf uint64       // the version that it is of
 	part    int          // its next
 	askedAt int64        // when all was last asked for; 0: it is not
 }
