@@ -2,26 +2,51 @@
 package freeport
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 )
 
-// Find gives n loopback ports on which nobody listens, no two alike. They lie below
-// those that kernels give to outgoing connections: a process's port must not be taken
-// before it has started, or while it is down.
+// Ports lie below those that kernels give to outgoing connections: a process's port
+// must not be taken before it has started, or while it is down.
+const (
+	first  = 10000
+	blocks = 200
+	block  = 100 // ports; the first of them is held for its owner
+	most   = 10  // blocks of one process, unless it asks for more ports at once
+)
+
+// owned are this process's blocks. It listens on the first port of each for as long as
+// it lives, so that no two processes that ask here are given the same port.
+var owned struct {
+	sync.Mutex
+	held []net.Listener
+	free []int // ports of the blocks that have yet to be given
+	all  []int // ports of the blocks
+}
+
+// Find gives n loopback ports on which nobody listens, no two alike.
 func Find(n int) ([]int, error) {
 	return FindOn(slices.Repeat([]string{"127.0.0.1"}, n)...)
 }
 
-// FindOn is [Find] for loopback addresses: a port for each.
+// FindOn is [Find] for loopback addresses: a port for each. A port is given again only when
+// some thousand others have been.
 func FindOn(ips ...string) ([]int, error) {
+	owned.Lock()
+	defer owned.Unlock()
 	var ports []int
 	var last error
 	for range 50 * len(ips) {
-		port := 10000 + rand.IntN(20000)
+		port, err := next(len(ips))
+		if err != nil {
+			last = err
+			break
+		}
 		if slices.Contains(ports, port) {
 			continue
 		}
@@ -36,4 +61,38 @@ func FindOn(ips ...string) ([]int, error) {
 		}
 	}
 	return nil, fmt.Errorf("found only %d free loopback ports of %d: %w", len(ports), len(ips), last)
+}
+
+// next is a port of a block that this process holds, of as many blocks as n ports need.
+func next(n int) (int, error) {
+	if len(owned.free) == 0 && (len(owned.held) < most || len(owned.all) < n) {
+		if err := hold(); err != nil && len(owned.all) == 0 {
+			return 0, err
+		}
+	}
+	if len(owned.free) == 0 {
+		owned.free = slices.Clone(owned.all)
+	}
+	port := owned.free[0]
+	owned.free = owned.free[1:]
+	return port, nil
+}
+
+// hold takes a block that nobody has.
+func hold() error {
+	start := rand.IntN(blocks)
+	for i := range blocks {
+		port := first + (start+i)%blocks*block
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		owned.held = append(owned.held, l)
+		for p := port + 1; p < port+block; p++ {
+			owned.free = append(owned.free, p)
+			owned.all = append(owned.all, p)
+		}
+		return nil
+	}
+	return errors.New("every block of ports from 10000 to 29999 is held by another process")
 }
