@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 )
@@ -120,6 +121,7 @@ func awaitEnd(t *testing.T, process int) {
 }
 
 func TestDemoJSON(t *testing.T) {
+	fulltest.Parallel(t)
 	var story struct {
 		Algorithm     string
 		Nodes, Rounds int
@@ -139,6 +141,7 @@ func TestDemoJSON(t *testing.T) {
 }
 
 func TestBenchFailover(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, fault := range faults() {
 		t.Run(fault, func(t *testing.T) {
 			watch, began := stalltest.Start(t), time.Now()
@@ -172,6 +175,7 @@ func TestBenchFailoverWithoutADisk(t *testing.T) {
 
 // Each member leads its share, and each loss and the drain give one away.
 func TestBenchElections(t *testing.T) {
+	fulltest.Parallel(t)
 	var f electionsFigures
 	answer(t, &f, "bench", "elections", "--nodes", "3", "--elections", "30", "--rounds", "1", "--rest", "1s", "--json")
 	if f.Elections != 30 || f.Nodes != 3 {

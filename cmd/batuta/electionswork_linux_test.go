@@ -95,6 +95,7 @@ func checkWork(t *testing.T, name string, lines []done, alone bool) {
 // and their coordinator too. Tokens rise; under a quorum no two leaders work for a name at a
 // time; and where the coordinator dies the others' work goes on.
 func TestWorkOfManyElections(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, algorithm := range fulltest.Size([]string{"bully"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
 			names, dir := fulltest.Size(100, 10000), t.TempDir()
@@ -176,6 +177,7 @@ func wentOn(t *testing.T, before, after map[string][]done, gone string) {
 // quorum the three lead all, and no two leaders ever work for a name at a time; with best effort
 // each side does. Once they have met, each name has one leader, under the highest token of all.
 func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, algorithm := range fulltest.Size([]string{"quorum"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
 			names, dir := fulltest.Size(100, 10000), t.TempDir()

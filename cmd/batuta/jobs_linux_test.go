@@ -91,17 +91,20 @@ func (c *company) goesOn(name string) {
 
 // Whoever is killed that runs a job: another runs it, and never two at once.
 func TestAJobGoesOnElsewhere(t *testing.T) {
+	fulltest.Parallel(t)
 	newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "child", "report", "backup", "prune").goesOn("report")
 }
 
 // Whoever is killed that leads some of many elections: others lead those, and work for them.
 func TestElectionsOfAFileGoOnElsewhere(t *testing.T) {
+	fulltest.Parallel(t)
 	newCompany(t, "agent", []string{"--elections"}, "", "child", "shard-1", "shard-2", "shard-3").goesOn("shard-1")
 }
 
 // A run that is under way when its job is handed over ends by itself, and nobody runs the job
 // before it has.
 func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
+	fulltest.Parallel(t)
 	c := newCompany(t, "run", []string{"--profile", "wan", "--finish", "10m", "--jobs"}, "@always", "quit=0", "report")
 	w := c.Next()
 	from, to := leaderOf(w), "1"

@@ -19,6 +19,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
 	"github.com/batuta-dev/batuta/internal/schedule"
 	"github.com/batuta-dev/batuta/internal/stalltest"
@@ -55,6 +56,7 @@ func (always) Next(t time.Time) time.Time {
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
 func TestScripts(t *testing.T) {
+	fulltest.Parallel(t)
 	watch := stalltest.Start(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

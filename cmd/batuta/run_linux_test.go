@@ -261,6 +261,7 @@ func TestRunWhenItsLeaderIsKilled(t *testing.T) {
 // Leadership passes only to where nobody of the last command is left, however
 // little that one hears.
 func TestRunPassesOnAlone(t *testing.T) {
+	fulltest.Parallel(t)
 	c := newCrew(t, 3, []string{"--grace", "20ms", "--preempt=false"}, "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
@@ -291,6 +292,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 // A batuta that is frozen cannot stop its command; the guard does, and before
 // another member's starts.
 func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
+	fulltest.Parallel(t)
 	c := newCrew(t, 3, []string{"--grace", "20ms"}, "deaf", "child", lockFile(t))
 	c.startAll()
 	_, all := c.settle("3", 2)
@@ -310,6 +312,7 @@ func TestRunWhenItsLeaderIsFrozen(t *testing.T) {
 }
 
 func TestRunTakesSignals(t *testing.T) {
+	fulltest.Parallel(t)
 	// Under nohup, or in a script's background, signals are ignored, and what
 	// this process starts inherits that; a handler of our own it does not.
 	caught := make(chan os.Signal, 1)
@@ -338,6 +341,7 @@ func TestRunTakesSignals(t *testing.T) {
 
 // The second signal does not wait for the grace to end.
 func TestRunSignalledTwiceKills(t *testing.T) {
+	fulltest.Parallel(t)
 	c := newCrew(t, 1, []string{"--grace", "1h"}, "deaf")
 	c.startAll()
 	w, _ := c.family(1)

@@ -148,6 +148,7 @@ func (g *peerGroup) crash(m *peerProcess) {
 
 // TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
 func TestSuperPeersOnRealProcesses(t *testing.T) {
+	fulltest.Parallel(t)
 	n := fulltest.Size(7, 62)
 	g := &peerGroup{T: t, dir: t.TempDir(), flags: []string{"--fraction", "0.25", "--capacity", "8", "--round", "300ms"}}
 	secret := filepath.Join(g.dir, "secret")
@@ -286,6 +287,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
+	fulltest.Parallel(t)
 	code, out := runCommand(t, "superpeer", "live", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
 	var r struct {
 		Nodes int      `json:"nodes"`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"testing"
 )
 
 // Enabled reports whether BATUTA_TEST_FULL=1 is set, as it is in continuous
@@ -21,6 +22,15 @@ func MostlyWait(n int) {
 	flag.Parse()
 	if beside := flag.Lookup("test.parallel"); beside.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		flag.Set(beside.Name, strconv.Itoa(n))
+	}
+}
+
+// Parallel has a test run beside others, as t.Parallel does, unless [Enabled]: at its full
+// size it has the machine to itself.
+func Parallel(t *testing.T) {
+	t.Helper()
+	if !Enabled() {
+		t.Parallel()
 	}
 }
 
