@@ -258,11 +258,14 @@ func TestRunWhenItsLeaderIsKilled(t *testing.T) {
 	}
 }
 
+// unhurried members suspect nobody, whatever holds the machine up.
+var unhurried = []string{"--t-max", "2s", "--t-process", "6s"}
+
 // Leadership passes only to where nobody of the last command is left, however
 // little that one hears.
 func TestRunPassesOnAlone(t *testing.T) {
 	fulltest.Parallel(t)
-	c := newCrew(t, 3, []string{"--grace", "20ms", "--preempt=false"}, "deaf", "child", "stray", lockFile(t))
+	c := newCrew(t, 3, append(unhurried, "--grace", "20ms", "--preempt=false"), "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
 	for range fulltest.Size(10, 1000) {
@@ -320,7 +323,7 @@ func TestRunTakesSignals(t *testing.T) {
 	defer signal.Stop(caught)
 	for _, last := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(last.String(), func(t *testing.T) {
-			c := newCrew(t, 1, []string{"--grace", "1s"}, "child")
+			c := newCrew(t, 1, append(unhurried, "--grace", "1s"), "child")
 			c.startAll()
 			_, all := c.family(2)
 			for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, last} {
@@ -342,7 +345,7 @@ func TestRunTakesSignals(t *testing.T) {
 // The second signal does not wait for the grace to end.
 func TestRunSignalledTwiceKills(t *testing.T) {
 	fulltest.Parallel(t)
-	c := newCrew(t, 1, []string{"--grace", "1h"}, "deaf")
+	c := newCrew(t, 1, append(unhurried, "--grace", "1h"), "deaf")
 	c.startAll()
 	w, _ := c.family(1)
 	c.signal("1", syscall.SIGTERM)
