@@ -229,13 +229,14 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 // founded says that a group may have its first leader, or that one there knows of an
 // earlier one. Who founds needs its disk; nor is it known what a hung one has not taken.
 func (w *world) founded(group []*process) bool {
+	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() })
 	switch {
-	case slices.ContainsFunc(group, func(p *process) bool { return p.machine.Highest() > 0 && !p.disk.hangs() }):
+	case slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
 		return true
 	case w.setup.Expect > 0:
 		return slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && w.hears(p, group) >= w.setup.Expect })
 	}
-	return !w.setup.Newcomer || slices.ContainsFunc(group, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) && !p.disk.hangs() })
+	return !w.setup.Newcomer || slices.ContainsFunc(saving, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
 }
 
 // hears counts of a group whom p hears without another between, itself included.
