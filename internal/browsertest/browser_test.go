@@ -235,6 +235,14 @@ func (b *tab) press(keys ...string) {
 	}
 }
 
+// choose goes to an element by Tab and presses Enter there; then comes to be true.
+func (b *tab) choose(is, then string) {
+	b.Helper()
+	b.tabTo(is)
+	b.press(kb.Enter)
+	b.until(then)
+}
+
 // tabTo presses Tab until a script is true of the element that has the focus.
 func (b *tab) tabTo(is string) {
 	b.Helper()

@@ -131,6 +131,10 @@ func TestTheDashboardRecovers(t *testing.T) {
 	members["1"].kill()
 	b.until("document.querySelector('#live').textContent.startsWith('Stale since')")
 	b.until("!document.querySelector('#notice').hidden")
+	for _, scheme := range []string{"light", "dark"} { // what was last known is read on
+		b.size(1280, 900, scheme)
+		b.accessible("stale, " + scheme)
+	}
 	members["1"].process = start(t, members["1"].args...)
 	b.until("document.querySelector('#live').textContent === 'Live'")
 	b.until(leaderIs + "'2'")

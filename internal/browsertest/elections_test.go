@@ -185,16 +185,12 @@ func TestNamedElectionsByKeyboard(t *testing.T) {
 
 	const ofTwo = "el.closest('#shares li')?.firstChild.textContent === '2' && el.matches('.act')"
 	eval[any](b, "document.body.focus(), document.activeElement.blur(), 0")
-	b.tabTo(ofTwo)
-	b.press(kb.Enter)
-	b.until("document.querySelector('#ask').open && document.activeElement.id === 'ask-no' && !document.querySelector('#ask input[name=force]').checked")
+	b.choose(ofTwo, "document.querySelector('#ask').open && document.activeElement.id === 'ask-no' && !document.querySelector('#ask input[name=force]').checked")
 	b.say()
 	b.until("[...document.querySelectorAll('#elections-all .leader')].every(x => x.textContent === '1')")
 	b.until("[...document.querySelectorAll('#shares .state-of')].map(x => x.textContent).join() === ',drained,'")
 	b.shoot("dashboard-drained")
-	b.tabTo(ofTwo)
-	b.press(kb.Enter)
-	b.until("document.querySelector('#ask-title').textContent === 'End the drain of 2?'")
+	b.choose(ofTwo, "document.querySelector('#ask-title').textContent === 'End the drain of 2?'")
 	b.say()
 	b.until("[...document.querySelectorAll('#shares .state-of')].every(x => x.textContent === '')")
 }

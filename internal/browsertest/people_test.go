@@ -33,6 +33,23 @@ func (b *tab) legible(state string) {
 	}
 }
 
+// everywhere looks at a page on every screen, light and dark.
+func (b *tab) everywhere(page string) {
+	b.Helper()
+	for _, s := range screens {
+		for _, scheme := range []string{"light", "dark"} {
+			state := fmt.Sprintf("%s-%s-%s", page, s.name, scheme)
+			b.size(s.width, s.height, scheme)
+			b.shoot(state)
+			b.fits(state)
+			b.legible(state)
+			if s.name == "360" || s.name == "1280" {
+				b.accessible(state)
+			}
+		}
+	}
+}
+
 // inSpanish looks at the page of another language, whose words are longer, on the smallest screen.
 func (b *tab) inSpanish(address, shown, name string) {
 	b.Helper()
@@ -53,18 +70,7 @@ func TestTheLabIsForEveryone(t *testing.T) {
 	b.until("lab.tours.current && lab.model.members.length === 5 && !document.querySelector('#tour').hidden && document.querySelector('#tour-text').textContent")
 	eval[any](b, "lab.tours.go(2), 0")
 	eval[any](b, "lab.pick({event: lab.model.events[lab.model.before(lab.now)], at: lab.now}), 0")
-	for _, s := range screens {
-		for _, scheme := range []string{"light", "dark"} {
-			state := fmt.Sprintf("lab-%s-%s", s.name, scheme)
-			b.size(s.width, s.height, scheme)
-			b.shoot(state)
-			b.fits(state)
-			b.legible(state)
-			if s.name == "360" || s.name == "1280" {
-				b.accessible(state)
-			}
-		}
-	}
+	b.everywhere("lab")
 	b.inSpanish(address, ready, "lab-360-es")
 }
 
@@ -74,18 +80,7 @@ func TestTheDashboardIsForEveryone(t *testing.T) {
 	b.until(leaderIs + "'5'")
 	members["5"].kill()
 	b.until(leaderIs + "'4'")
-	for _, s := range screens {
-		for _, scheme := range []string{"light", "dark"} {
-			state := fmt.Sprintf("dashboard-%s-%s", s.name, scheme)
-			b.size(s.width, s.height, scheme)
-			b.shoot(state)
-			b.fits(state)
-			b.legible(state)
-			if s.name == "360" || s.name == "1280" {
-				b.accessible(state)
-			}
-		}
-	}
+	b.everywhere("dashboard")
 	b.click("#add")
 	b.until("document.querySelector('#ask').open")
 	b.accessible("the dashboard's question")
@@ -106,20 +101,12 @@ func TestTheLabByKeyboard(t *testing.T) {
 	b.until("lab.now === lab.model.elapsed")
 	b.press(kb.ArrowLeft)
 	b.until("lab.now < lab.model.elapsed")
-	b.tabTo("el.matches('.hit[aria-label^=\"Member 5\"]')")
-	b.press(kb.Enter)
-	b.until("document.activeElement.closest('#menu')")
-	b.tabTo("el.textContent === 'Crash'")
-	b.press(kb.Enter)
-	b.until("document.querySelector('#text').value.includes('crash 5')")
+	b.choose("el.matches('.hit[aria-label^=\"Member 5\"]')", "document.activeElement.closest('#menu')")
+	b.choose("el.textContent === 'Crash'", "document.querySelector('#text').value.includes('crash 5')")
 	b.until("document.querySelector('#leaders').textContent.includes('4 leads')")
 	eval[any](b, "lab.pause(), 0")
-	b.tabTo("el.matches('.hit[aria-label^=\"Member 3\"]')")
-	b.press(kb.Enter)
-	b.until("!document.querySelector('#menu').hidden")
-	b.tabTo("el.getAttribute('aria-label') === 'Cut 3 → 4'")
-	b.press(kb.Enter)
-	b.until("document.querySelector('#text').value.includes('cut 3>4')")
+	b.choose("el.matches('.hit[aria-label^=\"Member 3\"]')", "!document.querySelector('#menu').hidden")
+	b.choose("el.getAttribute('aria-label') === 'Cut 3 → 4'", "document.querySelector('#text').value.includes('cut 3>4')")
 	b.tabTo("el.id === 'log'")
 	b.press(kb.ArrowUp, kb.ArrowUp)
 	b.until("document.querySelectorAll('#why li button').length > 0")
@@ -132,17 +119,11 @@ func TestTheDashboardByKeyboard(t *testing.T) {
 	b := open(t, browser(t), "http://"+members["2"].http+"/")
 	b.size(1280, 900, "light")
 	b.until(leaderIs + "'2'")
-	b.tabTo("el.id === 'resign'")
-	b.press(kb.Enter)
-	b.until("document.querySelector('#ask').open")
+	b.choose("el.id === 'resign'", "document.querySelector('#ask').open")
 	b.press(kb.Escape)
 	b.until("!document.querySelector('#ask').open && document.activeElement.id === 'resign'")
 	b.press(kb.Enter)
 	b.until("document.querySelector('#ask').open")
-	b.tabTo("el.id === 'ask-yes'")
-	b.press(kb.Enter)
-	b.until(leaderIs + "'1'")
-	b.tabTo("el.matches('.reigns summary')")
-	b.press(kb.Enter)
-	b.until("document.querySelector('.reigns details[open]')")
+	b.choose("el.id === 'ask-yes'", leaderIs+"'1'")
+	b.choose("el.matches('.reigns summary')", "document.querySelector('.reigns details[open]')")
 }
