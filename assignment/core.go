@@ -24,6 +24,7 @@ type Config struct {
 	Incarnation uint64                // as the Core's
 	Algorithm   election.Algorithm    // as the Core's
 	Trace       func(election.Record) // told what was assigned and why; may be nil
+	PartBytes   int                   // about how much of a list of names goes in one message; default 128 KiB
 }
 
 // Core is a member with all its named elections. See the package's comment.
@@ -36,6 +37,7 @@ type Core struct {
 	hold        time.Duration // how long a holder counts on an echo
 	wait        time.Duration // how long the coordinator counts on it
 	leased      bool          // leaderships are leases: what a dial tells frees nothing
+	partBytes   int
 	trace       func(election.Record)
 
 	now, last, origin time.Time
@@ -76,6 +78,9 @@ func New(c Config) *Core {
 	out := &Core{
 		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
 		member: newMember(), table: newTable(),
+	}
+	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
+		out.partBytes = partBytes
 	}
 	out.wait = 2*t.Bears() + t.Heartbeat
 	out.hold = out.wait

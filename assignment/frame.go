@@ -87,18 +87,18 @@ func (s Seat) token() election.Token {
 	return election.Token{Epoch: s.Epoch, Leader: election.Rank{ID: s.Leader}}
 }
 
-// partBytes is how much of names goes in one frame: with the rest of each entry well
-// below [election.MaxData].
+// partBytes is how much of names goes in one frame by default: with the rest of each entry
+// well below [election.MaxData].
 const partBytes = 128 << 10
 
 // entryBytes is more than an entry takes beside its name, ids included.
 const entryBytes = 48 + election.MaxID
 
-// parts cuts a list, so that each part fits into a frame; one at least.
-func parts[E any](list []E, size func(E) int) [][]E {
+// parts cuts a list, so that each part fits into a frame of so many bytes; one at least.
+func parts[E any](list []E, most int, size func(E) int) [][]E {
 	out, from, bytes := [][]E{}, 0, 0
 	for i, e := range list {
-		if bytes += size(e); bytes > partBytes && i > from {
+		if bytes += size(e); bytes > most && i > from {
 			out, from, bytes = append(out, list[from:i]), i, size(e)
 		}
 	}

@@ -292,7 +292,7 @@ func (c *Core) reportAll() {
 	c.retries = min(c.retries+1, 5)
 	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
 	c.reported++
-	list := parts(c.claimsOf(nil), claimSize)
+	list := parts(c.claimsOf(nil), c.partBytes, claimSize)
 	for i, p := range list {
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Version: c.reported, Whole: true, Part: i, Parts: len(list),
 			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p})
@@ -305,7 +305,7 @@ func (c *Core) report() {
 	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
 		return // it is told with all the rest
 	}
-	for _, p := range parts(c.claimsOf(c.dirty), claimSize) {
+	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
 		c.reported++
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
 			Incarnation: c.incarnation, Fit: c.fit, Claims: p})

@@ -316,7 +316,7 @@ func (o *office) publish() {
 		c.version++
 		o.drains = false
 	}
-	deltas := parts(list, seatSize)
+	deltas := parts(list, c.partBytes, seatSize)
 	if c.version == base {
 		deltas = nil
 	}
@@ -328,7 +328,7 @@ func (o *office) publish() {
 		case !p.reported:
 		case p.wants && (p.has != had || p.differs):
 			if whole == nil {
-				whole = parts(c.list(), seatSize)
+				whole = parts(c.list(), c.partBytes, seatSize)
 			}
 			for i, list := range whole {
 				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), Seats: list, Drained: c.drainedList()})
@@ -344,7 +344,7 @@ func (o *office) publish() {
 		}
 		p.wants = false
 		if p.reported && len(o.releases[id]) > 0 {
-			for _, list := range parts(o.releases[id], seatSize) {
+			for _, list := range parts(o.releases[id], c.partBytes, seatSize) {
 				c.send(id, &frame{Op: opRelease, Echo: p.stamp, Seats: list})
 			}
 		}

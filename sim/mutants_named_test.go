@@ -18,4 +18,6 @@ var namedMutants = []wrong{
 	{"named: an unfit member leads on", "assignment/member.go", "	if !fit {\n		c.loseAll(election.CauseResigned)\n	}\n", "", "test assignment TestAnUnfitMemberGivesUp"},
 	{"named: what has lapsed is vouched for again", "assignment/member.go", "h != nil && !h.lapsed", "h != nil", "test assignment TestWhatIsLeftOfALeadIsVouchedForOnce"},
 	{"named: of two sides that meet the last to tell stays", "assignment/claims.go", "case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:", "case true:", "scenario election/bully/testdata/two_count_alike.txt"},
+	{"named: parts of two lists of assignments make one", "assignment/learn.go", " || f.Version != c.wholeOf {", " {", "test assignment TestPartsOfTwoListsMakeNone"},
+	{"named: parts of two reports make one", "assignment/claims.go", "f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) {", "f.Part != p.part {", "test assignment TestPartsOfTwoReportsMakeNone"},
 }

@@ -34,6 +34,10 @@ func namesElections(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Do == scenario.Stand })
 }
 
+// namedPart has lists of more than two names go in several messages, as production's of more
+// than two thousand do.
+const namedPart = 100
+
 // wait is how long a lead of a named election may last without a word.
 func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }
 
@@ -53,7 +57,7 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	if p.stoodFor == nil {
 		p.stoodFor = map[string]bool{}
 	}
-	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace})
+	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
 	at := epochOfTime.Add(p.clock.at(w.now))
 	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
 		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: candidacy(name)})
