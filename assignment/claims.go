@@ -45,16 +45,16 @@ func (o *office) reported(p *peer, f *frame) {
 			return
 		}
 		p.version = f.Version
-		o.takes(p, f, f.Claims)
+		o.takes(p, f, f.Claims, f.Raise)
 		return
 	}
 	if f.Part == 0 {
-		p.parts, p.part, p.partsOf = nil, 0, reportID{f.Version, f.Incarnation}
+		p.parts, p.raise, p.part, p.partsOf = nil, nil, 0, reportID{f.Version, f.Incarnation}
 	}
 	if f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) { // of two that were sent, parts of each may be lost
 		return
 	}
-	p.parts, p.part = append(p.parts, f.Claims...), p.part+1
+	p.parts, p.raise, p.part = append(p.parts, f.Claims...), append(p.raise, f.Raise...), p.part+1
 	if p.part < f.Parts {
 		return
 	}
@@ -76,15 +76,15 @@ func (o *office) reportedAll(p *peer, f *frame) {
 			o.claimed(p.id, claim{Name: name})
 		}
 	}
-	o.takes(p, f, p.parts)
-	p.parts, p.mentioned = nil, nil
+	o.takes(p, f, p.parts, p.raise)
+	p.parts, p.raise, p.mentioned = nil, nil, nil
 	o.notHeld(p.id)
 	o.settle()
 	o.reconsider(p.id)
 }
 
 // takes takes in claims.
-func (o *office) takes(p *peer, f *frame, claims []claim) {
+func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
 	if p.fit != f.Fit {
 		p.fit = f.Fit
 		o.reconsider(p.id)
@@ -92,7 +92,41 @@ func (o *office) takes(p *peer, f *frame, claims []claim) {
 	for _, cl := range claims {
 		o.claimed(p.id, cl)
 	}
+	o.raised(raise)
 	o.c.flushSoon()
+}
+
+// claimedAll takes in what this member itself tells.
+func (o *office) claimedAll(claims []claim) {
+	for _, cl := range claims {
+		o.claimed(o.c.self, cl)
+	}
+	o.raised(o.c.raises(claims))
+}
+
+// raised takes in under what epochs somebody has seen seats.
+func (o *office) raised(seats []Seat) {
+	for _, at := range seats {
+		if k := o.contests[at.Name]; k != nil && at.Seat < max(k.want, len(k.seats)) {
+			s := k.seat(at.Seat)
+			s.top, k.last = max(s.top, at.Epoch), max(k.last, at.Epoch)
+			o.raise(k)
+		}
+	}
+}
+
+// raise gives the leaders of seats for which a higher epoch is known one above that.
+func (o *office) raise(k *contest) {
+	for _, s := range k.seats {
+		top := s.top
+		if k.want == 1 && s.index == 0 {
+			top = k.last
+		}
+		if !s.expected && s.leader != election.None && top > s.epoch {
+			s.to = s.leader
+			o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition, or of a cluster that began anew
+		}
+	}
 }
 
 // ask has a member tell all, once in two heartbeats.
@@ -138,10 +172,7 @@ func (o *office) claimed(id election.ID, cl claim) {
 	if cl.Epoch > 0 {
 		o.holds(k, id, cl)
 	}
-	if s := k.seat(0); k.want == 1 && !s.expected && s.leader != election.None && k.last > s.epoch {
-		s.to = s.leader
-		o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition, or of a cluster that began anew
-	}
+	o.raise(k)
 	o.want(k)
 }
 

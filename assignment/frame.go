@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -43,6 +44,8 @@ type frame struct {
 	Number  uint64   `cbor:"15,keyasint,omitempty"` // request and reply
 	Request *Request `cbor:"16,keyasint,omitempty"`
 	Error   string   `cbor:"17,keyasint,omitempty"`
+
+	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: those that the sender has seen under a higher Epoch, this one, than they have
 }
 
 // claim is what a member tells of one name.
@@ -151,7 +154,7 @@ func decode(data []byte) (*frame, error) {
 			return nil, fmt.Errorf("a claim of %.64q: weight %d, seat %d of %d, epochs %d, %d, %d", c.Name, c.Weight, c.Seat, c.Seats, c.Epoch, c.Done, c.Last)
 		}
 	}
-	for _, s := range f.Seats {
+	for _, s := range slices.Concat(f.Seats, f.Raise) {
 		if _, err := Name(s.Name); err != nil {
 			return nil, err
 		}

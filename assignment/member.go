@@ -287,6 +287,20 @@ func (c *Core) claimsOf(names map[string]bool) []claim {
 	return list
 }
 
+// raises are the seats of those names that were seen under a higher epoch than they have.
+func (c *Core) raises(claims []claim) (list []Seat) {
+	for _, cl := range claims {
+		for i, left := 0, c.names[cl.Name]; i < MaxSeats && left > 0; i++ {
+			if e := c.seats[key{cl.Name, i}]; e != nil {
+				if left--; e.top > e.Epoch {
+					list = append(list, Seat{Name: cl.Name, Seat: i, Epoch: e.top})
+				}
+			}
+		}
+	}
+	return list
+}
+
 // reportAll tells the coordinator everything, and again until it answers.
 func (c *Core) reportAll() {
 	c.retries = min(c.retries+1, 5)
@@ -295,7 +309,7 @@ func (c *Core) reportAll() {
 	list := parts(c.claimsOf(nil), c.partBytes, claimSize)
 	for i, p := range list {
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Version: c.reported, Whole: true, Part: i, Parts: len(list),
-			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p})
+			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
 	}
 	c.allTold()
 }
@@ -308,7 +322,7 @@ func (c *Core) report() {
 	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
 		c.reported++
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
-			Incarnation: c.incarnation, Fit: c.fit, Claims: p})
+			Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
 	}
 	c.allTold()
 }

@@ -53,7 +53,8 @@ type peer struct {
 	names       int       // that it stands for
 	seats       map[key]bool
 	parts       []claim // of a report that has not come whole
-	part        int     // its next
+	raise       []Seat
+	part        int // its next
 	partsOf     reportID
 	mentioned   map[string]bool
 }
@@ -84,6 +85,7 @@ type seat struct {
 	index    int
 	leader   election.ID
 	epoch    uint64
+	top      uint64      // the highest epoch that anyone is known to have seen it led under
 	last     election.ID // who led under epoch, as far as is known
 	charged  election.ID // in whose load it counts
 	expected bool        // its leader has not told so to this coordinator
@@ -119,9 +121,7 @@ func (c *Core) takeOffice(t election.Token) {
 		at.epoch, at.pinned, at.expected = s.Epoch, s.Pinned, true
 		o.seatAt(k, at, s.Leader)
 	}
-	for _, cl := range c.claimsOf(nil) {
-		o.claimed(c.self, cl)
-	}
+	o.claimedAll(c.claimsOf(nil))
 	c.allTold()
 	o.notHeld(c.self)
 	o.checkAt = c.now.Add(c.timing.T() / 2)

@@ -277,9 +277,7 @@ func (o *office) own() {
 	for len(o.c.dirty) > 0 {
 		claims := o.c.claimsOf(o.c.dirty)
 		o.c.allTold()
-		for _, cl := range claims {
-			o.claimed(o.c.self, cl)
-		}
+		o.claimedAll(claims)
 	}
 }
 
