@@ -290,7 +290,11 @@ func (t *Transport) ended(c *conn, err error) {
 	if p == nil {
 		return
 	}
-	written := p.active == c // what was written to it may be lost; the Machine says it again
+	// What was written to the one in use may be lost: the Machine says it again. What was
+	// written before to one that is retired is lost only if that one breaks within
+	// 2·t_max. Nothing tells which messages those are, and who waits for one goes on by
+	// its own timer.
+	written := p.active == c
 	t.forget(c)
 	if !written && len(p.conns) > 0 {
 		return
