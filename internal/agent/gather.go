@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ const (
 	gatherMembers = 512     // that are asked
 	gatherBytes   = 1 << 20 // of one answer
 	gatherKept    = time.Second
+	maxWhy        = 256 // bytes of a leader's own word
 )
 
 // Gathered is the answer of /v1/histories.
@@ -187,23 +189,49 @@ func (h *History) check() error {
 		if !e.leadership() || e.Time.IsZero() {
 			return errors.New("its answer is not batuta's")
 		}
-		h.Events[i] = Reason{Line: Line{Time: e.Time, Event: e.Event, ID: e.ID, Election: e.Election, Leader: e.Leader, Epoch: e.Epoch, Cause: e.Cause}, Records: []Record{}}
+		if !election.Printable(e.Why, maxWhy) {
+			return errors.New("its answer is not batuta's")
+		}
+		h.Events[i] = Reason{Line: Line{Time: e.Time, Event: e.Event, ID: e.ID, Election: e.Election, Leader: e.Leader, Epoch: e.Epoch, Cause: e.Cause, Why: e.Why}, Records: []Record{}}
 	}
 	return nil
 }
 
 func (l *Line) leadership() bool { return l.Event == "leader" || l.Event == "lost" }
 
-// leaderships is h without what members have done, and why.
+// leaderships is h without what members have done; of a leadership of its own a member says
+// in a word why it ended.
 func (h History) leaderships() History {
 	some := History{Began: h.Began, Now: h.Now, Events: []Reason{}}
+	var since []Record // the last of these
 	for _, e := range h.Events {
-		if e.leadership() {
-			e.Records = []Record{}
-			some.Events = append(some.Events, e)
+		since = append(since, e.Records...)
+		if !e.leadership() {
+			continue
 		}
+		if e.Event == "lost" && e.Leader == e.ID {
+			e.Why = ownWord(since)
+		}
+		since, e.Records = nil, []Record{}
+		some.Events = append(some.Events, e)
 	}
 	return some
+}
+
+// ownWord is why a leadership ended, by what its leader did: on whose wish, if it resigned.
+func ownWord(records []Record) (word string) {
+	for _, r := range records {
+		switch {
+		case r.What == "resigns" && r.Why != "":
+			return r.Why
+		case r.What == "loses":
+			_, word, _ = strings.Cut(r.Why, ": ")
+		}
+	}
+	if !election.Printable(word, maxWhy) {
+		return ""
+	}
+	return word
 }
 
 // histories answers with what all members have seen that say where they are asked.

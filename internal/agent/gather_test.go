@@ -101,6 +101,10 @@ func TestGathering(t *testing.T) {
 		io.WriteString(w, `{"began":"2026-01-02T03:04:05Z","now":"2026-01-02T03:04:05Z","events":[{"time":"2026-01-02T03:04:05Z","event":"leader","leader":"5","epoch":7,"why":"secret"},{"event":"member"}]}`)
 	}))
 	defer forged.Close()
+	steers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"began":"2026-01-02T03:04:05Z","now":"2026-01-02T03:04:05Z","events":[{"time":"2026-01-02T03:04:05Z","event":"lost","leader":"5","epoch":7,"why":"\u202e"}]}`)
+	}))
+	defer steers.Close()
 	misled := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"began":"2026-01-02T03:04:05Z","now":"2026-01-02T03:04:05Z","events":[],"links":["3",""]}`)
 	}))
@@ -111,7 +115,7 @@ func TestGathering(t *testing.T) {
 	}
 	defer silent.Close()
 
-	n := tellingNode{&fakeNode{done: make(chan struct{})}, map[batuta.ID]string{"5": "http://" + good, "6": redirects.URL, "7": endless.URL, "8": forged.URL, "15": misled.URL,
+	n := tellingNode{&fakeNode{done: make(chan struct{})}, map[batuta.ID]string{"5": "http://" + good, "6": redirects.URL, "7": endless.URL, "8": forged.URL, "15": misled.URL, "16": steers.URL,
 		"9": "http://" + silent.Addr().String(), "10": "", "11": "javascript:alert(1)//:80", "12": "http://user:pass@127.0.0.1:1", "13": "file:///etc/passwd", "14": "https://127.0.0.1:1/path"}}
 	hung := n.others["9"]
 	delete(n.others, "9")
@@ -128,7 +132,7 @@ func TestGathering(t *testing.T) {
 	if h := all["5"].History; h == nil || h.Links == nil || !slices.Equal(*h.Links, []string{"5"}) {
 		t.Errorf("that of 5 tells of no link to whom it calls 5: %+v", h)
 	}
-	for id, want := range map[string]string{"6": "302", "7": "not batuta's", "8": "not batuta's", "15": "not batuta's", "10": "--http-advertise", "11": "neither", "12": "neither", "13": "neither", "14": "neither"} {
+	for id, want := range map[string]string{"6": "302", "7": "not batuta's", "8": "not batuta's", "15": "not batuta's", "16": "not batuta's", "10": "--http-advertise", "11": "neither", "12": "neither", "13": "neither", "14": "neither"} {
 		if m := all[id]; m.History != nil || !strings.Contains(m.Error, want) {
 			t.Errorf("of %s there is %v, %q; want %q", id, m.History, m.Error, want)
 		}

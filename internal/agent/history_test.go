@@ -8,6 +8,24 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
+// Among leaderships alone a leader says of its own why it ended: on whose wish, if it
+// resigned. Of another's it has not to say.
+func TestALeaderSaysWhyItsOwnEnded(t *testing.T) {
+	loses := Record{What: "loses", Why: "resigned: it hands over to 3"}
+	of := func(leader string, records ...Record) Reason {
+		return Reason{Line{Event: "lost", ID: "2", Leader: leader, Cause: "resigned"}, records}
+	}
+	asked := of("2", Record{What: "loses", Why: "resigned: it resigned"})
+	standing := Reason{Line{Event: "standing", ID: "2"}, []Record{{What: "resigns", Why: "it was asked to"}}}
+	strange := of("2", Record{What: "loses", Why: "resigned: \u202e"})
+	got := History{Events: []Reason{of("2", loses), standing, asked, of("3", loses), strange}}.leaderships()
+	for i, want := range []string{"it hands over to 3", "it was asked to", "", ""} {
+		if e := got.Events[i]; e.Why != want || len(e.Records) != 0 {
+			t.Errorf("of event %d it says %q, with %v; want %q", i, e.Why, e.Records, want)
+		}
+	}
+}
+
 // Each event has what the member did since the one before, once, and no messages; the
 // history is bounded.
 func TestHistoryKeepsReasons(t *testing.T) {

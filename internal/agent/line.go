@@ -60,7 +60,7 @@ type Line struct {
 
 	// of standing
 	Standing string `json:"standing,omitempty"`
-	Why      string `json:"why,omitempty"`
+	Why      string `json:"why,omitempty"` // also of lost among leaderships: its leader's own word
 }
 
 // Ready is the first line of an agent: who it is and where it can be reached.

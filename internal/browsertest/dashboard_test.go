@@ -118,6 +118,8 @@ func TestTheDashboardFollowsTheCluster(t *testing.T) {
 	members["3"].process = start(t, members["3"].args...)
 	b.until(leaderIs + "'3'")
 	b.until("document.querySelectorAll('.reigns > li:not(.gap)').length >= 3")
+	// Whoever is asked, the one that gave up the lead says why.
+	b.until("document.querySelector('.reigns').textContent.includes('It ended: it resigned (it hands over to 3)')")
 }
 
 // gone is what a browser says of an agent that is killed.

@@ -11,10 +11,10 @@ export class Refused extends Error {
   constructor(code, message) { super(message); this.code = code }
 }
 
-async function ask(method, path, { body, tag } = {}) {
+async function ask(method, path, { body, tag, patience = 3000 } = {}) {
   const answer = await fetch(path, {
     method, headers: { ...headers(), ...body !== undefined && { 'Content-Type': 'application/json' }, ...tag && { 'If-None-Match': tag } },
-    body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(method === 'GET' && tag === undefined ? 3000 : 12_000),
+    body: body === undefined ? undefined : JSON.stringify(body), cache: 'no-store', signal: AbortSignal.timeout(method === 'GET' && tag === undefined ? patience : 12_000),
   })
   if (answer.status === 304) return { tag }
   const text = await answer.text()
@@ -24,7 +24,7 @@ async function ask(method, path, { body, tag } = {}) {
   return { value, tag: answer.headers.get('ETag') }
 }
 
-export const get = async path => (await ask('GET', path)).value
+export const get = async (path, patience) => (await ask('GET', path, { patience })).value
 export const post = async (path, body) => (await ask('POST', path, { body })).value
 export const remove = async path => (await ask('DELETE', path)).value
 

@@ -33,6 +33,7 @@ class Dashboard {
     listen({ open: () => this.look(), event: () => this.soon(), lost: error => this.#lost(error) })
     setInterval(() => this.look(), beat)
     setInterval(() => this.#gather(), 15_000)
+    document.addEventListener('visibilitychange', () => this.#gather()) // nobody is asked for a page that is not seen
     setInterval(() => this.#tick(), 1000)
   }
 
@@ -198,7 +199,7 @@ class Dashboard {
   // gather asks what the other members have seen, where they tell their addresses.
   async #gather() {
     if (document.hidden || document.body.classList.contains('stale') || !this.status?.members.some(m => m.meta?.['batuta.http'] && m.id !== this.status.id)) return
-    try { this.gathered = await get('v1/histories') } catch { return } // the page itself tells that the agent is gone
+    try { this.gathered = await get('v1/histories', 6000) } catch { return } // the page itself tells that the agent is gone
     this.#timeline()
     this.#picture(this.status)
   }

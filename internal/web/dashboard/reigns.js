@@ -24,6 +24,7 @@ export function reigns(history, ahead = 0) {
       open.to = when
       open.cause = e.cause
       open.ended = records
+      open.why = e.why ?? wordOf(records)
     }
     open = null
     lostAt = when
@@ -32,6 +33,9 @@ export function reigns(history, ahead = 0) {
   if (lostAt !== null) list.push({ gap: true, from: lostAt, to: null })
   return list
 }
+
+// wordOf is why a leadership ended, as who lost it says: if it resigned, on whose wish.
+const wordOf = records => records.find(r => r.what === 'resigns' && r.why)?.why ?? records.find(r => r.what === 'loses')?.why?.replace(/^\w+: /, '')
 
 // merge makes of what members have seen the leaderships of the cluster, the times when
 // nobody led, and those when two did: each by its own word.

@@ -23,10 +23,10 @@ export function draw(el, id, history, gathered, leaderships, range) {
   const begin = Math.min(...members.map(m => m.began), list[0]?.from ?? Infinity)
   const from = Math.max(range ? now - range : -Infinity, begin)
   const x = when => 100 * (when - from) / Math.max(now - from, 1)
-  const place = (div, r) => {
+  const place = (div, r, until = now) => {
     const left = Math.max(0, x(r.from))
     div.style.left = left + '%'
-    div.style.width = Math.max(0, x(r.to ?? now) - left) + '%'
+    div.style.width = Math.max(0, x(r.to ?? until) - left) + '%'
     return div
   }
   const ago = r => (r.to ?? now) >= from
@@ -38,7 +38,7 @@ export function draw(el, id, history, gathered, leaderships, range) {
   }), ...list.filter(r => r.twice && ago(r)).map(r => place(h('div', { class: 'twice' }), r)))
   listed(el.lanes, members.length > 1 ? members : [], m => m.id, m => h('div', { class: 'lane' }, h('span', { class: 'of' }, m.id), h('div', { class: 'views' })), (lane, m) =>
     replace(lane.lastChild, m.reigns.filter(ago).map(r => {
-      const div = place(h('div', { class: r.gap ? 'gap' : r.leader === m.id ? 'own' : '' }), r)
+      const div = place(h('div', { class: r.gap ? 'gap' : r.leader === m.id ? 'own' : '' }), r, Math.min(now, m.asOf)) // later it has not been asked
       if (!r.gap) div.style.background = leaderships.colour(r.epoch, r.leader)
       return div
     })))
@@ -71,12 +71,12 @@ function reign(r, now, leaderships, opened, id, members) {
   return li
 }
 
-// causeOf is why a leadership ended, and the member's own word for it.
+// causeOf is why a leadership ended, and a word for it: its leader's own, else that of the
+// member asked.
 function causeOf(r, own) {
-  const said = own?.cause === r.cause ? own.ended.findLast?.(x => x.what === 'loses')?.why ?? '' : ''
   const words = t('c_' + r.cause)
-  const detail = said.replace(/^\w+: /, '')
-  return detail ? `${words} (${detail})` : words
+  const said = [r.views.find(v => v.by === r.leader), own].find(v => v?.cause === r.cause && v.why)
+  return said ? `${words} (${said.why})` : words
 }
 
 function steps(records) {
