@@ -10,6 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
+	"github.com/batuta-dev/batuta/internal/fulltest"
 )
 
 // Over links that keep to t_max nobody is taken for dead: neither while they are
@@ -23,7 +24,7 @@ func TestSlowLinksFlapNothing(t *testing.T) {
 	}
 	for name, algorithm := range algorithms {
 		for _, shortest := range []time.Duration{time.Millisecond, 80 * time.Millisecond, longest} {
-			for _, members := range []int{2, 3, 5} {
+			for _, members := range fulltest.Size([]int{3}, []int{2, 3, 5}) {
 				t.Run(fmt.Sprintf("%s/%v/%d", name, shortest, members), func(t *testing.T) {
 					virtually(t, func(t *testing.T) {
 						c := newVirtualCluster(t, members)
