@@ -227,11 +227,13 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 }
 
 // founded says that a group may have its first leader, or that one there knows of an
-// earlier one. Who founds needs its disk; nor is it known what a hung one has not taken.
+// earlier one. Who founds needs its disk; of what a hung one knows that alone counts which
+// it has taken.
 func (w *world) founded(group []*process) bool {
 	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() })
 	switch {
-	case slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
+	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() }),
+		slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
 		return true
 	case w.setup.Expect > 0:
 		return slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && w.hears(p, group) >= w.setup.Expect })
