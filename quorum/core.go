@@ -208,7 +208,6 @@ func (c *Core) stall() {
 	if c.now.Sub(c.last) < c.t {
 		return
 	}
-	c.stalled = c.now
 	c.forgetPaces()
 	if !c.patience.IsZero() {
 		c.patience = c.now.Add(c.t)

@@ -7,19 +7,36 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/batuta-dev/batuta/election"
 )
 
 // This file is for an exhaustive search, which compares states: see sim/explore.
 
 // Still has this member take the shortest of every random pause, but one of its own after
-// a vote without a winner, and look after no change
-// of the members, so that equal events lead to equal states. It is called before the first Step.
+// a vote without a winner, and look after no change of the members, so that equal events
+// lead to equal states. It is called before the first Step. Nothing is then to happen to its health.
 func (c *Core) Still() { c.still = true }
 
+// Awaits is the kind of answer that this member waits for, when it asks for votes: those that
+// it has had count, and raft keeps them to itself. Empty: none.
+func (c *Core) Awaits() election.MessageKind {
+	switch c.status().RaftState {
+	case raft.StatePreCandidate:
+		return kindPreVoteAnswer
+	case raft.StateCandidate:
+		return kindVoteAnswer
+	default:
+		return ""
+	}
+}
+
 // AppendForm appends all that decides what this member may do from now on, between two
-// Steps: with times as they lie from now, none beyond what matters. What compares the
-// members' clocks is left out, since it warns and does nothing else; so are the answers to
-// its last request for votes, which raft keeps to itself.
+// Steps: with times as they lie from now. What was more than T ago is a passed deadline, a
+// lease that has ended, a link that has been silent for too long: when matters no more. Left out are
+// what compares the members' clocks and what states are told to watchers, since it is told and
+// decides nothing; what only a leader needs, while this is none, for raft begins it anew with
+// each term; and the answers to its last request for votes (see Awaits).
 func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	for _, r := range c.all() {
 		b = append(b, r...)
@@ -27,46 +44,67 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	if c.node == nil {
 		return b
 	}
-	f := form{b, now, 2 * c.t}
+	f := form{b, now}
 	st := c.status()
-	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.warnedBack, c.leader.term, c.to, c.resigned, c.gone, c.view.Epoch, c.held.Epoch, c.seen,
+	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, c.gone, c.view.Epoch, c.held.Epoch, c.seen,
 		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(c.known), uint64(len(c.noted)))
 	if c.follows.due {
 		f.numbers(uint64(c.follows.stamp))
 	}
-	f.times(c.now, c.patience, c.stalled, c.campaignAt, c.until, c.sent, c.beatAt, c.yieldAt, c.leader.since, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed)
+	long := c.t + 1 // some wait until T is over, some until it is exceeded
+	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed)
 	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
 	f.flags(c.outlived, c.resort, c.settling, c.busy(), c.halted, c.working, c.healthy, c.retired)
 	for i := range c.peers {
 		c.appendPeer(&f, &c.peers[i])
 	}
-	c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
-		f.numbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot)
-		f.flags(pr.MsgAppFlowPaused, pr.RecentActive)
-	})
+	if c.term() != 0 {
+		f.times(long, c.sent)
+	}
+	if st.RaftState == raft.StateLeader {
+		c.node.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
+			f.numbers(id, pr.Match, pr.Next, uint64(pr.State), pr.PendingSnapshot)
+			f.flags(pr.MsgAppFlowPaused, pr.RecentActive)
+		})
+	}
 	return f.b
 }
 
 func (c *Core) appendPeer(f *form, p *peer) {
 	f.numbers(p.number, p.incarnation, uint64(p.backoff))
-	var acked time.Time
-	if p.acked != 0 {
-		acked = c.origin.Add(time.Duration(p.acked - 1))
+	f.times(c.t+1, p.redial, p.asked, p.pullAt)
+	if p.number == c.follows.from { // else it says only when its state is told
+		f.times(c.t+1, p.heard)
 	}
-	f.times(acked, p.since, p.redial, p.heard, p.asked, p.pullAt)
-	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil)
-	f.b = append(append(f.b, p.state...), p.aside...)
+	if p.guest || p.rank.Above(c.cfg.Self) { // see dueGuests and preempt
+		f.times(2*c.t, p.since)
+	}
+	if p.acked != 0 && c.term() != 0 {
+		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
+	}
+	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
+	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {
 		data, _ := proto.Marshal(p.deferred) // raft's own message
 		f.b = append(f.b, data...)
 	}
 }
 
+// AppendDisk appends what records on disk come to, in whatever steps they were written.
+func (c *Core) AppendDisk(b []byte, records [][]byte) []byte {
+	if s, err := load(records); err == nil && s != nil {
+		records = s.records()
+	}
+	for _, r := range records {
+		b = append(b, r...)
+	}
+	return b
+}
+
 // form is written piece by piece.
 type form struct {
-	b    []byte
-	now  time.Time
-	long time.Duration // what is longer ago than that matters no more
+	b   []byte
+	now time.Time
 }
 
 func (f *form) numbers(values ...uint64) {
@@ -75,13 +113,14 @@ func (f *form) numbers(values ...uint64) {
 	}
 }
 
-func (f *form) times(times ...time.Time) {
+// times writes how they lie from now: what is longer ago than long is as long ago.
+func (f *form) times(long time.Duration, times ...time.Time) {
 	for _, t := range times {
 		if t.IsZero() {
 			f.numbers(1 << 60)
 			continue
 		}
-		f.numbers(uint64(max(t.Sub(f.now), -f.long)))
+		f.numbers(uint64(max(t.Sub(f.now), -long)))
 	}
 }
 

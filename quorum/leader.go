@@ -26,7 +26,6 @@ type leader struct {
 	sent    time.Time     // when the last round left
 	beatAt  time.Time     // when the next is due
 	yieldAt time.Time     // when a leadership that is over, or never in force, gives up its term
-	since   time.Time     // when it began to be in force
 
 	transferAt time.Time // when it is looked at again who should lead
 }
@@ -176,7 +175,7 @@ func (c *Core) begin() {
 		c.end(election.CauseResigned, "it was elected to pass its log on")
 		return
 	}
-	c.yieldAt, c.since = time.Time{}, c.now
+	c.yieldAt = time.Time{}
 	c.transferAt = c.now.Add(c.t)
 	c.follow(c.leadership())
 	c.beat() // so that the others know

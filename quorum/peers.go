@@ -141,7 +141,7 @@ func (c *Core) usable(p *peer) bool {
 	if !p.link {
 		return false
 	}
-	if p.asked.IsZero() || p.heard.After(p.asked) {
+	if p.asked.IsZero() {
 		p.asked = c.now
 	}
 	if c.now.Sub(p.asked) < c.t {

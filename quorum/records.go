@@ -173,22 +173,28 @@ func (s *stored) storage() (*raft.MemoryStorage, error) {
 
 // all are the records that say the same as everything before.
 func (c *Core) all() [][]byte {
-	records := [][]byte{record(recordSelf, encode(c.me))}
-	for _, n := range sortedKeys(c.disks) {
-		records = append(records, record(recordDisk, encode(disk{n, c.disks[n]})))
-	}
-	snap, _ := c.storage.Snapshot() // a MemoryStorage has it
-	if !raft.IsEmptySnap(snap) {
-		records = append(records, protoRecord(recordSnapshot, snap))
-	}
-	records = append(records, protoRecord(recordHard, c.hard))
+	s := &stored{self: c.me, disks: c.disks, hard: c.hard}
+	s.snapshot, _ = c.storage.Snapshot() // a MemoryStorage has it
 	from, _ := c.storage.FirstIndex()
 	to, _ := c.storage.LastIndex()
 	if from <= to {
-		entries, _ := c.storage.Entries(from, to+1, noLimit)
-		for _, e := range entries {
-			records = append(records, protoRecord(recordEntry, e))
-		}
+		s.entries, _ = c.storage.Entries(from, to+1, noLimit)
+	}
+	return s.records()
+}
+
+// records are those that say what s does, and no more.
+func (s *stored) records() [][]byte {
+	records := [][]byte{record(recordSelf, encode(s.self))}
+	for _, n := range sortedKeys(s.disks) {
+		records = append(records, record(recordDisk, encode(disk{n, s.disks[n]})))
+	}
+	if !raft.IsEmptySnap(s.snapshot) {
+		records = append(records, protoRecord(recordSnapshot, s.snapshot))
+	}
+	records = append(records, protoRecord(recordHard, s.hard))
+	for _, e := range s.entries {
+		records = append(records, protoRecord(recordEntry, e))
 	}
 	return records
 }

@@ -18,7 +18,6 @@ import (
 type voter struct {
 	patience   time.Time // until then no vote is granted nor asked for; zero: it has ended
 	promised   uint64    // the term of the leader that has the promise; 0: an earlier life's
-	stalled    time.Time // when this process last found that it had been stopped
 	campaignAt time.Time // when it asks for votes; zero: it does not
 	follows    beat      // the last one that counted
 	asks       bool      // it is asking for votes

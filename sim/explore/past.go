@@ -21,8 +21,12 @@ type timedCore interface {
 	machine.Core
 	// Still has it take the shortest of every random pause.
 	Still()
-	// AppendForm appends all that decides what it may do from now on.
+	// AppendForm appends all that decides what it may do from now on, but the answers of
+	// the kind that it Awaits.
 	AppendForm(b []byte, now time.Time) []byte
+	Awaits() election.MessageKind
+	// AppendDisk appends what it would find on that disk.
+	AppendDisk(b []byte, disk [][]byte) []byte
 	// Guard is until when its lease is in force; zero: it has none.
 	Guard() time.Time
 }
@@ -58,6 +62,7 @@ type moment struct {
 	due    time.Duration // until it has something to do; never: nothing
 	guard  time.Duration // until its lease ends; 0: it has none
 	told   election.Token
+	held   uint64 // the highest epoch that it has told of
 	dead   bool
 
 	mu   sync.RWMutex
@@ -157,13 +162,12 @@ func (s *pasts) message(m *election.Message) *timedMessage {
 
 // moment gives the one that equals the state of an instance.
 func (s *pasts) moment(m *moment, at *instance) *moment {
-	b := binary.LittleEndian.AppendUint64([]byte{byte(m.self), flag(m.dead), byte(m.life)}, at.votes)
+	b := at.core.AppendDisk([]byte{byte(m.self), flag(m.dead), byte(m.life)}, at.disk)
 	now := at.now.Add(m.since)
-	b = at.core.AppendForm(b, now)
-	if m.dead {
-		b = b[:11]
-		for _, r := range at.disk {
-			b = append(b, r...)
+	if !m.dead {
+		b = at.core.AppendForm(append(b, 0), now)
+		if at.core.Awaits() != "" {
+			b = binary.LittleEndian.AppendUint64(b, at.votes)
 		}
 	}
 	h := xxh3.Hash128(b)
@@ -173,7 +177,8 @@ func (s *pasts) moment(m *moment, at *instance) *moment {
 	if known != nil {
 		return known
 	}
-	m.told, m.next, m.due = at.told, map[timedCause]*timedEffect{}, never
+	m.told, m.held = at.told, at.core.Held().Epoch
+	m.next, m.due = map[timedCause]*timedEffect{}, never
 	if until := at.core.Guard(); !m.dead && until.After(now) {
 		m.guard = until.Sub(now)
 	}

@@ -90,13 +90,13 @@ func (r *round) step(i int, cause timedCause) {
 		r.fail(i, invariant.Driver, "it ends: %v", e.ended)
 		return
 	}
-	told := r.c.members[i].told
+	told, held := r.c.members[i].told, r.c.members[i].held
 	r.c.members[i] = e.to
 	for k := range e.acts {
 		switch act := &e.acts[k]; act.kind {
 		case election.NotifyElected:
-			r.elected(i, told, act.token)
-			told = act.token
+			r.elected(i, told, held, act.token)
+			told, held = act.token, act.token.Epoch
 		case election.NotifyLost:
 			told = election.Token{}
 		default:
@@ -106,9 +106,12 @@ func (r *round) step(i int, cause timedCause) {
 	r.leases()
 }
 
-func (r *round) elected(i int, told, t election.Token) {
-	if told.Defined() {
+func (r *round) elected(i int, told election.Token, held uint64, t election.Token) {
+	switch {
+	case told.Defined():
 		r.fail(i, invariant.Lost, "it tells of %v and has not lost %v", t, told)
+	case t.Epoch < held:
+		r.fail(i, invariant.Monotone, "it has told of epoch %d and tells of %v", held, t)
 	}
 	last := election.Token{}
 	for _, o := range r.c.led {
@@ -155,7 +158,7 @@ func (r *round) pass(d time.Duration) {
 		if len(pipe) > 0 && d > 0 {
 			pipe = slices.Clone(pipe)
 			for i := range pipe {
-				pipe[i].age = min(pipe[i].age+d, 2*r.x.t) // what is longer ago matters no more
+				pipe[i].age = min(pipe[i].age+d, r.x.long()) // what is longer ago matters no more
 			}
 			r.c.pipes[k] = pipe
 		}

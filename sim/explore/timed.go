@@ -123,7 +123,7 @@ func (x *timed) event(at *instance, c timedCause) election.Event {
 			m.Stamp = int64(at.now.Sub(at.origin) + stampBias - c.age)
 		case election.Ack:
 			m.Stamp = int64(at.now.Sub(at.origin)-c.age) + 1
-		case "vote-answer", "pre-vote-answer":
+		case at.core.Awaits():
 			at.votes += xxh3.Hash(append([]byte(m.From), m.Data...))
 		}
 		return election.Event{Kind: election.Received, Message: &m}
@@ -225,6 +225,24 @@ func (x *timed) rest(*cluster, []move) *invariant.Violation { return nil }
 
 func (x *timed) tooFar(*cluster) bool { return false }
 
+// mayBeTold are the leaderships of which somebody may still tell, or that are after those:
+// who told of an earlier one than it has told of would break a rule itself.
+func (x *timed) mayBeTold(c *cluster) []election.Token {
+	least := c.members[0].held
+	for _, m := range c.members {
+		least = min(least, m.held)
+	}
+	i := slices.IndexFunc(c.led, func(t election.Token) bool { return t.Epoch >= least })
+	if i < 0 {
+		return nil
+	}
+	return c.led[i:]
+}
+
+// long is how long ago something was that might as well be longer ago: a lease counted
+// from it has ended, and its answer is overdue.
+func (x *timed) long() time.Duration { return x.t + 1 }
+
 // key appends all that decides what may follow, and what would break a rule.
 func (x *timed) key(c *cluster, b []byte) []byte {
 	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.stops))
@@ -234,7 +252,7 @@ func (x *timed) key(c *cluster, b []byte) []byte {
 	for _, m := range c.members {
 		b = binary.LittleEndian.AppendUint32(b, m.number)
 	}
-	for _, t := range c.led {
+	for _, t := range x.mayBeTold(c) {
 		b = append(binary.AppendUvarint(b, t.Epoch), byte(x.index(t.Leader.ID)))
 	}
 	for _, pipe := range c.pipes {
@@ -246,7 +264,7 @@ func (x *timed) key(c *cluster, b []byte) []byte {
 			}
 			b = append(binary.AppendUvarint(b, uint64(p.m.number)), 0)
 			if stamped(p.m.m) {
-				b = binary.AppendUvarint(b, uint64(min(p.age, 2*x.t)))
+				b = binary.AppendUvarint(b, uint64(min(p.age, x.long())))
 			}
 		}
 	}
