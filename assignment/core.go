@@ -159,6 +159,7 @@ func (c *Core) forward(ev election.Event) {
 func (c *Core) finish() []election.Action {
 	c.follow()
 	c.due()
+	c.look()
 	if !c.flushAt.IsZero() && !c.now.Before(c.flushAt) {
 		c.flush()
 	}
@@ -196,7 +197,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 		}
 	}
 	wake(c.flushAt)
-	if c.leading > 0 {
+	if c.leading > 0 || c.sees && !c.view.Defined() {
 		wake(c.until)
 	}
 	if c.office != nil {

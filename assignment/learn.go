@@ -171,7 +171,9 @@ func (c *Core) show(k key, cause election.Cause) {
 			now = election.Token{}
 		}
 	}
-	if now.Epoch < e.top {
+	if !c.sees {
+		now = election.Token{}
+	} else if now.Epoch < e.top {
 		now = election.Token{} // its epoch is about to be raised:
 		c.touch(k.name)        // the coordinator is told of the higher one
 	}
@@ -186,5 +188,24 @@ func (c *Core) show(k key, cause election.Cause) {
 	}
 	if e.shown, e.top = now, max(e.top, now.Epoch); now.Defined() {
 		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: now})
+	}
+}
+
+// look: where nobody coordinates, whoever led is shown for as long as a lead lasts, and nobody
+// after that; all again once a coordinator has told what is so now.
+func (c *Core) look() {
+	sees := c.sees
+	switch {
+	case c.view.Defined():
+		sees = sees || c.office != nil || c.welcomed
+	case !c.now.Before(c.until):
+		sees = false
+	}
+	if sees == c.sees {
+		return
+	}
+	c.sees = sees
+	for _, s := range c.list() {
+		c.show(s.key(), election.CauseSilent)
 	}
 }

@@ -16,6 +16,7 @@ type table struct {
 	gone    map[key]uint64 // the highest epochs shown of seats that are gone; at most MaxElections
 	digest  uint64
 	version uint64
+	sees    bool           // what it has is shown; see look
 	of      election.Token // the coordinator who counts version
 
 	whole   map[key]Seat // of a transfer under way

@@ -19,6 +19,7 @@ var namedMutants = []wrong{
 	{"named: what has lapsed is vouched for again", "assignment/member.go", "h != nil && !h.lapsed", "h != nil", "test assignment TestWhatIsLeftOfALeadIsVouchedForOnce"},
 	{"named: of two sides that meet the last to tell stays", "assignment/claims.go", "case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:", "case true:", "scenario election/bully/testdata/two_count_alike.txt"},
 	{"named: a seat is not raised above what others have seen", "assignment/claims.go", "		top := s.top\n", "		top := s.epoch\n", "test assignment TestEverySeatIsRaisedWhenSidesMeet"},
+	{"named: who led is shown where nobody coordinates", "assignment/learn.go", "	case !c.now.Before(c.until):\n		sees = false\n", "", "test assignment TestWithoutACoordinatorNobodyIsShown"},
 	{"named: parts of two lists of assignments make one", "assignment/learn.go", " || f.Version != c.wholeOf {", " {", "test assignment TestPartsOfTwoListsMakeNone"},
 	{"named: parts of two reports make one", "assignment/claims.go", "f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) {", "f.Part != p.part {", "test assignment TestPartsOfTwoReportsMakeNone"},
 }

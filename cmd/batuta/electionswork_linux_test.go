@@ -203,7 +203,7 @@ func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
 }
 
 // among waits until those members lead that many elections among themselves, as each sees it,
-// and work for them; 0: that they work for none.
+// and work for them; 0: that they see none led and work for none.
 func among(t *testing.T, b *electionsBench, ms []*member, names int) {
 	t.Helper()
 	err := b.until(t.Context(), "is led by one side", func() bool {
@@ -213,7 +213,7 @@ func among(t *testing.T, b *electionsBench, ms []*member, names int) {
 			for _, other := range ms {
 				led += m.spread.By[batuta.ID(other.id)]
 			}
-			if names > 0 && (led != names || m.spread.Led != names) {
+			if names > 0 && led != names || m.spread.Led != names {
 				return false
 			}
 			working += m.spread.Working
