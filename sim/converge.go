@@ -230,7 +230,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 // earlier one. Who founds needs its disk; of what a hung one knows that alone counts which
 // it has taken.
 func (w *world) founded(group []*process) bool {
-	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() })
+	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() && !w.setup.NoDisk })
 	switch {
 	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() }),
 		slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
