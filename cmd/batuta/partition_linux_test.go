@@ -126,7 +126,7 @@ func TestRemovedWhileAway(t *testing.T) {
 }
 
 // A machine dies, and another takes its place under its id. The dead one, back
-// again, is refused and disturbs nobody.
+// again once the other is up, is refused and disturbs nobody.
 func TestReplacedMember(t *testing.T) {
 	t.Parallel()
 	l := newLAN(t, 4)
@@ -142,8 +142,8 @@ func TestReplacedMember(t *testing.T) {
 	moved := func(e agent.Line) bool {
 		return state("2", "added")(e) && e.Address == machineAddress(4)
 	}
-	l.until("all know 2's new address", func() bool {
-		return one.count(moved) > 0 && three.count(moved) > 0 && replacement.leader == "3"
+	l.until("all know 2's new address, and it is up there", func() bool {
+		return one.count(moved) > 0 && three.count(moved) > 0 && three.count(state("2", "up")) > 0 && replacement.leader == "3"
 	})
 	l.mark()
 	old := l.boot(2, "2")
