@@ -329,6 +329,7 @@ func beforeAWitness(t *testing.T, otherwise int, prepare func(*testing.T) (*crew
 				}
 			}
 			all.mu.Unlock()
+			w.watch = c.watch
 			c.command = []string{"scribe", w.socket}
 			c.startAll()
 			leads := w.next(0, runtest.Patience)

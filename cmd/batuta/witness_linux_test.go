@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // bootNow is the clock that all processes of a machine share, and that counts suspends.
@@ -56,6 +57,7 @@ type witness struct {
 	t      *testing.T
 	socket string
 	came   chan *shift // each when its first write has come
+	watch  *stalltest.Watch
 
 	mu      sync.Mutex
 	shifts  []*shift
@@ -158,16 +160,21 @@ func (w *witness) well() bool {
 	return len(w.faults) == 0
 }
 
-// next waits for a process of a leadership above epoch to write; nil: none has in time.
+// next waits for a process of a leadership above epoch to write; nil: none has in time,
+// what the machine held up not counted.
 func (w *witness) next(epoch uint64, patience time.Duration) *shift {
-	for late := time.After(patience); ; {
+	began := time.Now()
+	for {
+		left := patience - w.watch.Given(began, time.Now())
+		if left <= 0 {
+			return nil
+		}
 		select {
 		case s := <-w.came:
 			if s.epoch > epoch {
 				return s
 			}
-		case <-late:
-			return nil
+		case <-time.After(left):
 		}
 	}
 }
