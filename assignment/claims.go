@@ -71,10 +71,15 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	for _, cl := range p.parts {
 		p.mentioned[cl.Name] = true
 	}
+	var left []string
 	for name, k := range o.contests {
 		if can := k.candidate(p.id); can != nil && !p.mentioned[name] {
-			o.claimed(p.id, claim{Name: name})
+			left = append(left, name)
 		}
+	}
+	slices.Sort(left) // a seed gives one run
+	for _, name := range left {
+		o.claimed(p.id, claim{Name: name})
 	}
 	o.takes(p, f, p.parts, p.raise)
 	p.parts, p.raise, p.mentioned = nil, nil, nil

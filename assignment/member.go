@@ -245,9 +245,8 @@ func (c *Core) checkFit() {
 
 // dirtyFit has the report that tells it bear something.
 func (c *Core) dirtyFit() {
-	for name := range c.campaigns {
-		c.dirty[name] = true // one of them will do
-		break
+	if names := slices.Sorted(maps.Keys(c.campaigns)); len(names) > 0 {
+		c.dirty[names[0]] = true // one of them will do, always the same: a seed gives one run
 	}
 }
 
