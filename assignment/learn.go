@@ -122,7 +122,7 @@ func (c *Core) learn(s Seat) {
 	c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
-	} else if s.Epoch >= c.spent[name] && c.holds[name] == nil {
+	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same it may be named again, by what it told before
 		delete(c.spent, name)
 	}
 	c.show(k, s.Cause)

@@ -17,6 +17,7 @@ var namedMutants = []wrong{
 	{"named: who has resigned a name is given it again", "assignment/claims.go", "				s.avoid, s.pin = id, true\n", "", "test assignment TestWithdrawAndResign"},
 	{"named: an unfit member leads on", "assignment/member.go", "	if !fit {\n		c.loseAll(election.CauseResigned)\n	}\n", "", "test assignment TestAnUnfitMemberGivesUp"},
 	{"named: what has lapsed is vouched for again", "assignment/member.go", "h != nil && !h.lapsed", "h != nil", "test assignment TestWhatIsLeftOfALeadIsVouchedForOnce"},
+	{"named: what has ended is forgotten while nobody leads", "assignment/learn.go", "s.Epoch > c.spent[name] && c.holds", "s.Epoch >= c.spent[name] && c.holds", "scenario election/ring/testdata/chang-roberts/vacant_stays_ended.txt"},
 	{"named: of two sides that meet the last to tell stays", "assignment/claims.go", "case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:", "case true:", "scenario election/bully/testdata/two_count_alike.txt"},
 	{"named: a seat is not raised above what others have seen", "assignment/claims.go", "		top := s.top\n", "		top := s.epoch\n", "test assignment TestEverySeatIsRaisedWhenSidesMeet"},
 	{"named: who led is shown where nobody coordinates", "assignment/learn.go", "	case !c.now.Before(c.until):\n		sees = false\n", "", "test assignment TestWithoutACoordinatorNobodyIsShown"},
