@@ -186,10 +186,7 @@ func (h *History) check() error {
 	}
 	for i := range h.Events {
 		e := &h.Events[i]
-		if !e.leadership() || e.Time.IsZero() {
-			return errors.New("its answer is not batuta's")
-		}
-		if !election.Printable(e.Why, maxWhy) {
+		if !e.leadership() || e.Time.IsZero() || !election.Printable(e.Why, maxWhy) {
 			return errors.New("its answer is not batuta's")
 		}
 		h.Events[i] = Reason{Line: Line{Time: e.Time, Event: e.Event, ID: e.ID, Election: e.Election, Leader: e.Leader, Epoch: e.Epoch, Cause: e.Cause, Why: e.Why}, Records: []Record{}}
