@@ -314,14 +314,21 @@ func (b *tab) worked() (spent time.Duration) {
 	return spent
 }
 
-// Every order of events of three members, walked through by keyboard; the way taken is a
-// scenario, and a broken rule stands out.
-func TestExploringInTheLab(t *testing.T) {
+// labPressed is the lab, paused, with one of its buttons pressed by keyboard.
+func labPressed(t *testing.T, button string) *tab {
+	t.Helper()
 	b := open(t, browser(t), serveLab(t))
 	b.size(1280, 900, "light")
 	b.until(ready)
-	eval[any](b, "lab.pause(), document.querySelector('#explore-open').focus(), 0")
+	eval[any](b, with("button => (lab.pause(), document.querySelector(button).focus(), 0)", button))
 	b.press(kb.Enter)
+	return b
+}
+
+// Every order of events of three members, walked through by keyboard; the way taken is a
+// scenario, and a broken rule stands out.
+func TestExploringInTheLab(t *testing.T) {
+	b := labPressed(t, "#explore-open")
 	b.until("document.querySelector('#explore').open")
 	b.choose("el.id === 'explore-run'", "document.querySelector('#explore-result').textContent.includes('all there are')")
 	b.until("document.querySelectorAll('#explore-map .dot').length === lab.explorer.reached.states && lab.explorer.reached.states > 10")
@@ -363,11 +370,7 @@ func TestExploringInTheLab(t *testing.T) {
 // Tokens move from round to round on the map of super peers, the run is the simulator's, and
 // all of it can be done by keyboard.
 func TestSuperpeersInTheLab(t *testing.T) {
-	b := open(t, browser(t), serveLab(t))
-	b.size(1280, 900, "light")
-	b.until(ready)
-	eval[any](b, "lab.pause(), document.querySelector('#super-open').focus(), 0")
-	b.press(kb.Enter)
+	b := labPressed(t, "#super-open")
 	b.until("document.querySelector('#super').open && lab.superpeers.rounds.length > 2 && lab.superpeers.at > 1") // it plays
 	b.tabTo("el.id === 'super-play'")
 	b.press(" ")
