@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -166,6 +167,9 @@ func (c *Core) readAck(m *election.Message) (from uint64, clock int64, ok bool) 
 	return v[1], int64(v[2]), true
 }
 
+// answeredFromDisk is what raft answers once it has saved what the answer says.
+var answeredFromDisk = []pb.MessageType{pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote}
+
 // receiveRaft hands raft a message on which it cannot founder.
 func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	want, ok := raftKinds[m.Kind]
@@ -177,11 +181,8 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		msg.GetTerm() != m.Token.Epoch || c.check(msg) != nil {
 		return
 	}
-	switch want {
-	case pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote:
-		if c.unsaved() {
-			return // its answer would wait for the disk, with one to each time that it is said again
-		}
+	if c.unsaved() && slices.Contains(answeredFromDisk, want) {
+		return // its answer would wait for the disk, with one to each time that it is said again
 	}
 	switch want {
 	case pb.MsgVote, pb.MsgPreVote:
