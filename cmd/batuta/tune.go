@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,7 +24,8 @@ func newTuneCommand(e env) *cobra.Command {
 beyond a heartbeat, the longest that the member itself ran late, and the longest
 round trip of a beat. The leader sees all members; a follower sees the leader
 alone. What is recommended has four times the room: machines have worse moments
-than those that were watched, so watch for long, and under load.`,
+than those that were watched, so watch for long, and under load. Interrupted, it
+tells what it has seen until then.`,
 		Example: `  batuta tune --http 127.0.0.1:7503
   batuta tune --for 1h --http 127.0.0.1:7503 --json`,
 	}
@@ -32,14 +34,16 @@ than those that were watched, so watch for long, and under load.`,
 		if lasts < time.Second {
 			return cli.Usagef("--for %v: watch for a second or more", lasts)
 		}
-		seen, err := watchRhythm(ctx, c, lasts)
-		if err != nil {
-			return err
+		var seen tuning
+		ended := seen.watch(ctx, c, lasts)
+		if seen.Silence == 0 {
+			return cmp.Or(ended, fmt.Errorf("member %s has heard nobody: there is nothing to tune by; ask one that leads or follows another", seen.Member))
 		}
+		seen.Smallest, seen.Recommended = seen.allows(1), seen.allows(4)
 		if a.json {
-			return json.NewEncoder(a.stdout).Encode(seen)
+			return cmp.Or(json.NewEncoder(a.stdout).Encode(seen), ended)
 		}
-		return seen.print(a)
+		return cmp.Or(seen.print(a), ended)
 	})
 }
 
@@ -68,46 +72,53 @@ type set struct {
 // tuneEvery is how often the member is asked: more often than its recent figures end.
 const tuneEvery = time.Second
 
-// watchRhythm asks a member again and again.
-func watchRhythm(ctx context.Context, c *agent.Client, lasts time.Duration) (*tuning, error) {
-	var t tuning
+// watch asks a member again and again, for as long as it lasts or until somebody who has
+// seen enough interrupts it. An error leaves what was seen before.
+func (t *tuning) watch(ctx context.Context, c *agent.Client, lasts time.Duration) error {
 	began := time.Now()
 	tick := time.NewTicker(tuneEvery)
 	defer tick.Stop()
 	for first := true; ; first = false {
 		var s agent.Status
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
-			return nil, err
+			if ctx.Err() != nil && !first {
+				return nil
+			}
+			return err
 		}
-		now, err := times(s.Timing)
-		if err != nil {
-			return nil, fmt.Errorf("member %s does not tell its times: its release is too old", s.ID)
-		}
-		heartbeat, err := time.ParseDuration(s.Timing.Heartbeat)
-		if err != nil {
-			return nil, err
-		}
-		t.Member, t.Role, t.Heartbeat, t.T = s.ID, s.Role, milliseconds(heartbeat), milliseconds(now.silence)
-		if !first { // the first answer tells of what was before
-			t.Silence = max(t.Silence, 1000*s.Rhythm.RecentSilence)
-			t.Stall = max(t.Stall, 1000*s.Rhythm.RecentStall)
-			t.RoundTrip = max(t.RoundTrip, 1000*s.Rhythm.RecentRoundTrip)
+		if err := t.see(s, first); err != nil {
+			return err
 		}
 		t.Watched = time.Since(began).Seconds()
 		if time.Since(began) >= lasts {
-			break
+			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil
 		}
 	}
-	if t.Silence == 0 {
-		return nil, fmt.Errorf("member %s has heard nobody: there is nothing to tune by; ask one that leads or follows another", t.Member)
+}
+
+// see takes in what the member says of itself; its first answer tells of what was
+// before, and counts for its times alone.
+func (t *tuning) see(s agent.Status, first bool) error {
+	now, err := times(s.Timing)
+	if err != nil {
+		return fmt.Errorf("member %s does not tell its times: its release is too old", s.ID)
 	}
-	t.Smallest, t.Recommended = t.allows(1), t.allows(4)
-	return &t, nil
+	heartbeat, err := time.ParseDuration(s.Timing.Heartbeat)
+	if err != nil {
+		return err
+	}
+	t.Member, t.Role, t.Heartbeat, t.T = s.ID, s.Role, milliseconds(heartbeat), milliseconds(now.silence)
+	if !first {
+		t.Silence = max(t.Silence, 1000*s.Rhythm.RecentSilence)
+		t.Stall = max(t.Stall, 1000*s.Rhythm.RecentStall)
+		t.RoundTrip = max(t.RoundTrip, 1000*s.Rhythm.RecentRoundTrip)
+	}
+	return nil
 }
 
 // allows are the times that bear so many times what was seen.
