@@ -55,7 +55,7 @@ func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedu
 		return nil, err
 	}
 	if l.lines, err = l.format.Read(l.path); err != nil {
-		return nil, cli.Usagef("%s: %w", l.flag, err)
+		return nil, cli.Usagef("%s: %w", l.flag, cli.Unread(err))
 	}
 	if err := (jobs.Config{Lines: l.lines, Meta: a.membership.meta}).Check(); err != nil {
 		return nil, cli.Usagef("--jobs: beside what --meta has, a member tells of the last tick of each job: %w", err)

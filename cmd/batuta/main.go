@@ -49,6 +49,7 @@ func run(ctx context.Context, args []string, e env) int {
 	if err == nil {
 		return cli.Done
 	}
+	err = cli.Argument(cmd, err)
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
@@ -91,9 +92,7 @@ not the leader.`,
 	root.SetErr(e.stderr)
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.Usagef("%w%s; see '%s --help'", err, cli.MeantFlag(cmd, err), cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(subcommands(e)...)
 	cli.CodeFailures(root)
 	complete(root)

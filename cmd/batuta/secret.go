@@ -158,7 +158,7 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 			}
 			a, err := security.LoadAuthority(p.cluster, filepath.Join(p.dir, "ca.pem"), filepath.Join(p.dir, "ca-key.pem"))
 			if err != nil {
-				return cli.Usagef("%w; make it with 'batuta tls ca'", err)
+				return cli.Usagef("%w ('batuta tls ca' makes an authority)", err)
 			}
 			now := time.Now()
 			pair, err := a.Issue(security.Request{ID: string(id), Hosts: hosts, From: now.Add(-time.Hour), To: now.AddDate(0, 0, p.days)})

@@ -107,7 +107,7 @@ func readScript(cmd *cobra.Command, file string) (string, error) {
 		return b.String(), err
 	}
 	text, err := os.ReadFile(file)
-	return string(text), err
+	return string(text), cli.Unread(err)
 }
 
 func (r *simRun) print(file string, o sim.Outcome, log *trace.Log, failure error) error {

@@ -277,7 +277,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 		"--events":                                               "--events loud",
 		"--http-token-file":                                      "--http-token-file /does/not/exist",
 		"others than this machine reach it; gi":                  "--http 0.0.0.0:0",
-		"unknown command":                                        "surplus",
+		`takes no argument, and got "surplus"`:                   "surplus",
 	} {
 		code, out := runCommand(t, append([]string{"superpeer", "agent"}, strings.Fields(args)...)...)
 		if code != cli.Usage || !strings.Contains(out, want) || strings.Count(out, "\n") != 1 {

@@ -40,7 +40,7 @@ func TestSuperpeersRefusesWithTheRange(t *testing.T) {
 		"no such file":                "--rtt /does/not/exist",
 		"give one of them":            "--space plane2 --rtt " + matrix,
 		"--svg":                       "--nodes 50 --svg /does/not/exist.svg",
-		"unknown command":             "surplus",
+		`argument, and got "surplus"`: "surplus",
 	} {
 		code, stdout, stderr := superpeers(t, strings.Fields(args)...)
 		if code != cli.Usage || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {

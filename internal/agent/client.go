@@ -116,7 +116,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("agent %s does not answer: %w", c.addr, unwrapped(err))
+		return nil, fmt.Errorf("agent %s does not answer: %w; is it running there?", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		defer resp.Body.Close()

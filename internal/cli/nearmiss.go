@@ -60,8 +60,8 @@ func didYouMean(what string, names []string) string {
 	return ""
 }
 
-// MeantFlag adds to pflag's fault of an unknown flag which one may have been meant.
-func MeantFlag(cmd *cobra.Command, err error) string {
+// meantFlag adds to pflag's fault of an unknown flag which one may have been meant.
+func meantFlag(cmd *cobra.Command, err error) string {
 	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
 	if !unknown {
 		return ""

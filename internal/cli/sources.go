@@ -65,7 +65,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 			return
 		}
 		if err := setWords(f.Value, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, err))
+			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, badValue(f.Value, err)))
 		}
 		MarkSourced(f, name)
 	})
@@ -123,7 +123,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	}
 	for _, v := range e.values {
 		if err := f.Value.Set(v); err != nil {
-			return fmt.Errorf("%q: %w", v, err)
+			return fmt.Errorf("%q: %w", v, badValue(f.Value, err))
 		}
 	}
 	MarkSourced(f, "file")
@@ -143,7 +143,7 @@ func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
 func readConfig(path string) ([]entry, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("config file: %w", err)
+		return nil, fmt.Errorf("config file: %w", Unread(err))
 	}
 	defer f.Close()
 	var doc yaml.Node

@@ -6,7 +6,9 @@
 package datadir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,12 +16,21 @@ import (
 	"github.com/google/renameio/v2"
 )
 
+// unmade says why a directory cannot be made. Where it should be there is nothing yet that
+// could be gone.
+func unmade(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: nothing can be made there", err)
+	}
+	return Remedy(err)
+}
+
 // Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
 // the files in it, and takes the lock that is the file called lock there. Closing what
 // it returns lets go of it, as the end of the process does.
 func Lock(dir, lock string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory %s: %w: name one that can be made", dir, Remedy(err))
+		return nil, fmt.Errorf("data directory %s: %w; or name one that can be made", dir, unmade(err))
 	}
 	if err := checkAccess(dir); err != nil {
 		return nil, fmt.Errorf("data directory %s %w", dir, err)

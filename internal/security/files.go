@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -17,7 +18,7 @@ const maxFile = 1 << 20
 func ReadPrivate(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, unread(path, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -36,10 +37,21 @@ func ReadPrivate(path string) ([]byte, error) {
 func readPublic(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, unread(path, err)
 	}
 	defer f.Close()
 	return readAll(f, path)
+}
+
+// unread adds to the error of a file that cannot be opened what to do about it.
+func unread(path string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; make it, or correct its name", err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w; this process runs as user %d: chown %d %s", err, os.Geteuid(), os.Geteuid(), path)
+	}
+	return err
 }
 
 func readAll(f *os.File, path string) ([]byte, error) {

@@ -32,6 +32,7 @@ func execute(ctx context.Context, args []string, e env) int {
 	if err == nil {
 		return cli.Done
 	}
+	err = cli.Argument(cmd, err)
 	fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), cli.OneLine(err))
 	return cli.CodeOf(err)
 }
@@ -60,9 +61,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 	root.SetErr(e.stderr)
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.Usagef("%w%s; see '%s --help'", err, cli.MeantFlag(cmd, err), cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(newRunCommand(e), newAgentCommand(e), newStatusCommand(e), newLeaderCommand(e), newWatchCommand(e), newGuardCommand(e))
 	cli.CodeFailures(root)
 	return root
