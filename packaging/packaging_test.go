@@ -82,6 +82,24 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// Files of secrets belong to a user that the package declares, and that the units run as.
+func TestUnitsRunAsTheUserOfThePackage(t *testing.T) {
+	user := ""
+	for line := range strings.Lines(read(t, "systemd/batuta.sysusers")) {
+		if words := strings.Fields(line); words[0] == "u" {
+			user = words[1]
+		}
+	}
+	for _, name := range []string{"batuta", "batuta-vip"} {
+		if text := read(t, "systemd/"+name+".service"); user == "" || !strings.Contains(text, "\nUser="+user+"\n") {
+			t.Errorf("%s.service does not run as user %q, whom the package declares", name, user)
+		}
+	}
+	if text := read(t, "nfpm.yaml"); !strings.Contains(text, "packaging/systemd/batuta.sysusers, dst: /usr/lib/sysusers.d/") {
+		t.Error("the packages do not declare the user")
+	}
+}
+
 func testUnit(t *testing.T, name string) {
 	text := read(t, "systemd/"+name+".service")
 	for _, want := range []string{"Type=notify", "KillMode=mixed", "RestartPreventExitStatus=2", "WantedBy=multi-user.target"} {

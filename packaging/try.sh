@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds both packages from the module cache alone, installs each in a root of its own, and
 # starts members there as a new user would, with the configuration that is in the
-# package. Needs root, dpkg, rpm and chroot.
+# package. Needs root, dpkg, rpm, systemd-sysusers and chroot.
 # usage: packaging/try.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -46,6 +46,19 @@ for root in "$deb" "$rpm"; do
 done
 grep -q '^ /etc/batuta.yaml ' "$deb"/var/lib/dpkg/status || fail "an upgrade of the .deb would replace the configuration"
 rpm --root "$rpm" -qc batuta | grep -qx /etc/batuta.yaml || fail "an upgrade of the .rpm would replace the configuration"
+
+# The secret, as the packaged configuration says: of the user that the units run as.
+for root in "$deb" "$rpm"; do
+	systemd-sysusers --root="$root" batuta.conf
+	uid=$(awk -F: '$1 == "batuta" {print $3}' "$root/etc/passwd")
+	chroot "$root" /usr/bin/batuta secret new >"$root/etc/batuta.key"
+	chmod 600 "$root/etc/batuta.key"
+	check() { chroot --userspec="$uid" "$root" /usr/bin/batuta config check --config /etc/batuta.yaml --secret-file /etc/batuta.key; }
+	check 2>"$work/check.log" && fail "$root: the service's user reads a key of root's"
+	grep -q "chown $uid /etc/batuta.key" "$work/check.log" || fail "$root: it does not say how the key is made readable: $(cat "$work/check.log")"
+	chown "$uid" "$root/etc/batuta.key"
+	check || fail "$root: the service's user cannot read its key"
+done
 
 # Three members, as their units would start them, on ports of their own.
 start() { # start ROOT N
