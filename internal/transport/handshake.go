@@ -36,9 +36,11 @@ func (t *Transport) answer(kind wire.HandshakeKind) wire.Handshake {
 }
 
 func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
-	if why == wire.ReasonReceiver {
+	switch why {
+	case wire.ReasonItself: // its own address is among those to join through: no fault
+	case wire.ReasonReceiver:
 		t.misdialed(hello, c.remote())
-	} else {
+	default:
 		t.refused(hello.From.ID, c.remote(), why, detail)
 	}
 	answer := t.answer(wire.KindRefused)
