@@ -2,6 +2,7 @@ package batuta
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -201,7 +202,7 @@ func (n *Node) do(a election.Action, now time.Time) {
 	case election.Rejoin:
 		n.joinAgain(a.To)
 	case election.Halt:
-		n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
+		n.halt(a)
 	case election.Append:
 		n.appendRecords(a)
 	case election.Learn:
@@ -227,6 +228,15 @@ func (n *Node) notify(a election.Action, now time.Time) {
 		delete(n.metas, a.Member)
 		n.net.Remove(a.Member)
 	}
+}
+
+// halt ends the node because the Machine can take no further part.
+func (n *Node) halt(a election.Action) {
+	if errors.Is(a.Err, election.ErrSameID) {
+		n.fail(config("id %s is in use by the process at %s, where the member list has it: give each process its own id", n.id, election.Shown(a.Address)))
+		return
+	}
+	n.fail(fmt.Errorf("member %s can take no further part: %w", n.id, a.Err))
 }
 
 // fail ends the node because of err.

@@ -47,12 +47,12 @@ type Event struct {
 	Message     *Message          // Received
 	Name        string            // TimerFired
 	Rank        Rank              // LinkUp
-	Incarnation uint64            // LinkUp
+	Incarnation uint64            // LinkUp; DialFailed with ErrSameID: of the process that refuses
 	Refused     bool              // DialFailed
 	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is said, else what is known stays; MemberRemoved: by force
 	Token       Token             // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
 	Err         error             // Saved, DialFailed (a live member refuses)
-	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved: the entry by which the other refuses us
+	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved, ErrOldIncarnation or ErrSameID: the entry that the other has of us
 	List        []Member          // Started, JoinAccepted
 	Age         time.Duration     // Started, JoinAccepted
 	Meta        map[string]string // Tells; sound by [CheckMeta]
@@ -93,7 +93,7 @@ const (
 	NotifyLost                          // tell the user that the leadership Token has ended, by Cause
 	Save                                // write State; step with Saved when it is safe on disk
 	Send                                // send Message to To, dialing when no link stands; best effort
-	Dial                                // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed
+	Dial                                // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed. To this member itself: where its entry has it
 	Hangup                              // close every link to To
 	Notify                              // Member's Status has changed; with StateAdded it is reached at Address
 	Rejoin                              // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
@@ -127,7 +127,7 @@ type Action struct {
 	State   State             // Save
 	Member  ID                // Notify, Learn
 	Status  MemberState       // Notify
-	Address string            // Notify with StateAdded
+	Address string            // Notify with StateAdded; Halt with ErrSameID: where the other process is
 	Err     error             // Halt, Warn
 	Records [][]byte          // Append: opaque to the driver
 	Replace bool              // Append

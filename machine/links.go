@@ -232,8 +232,11 @@ func (m *Machine) redialAt(i int, at time.Time) {
 }
 
 // dialFailed: refused means that the process is gone; silence is only silence.
-// With why, a live member refuses us.
-func (m *Machine) dialFailed(id election.ID, refused bool, why error, tombstone election.Member) {
+// With why, a live member refuses us, by entry, which it has of us.
+func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry election.Member) {
+	if (why == election.ErrOldIncarnation || why == election.ErrSameID) && entry.ID == m.cfg.Self.ID {
+		m.merge([]election.Member{entry}, id) // who refuses us tells us no list
+	}
 	i, ok := m.index[id]
 	if !ok {
 		return
@@ -258,12 +261,12 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, tombstone 
 		// It still knows an earlier process with our id, or a newer one, or has not
 		// heard that we were added again. Its answer is owed: we ask until it knows
 		// better, or until nobody has taken us for T.
-		if why == election.ErrRemoved && m.removedForGood(tombstone) {
+		if why == election.ErrRemoved && m.removedForGood(entry) {
 			m.removedSelf()
 			return
 		}
 		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
-		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(tombstone) && m.linked() {
+		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
 			peer.rebuffedAt = time.Time{} // we need not wait: a member will tell it
 			m.unreached(i)
 		}

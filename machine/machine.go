@@ -28,6 +28,7 @@ type Machine struct {
 	membership
 	told
 	removalNotices
+	duplicate
 	othersWork
 	connections
 	relaying
@@ -132,6 +133,10 @@ func (m *Machine) handle(ev election.Event) {
 
 // link takes in what the driver says of a connection.
 func (m *Machine) link(ev election.Event) {
+	if ev.Peer == m.cfg.Self.ID {
+		m.answeredElsewhere(ev)
+		return
+	}
 	if d := m.isDeparting(ev.Peer); d >= 0 {
 		m.departingLink(d, ev)
 		return

@@ -134,6 +134,7 @@ func (m *Machine) applyEntry(e election.Member) {
 		default:
 			m.relisted()
 			m.ranked(e)
+			m.askElsewhere()
 		}
 	case e.Departure == election.Present && ok:
 		moved, reranked := m.members[i].Address != e.Address, m.members[i].Rank != e.Rank
@@ -144,6 +145,9 @@ func (m *Machine) applyEntry(e election.Member) {
 		}
 		if moved {
 			m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
+			if state := m.members[m.index[e.ID]].state; state != election.StateUnknown {
+				m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: state}) // that has not changed
+			}
 		}
 	case e.Departure == election.Present:
 		m.note("adds", e.ID, election.Token{}, "at "+e.Address)
@@ -309,6 +313,9 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 	e.Departure, e.Fixed, e.New, e.Pinned = election.Present, false, false, withPriority
 	if !withPriority {
 		e.Priority, e.Pinned = known.Priority, known.Pinned
+	}
+	if e.ID == m.cfg.Self.ID && m.cfg.Address == "" {
+		m.cfg.Address = e.Address // the driver has found it out
 	}
 	if e.Address == "" {
 		e.Address, e.Fixed = known.Address, known.Fixed || known.ID != election.None && known.Version == 0

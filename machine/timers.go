@@ -29,6 +29,7 @@ const (
 	timerSave      = "machine:save"      // try a failing disk again
 	timerHung      = "machine:hung"      // the disk has not answered for T
 	timerHeir      = "machine:heir"      // give up waiting for the claim of the one to whom the lead was left
+	timerElsewhere = "machine:elsewhere" // nobody with this member's id was where the list has it: ask again
 	timerPoll      = "machine:poll"      // give up waiting for those who may stand again
 )
 
@@ -56,6 +57,8 @@ func (m *Machine) fire(name string) {
 		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:
 		m.unclaimed("it has not claimed within T")
+	case timerElsewhere:
+		m.askElsewhere()
 	case timerPoll:
 		m.polled("they have not answered in time")
 	case timerSave:

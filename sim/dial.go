@@ -68,10 +68,9 @@ func (w *world) accept(e *endpoint) {
 	local := epochOfTime.Add(p.clock.at(w.now))
 	if err := p.machine.Admit(local, from.proc.machine.Self(), from.inc); err != nil {
 		e.state = closed
-		f := frame{kind: refusal, err: err}
-		if errors.Is(err, election.ErrRemoved) {
-			tombstone, _ := p.machine.Entry(from.proc.rank.ID)
-			f.in = &admission{List: []election.Member{tombstone}}
+		f := frame{kind: refusal, err: err, flight: p.incarnation}
+		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) {
+			f.in = &admission{List: []election.Member{e}}
 		}
 		w.push(from, f)
 		return
@@ -162,7 +161,7 @@ func (w *world) connect(p *process, slot int, c *conn, first frame) *endpoint {
 	e, to := &c.ends[0], &c.ends[1]
 	e.proc, e.life, e.peer = p, p.life, slot
 	e.inc = p.incarnation // until the welcome, what our own hello says
-	to.proc, to.peer = w.procs[slot], p.slot
+	to.proc, to.peer = w.listed(p, slot), p.slot
 	w.push(to, frame{kind: syn})
 	to.corked = true
 	w.push(to, first)
@@ -209,14 +208,15 @@ func (w *world) refusedBy(e *endpoint, f *frame) {
 		e.proc.refused = err
 		w.note(e.proc, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
 	}
-	w.dialFailed(e, err == nil, err, f.in)
+	w.dialFailed(e, err == nil, err, f)
 }
 
-func (w *world) dialFailed(e *endpoint, refused bool, why error, with *admission) {
+// dialFailed tells e's process. with is the refusal of a process, nil if none has answered.
+func (w *world) dialFailed(e *endpoint, refused bool, why error, with *frame) {
 	w.tidy(e.proc, e.peer)
 	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
-	if with != nil {
-		ev.Member = with.List[0]
+	if with != nil && with.in != nil {
+		ev.Member, ev.Incarnation = with.in.List[0], with.flight
 	}
 	w.step(e.proc, ev)
 }

@@ -38,16 +38,21 @@ func (w *world) join(p *process, through []election.ID) error {
 	if lives && !p.ending {
 		return nil
 	}
-	p.through = p.through[:0]
-	for _, id := range through {
-		p.through = append(p.through, w.slots[id])
-	}
+	w.throughThese(p, through)
 	if lives {
 		return nil // its work has not stopped yet; when it starts again it joins
 	}
 	w.note(p, "joins", "through "+scenario.JoinIDs(through, ", "))
 	w.checks.disturbedAt(p, w.now-1)
 	return w.start(p)
+}
+
+// throughThese says whom p asks to be let in.
+func (w *world) throughThese(p *process, members []election.ID) {
+	p.through = p.through[:0]
+	for _, id := range members {
+		p.through = append(p.through, w.slots[id])
+	}
 }
 
 // beginJoin starts the first round of a life.

@@ -116,6 +116,12 @@ var coreMutants = []wrong{
 }
 
 var memberMutants = []wrong{
+	{"a replaced member goes on", "machine/duplicate.go", "\tcase ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():", "\tcase m.refusedByAll():", "scenario election/bully/testdata/members_replaced_too_soon.txt"},
+	{"a replaced member that was stopped goes on", "machine/duplicate.go", " || m.refusedByAll():", ":", "scenario election/bully/testdata/members_replaced_while_frozen.txt"},
+	{"who is refused does not hear who has its place", "machine/links.go", "\t\tm.merge([]election.Member{entry}, id) // who refuses us tells us no list\n", "", "scenario election/bully/testdata/members_replaced_while_frozen.txt"},
+	{"a member gives way to a second process with its id", "machine/duplicate.go", "ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():", "true:", "scenario election/bully/testdata/members_second_elsewhere.txt"},
+	{"a member leaves its place on the list to a second process", "machine/duplicate.go", "\t\tm.change(own)\n", "", "scenario election/bully/testdata/members_second_elsewhere.txt"},
+	{"of two with one id both may end", "machine/duplicate.go", "\tif found && ev.Member.ID == m.cfg.Self.ID {", "\tif false {", "test machine TestTheNewestEntrySaysWhoseThePlaceIs"},
 	{"the removed are not told so", "machine/removals.go", "\tif len(m.unnotified) == 0 || !m.leading()", "\tif true || !m.leading()", "scenario election/bully/testdata/members_circle.txt"},
 	{"the removed are told for ever", "machine/removals.go", "\t\tm.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it\n\t\tm.notified(id)\n", "\t\tm.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it\n", "scenario election/bully/testdata/member_removed.txt"},
 	{"of two that remove each other both stay", "machine/removals.go", "\tm.yields = true\n\tother.Departure", "\tif true {\n\t\treturn\n\t}\n\tm.yields = true\n\tother.Departure", "scenario election/bully/testdata/members_mutual.txt"},

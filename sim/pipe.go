@@ -68,7 +68,7 @@ type frame struct {
 	at     time.Duration
 	kind   frameKind
 	msg    *election.Message
-	flight uint64
+	flight uint64 // of a refusal: the incarnation of who refuses
 	err    error
 	in     *admission
 }

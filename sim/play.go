@@ -71,7 +71,7 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 // changesList says whether members come or go.
 func changesList(s *scenario.Scenario) bool {
 	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
-		return slices.Contains(MembershipFaults(), step.Do)
+		return slices.Contains(MembershipFaults(), step.Do) || step.Do == scenario.Duplicate && len(step.Via) > 0
 	})
 }
 
@@ -189,7 +189,7 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 	case scenario.Tell:
 		w.tells(p, step.Word)
 	case scenario.Duplicate:
-		return w.duplicate(p)
+		return w.duplicate(p, step.Via)
 	case scenario.Clock:
 		if step.Word == "drift" {
 			w.drift(p, step.PPM)
@@ -214,13 +214,19 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
-// duplicate starts a second process with p's id, on a host of its own.
-func (w *world) duplicate(p *process) error {
+// duplicate starts a second process with p's id, on a host of its own. Who joins can be
+// dialed there.
+func (w *world) duplicate(p *process, through []election.ID) error {
 	q := &process{}
 	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
-	q.incarnation, q.observer = p.incarnation, p.observer
+	q.observer = p.observer
 	w.procs = append(w.procs, q)
-	w.note(p, "is claimed by a second process", "")
+	if len(through) == 0 {
+		w.note(p, "is claimed by a second process", "")
+		return w.start(q)
+	}
+	w.note(p, "is claimed by a second process", "which joins through "+scenario.JoinIDs(through, ", "))
+	w.throughThese(q, through)
 	return w.start(q)
 }
 

@@ -84,9 +84,44 @@ func (w *world) name(p *process) election.ID {
 	return p.rank.ID + "'"
 }
 
+// address is where a process is dialed. That of a second claimant is on the list only if
+// it has joined; where it has its list from a configuration, the member's own address is.
+func (w *world) address(p *process) string {
+	if len(p.through) == 0 {
+		return string(p.rank.ID)
+	}
+	return string(w.name(p))
+}
+
+// newest is the highest incarnation that a process with an id has had.
+func (w *world) newest(slot int) uint64 {
+	newest := w.procs[slot].incarnation
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot {
+			newest = max(newest, q.incarnation)
+		}
+	}
+	return newest
+}
+
+// listed is the process that listens where p's list has a member.
+func (w *world) listed(p *process, slot int) *process {
+	at := w.procs[slot]
+	if len(w.procs) == w.net.n {
+		return at
+	}
+	e, _ := p.machine.Entry(at.rank.ID)
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot && e.Address == string(w.name(q)) {
+			return q
+		}
+	}
+	return at
+}
+
 func (w *world) start(p *process) error {
 	p.life++
-	p.incarnation++
+	p.incarnation = w.newest(p.slot) + 1
 	p.condition, p.started = scenario.Alive, w.now
 	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
@@ -95,7 +130,7 @@ func (w *world) start(p *process) error {
 		p.peers[i].heard = false
 	}
 	c := machine.Config{
-		Self: p.rank, Address: string(p.rank.ID), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
+		Self: p.rank, Address: w.address(p), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
 		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
 	}

@@ -18,7 +18,8 @@ type Network interface {
 	// Send delivers m if it can. If no link stands it tells LinkUp or DialFailed.
 	Send(to election.ID, m *election.Message)
 	// Dial tells LinkUp or DialFailed within [election.Timing.DialTime] and 2·t_max for
-	// the answer, however often the connection is reset meanwhile.
+	// the answer, however often the connection is reset meanwhile. To Self it asks at the
+	// address that the list has of it, and tells DialFailed, whoever answers.
 	Dial(to election.ID)
 	// Hangup ends the link to a member and tells nothing of it.
 	Hangup(to election.ID)

@@ -45,8 +45,8 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 	}
 	answer := t.answer(wire.KindRefused)
 	answer.Reason, answer.Detail = why, clamped(detail)
-	if e, ok := t.site.Entry(hello.From.ID); ok && why == wire.ReasonRemoved {
-		answer.List = []election.Member{e} // so that it can tell whether it was added since
+	if e, ok := t.site.Entry(hello.From.ID); ok && (why == wire.ReasonRemoved || why == wire.ReasonSameID || why == wire.ReasonOldIncarnation) {
+		answer.List = []election.Member{e} // so that it can tell whether it was added since, or who has its place
 	}
 	t.say(c, &answer)
 	c.finish(t.trip)
@@ -173,6 +173,21 @@ func (t *Transport) holder(id election.ID) string {
 	return t.address
 }
 
+// ownEntry is the entry that another has of this member, as it says when it refuses it.
+func (t *Transport) ownEntry(answer *wire.Handshake) (e election.Member) {
+	if len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID {
+		e = answer.List[0]
+	}
+	return e
+}
+
+// answeredElsewhere hears who is where the list has this member. It is for the Machine to
+// judge, and to say.
+func (t *Transport) answeredElsewhere(c *conn, p *peer, answer *wire.Handshake) {
+	c.close()
+	t.unreached(p, election.Event{Err: answer.Reason.Err(), Incarnation: answer.Incarnation, Member: t.ownEntry(answer)})
+}
+
 // handleAnswer hears the answer to a hello of ours.
 func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 	p := t.peers[c.to]
@@ -181,6 +196,10 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 		return
 	}
 	p.dialing = nil
+	if p.id == t.self.From.ID {
+		t.answeredElsewhere(c, p, answer)
+		return
+	}
 	why, detail := answer.Reason, answer.Detail
 	var entry election.Member // by which it refuses us
 	switch {
@@ -193,8 +212,8 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 			detail = t.elsewhere(p, answer.From.ID)
 		case why == wire.ReasonSameID:
 			t.site.SameID(answer.Detail, answer.From.ID)
-		case len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID:
-			entry = answer.List[0]
+		default:
+			entry = t.ownEntry(answer)
 		}
 	case answer.Kind != wire.KindWelcome || answer.From.ID != p.id:
 		why, detail = wire.ReasonReceiver, t.elsewhere(p, answer.From.ID)

@@ -176,9 +176,10 @@ func (t *Transport) encode(msg *election.Message) ([]byte, error) {
 }
 
 // Dial implements [network.Network]. It dials one that was removed and has to be told,
-// too.
+// and this member's own id, too.
 func (t *Transport) Dial(to election.ID) {
-	if e, ok := t.site.Entry(to); ok && e.Departure == election.Removed && t.peers[to] == nil && e.Address != "" {
+	e, ok := t.site.Entry(to)
+	if ok && e.Address != "" && (e.Departure == election.Removed && t.peers[to] == nil || to == t.self.From.ID) {
 		t.Add(to, e.Address)
 	}
 	p := t.peers[to]

@@ -122,6 +122,20 @@ var through = operand{"via ID…",
 	},
 	func(s *Step) string { return "via " + JoinIDs(s.Via, " ") }}
 
+// perhapsThrough is as through, and may be left out.
+var perhapsThrough = operand{"[via ID…]",
+	func(p *parser, s *Step) {
+		if len(p.words) > 0 {
+			through.read(p, s)
+		}
+	},
+	func(s *Step) string {
+		if len(s.Via) == 0 {
+			return ""
+		}
+		return through.write(s)
+	}}
+
 var place = operand{"at ID",
 	func(p *parser, s *Step) {
 		p.oneOf("at")

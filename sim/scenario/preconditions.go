@@ -63,14 +63,8 @@ func (c *Preconditions) Take(s Step) error {
 	if f == nil {
 		return fmt.Errorf("expected a step (%s), found %q", verbList(), s.Do)
 	}
-	if c.setup.Manual && f.only == automatic {
-		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, pass, crash, restart, freeze, thaw, campaign, suspect, trust), found %s", s.Do)
-	}
-	if !c.setup.Manual && f.only == manual {
-		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")
-	}
-	if f.undone && !c.setup.NoDetector {
-		return fmt.Errorf("expected \"detector off\" above: with a detector it alone suspects; cut a link instead")
+	if err := c.fits(f); err != nil {
+		return err
 	}
 	switch s.Do {
 	case Run:
@@ -95,6 +89,14 @@ func (c *Preconditions) Take(s Step) error {
 			return fmt.Errorf("expected other members for %s to join through, found itself", s.Members[0])
 		}
 		return c.change(Join, s.Members[0])
+	case Duplicate:
+		if slices.Contains(s.Via, s.Members[0]) {
+			return fmt.Errorf("expected other members for a second %s to join through, found itself", s.Members[0])
+		}
+		if len(s.Via) > 0 { // of one that may be dead, and stays so
+			return nil
+		}
+		return c.change(Duplicate, s.Members[0])
 	case Add, Remove:
 		if s.Do == Add && s.Via[0] == s.Members[0] {
 			return fmt.Errorf("expected another member at which %s is added, found itself", s.Via[0])
@@ -112,6 +114,19 @@ func (c *Preconditions) Take(s Step) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// fits says why a step does not go with the settings, if it does not.
+func (c *Preconditions) fits(f *form) error {
+	switch {
+	case c.setup.Manual && f.only == automatic:
+		return fmt.Errorf("expected a step of a manual script (deliver, fire, beat, pass, crash, restart, freeze, thaw, campaign, suspect, trust), found %s", f.verb)
+	case !c.setup.Manual && f.only == manual:
+		return fmt.Errorf("expected \"manual\" above: otherwise messages and timers come by themselves")
+	case f.undone && !c.setup.NoDetector:
+		return fmt.Errorf("expected \"detector off\" above: with a detector it alone suspects; cut a link instead")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ type Step struct {
 	Members []election.ID
 	Links   []Link
 	Sides   [][]election.ID // Partition
-	Via     []election.ID   // Join: whom it asks; Add, Remove: at whom; Transfer, Give: to whom; Drain, Undrain: at whom
+	Via     []election.ID   // Join, Duplicate: whom it asks; Add, Remove: at whom; Transfer, Give: to whom; Drain, Undrain: at whom
 	Word    string          // the name of an election; torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
 	PPM     int64           // Clock drift

@@ -56,7 +56,8 @@ var steps = []form{
 	{verb: Add, operands: ops(member, place, priority), only: automatic, from: conditions(Alive), to: Alive,
 		does: "the user puts the first on the list, at the second; without `priority` what is known of it stays"},
 	{verb: Remove, operands: ops(member, place), only: automatic, from: conditions(Alive), to: Alive, does: "the user strikes the first off the list, at the second"},
-	{verb: Duplicate, operands: ops(member), only: automatic, from: conditions(Alive), to: Alive, does: "a second process claims this id"},
+	{verb: Duplicate, operands: ops(member, perhapsThrough), only: automatic, from: conditions(Alive), to: Alive,
+		does: "a second process claims this id. `via`: it takes the place of a member that may be dead, listens elsewhere, and asks these to let it in"},
 
 	{verb: Stand, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for the election of that name, in later lives too"},
 	{verb: Withdraw, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for that no more"},
