@@ -65,6 +65,43 @@ func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 	}
 }
 
+// Members that are set up differently each say what differs, in plain words.
+func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
+	one, other := secretFile(t, security.NewSecret()), secretFile(t, security.NewSecret())
+	in := func(cluster, secret string) func(*Config) {
+		return func(cfg *Config) { cfg.Cluster, cfg.Security.SecretFile = cluster, secret }
+	}
+	for name, test := range map[string]struct {
+		first, second func(*Config)
+		says1, says2  string // of the other one
+	}{
+		"another secret":  {in("a", one), in("a", other), "another secret", "another secret"},
+		"another cluster": {in("a", one), in("b", one), "another cluster", "another cluster"},
+		"no secret":       {in("a", one), in("a", ""), "speaks without TLS", "wants TLS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2)
+			nodes := map[ID]*Node{"2": c.start("1", test.first), "1": c.start("2", test.second)} // by whom they look at
+			for of, want := range map[ID]string{"2": test.says1, "1": test.says2} {
+				words := func() string {
+					for _, m := range nodes[of].Status().Members {
+						if m.ID == of {
+							return m.Refusal
+						}
+					}
+					return ""
+				}
+				within(t, "that it says of member "+string(of)+": "+want, func() bool { return strings.Contains(words(), want) })
+			}
+			for of, n := range nodes {
+				if bad := n.Status().Bad; len(bad) > 0 {
+					t.Errorf("what member %s says counts as bad frames: %v", of, bad)
+				}
+			}
+		})
+	}
+}
+
 // One that is not let in keeps asking. The others, who say to each other that they do not
 // reach it either, elect and fail over, and refuse nothing of each other's.
 func TestWhoIsNotLetInPartsNobody(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -79,11 +80,19 @@ func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.H
 	if err := c.await(t.soon(ctx)); err != nil {
 		return nil, err
 	}
-	body, err := c.read(wire.MaxHandshake)
+	body, err := t.firstAnswer(c, wire.MaxHandshake)
 	if err != nil {
 		return nil, t.toldInsecure(c, addr, err)
 	}
 	return wire.DecodeHandshake(body)
+}
+
+// firstAnswer reads what the other end says first.
+func (t *Transport) firstAnswer(c *conn, limit int) ([]byte, error) {
+	if c.proof() == nil {
+		return t.firstPlain(c, limit)
+	}
+	return c.read(limit)
 }
 
 // reach connects to addr, and by TLS if this member has that.
@@ -96,8 +105,9 @@ func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
 		return err
 	}
 	err = c.secure(func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
-	if wasReset(err) && t.security.Plain() {
+	if t.security.Plain() && (wasReset(err) || errors.Is(err, errPlain)) {
 		t.setPlain(addr, true) // for the next attempt
+		return fmt.Errorf("TLS: %w", io.EOF)
 	}
 	return err
 }
@@ -161,6 +171,11 @@ func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 			return nil, err
 		}
 	}
+	if !secured {
+		body, err := t.firstPlain(c, wire.MaxHandshake)
+		c.release()
+		return body, err
+	}
 	c.release()
 	return c.read(wire.MaxHandshake)
 }
@@ -187,7 +202,8 @@ func (t *Transport) tellEnd(c *conn, err error) {
 	var unproven *insecure
 	if errors.As(err, &unproven) && !c.dialed { // who is dialed is known by an id, and told by that
 		t.site.Counters.Refused(string(wire.ReasonSecurity))
-		t.site.Log.Warn("connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
+		why := election.Shown(clamped(err.Error()))
+		t.site.Log.Log(context.Background(), t.told.level(c.host, why, time.Now()), "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)
 	}
 	if errors.As(err, &b) {
 		t.site.Counters.Bad(string(b.Reason))

@@ -141,7 +141,7 @@ func (t *Transport) admitted(ctx context.Context, c *conn, addr string) (*wire.H
 	if err := c.await(until); err != nil {
 		return nil, err
 	}
-	body, err := c.read(wire.MaxFrame)
+	body, err := t.firstAnswer(c, wire.MaxFrame)
 	if err != nil {
 		return nil, t.toldInsecure(c, addr, err)
 	}

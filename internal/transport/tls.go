@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/wire"
@@ -23,8 +24,15 @@ type Security interface {
 	Plain() bool                                    // members without TLS are let in, and dialed, too
 }
 
-// recordHandshake is how TLS begins. A frame of a handshake begins with a 0.
-const recordHandshake = 22
+// How TLS begins, and how it refuses. A frame of a handshake begins with a 0.
+const (
+	recordHandshake = 22
+	recordAlert     = 21
+)
+
+// unexpected is how TLS refuses what is not TLS: the alert unexpected_message (RFC 8446,
+// section 6). It tells nothing of who sends it.
+var unexpected = []byte{recordAlert, 3, 3, 0, 2, 2, 10}
 
 // insecure is why one end does not believe the other.
 type insecure struct{ error }
@@ -71,7 +79,10 @@ func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
 		if wasReset(err) || isTimeout(err) || isClosed(err) || err == io.ErrUnexpectedEOF {
 			return fmt.Errorf("TLS: %w", err) // it has ended, and says nothing of why
 		}
-		return &insecure{err}
+		if isPlain(err) && !c.dialed {
+			c.put(c.net, unexpected)
+		}
+		return &insecure{inWords(err)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,6 +92,42 @@ func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
 	c.tls, c.in = conn, conn
 	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
 	return nil
+}
+
+var errPlain = errors.New("it speaks without TLS, as a member without a secret or certificates does: set up both alike")
+
+// isPlain reports that the other end speaks, and not TLS.
+func isPlain(err error) bool { return errors.As(err, new(tls.RecordHeaderError)) }
+
+// inWords says what two members have set up differently where crypto/tls names what its
+// protocol makes of it.
+func inWords(err error) error {
+	switch {
+	case isPlain(err):
+		return errPlain
+	case strings.Contains(err.Error(), "application protocol"): // they have none in common: see security's protocol
+		return errors.New("it has another secret, is of another cluster, or has certificates where this member has a secret or the other way round: set up both alike")
+	}
+	return err
+}
+
+// firstPlain reads the first frame of the other end, of which TLS may be heard where this
+// end has none.
+func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
+	first, err := c.peek()
+	switch {
+	case err != nil:
+		return nil, err
+	case first != recordHandshake && first != recordAlert:
+		return c.read(limit)
+	}
+	if !c.dialed {
+		c.release()
+		h := t.self
+		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
+		t.say(c, &h) // no TLS: so it hears that there is none here
+	}
+	return nil, &insecure{errors.New("it wants TLS, and this member has neither a secret nor certificates: set up both alike")}
 }
 
 // proof is what the other end has shown of itself; nil without TLS.

@@ -40,6 +40,7 @@ type Transport struct {
 	cancel   context.CancelFunc
 	live     sync.WaitGroup // connection goroutines
 	acceptor *acceptor
+	told     told
 
 	peers    map[election.ID]*peer
 	order    uint64
