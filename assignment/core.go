@@ -176,9 +176,9 @@ func (c *Core) Flush(now time.Time) []election.Action {
 	return c.out
 }
 
-// Pinned reports whether a name was given to its leader by hand, as far as is known.
-func (c *Core) Pinned(name string) bool {
-	e := c.seats[key{name, 0}]
+// Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
+func (c *Core) Pinned(name string, seat int) bool {
+	e := c.seats[key{name, seat}]
 	return e != nil && e.Pinned
 }
 

@@ -116,16 +116,24 @@ func (c *Core) learn(s Seat) {
 			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: e.shown.Defined(), Cause: election.CauseResigned, Gone: true})
 		}
 		c.set(s)
-		delete(c.spent, name)
+		c.settled(name)
 		return
 	}
 	c.set(s)
 	if s.Leader == c.self {
 		c.offered(s)
 	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same it may be named again, by what it told before
-		delete(c.spent, name)
+		c.settled(name)
 	}
 	c.show(k, s.Cause)
+}
+
+// settled forgets what this member has given up of a name, unless a seat of it is still said
+// to be this member's: then the coordinator has not heard yet.
+func (c *Core) settled(name string) {
+	if _, ok := c.spent[name]; ok && !c.assignedTo(name, c.self) {
+		delete(c.spent, name)
+	}
 }
 
 // offers looks at all that this member was assigned and does not lead.

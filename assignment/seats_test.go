@@ -42,3 +42,17 @@ func TestEverySeatIsRaisedWhenSidesMeet(t *testing.T) {
 		}
 	}
 }
+
+// What is alike of two seats is no reason for one hash: what changes at both would cancel out.
+func TestSeatsHaveHashesOfTheirOwn(t *testing.T) {
+	seen := map[uint64]Seat{}
+	for letter := 'a'; letter <= 'z'; letter++ {
+		for seat := range MaxSeats {
+			s := Seat{Name: string(letter), Seat: seat, Leader: "1", Epoch: 1 << EpochBits}
+			if other, taken := seen[hash(s)]; taken {
+				t.Fatalf("%+v and %+v have one hash", s, other)
+			}
+			seen[hash(s)] = s
+		}
+	}
+}

@@ -67,25 +67,28 @@ func (o *office) least(list []*candidate) (best *candidate) {
 // fill gives the seats of a contest that nobody leads.
 func (o *office) fill(k *contest) {
 	room := k.want - o.busy(k)
-	for i := range k.want {
+	for i := 0; i < k.want && room > 0; i++ {
 		s := k.seat(i)
-		if room--; s.leader != election.None {
+		if s.leader != election.None {
 			continue
-		}
-		if room < 0 {
-			return
 		}
 		can := o.best(k, s)
 		if can == nil {
 			return
 		}
 		o.assign(k, s, can.id)
+		room--
 	}
 }
 
-// busy is how many still work for a name that they do not lead any more: of two sides of
-// a partition that have met.
+// busy is how many lead a seat of a name, also one that it has no more, or still work for
+// one that they do not lead any more: of two sides of a partition that have met.
 func (o *office) busy(k *contest) (n int) {
+	for _, s := range k.seats {
+		if s.leader != election.None {
+			n++
+		}
+	}
 	for _, can := range k.candidates {
 		if can.held > 0 && !k.sits(can.id) {
 			n++

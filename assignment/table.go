@@ -101,9 +101,21 @@ func (t *table) last(name string) uint64 {
 	return highest
 }
 
+// assignedTo reports whether a seat of a name is a member's.
+func (t *table) assignedTo(name string, id election.ID) bool {
+	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
+		if e := t.seats[key{name, i}]; e != nil {
+			if left--; e.Leader == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hash is of what members must have alike of a seat.
 func hash(s Seat) uint64 {
-	h := hashText(s.Name, uint64(s.Seat))
+	h := hashText(s.Name, 0) ^ uint64(s.Seat)*0xd6e8feb86659fd93
 	h = hashText(string(s.Leader), h^s.Epoch*0x9e3779b97f4a7c15)
 	if s.Pinned {
 		h = ^h

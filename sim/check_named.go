@@ -9,13 +9,23 @@ import (
 // namedChecker looks at named elections.
 type namedChecker struct {
 	*history
-	tops map[string]uint64 // the highest epoch that anyone has led a name under
+	tops map[place]uint64 // the highest epoch that anyone has led a seat under
+	used map[spent]bool
 }
 
-func (c *namedChecker) begin(*world) { clear(c.tops) }
+// spent is an epoch of a name under which somebody has led.
+type spent struct {
+	name  string
+	epoch uint64
+}
+
+func (c *namedChecker) begin(*world) {
+	c.tops, c.used = map[place]uint64{}, map[spent]bool{}
+}
 
 func (c *namedChecker) names(w *world, p *process, ch *assignment.Change) {
-	sees, top, mine := p.sees[ch.Name], p.tops[ch.Name], ch.Token.Leader.ID == p.rank.ID
+	at := place{ch.Name, ch.Seat}
+	sees, top, mine := p.sees[at], p.tops[at], ch.Token.Leader.ID == p.rank.ID
 	switch {
 	case ch.Lost:
 		if sees != ch.Token {
@@ -24,8 +34,8 @@ func (c *namedChecker) names(w *world, p *process, ch *assignment.Change) {
 		return
 	case sees.Defined():
 		c.fail(w, p, invariant.NamedLost, "it sees %v lead %s, and has not told that %v does no more", ch.Token, ch.Name, sees)
-	case ch.Token.Epoch < top, mine && ch.Token.Epoch == top:
-		c.fail(w, p, invariant.NamedRises, "it sees %v lead %s after epoch %d", ch.Token, ch.Name, top)
+	case ch.Token.Epoch < top, mine && ch.Token.Epoch <= max(top, p.led[ch.Name]):
+		c.fail(w, p, invariant.NamedRises, "it sees %v lead seat %d of %s after epoch %d", ch.Token, ch.Seat, ch.Name, max(top, p.led[ch.Name]))
 	}
 	if mine {
 		c.leads(w, p, ch)
@@ -34,26 +44,35 @@ func (c *namedChecker) names(w *world, p *process, ch *assignment.Change) {
 
 // leads looks at who else leads a name when a member begins to.
 func (c *namedChecker) leads(w *world, p *process, ch *assignment.Change) {
+	at, seats := place{ch.Name, ch.Seat}, w.seats[ch.Name]
 	if w.quorum {
-		if c.tops == nil {
-			c.tops = map[string]uint64{}
+		if id := (spent{ch.Name, ch.Token.Epoch}); ch.Token.Epoch <= c.tops[at] || c.used[id] {
+			c.fail(w, p, invariant.NamedRises, "it leads %s as %v, and epoch %d was before, or was another seat's", ch.Name, ch.Token, c.tops[at])
+		} else {
+			c.tops[at], c.used[id] = ch.Token.Epoch, true
 		}
-		if ch.Token.Epoch <= c.tops[ch.Name] {
-			c.fail(w, p, invariant.NamedRises, "it leads %s as %v, and epoch %d was before", ch.Name, ch.Token, c.tops[ch.Name])
-		}
-		c.tops[ch.Name] = ch.Token.Epoch
 	}
+	others := 0
 	for _, q := range w.procs {
 		if q == p || q.assigned == nil || q.condition != scenario.Alive && q.condition != scenario.Frozen {
 			continue
 		}
 		leads := q.leads[ch.Name]
+		here := leads.Defined() && leads.seat == ch.Seat
 		switch {
 		case w.quorum && leads.Defined() && q.clock.at(w.now) < q.assigned.Until().Sub(epochOfTime):
-			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %v does", ch.Name, ch.Token, leads)
+			others++
 		case !w.quorum && (leads.Defined() || q.toils[ch.Name]) && c.settledWith(w, p, q):
-			c.fail(w, p, invariant.NamedOnce, "it leads %s as %v while %s does, or works for it", ch.Name, ch.Token, q.rank.ID)
+			others++
+		default:
+			continue
 		}
+		if here {
+			c.fail(w, p, invariant.NamedOnce, "it leads seat %d of %s as %v while %v does", ch.Seat, ch.Name, ch.Token, leads.Token)
+		}
+	}
+	if others >= seats || ch.Seat >= seats {
+		c.fail(w, p, invariant.NamedSeats, "it leads seat %d of %s, which has %d, beside %d others that do, or work for it", ch.Seat, ch.Name, seats, others)
 	}
 }
 

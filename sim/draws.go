@@ -21,7 +21,7 @@ const (
 	DrawHangs      Draw = "hangs"      // a disk takes minutes to write, or does not end
 	DrawDuplicates Draw = "duplicates" // another process starts under a member's id
 	DrawStalls     Draw = "stalls"     // a process is stopped for less than T
-	DrawElections  Draw = "elections"  // many elections on one membership: members stand for them, give them away, are drained
+	DrawElections  Draw = "elections"  // many elections on one membership, of one seat or several: members stand for them, prefer some, give them away, are drained
 	DrawCuts       Draw = "cuts"       // some cuts stay: everyone is still reached over one member between at most
 	DrawFounding   Draw = "founding"   // nobody leads before some have heard each other; of those that join, before it is told of a leader
 )
@@ -234,13 +234,31 @@ func (g *generator) standAll() {
 	if g.elections == nil {
 		return
 	}
+	g.weights, g.seats = map[string]int{}, map[string]int{} // of which there are none: 1
 	for _, name := range drawnNames {
+		if g.elections.one(4) {
+			g.weights[name] = 2 + g.elections.below(2)
+		}
+		if g.elections.one(3) {
+			g.seats[name] = 2 + g.elections.below(2)
+		}
 		for _, r := range g.s.Setup.Members {
 			if !g.elections.one(4) {
-				g.do(scenario.Step{Do: scenario.Stand, Members: []election.ID{r.ID}, Word: name})
+				g.do(g.stand(r.ID, name))
 			}
 		}
 	}
+}
+
+// stand has a member stand for a name: most often as the others do, now and then for more
+// or fewer seats.
+func (g *generator) stand(id election.ID, name string) scenario.Step {
+	s := scenario.Step{Do: scenario.Stand, Members: []election.ID{id}, Word: name, Weight: g.weights[name], Seats: g.seats[name]}
+	if g.elections.one(8) {
+		s.Seats = 1 + g.elections.below(4)
+	}
+	s.Prefer = g.elections.one(6)
+	return s
 }
 
 // nameSomething has a user do something about a named election.
@@ -252,7 +270,7 @@ func (g *generator) nameSomething(c *rng) {
 	s := scenario.Step{Members: who, Word: drawnNames[c.below(len(drawnNames))]}
 	switch c.below(7) {
 	case 0, 1:
-		s.Do = scenario.Stand
+		s = g.stand(who[0], s.Word)
 	case 2:
 		s.Do = scenario.Withdraw
 	case 3:

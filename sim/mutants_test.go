@@ -25,7 +25,7 @@ import (
 //
 //	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;
 //	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
-//	                                elections: Bully, with named elections
+//	                                elections, quorum-elections: Bully or a quorum, with named elections
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file
 //	test PACKAGE NAME               a unit test
@@ -248,13 +248,15 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		t.Fatal(err)
 	}
 	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool {
-		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawElections && algorithm != "elections"
+		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawElections && !strings.HasSuffix(algorithm, "elections")
 	})
 	switch algorithm {
 	case "membership", "founding":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.MembershipFaults()...)
 	case "elections":
 		c.Algorithm = "bully"
+	case "quorum-elections":
+		c.Algorithm = "quorum"
 	case "telling":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,14 +13,27 @@ import (
 
 // named is what a process has to do with named elections.
 type named struct {
-	assigned *assignment.Core // nil: the script has none
-	stoodFor map[string]bool  // in later lives too
+	assigned *assignment.Core                // nil: the script has none
+	stoodFor map[string]assignment.Candidacy // in later lives too
 
-	leads map[string]election.Token // now, as it was told
-	toils map[string]bool           // whose work runs
-	sees  map[string]election.Token // as its watchers were told
-	tops  map[string]uint64         // the highest epoch that they were told of
-	ends  []ending                  // of work that was told to stop
+	leads map[string]lead          // now, as it was told
+	led   map[string]uint64        // the highest epoch that it has led under in this life
+	toils map[string]bool          // whose work runs
+	sees  map[place]election.Token // as its watchers were told
+	tops  map[place]uint64         // the highest epoch that they were told of
+	ends  []ending                 // of work that was told to stop
+}
+
+// place is one seat of a named election.
+type place struct {
+	name string
+	seat int
+}
+
+// lead is what a process leads of a named election.
+type lead struct {
+	election.Token
+	seat int
 }
 
 type ending struct {
@@ -53,24 +65,15 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	if !w.named {
 		return
 	}
-	p.leads, p.toils, p.sees, p.tops = map[string]election.Token{}, map[string]bool{}, map[string]election.Token{}, map[string]uint64{}
+	p.leads, p.led, p.toils, p.sees, p.tops = map[string]lead{}, map[string]uint64{}, map[string]bool{}, map[place]election.Token{}, map[place]uint64{}
 	if p.stoodFor == nil {
-		p.stoodFor = map[string]bool{}
+		p.stoodFor = map[string]assignment.Candidacy{}
 	}
 	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
 	at := epochOfTime.Add(p.clock.at(w.now))
 	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
-		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: candidacy(name)})
+		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: p.stoodFor[name]})
 	}
-}
-
-// candidacy is how members of the lab stand: some names weigh more.
-func candidacy(name string) assignment.Candidacy {
-	c := assignment.Candidacy{Weight: 1, Seats: 1}
-	if name == "a" {
-		c.Weight = 3
-	}
-	return c
 }
 
 // campaignNamed has a user do something about an election at p.
@@ -78,11 +81,13 @@ func (w *world) campaignNamed(p *process, step *scenario.Step) {
 	w.note(p, string(step.Do)+"s "+step.Word, "")
 	switch step.Do {
 	case scenario.Stand:
+		how := assignment.Candidacy{Weight: max(step.Weight, 1), Seats: max(step.Seats, 1), Prefer: step.Prefer}
+		w.seats[step.Word] = max(w.seats[step.Word], how.Seats)
 		if p.stoodFor != nil {
-			p.stoodFor[step.Word] = true
+			p.stoodFor[step.Word] = how
 		}
 		w.command(p, func(at time.Time) []election.Action {
-			return p.assigned.Campaign(at, assignment.Stand{Name: step.Word, Candidacy: candidacy(step.Word)})
+			return p.assigned.Campaign(at, assignment.Stand{Name: step.Word, Candidacy: how})
 		})
 	case scenario.Withdraw:
 		delete(p.stoodFor, step.Word)
@@ -135,8 +140,9 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 	w.checks.told++
 	w.checks.named(w, p, ch)
 	mine := ch.Token.Leader.ID == p.rank.ID
+	at := place{ch.Name, ch.Seat}
 	if ch.Lost {
-		delete(p.sees, ch.Name)
+		delete(p.sees, at)
 		if mine {
 			delete(p.leads, ch.Name)
 			p.ends = append(p.ends, ending{w.now + w.setup.Drain, ch.Name})
@@ -144,9 +150,9 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 		}
 		return
 	}
-	p.sees[ch.Name], p.tops[ch.Name] = ch.Token, ch.Token.Epoch
+	p.sees[at], p.tops[at] = ch.Token, ch.Token.Epoch
 	if mine {
-		p.leads[ch.Name] = ch.Token
+		p.leads[ch.Name], p.led[ch.Name] = lead{ch.Token, ch.Seat}, ch.Token.Epoch
 	}
 }
 
@@ -154,7 +160,7 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 func (w *world) namedFollows(p *process, changes []assignment.Change) {
 	for i := range changes {
 		name := changes[i].Name
-		if !p.leads[name].Defined() || p.leads[name] != changes[i].Token || changes[i].Lost || p.toils[name] || p.condition != scenario.Alive {
+		if !p.leads[name].Defined() || p.leads[name].Token != changes[i].Token || changes[i].Lost || p.toils[name] || p.condition != scenario.Alive {
 			continue
 		}
 		p.toils[name] = true
@@ -181,62 +187,4 @@ func (w *world) namedStopped(p *process, life uint64) {
 		delete(p.toils, e.name)
 		w.command(p, func(at time.Time) []election.Action { return p.assigned.Working(at, e.name, false) })
 	}
-}
-
-// namedAgree gives "" when each name that somebody of a group stands for is led there by
-// one, as all see it, and nobody has more than its share.
-func (w *world) namedAgree(group []*process, coordinator *process) string {
-	if !w.named || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
-		return ""
-	}
-	loads, heaviest := map[*process]int{}, 0
-	can := map[string][]*process{}
-	led := map[string]*process{}
-	names := map[string]bool{}
-	for _, p := range group {
-		for name := range p.stoodFor {
-			names[name] = true
-		}
-		for name := range p.leads {
-			names[name] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		heaviest = max(heaviest, candidacy(name).Weight)
-		for _, p := range group {
-			if p.stoodFor[name] && p.mayBeAssigned() && !slices.Contains(coordinator.assigned.Drained(), p.rank.ID) {
-				can[name] = append(can[name], p)
-			}
-			if p.leads[name].Defined() {
-				if led[name] != nil {
-					return fmt.Sprintf("election %s is led by %s and %s", name, led[name].rank.ID, p.rank.ID)
-				}
-				led[name] = p
-				loads[p] += candidacy(name).Weight
-			}
-		}
-		if led[name] == nil && len(can[name]) > 0 {
-			return fmt.Sprintf("election %s is led by nobody, and %s stands for it", name, can[name][0].rank.ID)
-		}
-		for _, p := range group {
-			if led[name] != nil && p.sees[name] != led[name].leads[name] {
-				return fmt.Sprintf("election %s is led as %v, and %s sees %v", name, led[name].leads[name], p.rank.ID, p.sees[name])
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(led)) {
-		from := led[name]
-		for _, p := range can[name] {
-			if p != from && loads[from]-loads[p] > heaviest && !coordinator.assigned.Pinned(name) {
-				return fmt.Sprintf("shares: %s leads as much as %d and %s, which could lead %s, %d", from.rank.ID, loads[from], p.rank.ID, name, loads[p])
-			}
-		}
-	}
-	return ""
-}
-
-// mayBeAssigned says that nothing of its own keeps a member from leading.
-func (p *process) mayBeAssigned() bool {
-	s := p.machine.Standing()
-	return p.fit() && p.halted == nil && s != election.IneligibleJoining && s != election.IneligibleGone
 }

@@ -40,7 +40,7 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 		return Outcome{}, err
 	}
 	w.roster = changesList(s)
-	w.named = namesElections(s)
+	w.named, w.seats = namesElections(s), map[string]int{}
 	if err := w.reset(s.Setup.Filled(), fresh, log); err != nil {
 		return Outcome{}, err
 	}

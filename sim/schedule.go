@@ -42,6 +42,8 @@ type generator struct {
 	allowed scenario.Preconditions
 
 	hangs, duplicates, stalls, ranks, elections *rng // nil: they do not happen
+
+	weights, seats map[string]int // of named elections
 }
 
 // begin says which of the draws happen again and again in this schedule.

@@ -20,7 +20,8 @@ type world struct {
 	roster  bool              // the list changes
 	telling bool              // members have told of themselves
 	slots   map[election.ID]int
-	named   bool // there are named elections
+	named   bool           // there are named elections
+	seats   map[string]int // the most that anyone has stood for them with
 
 	now   time.Duration
 	queue queue

@@ -152,6 +152,8 @@ campaign 1
 resign 1
 transfer 1 to 2
 stand 1 shard-1
+stand 1 shard-1 weight 3 seats 2 prefer
+stand 2 shard-1 prefer
 give 1 shard-1 to 2
 yield 2 shard-1
 withdraw 1 shard-1

@@ -46,6 +46,31 @@ var named = operand{"NAME",
 	},
 	func(s *Step) string { return s.Word }}
 
+// candidacy is how a member stands for an election.
+var candidacy = operand{"[weight N] [seats N] [prefer]",
+	func(p *parser, s *Step) {
+		if p.maybe("weight") != "" {
+			s.Weight = int(p.number("a weight", 1, 1<<20))
+		}
+		if p.maybe("seats") != "" {
+			s.Seats = int(p.number("how many lead at once", 1, 64))
+		}
+		s.Prefer = p.maybe("prefer") != ""
+	},
+	func(s *Step) string {
+		var words []string
+		if s.Weight > 0 {
+			words = append(words, "weight", strconv.Itoa(s.Weight))
+		}
+		if s.Seats > 0 {
+			words = append(words, "seats", strconv.Itoa(s.Seats))
+		}
+		if s.Prefer {
+			words = append(words, "prefer")
+		}
+		return strings.Join(words, " ")
+	}}
+
 // optional is a word that may stand there, one of these.
 func optional(texts ...string) operand {
 	return operand{"[" + strings.Join(texts, "|") + "]",

@@ -105,6 +105,9 @@ type Step struct {
 	Ranked   bool // Add: the user says the priority
 	Priority int
 
+	Weight, Seats int  // Stand: what the election costs its leader, how many lead at once; 0: 1
+	Prefer        bool // Stand: this member is to lead if it may
+
 	Expect Expectation
 
 	Line, Col int // where in a script, from 1; 0: it was not read from one

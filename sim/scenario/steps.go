@@ -59,7 +59,8 @@ var steps = []form{
 	{verb: Duplicate, operands: ops(member, perhapsThrough), only: automatic, from: conditions(Alive), to: Alive,
 		does: "a second process claims this id. `via`: it takes the place of a member that may be dead, listens elsewhere, and asks these to let it in"},
 
-	{verb: Stand, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for the election of that name, in later lives too"},
+	{verb: Stand, operands: ops(member, named, candidacy), only: automatic, from: conditions(Alive), to: Alive,
+		does: "it stands for the election of that name, in later lives too; of what several say of its weight and its seats the greatest counts"},
 	{verb: Withdraw, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it stands for that no more"},
 	{verb: Yield, operands: ops(member, named), only: automatic, from: conditions(Alive), to: Alive, does: "it gives that away, if it leads it"},
 	{verb: Give, operands: ops(member, named, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first to have that handed over to the second"},
