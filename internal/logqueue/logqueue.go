@@ -16,7 +16,7 @@ const Size = 1024
 // Queue is records on their way to their handlers, in order, by one goroutine. How
 // many it had to drop it says in the log itself, as a warning, once it is empty.
 type Queue struct {
-	records chan record
+	records chan *record
 	dropped atomic.Uint64
 	ending  chan struct{}
 	done    chan struct{}
@@ -30,7 +30,7 @@ type record struct {
 
 // New gives an empty queue. The caller must call Close.
 func New() *Queue {
-	q := &Queue{records: make(chan record, Size), ending: make(chan struct{}), done: make(chan struct{})}
+	q := &Queue{records: make(chan *record, Size), ending: make(chan struct{}), done: make(chan struct{})}
 	go q.write()
 	return q
 }
@@ -71,7 +71,7 @@ func (q *Queue) write() {
 	defer close(q.done)
 	var told uint64
 	for {
-		var r record
+		var r *record
 		select {
 		case r = <-q.records:
 		default:
@@ -118,7 +118,7 @@ func (h *handler) WithGroup(name string) slog.Handler {
 // Handle never waits.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	select {
-	case h.queue.records <- record{context.WithoutCancel(ctx), h.next, r.Clone()}:
+	case h.queue.records <- &record{context.WithoutCancel(ctx), h.next, r.Clone()}:
 	default:
 		h.queue.dropped.Add(1)
 	}

@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -30,6 +31,44 @@ func TestNewsWaitsForAPacketThatIsSentAnyhow(t *testing.T) {
 	}
 	if b.broadcasts(3, 1400, true) != nil {
 		t.Errorf("it was told more than %d times", tellTimes)
+	}
+}
+
+// BenchmarkARoundOfGossip is what a node does for gossip in a round that brings more news than
+// may be passed on.
+func BenchmarkARoundOfGossip(b *testing.B) {
+	for _, tokens := range []int32{25, 100, 1000} {
+		b.Run(fmt.Sprint(tokens), func(b *testing.B) {
+			k := newBook()
+			for t := range tokens {
+				k.learn(told(t, 1, uid(t)+2), 0)
+			}
+			round, seq := superpeer.Round(0), uint32(1)
+			for b.Loop() {
+				round++
+				k.expire(round, 1, int(tokens))
+				for range 12 { // more than may be passed on: it piles up
+					seq++
+					n := told(int32(seq)%tokens, 1, uid(int32(seq)%tokens)+2)
+					n.seq = seq
+					k.learn(n, round)
+				}
+				for i := range 17 { // two rounds of pings, and gossip's own
+					k.broadcasts(3, 1350, i < 2)
+				}
+			}
+		})
+	}
+}
+
+func TestANameIsSixteenDigits(t *testing.T) {
+	if u, ok := parseName(uid(0xabc).name()); !ok || u != 0xabc {
+		t.Errorf("a node's own name is read as %x, %v", u, ok)
+	}
+	for _, name := range []string{"", "abc", "0000000000000000", "0000000000000ABC", "+000000000000abc", "000000000000_abc", "000000000000abcg"} {
+		if u, ok := parseName(name); ok {
+			t.Errorf("%q is read as %x", name, u)
+		}
 	}
 }
 

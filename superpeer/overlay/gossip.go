@@ -111,7 +111,8 @@ func (n *notice) possible(tokens, capacity int) bool {
 type entry struct {
 	notice
 	heard superpeer.Round
-	sent  int // times passed on
+	sent  int  // times passed on
+	old   bool // another has taken its place, or it has been dropped
 }
 
 // book is what gossip has brought. The driver and memberlist's goroutines share it.
@@ -121,7 +122,9 @@ type book struct {
 	hot     []*entry      // news to be passed on; may hold what has been replaced
 	token   map[uid]int32 // by holder
 	round   superpeer.Round
-	budget  float64 // bytes
+	swept   superpeer.Round // when it was last looked for what is too old
+	tokens  int             // that were wanted then
+	budget  float64         // bytes
 }
 
 func newBook() *book {
@@ -153,8 +156,11 @@ func (b *book) learn(n *notice, now superpeer.Round) bool {
 	case n.Version == e.Version && n.holder != e.holder && now-e.heard < minTellGap:
 		return false // a duplicate; its registrar will see to it
 	}
-	if e != nil && e.holder != n.holder {
-		delete(b.token, e.holder)
+	if e != nil {
+		e.old = true
+		if e.holder != n.holder {
+			delete(b.token, e.holder)
+		}
 	}
 	e = &entry{notice: *n, heard: now}
 	b.entries[n.Token], b.token[n.holder] = e, n.Token
@@ -164,6 +170,7 @@ func (b *book) learn(n *notice, now superpeer.Round) bool {
 
 func (b *book) drop(token int32) {
 	if e := b.entries[token]; e != nil {
+		e.old = true
 		delete(b.entries, token)
 		if b.token[e.holder] == token {
 			delete(b.token, e.holder)
@@ -188,40 +195,46 @@ func (b *book) doubt(token int32) {
 }
 
 // expire drops what has not been heard of for long and what is wanted no more, and lets
-// the next round's bytes be spent.
+// the next round's bytes be spent. It looks through all now and then alone, not in each round.
 func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.round = now
 	b.budget = min(tellBurst, b.budget+float64(rounds)*tellRate)
+	b.cool()
+	if tokens >= b.tokens && now < b.swept+minTellGap {
+		return
+	}
+	b.swept, b.tokens = now, tokens
 	for t, e := range b.entries {
 		if now-e.heard > 3*tellGap(tokens)+2 || int(t) >= tokens {
 			b.drop(t)
 		}
 	}
-	b.cool()
 }
 
-// cool takes off hot what has been told or replaced.
+// cool takes off hot what has been told or replaced, and puts what is to be told first at its
+// head: the least told, and of those the latest.
 func (b *book) cool() {
-	b.hot = slices.DeleteFunc(b.hot, func(e *entry) bool { return e.sent >= tellTimes || b.entries[e.Token] != e })
-}
-
-// broadcasts is what to tell the next node, the least told first. free: the packet is sent anyhow.
-func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cool()
-	due := free
-	for _, e := range b.hot {
-		due = due || b.round-e.heard > tellWait
-	}
-	if !due {
-		return nil
-	}
+	b.hot = slices.DeleteFunc(b.hot, func(e *entry) bool { return e.sent >= tellTimes || e.old })
 	slices.SortFunc(b.hot, func(x, y *entry) int {
 		return cmp.Or(cmp.Compare(x.sent, y.sent), cmp.Compare(y.heard, x.heard), cmp.Compare(x.Token, y.Token))
 	})
+}
+
+// waited tells whether some news has waited for too long.
+func (b *book) waited() bool {
+	return slices.ContainsFunc(b.hot, func(e *entry) bool { return b.round-e.heard > tellWait && !e.old && e.sent < tellTimes })
+}
+
+// broadcasts is what to tell the next node. free: the packet is sent anyhow.
+func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.hot) == 0 || b.budget < tellSize || !free && !b.waited() {
+		return nil
+	}
+	b.cool()
 	for _, e := range b.hot {
 		raw := e.encode()
 		if limit -= overhead + len(raw); limit < 0 || b.budget < float64(len(raw)) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func parseName(name string) (uid, bool) {
 		return 0, false
 	}
 	u, err := strconv.ParseUint(name, 16, 64)
-	return uid(u), err == nil && u != 0 && uid(u).name() == name
+	return uid(u), err == nil && u != 0 && strings.ToLower(name) == name
 }
 
 // Peer is a node of the overlay, for a service.

@@ -52,16 +52,16 @@ type watchers struct {
 }
 
 type watcher struct {
-	events chan Event
+	events chan *Event
 	err    error
 }
 
 func (w *watchers) init() { w.all = map[*watcher]bool{} }
 
 func (w *watchers) add(first []Event) *watcher {
-	x := &watcher{events: make(chan Event, maxBehind+len(first))}
-	for _, e := range first {
-		x.events <- e
+	x := &watcher{events: make(chan *Event, maxBehind+len(first))}
+	for i := range first {
+		x.events <- &first[i]
 	}
 	if w.over {
 		close(x.events)
@@ -81,10 +81,10 @@ func (w *watchers) remove(x *watcher) {
 }
 
 func (w *watchers) tell(list []Event) {
-	for _, e := range list {
+	for i := range list {
 		for x := range w.all {
 			select {
-			case x.events <- e:
+			case x.events <- &list[i]:
 			default:
 				x.err = ErrBehind
 				delete(w.all, x)
@@ -120,7 +120,7 @@ func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
 			case e, ok := <-x.events:
 				switch {
 				case ok:
-					if !yield(e, nil) {
+					if !yield(*e, nil) {
 						return
 					}
 				case x.err != nil:
