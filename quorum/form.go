@@ -14,8 +14,9 @@ import (
 // This file is for an exhaustive search, which compares states: see sim/explore.
 
 // Still has this member take the shortest of every random pause, but one of its own after
-// a vote without a winner, and look after no change of the members, so that equal events
-// lead to equal states. It is called before the first Step. Nothing is then to happen to its health.
+// a vote without a winner, look at who should lead when it beats, dial nobody again who could not be
+// reached, and look after no change of the members, so that equal events lead to
+// equal states. It is called before the first Step. Nothing is then to happen to its health.
 func (c *Core) Still() { c.still = true }
 
 // Awaits is the kind of answer that this member waits for, when it asks for votes: those that
@@ -46,7 +47,11 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	}
 	f := form{b, now}
 	st := c.status()
-	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, c.gone, c.view.Epoch, c.held.Epoch, c.seen,
+	gone := c.gone
+	if gone < c.held.Epoch { // nothing as old is told of again: see follow
+		gone = 0
+	}
+	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
 		uint64(st.RaftState), st.Lead, st.LeadTransferee, st.GetCommit(), uint64(c.known), uint64(len(c.noted)))
 	if c.follows.due {
 		f.numbers(uint64(c.follows.stamp))
@@ -71,8 +76,8 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 }
 
 func (c *Core) appendPeer(f *form, p *peer) {
-	f.numbers(p.number, p.incarnation, uint64(p.backoff))
-	f.times(c.t+1, p.redial, p.asked, p.pullAt)
+	f.numbers(p.number, p.incarnation)
+	f.times(c.t+1, p.asked, p.pullAt)
 	if p.number == c.follows.from { // else it says only when its state is told
 		f.times(c.t+1, p.heard)
 	}
@@ -83,6 +88,7 @@ func (c *Core) appendPeer(f *form, p *peer) {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
 	}
 	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
+	f.flags(p.redial.IsZero())
 	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {
 		data, _ := proto.Marshal(p.deferred) // raft's own message

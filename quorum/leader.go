@@ -249,7 +249,9 @@ func (c *Core) dueLeader() {
 		c.yield()
 	}
 	if c.passed(c.transferAt) {
-		c.transferAt = c.now.Add(c.timing.Heartbeat)
+		if c.transferAt = c.now.Add(c.timing.Heartbeat); c.still {
+			c.transferAt = c.beatAt
+		}
 		c.promote()
 		c.preempt()
 	}

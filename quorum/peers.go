@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -198,10 +199,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	if p.link {
 		return
 	}
-	if p.backoff = min(max(2*p.backoff, c.timing.Heartbeat/2), maxBackoff); p.backoff == 0 {
-		p.backoff = maxBackoff
-	}
-	p.redial = c.now.Add(p.backoff/2 + c.between(p.backoff/2))
+	c.delayRedial(p)
 	switch {
 	case refused:
 		p.down = true
@@ -210,6 +208,19 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	case why == nil && c.now.Sub(p.heard) >= c.t:
 		c.setState(p, election.StateUnreachable)
 	}
+}
+
+// delayRedial has a member that could not be reached be dialed again after a pause; without
+// end in a search, which makes the link itself once both run.
+func (c *Core) delayRedial(p *peer) {
+	if c.still {
+		p.redial = c.now.Add(math.MaxInt64)
+		return
+	}
+	if p.backoff = min(max(2*p.backoff, c.timing.Heartbeat/2), maxBackoff); p.backoff == 0 {
+		p.backoff = maxBackoff
+	}
+	p.redial = c.now.Add(p.backoff/2 + c.between(p.backoff/2))
 }
 
 // send sends a message to a member over a link that stands, or is being made.

@@ -19,7 +19,7 @@ import (
 // timedCore is a core that can be searched.
 type timedCore interface {
 	machine.Core
-	// Still has it take the shortest of every random pause.
+	// Still has it take the shortest of every random pause, and dial nobody again.
 	Still()
 	// AppendForm appends all that decides what it may do from now on, but the answers of
 	// the kind that it Awaits.

@@ -1,6 +1,13 @@
 package explore
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file leaves out orders that come to the same. Once no fault is left to come,
 // deliveries to one member alone are enough where they do not depend on what the others do
@@ -62,9 +69,58 @@ func (x *timed) seen(c *cluster, j int) bool {
 // ahead bounds how many states are looked at to find out whether a member is alone.
 const ahead = 300
 
+// aloneness keeps what was found out about who is alone: what j is like, and what it is to
+// get, matters to the others as little as to the answer.
+type aloneness struct {
+	mu    sync.Mutex
+	known map[xxh3.Uint128]bool
+}
+
+// remembered bounds how many answers are kept.
+const remembered = 2_000_000
+
 // alone says that the others, whatever they do before j does anything, change neither which
 // messages j may get next nor j's links.
 func (x *timed) alone(c *cluster, j int) bool {
+	var room [512]byte
+	h := xxh3.Hash128(x.besides(c, j, room[:0]))
+	x.met.mu.Lock()
+	is, known := x.met.known[h]
+	x.met.mu.Unlock()
+	if known {
+		return is
+	}
+	is = x.isAlone(c, j)
+	x.met.mu.Lock()
+	if x.met.known == nil || len(x.met.known) >= remembered {
+		x.met.known = map[xxh3.Uint128]bool{}
+	}
+	x.met.known[h] = is
+	x.met.mu.Unlock()
+	return is
+}
+
+// besides appends all on which it depends whether j is alone.
+func (x *timed) besides(c *cluster, j int, b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(append(b, byte(j), flag(c.members[j].dead), flag(c.members[j].guard > 0)), c.linked)
+	for i, m := range c.members {
+		if i != j {
+			b = binary.LittleEndian.AppendUint32(b, m.number)
+		}
+	}
+	for i := range x.n {
+		b = append(b, flag(len(c.pipes[i*x.n+j]) > 0))
+	}
+	b = x.appendTold(c, b)
+	for link, pipe := range c.pipes {
+		if link%x.n != j {
+			b = x.appendPipe(pipe, b)
+		}
+	}
+	return b
+}
+
+func (x *timed) isAlone(c *cluster, j int) bool {
 	known := map[string]bool{}
 	todo := []*cluster{c}
 	var buf []byte

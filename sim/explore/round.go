@@ -58,6 +58,8 @@ func (r *round) do(mv move) {
 		r.c.stopped &^= 1 << a
 		r.c.pause = 0
 		r.step(a, timedCause{kind: itWakes})
+		r.settle()
+		r.relink(a)
 	case passTime:
 		r.pass(r.c.next())
 	}
@@ -193,6 +195,16 @@ func (r *round) dial(i, j int) {
 		r.link(i, j, true)
 		r.step(i, timedCause{kind: linkUp, peer: j, life: q.life})
 		r.step(j, timedCause{kind: linkUp, peer: i, life: p.life})
+	}
+}
+
+// relink has a member that goes on be linked to those that could not be reached, and that it
+// could not reach, meanwhile. Who is still to hear of the end of its link dials by itself.
+func (r *round) relink(a int) {
+	for i := range r.x.n {
+		if i != a && r.c.runs(i) && !r.linked(i, a) && len(r.c.pipes[i*r.x.n+a]) == 0 {
+			r.dial(i, a)
+		}
 	}
 }
 

@@ -49,6 +49,7 @@ type timed struct {
 	list  []election.Member
 	fresh func() election.Algorithm
 	store *pasts
+	met   *aloneness
 	t     time.Duration
 	log   func(trace.Entry)
 	ticks time.Duration
@@ -78,7 +79,7 @@ func newTimed(maker scenario.Maker, c Config, ranks []election.Rank) (*timed, er
 	if _, ok := core.(timedCore); !ok {
 		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", c.Algorithm)
 	}
-	x.store = newPasts(x)
+	x.store, x.met = newPasts(x), &aloneness{}
 	return x, nil
 }
 
@@ -252,20 +253,30 @@ func (x *timed) key(c *cluster, b []byte) []byte {
 	for _, m := range c.members {
 		b = binary.LittleEndian.AppendUint32(b, m.number)
 	}
+	b = x.appendTold(c, b)
+	for _, pipe := range c.pipes {
+		b = x.appendPipe(pipe, b)
+	}
+	return b
+}
+
+func (x *timed) appendTold(c *cluster, b []byte) []byte {
 	for _, t := range x.mayBeTold(c) {
 		b = append(binary.AppendUvarint(b, t.Epoch), byte(x.index(t.Leader.ID)))
 	}
-	for _, pipe := range c.pipes {
-		b = append(b, 0xff, byte(len(pipe)))
-		for _, p := range pipe {
-			if p.m == nil {
-				b = append(b, 0)
-				continue
-			}
-			b = append(binary.AppendUvarint(b, uint64(p.m.number)), 0)
-			if stamped(p.m.m) {
-				b = binary.AppendUvarint(b, uint64(min(p.age, x.long())))
-			}
+	return b
+}
+
+func (x *timed) appendPipe(pipe []parcel, b []byte) []byte {
+	b = append(b, 0xff, byte(len(pipe)))
+	for _, p := range pipe {
+		if p.m == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(binary.AppendUvarint(b, uint64(p.m.number)), 0)
+		if stamped(p.m.m) {
+			b = binary.AppendUvarint(b, uint64(min(p.age, x.long())))
 		}
 	}
 	return b

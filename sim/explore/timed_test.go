@@ -15,16 +15,16 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 		states uint64
 	}{
 		{explore.Config{}, 6},
-		{explore.Config{Crashes: 1}, 272},
-		{explore.Config{Suspicions: 1}, 6_814},
+		{explore.Config{Crashes: 1}, 175},
+		{explore.Config{Suspicions: 1}, 5_654},
 	}
 	if fulltest.Enabled() {
 		searches = append(searches, []struct {
 			c      explore.Config
 			states uint64
 		}{
-			{explore.Config{Crashes: 1, Restarts: 1}, 69_465},
-			{explore.Config{Crashes: 1, Suspicions: 1}, 361_563},
+			{explore.Config{Crashes: 1, Restarts: 1}, 52_303},
+			{explore.Config{Crashes: 1, Suspicions: 1}, 121_095},
 		}...)
 	}
 	for _, s := range searches {
