@@ -243,10 +243,17 @@ func (c *Core) checkFit() {
 	}
 }
 
-// dirtyFit has the report that tells it bear something.
+// dirtyFit has the report that tells it bear something: the first name will do, always the
+// same, so that a seed gives one run.
 func (c *Core) dirtyFit() {
-	if names := slices.Sorted(maps.Keys(c.campaigns)); len(names) > 0 {
-		c.dirty[names[0]] = true // one of them will do, always the same: a seed gives one run
+	first := ""
+	for name := range c.campaigns {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	if first != "" {
+		c.dirty[first] = true
 	}
 }
 

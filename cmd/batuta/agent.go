@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"sync"
 	"syscall"
 	"time"
 
@@ -104,7 +103,7 @@ type agentRun struct {
 	address string        // of the HTTP API; empty: it is off
 	tokens  *agent.Tokens // nil: it needs none
 
-	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began
+	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
 	job   *job                           // what "batuta run" runs; nil: nothing
 
@@ -155,9 +154,7 @@ func (a *agentRun) run(ctx context.Context) error {
 // start starts the node. Its events are taken up before it takes part: none that
 // happens until they are printed is missed.
 func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) {
-	config.Prepare = func(n *batuta.Node) {
-		a.told, a.named = n.Events(context.Background()), n.Elections(context.Background())
-	}
+	config.Prepare = a.watch
 	if a.node, err = batuta.Start(ctx, config); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
 	}
@@ -316,47 +313,6 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 			}
 		case <-ctx.Done():
 			return errors.New("could not hand over in time; ended without")
-		}
-	}
-}
-
-func (a *agentRun) printEvents(ready agent.Line) {
-	write := agent.Line.WriteText
-	switch a.flags.output.Events {
-	case "off":
-		return
-	case "json":
-		write = agent.Line.WriteJSON
-	}
-	var mu sync.Mutex
-	print := func(l agent.Line, err error) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil {
-			err = write(l, a.stdout)
-		}
-		if err != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
-		}
-		return err == nil
-	}
-	if !print(ready, nil) {
-		return
-	}
-	var named sync.WaitGroup
-	defer named.Wait()
-	if shows := a.job.shows(); shows != nil {
-		named.Go(func() {
-			for v, err := range a.named {
-				if l, ok := agent.NamedLine(a.node.ID(), v); (err != nil || ok && shows(v.Election)) && !print(l, err) {
-					return
-				}
-			}
-		})
-	}
-	for ev, err := range a.told {
-		if !print(agent.EventLine(a.node.ID(), ev), err) {
-			return
 		}
 	}
 }

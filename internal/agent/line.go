@@ -31,7 +31,7 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 // Line is one event as a program reads it, "--events json" and /v1/events.
 type Line struct {
 	Time     Stamp  `json:"time"`
-	Event    string `json:"event"` // ready, leader, lost, member, meta or standing
+	Event    string `json:"event"` // ready, leader, lost, member, meta, standing or behind
 	ID       string `json:"id"`    // who saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
@@ -104,6 +104,12 @@ func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 	return l, v.Defined() || v.Lost.Defined()
 }
 
+// BehindLine tells a reader of member id's events that it was too far behind and has missed
+// some of that election; empty: of all named ones.
+func BehindLine(id batuta.ID, at time.Time, election string) Line {
+	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
+}
+
 // Pairs are what a member tells of itself, in one line.
 func Pairs(meta map[string]string) string {
 	var words []string
@@ -162,6 +168,8 @@ func (l Line) story() string {
 		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
 	case "meta":
 		return strings.TrimSpace(l.Member + " tells of itself: " + cmp.Or(Pairs(l.Meta), "nothing"))
+	case "behind":
+		return fmt.Sprintf("these events were read too slowly, and some of election %s are left out: what follows is so now", cmp.Or(l.Election, "(all named ones)"))
 	case "standing":
 		if l.Why == "" {
 			return fmt.Sprintf("%s stands for election", l.ID)

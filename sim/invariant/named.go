@@ -11,14 +11,14 @@ const (
 )
 
 var ofNamed = []Rule{
-	{Name: NamedOnce, Where: "soak with elections",
+	{Name: NamedOnce, Where: "soak with elections", Mutant: "named: a seat is given away before its leader has let go",
 		Why: "Two that do a shard's work at once is what an election is there to prevent."},
-	{Name: NamedSeats, Where: "soak with elections",
+	{Name: NamedSeats, Where: "soak with elections", Mutant: "named: who works on takes no seat",
 		Why: "An election with seats is a semaphore: one more than it has overloads what it guards."},
 	{Name: NamedRises, Where: "soak with elections", Mutant: "named: a name's epochs begin anew",
 		Why: "A store that fences by the token takes the later leader for the earlier."},
-	{Name: NamedLost, Where: "soak with elections",
-		Why: "A watcher starts work at one event and stops it at the other. No mutant: unpaired events come of several mistakes at once."},
+	{Name: NamedLost, Where: "soak with elections", Mutant: "named: who is superseded is not told of as lost",
+		Why: "A watcher starts work at one event and stops it at the other: unpaired, it works twice or for ever."},
 	{Name: NamedLed, Where: "soak with elections", Mutant: "named: a drained member is given names",
 		Why: "A shard that nobody leads does nothing."},
 	{Name: NamedShares, Where: "soak with elections", Mutant: "named: shares are left as they are",
