@@ -132,6 +132,7 @@ type peerRun struct {
 }
 
 func (a *peerRun) run(ctx context.Context) error {
+	resident.Small()
 	signals := make(chan os.Signal, 4) // caught before anything is announced
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(signals)

@@ -1,6 +1,9 @@
 package resident
 
-import "testing"
+import (
+	"runtime/debug"
+	"testing"
+)
 
 // What a burst has left is given back once the process is at rest, and not before; what it
 // needs from then on is not taken for waste.
@@ -31,5 +34,25 @@ func TestTheHeapIsRead(t *testing.T) {
 	kept := make([]byte, 8<<20)
 	if after := readHeap(); after.held < before.held || after.given < before.given+uint64(len(kept)) || before.held == 0 {
 		t.Errorf("%+v, and after 8 MiB %+v", before, after)
+	}
+}
+
+// percent is what the collector goes by now.
+func percent() int {
+	p := debug.SetGCPercent(100)
+	debug.SetGCPercent(p)
+	return p
+}
+
+func TestASmallHeapIsCollectedEarlier(t *testing.T) {
+	defer debug.SetGCPercent(percent())
+	t.Setenv("GOGC", "80")
+	debug.SetGCPercent(80)
+	if Small(); percent() != 80 {
+		t.Errorf("with GOGC=80 in the environment it goes by %d", percent())
+	}
+	t.Setenv("GOGC", "")
+	if Small(); percent() != smallHeap {
+		t.Errorf("it goes by %d, want %d", percent(), smallHeap)
 	}
 }

@@ -7,6 +7,8 @@ package resident
 
 import (
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
@@ -53,6 +55,19 @@ func Keep(log *slog.Logger) (stop func()) {
 		}
 	}()
 	return func() { close(done) }
+}
+
+// smallHeap is how much garbage, in percent of what is needed, may add up in a process that
+// needs little. The runtime waits for 4 MiB otherwise, and for 2 MiB with this.
+const smallHeap = 50
+
+// Small is for a process that needs less than some 2 MiB and makes little garbage: it is
+// collected when half as much has added up as else, which costs such a process next to nothing.
+// Where the environment has a GOGC, that holds.
+func Small() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(smallHeap)
+	}
 }
 
 // heap is what the runtime holds for objects, and how much it has ever given out.
