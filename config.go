@@ -80,7 +80,7 @@ type Config struct {
 	// which is for loopback and for networks that nobody else is on.
 	Security Security
 
-	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms
+	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms; this and the next two [MinTime] to [MaxTime]
 	TMax      time.Duration // longest transmission of a message; default 150 ms
 	TProcess  time.Duration // longest handling of a message; default 300 ms
 
@@ -188,13 +188,23 @@ func (c Config) timing() election.Timing {
 	return t
 }
 
+// Bounds of Heartbeat, TMax and TProcess in [Config]. A loop whose timers are due before it has begun to wait does nothing
+// else, Close included; and sums of times must not overflow.
+const (
+	MinTime = time.Millisecond
+	MaxTime = 24 * time.Hour
+)
+
 func (c Config) checkTiming() (faults []error) {
 	for _, d := range []struct {
 		field string
 		value time.Duration
 	}{{"heartbeat", c.Heartbeat}, {"t-max", c.TMax}, {"t-process", c.TProcess}} {
-		if d.value < 0 {
+		switch {
+		case d.value < 0:
 			faults = append(faults, config("%s %v is negative: give a time above zero", d.field, d.value))
+		case d.value < MinTime, d.value > MaxTime:
+			faults = append(faults, config("%s %v: give %v to %v, such as 100ms", d.field, d.value, MinTime, MaxTime))
 		}
 	}
 	if t := c.timing().T(); len(faults) == 0 && c.Heartbeat >= t {

@@ -2,6 +2,7 @@ package batuta
 
 import (
 	"errors"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -21,6 +22,9 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"nothing", Config{}, []string{"no algorithm"}},
 		{"times", Config{Heartbeat: -time.Second, TMax: -1, TProcess: time.Second}, []string{"no algorithm", "heartbeat -1s", "t-max -1ns"}},
 		{"heartbeat", Config{Heartbeat: time.Second}, []string{"heartbeat 1s is not below T = 2·t_max + t_process = 600ms"}},
+		{"times at which a loop does nothing but wake", Config{Heartbeat: 1, TMax: time.Microsecond, TProcess: time.Microsecond},
+			[]string{"heartbeat 1ns: give 1ms to 24h", "t-max 1µs: give", "t-process 1µs: give"}},
+		{"times whose sum overflows", Config{TMax: math.MaxInt64, TProcess: 1 << 62}, []string{"t-max 2562047h47m16.854775807s: give 1ms to 24h", "t-process 1281023h"}},
 		{"addresses", Config{Listen: "7400", Advertise: "host:0"}, []string{`listen address "7400"`, `advertised address "host:0"`}},
 		{"id", Config{ID: "a b"}, []string{`id "a b"`}},
 		{"an id that does not print", Config{ID: "a\u200bb"}, []string{`id "a\u200bb"`, "print"}},

@@ -102,6 +102,9 @@ func (f *agentFlags) checkTimes() error {
 		if t.d <= 0 {
 			return cli.Usagef("%s %v: give a time above zero, such as 100ms", t.flag, t.d)
 		}
+		if t.d < batuta.MinTime || t.d > batuta.MaxTime {
+			return cli.Usagef("%s %v: give %v to %v, such as 100ms", t.flag, t.d, batuta.MinTime, batuta.MaxTime)
+		}
 	}
 	if silence := f.timing().T(); f.heartbeat >= silence {
 		return cli.Usagef("--heartbeat %v is not below T = 2·t-max + t-process = %v: followers would suspect a healthy leader; shorten it or lengthen --t-max", f.heartbeat, silence)
