@@ -97,6 +97,8 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 		return e.err
 	case e.own():
 		return e.node.Lead(ctx, fn)
+	case fn == nil:
+		return errNoWork
 	}
 	n, s := e.node, &call{}
 	if err := n.standFor(s, e); err != nil {

@@ -42,7 +42,10 @@ var ErrClosed = errors.New("node is closed")
 // more, until Lead or [Node.Campaign] is called: it would lead with no work. See
 // [Config.StandAlways].
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
-	if ctx.Err() != nil {
+	switch {
+	case fn == nil:
+		return errNoWork
+	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	n.stand()
@@ -55,6 +58,9 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		return nil
 	}, n.finish)
 }
+
+// errNoWork is told at once, not when this member first leads.
+var errNoWork = fmt.Errorf("%w: Lead without a function: give the work that a leader does", ErrConfig)
 
 // leading runs fn once per leadership of this member's that h tells of, until it returns
 // under one that lasts, or ctx or h ends. begin counts the work under a view in, and gives

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -439,6 +440,24 @@ func TestEndOfStartsContextClosesTheNode(t *testing.T) {
 		<-n.Done()
 		if err := n.Err(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A follower would find out on the day it leads.
+func TestLeadWithoutWorkIsRefusedAtOnce(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		c.startAll()
+		c.agree("2")
+		n := c.nodes["1"]
+		for _, err := range []error{n.Lead(t.Context(), nil), n.Election("shard").Lead(t.Context(), nil)} {
+			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "give the work") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if s := n.Status(); s.Standing != StandingEligible {
+			t.Errorf("it stands no more: %s", s.Standing)
 		}
 	})
 }
