@@ -69,7 +69,7 @@
 // [Speaker] then. It draws on nothing but its events: no clock, no randomness, no order
 // of a map, so that the lab can play every run again.
 //
-// The example below is whole: an algorithm in sixty lines, in the lab.
+// The example, example_test.go here, is whole: an algorithm in sixty lines, in the lab.
 // electiontest.Run tries it, and names the rule that it breaks. Package
 // examples/algorithm/franklin is one from the literature, with messages of its own.
 //
