@@ -32,6 +32,11 @@ func (n *Node) settleAddress(saved []election.Member) {
 		return
 	case n.cfg.Wire != nil || !everywhere(n.addr):
 		n.cfg.Advertise = n.addr
+		for _, p := range n.cfg.Peers {
+			if p.ID == n.id && elsewhere(p.Addr, n.addr) {
+				n.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or give --advertise if that leads here", "list", p.Addr, "listen", n.addr)
+			}
+		}
 		return
 	}
 	for _, p := range n.cfg.Peers {
@@ -50,6 +55,19 @@ func (n *Node) settleAddress(saved []election.Member) {
 			n.cfg.Advertise = e.Address
 		}
 	}
+}
+
+// elsewhere reports that two addresses are plainly not one: their ports differ, or their
+// hosts are two IP addresses. What a name stands for is not looked up.
+func elsewhere(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	ipA, errA := netip.ParseAddr(hostA)
+	ipB, errB := netip.ParseAddr(hostB)
+	return portA != portB || errA == nil && errB == nil && ipA.Unmap() != ipB.Unmap()
 }
 
 // contacts are the addresses of those whom this member is to reach.

@@ -94,3 +94,34 @@ func TestAnAddressThatLeadsToAnotherIsSaidOnce(t *testing.T) {
 		})
 	}
 }
+
+// A list that has this member at another address than its own is told of: the others dial it there.
+func TestAMemberListThatIsWrongAboutThisMemberIsWarnedOf(t *testing.T) {
+	for _, tt := range []struct {
+		what, list, advertise string
+		want                  bool
+	}{
+		{"another port", "127.0.0.1:1", "", true},
+		{"another address", "127.0.0.9:PORT", "", true},
+		{"its own", "127.0.0.1:PORT", "", false},
+		{"a name", "localhost:PORT", "", false},
+		{"as told by hand", "127.0.0.1:1", "127.0.0.1:1", false},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			virtually(t, func(t *testing.T) {
+				c := newVirtualCluster(t, 2)
+				_, port, _ := net.SplitHostPort(c.members[0].Addr)
+				var out bytes.Buffer
+				n := c.start("1", func(cfg *Config) {
+					cfg.Peers = []Peer{{ID: "1", Addr: strings.ReplaceAll(tt.list, "PORT", port)}, c.members[1]}
+					cfg.Advertise = tt.advertise
+					cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
+				})
+				n.Close()
+				if got := strings.Contains(out.String(), "where it does not listen"); got != tt.want {
+					t.Errorf("warned: %v, want %v\n%s", got, tt.want, out.String())
+				}
+			})
+		})
+	}
+}
