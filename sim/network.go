@@ -93,7 +93,7 @@ func (w *world) arrive(e *endpoint, f *frame) {
 	case message:
 		w.received(e, f)
 	case fin, rst:
-		w.ended(e)
+		w.ended(e, f.kind == rst)
 	}
 }
 
@@ -155,7 +155,8 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 	w.push(to, frame{kind: rst})
 }
 
-func (w *world) ended(e *endpoint) {
+// ended takes note of a connection's end; torn: what was on its way is lost.
+func (w *world) ended(e *endpoint, torn bool) {
 	if e.c.asks {
 		w.answered(e, nil, nil)
 		return
@@ -174,7 +175,7 @@ func (w *world) ended(e *endpoint) {
 		return
 	}
 	next := w.inUse(p, e.peer)
-	if next != nil && !used {
+	if next != nil && !used && !torn {
 		return
 	}
 	// What was written to it may be lost; the Machine says it again.

@@ -10,9 +10,11 @@ package transport
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -292,19 +294,22 @@ func (t *Transport) ended(c *conn, err error) {
 	if p == nil {
 		return
 	}
-	// What was written to the one in use may be lost: the Machine says it again. What was
-	// written before to one that is retired is lost only if that one breaks within
-	// 2·t_max. Nothing tells which messages those are, and who waits for one goes on by
-	// its own timer.
-	written := p.active == c
+	// What was written to the one in use may be lost, and so may what was on its way on one
+	// that is retired, if that is torn: the Machine says it again.
+	lost := p.active == c || wasTorn(err)
 	t.forget(c)
-	if !written && len(p.conns) > 0 {
+	if !lost && len(p.conns) > 0 {
 		return
 	}
 	t.site.Emit(election.Event{Kind: election.LinkDown, Peer: p.id, Incarnation: c.incarnation})
 	if next := p.active; next != nil {
 		t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: next.rank, Incarnation: next.incarnation})
 	}
+}
+
+// wasTorn tells a connection that broke from one that the other end has closed, or this one.
+func wasTorn(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // unreached tells that a dial has failed: nobody listens there (refused), it has

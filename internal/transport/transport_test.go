@@ -2,10 +2,12 @@ package transport
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,31 +146,58 @@ func TestBothEndsKeepTheSameConnection(t *testing.T) {
 	}
 }
 
-// What was written to a connection that then ends may be lost, though another
-// stands: the Machine must hear of it, so that it says it again.
-func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
-	var told []election.EventKind
-	tr := &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}, peers: map[election.ID]*peer{},
-		site: network.Site{Emit: func(ev election.Event) { told = append(told, ev.Kind) }}}
-	p := &peer{id: "2"}
+// twoConnections is member 1 with two connections to 2, and what its Machine is told.
+func twoConnections(t *testing.T, live *sync.WaitGroup) (tr *Transport, p *peer, told *[]election.EventKind) {
+	t.Helper()
+	told = new([]election.EventKind)
+	tr = &Transport{self: wire.Handshake{From: election.Rank{ID: "1"}}, peers: map[election.ID]*peer{},
+		site: network.Site{Emit: func(ev election.Event) { *told = append(*told, ev.Kind) }}}
+	p = &peer{id: "2"}
 	tr.peers["2"] = p
-	var live sync.WaitGroup
 	for order := range uint64(2) {
-		c, _ := pipeConn(t, &live)
+		c, _ := pipeConn(t, live)
 		c.peer, c.order = p, order
 		p.conns = append(p.conns, c)
 	}
 	tr.choose(p)
+	return tr, p, told
+}
+
+// What was on its way on a retired connection is lost when that is torn, and not when its
+// other end closes it.
+func TestARetiredConnectionThatIsTornIsTold(t *testing.T) {
+	for err, want := range map[error][]election.EventKind{
+		io.EOF:             nil,
+		syscall.ECONNRESET: {election.LinkDown, election.LinkUp},
+	} {
+		var live sync.WaitGroup
+		tr, p, told := twoConnections(t, &live)
+		used := p.active
+		retired := p.conns[slices.IndexFunc(p.conns, func(c *conn) bool { return c != used })]
+		tr.ended(retired, err)
+		if !slices.Equal(*told, want) || p.active != used {
+			t.Errorf("it ends by %v: told %v, want %v; the one in use is kept: %v", err, *told, want, p.active == used)
+		}
+		tr.drop(p)
+		live.Wait()
+	}
+}
+
+// What was written to a connection that then ends may be lost, though another
+// stands: the Machine must hear of it, so that it says it again.
+func TestTheEndOfTheConnectionInUseIsTold(t *testing.T) {
+	var live sync.WaitGroup
+	tr, p, all := twoConnections(t, &live)
 	used := p.active
 	tr.ended(used, net.ErrClosed)
-	if want := []election.EventKind{election.LinkDown, election.LinkUp}; !slices.Equal(told, want) {
-		t.Errorf("told %v, want %v", told, want)
+	if want := []election.EventKind{election.LinkDown, election.LinkUp}; !slices.Equal(*all, want) {
+		t.Errorf("told %v, want %v", *all, want)
 	}
 	if p.active == nil || p.active == used {
 		t.Error("the other connection is not in use")
 	}
 	tr.ended(p.active, net.ErrClosed)
-	if len(told) != 3 || told[2] != election.LinkDown {
+	if told := *all; len(told) != 3 || told[2] != election.LinkDown {
 		t.Errorf("after the last one: told %v, want a LinkDown more", told)
 	}
 	live.Wait()
