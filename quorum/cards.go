@@ -25,6 +25,8 @@ type card struct {
 	List   []election.ID `cbor:"4,keyasint,omitempty"` // that list
 	Yours  uint64        `cbor:"5,keyasint,omitempty"` // the disk that the receiver's number belongs to, as is on the sender's disk
 	Void   uint64        `cbor:"6,keyasint,omitempty"` // the receiver's number, which was removed
+
+	Changed uint64 `cbor:"7,keyasint,omitempty"` // with Void: see [roster]
 }
 
 // cards is what a member has told of disks, and has still to write down.
@@ -59,7 +61,7 @@ func (c *Core) cardFrom(p *peer, data []byte) {
 		return
 	}
 	if its.Void != 0 && its.Void == c.me.Number {
-		c.voided(p)
+		c.voided(p, its.Changed)
 		return
 	}
 	if its.Number != p.number {

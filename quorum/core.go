@@ -100,7 +100,7 @@ func (c *Core) restore(s *stored) error {
 	} else {
 		c.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
 	}
-	c.held.Epoch = c.hard.GetTerm()
+	c.held.Epoch, c.safe = c.hard.GetTerm(), c.hard.GetCommit()
 	c.written = len(c.cfg.Records)
 	return c.run()
 }
@@ -316,6 +316,8 @@ func (c *Core) due() {
 	if c.passed(c.pursueAt) {
 		c.pursueAt = c.now.Add(c.t)
 		c.pursue()
+		c.tellCommitted()
+		c.askWhoKnows()
 		c.askAgain()
 		c.dueGuests()
 	}

@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -16,6 +17,7 @@ import (
 // before it is there.
 type writer struct {
 	hard    *pb.HardState // of raft; on disk, but for a commit that needs not be
+	safe    uint64        // up to where the log is committed, as the disk says
 	fresh   bool          // nothing is on disk yet
 	records [][]byte      // of the outstanding write
 	replace bool
@@ -100,13 +102,17 @@ func (c *Core) advance() {
 	}
 	for c.node != nil && !c.busy() && !c.halted && c.node.HasReady() {
 		ready := c.node.Ready()
-		if !ready.MustSync && raft.IsEmptySnap(ready.Snapshot) {
+		if !ready.MustSync && raft.IsEmptySnap(ready.Snapshot) && !c.forgetful(ready.CommittedEntries) {
 			c.perform(ready)
 			continue
 		}
 		wait, early := c.sendEarly(ready)
 		ready.Messages = wait
-		c.write(c.recordsOf(ready), false, func() { c.perform(ready) })
+		commit := c.hardOf(ready).GetCommit()
+		c.write(c.recordsOf(ready), false, func() {
+			c.safe = max(c.safe, commit)
+			c.perform(ready)
+		})
 		for _, m := range early {
 			c.post(m)
 		}
@@ -134,6 +140,13 @@ func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	return wait, early
 }
 
+// forgetful reports whether a change of the members is among entries of which the disk does
+// not say yet that they are committed. A member that counted by it, and forgot it in a
+// restart, would count the majority of before.
+func (c *Core) forgetful(committed []*pb.Entry) bool {
+	return slices.ContainsFunc(committed, func(e *pb.Entry) bool { return e.GetType() != pb.EntryNormal && e.GetIndex() > c.safe })
+}
+
 func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {
 	if !raft.IsEmptySnap(ready.Snapshot) {
 		records = append(records, protoRecord(recordSnapshot, ready.Snapshot))
@@ -141,11 +154,15 @@ func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {
 	for _, e := range ready.Entries {
 		records = append(records, protoRecord(recordEntry, e))
 	}
-	hard := ready.HardState
-	if raft.IsEmptyHardState(hard) {
-		hard = c.hard
+	return append(records, protoRecord(recordHard, c.hardOf(ready)))
+}
+
+// hardOf is raft's state with a Ready, which may leave it as it was.
+func (c *Core) hardOf(ready raft.Ready) *pb.HardState {
+	if raft.IsEmptyHardState(ready.HardState) {
+		return c.hard
 	}
-	return append(records, protoRecord(recordHard, hard))
+	return ready.HardState
 }
 
 // perform does what a Ready stands for, now that it is safe.
@@ -205,6 +222,7 @@ func (c *Core) apply(e *pb.Entry) {
 		return
 	}
 	conf := c.node.ApplyConfChange(&change)
+	c.roster.Changed = e.GetIndex()
 	c.changed(&change, conf)
 }
 

@@ -67,7 +67,7 @@ func (c *Core) renumber(p *peer, number uint64) bool {
 	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
 		return false
 	case number < c.roster.Next:
-		c.send(p, election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number})})
+		c.send(p, election.Message{Kind: kindCard, Data: encode(card{Number: c.me.Number, Disk: c.me.Disk, Digest: c.founding(), Void: number, Changed: c.roster.Changed})})
 		return false
 	}
 	p.number, p.acked, p.deferred, p.barred = number, 0, nil, false
@@ -75,7 +75,12 @@ func (c *Core) renumber(p *peer, number uint64) bool {
 }
 
 // voided: another knows that this member's number was removed.
-func (c *Core) voided(p *peer) {
+func (c *Core) voided(p *peer, changed uint64) {
+	if c.removed() {
+		p.voids, p.changed = true, changed
+		c.departs()
+		return
+	}
 	why := ""
 	if s := c.roster.of(c.cfg.Self.ID); s != nil {
 		why = ": to come back it takes an empty data directory and --join"

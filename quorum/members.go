@@ -262,8 +262,10 @@ func (c *Core) reseat() {
 			c.dial(p)
 		}
 	}
-	if c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil && c.applied > 1 {
-		c.halt(fmt.Errorf("it was removed: %w", election.ErrRemoved))
+	if c.removed() && !c.halted {
+		c.note("is removed", election.None, c.view, "it goes once more than half of those who vote know")
+		c.tellCommitted()
+		c.askWhoKnows()
 	}
 }
 

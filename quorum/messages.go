@@ -32,7 +32,7 @@ var raftKinds = map[election.MessageKind]pb.MessageType{
 
 // Kinds are the kinds of message that the algorithm adds.
 func (a *Algorithm) Kinds() []election.MessageKind {
-	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCard, kindChange, kindSeat}
+	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCommitted, kindCard, kindChange, kindSeat}
 }
 
 func kindOf(t pb.MessageType) (election.MessageKind, bool) {
@@ -70,7 +70,7 @@ func (c *Core) receive(m *election.Message) {
 	if p == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
 		return
 	}
-	p.heard, p.asked = c.now, time.Time{}
+	p.heard, p.asked, p.mute, p.backoff = c.now, time.Time{}, false, 0
 	c.seen = max(c.seen, m.Token.Epoch)
 	switch {
 	case m.Kind == kindSeat:
@@ -92,6 +92,8 @@ func (c *Core) receive(m *election.Message) {
 			p.aside = m.Eligibility
 			c.beaten(p, b, commit)
 			c.compare(p, b.stamp)
+		} else {
+			c.showCard(p) // it knows this member by another number: that one may be void
 		}
 	case election.Ack:
 		if from, clock, ok := c.readAck(m); ok {
@@ -100,6 +102,8 @@ func (c *Core) receive(m *election.Message) {
 		}
 	case election.Resign:
 		c.resignedBy(p, m)
+	case kindCommitted:
+		c.committedBy(p, m.Data)
 	case kindChange:
 		if !p.guest {
 			c.changeAsked(m)

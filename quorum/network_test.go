@@ -63,6 +63,10 @@ func (n *network) step(id election.ID, ev election.Event) {
 				n.queue = append(n.queue, arrival{id, election.Event{Kind: election.LinkUp, Rank: election.Rank{ID: a.To}, Incarnation: 1}},
 					arrival{a.To, election.Event{Kind: election.LinkUp, Rank: election.Rank{ID: id}, Incarnation: 1}})
 			}
+		case election.Notify:
+			if a.Status == election.StateRemoved && n.cores[a.Member] != nil { // a driver ends the link to who is no member
+				n.queue = append(n.queue, arrival{a.Member, election.Event{Kind: election.LinkDown, Peer: id}})
+			}
 		case election.Send:
 			if n.heard != nil {
 				n.heard(*a.Message)

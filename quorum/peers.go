@@ -21,6 +21,7 @@ type peer struct {
 	incarnation uint64
 
 	link    bool
+	mute    bool // nothing has come over it yet
 	dialing bool
 	since   time.Time // of the link
 	redial  time.Time // when it is dialed again; zero: it is not
@@ -35,6 +36,8 @@ type peer struct {
 	pullAt  time.Time // not before is it asked what members tell of themselves
 	pace    pace      // of its clock
 	guest   bool      // it is on no list here: see guests.go
+	voids   bool      // it knows that this member was removed
+	changed uint64    // by its log, when it does: see [roster]
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	match    uint64      // how far its log is known to be the leader's; for a beat
@@ -121,7 +124,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	p.rank, p.incarnation = rank, incarnation
 	c.rerank()
-	p.link, p.dialing, p.down, p.redial, p.backoff = true, false, false, time.Time{}, 0
+	p.link, p.mute, p.dialing, p.down, p.redial = true, true, false, false, time.Time{}
 	p.heard, p.asked = c.now, time.Time{}
 	if p.guest {
 		return // it shows its card first
@@ -177,7 +180,11 @@ func (c *Core) linkDown(id election.ID) {
 	}
 	p.link, p.dialing = false, false
 	c.unreachable(p)
-	c.dial(p)
+	if p.mute && !c.still { // a process that has yet to join ends all links at once
+		c.delayRedial(p)
+	} else {
+		c.dial(p)
+	}
 }
 
 func (c *Core) unreachable(p *peer) {
@@ -210,8 +217,9 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	}
 }
 
-// delayRedial has a member that could not be reached be dialed again after a pause; without
-// end in a search, which makes the link itself once both run.
+// delayRedial has a member that could not be reached be dialed again after a pause, which
+// grows until something is heard of it; without end in a search, which makes the link itself
+// once both run.
 func (c *Core) delayRedial(p *peer) {
 	if c.still {
 		p.redial = c.now.Add(math.MaxInt64)

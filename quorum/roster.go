@@ -36,6 +36,7 @@ type roster struct {
 	Gone  []election.ID `cbor:"3,keyasint,omitempty"`
 
 	Founded uint64 `cbor:"5,keyasint,omitempty"` // names the list that the cluster began with; 0: not known
+	Changed uint64 `cbor:"6,keyasint,omitempty"` // the index of the last change of the members; 0: of an earlier release, or none
 
 	conf  *pb.ConfState // who votes, by number
 	index map[election.ID]int

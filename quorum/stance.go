@@ -27,7 +27,7 @@ type stance struct {
 // Standing is why this member does not stand for election.
 func (c *Core) Standing() election.Eligibility {
 	switch {
-	case c.halted:
+	case c.halted, c.removed():
 		return election.IneligibleGone
 	case c.closing:
 		return election.IneligibleClosing
@@ -184,7 +184,7 @@ func (c *Core) candidates(f func(p *peer)) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		p := c.peerBy(id)
-		if p != nil && typ == raft.ProgressTypePeer && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Eligible || p.number == c.to && standsNext(p)) {
+		if p != nil && typ == raft.ProgressTypePeer && slices.Contains(c.roster.conf.GetVoters(), id) && pr.Match == last && p.link && !c.silent(p) && (p.aside == election.Eligible || p.number == c.to && standsNext(p)) {
 			f(p)
 		}
 	})
@@ -197,8 +197,8 @@ func (c *Core) silent(p *peer) bool {
 
 // preempt gives the lead to a higher-ranked member that has been there for 2·T.
 func (c *Core) preempt() {
-	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over {
-		return
+	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over || c.applied < c.lastIndex() {
+		return // while the members change, the best may be the one that goes
 	}
 	var best *peer
 	c.candidates(func(p *peer) {

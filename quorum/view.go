@@ -146,7 +146,7 @@ func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 // AdmitJoin says whether a newcomer may join through this member.
 func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
 	switch {
-	case c.node == nil || !c.me.Settled || !c.view.Defined():
+	case c.node == nil || !c.me.Settled || !c.view.Defined() || c.removed():
 		return election.ErrTooManyJoins // it is to ask again
 	case e.ID.Kind() != c.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", election.ErrMixedKind, e.ID, e.ID.Kind(), c.cfg.Self.ID.Kind())
