@@ -193,17 +193,17 @@ func (o *office) stands(k *contest, id election.ID, cl claim) {
 	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
 		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
 	}
-	if can.stands != cl.Stands || can.prefer != cl.Prefer || can.weight != cl.Weight || can.held != cl.Epoch {
+	if can.stands != cl.Stands || can.prefer != cl.Prefer || int(can.weight) != cl.Weight || can.held != cl.Epoch {
 		o.uneven = true
 	}
-	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, cl.Weight, cl.Prefer, cl.Seats, cl.Epoch
+	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, int32(cl.Weight), cl.Prefer, int8(cl.Seats), cl.Epoch
 	if !cl.Stands && cl.Epoch == 0 {
 		k.candidates = slices.DeleteFunc(k.candidates, func(other *candidate) bool { return other == can })
 	}
 	weight, want := 0, 0
 	for _, other := range k.candidates {
 		if other.stands {
-			weight, want = max(weight, other.weight), max(want, other.seats)
+			weight, want = max(weight, int(other.weight)), max(want, int(other.seats))
 		}
 	}
 	if weight > 0 && (weight != k.weight || want != k.want) {

@@ -72,13 +72,15 @@ type contest struct {
 	last       uint64 // the highest epoch known
 }
 
+// candidate is one member's word on one name: the coordinator has as many as names times
+// members, so it is kept small.
 type candidate struct {
 	id     election.ID
-	stands bool
-	weight int
-	prefer bool
-	seats  int
 	held   uint64 // the epoch under which it holds a seat, or still works; 0: none
+	weight int32  // at most MaxWeight
+	seats  int8   // at most MaxSeats
+	stands bool
+	prefer bool
 }
 
 type seat struct {

@@ -11,7 +11,7 @@ var namedMutants = []wrong{
 	{"named: who was silent and is heard again gets no share", "assignment/claims.go", "	if late {\n", "	if false && late {\n", "scenario election/bully/testdata/silent_gets_its_share.txt"},
 	{"named: a coordinator with another priority is another", "assignment/core.go", "return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID", "return a == b", "scenario quorum/testdata/coordinator_ranks_anew.txt"},
 	{"named: a drained member is given names", "assignment/spread.go", "	if o.c.drained[id] {\n		return false\n	}\n", "", "soak elections 1:500: once faults stop, as many seats of each named election are led as have candidates, in bounded time, and everyone sees by whom"},
-	{"named: weights count for nothing", "assignment/claims.go", "weight, want = max(weight, other.weight), ", "weight, want = max(weight, 1), ", "test assignment TestWeightsCount"},
+	{"named: weights count for nothing", "assignment/claims.go", "weight, want = max(weight, int(other.weight)), ", "weight, want = max(weight, 1), ", "test assignment TestWeightsCount"},
 	{"named: who is preferred is not given its names", "assignment/spread.go", "	case to.prefer && !leader.prefer:\n", "	case false:\n", "test assignment TestPreferWeightsAndSeats"},
 	{"named: shares move what was transferred", "assignment/spread.go", "	if s.pinned || leader == nil", "	if leader == nil", "test assignment TestWhatWasTransferredStays"},
 	{"named: who has resigned a name is given it again", "assignment/claims.go", "				s.avoid, s.pin = id, true\n", "", "test assignment TestWithdrawAndResign"},
