@@ -78,6 +78,9 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 
 // campaignNamed has a user do something about an election at p.
 func (w *world) campaignNamed(p *process, step *scenario.Step) {
+	if p.condition != scenario.Alive {
+		return // it has ended by itself, removed, or is frozen: nobody can ask it
+	}
 	w.note(p, string(step.Do)+"s "+step.Word, "")
 	switch step.Do {
 	case scenario.Stand:

@@ -13,8 +13,7 @@ type contest struct {
 	name   string
 	weight int
 	least  int        // seats that those who may lead it stand for
-	can    []*process // who may lead it,
-	prefer []*process // and of those, who prefers to
+	can    []*process // who may lead it
 	leads  []*process
 }
 
@@ -57,9 +56,6 @@ func (w *world) contests(group []*process, drained []election.ID) (list []*conte
 				continue
 			}
 			k.can, k.least = append(k.can, p), max(k.least, how.Seats)
-			if how.Prefer {
-				k.prefer = append(k.prefer, p)
-			}
 		}
 		for name := range p.leads {
 			k := of(name)
@@ -119,7 +115,7 @@ func evenly(contests []*contest, coordinator *process) string {
 				continue
 			}
 			for _, p := range k.can {
-				prefers, preferred := slices.Contains(k.prefer, p), slices.Contains(k.prefer, from)
+				prefers, preferred := p.stoodFor[k.name].Prefer, from.stoodFor[k.name].Prefer
 				switch {
 				case p.leads[k.name].Defined():
 				case prefers && !preferred:
