@@ -172,7 +172,9 @@ func (c *Core) begin() {
 		return
 	}
 	if !c.eligible() {
-		c.end(election.CauseResigned, "it was elected to pass its log on")
+		if c.successor() != raft.None { // else the log is still on its way, until yieldAt
+			c.end(election.CauseResigned, "it was elected to pass its log on")
+		}
 		return
 	}
 	c.yieldAt = time.Time{}

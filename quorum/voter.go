@@ -48,6 +48,9 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 		return
 	}
 	st := c.status()
+	if b.term < st.GetTerm() && c.busy() {
+		return // raft would tell its leader so, each time, once the disk has answered
+	}
 	if known := st.GetTerm() == b.term && st.Lead == b.from && commit <= st.GetCommit(); !known { // else raft would only answer
 		if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
 			return
