@@ -27,14 +27,14 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleClosing
 	case m.cfg.Observer:
 		return election.IneligibleObserver
+	case m.unhealthy && !m.lastResort: // before what keeps it from the cluster's own lead alone
+		return election.IneligibleUnhealthy
 	case m.cannotSave():
 		return election.IneligibleUnsaved
 	case m.mode == awaitsLeader:
 		return election.IneligibleJoining
 	case m.unfounded:
 		return election.IneligibleUnfounded
-	case m.unhealthy && !m.lastResort:
-		return election.IneligibleUnhealthy
 	case m.working && !m.leading():
 		return election.IneligibleWorking
 	case m.resigned > 0 || m.retired:

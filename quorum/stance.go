@@ -35,12 +35,12 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleObserver
 	case c.node == nil:
 		return election.IneligibleJoining
+	case !c.healthy && !c.resort: // before what keeps it from the cluster's own lead alone
+		return election.IneligibleUnhealthy
 	case c.unsaved():
 		return election.IneligibleUnsaved
 	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
 		return election.IneligibleWorking
-	case !c.healthy && !c.resort:
-		return election.IneligibleUnhealthy
 	case c.resigned != 0 || c.retired:
 		return election.IneligibleResigned
 	case !c.healthy:
