@@ -19,7 +19,7 @@ import (
 // there. Unless it changes, it only tells. It
 // refuses pages of other origins; who may ask, and under what names, is the server's.
 func Embedded(node Node, version string, changes bool) http.Handler {
-	s := &Server{node: node, version: version, log: slog.New(slog.DiscardHandler), streams: make(chan struct{}, maxStreams), refused: newRefusals()}
+	s := &Server{node: node, version: version, log: slog.New(slog.DiscardHandler), streams: make(chan struct{}, maxStreams), turns: newTurns(), refused: newRefusals()}
 	s.readOnly = !changes
 	s.history, s.page = newHistory(time.Now()), web.Dashboard().Handler()
 	go s.history.follow(context.Background(), node) // until the node ends

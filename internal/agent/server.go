@@ -58,6 +58,7 @@ type Server struct {
 	version         string
 	log             *slog.Logger
 	streams         chan struct{} // a place for each event stream
+	turns           turns         // of long answers
 	leaderlessTime  *leaderlessTime
 	refused         refusals
 	tokens          *Tokens                       // nil: who reaches the API may do all
@@ -76,7 +77,7 @@ type Server struct {
 func NewServer(node Node, addr, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
 		node: node, addr: addr, version: version, log: log,
-		streams: make(chan struct{}, maxStreams), leaderlessTime: newLeaderlessTime(time.Now()),
+		streams: make(chan struct{}, maxStreams), turns: newTurns(), leaderlessTime: newLeaderlessTime(time.Now()),
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
 	}
@@ -145,15 +146,15 @@ type route struct {
 
 func (s *Server) routes() []route {
 	routes := []route{
-		{"GET", "/v1/status", s.status},
+		{"GET", "/v1/status", s.turns.inTurn(s.status)},
 		{"GET", "/v1/leader", s.leader},
-		{"GET", "/v1/elections", s.elections},
-		{"GET", "/v1/members", s.members},
+		{"GET", "/v1/elections", s.turns.inTurn(s.elections)},
+		{"GET", "/v1/members", s.turns.inTurn(s.members)},
 		{"POST", "/v1/members", s.addMember},
 		{"DELETE", "/v1/members/{id}", s.removeMember},
 		{"GET", "/v1/events", s.events},
-		{"GET", "/v1/trace", s.trace},
-		{"GET", "/v1/history", s.past},
+		{"GET", "/v1/trace", s.turns.inTurn(s.trace)},
+		{"GET", "/v1/history", s.turns.inTurn(s.past)},
 		{"GET", "/v1/histories", s.histories},
 		{"GET", "/v1/quorum", s.quorum},
 		{"POST", "/v1/resign", s.resign},
