@@ -26,7 +26,7 @@ func (m *Machine) heardEligibility(i int, msg *election.Message) {
 		peer.eligibility = msg.Eligibility
 		m.statesChanged()
 	}
-	peer.saidAt, peer.polled = m.now, false
+	peer.saidAt, peer.polled, peer.deaf = m.now, false, false
 	peer.draining = m.saysDraining(msg)
 }
 
@@ -70,7 +70,7 @@ func (m *Machine) pollsHigher() bool {
 		if m.eligible(peer) {
 			unsafe = peer.saidAt.After(m.contestAt) && !peer.gaveTurn
 		}
-		if !unsafe || peer.polled || peer.down || peer.Observer || peer.state != election.StateUp {
+		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp {
 			continue
 		}
 		if !asks {
@@ -120,12 +120,21 @@ func (m *Machine) polling() bool {
 func (m *Machine) endPoll() {
 	if !m.polledAt.IsZero() && !m.polling() {
 		m.cancel(timerPoll)
-		m.polled("all have answered or are down")
+		m.polled(func() { m.take("all have answered or are down") })
 	}
 }
 
-// polled claims after all, or leaves it to the contest if one of those asked stands.
-func (m *Machine) polled(why string) {
+// pollTimedOut asks anew who leads before it claims: what the others said of that is old,
+// and who did not answer may lead.
+func (m *Machine) pollTimedOut() {
+	for i := range m.members {
+		m.members[i].deaf = m.members[i].deaf || m.members[i].polled
+	}
+	m.polled(func() { m.discover("they have not answered in time") })
+}
+
+// polled goes on to claim, or leaves it to the contest if one of those asked stands.
+func (m *Machine) polled(claim func()) {
 	stands := false
 	for i := range m.members {
 		peer := &m.members[i]
@@ -140,6 +149,6 @@ func (m *Machine) polled(why string) {
 	case stands:
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
 	default:
-		m.take(why)
+		claim()
 	}
 }

@@ -17,6 +17,7 @@ type member struct {
 	eligibility election.Eligibility // why it does not stand, as it last said
 	saidAt      time.Time            // when it said so itself
 	polled      bool                 // it is asked whether that still holds
+	deaf        bool                 // it has not answered that in time, nor said anything since
 	eligibleAt  time.Time            // when it said that it stands, and had not before
 	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
 	draining    bool                 // its work of an ended leadership may still run, as it last said

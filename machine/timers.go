@@ -60,7 +60,7 @@ func (m *Machine) fire(name string) {
 	case timerElsewhere:
 		m.askElsewhere()
 	case timerPoll:
-		m.polled("they have not answered in time")
+		m.pollTimedOut()
 	case timerSave:
 		m.save()
 	case timerHung:
