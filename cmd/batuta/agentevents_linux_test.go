@@ -64,24 +64,15 @@ func TestEventsGoOnAfterAReaderWasBehind(t *testing.T) {
 	out := &slowReader{opened: make(chan struct{})}
 	a := printing(t, "json", &job{file: &lineFile{}}, out)
 	go a.printEvents(agent.Line{Event: "ready"})
-	const names = 9000
-	ctx, stop := context.WithCancel(t.Context())
+	// Each round tells twice of each name, and two of each are allowed beyond the bound.
+	const names, rounds = 2500, 2 + batuta.MaxBacklog/2/2500
 	var all []*batuta.Election
 	for i := range names {
 		all = append(all, a.node.Election("shard-"+strconv.Itoa(i)))
 	}
-	var leads sync.WaitGroup
-	leads.Add(names)
-	led := make(chan struct{})
-	go func() { leads.Wait(); close(led) }()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		a.node.LeadEach(ctx, all, func(ctx context.Context, _ batuta.Leadership) error { leads.Done(); <-ctx.Done(); return nil })
-	}()
-	ended(t, "every name is led", led)
-	stop()
-	ended(t, "none is", over)
+	for range rounds {
+		leadOnce(t, a.node, all)
+	}
 	for i := range batuta.MaxBacklog + 2 {
 		if err := a.node.SetMeta(t.Context(), map[string]string{"n": strconv.Itoa(i)}); err != nil {
 			t.Fatal(err)
@@ -95,6 +86,24 @@ func TestEventsGoOnAfterAReaderWasBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "its own goes on", func() error { return lacks(out, `"n":"last"`, 1) })
+}
+
+// leadOnce leads all of them, and then none.
+func leadOnce(t *testing.T, node *batuta.Node, all []*batuta.Election) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var leads sync.WaitGroup
+	leads.Add(len(all))
+	led, over := make(chan struct{}), make(chan struct{})
+	go func() { leads.Wait(); close(led) }()
+	go func() {
+		defer close(over)
+		node.LeadEach(ctx, all, func(ctx context.Context, _ batuta.Leadership) error { leads.Done(); <-ctx.Done(); return nil })
+	}()
+	ended(t, "every name is led", led)
+	stop()
+	ended(t, "none is", over)
 }
 
 // What is not printed is not kept for a reader.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 // Ports lie below those that kernels give to outgoing connections: a process's port
@@ -50,17 +52,29 @@ func FindOn(ips ...string) ([]int, error) {
 		if slices.Contains(ports, port) {
 			continue
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(ips[len(ports)], strconv.Itoa(port)))
-		if err != nil {
+		if err := try(net.JoinHostPort(ips[len(ports)], strconv.Itoa(port))); err != nil {
 			last = err
 			continue
 		}
-		l.Close()
 		if ports = append(ports, port); len(ports) == len(ips) {
 			return ports, nil
 		}
 	}
 	return nil, fmt.Errorf("found only %d free loopback ports of %d: %w", len(ports), len(ips), last)
+}
+
+// try listens for a moment. No process is begun meanwhile: until it runs its program it has
+// this one's sockets, and on a busy machine would hold the port for long enough to be in the way.
+func try(addr string) error {
+	if runtime.GOOS == "linux" { // elsewhere Listen takes that lock itself
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // next is a port of a block that this process holds, of as many blocks as n ports need.
