@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // bridge is network namespaces on one bridge, one for each address. The bridge
@@ -115,6 +116,32 @@ func (n *node) follows(from int, ip string) {
 
 func (n *node) signal(s syscall.Signal) { n.cmd.Process.Signal(s) }
 
+// stop returns once the process has stopped: on a busy machine it runs on for a while.
+func (n *node) stop() {
+	n.t.Helper()
+	n.signal(syscall.SIGSTOP)
+	for range 10_000 {
+		if n.stopped() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	n.t.Fatal("it does not stop")
+}
+
+// stopped reports whether each of the process's threads has stopped (proc(5), the third
+// field of stat).
+func (n *node) stopped() bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", n.cmd.Process.Pid))
+	if err != nil || len(threads) == 0 {
+		n.t.Fatalf("it has no threads: %v", err)
+	}
+	return !slices.ContainsFunc(threads, func(file string) bool {
+		stat, _ := os.ReadFile(file)
+		return len(stat) > 0 && !strings.Contains(string(stat), ") T ")
+	})
+}
+
 // neighbours are the other ends of the connections that stand at ip.
 func (b *bridge) neighbours(ip string) []string {
 	command := b.in(ip, "ss", "-Htn", "state", "established")
@@ -177,7 +204,7 @@ func example(t *testing.T, b *bridge, foreign []bool) {
 
 	// 172.18.0.5 dies. 172.18.0.3 is the first to notice.
 	from, told := b.wire.mark(), three.mark()
-	four.signal(syscall.SIGSTOP)
+	four.stop()
 	five.kill()
 	asked := b.wire.waitFrom(from, `"dial"`, low+">"+top)
 	if !foreign[0] { // the first dial finds that the process is gone, the next one asks it
