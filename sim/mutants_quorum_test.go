@@ -31,7 +31,7 @@ var quorumMutants = []wrong{
 	{"quorum: a removed member waits for others that were removed", "quorum/committed.go", "\tif later || 2*know", "\tif 2*know", "scenario quorum/testdata/removed_starts_again.txt"},
 	{"quorum: who has another number is not asked for its card", "quorum/messages.go", "\t\t} else {\n\t\t\tc.showCard(p) //", "\t\t} else {\n\t\t\t//", "scenario quorum/testdata/added_anew.txt"},
 	{"quorum: dials at once who ends every link", "quorum/peers.go", "\tif p.mute && !c.still {", "\tif false {", "scenario quorum/testdata/ends_every_link.txt"},
-	{"quorum: makes way for one that is to be removed", "quorum/stance.go", " || c.applied < c.lastIndex() {", " {", "scenario quorum/testdata/coordinator_ranks_anew.txt"},
+	{"quorum: makes way for one that is to be removed", "quorum/stance.go", " || c.applied < c.lastIndex() {", " {", "scenario quorum/testdata/makes_no_way.txt"},
 	{"quorum: who passes its log on gives up before it has", "quorum/leader.go", "\t\tif c.successor() != raft.None {", "\t\tif true {", "scenario quorum/testdata/passes_its_log_far.txt"},
 	{"quorum: keeps an answer to each beat of an earlier term", "quorum/voter.go", "\tif b.term < st.GetTerm() && c.busy() {", "\tif false {", "scenario quorum/testdata/failing_candidate.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
