@@ -305,6 +305,7 @@ func TestABatutaBossAmongForeigners(t *testing.T) {
 			waitLeader(t, five, "127.0.0.5")
 			three.wait(`"boss": "127.0.0.5"`)
 			four.wait(`"boss": "127.0.0.5"`)
+			four.wait(`"received": "election_response"`) // an answer that came after five had gone would have it wait for five
 			from := three.mark()
 			five.Close()
 			three.waitFrom(from, `"boss": "127.0.0.4"`)

@@ -31,6 +31,7 @@ type outcome struct {
 
 	orphans int  // of those who never agree, how many follow nobody who leads
 	batuta  bool // a batuta member can be reached
+	theirs  bool // those who never agree are led by originals alone
 }
 
 // fault says what is worse than among originals alone. apart says that those have
@@ -66,7 +67,7 @@ func (w *town) play(s scene) (all []outcome) {
 			w.patience = w.death + w.quiet + 4*w.check // they may well never agree
 		}
 		boss, took := w.calm()
-		o := outcome{boss, took, w.takeTwo(), w.orphans(), w.hasBatuta()}
+		o := outcome{boss, took, w.takeTwo(), w.orphans(), w.batuta((*folk).reachable), boss < 0 && !w.batuta((*folk).isBoss)}
 		w.t.Logf("RESULT %s text=%v %s: %s: %s", s.name, w.text, w.kinds, step.name, o)
 		if boss < 0 {
 			w.t.Logf("they say: %s", w.state())
@@ -170,15 +171,17 @@ func TestBesideTheOriginal(t *testing.T) {
 				for _, mix := range mixes {
 					t.Run(mix, func(t *testing.T) {
 						t.Parallel()
-						w := newTown(t, program, mix, text, p)
-						w.becomes, w.alone = 'B', want
-						got := w.play(s)
-						apart := false
-						for i, o := range got {
-							apart = apart || i > 0 && want[i-1].boss < 0
-							if fault := o.fault(want[i], apart); fault != "" {
-								t.Errorf("%s: %s: %s; originals alone: %s", s.steps[i].name, fault, o, want[i])
+						var faults []string
+						for range 3 {
+							w := newTown(t, program, mix, text, p)
+							w.becomes, w.alone = 'B', want
+							var theirs bool
+							if faults, theirs = faultsOf(w.play(s), want, s); !theirs {
+								break
 							}
+						}
+						for _, fault := range faults {
+							t.Error(fault)
 						}
 					})
 				}
@@ -187,15 +190,30 @@ func TestBesideTheOriginal(t *testing.T) {
 	}
 }
 
+// faultsOf lists what is worse than among originals alone. theirs says that it began with
+// originals that lead side by side: on a busy machine two may check at the same instant, and come
+// apart by that, alone as well. Whoever asks plays the scene again: what batuta does to them comes again.
+func faultsOf(got, want []outcome, s scene) (all []string, theirs bool) {
+	apart := false
+	for i, o := range got {
+		apart = apart || i > 0 && want[i-1].boss < 0
+		if fault := o.fault(want[i], apart); fault != "" {
+			theirs = theirs || len(all) == 0 && o.theirs
+			all = append(all, fmt.Sprintf("%s: %s: %s; originals alone: %s", s.steps[i].name, fault, o, want[i]))
+		}
+	}
+	return all, theirs
+}
+
 // atOnce is as long as two may lead beyond what they do among originals alone: of one that
 // takes over from another the two tell at not quite the same moment, on a busy machine.
 const atOnce = 500 * time.Millisecond
 
-// hasBatuta reports whether a batuta member can be reached.
-func (w *town) hasBatuta() bool {
+// batuta reports whether that is so of a batuta member.
+func (w *town) batuta(is func(*folk) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc([]int{0, 1, 2}, func(i int) bool { return w.kinds[i] == 'B' && w.folk[i].reachable() })
+	return slices.ContainsFunc([]int{0, 1, 2}, func(i int) bool { return w.kinds[i] == 'B' && is(&w.folk[i]) })
 }
 
 func (w *town) thawAll() {

@@ -411,36 +411,3 @@ func (n *connections) enlist(found batuta.Peer) *peer {
 	p.fresh = true
 	return p
 }
-
-// Shut implements network.Network. What comes in meanwhile is not heard any more.
-func (n *connections) Shut(wait time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		n.shut(wait)
-	}()
-	n.Discard(done)
-}
-
-func (n *connections) shut(wait time.Duration) {
-	n.listener.Close()
-	done := make(chan struct{})
-	for _, p := range n.peers {
-		if l := p.persistent; l != nil {
-			l.finish()
-			n.out.Go(func() { <-l.done })
-		}
-	}
-	go func() { n.out.Wait(); close(done) }()
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	select {
-	case <-done:
-	case <-over.C:
-	}
-	n.cancel()
-	for _, p := range n.peers {
-		n.endPersistent(p)
-	}
-	n.live.Wait()
-}

@@ -78,6 +78,31 @@ func TestWhatWaitsIsWrittenBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// TestAnExchangeEndsBeforeThePersistentConnections: a foreign member that read the question of a boss which it
+// has lost would take it for its boss again.
+func TestAnExchangeEndsBeforeThePersistentConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, l, far := writing(t)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.peer.persistent = l
+		n.listener, n.peers = listener, map[election.ID]*peer{l.peer.id: l.peer}
+		n.out.Add(1)
+		asked := time.Now()
+		time.AfterFunc(100*time.Millisecond, n.out.Done)
+		go n.shut(time.Second)
+		if _, err := far.Read(make([]byte, 1)); err == nil {
+			t.Error("it was told something")
+		}
+		if gone := time.Since(asked); gone != 100*time.Millisecond {
+			t.Errorf("the persistent connection ended after %v, the exchange after 100 ms", gone)
+		}
+		n.live.Wait()
+	})
+}
+
 // A leader with thousands of members still beats: their states are left out.
 func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
 	n := newConnections(&wire{Options{NodeType: "scrapper"}}, nil, network.Site{Self: "172.18.0.5", Log: slog.New(slog.DiscardHandler)})

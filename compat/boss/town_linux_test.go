@@ -162,6 +162,8 @@ func (w *town) change(f func()) {
 // reachable reports whether anyone can hear what the node says.
 func (n *folk) reachable() bool { return n.up && !n.frozen && !n.cut }
 
+func (n *folk) isBoss() bool { return n.leads }
+
 func (w *town) end(i int, s syscall.Signal) {
 	p := w.folk[i].program
 	w.change(func() { w.folk[i].up, w.folk[i].leads = false, false })
