@@ -48,6 +48,13 @@ type Router interface {
 	Owner(key uint64) (Peer, bool)
 }
 
+// Picker is a [Router] that does not know all nodes, and chooses who is asked to take a token that
+// nobody holds.
+type Picker interface {
+	// Pick is a node chosen by draw, which is random. It is false while none is known.
+	Pick(draw uint64) (Peer, bool)
+}
+
 // Place is a process on a [Ring].
 type Place struct {
 	Key  uint64

@@ -109,6 +109,9 @@ func (n *Node) nominee(c *charge) (Peer, bool) {
 		c.heirs = c.heirs[1:]
 		return heir, true
 	}
+	if p, ok := n.cfg.Router.(Picker); ok {
+		return p.Pick(n.rng.next())
+	}
 	return n.cfg.Router.Owner(n.rng.next())
 }
 

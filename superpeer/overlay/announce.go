@@ -10,7 +10,12 @@ func (d *driver) announce(a *superpeer.Announcement) {
 	old := &d.told
 	fresh := old.holder == 0 || old.Token != n.Token || old.Version != n.Version || (old.Spare > 0) != (n.Spare > 0)
 	changed := differ(old.Gain, n.Gain) || differ(old.Loss, n.Loss) || differ(old.Price, n.Price) || differ(old.mean, n.mean)
-	if gap := tellGap(d.cfg.Count(d.size)); !fresh && !(changed && age >= gap/2) && age < gap {
+	gap := d.m.book.gap(d.cfg.Count(d.size))
+	if c := d.m.core; c != nil {
+		n.waits = int32(len(c.unserved))
+		fresh = fresh || (old.load != n.load || old.waits != n.waits) && age >= gap/4
+	}
+	if !fresh && !(changed && age >= gap/2) && age < gap {
 		return
 	}
 	n.seq = uint32(d.round) + 1
@@ -19,6 +24,20 @@ func (d *driver) announce(a *superpeer.Announcement) {
 	}
 	d.told, d.toldAt = n, d.round
 	d.m.book.learn(&n, d.round)
+}
+
+// retire takes back what gossip tells of our token. Where super peers add up what each serves
+// it tells them too: they would count our clients twice.
+func (d *driver) retire() {
+	last := d.told
+	d.told = notice{seq: last.seq}
+	if d.m.core == nil || last.holder == 0 {
+		d.m.book.forget(d.self)
+		return
+	}
+	d.told.seq++
+	last.seq, last.load, last.waits = d.told.seq, 0, over
+	d.m.book.learn(&last, d.round)
 }
 
 func differ(a, b float32) bool {

@@ -59,8 +59,7 @@ func TestWhatIsRecordedDoesNothingWhenItIsSentAgain(t *testing.T) {
 			b.Transport = wire
 			c.join(i, b)
 		}
-		c.within(120, "settle", func() error { return c.settled(nil) })
-		time.Sleep(10 * time.Second) // nobody looks for a better super peer any more
+		c.calm()
 		before := c.members[0].Status().Traffic
 		stranger := c.net.Transport(99)
 		for range 10 {
@@ -144,7 +143,7 @@ func TestSecretsAreRotatedWhileNodesRun(t *testing.T) {
 	secretFile(t, kept, old)
 	base := overlay.Config{Fraction: 0.25, Capacity: 10, Secret: file}
 	inVirtualTime(t, 6, base, func(c *crowd) {
-		c.within(120, "settle", func() error { return c.settled(nil) })
+		c.calm()
 		for step, secrets := range [][]string{{old, fresh}, {fresh, old}, {fresh}} {
 			secretFile(c.T, file, secrets...)
 			for i := range 6 {
@@ -164,7 +163,7 @@ func TestSecretsAreRotatedWhileNodesRun(t *testing.T) {
 			c.Error("who has the old secret alone was let in")
 		}
 		c.join(21, base)
-		c.within(120, "take in who has the new one", func() error { return c.settled(nil) })
+		c.calm() // with who has the new one
 		if err := os.WriteFile(file, []byte("no secret\n"), 0o600); err != nil {
 			c.Fatal(err)
 		}

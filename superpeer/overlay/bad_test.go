@@ -161,13 +161,17 @@ func TestWhatOneLiarCanDo(t *testing.T) {
 		b.learn(told(token, 5, uid(token+10)), 0)
 	}
 	const rounds, liar = 100, uid(99)
+	seq := uint32(1)
 	for now := superpeer.Round(1); now <= rounds; now++ {
 		for range 100 {
 			for token := range int32(8) {
 				for _, leap := range []uint32{1, 16, 1000, 1 << 30} {
 					v := f[token].version + leap
 					if ok, _ := f.allow(token, v, now, 8); ok {
-						b.learn(told(token, v, liar), now)
+						seq++
+						n := told(token, v, liar)
+						n.seq = seq
+						b.learn(n, now)
 					}
 				}
 			}

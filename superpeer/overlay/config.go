@@ -24,7 +24,16 @@ const (
 	DefaultRound    = time.Second
 )
 
-// Config describes a node and its overlay. Method, Fraction, Capacity and Round are the
+// Membership says who knows whom.
+type Membership string
+
+// The memberships.
+const (
+	MembershipFull Membership = "full" // every node knows all; default
+	MembershipCore Membership = "core" // super peers know each other, the others a few of them; for thousands of nodes
+)
+
+// Config describes a node and its overlay. Method, Fraction, Capacity, Round and Membership are the
 // overlay's: a node that has others is not let in.
 type Config struct {
 	Overlay  string           // the overlay's name, which keeps strangers apart; default "default"
@@ -32,6 +41,8 @@ type Config struct {
 	Fraction float64          // the share of nodes that are super peers, in (0, 1]; default 0.02
 	Capacity int              // the most nodes that one super peer serves, itself not counted; 0: no limit
 	Round    time.Duration    // how often a node acts, and an overlay's unit of time; default 1s, at least 50ms
+
+	Membership Membership // default MembershipFull; MembershipCore goes with tokens, textbook and random
 
 	ID        string   // for people; at most 64 bytes; default drawn at random
 	Listen    string   // HOST:PORT, for UDP and TCP; default 127.0.0.1:7600; port 0 picks one
@@ -76,6 +87,9 @@ func (c Config) withDefaults() Config {
 	if c.Round == 0 {
 		c.Round = DefaultRound
 	}
+	if c.Membership == "" {
+		c.Membership = MembershipFull
+	}
 	if c.Listen == "" {
 		c.Listen = DefaultListen
 	}
@@ -96,6 +110,15 @@ func (c Config) Validate() error {
 		faults = append(faults, err)
 	} else if err := workable(c.Fraction, c.Capacity); err != nil {
 		faults = append(faults, err)
+	}
+	switch c.Membership {
+	case MembershipFull:
+	case MembershipCore:
+		if c.Method == superpeer.Prefix || c.Method == superpeer.PrefixExact {
+			fault("membership core with method %s: its ranges are those of all nodes; take tokens, or full", c.Method)
+		}
+	default:
+		fault("membership %q: want full or core", c.Membership)
 	}
 	if c.Round < minRound || c.Round > maxRound {
 		fault("round %v: want %v to %v", c.Round, minRound, maxRound)

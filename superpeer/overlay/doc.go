@@ -16,5 +16,6 @@
 // has one. While a partition lasts each side has its own; when it heals the older of two
 // holders of a token gives it up.
 //
-// Every node knows the list of all nodes; docs/superpeers.md says how far that goes.
+// Every node knows the list of all nodes, unless Config.Membership says that super peers alone know
+// each other; docs/superpeers.md says how far either goes.
 package overlay

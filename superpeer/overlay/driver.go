@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"context"
-	"net"
 	"time"
 
 	"github.com/batuta-dev/batuta/superpeer"
@@ -20,6 +19,7 @@ const (
 // driver is the goroutine that owns the Node.
 type driver struct {
 	m     *Member
+	group membership
 	cfg   superpeer.Config
 	self  uid
 	peer  superpeer.Peer // our own handle
@@ -72,6 +72,7 @@ func newDriver(m *Member, self uid, seed uint64) *driver {
 		asked: map[uid]chan<- []Client{}, round: -1,
 	}
 	d.rejoin <- struct{}{}
+	d.group = &full{d: d}
 	return d
 }
 
@@ -83,6 +84,9 @@ func (d *driver) next() uint64 {
 // start makes the Node once memberlist has listed us.
 func (d *driver) start() {
 	d.cfg = d.m.cfg.node(d.ring)
+	if c := d.m.core; c != nil {
+		d.cfg.Router = &picker{d.ring, c}
+	}
 	d.peer = d.m.peers.handle(d.self)
 	d.node = superpeer.New(&d.cfg, d.peer, uint64(d.self), d.next())
 	d.began = time.Now()
@@ -139,7 +143,7 @@ func (d *driver) tick() {
 	if d.node.Deadline() <= now {
 		d.step(now, func() { d.node.Wake(now, d.size, &d.out) })
 	}
-	d.reunite(now)
+	d.group.round(now)
 	d.publish()
 }
 
@@ -159,10 +163,12 @@ func (d *driver) meet() {
 		d.m.place.Forget(u.name())
 	}
 	d.m.peers.numbers.forget(d.size, func(u uid) bool { _, ok := d.m.peers.of(u); return ok })
-	places, changed := d.m.peers.places(d.changed)
+	places, changed := d.group.ring(d.changed)
 	if places != nil {
-		d.changed, d.size = changed, len(places)
-		d.ring.Ring = superpeer.NewRing(places)
+		d.changed, d.ring.Ring = changed, superpeer.NewRing(places)
+	}
+	if size := d.group.nodes(); places != nil || size != d.size {
+		d.size = size
 		d.recharge()
 	}
 }
@@ -271,7 +277,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 // measure is the round trip to k, or the service's own distance.
 func (m *Member) measure(k *known) (time.Duration, error) {
 	if m.cfg.Measure == nil {
-		return m.list.Ping(k.node.Name, &net.UDPAddr{IP: k.node.Addr, Port: int(k.node.Port)})
+		return m.driver.group.measure(k)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
 	defer cancel()
@@ -291,11 +297,16 @@ func (d *driver) measured(p probe) {
 	now := d.now()
 	if p.ok {
 		d.trips.keep(p.peer, p.rtt, now)
+	} else if k, ok := d.m.peers.at(p.peer); ok {
+		d.group.failed(k)
 	}
 	d.step(now, func() { d.node.Probed(now, p.peer, p.rtt, p.ok, &d.out) })
 }
 
 func (d *driver) send(m *superpeer.Message) {
+	if c := d.m.core; c != nil && (m.Kind == superpeer.Accept || m.Kind == superpeer.Gone) {
+		delete(c.unserved, m.To)
+	}
 	if m.To == d.peer {
 		d.local = append(d.local, *m)
 		return
@@ -342,40 +353,62 @@ func (d *driver) receive(raw []byte) {
 	l := d.limits()
 	switch raw[0] {
 	case tagAnnounce:
-		n, ok := decodeNotice(raw[1:], d.cfg.Count(d.size), d.cfg.Capacity)
-		_, listed := d.m.peers.of(n.holder)
-		d.missed = d.missed || ok && !listed
-		if n.holder == d.self {
-			return // our own has come back
-		}
-		if !ok || !listed || !d.allow(n.Token, n.Version) {
-			d.m.counts.refused.Add(1)
-			return
-		}
-		d.m.book.learn(&n, d.round)
+		d.announced(raw)
 	case tagMessage:
 		m, err := d.m.peers.decode(raw[1:], l)
-		if err == nil {
-			err = d.credible(&m)
-		}
-		if err == nil && fenced(m.Kind) && !d.allow(m.Token, m.Version) {
-			err = errBad{"a version that nobody can have come to"}
-		}
 		if err != nil {
 			d.missed = d.missed || err == errStranger
-			d.m.counts.refused.Add(1)
-			d.m.cfg.Logger.Debug("message refused", "err", err)
-			return
+			d.refuse(err)
+		} else if !d.group.hold(&m) {
+			d.consider(&m)
 		}
-		d.handle(&m)
 	default:
 		d.m.counts.refused.Add(1)
 	}
 }
 
+// announced takes in what gossip has brought.
+func (d *driver) announced(raw []byte) {
+	tokens := d.cfg.Count(d.size)
+	if d.m.core != nil {
+		tokens = surplus(tokens)
+	}
+	n, ok := decodeNotice(raw[1:], tokens, d.cfg.Capacity)
+	k, listed := d.m.peers.of(n.holder)
+	listed = listed && (k.listed || d.m.core.outsider())
+	d.missed = d.missed || ok && !listed
+	if n.holder == d.self {
+		return // our own has come back
+	}
+	if !ok || !listed || !d.allow(n.Token, n.Version) {
+		d.m.counts.refused.Add(1)
+		return
+	}
+	d.m.book.learn(&n, d.round)
+}
+
+// consider gives m to the Node if it may be true.
+func (d *driver) consider(m *superpeer.Message) {
+	if err := d.credible(m); err != nil {
+		d.refuse(err)
+	} else if fenced(m.Kind) && !d.allow(m.Token, m.Version) {
+		d.refuse(errBad{"a version that nobody can have come to"})
+	} else {
+		d.handle(m)
+	}
+}
+
+func (d *driver) refuse(err error) {
+	d.m.counts.refused.Add(1)
+	d.m.cfg.Logger.Debug("message refused", "err", err)
+}
+
 func (d *driver) limits() limits {
-	// Tokens that are wanted no more, because nodes have gone, are still to be dropped.
-	return limits{now: d.now(), lease: d.cfg.Lease, capacity: d.cfg.Capacity, nodes: max(d.size, 2), tokens: 4*d.cfg.Count(max(d.size, 1)) + 64}
+	nodes := max(d.size, 2)
+	if d.m.core != nil {
+		nodes = max(2*nodes, baseMet) // it is not known as well
+	}
+	return limits{now: d.now(), lease: d.cfg.Lease, capacity: d.cfg.Capacity, nodes: nodes, tokens: surplus(d.cfg.Count(max(d.size, 1)))}
 }
 
 func (d *driver) handle(m *superpeer.Message) {
@@ -387,6 +420,8 @@ func (d *driver) handle(m *superpeer.Message) {
 	case kindServe:
 		d.served(m)
 		return
+	case kindKnow:
+		return // the core has read it
 	case superpeer.Accept, superpeer.Gone:
 		d.renewal.answered(m.From)
 	}

@@ -1,9 +1,11 @@
 package overlay
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -147,6 +149,38 @@ func TestSocketsCarryPacketsAndStreams(t *testing.T) {
 		}
 		if _, err := listen(netip.MustParseAddr("127.0.0.1"), port); err == nil {
 			t.Errorf("%s: its port was taken a second time", host)
+		}
+	}
+}
+
+func TestWhoIsOutsideTheCoreKeepsNoNews(t *testing.T) {
+	b := newBook()
+	b.core = true
+	b.bound(clientBook)
+	b.learn(told(1, 1, 2), 1)
+	if len(b.hot) != 0 || len(b.snapshot()) != 1 {
+		t.Errorf("a client knows %d super peers, want one, and keeps %d to pass on, want none", len(b.snapshot()), len(b.hot))
+	}
+	b.bound(maxHeard)
+	if b.learn(told(2, 1, 3), 1); len(b.hot) != 1 {
+		t.Errorf("in the core it keeps %d to pass on, want one", len(b.hot))
+	}
+}
+
+func TestTheNearestAreThoseOfAllSorted(t *testing.T) {
+	metric := superpeer.Metric{Dims: 2}
+	at := superpeer.Position{X: [superpeer.MaxDims]float32{3, 4}}
+	for n := range 60 {
+		list := make([]notice, n)
+		all := make([]int, n)
+		for i := range list {
+			draw := superpeer.Mix(uint64(100*n + i))
+			list[i].At.X[0], list[i].At.X[1], all[i] = float32(draw%997), float32(draw>>32%991), i
+		}
+		way := func(i int) float32 { return metric.Estimate(&at, &list[i].At) }
+		slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(way(a), way(b)) })
+		if got := nearOf(list, &at, &metric); !slices.Equal(got, all[:min(n, nearOnes)]) {
+			t.Errorf("of %d the nearest are %v, want %v", n, got, all[:min(n, nearOnes)])
 		}
 	}
 }

@@ -26,9 +26,16 @@ const (
 	changedTell = 0.25 // by how much gain, loss or price must differ to be told early
 )
 
+// The few that make the core of a large overlay may spend more on it, and do not wait: they add up
+// what each serves.
+const coreTellRate = 8 * tellRate
+
 // tellGap is the number of rounds between two announcements of what has not changed.
-func tellGap(tokens int) superpeer.Round {
-	return max(minTellGap, superpeer.Round(math.Ceil(float64(tokens*tellTimes*tellSize)/tellRate)))
+func tellGap(tokens int) superpeer.Round { return gapAt(tellRate, tokens) }
+
+// gapAt is it at that many bytes a round.
+func gapAt(rate float64, tokens int) superpeer.Round {
+	return max(minTellGap, superpeer.Round(math.Ceil(float64(tokens*tellTimes*tellSize)/rate)))
 }
 
 // notice is an announcement as it travels: Holder is not used, uid stands for it. Load and
@@ -39,7 +46,11 @@ type notice struct {
 	seq    uint32
 	load   int32
 	mean   float32 // milliseconds; negative: not measured
+	waits  int32   // nodes that nobody serves and that it has no room for; of the core alone; over: it holds the token no more
 }
+
+// over in place of waits says that an announcement is a holder's last.
+const over = math.MaxInt32
 
 // encode writes n in some 36 bytes: lengths in milliseconds as bfloat16, positions in
 // tenths of a millisecond.
@@ -62,6 +73,9 @@ func (n *notice) encode() []byte {
 	for _, x := range n.At.X {
 		b = binary.BigEndian.AppendUint16(b, uint16(int16(max(-32767, min(32767, 10*x)))))
 	}
+	if n.waits > 0 {
+		b = binary.AppendUvarint(b, uint64(n.waits))
+	}
 	return b
 }
 
@@ -80,7 +94,15 @@ func decodeNotice(b []byte, tokens, capacity int) (n notice, ok bool) {
 		}
 		v[i], b = x, b[size:]
 	}
-	if len(b) != 2*5+2*superpeer.MaxDims {
+	const fixed = 2*5 + 2*superpeer.MaxDims
+	if len(b) > fixed {
+		x, size := binary.Uvarint(b[fixed:])
+		if size != len(b)-fixed || x > math.MaxInt32 {
+			return n, false
+		}
+		n.waits, b = int32(x), b[:fixed]
+	}
+	if len(b) != fixed {
 		return n, false
 	}
 	n.Token, n.Version, n.seq, n.load = int32(v[0]), uint32(v[1]), uint32(v[2]), int32(v[4])
@@ -121,39 +143,100 @@ type book struct {
 	entries map[int32]*entry
 	hot     []*entry      // news to be passed on; may hold what has been replaced
 	token   map[uid]int32 // by holder
+	said    map[uid]word  // the last of each holder, also of what has been dropped since
 	round   superpeer.Round
 	swept   superpeer.Round // when it was last looked for what is too old
 	tokens  int             // that were wanted then
 	budget  float64         // bytes
+	most    int             // entries
+	core    bool            // the core's: see core.go
 }
+
+// word is an announcement's number, and when it was learned.
+type word struct {
+	seq uint32
+	at  superpeer.Round
+}
+
+// remember is how many times longer than an announcement its number is kept. Books drop what is old at
+// different times: whoever has not yet done so tells it again, and so it would be told for ever.
+const remember = 4
 
 func newBook() *book {
-	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, budget: tellBurst}
+	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, said: map[uid]word{}, budget: tellBurst, most: maxHeard}
 }
 
-// learn takes n in and tells whether it is news. A holder's next token is believed once
+// gap is the number of rounds between two announcements of what has not changed.
+func (b *book) gap(tokens int) superpeer.Round {
+	if b.core {
+		return gapAt(coreTellRate, tokens)
+	}
+	return tellGap(tokens)
+}
+
+// bound has the book hold most entries at most: those heard last.
+func (b *book) bound(most int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.most = most; len(b.entries) > most; {
+		b.unlearn(b.oldest())
+	}
+}
+
+// passesOn reports whether its holder tells others what it hears: who is outside the core does not.
+func (b *book) passesOn() bool { return b.most == maxHeard }
+
+// oldest is the token that has not been heard of for longest.
+func (b *book) oldest() (token int32) {
+	var old *entry
+	for t, e := range b.entries {
+		if old == nil || e.heard < old.heard || e.heard == old.heard && t < token {
+			token, old = t, e
+		}
+	}
+	return token
+}
+
+// unlearn drops what has been announced of token, which may be learned again.
+func (b *book) unlearn(token int32) {
+	if e := b.entries[token]; e != nil {
+		delete(b.said, e.holder)
+	}
+	b.drop(token)
+}
+
+// learn takes n in and tells whether it is news. Of what a holder says the last counts, whatever its
+// version: a token's record may have been lost and begun anew. A holder's next token is believed once
 // its last has not been heard of for a while: nobody is named for two.
 func (b *book) learn(n *notice, now superpeer.Round) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if last, ok := b.said[n.holder]; ok && n.seq <= last.seq {
+		if e := b.entries[n.Token]; e != nil && e.holder == n.holder && e.seq == n.seq && !b.passesOn() {
+			e.heard = now // whom we hear it from hears of it still
+		}
+		return false
+	}
 	if last, ok := b.token[n.holder]; ok && last != n.Token {
 		e := b.entries[last]
-		if e != nil && now-e.heard < minTellGap {
+		if e != nil && e.waits != over && now-e.heard < minTellGap {
 			return false
 		}
 		b.drop(last)
 	}
 	e := b.entries[n.Token]
 	switch {
+	case e != nil && e.holder == n.holder:
 	case e == nil:
-		if len(b.entries) >= maxHeard {
-			return false
+		if len(b.entries) >= b.most {
+			if b.passesOn() {
+				return false
+			}
+			b.unlearn(b.oldest())
 		}
 	case n.Version < e.Version:
 		return false
-	case n.Version == e.Version && n.holder == e.holder && n.seq <= e.seq:
-		return false
-	case n.Version == e.Version && n.holder != e.holder && now-e.heard < minTellGap:
+	case n.Version == e.Version && now-e.heard < minTellGap:
 		return false // a duplicate; its registrar will see to it
 	}
 	if e != nil {
@@ -163,8 +246,10 @@ func (b *book) learn(n *notice, now superpeer.Round) bool {
 		}
 	}
 	e = &entry{notice: *n, heard: now}
-	b.entries[n.Token], b.token[n.holder] = e, n.Token
-	b.hot = append(b.hot, e)
+	b.entries[n.Token], b.token[n.holder], b.said[n.holder] = e, n.Token, word{n.seq, now}
+	if b.passesOn() {
+		b.hot = append(b.hot, e)
+	}
 	return true
 }
 
@@ -187,11 +272,11 @@ func (b *book) forget(holder uid) {
 	}
 }
 
-// doubt drops what has been announced of token.
+// doubt drops what has been announced of token: it was not true, nor perhaps who has said it.
 func (b *book) doubt(token int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.drop(token)
+	b.unlearn(token)
 }
 
 // expire drops what has not been heard of for long and what is wanted no more, and lets
@@ -200,18 +285,36 @@ func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.round = now
-	b.budget = min(tellBurst, b.budget+float64(rounds)*tellRate)
+	rate, burst := float64(tellRate), float64(tellBurst)
+	if b.core {
+		rate, burst = coreTellRate, 2*coreTellRate
+	}
+	b.budget = min(burst, b.budget+float64(rounds)*rate)
 	b.cool()
 	if tokens >= b.tokens && now < b.swept+minTellGap {
 		return
 	}
 	b.swept, b.tokens = now, tokens
+	gap := b.gap(tokens)
+	if b.core {
+		tokens = surplus(tokens) // whom their holders serve are counted until they are dropped
+	}
+	old := 3*gap + 2
 	for t, e := range b.entries {
-		if now-e.heard > 3*tellGap(tokens)+2 || int(t) >= tokens {
+		if now-e.heard > old || int(t) >= tokens {
 			b.drop(t)
 		}
 	}
+	for u, last := range b.said {
+		if now-last.at > remember*old {
+			delete(b.said, u)
+		}
+	}
 }
+
+// surplus is up to which token one may be spoken of: those that are wanted no more, because nodes
+// have gone, are still to be dropped.
+func surplus(tokens int) int { return 4*tokens + 64 }
 
 // cool takes off hot what has been told or replaced, and puts what is to be told first at its
 // head: the least told, and of those the latest.
@@ -231,7 +334,7 @@ func (b *book) waited() bool {
 func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.hot) == 0 || b.budget < tellSize || !free && !b.waited() {
+	if len(b.hot) == 0 || b.budget < tellSize || !free && !b.core && !b.waited() {
 		return nil
 	}
 	b.cool()
@@ -253,7 +356,9 @@ func (b *book) snapshot() []notice {
 	defer b.mu.Unlock()
 	list := make([]notice, 0, len(b.entries))
 	for _, e := range b.entries {
-		list = append(list, e.notice)
+		if e.waits != over {
+			list = append(list, e.notice)
+		}
 	}
 	slices.SortFunc(list, func(x, y notice) int { return cmp.Compare(x.Token, y.Token) })
 	return list
@@ -263,7 +368,7 @@ func (b *book) snapshot() []notice {
 func (b *book) holder(token int32) (uid, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.entries[token]; e != nil {
+	if e := b.entries[token]; e != nil && e.waits != over {
 		return e.holder, true
 	}
 	return 0, false

@@ -21,31 +21,10 @@ func TestALiarAmongHonestNodes(t *testing.T) {
 	const nodes, capacity = 16, 8
 	synctest.Test(t, func(t *testing.T) {
 		net := fabric.New(func(a, b int) time.Duration { return time.Duration(5+a+b) * time.Millisecond })
-		var all []*Member
-		for i := range nodes {
-			c := Config{Fraction: 0.375, Capacity: capacity, ID: fmt.Sprint(i), Seed: uint64(i) + 1, Transport: net.Transport(i)}
-			if i > 0 {
-				c.Join = []string{fabric.Address(0)}
-			}
-			m, err := Join(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, m)
-		}
+		all := together(t, net, nodes, Config{Fraction: 0.375, Capacity: capacity})
 		honest, liar := all, (*Member)(nil)
-		calm := func(rounds int, what string) {
-			t.Helper()
-			var err error
-			for range rounds {
-				if err = wrong(honest, capacity); err == nil {
-					return
-				}
-				time.Sleep(time.Second)
-			}
-			t.Errorf("%s: not within %d rounds: %v", what, rounds, err)
-		}
-		calm(60, "settle")
+		well := func() error { return wrong(honest, capacity) }
+		within(t, 60, "settle", well)
 		for i, m := range all { // one that serves nobody: what a super peer can do to its own clients is another matter
 			if !m.IsSuperPeer() {
 				honest, liar = append(append([]*Member(nil), all[:i]...), all[i+1:]...), m
@@ -75,7 +54,7 @@ func TestALiarAmongHonestNodes(t *testing.T) {
 			t.Errorf("while one lied %d of %d times an honest node was served, want seven of ten at least", served, asked)
 		}
 		liar.Kill()
-		calm(60, "be well again without the liar")
+		within(t, 60, "be well again without the liar", well)
 		for _, m := range honest {
 			m.Kill()
 		}
@@ -126,26 +105,53 @@ func TestALiarAmongNewcomers(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		liar.Kill()
-		err := fmt.Errorf("not tried")
-		for round := 0; round < 60 && err != nil; round++ {
-			time.Sleep(time.Second)
-			err = wrong(honest, 0)
+		time.Sleep(time.Second)
+		within(t, 60, "be well again without the liar", func() error {
 			for _, m := range honest {
 				for _, n := range m.book.snapshot() {
 					if n.Version >= made {
-						err = fmt.Errorf("%s believes token %d to have version %d", m.ID(), n.Token, n.Version)
+						return fmt.Errorf("%s believes token %d to have version %d", m.ID(), n.Token, n.Version)
 					}
 				}
 			}
-		}
-		if err != nil {
-			t.Errorf("60 rounds after the liar is gone: %v", err)
-		}
+			return wrong(honest, 0)
+		})
 		for _, m := range honest {
 			m.Kill()
 		}
 		time.Sleep(time.Minute) // for memberlist to notice
 	})
+}
+
+// together are so many nodes that have joined by the first.
+func together(t *testing.T, net *fabric.Fabric, nodes int, base Config) (all []*Member) {
+	t.Helper()
+	for i := range nodes {
+		c := base
+		c.ID, c.Seed, c.Transport = fmt.Sprint(i), uint64(i)+1, net.Transport(i)
+		if i > 0 {
+			c.Join = []string{fabric.Address(0)}
+		}
+		m, err := Join(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// within waits until check finds nothing wrong, looking at once and then a round at a time, so often at most.
+func within(t *testing.T, looks int, what string, check func() error) {
+	t.Helper()
+	var err error
+	for range looks {
+		if err = check(); err == nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+	t.Errorf("%s: not within %d rounds: %v", what, looks, err)
 }
 
 // wrong says what is not as it should be among nodes, or nil.

@@ -29,7 +29,11 @@ type Member struct {
 	ring    *memberlist.Keyring // nil: nothing is encrypted
 	peers   *peers
 	book    *book
-	room    int // for news at most in a packet that is sent anyhow
+	room    int    // for news at most in a packet that is sent anyhow
+	core    *core  // nil: every node knows all
+	fork    *prong // where there is a core
+	pings   pings
+	asked   atomic.Int64 // announcements told to who asks whom we know
 	place   *coordinate.Estimator
 	driver  *driver
 	view    atomic.Pointer[view]
@@ -51,6 +55,8 @@ type view struct {
 	rtt     float64 // milliseconds to home; negative: not measured
 	clients []Client
 	nodes   int
+	core    bool // it is in the core
+	live    int  // super peers, as it was told
 }
 
 // ErrClosed says that the member has left its overlay.
@@ -89,14 +95,12 @@ func (m *Member) open() error {
 	} else {
 		number = uid(superpeer.Mix(seed)) | 1
 	}
-	own := meta{c.Method, c.Fraction, uint32(c.Capacity), c.Round.Truncate(time.Millisecond), c.ID, c.Service}
+	own := meta{c.Method, c.Fraction, uint32(c.Capacity), c.Round.Truncate(time.Millisecond), c.ID, c.Service, c.Membership == MembershipCore}
 	m.peers = newPeers(own, nil)
 	m.peers.self = number
 	m.place = coordinate.New(seed)
 	m.driver = newDriver(m, number, seed)
-	conf := m.memberlistConfig(number)
 	m.log = &memberLog{to: c.Logger}
-	conf.Logger = log.New(m.log, "", 0)
 	if c.Secret != "" {
 		keys, err := security.GossipKeys(c.Secret, c.Overlay)
 		if err != nil {
@@ -105,10 +109,19 @@ func (m *Member) open() error {
 		if m.ring, err = memberlist.NewKeyring(keys, keys[0]); err != nil {
 			return fmt.Errorf("%w: secret: %w", ErrConfig, err)
 		}
-		conf.Keyring = m.ring
+	}
+	conf := m.memberlistConfig(number)
+	// What memberlist takes of a packet: two bytes, the label and encryption; of one with a ping
+	// or an answer more than leastPing.
+	m.room = conf.UDPBufferSize - 2 - 2 - len(conf.Label) - leastPing
+	if m.cfg.Secret != "" {
+		m.room -= 29
 	}
 	if err := m.bind(conf); err != nil {
 		return err
+	}
+	if c.Membership == MembershipCore {
+		m.withCore(conf)
 	}
 	list, err := memberlist.Create(conf)
 	if err != nil {
@@ -157,7 +170,10 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	round := m.cfg.Round
 	conf := memberlist.DefaultLANConfig()
 	conf.Name = number.name()
-	conf.Label = "batuta/" + m.cfg.Overlay
+	conf.Logger = log.New(m.log, "", 0)
+	if conf.Label = "batuta/" + m.cfg.Overlay; m.ring != nil {
+		conf.Keyring = m.ring
+	}
 	conf.ProbeInterval = round
 	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how round trips are measured
 	conf.SuspicionMult = 3
@@ -171,12 +187,6 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	conf.QueueCheckInterval = 30 * round
 	conf.DisableTcpPings = false
 	conf.EnableCompression = false // costs more than it saves
-	// What memberlist takes of a packet: two bytes, the label and encryption; of one with a ping
-	// or an answer more than leastPing.
-	m.room = conf.UDPBufferSize - 2 - 2 - len(conf.Label) - leastPing
-	if m.cfg.Secret != "" {
-		m.room -= 29
-	}
 	conf.HandoffQueueDepth = 4096
 	d := &delegate{m}
 	conf.Delegate, conf.Ping = d, d
@@ -185,14 +195,19 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	return conf
 }
 
-// enter joins through any of the addresses given.
-func (m *Member) enter(ctx context.Context) error {
-	var others []string
+// others are the addresses to join through that are not our own.
+func (m *Member) others() (list []string) {
 	for _, addr := range m.cfg.Join {
 		if addr != m.Address() && addr != m.cfg.Advertise {
-			others = append(others, addr)
+			list = append(list, addr)
 		}
 	}
+	return list
+}
+
+// enter joins through any of the addresses given.
+func (m *Member) enter(ctx context.Context) error {
+	others := m.others()
 	if len(others) == 0 {
 		return nil
 	}
@@ -226,7 +241,7 @@ func explain(err error) error {
 		}
 	}
 	if strings.Contains(text, "here it is") {
-		return fmt.Errorf("%w: %s: give all nodes of an overlay the same method, fraction, capacity and round", ErrRefused, text)
+		return fmt.Errorf("%w: %s: give all nodes of an overlay the same method, fraction, capacity, round and membership", ErrRefused, text)
 	}
 	if strings.HasSuffix(text, "EOF") {
 		return fmt.Errorf("%s: it hung up: it may be of another overlay or have another secret", text)
@@ -275,6 +290,10 @@ func (m *Member) Close() error {
 	m.closing.Do(func() {
 		m.cancel()
 		<-m.done
+		if m.core != nil {
+			m.core.part()
+			m.core.shutdown()
+		}
 		left := m.list.Leave(min(2*m.cfg.Round, time.Second))
 		m.closed = m.list.Shutdown()
 		if left != nil {
@@ -290,6 +309,9 @@ func (m *Member) Kill() {
 	m.closing.Do(func() {
 		m.cancel()
 		<-m.done
+		if m.core != nil {
+			m.core.shutdown()
+		}
 		m.closed = m.list.Shutdown()
 		m.watch.close(nil)
 	})
@@ -316,6 +338,14 @@ func (d *delegate) NotifyMsg(raw []byte) {
 	d.m.counts.bytesIn.Add(uint64(len(raw)))
 	if len(raw) < 2 || len(raw) > maxMessage {
 		d.m.counts.refused.Add(1)
+		return
+	}
+	switch {
+	case d.m.core != nil && raw[0] == tagPing:
+		d.m.pinged(raw)
+		return
+	case d.m.core != nil && raw[0] == tagPong:
+		d.m.ponged(raw)
 		return
 	}
 	select {

@@ -26,7 +26,19 @@ type meta struct {
 	round    time.Duration
 	id       string
 	service  string
+	core     bool // the membership is the core's
 }
+
+func (m *meta) membership() Membership {
+	if m.core {
+		return MembershipCore
+	}
+	return MembershipFull
+}
+
+// coreBit marks the method of a node whose membership is the core's: who knows no other than
+// full takes it for no node of an overlay.
+const coreBit = 0x80
 
 // metaVersion is the first byte of an encoded meta.
 const metaVersion = 1
@@ -40,6 +52,9 @@ func (m *meta) encode() []byte {
 			b[1] = byte(i)
 		}
 	}
+	if m.core {
+		b[1] |= coreBit
+	}
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(m.fraction))
 	b = binary.BigEndian.AppendUint32(b, m.capacity)
 	b = binary.BigEndian.AppendUint32(b, uint32(m.round/time.Millisecond))
@@ -51,10 +66,10 @@ func (m *meta) encode() []byte {
 var errMeta = errors.New("what it tells of itself is not an overlay node's")
 
 func decodeMeta(b []byte) (m meta, err error) {
-	if len(b) < 19 || b[0] != metaVersion || int(b[1]) >= len(methods) || len(b) < 19+int(b[18]) {
+	if len(b) < 19 || b[0] != metaVersion || int(b[1]&^coreBit) >= len(methods) || len(b) < 19+int(b[18]) {
 		return m, errMeta
 	}
-	m.method = methods[b[1]]
+	m.method, m.core = methods[b[1]&^coreBit], b[1]&coreBit != 0
 	m.fraction = math.Float64frombits(binary.BigEndian.Uint64(b[2:]))
 	m.capacity = binary.BigEndian.Uint32(b[10:])
 	m.round = time.Duration(binary.BigEndian.Uint32(b[14:])) * time.Millisecond
@@ -68,6 +83,8 @@ func decodeMeta(b []byte) (m meta, err error) {
 // differs names the setting in which other is no node of m's overlay.
 func (m *meta) differs(other *meta) error {
 	switch {
+	case m.core != other.core:
+		return fmt.Errorf("its membership is %s, here it is %s", other.membership(), m.membership())
 	case m.method != other.method:
 		return fmt.Errorf("its method is %s, here it is %s", other.method, m.method)
 	case m.fraction != other.fraction:
@@ -102,18 +119,22 @@ type Peer struct {
 	Key     uint64 `json:"-"`                 // its identifier on the ring
 }
 
-// known is a node that memberlist counts as alive.
+// known is a node that memberlist counts as alive, or of which messages have told.
 type known struct {
 	Peer
-	peer superpeer.Peer
-	node memberlist.Node
+	peer   superpeer.Peer
+	node   memberlist.Node
+	listed bool            // by memberlist
+	seen   superpeer.Round // when a message last told of it; guarded by peers
 }
 
-// peers is the list of all nodes, as memberlist tells it. memberlist's goroutines write
-// it, the driver reads it.
+// peers is the list of the nodes known. memberlist's goroutines write it, the driver reads it
+// and, where the membership is the core's, adds whom messages tell of.
 type peers struct {
 	own     meta
 	numbers numbers // the driver's
+	core    *core   // nil: memberlist tells of all
+	feed    *feed   // of the core's memberlist; what an earlier one tells does not count
 
 	mu      sync.Mutex
 	self    uid
@@ -179,7 +200,9 @@ func (p *peers) NotifyMerge(nodes []*memberlist.Node) error {
 }
 
 // NotifyJoin implements [memberlist.EventDelegate].
-func (p *peers) NotifyJoin(n *memberlist.Node) {
+func (p *peers) NotifyJoin(n *memberlist.Node) { p.joined(n, nil) }
+
+func (p *peers) joined(n *memberlist.Node, from *feed) {
 	u, ok := parseName(n.Name)
 	if !ok {
 		return
@@ -190,39 +213,50 @@ func (p *peers) NotifyJoin(n *memberlist.Node) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := &known{Peer: Peer{shownID(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, peer: p.next}
+	if p.feed != from {
+		return
+	}
+	k := &known{Peer: Peer{shownID(m.id, n.Name), n.Address(), m.service, uint64(u)}, node: *n, listed: p.core == nil || from != nil}
 	k.node.Addr = append(net.IP(nil), n.Addr...)
+	p.put(u, k)
+	p.lost = slices.DeleteFunc(p.lost, func(a string) bool { return a == k.Address })
+	p.changed++
+}
+
+// put lists k, under the handle it has had if it was known before.
+func (p *peers) put(u uid, k *known) {
 	if old := p.byUID[u]; old != nil {
-		k.peer = old.peer
+		k.peer, k.seen = old.peer, max(old.seen, k.seen)
 	} else {
+		k.peer = p.next
 		p.next++
 	}
 	p.byUID[u], p.byPeer[k.peer] = k, k
-	p.lost = slices.DeleteFunc(p.lost, func(a string) bool { return a == k.Address })
-	p.changed++
 }
 
 // NotifyUpdate implements [memberlist.EventDelegate].
 func (p *peers) NotifyUpdate(n *memberlist.Node) { p.NotifyJoin(n) }
 
 // maxLost is how many of the nodes that were lost are tried again: a partition may have
-// taken them, and may end.
+// taken them, and may end. Those that have left are among them: a founder that is started
+// anew knows nobody else to join through.
 const maxLost = 64
 
 // NotifyLeave implements [memberlist.EventDelegate].
-func (p *peers) NotifyLeave(n *memberlist.Node) {
+func (p *peers) NotifyLeave(n *memberlist.Node) { p.left(n, nil) }
+
+func (p *peers) left(n *memberlist.Node, from *feed) {
 	u, _ := parseName(n.Name)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.byUID[u]
-	if k == nil {
+	if k == nil || p.feed != from {
 		return
 	}
-	delete(p.byUID, u)
-	delete(p.byPeer, k.peer)
-	p.gone = append(p.gone, u)
 	p.changed++
-	if n.State == memberlist.StateLeft {
+	if p.core == nil {
+		p.remove(u, k)
+	} else if p.unlist(u, k); u == p.self { // it is in the core no more: memberlist does not say why
 		return
 	}
 	for _, back := range p.byUID {
@@ -234,6 +268,12 @@ func (p *peers) NotifyLeave(n *memberlist.Node) {
 		p.lost = p.lost[1:]
 	}
 	p.lost = append(p.lost, k.Address)
+}
+
+func (p *peers) remove(u uid, k *known) {
+	delete(p.byUID, u)
+	delete(p.byPeer, k.peer)
+	p.gone = append(p.gone, u)
 }
 
 func (p *peers) of(u uid) (*known, bool) {
@@ -274,7 +314,9 @@ func (p *peers) places(since uint64) ([]superpeer.Place, uint64) {
 	}
 	list := make([]superpeer.Place, 0, len(p.byUID))
 	for u, k := range p.byUID {
-		list = append(list, superpeer.Place{Key: uint64(u), Peer: k.peer})
+		if k.listed {
+			list = append(list, superpeer.Place{Key: uint64(u), Peer: k.peer})
+		}
 	}
 	return list, p.changed
 }
@@ -298,22 +340,10 @@ func (p *peers) retry(draw uint64) (addr string, share float64) {
 	return p.lost[draw%uint64(len(p.lost))], float64(len(p.lost)) / float64(max(len(p.byUID), 1))
 }
 
-// any is the address of a node other than self, chosen by draw; "" for none.
-func (p *peers) any(draw uint64, self uid) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.byUID) < 2 {
-		return ""
-	}
-	skip := draw % uint64(len(p.byUID)-1)
-	for u, k := range p.byUID {
-		if u == self {
-			continue
-		}
-		if skip == 0 {
-			return k.Address
-		}
-		skip--
+// member is the address of another node that memberlist lists, chosen by draw; "" for none.
+func (p *peers) member(draw uint64) string {
+	if k := p.some(draw, true); k != nil {
+		return k.Address
 	}
 	return ""
 }

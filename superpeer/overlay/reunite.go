@@ -32,13 +32,13 @@ func (d *driver) reunite(now superpeer.Round) {
 	}
 	if d.missed && now%compareEvery == 0 {
 		d.missed = false
-		addr, share = d.m.peers.any(d.next(), d.self), 1
+		addr, share = d.m.peers.member(d.next()), 1
 	}
 	if d.compare == 0 {
 		d.compare = now + d.gap()
 	} else if now >= d.compare {
 		d.compare = now + d.gap()
-		addr, share = d.m.peers.any(d.next(), d.self), 1
+		addr, share = d.m.peers.member(d.next()), 1
 	}
 	if addr == "" || float64(d.next()>>11)/(1<<53) > max(share, 2/float64(d.size)) || addr == d.m.Address() {
 		return

@@ -10,23 +10,25 @@ import (
 
 // Status is what a node knows of itself and its overlay.
 type Status struct {
-	ID        string  `json:"id"`
-	Overlay   string  `json:"overlay"`
-	Address   string  `json:"address"`
-	Method    string  `json:"method"`
-	Fraction  float64 `json:"fraction"`
-	SuperPeer bool    `json:"super_peer"`
-	Token     *int32  `json:"token"` // null on an ordinary node
-	Version   uint32  `json:"version,omitempty"`
-	Home      *Peer   `json:"-"` // nil on a super peer, and while nobody serves the node
-	RTT       float64 `json:"-"` // to the home, milliseconds; negative: not measured or none
-	Clients   int     `json:"clients"`
-	Capacity  int     `json:"capacity"` // 0: no limit
-	Nodes     int     `json:"nodes"`
-	Wanted    int     `json:"wanted"` // super peers
-	Live      int     `json:"live"`   // super peers of which this node has heard lately
-	Round     float64 `json:"round_seconds"`
-	Encrypted bool    `json:"encrypted"`
+	ID       string  `json:"id"`
+	Overlay  string  `json:"overlay"`
+	Address  string  `json:"address"`
+	Method   string  `json:"method"`
+	Fraction float64 `json:"fraction"`
+
+	Membership string  `json:"membership"` // full or core
+	SuperPeer  bool    `json:"super_peer"`
+	Token      *int32  `json:"token"` // null on an ordinary node
+	Version    uint32  `json:"version,omitempty"`
+	Home       *Peer   `json:"-"` // nil on a super peer, and while nobody serves the node
+	RTT        float64 `json:"-"` // to the home, milliseconds; negative: not measured or none
+	Clients    int     `json:"clients"`
+	Capacity   int     `json:"capacity"` // 0: no limit
+	Nodes      int     `json:"nodes"`
+	Wanted     int     `json:"wanted"` // super peers
+	Live       int     `json:"live"`   // super peers of which this node has heard lately
+	Round      float64 `json:"round_seconds"`
+	Encrypted  bool    `json:"encrypted"`
 
 	// Home and RTT as JSON: null where there is none.
 	HomeID      *string  `json:"home"`
@@ -69,7 +71,7 @@ func (m *Member) Status() (s Status) {
 	v := m.view.Load()
 	cfg := m.cfg.node(superpeer.NewRing(nil))
 	s = Status{
-		ID: v.self.ID, Overlay: m.cfg.Overlay, Address: m.Address(), Method: string(m.cfg.Method), Fraction: m.cfg.Fraction,
+		ID: v.self.ID, Overlay: m.cfg.Overlay, Address: m.Address(), Method: string(m.cfg.Method), Fraction: m.cfg.Fraction, Membership: string(m.cfg.Membership),
 		SuperPeer: v.super, Home: v.home, RTT: round3(v.rtt), Clients: len(v.clients), Capacity: m.cfg.Capacity,
 		Nodes: v.nodes, Wanted: cfg.Count(v.nodes), Round: m.cfg.Round.Seconds(), Encrypted: m.ring != nil,
 		Traffic: m.counts.read(),
@@ -85,7 +87,9 @@ func (m *Member) Status() (s Status) {
 		}
 	}
 	heard := m.heard(v)
-	s.Live = len(heard)
+	if s.Live = len(heard); m.core != nil && !v.core {
+		s.Live = v.live // it knows a few of them
+	}
 	s.Requirements = judge(&s, heard, &cfg.Metric)
 	return s
 }

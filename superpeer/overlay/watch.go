@@ -208,13 +208,15 @@ func (d *driver) publish() {
 		v.home, v.rtt = &k.Peer, float64(d.node.HomeRTT())
 	}
 	v.clients = d.m.clients(d.node.Serving())
+	if c := d.m.core; c != nil {
+		v.core, v.live = c.list != nil, c.live
+	}
 	old := d.m.view.Load()
 	if old == nil {
 		old = &view{rtt: -1}
 	}
 	if old.super && !v.super {
-		d.m.book.forget(d.self)
-		d.told = notice{seq: d.told.seq}
+		d.retire()
 	}
 	d.m.watch.mu.Lock()
 	defer d.m.watch.mu.Unlock()

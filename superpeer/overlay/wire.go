@@ -14,12 +14,15 @@ import (
 const (
 	tagMessage  = 'm' // a superpeer.Message, or one of the driver's own
 	tagAnnounce = 'a' // an announcement, see gossip.go
+	tagPing     = 'p' // see ping.go
+	tagPong     = 'q'
 )
 
 // The driver's own messages, beside those of package superpeer.
 const (
 	kindWhom  superpeer.Kind = 200 + iota // whom do you serve?
 	kindServe                             // these: Leases
+	kindKnow                              // whom I know: Told, Nodes, Size, Live; see core.go
 )
 
 // Bounds of what is believed.
@@ -52,6 +55,13 @@ type message struct {
 	Leases  []lease        `cbor:"13,keyasint,omitempty"`
 	To      uid            `cbor:"14,keyasint,omitempty"`
 	Number  uint64         `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node that has none
+
+	// Where the membership is the core's.
+	Nodes []introduction `cbor:"16,keyasint,omitempty"` // the sender and those named above
+	Told  [][]byte       `cbor:"17,keyasint,omitempty"` // announcements
+	Size  int            `cbor:"18,keyasint,omitempty"` // nodes in the overlay
+	Live  int            `cbor:"19,keyasint,omitempty"` // super peers
+	Core  bool           `cbor:"20,keyasint,omitempty"` // the sender is one of them, or about to be
 }
 
 type referral struct {
@@ -99,6 +109,9 @@ func (p *peers) encode(m *superpeer.Message, now superpeer.Round) ([]byte, error
 		l := &m.Leases[i]
 		w.Leases = append(w.Leases, lease{Peer: p.uidOf(l.Peer), Left: l.Until - now, RTT: l.RTT, Alt: l.Alt, At: coordinates(&l.At)})
 	}
+	if p.core != nil {
+		p.core.adorn(&w)
+	}
 	body, err := encoder.Marshal(&w)
 	return append([]byte{tagMessage}, body...), err
 }
@@ -137,6 +150,9 @@ func (p *peers) decode(raw []byte, l limits) (m superpeer.Message, err error) {
 	if err := decoder.Unmarshal(raw, &w); err != nil {
 		return m, errBad{err.Error()}
 	}
+	if p.core != nil && w.From != p.self && (w.To == 0 || w.To == p.self) {
+		p.meet(&w, l.now)
+	}
 	p.mu.Lock()
 	from := p.byUID[w.From]
 	p.mu.Unlock()
@@ -169,6 +185,9 @@ func (p *peers) decode(raw []byte, l limits) (m superpeer.Message, err error) {
 	}
 	if w.Number != 0 && !p.numbers.fresh(w.From, w.Number) {
 		return m, errBad{"it has come before"}
+	}
+	if p.core != nil {
+		p.core.read(&w)
 	}
 	return m, nil
 }
@@ -212,7 +231,7 @@ func knownKind(k superpeer.Kind) bool {
 		k >= superpeer.Offer && k <= superpeer.Transfer,
 		k >= superpeer.Assess && k <= superpeer.Hush,
 		k >= superpeer.Grant && k <= superpeer.Here,
-		k == kindWhom, k == kindServe:
+		k == kindWhom, k == kindServe, k == kindKnow:
 		return true
 	}
 	return false

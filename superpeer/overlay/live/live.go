@@ -27,10 +27,13 @@ type Options struct {
 	Capacity int              // default 0: no limit
 	Round    time.Duration    // default 1s
 	Rounds   int              // default 120; counted from when all have joined
-	Kills    []Kill
-	Seed     uint64       // default 1
-	Quick    bool         // leave out the laboratory and its baselines
-	Each     func(Sample) // called after each round; may be nil
+
+	Membership overlay.Membership // default overlay.MembershipFull
+
+	Kills []Kill
+	Seed  uint64       // default 1
+	Quick bool         // leave out the laboratory and its baselines
+	Each  func(Sample) // called after each round; may be nil
 }
 
 // Kill takes nodes out without a word.
@@ -55,12 +58,13 @@ type Sample struct {
 
 // Report is what a run has shown.
 type Report struct {
-	Method   string  `json:"method"`
-	Nodes    int     `json:"nodes"`
-	Rounds   int     `json:"rounds"`
-	RoundMS  float64 `json:"round_ms"`
-	Capacity int     `json:"capacity"`
-	Last     Sample  `json:"last"`
+	Membership string  `json:"membership"`
+	Method     string  `json:"method"`
+	Nodes      int     `json:"nodes"`
+	Rounds     int     `json:"rounds"`
+	RoundMS    float64 `json:"round_ms"`
+	Capacity   int     `json:"capacity"`
+	Last       Sample  `json:"last"`
 	// Ratio is the mean latency over the last tenth of the rounds by that of k-medoids, LabRatio
 	// the laboratory's for the same matrix, seed and rounds; null where not computed.
 	Ratio    *float64 `json:"ratio_kmedoids"`
@@ -95,7 +99,7 @@ func (o Options) Validate() error {
 	if err != nil {
 		return err
 	}
-	c := overlay.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity, Round: o.Round}
+	c := overlay.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity, Round: o.Round, Membership: o.Membership}
 	for _, k := range o.Kills {
 		if k.At >= o.Rounds {
 			return fmt.Errorf("kill in round %d: want a round before %d", k.At, o.Rounds)
@@ -126,6 +130,9 @@ func (o Options) defaults() (Options, error) {
 	if o.Method == "" {
 		o.Method = superpeer.Tokens
 	}
+	if o.Membership == "" {
+		o.Membership = overlay.MembershipFull
+	}
 	o.RTT = o.RTT.Spread(o.Nodes, o.Seed)
 	return o, nil
 }
@@ -140,6 +147,7 @@ type group struct {
 	orphans   []int
 	killed    uint64 // messages refused by those that are gone
 	lost      uint64 // and dropped
+	sent      uint64 // bytes, by them
 	rng       uint64
 	remaining int
 }
@@ -164,7 +172,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := g.join(ctx); err != nil {
 		return nil, err
 	}
-	r := &Report{Method: string(o.Method), Nodes: o.Nodes, Rounds: o.Rounds, RoundMS: 1000 * o.Round.Seconds(), Capacity: o.Capacity, Recovery: []Mended{}}
+	r := &Report{Membership: string(o.Membership), Method: string(o.Method), Nodes: o.Nodes, Rounds: o.Rounds, RoundMS: 1000 * o.Round.Seconds(), Capacity: o.Capacity, Recovery: []Mended{}}
 	r.Joined = time.Since(began).Seconds()
 	if err := g.play(ctx, r); err != nil {
 		return nil, err
@@ -211,7 +219,7 @@ func (g *group) enter(ctx context.Context, i int) (err error) {
 	g.wires[i] = g.net.Transport(i)
 	c := overlay.Config{
 		Method: g.o.Method, Fraction: g.o.Fraction, Capacity: g.o.Capacity, Round: g.o.Round,
-		ID: strconv.Itoa(i), Transport: g.wires[i], Seed: superpeer.Mix(g.o.Seed) + uint64(i),
+		ID: strconv.Itoa(i), Membership: g.o.Membership, Transport: g.wires[i], Seed: superpeer.Mix(g.o.Seed) + uint64(i),
 	}
 	if i > 0 {
 		c.Join = []string{fabric.Address(int(superpeer.Mix(uint64(i))%uint64(min(i, joining))) / joining)}
@@ -342,6 +350,7 @@ func (g *group) kill(k Kill) Mended {
 	for _, i := range doomed {
 		t := g.members[i].Status().Traffic
 		g.killed, g.lost = g.killed+t.Refused, g.lost+t.Dropped
+		g.sent += g.wires[i].Sent()
 		g.wires[i].Shutdown() // nothing more is heard of it from here on
 		wait.Go(g.members[i].Kill)
 	}

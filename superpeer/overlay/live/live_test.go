@@ -10,6 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
 // synthetic are the round trips between 20 hosts in three places, drawn by a program.
@@ -97,6 +98,39 @@ func TestFiveHundredNodesInOneProcess(t *testing.T) {
 		t.Errorf("after 30 rounds %d super peers live, %d are wanted, and %d nodes are not served", r.Last.Live, r.Last.Wanted, r.Last.Unserved)
 	}
 	t.Logf("%d nodes: exact from round %s, %d not served, %.0f bytes a node and second", nodes, shown(r.Exact), r.Last.Unserved, r.Bytes)
+}
+
+// TestACoreGrowsServesAndMends is the same with super peers that alone know each other: a small crowd
+// without BATUTA_TEST_FULL=1.
+func TestACoreGrowsServesAndMends(t *testing.T) {
+	nodes := fulltest.Size(60, 490)
+	const rounds = 200
+	r := inVirtualTime(t, Options{
+		RTT: synthetic(t), Nodes: nodes, Fraction: 0.05, Capacity: 40, Rounds: rounds, Membership: overlay.MembershipCore,
+		Kills: []Kill{{At: 100, Supers: 1}, {At: 130, Share: 0.1}}, Quick: true,
+	})
+	if r.CapOver != 0 {
+		t.Errorf("%d times a super peer served more than 40", r.CapOver)
+	}
+	if r.Exact == nil && r.Recovery[0].Exact == nil && r.Recovery[1].Exact == nil {
+		t.Error("the number was never right")
+	}
+	if one := r.Recovery[0]; one.Served == nil || *one.Served > 12 {
+		t.Errorf("a super peer died: 99 %% of its %d clients were served after %s rounds, want at most 12", one.Orphans, shown(one.Served))
+	}
+	// The number follows what super peers say they serve, and wavers with it.
+	margin := max(1, r.Last.Wanted/10)
+	if off := r.Last.Live - r.Last.Wanted; off > margin || off < -margin {
+		t.Errorf("%d super peers live at the end, %d are wanted, give or take %d", r.Last.Live, r.Last.Wanted, margin)
+	}
+	if r.Last.Unserved > nodes/20 {
+		t.Errorf("%d nodes are not served at the end", r.Last.Unserved)
+	}
+	if r.Bytes > 2000 {
+		t.Errorf("a node sends %.0f bytes a second, want at most 2000", r.Bytes)
+	}
+	t.Logf("%d nodes: exact from round %s; served %s, exact %s; a tenth: %s; %.0f bytes a node and second, %.0f kB; refused %d",
+		nodes, shown(r.Exact), shown(r.Recovery[0].Served), shown(r.Recovery[0].Exact), shown(r.Recovery[1].Exact), r.Bytes, r.Memory/1000, r.Refused)
 }
 
 func TestARunCanBeEnded(t *testing.T) {

@@ -13,7 +13,7 @@ type usage struct {
 }
 
 func (g *group) usage() usage {
-	u := usage{at: time.Now(), cpu: cpuTime()}
+	u := usage{at: time.Now(), cpu: cpuTime(), bytes: g.sent}
 	for _, i := range g.live() {
 		u.bytes += g.wires[i].Sent()
 	}
@@ -22,8 +22,8 @@ func (g *group) usage() usage {
 
 func (u usage) since(v usage, nodes int) (bytes, cpu float64) {
 	t := u.at.Sub(v.at).Seconds() * float64(nodes)
-	if t <= 0 || u.bytes < v.bytes { // nodes were killed meanwhile
-		return 0, (u.cpu - v.cpu).Seconds() / max(t, 1e-9)
+	if t <= 0 {
+		return 0, 0
 	}
 	return float64(u.bytes-v.bytes) / t, (u.cpu - v.cpu).Seconds() / t
 }

@@ -1,0 +1,47 @@
+package overlay
+
+import (
+	"net"
+	"time"
+
+	"github.com/batuta-dev/batuta/superpeer"
+)
+
+// membership is how a driver comes to know the others. The driver's goroutine alone calls it.
+type membership interface {
+	// ring lists who keeps tokens' records, if that has changed since; else nil.
+	ring(since uint64) ([]superpeer.Place, uint64)
+	// nodes is how many there are, this one included, as far as can be told now.
+	nodes() int
+	// round does once a round what keeps the list true.
+	round(now superpeer.Round)
+	// measure is the round trip to k. It is safe for concurrent use.
+	measure(k *known) (time.Duration, error)
+	// hold sees what has come before the Node does, and tells whether it is to wait.
+	hold(m *superpeer.Message) bool
+	// failed says that k did not answer.
+	failed(k *known)
+}
+
+// full is the membership in which every node knows all others, from memberlist.
+type full struct {
+	d    *driver
+	size int
+}
+
+func (f *full) ring(since uint64) ([]superpeer.Place, uint64) {
+	places, changed := f.d.m.peers.places(since)
+	if places != nil {
+		f.size = len(places)
+	}
+	return places, changed
+}
+
+func (f *full) nodes() int                   { return f.size }
+func (f *full) round(now superpeer.Round)    { f.d.reunite(now) }
+func (f *full) hold(*superpeer.Message) bool { return false }
+func (f *full) failed(*known)                {}
+
+func (f *full) measure(k *known) (time.Duration, error) {
+	return f.d.m.list.Ping(k.node.Name, &net.UDPAddr{IP: k.node.Addr, Port: int(k.node.Port)})
+}
