@@ -7,6 +7,7 @@ type Eligibility string
 const (
 	Eligible            Eligibility = ""
 	IneligibleResigned  Eligibility = "resigned"    // it stepped down; until a later leader's time ends
+	StandsNext          Eligibility = "stands-next" // that later leader leads: it stands once its time ends
 	IneligibleWorking   Eligibility = "working"     // its work of an earlier leadership has not stopped yet
 	IneligibleUnsaved   Eligibility = "unsaved"     // its disk refuses its state, or has not answered for T
 	IneligibleObserver  Eligibility = "observer"    // it was set up to follow only
@@ -18,5 +19,5 @@ const (
 	IneligibleUnfounded Eligibility = "unfounded"   // it knows of no cluster yet, and may not found one
 )
 
-// SaysStands is how a leader tells in a [MemberReport] that a member stands.
+// SaysEligible is how a leader tells in a [MemberReport] that a member stands.
 const SaysEligible Eligibility = "stands"

@@ -91,14 +91,13 @@ type Message struct {
 	Round Round // the contest it belongs to
 	Hops  int   // rings: how many members it may still pass
 
-	Ended     bool          // ProbeReply: the sender knows that Token's leadership has ended
-	Follows   bool          // ProbeReply: the sender follows Token's leader now, whoever told it to
-	Withdraws bool          // ProbeReply: the sender has ceased to stand, for the reason in Eligibility: who waits for it to lead goes on
-	Age       time.Duration // ProbeReply: how long ago the sender heard Token's leader itself; negative: not within memory
-	Stamp     int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its ProbeReply: when that was asked, in the asker's
-	Heir      ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
-	Draining  bool          // Beat: the leader is finishing its work before it hands over
-	Version   uint64        // Beat and Ack: of the member states
+	Ended    bool          // ProbeReply: the sender knows that Token's leadership has ended
+	Follows  bool          // ProbeReply: the sender follows Token's leader now, whoever told it to
+	Age      time.Duration // ProbeReply: how long ago the sender heard Token's leader itself; negative: not within memory
+	Stamp    int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its ProbeReply: when that was asked, in the asker's
+	Heir     ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
+	Draining bool          // Beat: the leader is finishing its work before it hands over
+	Version  uint64        // Beat and Ack: of the member states
 
 	Ring   []Rank         // rings: the ids passed, or the one candidate
 	List   []Member       // Members

@@ -34,6 +34,14 @@ func (m *Machine) longestAnswer() time.Duration {
 	return longest
 }
 
+// awaitAnew waits for a member's reply for as long as it takes from now: the question leaves again.
+func (m *Machine) awaitAnew(i int) {
+	if m.members[i].awaited {
+		m.extend(timerVouch, m.answerTime(i))
+		m.extend(timerDiscovery, m.answerTime(i))
+	}
+}
+
 // farT is T over a link that has yet to be made.
 func (m *Machine) farT() time.Duration { return m.cfg.Timing.DialTime() + m.cfg.Timing.T() }
 
@@ -120,4 +128,13 @@ func (m *Machine) tooLate(report *election.Message) bool {
 		longest += 2 * m.cfg.Timing.TMax
 	}
 	return report.Stamp > m.stampAt(m.now) || report.Stamp < m.stampAt(m.now.Add(-longest))
+}
+
+// answers reports whether a ProbeReply tells what its sender knows now: it is to a question of
+// now, or from whom we follow. Who has answered an earlier question may have claimed since. An
+// older version says nothing of what it answers.
+func (m *Machine) answers(report *election.Message) bool {
+	t := report.Token
+	follows := t.Leader.ID == report.From && (t == m.next || t == m.View())
+	return follows || report.Stamp == 0 || report.Stamp >= m.stampAt(m.since)
 }

@@ -20,6 +20,7 @@ type detector struct {
 
 	// A leader's side.
 	heardAt time.Time // when anyone was last heard
+	resumed time.Time // when it last woke from a stall
 	ackedAt time.Time // when the newest acknowledged beat had left
 }
 
@@ -213,8 +214,7 @@ func (m *Machine) suspect() {
 	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
 	m.awaitNobody()
 	m.others(func(i int, peer *member) {
-		// Who was found down long ago may have come back: followers do not dial each other.
-		if peer.ID != m.view.Leader.ID && (!peer.down || m.now.Sub(peer.missed) > m.cfg.Timing.T()) {
+		if peer.ID != m.view.Leader.ID && (!peer.down || m.mayBeBack(peer)) {
 			m.probe(i)
 		}
 	})
@@ -222,6 +222,22 @@ func (m *Machine) suspect() {
 	if !m.anyAwaited() {
 		m.unvouched("there is nobody to ask")
 	}
+}
+
+// mayBeBack reports whether one that counts as down was found so long ago: followers do not
+// dial each other.
+func (m *Machine) mayBeBack(peer *member) bool {
+	return peer.down && m.now.Sub(peer.missed) > m.cfg.Timing.T()
+}
+
+// higherMissed reports whether that is so of a higher member.
+func (m *Machine) higherMissed() bool {
+	for i := m.me + 1; i < len(m.members); i++ {
+		if m.mayBeBack(&m.members[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // bears says in a trace how long silence is borne.
@@ -323,17 +339,17 @@ func (m *Machine) wakeForDetector() {
 	}
 }
 
-// stalled reports whether this process was stopped for longer than others bear: a leader
-// steps at every beat, anyone else at its deadline.
-func (m *Machine) stalled(last time.Time) bool {
+// stalled reports whether this process, stepped last at last, was stopped until now for longer
+// than others bear: a leader steps at every beat, anyone else at its deadline.
+func (m *Machine) stalled(last, now time.Time) bool {
 	if m.cfg.NoDetector {
 		return false
 	}
 	bears := m.cfg.Timing.Bears()
 	if m.beats() {
-		return m.now.Sub(last) > bears
+		return now.Sub(last) > bears
 	}
-	return !m.deadline.IsZero() && m.now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
+	return !m.deadline.IsZero() && now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
 }
 
 // resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
@@ -345,7 +361,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 			m.members[i].heard = m.now
 		}
 	}
-	m.heardAt, m.ackedAt = m.now, m.now
+	m.heardAt, m.ackedAt, m.resumed = m.now, m.now, m.now
 	m.extend(timerHung, m.cfg.Timing.T())
 	m.endSuspicion()
 	if m.leading() {

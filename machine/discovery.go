@@ -13,8 +13,9 @@ import (
 // that is known from others alone: what that one's end leaves is known the sooner.
 type discovery struct {
 	mode           mode
-	replied        bool // somebody has replied
-	unacknowledged bool // we stepped down because nobody acknowledged; claim only once answered or alone
+	replied        bool      // somebody has replied
+	unacknowledged bool      // we stepped down because nobody acknowledged; claim only once answered or alone
+	since          time.Time // an answer to what was asked before says nothing of now
 }
 
 // mode is what a discovery waits for.
@@ -40,10 +41,11 @@ func (m *Machine) awaitLeader() {
 // nobody acknowledged.
 func (m *Machine) discover(why string) {
 	m.mode, m.replied = asks, false
+	m.awaitNobody()
 	m.enterPhaseWithoutLeader()
 	m.note("inquires", election.None, election.Token{}, why)
 	for i := range m.members {
-		m.members[i].probed, m.members[i].replied = m.members[i].told && !m.view.Defined(), false
+		m.members[i].probed, m.members[i].replied = false, false
 	}
 	for range probeWave {
 		m.probeNext()
@@ -70,7 +72,7 @@ func (m *Machine) probeNext() {
 
 // probe asks a member what it knows of the leadership.
 func (m *Machine) probe(i int) {
-	m.members[i].awaited, m.members[i].probed = true, true
+	m.members[i].awaited, m.members[i].probed, m.members[i].reports = true, true, election.None
 	m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 }
 
@@ -161,12 +163,15 @@ func (m *Machine) endDiscovery() {
 		return
 	}
 	m.mode, m.unacknowledged = idle, false
+	m.hasAsked()
 	m.enterPhaseWithoutLeader()
 	m.cancel(timerDiscovery)
 	m.awaitNobody()
 }
 
+// awaitNobody ends the wait for replies, for those to come to what was asked until now too.
 func (m *Machine) awaitNobody() {
+	m.since = m.now
 	for i := range m.members {
 		m.members[i].awaited = false
 	}
@@ -191,7 +196,7 @@ func (m *Machine) probedBy(msg *election.Message) {
 // probeReplied takes in what a member knows.
 func (m *Machine) probeReplied(from int, msg *election.Message) {
 	peer := m.members[from].ID
-	m.replied, m.members[from].replied = true, true
+	m.replied = true
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
@@ -216,9 +221,24 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
-	if !late || msg.Age < 0 { // else the answer is still to come
+	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.view) {
+		m.members[from].reports = msg.Token.Leader.ID // its list, which it is asked for, tells who that is
+		return
+	}
+	if m.answers(msg) && (!late || msg.Age < 0) { // else the answer is still to come
+		m.members[from].replied = true
 		m.unanswered(from)
 	}
+}
+
+// askAgain asks those again that have reported a leader which was not on our list, and is by now.
+func (m *Machine) askAgain() {
+	m.others(func(i int, peer *member) {
+		if peer.awaited && peer.reports != election.None && m.Knows(peer.reports) {
+			m.probe(i)
+			m.awaitAnew(i)
+		}
+	})
 }
 
 // replyToProbe tells a member what we hold and how long ago we heard its leader. A

@@ -27,7 +27,8 @@ func (m *Machine) heardEligibility(i int, msg *election.Message) {
 		m.statesChanged()
 	}
 	peer.saidAt, peer.polled, peer.deaf = m.now, false, false
-	peer.draining = m.saysDraining(msg)
+	older := m.byRelay && peer.link // it may be, than what has come over the link
+	peer.draining = m.saysDraining(msg) || older && peer.draining
 }
 
 // toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
@@ -55,10 +56,10 @@ func (peer *member) heardOfEligibility(a election.Eligibility) {
 }
 
 // pollsHigher asks those higher members by whose word a claim would be unsafe: who did not
-// stand, by a word from before this contest, may be about to claim, too; and so may
-// one that stands, spoke since, and has not said that it takes the contest over.
-// Nobody else is waited for, and nobody gets a second turn: a program with another
-// idea of rank may stand and never take over.
+// stand, by a word from before this contest or as it still asked who leads, may be about
+// to claim, too; and so may one that stands, spoke since, and has not said that it takes
+// the contest over. Nobody else is waited for, and nobody gets a second turn: a program
+// with another idea of rank may stand and never take over.
 func (m *Machine) pollsHigher() bool {
 	if m.cfg.NoDetector {
 		return false
@@ -66,7 +67,7 @@ func (m *Machine) pollsHigher() bool {
 	asks := m.polling()
 	for i := len(m.members) - 1; i > m.me; i-- {
 		peer := &m.members[i]
-		unsafe := peer.saidAt.Before(m.contestAt)
+		unsafe := peer.saidAt.Before(m.contestAt) || peer.eligibility == election.IneligibleUnfounded
 		if m.eligible(peer) {
 			unsafe = peer.saidAt.After(m.contestAt) && !peer.gaveTurn
 		}
@@ -85,12 +86,12 @@ func (m *Machine) pollsHigher() bool {
 }
 
 // overtaken reports whether a higher member has begun to stand while our claim was on
-// its way to the disk: it has asked what we know, which did not tell of that, and is
-// about to claim. It gets its turn, once.
+// its way to the disk, or at the moment in which that set out: it has asked what we know,
+// which did not tell of that, and is about to claim. It gets its turn, once.
 func (m *Machine) overtaken() (yes bool) {
 	for i := m.me + 1; i < len(m.members); i++ {
 		peer := &m.members[i]
-		if !m.cfg.NoDetector && m.eligible(peer) && peer.eligibleAt.After(m.claimedAt) && !peer.gaveTurn {
+		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.claimedAt) && !peer.gaveTurn {
 			peer.gaveTurn, yes = true, true
 			m.note("yields", peer.ID, m.next, "it stands since we claim")
 		}

@@ -31,7 +31,7 @@ func (m *Machine) Timers() []string {
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
 func (m *Machine) MinEpoch() uint64 {
 	lowest := uint64(0)
-	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.onDisk.Epoch, m.writing.Epoch, m.highest, m.resigned} {
+	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.onDisk.Epoch, m.writing.Epoch, m.highest, m.asked, m.resigned} {
 		if e > 0 && (lowest == 0 || e < lowest) {
 			lowest = e
 		}
@@ -52,6 +52,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 		b = append(append(b, t.Leader.ID...), 0)
 	}
 	epoch(m.highest)
+	epoch(m.asked)
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
 	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.leaderAt.IsZero(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))

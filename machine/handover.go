@@ -53,7 +53,7 @@ func (m *Machine) release() {
 		heir = election.None
 	}
 	m.others(func(i int, peer *member) {
-		if m.reaches(i) || m.cfg.NoDetector && !peer.down {
+		if m.reaches(i) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
 			m.send(i, election.Message{Kind: election.Resign, Token: m.view, Heir: heir})
 		}
 	})

@@ -47,28 +47,22 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 		m.roster.CountJoin(m.now)
 		m.change(e)
 	}
-	// It learns what we know in return: a discovery need not wait for it, unless it
-	// knows of leaders already. Without a leader to tell of, it awaits one.
-	peer := &m.members[m.index[e.ID]]
-	peer.told = !t.Defined()
-	if !m.live() {
-		peer.eligibility = election.IneligibleJoining
+	if !m.live() { // it is told of no leader, and awaits one
+		m.members[m.index[e.ID]].eligibility = election.IneligibleJoining
 	}
 }
 
 // forgetStrangers has a leader look at those that a join has put on the list some
-// time ago: who was heard stays, the others go without a trace.
+// time ago: who was heard stays, the others go without a trace. Time in which this
+// process was stopped does not count: it could not have heard them.
 func (m *Machine) forgetStrangers() {
 	var due []election.Member
+	awake := later(m.origin, m.resumed)
 	for i := range m.members {
 		peer := &m.members[i]
 		e, _ := m.Entry(peer.ID)
-		since := peer.since
-		if since.Before(m.origin) {
-			since = m.origin
-		}
 		switch {
-		case !e.New || m.now.Sub(since) < roster.ForgetAfter:
+		case !e.New || m.now.Sub(later(peer.since, awake)) < roster.ForgetAfter:
 			continue
 		case i == m.me || !peer.heard.IsZero():
 			e.New = false

@@ -16,6 +16,7 @@ type leadership struct {
 	claimedAt time.Time      // when our last claim began
 
 	highest   uint64 // the highest epoch heard of
+	asked     uint64 // the highest epoch heard of when this contest began, or the others were asked last
 	heldEpoch uint64 // the highest of a token that another holds; some of highest are of claims that were given up
 
 	leapBase   uint64 // the highest epoch at leapBaseAt: see maxEpoch
@@ -147,10 +148,21 @@ func (m *Machine) claim(why string) {
 	if m.defersClaim() {
 		return
 	}
-	if m.mayClaim() && !m.holdsContest() && !m.pollsHigher() {
+	if !m.mayClaim() || m.holdsContest() {
+		return
+	}
+	if m.highest > m.asked && !m.cfg.NoDetector {
+		m.discover("another has claimed meanwhile")
+		return
+	}
+	if !m.pollsHigher() {
 		m.take(why)
 	}
 }
+
+// hasAsked takes note that a contest begins, or that all have been asked who leads: a claim that is heard
+// of after that may have been won.
+func (l *leadership) hasAsked() { l.asked = l.highest }
 
 // mayClaim reports whether this member may lead next, as far as it knows.
 func (m *Machine) mayClaim() bool {
@@ -220,6 +232,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.ended, m.certain = cause, certain
 	m.enter(next)
 	m.contestBegins()
+	m.hasAsked()
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
@@ -247,11 +260,16 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
 
-// loseLeader ends the present leadership and has the Algorithm find the next.
+// loseLeader ends the present leadership and has the Algorithm find the next. Followers do
+// not hear each other: one that no beats reach has not heard which higher member is back.
 func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 	lost := m.view
 	m.lose(cause, certain, why)
-	if m.undecided() {
+	switch {
+	case !m.undecided():
+	case m.byRelay && m.heir == election.None && m.higherMissed():
+		m.discover("a higher member may be back")
+	default:
 		m.step(election.Event{Kind: election.LeaderLost, Token: lost})
 	}
 }
@@ -266,6 +284,7 @@ func (m *Machine) drop() {
 // is asked for anew.
 func (m *Machine) abandon(why string) {
 	m.drop()
+	m.reconsider() // nobody leads, as after the end of one that was followed
 	m.discover(why)
 }
 

@@ -88,12 +88,47 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
 	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(4, rank("5"))}))
 	m.Step(start, Event{Kind: Saved})
-	if aside := said(m); aside != IneligibleResigned || m.View().Leader.ID != "5" {
-		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, IneligibleResigned)
+	if aside := said(m); aside != StandsNext || m.View().Leader.ID != "5" {
+		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, StandsNext)
 	}
 	m.Step(start, from("5", Message{Kind: Resign, Token: token(4, rank("5")), Eligibility: IneligibleResigned}))
 	if aside := said(m); aside != Eligible {
 		t.Errorf("the next leader's time has ended, and it stands aside as %q", aside)
+	}
+}
+
+// Whoever has found that leader lost, before the one that stands next has, waits for that one:
+// both would else claim.
+func TestWhoStandsNextIsWaitedFor(t *testing.T) {
+	for says, waits := range map[Eligibility]bool{StandsNext: true, IneligibleResigned: false} {
+		m := follow(t, "3")
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		at := start.Add(time.Millisecond)
+		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+		m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		at = at.Add(time.Millisecond)
+		m.Step(at, from("4", Message{Kind: Ping, Eligibility: says, Highest: 3})) // it follows 5 still
+		got := kinds(m.Step(at, Event{Kind: Campaign}))
+		if slices.Contains(got, "election>4") != waits || slices.Contains(got, "save") == waits {
+			t.Errorf("4 says %q: 3 does %q, want it to ask 4: %v, else to claim", says, got, waits)
+		}
+	}
+}
+
+// A higher member that stands again while a claim is being saved takes over, once; it may
+// say so in the very moment in which the claim begins.
+func TestAClaimIsLeftToWhoStandsSince(t *testing.T) {
+	for _, later := range []time.Duration{0, 1} {
+		m := follow(t, "3")
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		at := start.Add(time.Millisecond)
+		m.Step(at, from("4", Message{Kind: Ping, Eligibility: IneligibleUnsaved}))
+		m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+		m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		m.Step(at.Add(later), from("4", Message{Kind: Probe, Token: token(3, rank("5"))}))
+		if got := kinds(m.Step(at.Add(later+1), Event{Kind: Saved})); slices.Contains(got, "elect") || !slices.Contains(got, "election>4") {
+			t.Errorf("4 stands %v after 3 has claimed, whose claim is saved: %q, want 4 asked", later, got)
+		}
 	}
 }
 
@@ -136,4 +171,60 @@ func TestAHigherMemberThatNeverTakesOverIsAskedOnce(t *testing.T) {
 		}
 	}
 	t.Errorf("after %v nobody leads", now.Sub(start))
+}
+
+// Who hears during its contest that another has claimed asks who leads before it claims, too; not
+// when that one says that it has given its claim up.
+func TestAClaimThatIsHeardOfIsAskedAfter(t *testing.T) {
+	for name, c := range map[string]struct {
+		word  Message
+		claim bool
+	}{
+		"another has claimed": {Message{Kind: Pong, Highest: 4}, false},
+		"it has given that up": {Message{Kind: ProbeReply, Age: -1, Highest: 4,
+			Eligibility: IneligibleUnsaved}, true},
+		"nobody has": {Message{Kind: Pong, Highest: 3}, true},
+	} {
+		m := follow(t, "3")
+		m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+		m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})
+		m.Step(start, from("2", Message{Kind: Pong}))
+		m.Step(start, from("2", c.word))
+		got := m.Step(start, Event{Kind: DialFailed, Peer: "4", Refused: true})
+		if claims := slices.Contains(kinds(got), "save"); claims != c.claim || (asked(got, "2") == 0) != c.claim {
+			t.Errorf("%s: %q, want a claim at once: %v", name, kinds(got), c.claim)
+		}
+		for _, id := range []ID{"1", "4", "5"} {
+			m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true})
+		}
+		got = append(got, m.Step(start, from("2", Message{Kind: ProbeReply, Token: token(3, rank("5")), Age: -1, Highest: 4}))...)
+		if !slices.Contains(kinds(got), "save") {
+			t.Errorf("%s, and nobody leads: %q, want a claim", name, kinds(got))
+		}
+	}
+}
+
+// Who stands as a last resort does so too where the leader that it was about to follow is gone
+// before that was saved.
+func TestWhoIsLeftAloneStandsAsALastResort(t *testing.T) {
+	m := newMachine(t, "4", func(c *Config) { c.LeadUnhealthy = true })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(3, rank("5"))}))
+	m.Step(start, Event{Kind: Health, On: false})
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	for _, id := range []ID{"5", "3", "2", "1"} {
+		m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true})
+	}
+	m.Step(start, Event{Kind: Saved})
+	for at := start; at.Before(start.Add(5 * time.Second)); at = at.Add(DefaultHeartbeat / 2) {
+		m.Step(at, Event{Kind: Woke})
+		for _, id := range []ID{"5", "3", "2", "1"} {
+			m.Step(at, Event{Kind: DialFailed, Peer: id, Refused: true})
+		}
+		m.Step(at, Event{Kind: Saved})
+	}
+	if m.View().Leader.ID != "4" {
+		t.Errorf("everyone else is gone for 5 s: it sees %v lead, want itself", m.View())
+	}
 }

@@ -77,9 +77,10 @@ func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uin
 
 // lives reports whether the process that is known by a member's id has been heard
 // within T. When it has not, another may have the id, an older one too: of two
-// that claimed it, it is the one that stayed.
+// that claimed it, it is the one that stayed. Where it was this process that did not
+// listen, a link that stands will do.
 func (m *Machine) lives(peer *member, now time.Time) bool {
-	return now.Sub(peer.heard) <= m.cfg.Timing.T()
+	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && m.stalled(m.now, now)
 }
 
 // linkUp takes note of a connection. Another incarnation means that the old
@@ -106,9 +107,9 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		i = m.index[rank.ID]
 	}
 	peer := &m.members[i]
-	again := !peer.told && !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
+	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
 	lost := peer.which(isLost)
-	if peer.link && peer.unanswered && m.now.Sub(peer.used) > 2*m.cfg.Timing.TMax {
+	if peer.link && !peer.pending.IsZero() && m.now.Sub(peer.pending) > 2*m.cfg.Timing.TMax {
 		lost = peer.unconfirmed // another connection: the old one was broken, it seems
 	}
 	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
@@ -145,7 +146,7 @@ func (m *Machine) replaced(i int) {
 	peer := &m.members[i]
 	owed := peer.awaited
 	peer.link = false // what stood was the old one's
-	peer.awaited, peer.replied, peer.told = false, false, false
+	peer.awaited, peer.replied = false, false
 	if !m.hearsay(peer.ID) {
 		m.replacing = m.leaderless() // the contest goes on with the new process, not without the old one
 		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
@@ -172,8 +173,9 @@ func (m *Machine) linkDown(id election.ID) {
 	peer.link, peer.anew = false, true
 	m.redialAt(i, m.now)
 	lost := peer.unconfirmed
-	if peer.awaited && !slices.ContainsFunc(lost, newest) {
-		m.probe(i) // it was heard of something older, and the question may be lost
+	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
+		m.probe(i) // it was heard of something older, or told something newer, and the question may be lost
+		m.awaitAnew(i)
 	}
 	m.repeat(i, lost)
 }
@@ -187,9 +189,11 @@ func (m *Machine) hangUp(i int) {
 }
 
 // stale reports whether a link has been idle for so long that the other end may
-// just be closing it: what is sent then is lost, so it goes over a new one.
+// just be closing it: what is sent then is lost, so it goes over a new one. What was
+// asked last keeps the other end from that for T.
 func (m *Machine) stale(peer *member) bool {
-	return m.now.Sub(peer.heard) > m.cfg.Timing.T()/2 && m.now.Sub(peer.used) > m.cfg.Timing.T()/2
+	t := m.cfg.Timing.T()
+	return m.now.Sub(peer.heard) > t/2 && m.now.Sub(peer.used) > t-m.cfg.Timing.TMax
 }
 
 // hangUpSilent closes every link on which nothing came for T: temporary ones
@@ -211,18 +215,19 @@ func (m *Machine) hangUpSilent() {
 }
 
 // silent is when a link will have been silent for T: nothing heard, and nothing
-// asked whose answer may be on its way. Between a leader and the others, and to whom the
-// algorithm watches, a longer silence may be borne.
+// asked whose answer may be on its way. Who goes on asking waits no longer than 2·T for
+// the first answer. Between a leader and the others, and to whom the algorithm watches,
+// the silence is what is borne, and counts from the first question.
 func (m *Machine) silent(peer *member) time.Time {
-	bears := m.cfg.Timing.T()
+	t := m.cfg.Timing.T()
 	if m.beats() || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
-		bears = m.cfg.Timing.Bears()
+		return m.excused(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
-	at := peer.heard
-	if peer.used.After(at) {
-		at = peer.used
+	answered := peer.used.Add(t)
+	if most := peer.pending.Add(2 * t); answered.After(most) {
+		answered = most
 	}
-	return m.excused(at.Add(bears + 1))
+	return m.excused(later(answered, peer.heard.Add(t)).Add(1))
 }
 
 // redialAt has a member dialed no sooner than at.

@@ -76,7 +76,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.now = now
 	switch {
 	case !m.started() || m.cfg.NoDetector:
-	case m.stalled(last):
+	case m.stalled(last, m.now):
 		m.resumeAfterStall(last)
 	default:
 		m.oversleeps()
@@ -161,10 +161,8 @@ func (m *Machine) handleMembership(ev election.Event) {
 		m.joinRequested(ev.Member, ev.Token)
 	case election.JoinAccepted:
 		m.joinAccepted(ev.List, ev.Token, ev.Age)
-	case election.MemberAdded:
-		m.add(ev.Member, ev.On)
-	case election.MemberRemoved:
-		m.remove(ev.Peer)
+	case election.MemberAdded, election.MemberRemoved:
+		m.changedByUser(ev)
 	case election.Leaving:
 		m.leave()
 	case election.Health:
@@ -227,6 +225,7 @@ func (m *Machine) receive(msg *election.Message) {
 
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
+	stood := !m.members[i].saidAt.IsZero() && m.eligible(&m.members[i])
 	m.heardEligibility(i, msg)
 	if msg.Eligibility == election.Eligible {
 		m.endLastResort()
@@ -262,11 +261,16 @@ func (m *Machine) heed(i int, msg *election.Message) {
 		}
 	case election.Members:
 		m.merge(msg.List, msg.From)
+		m.askAgain()
 		m.mergeMeta(msg.Meta)
 	default:
 		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
 	}
-	if msg.Kind == election.ProbeReply && msg.Withdraws && msg.Eligibility != election.Eligible && m.leaderless() {
+	i, ok := m.index[msg.From] // the list may have changed
+	if ok && stood && !m.eligible(&m.members[i]) && m.leaderless() {
+		if !msg.Token.Above(m.view) { // else it has led, and who had resigned before may claim
+			m.hasAsked() // that claim is given up
+		}
 		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})
 	}
 }

@@ -178,9 +178,9 @@ func TestAdmit(t *testing.T) {
 	}{
 		{"5", 1, 0, nil},
 		{"5", 2, 0, ErrSameID},
-		{"5", 2, time.Hour, nil},
+		{"5", 2, time.Hour, ErrSameID}, // this process was stopped: its link to the other stands
 		{"5", 0, 0, ErrOldIncarnation},
-		{"5", 0, time.Hour, nil}, // the newer one is gone, the older one is there
+		{"5", 0, time.Hour, ErrOldIncarnation},
 		{"2", 9, 0, ErrSameID},
 		{"8", 1, 0, ErrNotMember},
 		{"4", 1, 0, nil},
@@ -192,6 +192,20 @@ func TestAdmit(t *testing.T) {
 	for inc, want := range []error{ErrOldIncarnation, nil, nil} {
 		if got := m.AdmitAnswer(start, rank("5"), uint64(inc)); got != want {
 			t.Errorf("5 of incarnation %d, where we dialed 5: %v, want %v", inc, got, want)
+		}
+	}
+}
+
+// Who has heard nothing for T, and was not stopped, takes another process for the member: the
+// newer one is gone, the older one is there.
+func TestAdmitWhenSilent(t *testing.T) {
+	m, at := follow(t, "2"), start
+	for ; at.Before(start.Add(time.Second)); at = at.Add(50 * time.Millisecond) {
+		m.Step(at, Event{Kind: Woke})
+	}
+	for _, inc := range []uint64{0, 2} {
+		if got := m.Admit(at, rank("5"), inc); got != nil {
+			t.Errorf("incarnation %d: %v", inc, got)
 		}
 	}
 }

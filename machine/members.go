@@ -25,7 +25,7 @@ type member struct {
 	awaited     bool                 // its reply to a probe is awaited
 	probed      bool                 // it has been asked in this discovery
 	replied     bool                 // and has answered
-	told        bool                 // it has joined through us and knows no more than we do
+	reports     election.ID          // it leads, as this one says, and is not on our list yet
 
 	link        bool          // a connection stands
 	dialing     bool          // a dial is under way
@@ -35,7 +35,7 @@ type member struct {
 	heard       time.Time     // when it last said anything; zero: never
 	missed      time.Time     // when a dial to it last failed
 	used        time.Time     // when more than a routine message last went to it
-	unanswered  bool          // nothing has been heard since
+	pending     time.Time     // when the first of those went to which it has not said anything; zero: it has
 	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
 	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not
 	version     uint64        // of the member states it has acknowledged

@@ -302,6 +302,19 @@ func (m *Machine) relisted() {
 	}
 }
 
+// changedByUser takes in what the user changes at this member. One that was removed changes
+// nothing: its work may still run, but whom it removed then would take the two for members
+// that have removed each other, and put it back.
+func (m *Machine) changedByUser(ev election.Event) {
+	switch {
+	case m.place == removed:
+	case ev.Kind == election.MemberAdded:
+		m.add(ev.Member, ev.On)
+	default:
+		m.remove(ev.Peer)
+	}
+}
+
 // add puts a member on the list because the user says so, a removed one too. What
 // he does not say of a known one stays: its address, its priority unless that is
 // said, and that it only follows.

@@ -84,6 +84,20 @@ func TestWhoIsRemovedStops(t *testing.T) {
 	}
 }
 
+// While the work of a removed leader still stops, it changes nothing any more.
+func TestWhoIsRemovedChangesNothing(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Following = token(3, rank("5")) })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	m.Step(start, Event{Kind: Working, On: true})
+	m.Step(start, from("2", Message{Kind: Members, List: []Member{{Rank: rank("5"), Version: 1, Departure: Removed}}}))
+	m.Step(start, Event{Kind: MemberRemoved, Peer: "2"})
+	m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("8"), Address: "new:8"}})
+	if !m.Knows("2") || m.Knows("8") {
+		t.Error("it removes 2, or adds 8, after it was removed itself")
+	}
+}
+
 func TestConcurrentChangesEndInOneList(t *testing.T) {
 	a, b := follow(t, "1"), follow(t, "2")
 	a.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("4"), Address: "new:4"}})

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,5 +80,47 @@ func TestThePausesOfANewcomer(t *testing.T) {
 	n.Again()
 	if got := n.Pause(Timing{Heartbeat: ms(300)}); got != ms(300) {
 		t.Errorf("asked to join again: %v, want %v", got, ms(300))
+	}
+}
+
+// Whom it has let in is asked like all others, also while that one awaits a leader and has said
+// nothing yet: it may have joined through another, too, and follow the leader of that one.
+func TestWhomItHasLetInIsAsked(t *testing.T) {
+	for _, said := range []Eligibility{"", IneligibleJoining, IneligibleUnfounded, Eligible} {
+		m := newMachine(t, "1", func(c *Config) { c.Members, c.Newcomer = members("1"), true })
+		m.Step(start, Event{Kind: Started})
+		m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("2")}})
+		if said != "" {
+			m.Step(start, from("2", Message{Kind: Probe, Eligibility: said}))
+		}
+		got := m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("3")}, Token: token(2, rank("3"))})
+		if asked(got, "2") == 0 || asked(got, "3") == 0 {
+			t.Errorf("2 says %q, and 3 knows of a leader: %q, want both asked", said, kinds(got))
+		}
+	}
+}
+
+// A leader that a member reports, and that has yet to come onto the list, leads all the same: the member
+// is asked again when its list has come.
+func TestALeaderThatIsNotYetListedLeads(t *testing.T) {
+	m := newMachine(t, "5", nil)
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	report := Message{Kind: ProbeReply, Token: token(3, rank("6")), Follows: true, Age: time.Millisecond, Digest: 1}
+	got := kinds(m.Step(start, from("4", report)))
+	for _, id := range []ID{"1", "2", "3"} {
+		got = append(got, kinds(m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true}))...)
+	}
+	if !slices.Contains(got, "get-members>4") || slices.Contains(got, "save") {
+		t.Fatalf("4 reports a leader that is not on the list: %q, want no claim, and 4 asked for its list", got)
+	}
+	if got := m.Step(start, from("4", Message{Kind: Members, List: members("6")})); asked(got, "4") == 0 {
+		t.Fatalf("its list has come: %q, want 4 asked again", kinds(got))
+	}
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, from("4", report))
+	m.Step(start, Event{Kind: Saved})
+	if m.View() != report.Token {
+		t.Errorf("it follows %v, want %v", m.View(), report.Token)
 	}
 }

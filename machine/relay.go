@@ -145,7 +145,8 @@ func (m *Machine) passLost(i int) {
 	peer.keep(func(s sent) bool { return !passes(s.msg.Kind) })
 	for _, s := range lost {
 		if passes(s.msg.Kind) && (s.lost || !s.last.Before(peer.heard)) && m.now.Sub(s.first) <= 2*m.farT() {
-			m.pass(r, s.msg)
+			m.pass(r, m.saidAgain(s.msg))
+			m.awaitsLonger(i, s.msg)
 		}
 	}
 }
@@ -179,7 +180,9 @@ func (m *Machine) pingIndirectly(i int) {
 		peer.pingers = append(peer.pingers, m.members[r].ID)
 	}
 	if len(by) == 0 {
-		m.unreachedIndirectly(i, "nobody can pass a message on to it")
+		if peer.viaAt = (time.Time{}); !peer.dialing { // else the dial will tell
+			m.unreachedIndirectly(i, "nobody can pass a message on to it")
+		}
 		return
 	}
 	most := time.Duration(0)

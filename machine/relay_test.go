@@ -3,6 +3,7 @@ package machine_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/batuta-dev/batuta/election"
 )
@@ -108,6 +109,29 @@ func TestALeaderBeyondACutIsToldOfAHigherToken(t *testing.T) {
 	}
 }
 
+// Whom no beats reach does not hear which higher member is back: when it hears by another
+// that its leader's time is over, it asks before it claims. Who hears beats claims at once.
+func TestWhomNoBeatsReachAsksForTheHigher(t *testing.T) {
+	for _, beats := range []bool{false, true} {
+		m, at := follow(t, "3"), start
+		m.Step(at, Event{Kind: DialFailed, Peer: "4", Refused: true})
+		for range 10 { // T is 600 ms
+			at = at.Add(DefaultHeartbeat)
+			m.Step(at, from("5", Message{Kind: Beat, Token: m.View()}))
+		}
+		over := relay("5", "3", Resign)
+		over.Token, over.Eligibility = m.View(), IneligibleResigned
+		ev := Event{Kind: Received, Message: over}
+		if !beats {
+			ev = from("1", Message{Kind: Relay, Carried: over})
+		}
+		actions := m.Step(at, ev)
+		if asks, claims := asked(actions, "4") != 0, slices.Contains(kinds(actions), "save"); asks == beats || claims != beats {
+			t.Errorf("it hears beats: %v; when its leader resigns it asks 4: %v, it claims: %v", beats, asks, claims)
+		}
+	}
+}
+
 // One that has dialed for another alone says that it was in vain, and asks nobody: all
 // would else ask all for one that is dead.
 func TestADialForAnotherIsNoConcern(t *testing.T) {
@@ -117,5 +141,78 @@ func TestADialForAnotherIsNoConcern(t *testing.T) {
 	actions := m.Step(start.Add(DefaultTMax*2), Event{Kind: DialFailed, Peer: "4"})
 	if got := passedTo(actions); !slices.Equal(got, []ID{"2"}) {
 		t.Errorf("4 is silent, and 2 asked for it; %v are told or asked, want 2 alone", got)
+	}
+}
+
+// A question that another member passes on, as the dial has failed, is waited for from then.
+func TestTheContestAwaitsWhatIsPassedOn(t *testing.T) {
+	m, timing := follow(t, "3"), Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkDown, Peer: "5"})
+	if got := kinds(m.Step(start, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+		t.Fatalf("the leader is gone: %q, want 4 asked", got)
+	}
+	m.Step(start.Add(timing.DialTime()), Event{Kind: DialFailed, Peer: "4"})
+	at := start.Add(timing.DialTime() + timing.T() - 1)
+	wakes := func(from, to time.Time) {
+		for at := from; at.Before(to); at = at.Add(DefaultHeartbeat / 2) {
+			m.Step(at, Event{Kind: Woke})
+		}
+	}
+	wakes(start.Add(timing.DialTime()), at)
+	if got := passedTo(m.Step(at, from("2", Message{Kind: Relay, Carried: relay("4", "3", Pong)}))); !slices.Contains(got, "2") {
+		t.Fatalf("2 reaches 4, and the question is passed on by %v", got)
+	}
+	over := at.Add(timing.DialTime() + 4*timing.TMax + timing.TProcess)
+	if got := kinds(m.Step(at.Add(1), Event{Kind: Woke})); slices.Contains(got, "save") {
+		t.Errorf("it claims when it would have without: %q", got)
+	}
+	wakes(at.Add(1), over)
+	for _, c := range []struct {
+		at    time.Time
+		saves bool
+	}{{over.Add(-1), false}, {over, true}} {
+		if got := kinds(m.Step(c.at, Event{Kind: Woke})); slices.Contains(got, "save") != c.saves {
+			t.Errorf("%v after it was passed on: %q, want a claim: %v", c.at.Sub(at), got, c.saves)
+		}
+	}
+}
+
+// A temporary link stays while an answer may be on its way to what was asked last, but no
+// longer than 2·T after what was asked first.
+func TestALinkWaitsForTheAnswerToWhatWasAskedLast(t *testing.T) {
+	m := follow(t, "3") // T is 600 ms
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	asks := from("1", Message{Kind: Relay, Carried: relay("1", "2", Election)})
+	for ms := 0; ms <= 1700; ms += 50 {
+		at := start.Add(time.Duration(ms) * time.Millisecond)
+		actions := slices.Clone(m.Step(at, from("5", Message{Kind: Beat, Token: m.View()})))
+		if ms == 400 || ms == 800 || ms == 1100 {
+			actions = append(actions, m.Step(at, asks)...)
+		}
+		ends := slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Hangup && a.To == "2" })
+		if want := ms == 1650; ends != want { // later than 400 ms + 2·T
+			t.Errorf("%d ms: it hangs up: %v, want %v", ms, ends, want)
+		}
+	}
+}
+
+// A question is asked again when its connection ends, whatever was said there after it: for others, too.
+func TestAQuestionIsNotLostForWhatWasPassedOnAfterIt(t *testing.T) {
+	m := follow(t, "3")
+	at := start.Add(500 * time.Millisecond) // T is 600 ms
+	for _, id := range []ID{"1", "2"} {
+		m.Step(at, Event{Kind: LinkUp, Rank: rank(id), Incarnation: 1})
+	}
+	asks := func(actions []Action) bool {
+		return slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Send && a.To == "2" && a.Message.Kind == Probe })
+	}
+	at = start.Add(601 * time.Millisecond)
+	if !asks(m.Step(at, Event{Kind: Woke})) {
+		t.Fatal("the leader is silent, and it asks nobody who leads")
+	}
+	m.Step(at, from("1", Message{Kind: Relay, Carried: relay("1", "2", Election)}))
+	if !asks(m.Step(at, Event{Kind: LinkDown, Peer: "2"})) {
+		t.Error("it did not ask 2 again, whose connection has ended with its question")
 	}
 }

@@ -118,6 +118,10 @@ func (m *Machine) removedBy(id election.ID, tombstone election.Member) {
 	}
 }
 
+// Yields reports whether this member ends for one that it has removed and that has removed it, as
+// soon as its disk answers.
+func (m *Machine) Yields() bool { return m.yields }
+
 // endYield ends this member as soon as its disk has it that the other one holds, or
 // refuses: else it would send that one away when it is added again.
 func (m *Machine) endYield() {

@@ -134,6 +134,10 @@ func (m *Machine) wrote(hung bool) {
 	case was:
 		m.unsaved, m.slow = false, false
 		m.note("saves again", election.None, m.writing, "")
+		if m.mode == asks && m.leaderless() {
+			m.discover("the others go on without it since it last asked")
+			return
+		}
 		m.standAgain("its disk works again")
 	}
 }
@@ -167,7 +171,7 @@ func (m *Machine) withdraw() {
 	}
 	m.others(func(i int, peer *member) {
 		if peer.link {
-			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.view, Ended: m.ended != "" && m.certain, Age: -1, Withdraws: true})
+			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.view, Ended: m.ended != "" && m.certain, Age: -1})
 		}
 	})
 	if mine {

@@ -16,12 +16,17 @@ func (m *Machine) send(to int, msg election.Message) {
 // fill says from whom a message is, and what every message says.
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.roster.Digest(), m.draining()
-	msg.MetaDigest = m.metas.Digest()
+	m.saysNow(&msg)
 	if msg.Stamp == 0 && m.stamps(&msg) {
 		msg.Stamp = m.stampAt(m.now)
 	}
 	return &msg
+}
+
+// saysNow has a message say what every message says of its sender, as it is now.
+func (m *Machine) saysNow(msg *election.Message) {
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.roster.Digest(), m.draining()
+	msg.MetaDigest = m.metas.Digest()
 }
 
 // routine kinds flow all the time and would drown the trace.
@@ -48,10 +53,9 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 	if !peer.link {
 		peer.dialing = true
 	}
-	if !peer.unanswered {
-		peer.used = m.now // else the silence lasts since what it has not answered
+	if peer.used = m.now; peer.pending.IsZero() {
+		peer.pending = m.now
 	}
-	peer.unanswered = true
 	m.sending(to, msg, first)
 	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {

@@ -37,6 +37,8 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleUnfounded
 	case m.working && !m.leading():
 		return election.IneligibleWorking
+	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned:
+		return election.StandsNext
 	case m.resigned > 0 || m.retired:
 		return election.IneligibleResigned
 	}
@@ -52,9 +54,18 @@ func (m *Machine) toldEligibility() election.Eligibility {
 }
 
 // eligible reports whether a member may be elected, in our eyes: one that stands
-// as a last resort is a rival of such alone.
+// as a last resort is a rival of such alone. Where we have found the leader lost, one that
+// stands next is about to find that out, too.
 func (m *Machine) eligible(peer *member) bool {
-	return !peer.down && (peer.eligibility == election.Eligible || peer.eligibility == election.LastResort && m.lastResort)
+	switch peer.eligibility {
+	case election.Eligible:
+		return !peer.down
+	case election.LastResort:
+		return !peer.down && m.lastResort
+	case election.StandsNext:
+		return !peer.down && !m.live()
+	}
+	return false
 }
 
 // reconsider has a member that stands aside stand after all, if no leader

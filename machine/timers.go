@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -20,8 +21,9 @@ type timer struct {
 	at   time.Time
 }
 
-// The Machine's own timers; an Algorithm's have names of its own.
+// The Machine's own timers begin so; an Algorithm's have names of its own.
 const (
+	ownTimers      = "machine:"
 	timerDiscovery = "machine:discovery" // give up waiting for replies about the highest epoch
 	timerVouch     = "machine:vouch"     // give up waiting for vouchers
 	timerHandover  = "machine:handover"  // ask the lower leader again
@@ -115,6 +117,15 @@ func (m *Machine) extend(name string, d time.Duration) {
 	for i := range m.timers {
 		if t := &m.timers[i]; t.name == name && t.at.Before(m.now.Add(d)) {
 			t.at = m.now.Add(d)
+		}
+	}
+}
+
+// extendContest lets the Algorithm wait for d more at least, whatever it waits for.
+func (m *Machine) extendContest(d time.Duration) {
+	for _, t := range m.timers {
+		if !strings.HasPrefix(t.name, ownTimers) {
+			m.extend(t.name, d)
 		}
 	}
 }

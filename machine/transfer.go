@@ -51,7 +51,7 @@ func (m *Machine) AdmitTransfer(to election.ID) error {
 // eligibleNext reports whether a member stands once the present leadership has ended: one
 // that has resigned does then.
 func (peer *member) eligibleNext() bool {
-	return peer.eligibility == election.Eligible || peer.eligibility == election.IneligibleResigned
+	return peer.eligibility == election.Eligible || peer.eligibility == election.StandsNext || peer.eligibility == election.IneligibleResigned
 }
 
 // transfer steps down for one member alone, if it may.

@@ -63,7 +63,7 @@ func (p *member) keep(those func(sent) bool) { p.unconfirmed = p.which(those) }
 
 // heardAnything takes note that a member lives.
 func (p *member) heardAnything() {
-	p.unanswered = false
+	p.pending = time.Time{}
 	p.keep(needsProof)
 }
 
@@ -93,7 +93,7 @@ func (p *member) loses(those func(sent) bool) {
 
 func isLost(s sent) bool     { return s.lost }
 func needsProof(s sent) bool { return s.proof }
-func newest(s sent) bool     { return !s.proof }
+func isQuestion(s sent) bool { return s.msg.Kind == election.Probe }
 
 // repeat says once more, in its order, what may have been lost. What needs proof is said
 // again with every connection that ends, the rest once.
@@ -104,18 +104,27 @@ func (m *Machine) repeat(i int, lost []sent) {
 	})
 	for _, s := range lost {
 		if m.now.Sub(s.first) <= m.farT() {
-			m.postAgain(i, m.stampedAnew(s.msg), s.first)
+			m.postAgain(i, m.saidAgain(s.msg), s.first)
 			peer.heardAnything()
+			m.awaitsLonger(i, s.msg)
 		}
 	}
 }
 
-// stampedAnew is msg, leaving now.
-func (m *Machine) stampedAnew(msg *election.Message) *election.Message {
-	if msg.Stamp == 0 || !m.stamps(msg) {
-		return msg
+// awaitsLonger waits for the answer to a message that leaves once more.
+func (m *Machine) awaitsLonger(i int, again *election.Message) {
+	m.awaitAnew(i)
+	if ofContest(again.Kind) {
+		m.extendContest(m.answerTime(i) + m.cfg.Timing.TProcess)
 	}
+}
+
+// saidAgain is msg, leaving now.
+func (m *Machine) saidAgain(msg *election.Message) *election.Message {
 	again := *msg
-	again.Stamp = m.stampAt(m.now)
+	if msg.Stamp != 0 && m.stamps(msg) {
+		again.Stamp = m.stampAt(m.now)
+	}
+	m.saysNow(&again)
 	return &again
 }

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -32,6 +33,42 @@ func suspects(t *testing.T) (m *Machine, at time.Time, stamp int64) {
 	}
 	t.Fatal("it asks nobody for its silent leader")
 	return m, at, 0
+}
+
+// Whoever answered an earlier question may have claimed since: that answer ends no inquiry.
+func TestAnInquiryWaitsForItsOwnAnswers(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Members = members("4", "5") })
+	before := asked(m.Step(start, Event{Kind: Started}), "4")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	at := start.Add(time.Minute) // it was stopped, and asks anew
+	now := asked(m.Step(at, Event{Kind: Woke}), "4")
+	if before == 0 || now == 0 || now == before {
+		t.Fatalf("it asks at %d and at %d, want two questions", before, now)
+	}
+	report := func(stamp int64) []string {
+		return kinds(m.Step(at, from("4", Message{Kind: ProbeReply, Stamp: stamp, Age: -1})))
+	}
+	if got := report(before); slices.Contains(got, "save") {
+		t.Errorf("its first question is answered: %q, want no claim", got)
+	}
+	if got := report(now); !slices.Contains(got, "save") {
+		t.Errorf("its second question is answered: %q, want a claim", got)
+	}
+}
+
+// Whoever says that its disk fails is left out by the others: when it stands again, what it had
+// asked before is asked once more.
+func TestWhoseDiskWorksAgainAsksAnew(t *testing.T) {
+	m := newMachine(t, "5", func(c *Config) { c.Members = members("4", "5") })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	m.Step(start, Event{Kind: MemberAdded, Member: Member{Rank: rank("1")}})
+	m.Step(start, Event{Kind: Saved, Err: errors.New("no space")})
+	at := start.Add(time.Millisecond)
+	m.Step(at, Event{Kind: MemberAdded, Member: Member{Rank: rank("2")}})
+	if asked(m.Step(at, Event{Kind: Saved}), "4") == 0 {
+		t.Error("its disk works again while it inquires, and it asks nobody")
+	}
 }
 
 // A vouch spares a silent leader from when it arrives, by what its voucher had heard when
@@ -179,4 +216,87 @@ func TestALeaderThatAsksLeadsNoMore(t *testing.T) {
 			t.Errorf("the leader that %s tells of asks %s: it is followed: %v, want %v", c.tells, c.when, follows, c.follows)
 		}
 	}
+}
+
+// A question that is lost with its connection leaves again, and its answer takes as long from then.
+func TestWhoIsAskedAgainIsAwaitedAnew(t *testing.T) {
+	for _, heard := range []bool{false, true} { // of something older, on the same connection
+		m, at := follow(t, "2"), start
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+		pong := Message{Kind: Pong}
+		for _, a := range m.Step(start, from("4", Message{Kind: Ping})) {
+			if a.Kind == Send && a.Message.Kind == Pong {
+				pong.Digest = a.Message.Digest // the lists are alike
+			}
+		}
+		for asks := int64(0); asks == 0; asks = asked(m.Step(at, Event{Kind: Woke}), "4") {
+			m.Step(at, from("4", pong))
+			at = at.Add(DefaultHeartbeat / 2)
+		}
+		if heard {
+			m.Step(at, from("4", pong))
+		}
+		timing := Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
+		over := at.Add(timing.DialTime() + 2*timing.TMax) // those without a link are awaited until then
+		for ; at.Before(over.Add(-DefaultHeartbeat)); at = at.Add(DefaultHeartbeat / 2) {
+			m.Step(at, Event{Kind: Woke})
+		}
+		again := kinds(m.Step(at, Event{Kind: LinkDown, Peer: "4"}))
+		m.Step(over.Add(1), Event{Kind: Woke})
+		if !slices.Contains(again, "query>4") || !m.View().Defined() {
+			t.Errorf("heard before: %v: the question is lost, and leaves again: %q, want its answer awaited; view %v", heard, again, m.View())
+		}
+	}
+}
+
+// So does the Algorithm: what it asked leaves again, and its answer takes as long from then.
+func TestTheContestAwaitsWhatIsSaidAgain(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	at := start.Add(time.Millisecond)
+	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+	if got := kinds(m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true})); !slices.Contains(got, "election>4") {
+		t.Fatalf("the leader is gone: %q, want 4 asked", got)
+	}
+	timing := Timing{Heartbeat: DefaultHeartbeat, TMax: DefaultTMax, TProcess: DefaultTProcess}
+	over := at.Add(timing.T())
+	for ; at.Before(over.Add(-DefaultHeartbeat)); at = at.Add(DefaultHeartbeat / 2) {
+		m.Step(at, Event{Kind: Woke})
+	}
+	if got := kinds(m.Step(at, Event{Kind: LinkDown, Peer: "4"})); !slices.Contains(got, "election>4") {
+		t.Fatalf("the link has ended: %q, want 4 asked again", got)
+	}
+	again := at.Add(timing.DialTime() + timing.T())
+	m.Step(over.Add(-1), Event{Kind: Woke})
+	for _, c := range []struct {
+		at    time.Time
+		saves bool
+	}{{over, false}, {again.Add(-1), false}, {again, true}} {
+		if got := kinds(m.Step(c.at, Event{Kind: Woke})); slices.Contains(got, "save") != c.saves {
+			t.Errorf("%v after it was asked again: %q, want a claim: %v", c.at.Sub(at), got, c.saves)
+		}
+	}
+}
+
+// Who has asked a higher member in vain whether it stands asks the others once more who leads
+// before it claims: the higher one may lead, and what they said of that is old.
+func TestWhoAsksAHigherMemberInVainAsksTheOthers(t *testing.T) {
+	m := follow(t, "3")
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	m.Step(start, from("4", Message{Kind: Ack, Eligibility: IneligibleUnhealthy}))
+	at := start.Add(time.Millisecond)
+	m.Step(at, Event{Kind: LinkDown, Peer: "5"})
+	if got := m.Step(at, Event{Kind: DialFailed, Peer: "5", Refused: true}); asked(got, "4") == 0 {
+		t.Fatalf("the leader is gone: %q, want 4 asked whether it stands", kinds(got))
+	}
+	for end := at.Add(2 * time.Second); at.Before(end); at = at.Add(DefaultHeartbeat / 2) {
+		switch got := m.Step(at, Event{Kind: Woke}); {
+		case slices.Contains(kinds(got), "save"):
+			t.Fatalf("4 has not answered: %q, want the others asked first", kinds(got))
+		case asked(got, "2") != 0:
+			return
+		}
+	}
+	t.Error("it asks nobody")
 }

@@ -214,3 +214,31 @@ func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
 		t.Errorf("it has kept %d answers in %d beats", kept, time.Minute/c.timing.Heartbeat)
 	}
 }
+
+// Members that ask for votes at one moment have a majority say no to each of them, and do not
+// ask at one moment again. A search draws nothing: there each has a pause of its own.
+func TestMembersThatAskedInVainAskApart(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	asked := map[election.ID]bool{}
+	n.heard = func(m election.Message) {
+		if m.Kind == kindVote {
+			asked[m.From] = true
+		}
+	}
+	for _, id := range n.ids {
+		c := n.cores[id]
+		c.Still()
+		c.patience, c.campaignAt = time.Time{}, begin.Add(c.t)
+	}
+	wait := n.cores["1"].t
+	n.run(wait * 101 / 100)
+	for _, id := range n.ids {
+		if !asked[id] || n.cores[id].View().Defined() {
+			t.Fatalf("member %s has asked: %v, and has %v for its leader", id, asked[id], n.cores[id].View())
+		}
+	}
+	n.run(wait)
+	if n.leader() != "1" {
+		t.Errorf("%s leads, want the one that waits for the shortest time", n.leader())
+	}
+}

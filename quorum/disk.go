@@ -124,14 +124,14 @@ func (c *Core) advance() {
 
 // sendEarly parts what may be said while the write is under way from what has to wait. A
 // leader's entries may: it counts its own copy only when that is safe, and its term is on
-// disk (Raft dissertation, 10.2.1).
+// disk (Raft dissertation, 10.2.1). So may a request for votes by a log that is on disk: it binds who
+// grants it alone, and whoever is elected meanwhile says nothing of it before its term is safe (see turned).
 func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	hard := ready.HardState
-	if c.status().RaftState != raft.StateLeader || !raft.IsEmptyHardState(hard) && hard.GetTerm() != c.hard.GetTerm() {
-		return ready.Messages, nil
-	}
+	leads := c.status().RaftState == raft.StateLeader && (raft.IsEmptyHardState(hard) || hard.GetTerm() == c.hard.GetTerm())
+	inLog := len(ready.Entries) == 0 && raft.IsEmptySnap(ready.Snapshot)
 	for _, m := range ready.Messages {
-		if m.GetType() == pb.MsgApp && m.GetTerm() == c.hard.GetTerm() {
+		if m.GetType() == pb.MsgApp && leads && m.GetTerm() == c.hard.GetTerm() || m.GetType() == pb.MsgVote && inLog {
 			early = append(early, m)
 		} else {
 			wait = append(wait, m)

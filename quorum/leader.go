@@ -36,9 +36,9 @@ func (c *Core) term() uint64 { return c.leader.term }
 // turned takes note of what raft has become.
 func (c *Core) turned() {
 	st := c.node.BasicStatus()
-	leads := st.RaftState == raft.StateLeader
+	leads := st.RaftState == raft.StateLeader && c.hard.GetTerm() == st.GetTerm() // else its own vote is still on its way to the disk
 	if asked := c.asks; asked && st.RaftState == raft.StateFollower && st.Lead == raft.None && !c.campaignAt.IsZero() {
-		c.campaignAt = c.now.Add(c.t/10 + c.between(c.t)) // a majority has said no
+		c.campaignAt = c.now.Add(c.t/10 + c.apart()) // a majority has said no
 	}
 	c.asks = st.RaftState == raft.StateCandidate || st.RaftState == raft.StatePreCandidate
 	switch {
@@ -61,9 +61,11 @@ func (c *Core) elected(term uint64) {
 	c.beat()
 }
 
-// deposed: raft leads no more, for it has heard of a higher term or was removed.
+// deposed: raft leads no more, for it has heard of a higher term or was removed. Its work may
+// run until the lease ends, which counts on its own promise as on that of the others.
 func (c *Core) deposed() {
 	if c.view.Leader.ID == c.cfg.Self.ID {
+		c.patience, c.promised = c.until, c.term()
 		c.unview(election.CauseSuperseded)
 	}
 	c.leader = leader{}

@@ -267,11 +267,16 @@ func (c *Core) goneBack(p *peer) {
 
 // contestEnds is when votes asked for now will not come any more: they are asked for
 // twice, and are on disk before they are given.
-func (c *Core) contestEnds() time.Time {
-	if c.still { // members that wait as long as each other ask at one moment for ever
-		return c.now.Add(2*c.t + time.Duration(c.me.Number)*c.t/6)
+func (c *Core) contestEnds() time.Time { return c.now.Add(2*c.t + c.apart()) }
+
+// apart draws the pause, of up to T, by which members that have asked for votes in vain keep
+// from asking at one moment again. In a search it is each one's own: members that wait as long
+// as each other would ask at one moment for ever.
+func (c *Core) apart() time.Duration {
+	if c.still {
+		return time.Duration(c.me.Number) * c.t / 6
 	}
-	return c.now.Add(2*c.t + c.between(c.t))
+	return c.between(c.t)
 }
 
 // older reports whether a candidate's log ends before this member's: it gets no vote.

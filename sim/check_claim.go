@@ -93,11 +93,12 @@ func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
 
 // belowFile: p could reach q ever since it started, and q's disk knew more by then.
 // One that has been following may claim at once: its leader knew of that, if it could
-// reach q as well. Where members join, or two claim one id, it need not have known of q.
+// reach q as well, for longer than a link that has healed may go unnoticed. Where members
+// join, or two claim one id, it need not have known of q.
 func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 	if s := &c.places[p.place]; s.told {
-		leader := w.procs[w.slots[s.held.Leader.ID]]
-		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, p.started) {
+		leader, noticed := w.procs[w.slots[s.held.Leader.ID]], max(p.started-recovery(w.setup.Timing), 1)
+		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, noticed) {
 			return
 		}
 	}

@@ -34,9 +34,10 @@ func (c *termChecker) tells(w *world, p *process, a *election.Action) {
 	}
 }
 
-// sends: nothing is said of a term that is not on disk, but whether one would vote.
+// sends: nothing is said of a term that is not on disk, but whether one would vote, and that
+// one asks for votes.
 func (c *termChecker) sends(w *world, p *process, m *election.Message) {
-	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" {
+	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" || m.Kind == "vote" {
 		return
 	}
 	core, ok := p.machine.(leaseholder)

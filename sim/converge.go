@@ -134,6 +134,9 @@ func (w *world) related(a, b *process) bool {
 	if !w.roster {
 		return true
 	}
+	if a.goes() || b.goes() {
+		return false
+	}
 	knows, known := a.machine.Knows(b.rank.ID), b.machine.Knows(a.rank.ID)
 	if a.waits() || b.waits() {
 		return knows && known
@@ -141,10 +144,20 @@ func (w *world) related(a, b *process) bool {
 	return knows && !w.astray(a, b) || known && !w.astray(b, a) || w.estranged(a, b)
 }
 
+// goes says that a process gives way to one that it has removed, as soon as its disk answers.
+func (p *process) goes() bool {
+	m, ok := p.machine.(interface{ Yields() bool })
+	return ok && m.Yields() && p.disk.hangs()
+}
+
 // estranged says that each of two has removed the other, and knows nobody else who
-// lives: one of them has to go.
+// lives: the lower has to go. It finds that out when it leads, for which it needs its disk.
 func (w *world) estranged(a, b *process) bool {
-	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b)
+	lower := a
+	if a.machine.Self().Above(b.machine.Self()) {
+		lower = b
+	}
+	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b) && !lower.disk.hangs()
 }
 
 // removed says that q has been removed, as far as p knows.

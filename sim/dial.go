@@ -68,7 +68,7 @@ func (w *world) accept(e *endpoint) {
 	local := epochOfTime.Add(p.clock.at(w.now))
 	if err := p.machine.Admit(local, from.proc.machine.Self(), from.inc); err != nil {
 		e.state = closed
-		f := frame{kind: refusal, err: err, flight: p.incarnation}
+		f := frame{kind: refusal, err: err, inc: p.incarnation}
 		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) {
 			f.in = &admission{List: []election.Member{e}}
 		}
@@ -216,7 +216,7 @@ func (w *world) dialFailed(e *endpoint, refused bool, why error, with *frame) {
 	w.tidy(e.proc, e.peer)
 	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}
 	if with != nil && with.in != nil {
-		ev.Member, ev.Incarnation = with.in.List[0], with.flight
+		ev.Member, ev.Incarnation = with.in.List[0], with.inc
 	}
 	w.step(e.proc, ev)
 }

@@ -29,6 +29,11 @@ func (w *world) namedAgree(group []*process, coordinator *process) string {
 		if why := w.filled(k, group); why != "" {
 			return why
 		}
+		for _, p := range k.leads {
+			if slices.Contains(drained, p.rank.ID) { // by force: see world.drain
+				return fmt.Sprintf("election %s is led by %s, which is drained", k.name, p.rank.ID)
+			}
+		}
 		led += len(k.leads)
 	}
 	for _, p := range group {

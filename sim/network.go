@@ -247,6 +247,22 @@ func (w *world) cutLink(a, b *process) {
 	w.net.cut[a.slot*w.net.n+b.slot] = true
 }
 
+// lastOn is when the last arrives of what a delay holds on its way over a link; now, if nothing.
+func (w *world) lastOn(link int) time.Duration {
+	last := w.now
+	if w.net.delay[link] == 0 {
+		return last
+	}
+	for _, c := range w.net.conns[:w.net.used] {
+		for side := range c.ends {
+			if e := &c.ends[side]; e.state != closed && e.in.len() > 0 && e.other().linkTo(e, w) == link {
+				last = max(last, e.in.frames[len(e.in.frames)-1].at)
+			}
+		}
+	}
+	return last
+}
+
 // healLink lets what the kernels kept arrive, within 2·t_max of the heal as if
 // sent again; now and then they have given the connection up instead.
 func (w *world) healLink(a, b *process) {
@@ -256,6 +272,9 @@ func (w *world) healLink(a, b *process) {
 	}
 	w.checks.disturbed(w, a)
 	w.checks.disturbed(w, b)
+	late := w.lastOn(link) // what is said next over the same connection comes behind it
+	w.checks.disturbedAt(a, late)
+	w.checks.disturbedAt(b, late)
 	w.net.delay[link], w.net.cut[link] = 0, false
 	held := w.net.held[link]
 	w.net.held[link] = nil

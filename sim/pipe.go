@@ -68,9 +68,10 @@ type frame struct {
 	at     time.Duration
 	kind   frameKind
 	msg    *election.Message
-	flight uint64 // of a refusal: the incarnation of who refuses
+	flight uint64
 	err    error
 	in     *admission
+	inc    uint64 // of a refusal: of the process that refuses
 }
 
 // dials says that a frame makes a connection: it is lost in a cut, not held.

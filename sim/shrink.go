@@ -62,7 +62,7 @@ func (k *shrinker) try(change func(*scenario.Scenario)) bool {
 	s.Steps = slices.Clone(s.Steps)
 	s.Setup.Members = slices.Clone(s.Setup.Members)
 	change(&s)
-	if _, err := s.Check(); err != nil || s.Setup.Validate() != nil {
+	if _, err := s.Check(); err != nil || s.Setup.Validate() != nil || tooFar(&s) && !tooFar(k.best) {
 		return false
 	}
 	v := k.violation(&s)
@@ -71,6 +71,14 @@ func (k *shrinker) try(change func(*scenario.Scenario)) bool {
 	}
 	k.best, k.found = &s, v
 	return true
+}
+
+// tooFar reports whether a link is slower than the members' t_max: then nothing is promised, and
+// a violation is another one than that with the times of before.
+func tooFar(s *scenario.Scenario) bool {
+	f := s.Setup.Filled()
+	return f.Latency.Max > f.Timing.TMax ||
+		slices.ContainsFunc(f.Links, func(l scenario.LinkLatency) bool { return l.Max > f.Timing.TMax })
 }
 
 // dropSteps leaves out runs of steps, long ones first.

@@ -101,7 +101,6 @@ type layout struct {
 	List        []election.Member       `cbor:"17,keyasint,omitempty"`
 	Follows     bool                    `cbor:"18,keyasint,omitempty"`
 	Carried     *layout                 `cbor:"19,keyasint,omitempty"` // of relay
-	Withdraws   bool                    `cbor:"20,keyasint,omitempty"`
 	Heir        election.ID             `cbor:"21,keyasint,omitempty"`
 	Data        []byte                  `cbor:"22,keyasint,omitempty"`
 	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
@@ -240,7 +239,7 @@ func outward(m *election.Message) *layout {
 		Token: m.Token, Highest: m.Highest, Eligibility: m.Eligibility,
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
-		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Withdraws: m.Withdraws, Heir: m.Heir,
+		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Heir: m.Heir,
 		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta,
 	}
 }
@@ -331,7 +330,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Token: w.Token, Highest: w.Highest, Eligibility: w.Eligibility,
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
-		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Withdraws: w.Withdraws, Heir: w.Heir,
+		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Heir: w.Heir,
 		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta,
 	}, nil
 }

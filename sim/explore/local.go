@@ -157,7 +157,7 @@ func appendMessage(b []byte, m *election.Message, epoch, round uint64) []byte {
 	b = election.AppendRelative(b, m.Round.Number, round)
 	b = append(append(b, m.Round.Initiator...), 0)
 	b = binary.AppendUvarint(b, uint64(m.Hops))
-	b = append(b, flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2|flag(m.Withdraws)<<3, byte(len(m.Ring)))
+	b = append(b, flag(m.Ended)|flag(m.Age < 0)<<1|flag(m.Draining)<<2, byte(len(m.Ring)))
 	for _, r := range m.Ring {
 		b = append(append(b, r.ID...), 0)
 	}

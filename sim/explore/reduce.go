@@ -2,6 +2,8 @@ package explore
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/zeebo/xxh3"
@@ -66,38 +68,77 @@ func (x *timed) seen(c *cluster, j int) bool {
 	return false
 }
 
-// ahead bounds how many states are looked at to find out whether a member is alone.
-const ahead = 300
-
 // aloneness keeps what was found out about who is alone: what j is like, and what it is to
 // get, matters to the others as little as to the answer.
 type aloneness struct {
-	mu    sync.Mutex
+	mu    sync.RWMutex
 	known map[xxh3.Uint128]bool
 }
 
 // remembered bounds how many answers are kept.
 const remembered = 2_000_000
 
+// find gives what is known of a state.
+func (a *aloneness) find(h xxh3.Uint128) (is, known bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	is, known = a.known[h]
+	return is, known
+}
+
+func (a *aloneness) keep(is bool, states ...xxh3.Uint128) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil || len(a.known) >= remembered {
+		a.known = map[xxh3.Uint128]bool{}
+	}
+	for _, h := range states {
+		a.known[h] = is
+	}
+}
+
 // alone says that the others, whatever they do before j does anything, change neither which
-// messages j may get next nor j's links.
+// messages j may get next nor j's links. If they do not, nor do they from any state on the way.
 func (x *timed) alone(c *cluster, j int) bool {
-	var room [512]byte
-	h := xxh3.Hash128(x.besides(c, j, room[:0]))
-	x.met.mu.Lock()
-	is, known := x.met.known[h]
-	x.met.mu.Unlock()
-	if known {
+	from := xxh3.Hash128(x.besides(c, j, nil))
+	if is, known := x.met.find(from); known {
 		return is
 	}
-	is = x.isAlone(c, j)
-	x.met.mu.Lock()
-	if x.met.known == nil || len(x.met.known) >= remembered {
-		x.met.known = map[xxh3.Uint128]bool{}
+	met, todo := map[xxh3.Uint128]bool{from: true}, []*cluster{c}
+	for buf := []byte(nil); len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for link, pipe := range at.pipes {
+			if to := link % x.n; len(pipe) == 0 || to == j || !at.runs(to) {
+				continue
+			}
+			next, left := x.leaves(at, j, move{kind: deliverHead, a: uint8(link / x.n), b: uint8(link % x.n)})
+			buf = x.besides(next, j, buf[:0])
+			h := xxh3.Hash128(buf)
+			is, known := x.met.find(h)
+			if !left || known && !is {
+				x.met.keep(false, from)
+				return false
+			}
+			if !known && !met[h] {
+				met[h] = true
+				todo = append(todo, next)
+			}
+		}
 	}
-	x.met.known[h] = is
-	x.met.mu.Unlock()
-	return is
+	x.met.keep(true, slices.Collect(maps.Keys(met))...)
+	return true
+}
+
+// leaves takes a move, and says whether it leaves alone what j may get next and j's links.
+func (x *timed) leaves(c *cluster, j int, mv move) (next *cluster, left bool) {
+	r := &round{x: x, c: c.clone()}
+	r.do(mv)
+	left = r.broken == nil && r.c.members[j] == c.members[j] && x.linksOf(r.c, j) == x.linksOf(c, j)
+	for i := range x.n {
+		left = left && (len(c.pipes[i*x.n+j]) > 0 || len(r.c.pipes[i*x.n+j]) == 0)
+	}
+	return r.c, left
 }
 
 // besides appends all on which it depends whether j is alone.
@@ -118,38 +159,6 @@ func (x *timed) besides(c *cluster, j int, b []byte) []byte {
 		}
 	}
 	return b
-}
-
-func (x *timed) isAlone(c *cluster, j int) bool {
-	known := map[string]bool{}
-	todo := []*cluster{c}
-	var buf []byte
-	for len(todo) > 0 {
-		from := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		for link, pipe := range from.pipes {
-			to := link % x.n
-			if len(pipe) == 0 || to == j || !from.runs(to) {
-				continue
-			}
-			r := &round{x: x, c: from.clone()}
-			r.do(move{kind: deliverHead, a: uint8(link / x.n), b: uint8(to)})
-			if r.broken != nil || r.c.members[j] != from.members[j] || x.linksOf(r.c, j) != x.linksOf(from, j) || len(known) > ahead {
-				return false
-			}
-			for i := range x.n {
-				if len(from.pipes[i*x.n+j]) == 0 && len(r.c.pipes[i*x.n+j]) > 0 {
-					return false
-				}
-			}
-			buf = x.key(r.c, buf[:0])
-			if !known[string(buf)] {
-				known[string(buf)] = true
-				todo = append(todo, r.c)
-			}
-		}
-	}
-	return true
 }
 
 // linksOf are the links of a member.

@@ -23,8 +23,8 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 			c      explore.Config
 			states uint64
 		}{
-			{explore.Config{Crashes: 1, Restarts: 1}, 52_303},
-			{explore.Config{Crashes: 1, Suspicions: 1}, 121_095},
+			{explore.Config{Crashes: 1, Restarts: 1}, 50_136},
+			{explore.Config{Crashes: 1, Suspicions: 1}, 121_051},
 		}...)
 	}
 	for _, s := range searches {
