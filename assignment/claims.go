@@ -1,7 +1,6 @@
 package assignment
 
 import (
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -16,7 +15,7 @@ func (o *office) receive(from election.ID, f *frame) {
 		o.heard(p, f.Stamp)
 	}
 	switch f.Op {
-	case opReport:
+	case opReport, opAlike:
 		o.reported(p, f)
 	case opAsk:
 		p.wants, p.differs = p.reported, true
@@ -33,7 +32,7 @@ func (o *office) heard(p *peer, stamp int64) {
 	late := o.c.now.Sub(p.heard) > o.c.wait
 	p.stamp, p.heard, p.silent = stamp, o.c.now, false
 	if late {
-		o.reconsider(p.id)
+		o.reconsider(p)
 	}
 }
 
@@ -58,6 +57,11 @@ func (o *office) reported(p *peer, f *frame) {
 	if p.part < f.Parts {
 		return
 	}
+	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.c.digest) {
+		p.parts, p.raise = nil, nil
+		o.ask(p) // it says what it says of other assignments
+		return
+	}
 	o.reportedAll(p, f)
 }
 
@@ -67,35 +71,30 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	}
 	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
 	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
-	p.mentioned = make(map[string]bool, len(p.parts))
-	for _, cl := range p.parts {
-		p.mentioned[cl.Name] = true
+	o.mentions(p.parts)
+	if f.Op == opAlike {
+		o.takesAlike(p, *f.Alike)
 	}
-	var left []string
-	for name, k := range o.contests {
-		if can := k.candidate(p.id); can != nil && !p.mentioned[name] {
-			left = append(left, name)
+	for _, k := range o.ordered() {
+		if k.told != o.reports && k.candidate(p) != nil {
+			o.claims(k, p, claim{Name: k.name})
 		}
 	}
-	slices.Sort(left) // a seed gives one run
-	for _, name := range left {
-		o.claimed(p.id, claim{Name: name})
-	}
 	o.takes(p, f, p.parts, p.raise)
-	p.parts, p.raise, p.mentioned = nil, nil, nil
-	o.notHeld(p.id)
+	p.parts, p.raise = nil, nil
+	o.notHeld(p)
 	o.settle()
-	o.reconsider(p.id)
+	o.reconsider(p)
 }
 
 // takes takes in claims.
 func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
 	if p.fit != f.Fit {
 		p.fit = f.Fit
-		o.reconsider(p.id)
+		o.reconsider(p)
 	}
 	for _, cl := range claims {
-		o.claimed(p.id, cl)
+		o.claimed(p, cl)
 	}
 	o.raised(raise)
 	o.c.flushSoon()
@@ -104,7 +103,7 @@ func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
 // claimedAll takes in what this member itself tells.
 func (o *office) claimedAll(claims []claim) {
 	for _, cl := range claims {
-		o.claimed(o.c.self, cl)
+		o.claimed(o.me, cl)
 	}
 	o.raised(o.c.raises(claims))
 }
@@ -155,7 +154,7 @@ func (o *office) acked(from election.ID, s *election.Shares) {
 }
 
 // claimed takes in one claim.
-func (o *office) claimed(id election.ID, cl claim) {
+func (o *office) claimed(p *peer, cl claim) {
 	k := o.contests[cl.Name]
 	if k == nil {
 		if !cl.Stands && cl.Epoch == 0 || len(o.contests) >= MaxElections {
@@ -163,34 +162,39 @@ func (o *office) claimed(id election.ID, cl claim) {
 		}
 		k = o.contest(cl.Name)
 	}
+	o.claims(k, p, cl)
+}
+
+// claims takes in what a member claims of a contest.
+func (o *office) claims(k *contest, p *peer, cl claim) {
 	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
-	o.stands(k, id, cl)
+	o.stands(k, p, cl)
 	for _, s := range k.seats {
-		if s.leader == id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
+		if s.leader == p.id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
 			cause := election.CauseResigned
 			if cl.Resigned {
-				s.avoid, s.pin = id, true
+				s.avoid, s.pin = p.id, true
 			}
 			o.vacate(k, s, cause)
 		}
 	}
 	if cl.Epoch > 0 {
-		o.holds(k, id, cl)
+		o.holds(k, p.id, cl)
 	}
 	o.raise(k)
 	o.want(k)
 }
 
 // stands notes whether a member is a candidate.
-func (o *office) stands(k *contest, id election.ID, cl claim) {
-	can := k.candidate(id)
+func (o *office) stands(k *contest, p *peer, cl claim) {
+	can := k.candidate(p)
 	if can == nil {
 		if !cl.Stands && cl.Epoch == 0 {
 			return
 		}
-		can = o.enters(k, id)
+		can = o.enters(k, p)
 	}
-	if p := o.peers[id]; p != nil && can.stands != cl.Stands {
+	if can.stands != cl.Stands {
 		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
 	}
 	if can.stands != cl.Stands || can.prefer != cl.Prefer || int(can.weight) != cl.Weight || can.held != cl.Epoch {
@@ -198,18 +202,18 @@ func (o *office) stands(k *contest, id election.ID, cl claim) {
 	}
 	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, int32(cl.Weight), cl.Prefer, int8(cl.Seats), cl.Epoch
 	if !cl.Stands && cl.Epoch == 0 {
-		k.candidates = slices.DeleteFunc(k.candidates, func(other *candidate) bool { return other == can })
+		k.leaves(p)
 	}
 	weight, want := 0, 0
-	for _, other := range k.candidates {
-		if other.stands {
+	for i := range k.candidates {
+		if other := &k.candidates[i]; other.stands {
 			weight, want = max(weight, int(other.weight)), max(want, int(other.seats))
 		}
 	}
 	if weight > 0 && (weight != k.weight || want != k.want) {
 		for _, s := range k.seats {
-			if s.charged != election.None {
-				o.loads[s.charged] += weight - k.weight
+			if s.charged != nil {
+				s.charged.load += weight - k.weight
 			}
 		}
 		k.weight, k.want = weight, want
@@ -229,8 +233,8 @@ func (o *office) holds(k *contest, id election.ID, cl claim) {
 		delete(o.moving, key{k.name, s.index})
 		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
 		o.seatAt(k, s, id)
-		o.changed[key{k.name, s.index}] = true
+		o.changes(k, s)
 	default:
-		o.changed[key{k.name, s.index}] = true // it is told of the higher one
+		o.changes(k, s) // it is told of the higher one
 	}
 }

@@ -230,7 +230,7 @@ func (c *cluster) campaign(name string, how Candidacy, ids ...election.ID) {
 // run lets time pass.
 func (c *cluster) run(d time.Duration) {
 	end := c.now.Add(d)
-	for {
+	for woken := 0; ; woken++ {
 		at := end
 		var next *tester
 		for _, id := range c.ids {
@@ -242,7 +242,7 @@ func (c *cluster) run(d time.Duration) {
 		arrives := len(c.due) > 0 && !c.due[0].After(at)
 		switch {
 		case arrives:
-			c.now = c.due[0]
+			c.now, woken = c.due[0], 0
 			msg := c.mail[0]
 			c.mail, c.due = c.mail[1:], c.due[1:]
 			if m := c.members[msg.To]; !m.dead {
@@ -253,7 +253,10 @@ func (c *cluster) run(d time.Duration) {
 			return
 		default:
 			if at.After(c.now) {
-				c.now = at
+				c.now, woken = at, 0
+			}
+			if woken > 10_000 {
+				c.t.Fatal("a member wakes again and again at one moment")
 			}
 			next.step(election.Event{Kind: election.Woke})
 		}

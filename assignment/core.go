@@ -51,6 +51,7 @@ type Core struct {
 	table
 	started bool
 	office  *office // nil: another coordinates, or nobody
+	elected bool    // this member does, from the next step on
 }
 
 // Change is one change of what this member sees of a name: Token leads it, or has ceased
@@ -197,6 +198,9 @@ func (c *Core) Deadline() (time.Time, bool) {
 		}
 	}
 	wake(c.flushAt)
+	if c.elected {
+		wake(c.now)
+	}
 	if c.leading > 0 || c.sees && !c.view.Defined() {
 		wake(c.until)
 	}
@@ -234,11 +238,15 @@ func (c *Core) follow() {
 		c.until = c.now.Add(c.hold)
 	}
 	if same(now, c.view) {
+		if c.elected {
+			c.elected = false
+			c.takeOffice(now)
+		}
 		c.checkFit()
 		return
 	}
 	c.view = now
-	c.office, c.whole = nil, nil
+	c.office, c.whole, c.elected = nil, nil, false
 	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
 		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again"})
 	}
@@ -247,9 +255,9 @@ func (c *Core) follow() {
 	switch {
 	case !now.Defined():
 	case now.Leader.ID == c.self:
-		c.takeOffice(now)
+		c.elected = true // it takes office in the next step: the others hear first that it leads
 	default:
-		c.reportAll()
+		c.reportAnew()
 	}
 	c.checkFit()
 }
@@ -283,6 +291,9 @@ func (c *Core) flushSoon() {
 		}
 	}
 }
+
+// flushNow has it told in this step.
+func (c *Core) flushNow() { c.flushAt = c.now }
 
 // flush tells what has changed.
 func (c *Core) flush() {
@@ -360,6 +371,8 @@ func (c *Core) hears(m *election.Message) {
 		c.vouched(s.Echo)
 		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {
 			c.ask()
+		} else if c.welcomed {
+			c.ordered() // while there is time: a new coordinator begins with it
 		}
 	case m.Kind == election.Ack && c.office != nil:
 		c.office.acked(m.From, s)

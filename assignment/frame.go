@@ -20,6 +20,7 @@ const (
 	opRelease               // coordinator → member: stop leading Seats
 	opRequest               // member → coordinator: Request
 	opReply                 // coordinator → member: what has come of Number
+	opAlike                 // as opReport of all, in few words: see Alike
 )
 
 // frame is what members tell each other of named elections, in Message.Data of kind
@@ -40,12 +41,19 @@ type frame struct {
 	Claims      []claim       `cbor:"12,keyasint,omitempty"`
 	Seats       []Seat        `cbor:"13,keyasint,omitempty"`
 	Drained     []election.ID `cbor:"14,keyasint,omitempty"` // assign: who is to lead nothing
+	Forced      []election.ID `cbor:"19,keyasint,omitempty"` // assign: who of them gives up what nobody else stands for, too
 
 	Number  uint64   `cbor:"15,keyasint,omitempty"` // request and reply
 	Request *Request `cbor:"16,keyasint,omitempty"`
 	Error   string   `cbor:"17,keyasint,omitempty"`
 
 	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: those that the sender has seen under a higher Epoch, this one, than they have
+
+	// In opAlike: how the sender stands for each name with one seat in the assignments of which Digest is,
+	// but for those that Claims mention. It holds those of them that are assigned to it.
+	Alike *claim `cbor:"20,keyasint,omitempty"`
+
+	encoded cbor.RawMessage // Seats, where several members are sent the same; see encodeEach
 }
 
 // claim is what a member tells of one name.
@@ -62,6 +70,14 @@ type claim struct {
 	Done     uint64 // the last epoch that it has given up
 	Last     uint64 // the highest that it knows of
 	Resigned bool   // it gave that up of its own will, and stays a candidate
+}
+
+// check says what no honest member would claim.
+func (c claim) check() error {
+	if c.Weight < 0 || c.Weight > MaxWeight || c.Seats < 0 || c.Seats > MaxSeats || c.Seat < 0 || c.Seat >= MaxSeats || max(c.Epoch, c.Done, c.Last) > maxEpoch {
+		return fmt.Errorf("a claim of %.64q: weight %d, seat %d of %d, epochs %d, %d, %d", c.Name, c.Weight, c.Seat, c.Seats, c.Epoch, c.Done, c.Last)
+	}
+	return nil
 }
 
 // Seat is one assignment: who leads a name, and under which epoch.
@@ -130,11 +146,31 @@ func modes() (cbor.EncMode, cbor.DecMode) {
 }
 
 func (f *frame) encode() []byte {
-	data, err := encoding.Marshal(f)
+	if f.encoded == nil {
+		return encode(f)
+	}
+	rest := *f
+	rest.encoded = nil
+	return encode(struct {
+		frame
+		Seats cbor.RawMessage `cbor:"13,keyasint"`
+	}{rest, f.encoded})
+}
+
+func encode(v any) []byte {
+	data, err := encoding.Marshal(v)
 	if err != nil {
 		panic(err) // plain structs of numbers and text
 	}
 	return data
+}
+
+// encodeEach encodes lists of seats, each once for all that it goes to.
+func encodeEach(lists [][]Seat) (encoded []cbor.RawMessage) {
+	for _, list := range lists {
+		encoded = append(encoded, encode(list))
+	}
+	return encoded
 }
 
 // decode reads a frame, and refuses what no honest member would send.
@@ -143,15 +179,20 @@ func decode(data []byte) (*frame, error) {
 	if err := decoding.Unmarshal(data, f); err != nil {
 		return nil, err
 	}
-	if f.Part < 0 || f.Parts < 0 || f.Parts > maxParts || f.Part >= max(f.Parts, 1) || f.Version > 1<<62 || f.Base > 1<<62 || len(f.Error) > 4096 || len(f.Drained) > election.MaxMembers {
+	if f.Part < 0 || f.Parts < 0 || f.Parts > maxParts || f.Part >= max(f.Parts, 1) || f.Version > 1<<62 || f.Base > 1<<62 || len(f.Error) > 4096 || max(len(f.Drained), len(f.Forced)) > election.MaxMembers {
 		return nil, fmt.Errorf("part %d of %d, version %d after %d", f.Part, f.Parts, f.Version, f.Base)
 	}
 	for _, c := range f.Claims {
 		if _, err := Name(c.Name); err != nil {
 			return nil, err
 		}
-		if c.Weight < 0 || c.Weight > MaxWeight || c.Seats < 0 || c.Seats > MaxSeats || c.Seat < 0 || c.Seat >= MaxSeats || max(c.Epoch, c.Done, c.Last) > maxEpoch {
-			return nil, fmt.Errorf("a claim of %.64q: weight %d, seat %d of %d, epochs %d, %d, %d", c.Name, c.Weight, c.Seat, c.Seats, c.Epoch, c.Done, c.Last)
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+	}
+	if f.Alike != nil {
+		if err := f.Alike.check(); err != nil {
+			return nil, err
 		}
 	}
 	for _, s := range slices.Concat(f.Seats, f.Raise) {
@@ -165,7 +206,7 @@ func decode(data []byte) (*frame, error) {
 			return nil, err
 		}
 	}
-	if err := election.CheckIDs(f.Drained...); err != nil {
+	if err := election.CheckIDs(slices.Concat(f.Drained, f.Forced)...); err != nil {
 		return nil, err
 	}
 	if r := f.Request; r != nil {

@@ -1,8 +1,6 @@
 package assignment
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -54,48 +52,44 @@ func (c *Core) assigned(f *frame) {
 		for _, s := range f.Seats {
 			c.learn(s)
 		}
-		c.drain(f.Drained)
+		c.drain(f.Drained, f.Forced)
 		c.version = f.Version
 		return
 	}
 	if f.Part == 0 {
-		c.whole, c.wholeOf, c.part = map[key]Seat{}, f.Version, 0
+		c.whole, c.wholeOf, c.part = []Seat{}, f.Version, 0
 	}
 	if c.whole == nil || f.Part != c.part || f.Version != c.wholeOf { // of two that were sent, parts of each may be lost
 		c.whole = nil
 		return
 	}
 	c.part++
-	for _, s := range f.Seats {
-		c.whole[s.key()] = s
-	}
+	c.whole = append(c.whole, f.Seats...)
 	if c.part < f.Parts {
 		return
 	}
 	c.welcome()
 	c.install(c.whole)
 	c.whole = nil
-	c.drain(f.Drained)
+	c.drain(f.Drained, f.Forced)
 	c.table.of, c.version, c.askedAt = c.view, f.Version, 0
 	c.offers()
 }
 
-// install takes in all assignments.
-func (c *Core) install(all map[key]Seat) {
-	var gone []Seat
-	for k, e := range c.seats {
-		if _, stays := all[k]; !stays {
+// install takes in all assignments, which are in order.
+func (c *Core) install(all []Seat) {
+	stays := make(map[key]bool, len(all))
+	for _, s := range all {
+		stays[s.key()] = true
+	}
+	for _, e := range c.ordered() {
+		if !stays[e.key()] {
 			s := e.Seat
 			s.Gone = true
-			gone = append(gone, s)
+			c.learn(s)
 		}
 	}
-	slices.SortFunc(gone, bySeat)
-	for _, s := range gone {
-		c.learn(s)
-	}
-	list := slices.SortedFunc(maps.Values(all), bySeat)
-	for _, s := range list {
+	for _, s := range all {
 		c.learn(s)
 	}
 }
@@ -129,25 +123,21 @@ func (c *Core) learn(s Seat) {
 }
 
 // settled forgets what this member has given up of a name, unless a seat of it is still said
-// to be this member's: then the coordinator has not heard yet.
+// to be this member's, or is nobody's under an epoch that it may have led: the coordinator may
+// not have heard yet, and hear first what it was told before.
 func (c *Core) settled(name string) {
-	if _, ok := c.spent[name]; ok && !c.assignedTo(name, c.self) {
+	if last, ok := c.spent[name]; ok && !c.mayReturn(name, c.self, last) {
 		delete(c.spent, name)
 	}
 }
 
 // offers looks at all that this member was assigned and does not lead.
 func (c *Core) offers() {
-	var mine []Seat
-	for _, e := range c.seats {
+	for _, e := range c.ordered() {
 		if e.Leader == c.self {
-			mine = append(mine, e.Seat)
+			c.offered(e.Seat)
+			c.show(e.key(), "")
 		}
-	}
-	slices.SortFunc(mine, bySeat)
-	for _, s := range mine {
-		c.offered(s)
-		c.show(s.key(), "")
 	}
 }
 
@@ -213,7 +203,7 @@ func (c *Core) look() {
 		return
 	}
 	c.sees = sees
-	for _, s := range c.list() {
-		c.show(s.key(), election.CauseSilent)
+	for _, e := range c.ordered() {
+		c.show(e.key(), election.CauseSilent)
 	}
 }

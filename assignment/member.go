@@ -239,7 +239,7 @@ func (c *Core) checkFit() {
 		c.dirtyFit()
 	} else if c.office != nil {
 		c.office.uneven = true
-		c.office.reconsider(c.self)
+		c.office.reconsider(c.office.me)
 	}
 }
 
@@ -308,14 +308,17 @@ func (c *Core) raises(claims []claim) (list []Seat) {
 }
 
 // reportAll tells the coordinator everything, and again until it answers.
-func (c *Core) reportAll() {
+func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(nil)) }
+
+func (c *Core) tellAll(f frame, claims []claim) {
 	c.retries = min(c.retries+1, 5)
 	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
 	c.reported++
-	list := parts(c.claimsOf(nil), c.partBytes, claimSize)
+	list := parts(claims, c.partBytes, claimSize)
+	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest, f.Incarnation, f.Fit = c.stamp(), c.reported, true, len(list), c.digest, c.incarnation, c.fit
 	for i, p := range list {
-		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Version: c.reported, Whole: true, Part: i, Parts: len(list),
-			Digest: c.digest, Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
+		f.Part, f.Claims, f.Raise = i, p, c.raises(p)
+		c.send(c.view.Leader.ID, &f)
 	}
 	c.allTold()
 }

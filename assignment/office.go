@@ -3,6 +3,7 @@ package assignment
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -13,28 +14,28 @@ type office struct {
 	c        *Core
 	token    election.Token
 	since    time.Time
-	settled  bool // whoever may hold anything has told, or has lost it by time
+	settled  bool  // whoever may hold anything has told, or has lost it by time
+	me       *peer // this member, which is not among peers
 	peers    map[election.ID]*peer
 	contests map[string]*contest
 	room     []*candidate // see candidates
-	names    []string     // of contests, in order; see ordered
-	stale    bool         // names is to be made anew
-	loads    map[election.ID]int
+	order    []*contest   // by name; see ordered
+	stale    bool         // order is to be made anew
 
-	floor    uint64          // the least epoch of a name that is new
-	todo     map[string]bool // contests that may have a seat to fill
-	changed  map[key]bool    // seats to tell of
-	drains   bool            // who is drained has changed
-	forced   map[election.ID]bool
+	floor    uint64                 // the least epoch of a name that is new
+	todo     []*contest             // that may have a seat to fill
+	changed  []*contest             // with seats to tell of
+	drains   bool                   // who is drained has changed
 	moving   map[key]*contest       // seats whose leader was asked for their release
 	releases map[election.ID][]Seat // to be asked for
 	spent    bool                   // its epoch has no more numbers
 	uneven   bool                   // shares are to be looked at
 	levelAt  time.Time              // and not before
 	checkAt  time.Time
+	reports  uint64 // of all that members have made
 }
 
-// peer is another member, as the coordinator knows it.
+// peer is a member, as the coordinator knows it.
 type peer struct {
 	id          election.ID
 	incarnation uint64
@@ -51,12 +52,13 @@ type peer struct {
 	silent      bool      // it was not heard for so long that all it led is over
 	known       bool      // it has told all in this coordinator's time
 	names       int       // that it stands for
-	seats       map[key]bool
-	parts       []claim // of a report that has not come whole
+	leads       int       // seats that it leads
+	load        int       // what those cost it, and what it is meant to lead
+	able        bool      // see refit
+	parts       []claim   // of a report that has not come whole
 	raise       []Seat
 	part        int // its next
 	partsOf     reportID
-	mentioned   map[string]bool
 }
 
 // reportID tells one report of all from another.
@@ -66,16 +68,20 @@ type reportID struct{ version, incarnation uint64 }
 type contest struct {
 	name       string
 	weight     int
-	want       int          // seats
-	candidates []*candidate // in order
+	want       int         // seats
+	candidates []candidate // in order
 	seats      []*seat
 	last       uint64 // the highest epoch known
+	entry      *entry // of its first seat in the table, if it had one when this coordinator began
+	told       uint64 // the number of the last report of all that told of it
+	todo       bool   // it is among those
+	changed    bool   // and among those
 }
 
 // candidate is one member's word on one name: the coordinator has as many as names times
 // members, so it is kept small.
 type candidate struct {
-	id     election.ID
+	of     *peer
 	held   uint64 // the epoch under which it holds a seat, or still works; 0: none
 	weight int32  // at most MaxWeight
 	seats  int8   // at most MaxSeats
@@ -89,55 +95,33 @@ type seat struct {
 	epoch    uint64
 	top      uint64      // the highest epoch that anyone is known to have seen it led under
 	last     election.ID // who led under epoch, as far as is known
-	charged  election.ID // in whose load it counts
+	charged  *peer       // in whose load it counts
 	expected bool        // its leader has not told so to this coordinator
 	to       election.ID // whom it is meant for next
 	avoid    election.ID // who has just given it away
 	pin      bool        // its next leader is chosen by hand
 	pinned   bool
+	changed  bool      // it is to be told of
 	asked    time.Time // when its leader was asked to release it; zero: it was not
 	why      string    // of that
 	cause    election.Cause
 }
 
-// takeOffice has this member coordinate, from what it knows as a follower.
-func (c *Core) takeOffice(t election.Token) {
-	o := &office{c: c, token: t, since: c.now, peers: map[election.ID]*peer{}, contests: make(map[string]*contest, len(c.names)), loads: map[election.ID]int{},
-		todo: map[string]bool{}, changed: map[key]bool{}, forced: map[election.ID]bool{}, moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
-	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
-	c.office, c.version = o, 1
-	c.table.of = t
-	for _, m := range c.Members() {
-		if m.ID != c.self {
-			o.peer(m.ID).down = m.State == election.StateDown && !c.leased
-		}
-	}
-	for _, s := range c.list() {
-		k := o.contest(s.Name)
-		k.last = max(k.last, s.Epoch)
-		if s.Leader == election.None {
-			k.seat(s.Seat).epoch = s.Epoch
-			continue
-		}
-		at := k.seat(s.Seat)
-		at.epoch, at.pinned, at.expected = s.Epoch, s.Pinned, true
-		o.seatAt(k, at, s.Leader)
-	}
-	o.claimedAll(c.claimsOf(nil))
-	c.allTold()
-	o.notHeld(c.self)
-	o.checkAt = c.now.Add(c.timing.T() / 2)
-	o.settle()
-	c.flushSoon()
-}
-
 func (o *office) peer(id election.ID) *peer {
 	p := o.peers[id]
 	if p == nil {
-		p = &peer{id: id, seats: map[key]bool{}}
+		p = &peer{id: id}
 		o.peers[id] = p
 	}
 	return p
+}
+
+// who is a member, this one too; nil: it is not known.
+func (o *office) who(id election.ID) *peer {
+	if id == o.c.self {
+		return o.me
+	}
+	return o.peers[id]
 }
 
 func (o *office) contest(name string) *contest {
@@ -150,33 +134,42 @@ func (o *office) contest(name string) *contest {
 	return k
 }
 
-// ordered are all names, in order.
-func (o *office) ordered() []string {
+// ordered are all contests, by name.
+func (o *office) ordered() []*contest {
 	if o.stale {
-		o.names, o.stale = slices.Sorted(maps.Keys(o.contests)), false
+		o.order, o.stale = sorted(o.contests, byName), false
 	}
-	return o.names
+	return o.order
 }
 
-// candidate is a member as a candidate; nil: it is none.
-func (k *contest) candidate(id election.ID) *candidate {
-	for _, can := range k.candidates {
-		if can.id == id {
-			return can
+func byName(a, b *contest) int { return strings.Compare(a.name, b.name) }
+
+// candidate is a member as a candidate, until the next enters; nil: it is none.
+func (k *contest) candidate(p *peer) *candidate {
+	for i := range k.candidates {
+		if k.candidates[i].of == p {
+			return &k.candidates[i]
 		}
 	}
 	return nil
 }
 
 // enters makes a member a candidate.
-func (o *office) enters(k *contest, id election.ID) *candidate {
+func (o *office) enters(k *contest, p *peer) *candidate {
 	if k.candidates == nil {
-		k.candidates = make([]*candidate, 0, len(o.peers)+1) // most stand for it, as a rule
+		k.candidates = make([]candidate, 0, len(o.peers)+1) // most stand for it, as a rule
 	}
-	can := &candidate{id: id}
-	at, _ := slices.BinarySearchFunc(k.candidates, id, func(c *candidate, id election.ID) int { return c.id.Compare(id) })
-	k.candidates = slices.Insert(k.candidates, at, can)
-	return can
+	at := 0
+	for at < len(k.candidates) && k.candidates[at].of.id.Compare(p.id) < 0 {
+		at++
+	}
+	k.candidates = slices.Insert(k.candidates, at, candidate{of: p})
+	return &k.candidates[at]
+}
+
+// leaves makes it none.
+func (k *contest) leaves(p *peer) {
+	k.candidates = slices.DeleteFunc(k.candidates, func(can candidate) bool { return can.of == p })
 }
 
 // seat gives one seat of a contest, and makes it if need be.
@@ -189,40 +182,59 @@ func (k *contest) seat(i int) *seat {
 
 // seatAt has a seat belong to a member, in the books.
 func (o *office) seatAt(k *contest, s *seat, id election.ID) {
-	if p := o.peers[s.leader]; p != nil {
-		delete(p.seats, key{k.name, s.index})
+	if p := o.who(s.leader); p != nil {
+		p.leads--
 	}
-	s.leader = id
-	if id != election.None {
+	var to *peer
+	if s.leader = id; id != election.None {
 		s.last = id
+		if to = o.me; id != o.c.self {
+			to = o.peer(id)
+		}
+		to.leads++
 	}
-	if id != election.None && id != o.c.self {
-		o.peer(id).seats[key{k.name, s.index}] = true
-	}
-	o.charge(k, s, id)
+	o.charge(k, s, to)
 }
 
-// charge has a seat count in a member's load.
-func (o *office) charge(k *contest, s *seat, id election.ID) {
-	if s.charged != election.None {
-		o.loads[s.charged] -= k.weight
+// charge has a seat count in a member's load; nil: in nobody's.
+func (o *office) charge(k *contest, s *seat, p *peer) {
+	if s.charged != nil {
+		s.charged.load -= k.weight
 	}
-	if s.charged = id; id != election.None {
-		o.loads[id] += k.weight
+	if s.charged = p; p != nil {
+		p.load += k.weight
 	}
 }
 
 // want has a contest looked at.
 func (o *office) want(k *contest) {
-	o.todo[k.name] = true
+	if !k.todo {
+		k.todo = true
+		o.todo = append(o.todo, k)
+	}
 	o.c.flushSoon()
 }
 
+// wanted are the contests to be looked at, by name.
+func (o *office) wanted() []*contest {
+	if len(o.todo) < len(o.contests)/8 {
+		slices.SortFunc(o.todo, byName)
+		return o.todo
+	}
+	list := make([]*contest, 0, len(o.todo))
+	for _, k := range o.ordered() {
+		if k.todo {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
 // reconsider has all looked at for which a member stands.
-func (o *office) reconsider(id election.ID) {
-	for name, k := range o.contests {
-		if k.candidate(id) != nil {
-			o.todo[name] = true
+func (o *office) reconsider(p *peer) {
+	for _, k := range o.ordered() {
+		if !k.todo && k.candidate(p) != nil {
+			o.want(k)
 		}
 	}
 	o.uneven = true
@@ -231,40 +243,37 @@ func (o *office) reconsider(id election.ID) {
 
 // vacate has nobody lead a seat: nothing of its last leader's runs any more.
 func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
-	at := key{k.name, s.index}
 	o.seatAt(k, s, election.None)
-	delete(o.moving, at)
+	delete(o.moving, key{k.name, s.index})
 	s.expected, s.asked, s.cause, s.pinned = false, time.Time{}, cause, false
-	o.changed[at] = true
+	o.changes(k, s)
 	o.uneven = true
 	o.want(k)
 }
 
-// notHeld frees what a member was expected to hold, and has not told of.
-func (o *office) notHeld(id election.ID) {
-	if id == o.c.self {
-		for _, k := range o.contests {
-			for _, s := range k.seats {
-				if s.leader == id && s.expected {
-					o.vacate(k, s, election.CauseResigned)
-				}
-			}
-		}
-		return
+// changes has the others told of a seat.
+func (o *office) changes(k *contest, s *seat) {
+	if s.changed = true; !k.changed {
+		k.changed = true
+		o.changed = append(o.changed, k)
 	}
-	p := o.peers[id]
-	for _, at := range slices.SortedFunc(maps.Keys(p.seats), byKey) {
-		k := o.contests[at.name]
-		if s := k.seat(at.seat); s.expected {
-			o.vacate(k, s, election.CauseResigned)
+}
+
+// notHeld frees what a member was expected to hold, and has not told of.
+func (o *office) notHeld(p *peer) {
+	for _, k := range o.ordered() {
+		for _, s := range k.seats {
+			if s.expected && s.leader == p.id {
+				o.vacate(k, s, election.CauseResigned)
+			}
 		}
 	}
 }
 
 // forget has what a member still works for hold up nobody: it is not heard any more.
-func (o *office) forget(id election.ID) {
-	for _, k := range o.contests {
-		if can := k.candidate(id); can != nil && can.held > 0 {
+func (o *office) forget(p *peer) {
+	for _, k := range o.ordered() {
+		if can := k.candidate(p); can != nil && can.held > 0 {
 			can.held = 0
 			o.want(k)
 		}
@@ -273,16 +282,20 @@ func (o *office) forget(id election.ID) {
 
 // free takes everything from a member that cannot lead any more.
 func (o *office) free(p *peer, why string, cause election.Cause) {
-	if len(p.seats) == 0 {
+	if p.leads == 0 {
 		return
 	}
 	o.c.note("frees", "", p.id, election.Token{}, why)
-	for _, at := range slices.SortedFunc(maps.Keys(p.seats), byKey) {
-		k := o.contests[at.name]
-		if can := k.candidate(p.id); can != nil {
-			can.held = 0
+	for _, k := range o.ordered() {
+		for _, s := range k.seats {
+			if s.leader != p.id {
+				continue
+			}
+			if can := k.candidate(p); can != nil {
+				can.held = 0
+			}
+			o.vacate(k, s, cause)
 		}
-		o.vacate(k, k.seat(at.seat), cause)
 	}
 }
 
@@ -294,20 +307,20 @@ func (o *office) stateOf(id election.ID, s election.MemberState) {
 		if p.known && !p.reported {
 			o.ask(p)
 		}
-		o.reconsider(id)
+		o.reconsider(p)
 	case election.StateDown:
-		o.gone(id)
+		o.gone(p)
 	}
 }
 
 // gone: a member's process is gone. Under a lease only time tells that its leads are.
-func (o *office) gone(id election.ID) {
-	if p := o.peer(id); !o.c.leased {
-		p.down, p.reported = true, false
-		o.forget(id)
+func (o *office) gone(p *peer) {
+	if !o.c.leased {
+		p.down, p.reported, p.able = true, false, false
+		o.forget(p)
 		o.free(p, "its process is gone", election.CauseCrashed)
 		o.settle()
-		o.reconsider(id)
+		o.reconsider(p)
 	}
 }
 
@@ -333,7 +346,7 @@ func (o *office) settle() {
 		}
 	}
 	o.uneven = true
-	o.c.flushSoon()
+	o.c.flushNow()
 }
 
 // stalled: this process was stopped, and does not know who was silent meanwhile.
@@ -351,15 +364,18 @@ func (o *office) check() {
 		p := o.peers[id]
 		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && !p.silent {
 			p.silent = true
-			o.forget(id)
+			o.forget(p)
 			o.free(p, "it was silent for too long", election.CauseSilent)
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(o.moving), byKey) {
-		k := o.moving[at]
-		if s := k.seat(at.seat); o.c.now.Sub(s.asked) > o.c.timing.T() {
-			s.asked = o.c.now
-			o.askRelease(k, s)
+	if len(o.moving) > 0 {
+		for _, k := range o.ordered() {
+			for _, s := range k.seats {
+				if !s.asked.IsZero() && o.c.now.Sub(s.asked) > o.c.timing.T() {
+					s.asked = o.c.now
+					o.askRelease(k, s)
+				}
+			}
 		}
 	}
 	if o.uneven || len(o.todo) > 0 {
@@ -369,8 +385,4 @@ func (o *office) check() {
 
 func (o *office) note(what string, k *contest, s *seat, id election.ID, epoch uint64, why string) {
 	o.c.note(what, k.name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
-}
-
-func byKey(a, b key) int {
-	return bySeat(Seat{Name: a.name, Seat: a.seat}, Seat{Name: b.name, Seat: b.seat})
 }

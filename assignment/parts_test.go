@@ -2,6 +2,7 @@ package assignment
 
 import (
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -49,5 +50,45 @@ func TestPartsOfTwoReportsMakeNone(t *testing.T) {
 	report(0, 70, 1)
 	if report(1, 70, 1); p.version != 70 {
 		t.Error("it takes no whole one either")
+	}
+}
+
+// What a member has given up it leads no more under the same token, although the coordinator
+// heard last that it still works for it, and has said meanwhile that it leads nothing.
+func TestWhatWasGivenUpIsRememberedUntilTheCoordinatorKnows(t *testing.T) {
+	for what, said := range map[string]func(held uint64, seat int) []Seat{
+		"nobody leads it": func(held uint64, seat int) []Seat {
+			return []Seat{{Name: "b", Seat: seat, Epoch: held}, {Name: "b", Seat: 1 - seat, Leader: "2", Epoch: held + 7}}
+		},
+		"another leads it, as on another side of a partition": func(held uint64, seat int) []Seat {
+			return []Seat{{Name: "b", Seat: seat, Leader: "3", Epoch: held - 1}}
+		},
+	} {
+		c := newLedCluster(t, 3, "3", 0)
+		c.campaign("b", Candidacy{Seats: 2}, "1", "2")
+		c.run(time.Second)
+		m := c.members["1"]
+		held, seat := m.c.Leads("b")
+		if !held.Defined() {
+			t.Fatal("1 leads no seat")
+		}
+		tells := func(seats ...Seat) {
+			c.frame("3", "1", &frame{Op: opAssign, Base: m.c.version, Version: m.c.version + 1, Seats: seats})
+		}
+		m.works["b"] = true
+		c.frame("3", "1", &frame{Op: opRelease, Seats: []Seat{{Name: "b", Seat: seat, Epoch: held.Epoch}}})
+		m.stops("b")
+		tells(said(held.Epoch, seat)...)
+		tells(Seat{Name: "b", Seat: seat, Leader: "1", Epoch: held.Epoch})
+		if again, _ := m.c.Leads("b"); again.Defined() {
+			t.Errorf("after it was told that %s: it leads again under %v", what, again)
+		}
+		for _, id := range []election.ID{"1", "2"} {
+			c.members[id].do(c.members[id].c.Withdraw(c.now, "b"))
+		}
+		c.run(2 * time.Second)
+		if len(m.c.spent) != 0 {
+			t.Errorf("it remembers %v for ever", m.c.spent)
+		}
 	}
 }

@@ -46,17 +46,29 @@ type Reply struct {
 // once, and never if the coordinator ceases to be one.
 func (c *Core) Request(now time.Time, r Request) (number uint64, actions []election.Action) {
 	c.wake(now)
+	if c.elected {
+		c.follow()
+	}
 	c.number++
 	switch {
 	case c.office != nil:
 		c.replies = append(c.replies, Reply{c.number, c.office.asked(r)})
 	case !c.view.Defined():
-		c.replies = append(c.replies, Reply{c.number, "nobody coordinates the elections now: try again when the cluster has a leader"})
+		c.replies = append(c.replies, Reply{c.number, c.uncoordinated()})
 	default:
 		c.requests[c.number] = true
 		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Request: &r})
 	}
 	return c.number, c.finish()
+}
+
+// uncoordinated says what there has to be first.
+func (c *Core) uncoordinated() string {
+	why := "nobody coordinates the elections while the cluster has no leader: try again when it has one"
+	if s := c.Core.Standing(); s != election.Eligible {
+		why += fmt.Sprintf("; this member does not stand to be it (%s)", s)
+	}
+	return why
 }
 
 // Forget gives up waiting for a reply.
@@ -86,9 +98,9 @@ func (o *office) transfer(name string, to election.ID) string {
 		return fmt.Sprintf("no election %q", name)
 	case !o.c.Knows(to):
 		return fmt.Sprintf("%s is no member of this cluster", to)
-	case k.candidate(to) == nil || !k.candidate(to).stands:
+	case k.candidate(o.who(to)) == nil || !k.candidate(o.who(to)).stands:
 		return fmt.Sprintf("member %s does not stand for election %q", to, name)
-	case o.c.drained[to]:
+	case o.c.isDrained(to):
 		return fmt.Sprintf("member %s is drained: end that first", to)
 	case !o.fit(to):
 		return fmt.Sprintf("member %s cannot lead now", to)
@@ -116,51 +128,59 @@ func (o *office) drain(id election.ID, force bool) string {
 	if !o.c.Knows(id) {
 		return fmt.Sprintf("%s is no member of this cluster", id)
 	}
-	alone := 0
-	for _, k := range o.contests {
-		if o.alone(k, id) {
-			alone++
+	if alone := o.aloneIn(id); len(alone) > 0 && !force {
+		more := ""
+		if len(alone) > 1 {
+			more = fmt.Sprintf(" and %d more elections", len(alone)-1)
 		}
+		return fmt.Sprintf("only member %s could lead %s%s: start another that stands for what it does, or force the drain, and nobody leads that", id, slices.Min(alone), more)
 	}
-	if alone > 0 && !force {
-		return fmt.Sprintf("member %s is the last candidate of %d elections, which nobody would lead: start another, or force it", id, alone)
-	}
-	if !o.c.drained[id] {
-		o.c.drain(append(o.c.drainedList(), id))
+	if forced, drained := o.c.drained[id]; !drained || force && !forced {
+		list := o.c.forcedList()
+		if force {
+			list = append(list, id)
+		}
+		o.c.drain(append(o.c.drainedList(), id), list)
 		o.drains = true
-	}
-	if force {
-		o.forced[id] = true
 	}
 	o.uneven = true
 	o.c.flushSoon()
 	return ""
 }
 
+// aloneIn are the elections that nobody would lead if that member did not stand.
+func (o *office) aloneIn(id election.ID) (names []string) {
+	o.refit()
+	for name, k := range o.contests {
+		if o.alone(k, o.who(id)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // alone reports whether nobody would lead a contest, or a seat of it, if that member did not
 // stand. Where another leads and it does not, nothing is taken from anybody.
-func (o *office) alone(k *contest, id election.ID) bool {
-	if can := k.candidate(id); can == nil || !can.stands {
+func (o *office) alone(k *contest, p *peer) bool {
+	if can := k.candidate(p); can == nil || !can.stands {
 		return false
 	}
 	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })
-	return (k.sits(id) || !led) && len(o.candidates(k, func(m election.ID) bool { return m != id })) == 0
+	return (k.sits(p.id) || !led) && len(o.candidates(k, p)) == 0
 }
 
 func (o *office) undrain(id election.ID) string {
-	if !o.c.drained[id] {
+	if !o.c.isDrained(id) {
 		return ""
 	}
-	var left []election.ID
-	for _, m := range o.c.drainedList() {
-		if m != id {
-			left = append(left, m)
-		}
+	others := func(list []election.ID) []election.ID {
+		return slices.DeleteFunc(list, func(m election.ID) bool { return m == id })
 	}
-	o.c.drain(left)
+	o.c.drain(others(o.c.drainedList()), others(o.c.forcedList()))
 	o.drains, o.uneven = true, true
-	delete(o.forced, id)
-	o.reconsider(id)
+	if p := o.who(id); p != nil {
+		o.reconsider(p)
+	}
 	o.c.flushSoon()
 	return ""
 }

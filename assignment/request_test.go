@@ -88,7 +88,7 @@ func TestDrain(t *testing.T) {
 		}
 		return m.replies[0].Error
 	}
-	if got := ask("2", Request{Do: DoDrain, Member: "1"}); !strings.Contains(got, "last candidate of 1 ") {
+	if got := ask("2", Request{Do: DoDrain, Member: "1"}); !strings.Contains(got, "only member 1 could lead alone:") {
 		t.Errorf("draining the last candidate: %q", got)
 	}
 	if got := ask("2", Request{Do: DoDrain, Member: "1", Force: true}); got != "" {

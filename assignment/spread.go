@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"github.com/batuta-dev/batuta/election"
 )
 
@@ -13,7 +15,7 @@ const MaxHandovers = 256
 
 // fit reports whether a member may be given anything now.
 func (o *office) fit(id election.ID) bool {
-	if o.c.drained[id] {
+	if o.c.isDrained(id) {
 		return false
 	}
 	if id == o.c.self {
@@ -23,12 +25,20 @@ func (o *office) fit(id election.ID) bool {
 	return p != nil && p.reported && p.fit && !p.down && o.c.now.Sub(p.heard) <= o.c.wait && o.c.Knows(id)
 }
 
-// candidates are those of a name that may be given a seat of it, in order; good until the
-// next are asked for.
-func (o *office) candidates(k *contest, also func(election.ID) bool) (list []*candidate) {
+// refit looks at who is fit: that is asked of each candidate of each name.
+func (o *office) refit() {
+	o.me.able = o.fit(o.c.self)
+	for id, p := range o.peers {
+		p.able = o.fit(id)
+	}
+}
+
+// candidates are those of a name that may be given a seat of it, in order, going by refit; good
+// until the next are asked for.
+func (o *office) candidates(k *contest, but *peer) (list []*candidate) {
 	list = o.room[:0]
-	for _, can := range k.candidates {
-		if can.stands && can.held == 0 && o.fit(can.id) && !k.sits(can.id) && (also == nil || also(can.id)) {
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.of.able && can.stands && can.held == 0 && can.of != but && !k.sits(can.of.id) {
 			list = append(list, can)
 		}
 	}
@@ -44,11 +54,11 @@ func (k *contest) sits(id election.ID) bool {
 // best is who is to lead a seat next; nil: nobody can.
 func (o *office) best(k *contest, s *seat) *candidate {
 	list := o.candidates(k, nil)
-	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.id == s.to }); i >= 0 {
+	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.of.id == s.to }); i >= 0 {
 		return list[i]
 	}
-	if slices.ContainsFunc(list, func(can *candidate) bool { return can.id != s.avoid }) {
-		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.id == s.avoid })
+	if slices.ContainsFunc(list, func(can *candidate) bool { return can.of.id != s.avoid }) {
+		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.of.id == s.avoid })
 	}
 	return o.least(list)
 }
@@ -57,7 +67,7 @@ func (o *office) best(k *contest, s *seat) *candidate {
 func (o *office) least(list []*candidate) (best *candidate) {
 	for _, can := range list {
 		switch {
-		case best == nil, can.prefer && !best.prefer, can.prefer == best.prefer && o.loads[can.id] < o.loads[best.id]:
+		case best == nil, can.prefer && !best.prefer, can.prefer == best.prefer && can.of.load < best.of.load:
 			best = can
 		}
 	}
@@ -76,7 +86,7 @@ func (o *office) fill(k *contest) {
 		if can == nil {
 			return
 		}
-		o.assign(k, s, can.id)
+		o.assign(k, s, can.of.id)
 		room--
 	}
 }
@@ -89,8 +99,8 @@ func (o *office) busy(k *contest) (n int) {
 			n++
 		}
 	}
-	for _, can := range k.candidates {
-		if can.held > 0 && !k.sits(can.id) {
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.held > 0 && !k.sits(can.of.id) {
 			n++
 		}
 	}
@@ -117,7 +127,7 @@ func (o *office) assign(k *contest, s *seat, id election.ID) {
 	s.pinned = s.pin && (s.to == election.None || s.to == id)
 	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
 	o.seatAt(k, s, id)
-	o.changed[key{k.name, s.index}] = true
+	o.changes(k, s)
 	o.uneven = true
 }
 
@@ -171,15 +181,13 @@ func (o *office) level() {
 
 // mean is the share of each that may lead, were all alike.
 func (o *office) mean() int {
-	sum, members := 0, 0
-	for _, load := range o.loads {
-		sum += load
-	}
-	if o.fit(o.c.self) {
+	sum, members := o.me.load, 0
+	if o.me.able {
 		members++
 	}
-	for id := range o.peers {
-		if o.fit(id) {
+	for _, p := range o.peers {
+		sum += p.load
+		if p.able {
 			members++
 		}
 	}
@@ -190,13 +198,12 @@ func (o *office) mean() int {
 // too many hand-overs to get through.
 func (o *office) levelAll(least int) bool {
 	heaviest := 0
-	for _, k := range o.contests {
+	for _, k := range o.ordered() {
 		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 			heaviest = max(heaviest, k.weight)
 		}
 	}
-	for _, name := range o.ordered() {
-		k := o.contests[name]
+	for _, k := range o.ordered() {
 		for _, s := range k.seats {
 			if len(o.moving) >= MaxHandovers {
 				return false // the rest when these have ended
@@ -215,13 +222,13 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		return
 	}
 	others := o.candidates(k, nil)
-	if o.c.drained[s.leader] {
-		if to := o.least(others); to != nil || o.forced[s.leader] {
+	if o.c.isDrained(s.leader) {
+		if to := o.least(others); to != nil || o.c.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
 		}
 		return
 	}
-	leader := k.candidate(s.leader)
+	leader := k.candidate(o.who(s.leader))
 	if s.pinned || leader == nil || !leader.stands {
 		return
 	}
@@ -230,7 +237,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 	case to == nil:
 	case to.prefer && !leader.prefer:
 		o.move(k, s, to, "another is preferred")
-	case to.prefer == leader.prefer && o.loads[s.leader]-o.loads[to.id] > heaviest && o.loads[s.leader]-k.weight >= least:
+	case to.prefer == leader.prefer && leader.of.load-to.of.load > heaviest && leader.of.load-k.weight >= least:
 		o.move(k, s, to, "its leader's share is too large")
 	}
 }
@@ -239,8 +246,8 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 func (o *office) move(k *contest, s *seat, to *candidate, why string) {
 	s.to = election.None
 	if to != nil {
-		s.to = to.id
-		o.charge(k, s, to.id)
+		s.to = to.of.id
+		o.charge(k, s, to.of)
 	}
 	o.release(k, s, why)
 }
@@ -250,20 +257,16 @@ func (o *office) flush() {
 	c := o.c
 	o.own()
 	if o.settled {
-		for _, name := range slices.Sorted(maps.Keys(o.todo)) {
-			if k := o.contests[name]; k != nil {
-				o.fill(k)
-			}
+		o.refit()
+		for _, k := range o.wanted() {
+			o.fill(k)
 		}
 		o.level()
-	}
-	for name := range o.todo {
-		if k := o.contests[name]; k != nil {
+		for _, k := range o.todo {
+			k.todo = false
 			o.dissolve(k)
 		}
-	}
-	if o.settled {
-		o.todo = emptied(o.todo)
+		o.todo = nil
 	}
 	o.own()
 	o.publish()
@@ -286,17 +289,15 @@ func (o *office) own() {
 
 // dissolve forgets a name that nobody stands for or leads.
 func (o *office) dissolve(k *contest) {
-	if len(k.candidates) > 0 || slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) || !o.settled {
+	if len(k.candidates) > 0 || slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 		return
 	}
 	o.floor = max(o.floor, k.last+1)
 	delete(o.contests, k.name)
-	delete(o.todo, k.name)
 	o.stale = true
 	for _, s := range k.seats {
-		at := key{k.name, s.index}
-		delete(o.moving, at)
-		o.changed[at] = true
+		delete(o.moving, key{k.name, s.index})
+		o.changes(k, s)
 	}
 }
 
@@ -305,10 +306,17 @@ func (o *office) dissolve(k *contest) {
 func (o *office) publish() {
 	c := o.c
 	var list []Seat
-	for _, at := range slices.SortedFunc(maps.Keys(o.changed), byKey) {
-		list = append(list, o.entry(at))
+	slices.SortFunc(o.changed, byName)
+	for _, k := range o.changed {
+		k.changed = false
+		for _, s := range k.seats {
+			if s.changed {
+				s.changed = false
+				list = append(list, o.entry(key{k.name, s.index}))
+			}
+		}
 	}
-	o.changed = emptied(o.changed)
+	o.changed = nil
 	base, had := c.version, c.digest
 	if len(list) > 0 || o.drains {
 		for _, s := range list {
@@ -322,25 +330,25 @@ func (o *office) publish() {
 		deltas = nil
 	}
 	c.version += uint64(max(len(deltas)-1, 0))
-	var whole [][]Seat
+	news, whole := encodeEach(deltas), []cbor.RawMessage(nil)
 	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
 		p := o.peers[id]
 		switch {
 		case !p.reported:
 		case p.wants && (p.has != had || p.differs):
 			if whole == nil {
-				whole = parts(c.list(), c.partBytes, seatSize)
+				whole = encodeEach(parts(c.list(), c.partBytes, seatSize))
 			}
 			for i, list := range whole {
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), Seats: list, Drained: c.drainedList()})
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
 			}
 		default:
 			if p.wants { // it has what there was
 				c.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
 			}
-			for i, list := range deltas {
+			for i, list := range news {
 				from := base + uint64(i)
-				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, Seats: list, Drained: c.drainedList()})
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
 			}
 		}
 		p.wants = false
