@@ -122,11 +122,7 @@ func TestANewcomerThatDiffersIsToldWhy(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer newcomer.Close()
-			select {
-			case <-newcomer.Done():
-			case <-time.After(patience):
-				t.Fatalf("it still runs:\n%s", story(newcomer))
-			}
+			awaitEnd(t, newcomer)
 			if !errors.Is(newcomer.Err(), ErrConfig) {
 				t.Errorf("got %v", newcomer.Err())
 			}

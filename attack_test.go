@@ -436,7 +436,11 @@ func TestSilentAndSlowStrangersKeepNobodyOut(t *testing.T) {
 					if _, err := c.Write([]byte{x}); err != nil {
 						return
 					}
-					time.Sleep(time.Second)
+					select {
+					case <-time.After(time.Second):
+					case <-t.Context().Done():
+						return
+					}
 				}
 			}()
 		}

@@ -3,6 +3,7 @@ package batuta
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -305,7 +306,7 @@ func (n *Node) endElections() {
 	for _, c := range n.candidates {
 		for _, s := range c.calls {
 			if s.history != nil {
-				s.history.end()
+				s.history.End()
 			}
 		}
 	}
@@ -342,12 +343,13 @@ func (e *elections) tell(v View) {
 	}
 	seats[v.Seat] = v
 	e.views[v.Election] = seats
+	now := seen{Event: event(v)} // of these histories views alone are read: see origin
 	if h := e.names[v.Election]; h != nil {
-		h.add(event(v))
+		h.Add(now)
 	}
 	if e.every != nil {
-		e.every.limit = MaxBacklog + 2*len(e.views) // one change of all leaders is no reader's fault
-		e.every.add(event(v))
+		e.every.Limit(MaxBacklog + 2*len(e.views)) // one change of all leaders is no reader's fault
+		e.every.Add(now)
 	}
 }
 
@@ -404,26 +406,26 @@ func (e *elections) watched(name string) *history {
 		h = newHistory(first)
 		e.names[name] = h
 		if e.ended {
-			h.end()
+			h.End()
 		}
 	}
 	return h
 }
 
-// all gives the present views of all, and a place at what follows them.
-func (e *elections) all() (first []View, place func() *reader) {
+// all gives the present views of all, and then what follows them, behind one view that does not count.
+func (e *elections) all(ctx context.Context) (first []View, all iter.Seq2[View, error]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.every == nil {
 		e.every = newHistory(View{})
 		if e.ended {
-			e.every.end()
+			e.every.End()
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.views)) {
 		first = append(first, e.views[name]...)
 	}
-	return first, e.every.place()
+	return first, e.every.views(ctx)
 }
 
 func (e *elections) end() {
@@ -431,9 +433,9 @@ func (e *elections) end() {
 	defer e.mu.Unlock()
 	e.ended = true
 	for _, h := range e.names {
-		h.end()
+		h.End()
 	}
 	if e.every != nil {
-		e.every.end()
+		e.every.End()
 	}
 }

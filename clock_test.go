@@ -61,7 +61,7 @@ func TestALeaderWhoseMachineWasAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onStrange(t, func(t *testing.T, n *Node, m *strange) {
-				token, watch := n.Leader().Token, n.history.last()
+				token, watch := n.Leader().Token, n.history.Last()
 				m.set(away.wall, away.asleep) // all goroutines wait: nobody has noticed
 				if n.IsLeader() {
 					t.Error("IsLeader is true after the machine has been away")
@@ -69,9 +69,9 @@ func TestALeaderWhoseMachineWasAway(t *testing.T) {
 				if v := n.Leader(); v.Defined() {
 					t.Errorf("its view is %+v", v)
 				}
-				first := n.history.next(t.Context(), watch)
-				if first.Kind != EventLost || first.View.Lost != token || first.View.Cause != election.CauseStalled {
-					t.Errorf("the first event is %+v", first.Event)
+				first := n.history.Next(t.Context(), watch)
+				if first.Event.Kind != EventLost || first.Event.View.Lost != token || first.Event.View.Cause != election.CauseStalled {
+					t.Errorf("the first event is %+v", first.Event.Event)
 				}
 				if v := waitView(t, n, "it leads again", View.Defined); v.Token.Epoch <= token.Epoch {
 					t.Errorf("token %v after %v", v.Token, token)

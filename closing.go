@@ -38,10 +38,11 @@ func (n *Node) end() {
 	if saved {
 		n.err = errors.Join(n.err, n.closeStore())
 	}
-	n.history.end()
+	n.history.End()
 	n.endElections()
 	n.close()
 	n.closeLogs()
+	n.release()
 	close(n.done)
 }
 

@@ -19,6 +19,16 @@ import (
 // a machine that does other things too. No test passes or fails by how soon it comes.
 const patience = 30 * time.Second
 
+// awaitEnd waits until a node has ended by itself.
+func awaitEnd(t *testing.T, n *Node) {
+	t.Helper()
+	select {
+	case <-n.Done():
+	case <-time.After(patience):
+		t.Fatalf("it still runs:\n%s", story(n))
+	}
+}
+
 // mortal is TCP on a port that is bound already; kill ends all of it at once,
 // as the kernel does with a process.
 type mortal struct {

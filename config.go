@@ -39,7 +39,7 @@ const (
 // Config sets up a [Node]. The zero value of each field but Algorithm works.
 type Config struct {
 	Cluster  string // name of the cluster; members of another are refused; default "default"
-	Election string // what the contest is about; default "default"
+	Election string // name of the cluster's own election, which [Node.Lead] and [Node.Leader] are about; default "default"; others: [Node.Election]
 
 	ID        string // this member's id; default a UUIDv4, kept in the store if there is one
 	Priority  int    // ranks before the id; default 0
@@ -65,7 +65,7 @@ type Config struct {
 	// a member's status reads it.
 	Meta map[string]string
 
-	Algorithm Algorithm // required; a value of its own for each Node, such as bully.New()
+	Algorithm Algorithm // required; such as bully.New(), a value of its own for each Node: Start refuses one that another Node has, until that has ended
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
 	// Healthy is this member's own check, called every second with that time to

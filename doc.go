@@ -8,14 +8,15 @@
 //	                            which each two reach each other, directly or by a third,
 //	                            agrees on one leader, the highest rank, in bounded time.
 //	                            While a partition lasts each side has its
-//	                            own leader. [Status]: Guarantee "best-effort", Fencing false
+//	                            own leader. Status.Guarantee is "best-effort", Fencing false
 //	quorum                      one leader: at every instant at most one leadership is in force, on
 //	                            the assumption that no two clocks differ in rate by more than 1 %;
-//	                            without a majority there is none. Guarantee "one-leader", Fencing true
+//	                            without a majority there is none. Status.Guarantee is
+//	                            "one-leader", Fencing true
 //
 // Of the best-effort ones in particular: two members may lead at the same time while they cannot reach
-// each other, and for at most T = 2·t_max + t_process while one of them is being
-// found dead or stopped. Do not guard with it what two leaders at once would
+// each other, and for at most T while one of them is being found dead or stopped: T is
+// 2·TMax + TProcess of [Config], 600 ms by default. Do not guard with it what two leaders at once would
 // destroy. Two sides of a partition may count the same epoch: compare the token
 // (epoch, leader), by [Token.Compare], never the epoch alone; and only under quorum
 // is the token a fence, for what refuses a lower one.
@@ -32,7 +33,8 @@
 //
 // # How to use it
 //
-// [Start] a [Node] in every process, with one list of members and an algorithm:
+// [Start] a [Node] in every process, with one list of members and an algorithm: of packages
+// election/bully and election/ring, or of package quorum.
 //
 //	node, err := batuta.Start(ctx, batuta.Config{
 //		ID:        "1",
@@ -46,13 +48,22 @@
 //		},
 //	})
 //
+// Or give [Config].Join in place of Peers, and the cluster grows from one member. Addresses that
+// others than the members reach want [Config].Security.
+//
 // [Node.Lead] runs a function wherever the leader is, once per leadership, and
 // stops it when the lead is lost. [Node.Watch] tells who leads as it changes;
-// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Resign] steps down, [Node.Transfer] in favour of one member,
-// [Node.Campaign] calls an election, and [Node.Close] hands over and ends.
+// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Events] tells all that changes, the states
+// of members too, and [Node.Status] all that is known now. [Node.Resign] steps down,
+// [Node.Transfer] in favour of one member, [Node.Campaign] calls an election, and
+// [Node.Close] hands over and ends.
 //
 // [Node.Election] gives one of many elections of the same cluster, each with a leader of
-// its own; they are spread over the members that stand for them.
+// its own; they are spread over the members that stand for them by the leader of the cluster,
+// which is their coordinator. [Node.Elections] watches them all.
+//
+// Package batutatest runs a cluster within a test; batutahttp and batutaprom give a service the
+// HTTP API and the metrics of an agent.
 //
 // Without a DataDir or a Store a member forgets its epoch when its process ends.
 // It then asks those it can reach, so that only a cluster that stops as a whole

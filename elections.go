@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
@@ -107,7 +108,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 	defer n.withdraw(s, e)
 	c := s.of
 	return n.leading(ctx, s.history, fn, func(at *happening) *work {
-		if v := at.View; v.Defined() {
+		if v := at.Event.View; v.Defined() {
 			return n.beginNamed(ctx, c, v.Token)
 		}
 		return nil
@@ -204,8 +205,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[View, error] {
 	if e.err != nil {
 		return func(yield func(View, error) bool) { yield(View{}, e.err) }
 	}
-	place := e.node.elections.watched(e.name).place()
-	return views(ctx, place)
+	return e.node.elections.watched(e.name).views(ctx)
 }
 
 // Resign gives the election away, to another candidate if there is one, and else to this
@@ -264,15 +264,20 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 // ones, by name and seat, also of those that nobody leads now; then each that changes, in
 // order, none skipped, until ctx or the node ends. Its place is taken when it is called. Its errors are those of [Node.Watch].
 func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
-	first, place := n.elections.all()
+	taken, follow := n.elections.all(ctx)
+	var again atomic.Bool
 	return func(yield func(View, error) bool) {
+		first, all := taken, follow
+		if again.Swap(true) {
+			first, all = n.elections.all(ctx)
+		}
 		for _, v := range first {
 			if !yield(v, nil) {
 				return
 			}
 		}
 		skip := true
-		for v, err := range views(ctx, place) {
+		for v, err := range all {
 			if skip {
 				skip = false // the view of before
 				continue
@@ -326,7 +331,8 @@ func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) erro
 	return n.request(ctx, assignment.Request{Do: do, Member: id, Force: force})
 }
 
-// ErrRefusedElection is wrapped by what the coordinator refuses.
+// ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
+// where the coordinator refuses, or there is none; the rest of the error says why.
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
 // request has the coordinator asked, and gives its answer.

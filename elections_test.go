@@ -265,6 +265,19 @@ func TestLeadOfANamedElection(t *testing.T) {
 	})
 }
 
+// Where nobody can lead, whoever asks is told that, too: else it would wait.
+func TestDrainWhereNobodyLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 1, func(cfg *batuta.Config) { cfg.Observer = true })
+		c.StartAll()
+		time.Sleep(5 * time.Second)
+		err := c.Node("1").Drain(t.Context(), "1", false)
+		if !errors.Is(err, batuta.ErrRefusedElection) || !strings.Contains(err.Error(), "this member does not stand to be it (observer)") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 func TestElectionsAreWatchedAndDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := batutatest.New(t, 3)

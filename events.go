@@ -2,12 +2,11 @@ package batuta
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/past"
 )
 
 // View is who leads, as one member sees it.
@@ -69,29 +68,7 @@ var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has
 // nil but for a reader that falls behind: to that the last thing yielded is the zero
 // View with [ErrBehind]. A slow reader holds up nobody.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
-	return views(ctx, n.history.place())
-}
-
-// views yields the views of a history from a place on.
-func views(ctx context.Context, place func() *reader) iter.Seq2[View, error] {
-	return func(yield func(View, error) bool) {
-		r := place()
-		defer r.leave()
-		if !yield(r.view, nil) {
-			return
-		}
-		for {
-			switch ev, err := r.next(ctx); {
-			case err == ErrBehind:
-				yield(View{}, err)
-				return
-			case err != nil:
-				return
-			case ev.isView() && !yield(ev.View, nil):
-				return
-			}
-		}
-	}
+	return n.history.views(ctx)
 }
 
 // Events yields everything this member sees, in order, none skipped, until ctx or
@@ -103,26 +80,8 @@ func views(ctx context.Context, place func() *reader) iter.Seq2[View, error] {
 // that the last thing yielded is the zero Event with [ErrBehind]. A slow reader
 // holds up nobody.
 func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
-	place := n.history.place()
-	return func(yield func(Event, error) bool) {
-		r := place()
-		defer r.leave()
-		for _, ev := range r.first {
-			if !yield(ev, nil) {
-				return
-			}
-		}
-		for {
-			ev, err := r.next(ctx)
-			if err == ErrBehind {
-				yield(Event{}, err)
-				return
-			}
-			if err != nil || !yield(ev, nil) {
-				return
-			}
-		}
-	}
+	h := n.history
+	return past.Walk(ctx, h.List, h.Place(), ErrBehind, seen.origin, func(s seen) (Event, bool) { return s.Event, true })
 }
 
 // isView reports whether the view is another after the event.
@@ -130,143 +89,52 @@ func (ev Event) isView() bool {
 	return ev.Kind == EventLeader || ev.Kind == EventLost || ev.Kind == EventMeta && ev.Member == ev.View.Token.Leader.ID
 }
 
-// history is a list of events that any number of readers walk at their own pace.
-// What all have passed is garbage; what one has not is kept for it, up to a limit.
-type history struct {
-	over  chan struct{} // closed after the last event
-	limit int           // that a reader may be behind
-	tail  atomic.Pointer[happening]
+// history is what a member has seen, for any number of readers.
+type history struct{ *past.List[seen] }
 
-	mu      sync.Mutex
-	led     Event // the last that began a leadership
-	lost    Event // the last that ended one
-	readers map[*reader]struct{}
-}
+// happening is one entry of it.
+type happening = past.Entry[seen]
 
-// happening is an event and, once more is closed, the way to the next.
-type happening struct {
+// seen is an event, with those that have led to the view after it.
+type seen struct {
 	Event
-	more chan struct{}
-	then *happening
+	led, lost *Event // the last that began a leadership, and the last that ended one; nil: there was none
 }
 
 func newHistory(first View) *history {
-	h := &history{over: make(chan struct{}), limit: MaxBacklog, readers: map[*reader]struct{}{}}
-	h.tail.Store(&happening{Event: Event{View: first}, more: make(chan struct{})})
-	return h
+	return &history{past.New(seen{Event: Event{View: first}}, MaxBacklog)}
 }
 
 // add appends an event. One goroutine at a time may call it.
 func (h *history) add(ev Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	last := h.Last().Event
+	now := seen{ev, last.led, last.lost}
 	switch ev.Kind {
 	case EventLeader:
-		h.led = ev
+		now.led = &ev
 	case EventLost:
-		h.lost = ev
+		now.lost = &ev
 	}
-	tail := h.tail.Load()
-	tail.then = &happening{Event: ev, more: make(chan struct{})}
-	h.tail.Store(tail.then)
-	close(tail.more)
-	for r := range h.readers {
-		if r.behind++; r.behind > h.limit {
-			r.at = nil // what waits for it is garbage
-			delete(h.readers, r)
-		}
-	}
+	h.Add(now)
 }
 
-// end tells that nothing follows.
-func (h *history) end() { close(h.over) }
-
-func (h *history) last() *happening { return h.tail.Load() }
-
-// next waits for what follows at; nil when ctx or the history is over.
-func (h *history) next(ctx context.Context, at *happening) *happening {
-	select {
-	case <-at.more:
-		return at.then
-	case <-ctx.Done():
-		return nil
-	case <-h.over:
+// origin is what a reader that begins here is told first.
+func (s seen) origin() (first []Event) {
+	v := s.View
+	if s.led != nil && (v.Defined() || v.Lost.Defined()) {
+		first = append(first, *s.led)
 	}
-	select {
-	case <-at.more:
-		return at.then
-	default:
-		return nil
+	switch {
+	case v.Defined() && len(first) > 0:
+		first[0].View.Meta = v.Meta // as it is by now
+	case v.Lost.Defined() && s.lost != nil:
+		first = append(first, *s.lost)
 	}
+	return first
 }
 
-// reader is one walk along a history.
-type reader struct {
-	history *history
-	view    View    // the present one when it began
-	first   []Event // that led to it
-
-	// Under the history's lock.
-	at     *happening // the last that it was given; nil: it is too far behind
-	behind int
-}
-
-// place takes a place at the present for a reader. What it returns gives that once,
-// and after that places at what is the present then.
-func (h *history) place() func() *reader {
-	var taken atomic.Pointer[reader]
-	taken.Store(h.join())
-	return func() *reader {
-		if r := taken.Swap(nil); r != nil {
-			return r
-		}
-		return h.join()
-	}
-}
-
-func (h *history) join() *reader {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at := h.tail.Load()
-	r := &reader{history: h, view: at.View, at: at}
-	switch v := r.view; {
-	case v.Defined():
-		led := h.led
-		led.View.Meta = v.Meta // as it is by now
-		r.first = []Event{led}
-	case v.Lost.Defined():
-		r.first = []Event{h.led, h.lost}
-	}
-	h.readers[r] = struct{}{}
-	return r
-}
-
-// leave gives the reader's place up.
-func (r *reader) leave() {
-	r.history.mu.Lock()
-	defer r.history.mu.Unlock()
-	delete(r.history.readers, r)
-}
-
-// errOver: nothing follows, or the reader's context has ended.
-var errOver = errors.New("no more events")
-
-// next waits for the next event. Its error is [ErrBehind] or errOver.
-func (r *reader) next(ctx context.Context) (Event, error) {
-	r.history.mu.Lock()
-	at := r.at
-	r.history.mu.Unlock()
-	if at == nil {
-		return Event{}, ErrBehind
-	}
-	if at = r.history.next(ctx, at); at == nil {
-		return Event{}, errOver
-	}
-	r.history.mu.Lock()
-	defer r.history.mu.Unlock()
-	if r.at != nil {
-		r.at = at
-		r.behind--
-	}
-	return at.Event, nil
+// views yields the views of a history from the present one on. Its place is taken now.
+func (h *history) views(ctx context.Context) iter.Seq2[View, error] {
+	return past.Walk(ctx, h.List, h.Place(), ErrBehind,
+		func(s seen) []View { return []View{s.View} }, func(s seen) (View, bool) { return s.View, s.isView() })
 }

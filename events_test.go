@@ -3,12 +3,10 @@ package batuta
 import (
 	"context"
 	"reflect"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
-	"weak"
 
 	"github.com/batuta-dev/batuta/election/bully"
 )
@@ -81,7 +79,7 @@ func change(t *testing.T, n *Node, i int) {
 
 func TestAReaderThatStopsIsEnded(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
-		n.history.limit = 10
+		n.history.Limit(10)
 		events := 0
 		for ev, err := range n.Events(t.Context()) {
 			if events++; events == 2 {
@@ -94,38 +92,15 @@ func TestAReaderThatStopsIsEnded(t *testing.T) {
 				change(t, n, i)
 			}
 		}
-		if events != 2 || len(n.history.readers) > 0 {
-			t.Errorf("%d events, and %d readers are left", events, len(n.history.readers))
+		if events != 2 || n.history.Readers() > 0 {
+			t.Errorf("%d events, and %d readers are left", events, n.history.Readers())
 		}
 	})
 }
 
-func TestNothingIsKeptForAReaderThatStops(t *testing.T) {
-	n := &Node{history: newHistory(View{})}
-	n.history.limit = 10
-	events := n.Events(t.Context()) // its place is taken, and it never reads
-	n.history.add(Event{Kind: EventMember})
-	waits := weak.Make(n.history.last())
-	for range 9 {
-		n.history.add(Event{Kind: EventMember})
-	}
-	if runtime.GC(); waits.Value() == nil {
-		t.Error("an event is gone although its reader is not behind the limit")
-	}
-	n.history.add(Event{Kind: EventMember})
-	if runtime.GC(); waits.Value() != nil {
-		t.Error("an event is kept for a reader behind the limit")
-	}
-	for _, err := range events {
-		if err != ErrBehind {
-			t.Errorf("ended by %v", err)
-		}
-	}
-}
-
 func TestAWatcherThatStopsIsToldSo(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
-		n.history.limit = 10
+		n.history.Limit(10)
 		var views []View
 		told := false
 		for v, err := range n.Watch(t.Context()) {
@@ -147,26 +122,10 @@ func TestAWatcherThatStopsIsToldSo(t *testing.T) {
 	})
 }
 
-// What a reader that has left would have missed is nobody's.
-func TestAReaderThatLeavesKeepsNothing(t *testing.T) {
-	n := &Node{history: newHistory(View{})}
-	for range n.Watch(t.Context()) {
-		break
-	}
-	if len(n.history.readers) > 0 {
-		t.Error("its place is kept")
-	}
-	waits := weak.Make(n.history.last())
-	n.history.add(Event{Kind: EventMember})
-	if runtime.GC(); waits.Value() != nil {
-		t.Error("an event is kept for it")
-	}
-}
-
 // A reader at the limit misses nothing.
 func TestAReaderAtTheLimitGoesOn(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
-		n.history.limit = 10
+		n.history.Limit(10)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		seen := 0
@@ -186,6 +145,26 @@ func TestAReaderAtTheLimitGoesOn(t *testing.T) {
 			change(t, n, 10+seen) // the distance stays
 		}
 	})
+}
+
+// What Elections gives is read again from what is so then.
+func TestElectionsAreReadAgain(t *testing.T) {
+	n := &Node{elections: elections{views: map[string][]View{}, names: map[string]*history{}}}
+	lead := func(epoch uint64) {
+		n.elections.tell(View{Election: "a", Token: Token{Epoch: epoch, Leader: Rank{ID: "1"}}})
+	}
+	lead(1)
+	views := n.Elections(t.Context())
+	lead(2)
+	for _, want := range []uint64{1, 3} {
+		for v := range views {
+			if v.Token.Epoch != want {
+				t.Errorf("it begins with epoch %d, want %d", v.Token.Epoch, want)
+			}
+			break
+		}
+		lead(3)
+	}
 }
 
 // That every leader of many elections is another is no more than a reader may be behind.

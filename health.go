@@ -8,7 +8,8 @@ import (
 )
 
 // SetHealthy says whether this member is fit to lead; it is at first. One that is
-// not gives up the lead and does not stand until it is fit again. It returns when
+// not gives up the lead and does not stand until it is fit again. It is for a service
+// without a [Config].Healthy, whose answer takes its place whenever that changes. It returns when
 // that is decided here, with ctx's error, or with [ErrClosed].
 func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
 	return n.setHealthy(ctx, fit, "the service says so")

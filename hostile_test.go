@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,11 +302,7 @@ func TestASecondProcessWithOneIDGivesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer second.Close()
-		select {
-		case <-second.Done():
-		case <-time.After(patience):
-			t.Fatalf("it still runs:\n%s", story(second))
-		}
+		awaitEnd(t, second)
 		if err := second.Err(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(c.members[2].Addr)) {
 			t.Errorf("got %v; want it to name %s", err, c.members[2].Addr)
 		}
@@ -313,6 +310,58 @@ func TestASecondProcessWithOneIDGivesUp(t *testing.T) {
 			if got := n.Leader().Token; got != token {
 				t.Errorf("member %s holds %v, and held %v", id, got, token)
 			}
+		}
+	})
+}
+
+// Where nobody has heard the first process for T, the second is the member, and the first
+// ends once it reaches the others again.
+func TestTheFirstOfTwoProcessesEndsWhereTheSecondIsTheMember(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		c.startAll(quick)
+		c.agree("3")
+		first := c.nodes["3"]
+		c.memory.Cut("3", "1")
+		c.memory.Cut("3", "2")
+		delete(c.nodes, "3")
+		c.agree("2")
+		c.nodes["3"] = c.start("3", quick, func(cfg *Config) { cfg.Listen, cfg.Transport = "127.0.0.1:0", c.memory.Host("second") })
+		token := c.agree("3")
+		c.memory.Heal("3", "1")
+		c.memory.Heal("3", "2")
+		awaitEnd(t, first)
+		if err := first.Err(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "id 3 is in use") {
+			t.Errorf("got %v", err)
+		}
+		if now := c.agree("3"); now != token {
+			t.Errorf("the others hold %v, and held %v", now, token)
+		}
+	})
+}
+
+// A second process that asks to be let in is refused for as long as the first is heard: it ends, too.
+func TestASecondProcessThatJoinsGivesUp(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		c.start("1", joins(c), quick)
+		c.start("2", joins(c, "1"), quick)
+		token := c.agree("2")
+		cfg := c.config("3")
+		joins(c, "1")(&cfg)
+		quick(&cfg)
+		cfg.ID, cfg.Bootstrap = "2", false
+		second, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer second.Close()
+		awaitEnd(t, second)
+		if err := second.Err(); err == nil || !strings.Contains(err.Error(), "id 2 is in use by the process at "+c.members[1].Addr+", as member 1 says") {
+			t.Errorf("got %v; want it to name %s", err, c.members[1].Addr)
+		}
+		if now := c.agree("2"); now != token {
+			t.Errorf("the others hold %v, and held %v", now, token)
 		}
 	})
 }

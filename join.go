@@ -60,6 +60,9 @@ func (n *Node) join(ctx context.Context) {
 func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []string) {
 	n.newcomer.BeginRound()
 	for i, a := range answers {
+		if a != nil && a.Holder != "" {
+			n.sameID(a.Holder, a.By)
+		}
 		if a == nil || a.Later {
 			continue
 		}

@@ -51,7 +51,7 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	n.stand()
 	defer n.retire()
 	return n.leading(ctx, n.history, fn, func(at *happening) *work {
-		v := at.View
+		v := at.Event.View
 		if v.Token.Leader.ID == n.id {
 			return n.begin(ctx, v.Token)
 		}
@@ -66,19 +66,19 @@ var errNoWork = fmt.Errorf("%w: Lead without a function: give the work that a le
 // under one that lasts, or ctx or h ends. begin counts the work under a view in, and gives
 // nil where there is none to do; finish counts it out and tells whether it still led.
 func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context, Leadership) error, begin func(*happening) *work, finish func(*work) bool) error {
-	at := h.last() // whatever kind of event it is: its view is the present one
+	at := h.Last() // whatever kind of event it is: its view is the present one
 	for at != nil && ctx.Err() == nil {
 		work := begin(at)
 		if work == nil { // another leads, or it was lost meanwhile
-			at = h.next(ctx, at)
+			at = h.Next(ctx, at)
 			continue
 		}
-		l := Leadership{Election: at.View.Election, Token: work.token, Since: at.View.Since}
+		l := Leadership{Election: at.Event.View.Election, Token: work.token, Since: at.Event.View.Since}
 		if led, err := work.run(l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
 		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
-		at = h.last()
+		at = h.Last()
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -59,7 +59,7 @@ func alone(t *testing.T, f func(t *testing.T, n *Node)) {
 func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		token := n.Leader().Token
-		watch := n.history.last()
+		watch := n.history.Last()
 		n.call(t.Context(), func() {
 			time.Sleep(n.timeout) // the loop stands still
 			if !n.IsLeader() {
@@ -73,9 +73,9 @@ func TestAStalledLeaderKnowsBeforeItsLoopRuns(t *testing.T) {
 				t.Errorf("after more than T the view is %+v", v)
 			}
 		})
-		first := n.history.next(t.Context(), watch)
-		if first.Kind != EventLost || first.View.Lost != token || first.View.Cause != election.CauseStalled {
-			t.Errorf("the first event after the stall is %+v", first.Event)
+		first := n.history.Next(t.Context(), watch)
+		if first.Event.Kind != EventLost || first.Event.View.Lost != token || first.Event.View.Cause != election.CauseStalled {
+			t.Errorf("the first event after the stall is %+v", first.Event.Event)
 		}
 		if v := waitView(t, n, "it leads again", View.Defined); v.Token.Epoch <= token.Epoch {
 			t.Errorf("token %v after %v", v.Token, token)
@@ -180,7 +180,7 @@ func TestLeadRunsOncePerLeadership(t *testing.T) {
 func TestLeadBeginsWithThePresentLeadership(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		change(t, n, 0)
-		if last := n.history.last().Kind; last != EventMember {
+		if last := n.history.Last().Event.Kind; last != EventMember {
 			t.Fatalf("the last event is %q", last)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

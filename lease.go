@@ -18,11 +18,11 @@ type leasing interface {
 	Lease(t time.Duration) time.Duration
 }
 
-// Lease is for how long what this member's leadership has begun may still run if
-// the node does nothing more from now on, and for how long at most. While its work stops
-// the lease goes on; nobody else leads before it has ended. With a best-effort Algorithm
-// there is none, and both are 0. Without a leadership left is 0 or less. It comes back
-// from the node's loop, with ctx's error, or with [ErrClosed].
+// Lease tells for how much longer the work of this member's leadership may run if the
+// node renews nothing from now on (left), and how long a lease is when it has just been
+// renewed (whole). Nobody else leads before it has ended, and it is renewed for as long as
+// the work takes to stop. With a best-effort Algorithm there is none, and both are 0.
+// Without a leadership left is 0 or less. Its error is ctx's, or [ErrClosed].
 func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error) {
 	if a, ok := n.cfg.Algorithm.(leasing); ok {
 		whole = a.Lease(n.timeout)
@@ -39,12 +39,11 @@ func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error)
 	return left, whole, err
 }
 
-// Lease is for how long what this member's leadership of the election has begun may still
-// run if the node hears nothing more from now on, and for how long at most; while its work
-// stops that goes on, as long as the coordinator vouches for it. Nobody else leads before it
-// has ended; with a best-effort Algorithm that is no promise, and whole is 0. Without a
-// leadership, or after one that time has ended, left is 0 or less. For the rest it is as
-// [Node.Lease].
+// Lease is [Node.Lease] for this election: for how much longer the work of this member's
+// leadership of it may run if the node hears nothing more from its coordinator (left), and for
+// how long after a word of the coordinator's (whole). The coordinator renews it for as long as
+// the work takes to stop. Under a best-effort Algorithm another may lead before it has ended,
+// and whole is 0. Without a leadership left is 0 or less.
 func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err error) {
 	switch {
 	case e.err != nil:

@@ -21,6 +21,9 @@ func TestLease(t *testing.T) {
 			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), left, err)
 		}
 		waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
+		if g := n.Status().Guarantee; g != GuaranteeBestEffort && !test.has || g != GuaranteeOneLeader && test.has {
+			t.Errorf("%s promises %q", test.algorithm.Name(), g)
+		}
 		left, whole, err := n.Lease(t.Context())
 		if (whole > 0) != test.has || left > whole || err != nil || whole > n.timeout {
 			t.Errorf("%s: %v of %v left, %v", test.algorithm.Name(), left, whole, err)

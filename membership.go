@@ -26,8 +26,8 @@ var (
 // learns of it. A member that joins by itself need not be added. Of one that is
 // known it changes the address, and the priority unless p.Priority is 0: then what
 // is known stays, and [Node.SetPriority] sets 0. It returns when this member has it
-// on its list, with what is wrong with p, with [ErrFull], ctx's
-// error, or [ErrClosed].
+// on its list, with what is wrong with p, with [ErrFull], with [ErrRemoved] if it was removed
+// itself, ctx's error, or [ErrClosed].
 func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	id, err := election.ParseID(string(p.ID))
 	switch {
@@ -67,8 +67,8 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 // SetPriority sets what a member ranks by, at every member and at its own process,
 // this one's too: if it outranks the leader then, it takes over. It holds until
 // that process starts again, with a [Config.Priority] of its own. It returns when
-// this member has it on its list, with [ErrNotMember], [ErrNoMajority], ctx's error, or
-// [ErrClosed].
+// this member has it on its list, with [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
+// removed itself, ctx's error, or [ErrClosed].
 func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	known := false
 	var refused error
@@ -97,7 +97,8 @@ func (n *Node) ranks(id ID, priority int) bool {
 // RemoveMember takes a member off the list for good: it is told, loses the lead
 // if it has it, and is refused until it is added again. A member that is away
 // hears of it when it returns. It returns when this member has struck it off, with
-// what is wrong with id, [ErrNotMember], ctx's error, or [ErrClosed].
+// what is wrong with id, [ErrNotMember], [ErrRemoved] if this member was removed itself,
+// ctx's error, or [ErrClosed].
 //
 // A quorum's majority decides on it. It is refused there with [ErrNoMajority] while nobody
 // leads, and with [ErrTooFew] if too few of the voters that are left are reached to lead.
@@ -149,6 +150,9 @@ type decided interface {
 func (n *Node) admitChange(remove bool, id ID, force bool) error {
 	if d, ok := n.machine.(decided); ok {
 		return d.AdmitChange(remove, id, force)
+	}
+	if e, ok := n.machine.Entry(n.id); ok && e.Departure == election.Removed {
+		return ErrRemoved
 	}
 	return nil
 }

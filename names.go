@@ -21,8 +21,8 @@ type Rank = election.Rank
 // leadership to the next; [Token.String] is EPOCH:ID.
 type Token = election.Token
 
-// Algorithm is how members elect. Packages bully and ring have some;
-// [election.Algorithm] says how to write another.
+// Algorithm is how members elect. Packages election/bully, election/ring and
+// quorum have them; package election says how to write another.
 type Algorithm = election.Algorithm
 
 // Record is one thing that a member did and why; see [Node.Trace].

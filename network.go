@@ -12,8 +12,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
-// A Wire has a Node speak another protocol than batuta's own. Package compat/boss has one;
-// it is set as [Config.Wire], a value of its own for each Node.
+// A Wire has a Node speak another protocol than batuta's own; it is set as [Config].Wire, a
+// value of its own for each Node. Package compat/boss has one. What Open takes and gives is
+// internal: only packages of this module can be one.
 type Wire interface {
 	// Defaults fills in what c leaves open as it should be on this wire.
 	Defaults(c Config) Config

@@ -329,7 +329,7 @@ func (n *Node) closed() error {
 	return ErrClosed
 }
 
-func (n *Node) view() View { return n.history.last().View }
+func (n *Node) view() View { return n.history.Last().Event.View }
 
 // address is where a member listens, as far as is known.
 func (n *Node) address(id ID) string {

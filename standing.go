@@ -30,6 +30,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleUnhealthy: StandingUnhealthy,
 	election.LastResort:          StandingUnhealthy,
 	election.IneligibleResigned:  StandingResigned,
+	election.StandsNext:          StandingResigned,
 	election.IneligibleObserver:  StandingObserver,
 	election.IneligibleWorking:   StandingDraining,
 	election.IneligibleUnsaved:   StandingUnsaved,

@@ -41,8 +41,12 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		asked:      map[uint64]chan string{},
 		elections:  elections{views: map[string][]View{}, names: map[string]*history{}},
 	}
+	if err := n.claim(); err != nil {
+		return nil, err
+	}
 	n.queueLogs()
 	if err := n.prepare(); err != nil {
+		n.release()
 		n.closeStore()
 		n.closeLogs()
 		return nil, err
@@ -117,9 +121,10 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 		n.metas[n.id] = n.cfg.Meta
 	}
 	machine, err := machine.NewCore(machine.Config{
-		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, Algorithm: n.cfg.Algorithm,
-		Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, Observer: n.cfg.Observer, Meta: n.cfg.Meta, LeadUnhealthy: n.cfg.LeadUnhealthy, Incarnation: n.incarnation, State: state, Records: held,
-		Seed: rand.Uint64(), Trace: n.record,
+		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Observer: n.cfg.Observer, Meta: n.cfg.Meta,
+		Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect,
+		Algorithm: n.cfg.Algorithm, Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, LeadUnhealthy: n.cfg.LeadUnhealthy,
+		Incarnation: n.incarnation, State: state, Records: held, Seed: rand.Uint64(), Trace: n.record,
 	})
 	if err != nil {
 		return config("%w", err)

@@ -24,11 +24,16 @@ const (
 	RoleUndefined Role = "undefined" // knows no leader, and stands aside
 )
 
-// GuaranteeBestEffort is the promise of the classic algorithms: once faults stop,
-// every group of which each two reach each other, directly or by a third, agrees on one
-// leader in bounded time; while a partition
-// lasts, each side has its own.
-const GuaranteeBestEffort = "best-effort"
+// What [Status].Guarantee tells.
+const (
+	// GuaranteeBestEffort is the promise of the classic algorithms: once faults stop, every
+	// group of which each two reach each other, directly or by a third, agrees on one leader in
+	// bounded time; while a partition lasts, each side has its own.
+	GuaranteeBestEffort = "best-effort"
+	// GuaranteeOneLeader is that of package quorum, and of module engines: at most one
+	// leadership is in force at every instant.
+	GuaranteeOneLeader = "one-leader"
+)
 
 // Status is what a member knows at one moment.
 type Status struct {
@@ -36,20 +41,20 @@ type Status struct {
 	Cluster    string
 	Election   string
 	Algorithm  string
-	Guarantee  string  // "best-effort", or "one-leader": see package quorum
+	Guarantee  string  // [GuaranteeBestEffort] or [GuaranteeOneLeader]
 	Fencing    bool    // whether the token is a fence: see [Token]
 	Takeover   string  // quorum: when the next leader comes, "lease" or "refused"; else empty
 	ClockDrift float64 // quorum: by which part the rates of two members' clocks may differ
 
 	Role          Role
 	Standing      Standing
-	StandingWhy   string    // why it does not stand, in words, such as the last ones of a failing check; "" when it does
-	StandingSince time.Time // since when Standing holds
-	Leader        ID        // none while undefined
-	LeaderAddress string    // HOST:PORT, empty while undefined
-	Epoch         uint64    // of Token, or the last one held while undefined
-	Token         Token     // zero while undefined
-	Since         time.Time
+	StandingWhy   string         // why it does not stand, in words, such as the last ones of a failing check; "" when it does
+	StandingSince time.Time      // since when Standing holds
+	Leader        ID             // none while undefined
+	LeaderAddress string         // HOST:PORT, empty while undefined
+	Epoch         uint64         // of Token, or the last one held while undefined
+	Token         Token          // zero while undefined
+	Since         time.Time      // when this member began to see that leader, or none
 	Members       []MemberStatus // lowest rank first, this one included
 
 	Ring   *RingStatus   // of the ring algorithms; else nil
@@ -236,6 +241,25 @@ func (n *Node) Trace() []Record {
 	n.trace.mu.Lock()
 	defer n.trace.mu.Unlock()
 	return append(slices.Clone(n.trace.records[n.trace.next:]), n.trace.records[:n.trace.next]...)
+}
+
+// Reasons gives the records of Trace that are later than a moment, without those of
+// messages. It takes little time however many records there are.
+func (n *Node) Reasons(after time.Time) (found []Record) {
+	t := &n.trace
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := len(t.records) - 1; i >= 0; i-- {
+		r := &t.records[(t.next+i)%len(t.records)]
+		if !r.At.After(after) {
+			break
+		}
+		if r.Message == nil {
+			found = append(found, *r)
+		}
+	}
+	slices.Reverse(found)
+	return found
 }
 
 // record keeps and logs what the Machine did.

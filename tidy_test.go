@@ -24,7 +24,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile"},
+	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past"},
 	"election":           {},
 	"compat/boss":        {"", "election", "internal/network"},
 	"election/*":         {"election"},
@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"superpeer/overlay":  {"superpeer", "superpeer/coordinate", "internal/security"},
 	"internal/*":         {"", "election", "internal/*"},
 	"internal/jobs":      {"", "assignment", "election", "internal/hooks", "internal/run", "internal/schedule"},
-	"internal/peeragent": {"internal/agent", "internal/hooks", "superpeer/overlay"},
+	"internal/peeragent": {"internal/agent", "internal/follow", "internal/hooks", "superpeer/overlay"},
 	"internal/datadir":   {},
 	"internal/logfile":   {"internal/datadir"},
 	"internal/statefile": {"election", "internal/datadir"},
@@ -61,11 +61,13 @@ var mayImport = map[string][]string{
 	"internal/lab/*":     {"election", "internal/lab", "internal/algorithm", "internal/lab/*", "sim", "sim/*", "superpeer", "superpeer/lab"},
 	"internal/web":       {},
 	"internal/clock":     {},
+	"internal/follow":    {},
+	"internal/past":      {},
 	"internal/logqueue":  {},
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
 	"examples/*":         {"", "election", "election/*"},
-	"engines":            {"", "election", "internal/clock"},
+	"engines":            {"", "election", "internal/clock", "internal/past"},
 	"engines/*":          {"", "engines"},
 	"engines/internal/*": {"", "engines", "internal/freeport"},
 	"examples/relay":     {"superpeer/overlay"},

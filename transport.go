@@ -19,7 +19,8 @@ type Transport interface {
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
-// ErrRefused says that a host is there, but no process listens at the address.
+// ErrRefused is what the error of a [Transport]'s Dial wraps where a host is there, but no
+// process listens at the address.
 var ErrRefused = transport.ErrRefused
 
 // TCP is the [Transport] of a Node that names none.

@@ -15,9 +15,17 @@ import (
 	"github.com/batuta-dev/batuta/internal/agent"
 )
 
-// Handler only tells: who leads, who is a member, what happens. It changes nothing.
-func Handler(node *batuta.Node) http.Handler { return agent.Embedded(node, "", false) }
+// Handler only tells: who leads, who is a member, what happens. It changes nothing. It
+// panics if node is nil, as [Operate] does.
+func Handler(node *batuta.Node) http.Handler { return embedded(node, false) }
 
 // Operate is [Handler] with the calls that change something: resign, campaign, transfer,
 // and members that are added or removed. Let only those through who may do that.
-func Operate(node *batuta.Node) http.Handler { return agent.Embedded(node, "", true) }
+func Operate(node *batuta.Node) http.Handler { return embedded(node, true) }
+
+func embedded(node *batuta.Node, changes bool) http.Handler {
+	if node == nil {
+		panic("batutahttp: nil node: give what batuta.Start has returned")
+	}
+	return agent.Embedded(node, "", changes)
+}

@@ -52,6 +52,20 @@ func TestMounted(t *testing.T) {
 	})
 }
 
+// Who forgets the node hears of it where the mistake is, not at the first request.
+func TestNil(t *testing.T) {
+	for name, f := range map[string]func(){"Handler": func() { batutahttp.Handler(nil) }, "Operate": func() { batutahttp.Operate(nil) }} {
+		func() {
+			defer func() {
+				if s, _ := recover().(string); !strings.Contains(s, "nil node") {
+					t.Errorf("%s: %q", name, s)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
 func ExampleHandler() {
 	var node *batuta.Node // as batuta.Start gives it
 	mux := http.NewServeMux()

@@ -20,5 +20,10 @@ import (
 )
 
 // New makes a collector of node's metrics. It follows node until that ends: make one
-// for each node.
-func New(node *batuta.Node) prometheus.Collector { return agent.NewCollector(node, "") }
+// for each node. It panics if node is nil.
+func New(node *batuta.Node) prometheus.Collector {
+	if node == nil {
+		panic("batutaprom: nil node: give what batuta.Start has returned")
+	}
+	return agent.NewCollector(node, "")
+}

@@ -2,6 +2,7 @@ package batutaprom_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -47,6 +48,20 @@ func TestOneRegistry(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who forgets the node hears of it where the mistake is, not at the first request.
+func TestNil(t *testing.T) {
+	for name, f := range map[string]func(){"New": func() { batutaprom.New(nil) }} {
+		func() {
+			defer func() {
+				if s, _ := recover().(string); !strings.Contains(s, "nil node") {
+					t.Errorf("%s: %q", name, s)
+				}
+			}()
+			f()
+		}()
+	}
 }
 
 func ExampleNew() {

@@ -53,6 +53,10 @@ type Cluster struct {
 // its times, its Healthy. The list and addresses are the cluster's, the Store is in
 // memory unless it is changed. All ends with the test.
 func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
+	t.Helper()
+	if n < 1 || slices.ContainsFunc(change, func(f func(*batuta.Config)) bool { return f == nil }) {
+		t.Fatalf("batutatest.New with %d members and %d changes: give at least one member, and no nil function", n, len(change))
+	}
 	c := &Cluster{t: t, network: memnet.New(), change: change, hosts: map[batuta.ID]*memnet.Host{},
 		disks: map[batuta.ID]*disk{}, nodes: map[batuta.ID]*batuta.Node{}}
 	for i := range n {
@@ -71,10 +75,7 @@ func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes 
 // Config is what a member is started with.
 func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.t.Helper()
-	i := slices.IndexFunc(c.members, func(p batuta.Peer) bool { return p.ID == id })
-	if i < 0 {
-		c.t.Fatalf("there is no member %s", id)
-	}
+	i := c.index(id)
 	cfg := batuta.Config{ID: string(id), Listen: c.members[i].Addr, Peers: slices.Clone(c.members), Algorithm: bully.New(),
 		Store: c.disks[id], Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil))}
 	for _, f := range c.change {
@@ -83,6 +84,16 @@ func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.hosts[id] = c.network.Host(string(id))
 	cfg.Transport = c.hosts[id]
 	return cfg
+}
+
+// index is id's place in the list; an id that is not there fails the test.
+func (c *Cluster) index(id batuta.ID) int {
+	c.t.Helper()
+	i := slices.IndexFunc(c.members, func(p batuta.Peer) bool { return p.ID == id })
+	if i < 0 {
+		c.t.Fatalf("there is no member %q: the ids are \"1\" to \"%d\"", id, len(c.members))
+	}
+	return i
 }
 
 // Start starts a member, or starts it again after [Cluster.Kill] or [Cluster.Stop].
@@ -154,15 +165,22 @@ func (c *Cluster) end(id batuta.ID) {
 
 // Cut lets nothing pass between two members: what they send each other waits.
 func (c *Cluster) Cut(a, b batuta.ID) {
+	c.t.Helper()
+	c.index(a)
+	c.index(b)
 	c.network.Cut(string(a), string(b))
 	c.apart = append(c.apart, [2]batuta.ID{a, b})
 }
 
 // Isolate cuts a member off from all others.
-func (c *Cluster) Isolate(id batuta.ID) { c.Part(id) }
+func (c *Cluster) Isolate(id batuta.ID) {
+	c.t.Helper()
+	c.Part(id)
+}
 
 // Part cuts these members off from all others, not from each other.
 func (c *Cluster) Part(side ...batuta.ID) {
+	c.t.Helper()
 	for _, a := range side {
 		for _, b := range c.members {
 			if !slices.Contains(side, b.ID) {
@@ -190,6 +208,9 @@ func (c *Cluster) Agree(leader batuta.ID, among ...batuta.ID) batuta.Token {
 				among = append(among, m.ID)
 			}
 		}
+	}
+	if len(among) == 0 {
+		c.t.Fatal("no member runs that could agree: call Start or StartAll first")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

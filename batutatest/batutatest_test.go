@@ -3,6 +3,8 @@ package batutatest_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +86,39 @@ func TestWorkMoves(t *testing.T) {
 		c.Agree("1", "1")
 		expect("begins at 1")
 	})
+}
+
+// What cannot be meant fails the test where it stands.
+func TestMistakes(t *testing.T) {
+	for what, f := range map[string]func(t testing.TB){
+		"nobody":               func(t testing.TB) { batutatest.New(t, 0) },
+		"a change that is nil": func(t testing.TB) { batutatest.New(t, 1, nil) },
+		"nobody runs":          func(t testing.TB) { batutatest.New(t, 1).Agree("1") },
+		"a cut from nobody":    func(t testing.TB) { batutatest.New(t, 2).Cut("1", "3") },
+		"nobody alone":         func(t testing.TB) { batutatest.New(t, 2).Isolate("3") },
+		"a start of nobody":    func(t testing.TB) { batutatest.New(t, 2).Start("3") },
+	} {
+		tried := &trial{TB: t}
+		var wg sync.WaitGroup
+		wg.Go(func() { f(tried) })
+		wg.Wait()
+		if tried.said == "" {
+			t.Errorf("%s: the test goes on", what)
+		}
+	}
+}
+
+// trial is a test that notes why it has failed.
+type trial struct {
+	testing.TB
+	said string
+}
+
+func (t *trial) Fatal(args ...any) { t.Fatalf("%s", fmt.Sprint(args...)) }
+
+func (t *trial) Fatalf(format string, args ...any) {
+	t.said = fmt.Sprintf(format, args...)
+	runtime.Goexit()
 }
 
 func ExampleNew() {

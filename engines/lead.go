@@ -25,21 +25,21 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batu
 			e.resigned = false
 		}
 	})
-	at := e.history.present()
+	at := e.history.Last()
 	for at != nil && ctx.Err() == nil {
 		var w *work
-		if v := at.View; v.Token.Leader.ID == e.ID() {
+		if v := at.Event.View; v.Token.Leader.ID == e.ID() {
 			w = e.begin(ctx, v.Token)
 		}
 		if w == nil { // another leads, or it was lost meanwhile
-			at = e.history.after(ctx, at)
+			at = e.history.Next(ctx, at)
 			continue
 		}
-		l := batuta.Leadership{Election: at.View.Election, Token: w.token, Since: at.View.Since}
+		l := batuta.Leadership{Election: at.Event.View.Election, Token: w.token, Since: at.Event.View.Since}
 		if led, err := e.run(w, l, fn); led && ctx.Err() == nil {
 			return err
 		}
-		at = e.history.present() // none of ours has begun since
+		at = e.history.Last() // none of ours has begun since
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -80,7 +80,7 @@ func (e *Election) end() {
 	if err := e.engine.Close(); err != nil {
 		e.cfg.Logger.Warn("the engine does not close", "error", err)
 	}
-	e.history.end()
+	e.history.End()
 	close(e.done)
 }
 

@@ -29,7 +29,7 @@ func (e *Election) StatusContext(ctx context.Context) (batuta.Status, error) {
 
 func (e *Election) status() batuta.Status {
 	v := e.Leader()
-	s := batuta.Status{ID: e.ID(), Cluster: "default", Election: e.cfg.Election, Algorithm: e.engine.Name(), Guarantee: GuaranteeOneLeader, Fencing: true,
+	s := batuta.Status{ID: e.ID(), Cluster: "default", Election: e.cfg.Election, Algorithm: e.engine.Name(), Guarantee: batuta.GuaranteeOneLeader, Fencing: true,
 		Takeover: "lease", ClockDrift: e.cfg.Drift,
 		Leader: v.Token.Leader.ID, LeaderAddress: v.Address, Epoch: v.Token.Epoch, Token: v.Token, Since: v.Since,
 		Standing: batuta.StandingEligible, StandingSince: e.born, Advertise: e.cfg.Address,
@@ -64,8 +64,8 @@ func (e *Election) status() batuta.Status {
 	return s
 }
 
-// GuaranteeOneLeader is what status answers say of the promise: never two leaders at a time.
-const GuaranteeOneLeader = "one-leader"
-
 // Trace is empty: an engine decides, and keeps no record of why.
 func (e *Election) Trace() []batuta.Record { return nil }
+
+// Reasons is empty for the same reason.
+func (e *Election) Reasons(time.Time) []batuta.Record { return nil }

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // This file prints what an agent sees, as --events has it.
@@ -51,43 +51,31 @@ func (a *agentRun) printEvents(ready agent.Line) {
 	defer named.Wait()
 	if shows := a.job.shows(); shows != nil {
 		named.Go(func() {
-			for a.printNamed(shows, print) {
-				a.named = a.node.Elections(context.Background())
+			for v, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.named, a.node.Elections)) {
+				switch l, ok := agent.NamedLine(a.node.ID(), v); {
+				case err != nil && !print(a.behind("")):
+					return
+				case err == nil && ok && shows(v.Election) && !print(l):
+					return
+				}
 			}
 		})
 	}
-	for a.printOwn(print) {
-		a.told = a.node.Events(context.Background())
+	for ev, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.told, a.node.Events)) {
+		l := agent.EventLine(a.node.ID(), ev)
+		if err != nil {
+			l = a.behind(a.node.Leader().Election)
+		}
+		if !print(l) {
+			return
+		}
 	}
 }
 
-// printOwn prints the cluster's own events, and tells whether to begin anew.
-func (a *agentRun) printOwn(print func(agent.Line) bool) (again bool) {
-	for ev, err := range a.told {
-		if errors.Is(err, batuta.ErrBehind) {
-			return print(a.behind(a.node.Status().Election))
-		}
-		if !print(agent.EventLine(a.node.ID(), ev)) {
-			return false
-		}
-	}
-	return false
-}
-
-// printNamed does the same for named elections.
-func (a *agentRun) printNamed(shows func(string) bool, print func(agent.Line) bool) (again bool) {
-	for v, err := range a.named {
-		if errors.Is(err, batuta.ErrBehind) {
-			return print(a.behind(""))
-		}
-		if l, ok := agent.NamedLine(a.node.ID(), v); ok && shows(v.Election) && !print(l) {
-			return false
-		}
-	}
-	return false
-}
+// tooSlow is what the log says of a reader that was too far behind.
+const tooSlow = "events were read too slowly and some are left out: read them faster, or have fewer with --events off"
 
 func (a *agentRun) behind(election string) agent.Line {
-	a.log.Warn("events were read too slowly and some are left out: read them faster, or have fewer with --events off", "election", election)
+	a.log.Warn(tooSlow, "election", election)
 	return agent.BehindLine(a.node.ID(), time.Now(), election)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // newBenchMemberCommand is what "batuta bench elections" starts: an agent that stands for
@@ -132,15 +133,15 @@ func appendTo(path, line string) error {
 
 // watch counts who leads. A reader that falls behind begins anew.
 func (b *benchMember) watch(n *batuta.Node) {
-	for behind := true; behind; {
-		behind = false
-		b.note(func(time.Time) { b.tally = newTally(b.names) })
-		for v, err := range n.Elections(context.Background()) {
-			if behind = err != nil; behind {
-				break
+	b.note(func(time.Time) { b.tally = newTally(b.names) })
+	for v, err := range follow.On(context.Background(), batuta.ErrBehind, n.Elections) {
+		b.note(func(now time.Time) {
+			if err != nil {
+				b.tally = newTally(b.names)
+				return
 			}
-			b.note(func(now time.Time) { b.sees(v, now) })
-		}
+			b.sees(v, now)
+		})
 	}
 }
 

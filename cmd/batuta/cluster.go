@@ -52,8 +52,6 @@ type member struct {
 // newCluster prepares n members with the ids 1 to n; nothing runs yet. flags are
 // added to every agent's.
 func newCluster(n int, flags ...string) (*cluster, error) {
-	// The kernel ends a child when the thread that started it ends: stay on one.
-	runtime.LockOSThread()
 	executable, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find this program to start members: %w", err)
@@ -62,6 +60,8 @@ func newCluster(n int, flags ...string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The kernel ends a child when the thread that started it ends: stay on one until close.
+	runtime.LockOSThread()
 	c := &cluster{executable: executable, command: []string{"agent"}, flags: flags, lines: make(chan childLine, 64), closing: make(chan struct{})}
 	for i, port := range ports {
 		c.members = append(c.members, &member{
@@ -173,6 +173,7 @@ func (c *cluster) close() {
 	if c.dataDir != "" {
 		os.RemoveAll(c.dataDir)
 	}
+	runtime.UnlockOSThread() // else the thread ends with this goroutine, and with it what others have started on it
 }
 
 // agreement is what all running members say together.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -103,7 +102,6 @@ func TestWorkOfManyElections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(runtime.UnlockOSThread)
 			t.Cleanup(c.close)
 			c.command = []string{"bench", "member"}
 			if algorithm == "quorum" {
@@ -198,7 +196,7 @@ func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
 			l.part(1, 2)
 			among(t, b, near, names)
 			among(t, b, far, map[string]int{"bully": names, "quorum": 0}[algorithm])
-			l.heal(1, 2)
+			l.heal()
 			calm(t, b)
 			for name, lines := range lastWork(t, dir, names) {
 				checkWork(t, name, lines, algorithm == "quorum")

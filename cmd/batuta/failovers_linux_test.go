@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,18 +63,13 @@ func (c *crew) ask(method, id, path, body string) bool {
 func (l *lan) dialer(i int) func(context.Context, string, string) (net.Conn, error) {
 	return func(_ context.Context, network, address string) (conn net.Conn, err error) {
 		done := make(chan struct{})
-		go func() {
+		gone := l.visit(strconv.Itoa(i), func() {
 			defer close(done)
-			runtime.LockOSThread() // for good: the thread, which is on that machine now, ends
-			var room *os.File
-			if room, err = os.Open("/var/run/netns/" + l.prefix + strconv.Itoa(i)); err != nil {
-				return
-			}
-			defer room.Close()
-			if err = unix.Setns(int(room.Fd()), unix.CLONE_NEWNET); err == nil {
-				conn, err = net.DialTimeout(network, address, time.Second)
-			}
-		}()
+			conn, err = net.DialTimeout(network, address, time.Second)
+		})
+		if gone != nil {
+			return nil, gone
+		}
 		<-done
 		return conn, err
 	}
@@ -138,7 +132,7 @@ func cuts(l *lan) []strike {
 	return []strike{
 		cut("the link is down", func(i int) { l.ip(switchRoom, "link", "set", wire(i), "down") }, func(i int) { l.ip(switchRoom, "link", "set", wire(i), "up") }),
 		cut("nothing leaves the leader", l.mute, func(i int) { l.unmute(i) }),
-		cut("the leader is parted from the rest", func(i int) { l.part(i) }, func(i int) { l.heal(i) }),
+		cut("the leader is parted from the rest", func(i int) { l.part(i) }, func(int) { l.heal() }),
 	}
 }
 

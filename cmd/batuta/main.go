@@ -3,10 +3,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,23 +41,7 @@ func main() {
 
 // run performs one command line and gives its exit code.
 func run(ctx context.Context, args []string, e env) int {
-	root := newRootCommand(e)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return cli.Done
-	}
-	err = cli.Argument(cmd, err)
-	said := make(chan struct{})
-	go func() {
-		defer close(said)
-		fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), cli.OneLine(err))
-	}()
-	select {
-	case <-said:
-	case <-time.After(cli.LastWords): // nobody reads it
-	}
-	return cli.CodeOf(err)
+	return cli.Execute(ctx, newRootCommand(e), args, e.stderr)
 }
 
 func newRootCommand(e env) *cobra.Command {

@@ -17,8 +17,11 @@ import (
 
 func newMembersCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
-		Use:     "members",
-		Short:   "List the members and their states; add or remove one",
+		Use:   "members",
+		Short: "List the members and their states; add or remove one",
+		Long: `members lists the members as the agent asked sees them; add and remove change the list.
+The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
+itself: two followers do not talk to each other at rest, and "-" stands there.`,
 		Example: "  batuta members --http 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		return get(ctx, a, c, "/v1/members", a.printMembers)
@@ -36,7 +39,10 @@ func (a *asking) printMembers(members []agent.Member) error {
 	fmt.Fprintln(out, head)
 	for _, m := range members {
 		heard := "never"
-		if !m.LastSeen.IsZero() {
+		switch {
+		case m.Indirect:
+			heard = "-"
+		case !m.LastSeen.IsZero():
 			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
 		}
 		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)

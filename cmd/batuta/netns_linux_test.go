@@ -24,12 +24,13 @@ import (
 // a namespace too; nothing of this machine's own network is touched.
 type lan struct {
 	*cluster
-	t      *testing.T
-	watch  *stalltest.Watch
-	prefix string   // of the names of namespaces
-	dir    string   // data directories, by number of the machine
-	runs   []string // the command and its arguments: "agent", or another that is a member too
-	ends   map[*process]bool
+	t        *testing.T
+	watch    *stalltest.Watch
+	prefix   string // of the names of namespaces
+	machines int
+	dir      string   // data directories, by number of the machine
+	runs     []string // the command and its arguments: "agent", or another that is a member too
+	ends     map[*process]bool
 }
 
 // lans counts them: each has namespaces of its own.
@@ -39,6 +40,7 @@ var lans atomic.Int64
 const (
 	mainSwitch, farSwitch = "near", "far"
 	switchRoom            = "sw"
+	cable                 = "cable" // between the two
 )
 
 func machineAddress(i int) string { return fmt.Sprintf("10.77.0.%d:7400", i) }
@@ -59,13 +61,15 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-%d-", os.Getpid(), lans.Add(1)), dir: t.TempDir(), runs: []string{"agent"}, ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-%d-", os.Getpid(), lans.Add(1)), dir: t.TempDir(), machines: n, runs: []string{"agent"}, ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {
-		l.ip(switchRoom, "link", "add", name, "type", "bridge")
+		l.ip(switchRoom, "link", "add", name, "type", "bridge", "ageing_time", "0") // it learns nothing that a move makes wrong
 		l.ip(switchRoom, "link", "set", name, "up")
 	}
+	l.ip(switchRoom, "link", "add", cable, "master", mainSwitch, "up", "type", "veth", "peer", "name", "plug")
+	l.ip(switchRoom, "link", "set", "plug", "master", farSwitch, "up")
 	for i := 1; i <= n; i++ {
 		l.plugIn(i, n)
 	}
@@ -114,20 +118,19 @@ func (l *lan) run(name string, args ...string) {
 	}
 }
 
-// part moves machines to the other switch.
+// part leaves machines on the far switch, whose cable to the other is pulled then: all of them
+// are parted, and healed, at one moment, however long a busy machine takes over each of them.
 func (l *lan) part(machines ...int) {
 	l.t.Helper()
-	l.move(farSwitch, machines)
-}
-
-// move has one process move all machines: on a busy machine another takes long enough
-// to start for who was moved first to find itself alone.
-func (l *lan) move(to string, machines []int) {
-	l.t.Helper()
 	var lines strings.Builder
-	for _, i := range machines {
+	for i := 1; i <= l.machines; i++ {
+		to := mainSwitch
+		if slices.Contains(machines, i) {
+			to = farSwitch
+		}
 		fmt.Fprintf(&lines, "link set %s master %s\n", wire(i), to)
 	}
+	fmt.Fprintf(&lines, "link set %s down\n", cable)
 	file := filepath.Join(l.t.TempDir(), "moves")
 	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
 		l.t.Fatal(err)
@@ -135,10 +138,10 @@ func (l *lan) move(to string, machines []int) {
 	l.ip(switchRoom, "-batch", file)
 }
 
-// heal moves them back, and tells when the last of them was.
-func (l *lan) heal(machines ...int) time.Time {
+// heal plugs the cable in again, and tells when.
+func (l *lan) heal() time.Time {
 	l.t.Helper()
-	l.move(mainSwitch, machines)
+	l.ip(switchRoom, "link", "set", cable, "up")
 	return l.mark()
 }
 

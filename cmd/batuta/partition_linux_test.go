@@ -46,7 +46,7 @@ func TestPartitionHeals(t *testing.T) {
 			}
 			l.undisturbed(10*defaults.T(), "5", l.members[2:]...)
 
-			healed := l.heal(1, 2)
+			healed := l.heal()
 			l.until("one leads all", func() bool { return l.follow(tt.winner, l.members...) })
 			l.within(healTime+roundTrip, healed)
 			l.once(l.find(tt.loser))
@@ -114,7 +114,7 @@ func TestRemovedWhileAway(t *testing.T) {
 	l.tell(1, "members", "remove", "3")
 	l.until("2 hears of the removal", func() bool { return two.count(state("3", "removed")) > 0 })
 	away := three.process
-	l.heal(3)
+	l.heal()
 	l.ended(three, away, cli.Failed, "removed from the cluster")
 
 	three = l.boot(3, "3")

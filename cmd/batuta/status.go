@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
 )
 
@@ -259,7 +260,7 @@ func place(s agent.Status) string {
 
 // promise says in words what a status answer says of its algorithm.
 func promise(s agent.Status) string {
-	if s.Guarantee == "one-leader" {
+	if s.Guarantee == batuta.GuaranteeOneLeader {
 		return s.Algorithm + ", one leader: never two at a time"
 	}
 	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"

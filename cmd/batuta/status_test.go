@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -64,6 +65,22 @@ func TestRefusalsAreShown(t *testing.T) {
 	printRefusals(&b, agent.Status{Members: []agent.Member{{ID: "1"}, {ID: "2", Refusal: "times: mine and yours"}}})
 	if b.String() != "REFUSED\t2, by times: mine and yours\n" {
 		t.Errorf("got %q", b.String())
+	}
+}
+
+// Two followers do not talk to each other: how long that is so must not read as an alarm.
+func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
+	var b strings.Builder
+	a := asking{env: env{stdout: &b}}
+	before := agent.Stamp{Time: time.Now().Add(-88 * time.Second)}
+	if err := a.printMembers([]agent.Member{{ID: "1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}); err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(b.String(), "\n")
+	for i, want := range []string{"LAST HEARD", "  -", "1m28s ago", "never"} {
+		if !strings.Contains(rows[i], want) || i == 1 && strings.Contains(rows[i], "ago") {
+			t.Errorf("%q does not say %q", rows[i], want)
+		}
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/follow"
 	"github.com/batuta-dev/batuta/internal/peeragent"
 	"github.com/batuta-dev/batuta/internal/resident"
 	"github.com/batuta-dev/batuta/superpeer"
@@ -30,6 +32,7 @@ const defaultPeerHTTP = "127.0.0.1:7700"
 type peerFlags struct {
 	config    overlay.Config
 	method    string
+	members   string
 	http      string
 	httpHosts []string
 	security  securityFlags
@@ -47,6 +50,7 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 	fs.Float64Var(&c.Fraction, "fraction", overlay.DefaultFraction, "`share` of the nodes that shall be super peers; the same on all")
 	fs.IntVar(&c.Capacity, "capacity", 0, "most `nodes` that one super peer serves, itself not counted; 0 for no limit; the same on all")
 	fs.StringVar(&f.method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random; the same on all")
+	fs.StringVar(&f.members, "membership", string(overlay.MembershipFull), "full: every node knows all; core: super peers know each other, the others a few of them, for thousands of nodes; the same on all")
 	fs.DurationVar(&c.Round, "round", overlay.DefaultRound, "how often a node acts: more than twice the longest round trip; the same on all")
 	fs.StringVar(&c.Service, "service", "", "`text` told to the others of this node's service, such as its HOST:PORT")
 	fs.StringVar(&c.Secret, "secret-file", "", "`file` with the cluster's shared secret, as 'batuta secret new' prints it: all that is sent is encrypted")
@@ -65,7 +69,7 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 
 // check finds every flag that cannot stand before anything starts.
 func (f *peerFlags) check() error {
-	f.config.Method = superpeer.Method(f.method)
+	f.config.Method, f.config.Membership = superpeer.Method(f.method), overlay.Membership(f.members)
 	f.security.secretFile, f.security.insecure = f.config.Secret, f.config.Insecure
 	if f.config.Fraction == 0 {
 		return cli.Usagef("--fraction 0: want more than 0 and at most 1")
@@ -132,7 +136,6 @@ type peerRun struct {
 }
 
 func (a *peerRun) run(ctx context.Context) error {
-	resident.Small()
 	signals := make(chan os.Signal, 4) // caught before anything is announced
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(signals)
@@ -278,11 +281,16 @@ func (a *peerRun) print(ready peeragent.Line) {
 		write = peeragent.Line.WriteJSON
 	}
 	unread := write(ready, a.stdout)
-	for ev, err := range a.node.Watch(context.Background()) {
-		if err = errors.Join(unread, err); err != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
+	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, a.node.Watch) {
+		if unread != nil {
+			a.log.Warn("events are not printed any more: nobody reads them", "err", unread)
 			return
 		}
-		unread = write(peeragent.LineOf(a.node.ID(), ev), a.stdout)
+		l := peeragent.LineOf(a.node.ID(), ev)
+		if err != nil {
+			a.log.Warn(tooSlow)
+			l = peeragent.BehindLine(a.node.ID(), time.Now())
+		}
+		unread = write(l, a.stdout)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -10,8 +11,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/peeragent"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
@@ -29,11 +33,15 @@ const settleWithin = 2 * time.Minute
 type peerProcess struct {
 	*process
 	id, http, listen string
+
+	mu    sync.Mutex
+	lines []peeragent.Line // its events
 }
 
 // peerGroup is an overlay of processes.
 type peerGroup struct {
 	*testing.T
+	watch   *stalltest.Watch
 	dir     string
 	flags   []string
 	members []*peerProcess
@@ -63,8 +71,13 @@ func (g *peerGroup) start(flags ...string) *peerProcess {
 		defer close(m.ended)
 		for first := true; m.stdout.Scan(); first = false {
 			var l peeragent.Line
-			if first && json.Unmarshal(m.stdout.Bytes(), &l) == nil {
+			switch err := json.Unmarshal(m.stdout.Bytes(), &l); {
+			case err == nil && first:
 				ready <- l
+			case err == nil:
+				m.mu.Lock()
+				m.lines = append(m.lines, l)
+				m.mu.Unlock()
 			}
 		}
 		m.cmd.Wait() // its exit code is asked for where it matters
@@ -105,8 +118,9 @@ func (g *peerGroup) await(what string, wanted int) (supers []*peerProcess) {
 	return nil
 }
 
+// supers are the super peers, the busiest last.
 func (g *peerGroup) supers(wanted int) (supers []*peerProcess, err error) {
-	live := map[string]bool{}
+	live, load := map[string]bool{}, map[*peerProcess]int{}
 	for _, m := range g.members {
 		live[m.id] = true
 	}
@@ -118,7 +132,7 @@ func (g *peerGroup) supers(wanted int) (supers []*peerProcess, err error) {
 		if s.Clients > s.Capacity {
 			g.Errorf("%s serves %d, its capacity is %d", m.id, s.Clients, s.Capacity)
 		}
-		switch {
+		switch load[m] = s.Clients; {
 		case s.SuperPeer:
 			supers = append(supers, m)
 		case s.HomeID == nil || !live[*s.HomeID]:
@@ -127,10 +141,14 @@ func (g *peerGroup) supers(wanted int) (supers []*peerProcess, err error) {
 		if s.Nodes != len(g.members) {
 			return nil, fmt.Errorf("%s counts %d nodes of %d", m.id, s.Nodes, len(g.members))
 		}
+		if r := s.Requirements; !r.Latency.Holds || !r.Share.Holds || !r.Capacity.Holds {
+			return nil, fmt.Errorf("%s: %s; %s; %s", m.id, r.Latency.Says, r.Share.Says, r.Capacity.Says)
+		}
 	}
 	if len(supers) != wanted {
 		return nil, fmt.Errorf("%d super peers, %d are wanted", len(supers), wanted)
 	}
+	slices.SortFunc(supers, func(a, b *peerProcess) int { return cmp.Compare(load[a], load[b]) })
 	return supers, nil
 }
 
@@ -146,17 +164,84 @@ func (g *peerGroup) crash(m *peerProcess) {
 	}
 }
 
+// servedAgain tells whether dead served m until it was killed, and when another did then; zero:
+// none yet.
+func (m *peerProcess) servedAgain(dead string, killed time.Time) (orphan bool, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	home := ""
+	for _, l := range m.lines {
+		switch {
+		case l.Event == overlay.EventSuper:
+			home = m.id
+		case l.Event == overlay.EventHome && l.Home != nil:
+			home = *l.Home
+		default:
+			continue
+		}
+		if l.Time.Before(killed) {
+			orphan = home == dead
+		} else if orphan && home != "" && home != dead {
+			return true, l.Time.Time
+		}
+	}
+	return orphan, time.Time{}
+}
+
+// homesAgain bounds, in rounds that the machine gave, how long the clients of a super peer that is
+// killed are without another.
+const homesAgain = 12
+
+// crashSuper kills a super peer and waits until its clients have another.
+func (g *peerGroup) crashSuper(m *peerProcess, round time.Duration) {
+	g.Helper()
+	killed := time.Now()
+	g.crash(m)
+	orphans, last := 0, killed
+	for _, c := range g.members {
+		orphan, at := c.servedAgain(m.id, killed)
+		for orphan && at.IsZero() && time.Since(killed) < settleWithin {
+			time.Sleep(round / 4)
+			_, at = c.servedAgain(m.id, killed)
+		}
+		switch {
+		case !orphan:
+			continue
+		case at.IsZero():
+			g.Fatalf("%s, a client of %s, which was killed: nobody serves it within %v", c.id, m.id, settleWithin)
+		case at.After(last):
+			last = at
+		}
+		orphans++
+	}
+	given := g.watch.Given(killed, last)
+	g.Logf("%s was killed: its %d clients had another super peer after %v, of which the machine gave %v", m.id, orphans, last.Sub(killed), given)
+	if given > homesAgain*round {
+		g.Errorf("the %d clients of %s, which was killed, had another super peer after %v, want at most %d rounds of %v", orphans, m.id, given, homesAgain, round)
+	}
+}
+
 // TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
 func TestSuperPeersOnRealProcesses(t *testing.T) {
-	fulltest.Parallel(t)
+	for _, membership := range []overlay.Membership{overlay.MembershipFull, overlay.MembershipCore} {
+		t.Run(string(membership), func(t *testing.T) {
+			fulltest.Parallel(t)
+			killSuperPeers(t, membership)
+		})
+	}
+}
+
+func killSuperPeers(t *testing.T, membership overlay.Membership) {
+	const round = 300 * time.Millisecond
 	n := fulltest.Size(7, 62)
-	g := &peerGroup{T: t, dir: t.TempDir(), flags: []string{"--fraction", "0.25", "--capacity", "8", "--round", "300ms"}}
+	g := &peerGroup{T: t, watch: stalltest.Start(t), dir: t.TempDir()}
 	secret := filepath.Join(g.dir, "secret")
 	code, line := runCommand(t, "secret", "new")
 	if code != cli.Done || os.WriteFile(secret, []byte(line), 0o600) != nil {
 		t.Fatal("no secret could be made")
 	}
-	g.flags = append(g.flags, "--secret-file", secret, "--on-super", "touch super", "--on-client", "touch client")
+	g.flags = []string{"--fraction", "0.25", "--capacity", "8", "--round", round.String(), "--membership", string(membership),
+		"--secret-file", secret, "--on-super", "touch super", "--on-client", "touch client"}
 	for range n {
 		g.start()
 	}
@@ -170,7 +255,7 @@ func TestSuperPeersOnRealProcesses(t *testing.T) {
 	g.checkCommands(supers[0])
 
 	for range fulltest.Size(1, 3) {
-		g.crash(supers[len(supers)-1])
+		g.crashSuper(supers[len(supers)-1], round)
 		supers = g.await("replace a super peer that was killed", wanted())
 	}
 	for range max(1, n/10) {

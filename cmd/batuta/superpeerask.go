@@ -124,7 +124,8 @@ func newSuperpeerMapCommand(e env) *cobra.Command {
 		Short: "Draw who serves whom, as all super peers say",
 		Long: `map asks one node, which asks all super peers whom they serve, and draws it as SVG:
 nodes where their coordinates put them, each joined to its super peer. With
---json it prints the same as data, round trips as they were measured.`,
+--json it prints the same as data, round trips as they were measured. An ordinary
+node of --membership core knows 32 super peers at most: ask a super peer for all.`,
 		Example: `  batuta superpeer map > overlay.svg
   batuta superpeer map --http 127.0.0.1:7701 --svg overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,

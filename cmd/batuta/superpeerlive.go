@@ -12,12 +12,13 @@ import (
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
 	"github.com/batuta-dev/batuta/superpeer/overlay/live"
 )
 
 func newSuperpeerLiveCommand(e env) *cobra.Command {
 	var o live.Options
-	var rtt, method string
+	var rtt, method, members string
 	var asJSON, quiet bool
 	var kill, supers int
 	cmd := &cobra.Command{
@@ -31,7 +32,7 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
   batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Method = superpeer.Method(method)
+			o.Method, o.Membership = superpeer.Method(method), overlay.Membership(members)
 			if err := readLive(&o, rtt); err != nil {
 				return cli.Exit(cli.Usage, err)
 			}
@@ -64,6 +65,7 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 	flags.Float64Var(&o.Fraction, "fraction", 0.05, "share of the nodes that shall be super peers")
 	flags.IntVar(&o.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
 	flags.StringVar(&method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random")
+	flags.StringVar(&members, "membership", string(overlay.MembershipFull), "full or core")
 	flags.IntVar(&o.Rounds, "rounds", 120, "rounds to run, once all have joined")
 	flags.DurationVar(&o.Round, "round", 0, "how long a round is (default 1s)")
 	flags.IntVar(&kill, "kill-at", 0, "`round` in which nodes are killed without a word: a tenth of all, or --kill-supers; 0 for none")
@@ -117,7 +119,7 @@ func printLive(w io.Writer, r *live.Report) error {
 		}
 		return fmt.Sprintf("%.3f", *p)
 	}
-	fmt.Fprintf(w, "%s, %d nodes in one process, %d rounds of %.0f ms; all had joined after %.0f s\n\n", r.Method, r.Nodes, r.Rounds, r.RoundMS, r.Joined)
+	fmt.Fprintf(w, "%s, membership %s, %d nodes in one process, %d rounds of %.0f ms; all had joined after %.0f s\n\n", r.Method, r.Membership, r.Nodes, r.Rounds, r.RoundMS, r.Joined)
 	fmt.Fprintf(w, "1 low latency     mean %.2f ms, %s × k-medoids; simulated %s ×\n", r.Mean, ratio(r.Ratio), ratio(r.LabRatio))
 	fmt.Fprintf(w, "2 spread evenly   largest load %d\n", r.Last.LoadMax)
 	fmt.Fprintf(w, "3 share           %d live, %d wanted; right from round %s\n", r.Last.Live, r.Last.Wanted, number(r.Exact))

@@ -29,9 +29,16 @@ const (
 // inside runs f on machine name of the LAN: what it opens belongs there.
 func (l *lan) inside(name string, f func()) {
 	l.t.Helper()
+	if err := l.visit(name, f); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// visit is inside, for any goroutine. f has not ended when it returns.
+func (l *lan) visit(name string, f func()) error {
 	space, err := netns.GetFromName(l.prefix + name)
 	if err != nil {
-		l.t.Fatal(err)
+		return err
 	}
 	go func() {
 		// The thread goes back when it is done, and must not end: what it has started is tied to it.
@@ -51,6 +58,7 @@ func (l *lan) inside(name string, f func()) {
 		home.Close()
 		space.Close()
 	}()
+	return nil
 }
 
 // serve has machine i say its number to whoever connects.
@@ -306,7 +314,7 @@ func TestAFloatingAddress(t *testing.T) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	l.moved("its machine vanishes", 2, n, clients...)
-	l.heal(3)
+	l.ip(switchRoom, "link", "set", wire(3), "master", mainSwitch)
 	back()
 }
 

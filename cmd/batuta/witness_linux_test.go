@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,40 +78,14 @@ func (s *shift) String() string { return fmt.Sprintf("%d:%s (process %d)", s.epo
 
 func newWitness(t *testing.T) *witness {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "witness") // a test's own directory may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	w := &witness{t: t, socket: filepath.Join(dir, "s"), came: make(chan *shift, 10_000)}
-	l, err := net.Listen("unix", w.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go w.hear(c.(*net.UnixConn))
-		}
-	}()
+	w := &witness{t: t, came: make(chan *shift, 10_000)}
+	w.socket = runtest.Serve(t, w.hear)
 	return w
 }
 
 // hear takes in what one process writes.
-func (w *witness) hear(c *net.UnixConn) {
-	defer c.Close()
-	s := &shift{}
-	if raw, err := c.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
-			if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-				s.pid = int(cred.Pid)
-			}
-		})
-	}
+func (w *witness) hear(c *net.UnixConn, pid int) {
+	s := &shift{pid: pid}
 	for lines := bufio.NewScanner(c); lines.Scan(); fmt.Fprintln(c, "noted") {
 		token, stamp, _ := strings.Cut(lines.Text(), " ")
 		epoch, leader, _ := strings.Cut(token, ":")

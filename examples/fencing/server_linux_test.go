@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"golang.org/x/sys/unix"
+
+	"github.com/batuta-dev/batuta/internal/run/runtest"
 )
 
 // This file is a register behind a socket, and its clients. A request is a line
@@ -94,33 +95,14 @@ type lateWrite struct {
 
 func newServer(t *testing.T, checks bool) *server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fencing") // a test's own directory may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	s := &server{socket: filepath.Join(dir, "s"), history: t.TempDir(), checks: checks}
+	s := &server{history: t.TempDir(), checks: checks}
 	s.changed = sync.NewCond(&s.mu)
-	l, err := net.Listen("unix", s.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go s.serve(c.(*net.UnixConn))
-		}
-	}()
+	s.socket = runtest.Serve(t, s.serve)
 	return s
 }
 
 // serve takes in what one process asks for. What it has sent arrives, also when it is dead.
-func (s *server) serve(c *net.UnixConn) {
-	defer c.Close()
+func (s *server) serve(c *net.UnixConn, pid int) {
 	for lines := bufio.NewScanner(c); lines.Scan(); {
 		r, ok := parseRequest(lines.Text())
 		if !ok {
@@ -133,7 +115,7 @@ func (s *server) serve(c *net.UnixConn) {
 		}
 		s.mu.Unlock()
 		if hold != nil && r.write {
-			l := &lateWrite{r.token, pidOf(c), make(chan struct{})}
+			l := &lateWrite{r.token, pid, make(chan struct{})}
 			hold <- l
 			<-l.release
 		}
@@ -162,17 +144,6 @@ func (s *server) do(r request) answer {
 		s.written = max(s.written, r.token.epoch)
 	}
 	return answer{value: s.stored.value}
-}
-
-func pidOf(c *net.UnixConn) (pid int) {
-	if raw, err := c.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
-			if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-				pid = int(cred.Pid)
-			}
-		})
-	}
-	return pid
 }
 
 // holdWrite has the next write be late, and waits for it.

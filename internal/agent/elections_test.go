@@ -176,7 +176,7 @@ func TestElectionsOverHTTP(t *testing.T) {
 		{"/v1/transfer", `{"id":"2","election":"b"}`, http.StatusNotFound, `no election \"b\"`},
 		{"/v1/transfer", `{"id":"2","election":"\u0000"}`, http.StatusBadRequest, "control characters"},
 		{"/v1/transfer", `{"id":"9","election":"default"}`, http.StatusNotFound, "member 9"},
-		{"/v1/drain", `{"id":"1"}`, http.StatusUnprocessableEntity, "last candidate of 1 elections"},
+		{"/v1/drain", `{"id":"1"}`, http.StatusUnprocessableEntity, "only member 1 could lead a:"},
 		{"/v1/drain", `{"id":"9"}`, http.StatusNotFound, "member 9"},
 		{"/v1/drain", `{"id":"1","hard":true}`, http.StatusBadRequest, "hard"},
 		{"/v1/undrain", `{"id":"1","force":true}`, http.StatusBadRequest, "leave it out"},

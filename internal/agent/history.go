@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // Bounds of the history.
@@ -36,42 +38,33 @@ type Reason struct {
 type history struct {
 	began time.Time
 
+	seen time.Time // of the last record that was taken; follow's alone
+
 	mu     sync.Mutex
 	events []Reason
-	seen   time.Time // of the last record that was taken
 }
 
 func newHistory(began time.Time) *history { return &history{began: began} }
 
-// follow takes in what node sees, until it or ctx ends.
+// follow takes in what node sees, until it or ctx ends. It does little at each event: an
+// event most often comes while the cluster has an election to get done.
 func (h *history) follow(ctx context.Context, node Node) {
-	for behind := true; behind; {
-		behind = false
-		for ev, err := range node.Events(ctx) {
-			behind = err != nil // it goes on at the present
-			if err == nil {
-				h.add(EventLine(node.ID(), ev), node.Trace())
-			}
+	for ev, err := range follow.On(ctx, batuta.ErrBehind, node.Events) {
+		if err == nil { // else it goes on at the present
+			h.add(EventLine(node.ID(), ev), node.Reasons(h.seen))
 		}
 	}
 }
 
-func (h *history) add(l Line, trace []batuta.Record) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var news []batuta.Record
-	for _, r := range trace {
-		if r.Message == nil && r.At.After(h.seen) {
-			news = append(news, r)
-		}
-	}
+// add keeps an event, and what the node did since the one before.
+func (h *history) add(l Line, news []batuta.Record) {
 	if len(news) > 0 {
 		h.seen = news[len(news)-1].At
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.events = append(h.events, Reason{l, recordsOf(news[max(0, len(news)-maxReasons):])})
-	if len(h.events) > maxHistory {
-		h.events = append(h.events[:0:0], h.events[len(h.events)-maxHistory:]...)
-	}
+	h.events = slices.Delete(h.events, 0, max(0, len(h.events)-maxHistory))
 }
 
 // present is what there is now.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/election"
 )
 
 // Among leaderships alone a leader says of its own why it ended: on whose wish, if it
@@ -26,15 +25,13 @@ func TestALeaderSaysWhyItsOwnEnded(t *testing.T) {
 	}
 }
 
-// Each event has what the member did since the one before, once, and no messages; the
-// history is bounded.
+// Each event has what the member did since the one before, once; the history is bounded.
 func TestHistoryKeepsReasons(t *testing.T) {
 	at := func(ms int) time.Time {
 		return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
 	}
 	lost := batuta.Event{Time: at(3), Kind: batuta.EventLost, View: batuta.View{Lost: batuta.Token{Epoch: 1, Leader: batuta.Rank{ID: "5"}}, Cause: batuta.CauseCrashed}}
 	trace := []batuta.Record{
-		{At: at(1), Member: "3", What: "receives", Message: &election.Message{Kind: "beat"}},
 		{At: at(2), Member: "3", What: "finds down", Peer: "5"},
 		{At: at(3), Member: "3", What: "loses", Peer: "5", Why: "crashed: it refuses the connection"},
 	}
@@ -43,7 +40,10 @@ func TestHistoryKeepsReasons(t *testing.T) {
 	if e := h.events[0]; e.Event != "lost" || e.Cause != "crashed" || len(e.Records) != 2 || e.Records[1].What != "loses" {
 		t.Errorf("the loss is kept as %+v", e)
 	}
-	trace = append(trace, batuta.Record{At: at(4), Member: "3", What: "follows", Peer: "4"})
+	if !h.seen.Equal(at(3)) {
+		t.Errorf("it has seen what was until %v", h.seen)
+	}
+	trace = []batuta.Record{{At: at(4), Member: "3", What: "follows", Peer: "4"}}
 	h.add(EventLine("3", batuta.Event{Time: at(4), Kind: batuta.EventLeader, View: batuta.View{Token: batuta.Token{Epoch: 2, Leader: batuta.Rank{ID: "4"}}}}), trace)
 	if e := h.events[1]; e.Leader != "4" || len(e.Records) != 1 || e.Records[0].What != "follows" {
 		t.Errorf("the next leader is kept as %+v", e)

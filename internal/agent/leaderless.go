@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // leaderlessTime measures the time in which a member knows no leader.
@@ -30,16 +31,12 @@ func newLeaderlessTime(began time.Time) *leaderlessTime {
 
 // follow takes in what node sees, until it or ctx ends.
 func (d *leaderlessTime) follow(ctx context.Context, node Node) {
-	for behind := true; behind; {
-		behind = false
-		for ev, err := range node.Events(ctx) {
-			behind = err != nil // it goes on at the present
-			switch ev.Kind {
-			case batuta.EventLost:
-				d.begin(ev.Time)
-			case batuta.EventLeader:
-				d.end(ev.Time)
-			}
+	for ev := range follow.On(ctx, batuta.ErrBehind, node.Events) {
+		switch ev.Kind {
+		case batuta.EventLost:
+			d.begin(ev.Time)
+		case batuta.EventLeader:
+			d.end(ev.Time)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Node interface {
 	Leader() batuta.View
 	StatusContext(context.Context) (batuta.Status, error)
 	Trace() []batuta.Record
+	Reasons(after time.Time) []batuta.Record
 	Events(context.Context) iter.Seq2[batuta.Event, error]
 	Resign(context.Context) error
 	Transfer(context.Context, batuta.ID) error

@@ -33,6 +33,7 @@ type fakeNode struct {
 	done     chan struct{}
 	ends     bool      // before a reader has its last event
 	over     sync.Once // its end
+	late     *sync.Map // finds each reader of its events, by its context, too far behind once; nil: none
 }
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
@@ -53,7 +54,8 @@ func (n *fakeNode) Trace() []batuta.Record {
 		Message: &election.Message{Kind: election.Answer}, Why: "asked by a lower one",
 	}}
 }
-func (n *fakeNode) Campaign(context.Context) error { return nil }
+func (n *fakeNode) Reasons(time.Time) []batuta.Record { return nil }
+func (n *fakeNode) Campaign(context.Context) error    { return nil }
 func (n *fakeNode) Transfer(_ context.Context, id batuta.ID) error {
 	switch {
 	case id == "7":
@@ -97,6 +99,13 @@ func (n *fakeNode) Done() <-chan struct{}        { return n.done }
 func (n *fakeNode) Resign(context.Context) error { n.resigned.Store(true); return nil }
 
 func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
+	if n.late != nil {
+		if _, late := n.late.LoadOrStore(ctx, true); !late {
+			return func(yield func(batuta.Event, error) bool) {
+				_ = yield(n.events[0], nil) && yield(batuta.Event{}, batuta.ErrBehind)
+			}
+		}
+	}
 	return func(yield func(batuta.Event, error) bool) {
 		for i, ev := range n.events {
 			if n.ends && i == len(n.events)-1 {

@@ -118,10 +118,11 @@ type Member struct {
 	State    string            `json:"state"`
 	Standing string            `json:"standing"` // eligible, or why it does not stand for election
 	Epoch    uint64            `json:"epoch"`
-	LastSeen Stamp             `json:"last_seen"`         // null: never
-	Linked   bool              `json:"linked"`            // a connection between it and the member asked stands
-	Meta     map[string]string `json:"meta,omitempty"`    // what it tells of itself
-	Refusal  string            `json:"refusal,omitempty"` // why the last connection between it and the member asked was refused
+	LastSeen Stamp             `json:"last_seen"`          // null: never
+	Indirect bool              `json:"indirect,omitempty"` // it is up, and its state is the leader's word: at rest it says nothing to the member asked, and last_seen may lie far back
+	Linked   bool              `json:"linked"`             // a connection between it and the member asked stands
+	Meta     map[string]string `json:"meta,omitempty"`     // what it tells of itself
+	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the member asked was refused
 }
 
 // Messages counts messages by kind.
@@ -204,10 +205,17 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Indirect: indirect(s, m), Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal,
 		})
 	}
 	return list
+}
+
+// indirect reports whether m says nothing to the member asked, s.ID, while all is well: two
+// followers speak to their leader alone, but to their neighbours in a ring.
+func indirect(s batuta.Status, m batuta.MemberStatus) bool {
+	led := s.Token.Defined() && s.Leader != s.ID
+	return led && m.State == batuta.StateUp && m.ID != s.ID && m.ID != s.Leader && (s.Ring == nil || m.ID != s.Ring.Successor)
 }
 
 func stateName(s batuta.MemberState) string {

@@ -5,9 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/follow"
 )
 
 // events streams what the node sees as server-sent events, the current view
@@ -62,50 +67,103 @@ func (s *Server) chosen(r *http.Request) (choice, error) {
 	return choice{named: el.Name()}, nil
 }
 
-// eventChannel has the node's events until ctx or the node ends, or somebody reads too slowly.
+// eventChannel has the node's events until ctx or the node ends. A reader that is too far
+// behind is told so, and goes on with what is so now.
 func (s *Server) eventChannel(ctx context.Context, of choice) <-chan Named {
-	events := make(chan Named)
-	ctx, cancel := context.WithCancel(ctx)
-	send := func(l Line, err error) bool {
-		body, cannot := json.Marshal(l)
-		if err = errors.Join(err, cannot); err != nil {
-			s.log.Warn("an event stream has ended", "err", err)
-			cancel()
-			return false
-		}
-		select {
-		case events <- Named{l.Event, body}:
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
+	f := NewFeed(ctx, s.log)
 	var sources sync.WaitGroup
 	if of.own {
 		sources.Go(func() {
-			for ev, err := range s.node.Events(ctx) {
-				if !send(EventLine(s.node.ID(), ev), err) {
-					return
+			Pour(f, batuta.ErrBehind, s.node.Events, func(ev batuta.Event, behind bool) (string, any) {
+				l := EventLine(s.node.ID(), ev)
+				if behind {
+					l = BehindLine(s.node.ID(), time.Now(), s.node.Leader().Election)
 				}
-			}
+				return l.Event, l
+			})
 		})
 	}
 	if e, ok := s.many(); ok && !(of.own && !of.all) {
 		sources.Go(func() {
-			for v, err := range e.Elections(ctx) {
+			Pour(f, batuta.ErrBehind, e.Elections, func(v batuta.View, behind bool) (string, any) {
 				l, told := NamedLine(s.node.ID(), v)
-				if shown := told && (of.all || v.Election == of.named); (shown || err != nil) && !send(l, err) {
-					return
+				switch {
+				case behind:
+					l = BehindLine(s.node.ID(), time.Now(), of.named)
+				case !told || !of.all && v.Election != of.named:
+					return "", nil
 				}
-			}
+				return l.Event, l
+			})
 		})
 	}
 	go func() {
-		defer cancel()
 		sources.Wait()
-		close(events)
+		f.End()
 	}()
-	return events
+	return f.Events()
+}
+
+// Feed makes the events of a [Stream] out of lines.
+type Feed struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	log    *slog.Logger
+	events chan Named
+}
+
+// NewFeed begins one that lasts until ctx ends or [Feed.End] is called, which must be once
+// each [Pour] has returned.
+func NewFeed(ctx context.Context, log *slog.Logger) *Feed {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Feed{ctx, cancel, log, make(chan Named)}
+}
+
+// Events are what a [Stream] is to send.
+func (f *Feed) Events() <-chan Named { return f.events }
+
+// End ends the stream.
+func (f *Feed) End() {
+	f.cancel()
+	close(f.events)
+}
+
+// Pour sends what line makes of what watch gives, under the name that it gives, unless that is
+// empty. Where the reader was too far behind, line makes what tells it so, and then of what is
+// so now; see [follow.On]. Any other error ends the feed.
+func Pour[E any](f *Feed, behind error, watch func(context.Context) iter.Seq2[E, error], line func(e E, behind bool) (name string, l any)) {
+	for e, err := range follow.On(f.ctx, behind, watch) {
+		switch {
+		case errors.Is(err, behind):
+			f.log.Warn("a client reads its event stream too slowly, and some events are left out", "err", err)
+		case err != nil:
+			f.fail(err)
+			return
+		}
+		if name, l := line(e, err != nil); name != "" && !f.send(name, l) {
+			return
+		}
+	}
+}
+
+func (f *Feed) fail(err error) {
+	f.log.Warn("an event stream has ended", "err", err)
+	f.cancel()
+}
+
+// send reports whether the stream goes on.
+func (f *Feed) send(name string, line any) bool {
+	body, err := json.Marshal(line)
+	if err != nil {
+		f.fail(err)
+		return false
+	}
+	select {
+	case f.events <- Named{name, body}:
+		return true
+	case <-f.ctx.Done():
+		return false
+	}
 }
 
 // Named is an event of a stream: its name, and what it says, as JSON.

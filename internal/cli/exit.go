@@ -3,9 +3,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +70,27 @@ func CodeFailures(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		CodeFailures(sub)
 	}
+}
+
+// Execute performs one command line and gives its exit code. What is wrong with it goes to
+// stderr on one line, which is waited for no longer than [LastWords].
+func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return Done
+	}
+	err = Argument(cmd, err)
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		fmt.Fprintf(stderr, "%s: %s\n", cmd.CommandPath(), OneLine(err))
+	}()
+	select {
+	case <-said:
+	case <-time.After(LastWords): // nobody reads it
+	}
+	return CodeOf(err)
 }
 
 // OneLine is err on a single line, for a person and for grep.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/follow"
 	"github.com/batuta-dev/batuta/internal/run"
 )
 
@@ -52,8 +53,18 @@ const (
 func Follow(node Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
 	defer f.holding.Wait()
-	for f.watch() == batuta.ErrBehind {
-		f.Logger.Error("hooks have missed what happened meanwhile and go on with the present leader", "err", batuta.ErrBehind)
+	present := true
+	for v, err := range follow.On(context.Background(), batuta.ErrBehind, node.Watch) {
+		switch {
+		case err != nil:
+			f.Logger.Error("hooks have missed what happened meanwhile and go on with the present leader", "err", err)
+		case !f.started:
+			f.start(v)
+			f.see(v)
+		case !present || !f.catchUp(v):
+			f.see(v)
+		}
+		present = err != nil // the next is what is so then
 	}
 }
 
@@ -70,24 +81,6 @@ type follower struct {
 	mu   sync.Mutex
 	past batuta.Token  // the last leadership of ours whose end has been seen to
 	more chan struct{} // closed when past has moved on
-}
-
-// watch sees every view until node ends, or we are too far behind.
-func (f *follower) watch() error {
-	present := true
-	for v, err := range f.node.Watch(context.Background()) {
-		switch {
-		case err != nil:
-			return err
-		case !f.started:
-			f.start(v)
-			f.see(v)
-		case !present || !f.catchUp(v):
-			f.see(v)
-		}
-		present = false
-	}
-	return nil
 }
 
 // start runs OnLose for what an earlier process may have left. Our place among the

@@ -33,11 +33,15 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 			sum += max(0, p.RTT)
 		}
 	}
+	who, others := fmt.Sprintf("%d super peers", len(c.Groups)), c.Status.Nodes-len(c.Groups)
+	if live := c.Status.Live; live > len(c.Groups) { // a client of a core knows a few of them
+		who, others = fmt.Sprintf("%d of %d super peers (all that %s knows; ask a super peer for the rest)", len(c.Groups), live, c.Status.ID), c.Status.Nodes-live
+	}
 	size := chartSize + 2*margin
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`+"\n", size, size+margin, size, size+margin)
 	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
-	fmt.Fprintf(b, `<text x="%.0f" y="22" font-size="14">%s: %d super peers serve %d of %d others, mean round trip %.1f ms</text>`+"\n",
-		margin, html.EscapeString(c.Status.Overlay), len(c.Groups), clients, c.Status.Nodes-len(c.Groups), sum/float64(max(clients, 1)))
+	fmt.Fprintf(b, `<text x="%.0f" y="22" font-size="14">%s: %s serve %d of %d others, mean round trip %.1f ms</text>`+"\n",
+		margin, html.EscapeString(c.Status.Overlay), html.EscapeString(who), clients, others, sum/float64(max(clients, 1)))
 	for i := range c.Groups {
 		c.draw(b, i, place)
 	}

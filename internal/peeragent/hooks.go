@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/follow"
 	"github.com/batuta-dev/batuta/internal/hooks"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
@@ -23,18 +24,12 @@ func (h *Hooks) Any() bool { return len(h.OnSuper)+len(h.OnClient) > 0 }
 
 // Follow runs hooks for what happens to node, one at a time and in order, until it ends.
 func (h *Hooks) Follow(node *overlay.Member) {
-	for {
-		behind := false
-		for ev, err := range node.Watch(context.Background()) {
-			if behind = err != nil; behind {
-				h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "err", err)
-				break
-			}
-			h.see(node, ev)
+	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, node.Watch) {
+		if err != nil {
+			h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "err", err)
+			continue
 		}
-		if !behind {
-			return
-		}
+		h.see(node, ev)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Line is one event as a program reads it: "--events json" and /v1/events.
 type Line struct {
 	Time  agent.Stamp `json:"time"`
-	Event string      `json:"event"` // ready, super, ordinary, home or client
+	Event string      `json:"event"` // ready, super, ordinary, home, client or behind
 	ID    string      `json:"id"`    // of the node that saw it
 
 	// of ready
@@ -70,6 +70,11 @@ func LineOf(id string, ev overlay.Event) Line {
 	return l
 }
 
+// BehindLine tells a reader of node id's events that it was too far behind and has missed some.
+func BehindLine(id string, at time.Time) Line {
+	return Line{Time: agent.Stamp{Time: at}, Event: "behind", ID: id}
+}
+
 // WriteJSON prints l as one line of JSON.
 func (l Line) WriteJSON(w io.Writer) error {
 	body, err := json.Marshal(l)
@@ -106,6 +111,8 @@ func (l *Line) text() string {
 			way = fmt.Sprintf(", %.1f ms away", *l.RTTms)
 		}
 		return fmt.Sprintf("%s is served by %s at %s%s", l.ID, *l.Home, l.Address, way)
+	case "behind":
+		return "these events were read too slowly, and some are left out: what follows is so now"
 	case overlay.EventClient:
 		return fmt.Sprintf("client %s at %s %s", l.Client, l.Address, l.State)
 	}

@@ -2,7 +2,6 @@ package peeragent
 
 import (
 	"context"
-	"encoding/json"
 	"hash/fnv"
 	"log/slog"
 	"net"
@@ -169,26 +168,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		agent.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	lines := make(chan agent.Named)
+	f := agent.NewFeed(r.Context(), s.log)
 	go func() {
-		defer close(lines)
-		for ev, err := range s.node.Watch(ctx) {
-			if err != nil {
-				s.log.Warn("an event stream has ended", "err", err)
-				return
+		defer f.End()
+		agent.Pour(f, overlay.ErrBehind, s.node.Watch, func(ev overlay.Event, behind bool) (string, any) {
+			l := LineOf(s.node.ID(), ev)
+			if behind {
+				l = BehindLine(s.node.ID(), time.Now())
 			}
-			body, err := json.Marshal(LineOf(s.node.ID(), ev))
-			if err != nil {
-				return
-			}
-			select {
-			case lines <- agent.Named{Name: ev.Kind, JSON: body}:
-			case <-ctx.Done():
-				return
-			}
-		}
+			return l.Event, l
+		})
 	}()
-	agent.Stream(w, r, lines)
+	agent.Stream(w, r, f.Events())
 }

@@ -1,7 +1,7 @@
 package resident
 
 import (
-	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -9,7 +9,7 @@ import (
 // needs from then on is not taken for waste.
 func TestWhatABurstLeavesIsGivenBackAtRest(t *testing.T) {
 	now, needs, times := heap{held: 10 << 20}, uint64(8<<20), 0
-	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }}
+	k := &keeper{read: func() heap { return now }, shed: func() { now.held = needs; times++ }, collect: func(int) {}}
 	for i, step := range []struct {
 		held, gives, needs uint64
 		times              int
@@ -37,22 +37,16 @@ func TestTheHeapIsRead(t *testing.T) {
 	}
 }
 
-// percent is what the collector goes by now.
-func percent() int {
-	p := debug.SetGCPercent(100)
-	debug.SetGCPercent(p)
-	return p
-}
-
-func TestASmallHeapIsCollectedEarlier(t *testing.T) {
-	defer debug.SetGCPercent(percent())
-	t.Setenv("GOGC", "80")
-	debug.SetGCPercent(80)
-	if Small(); percent() != 80 {
-		t.Errorf("with GOGC=80 in the environment it goes by %d", percent())
+// Garbage is collected early while a process needs little, and as ever when it needs much.
+func TestASmallHeapIsCollectedEarly(t *testing.T) {
+	var now heap
+	var got []int
+	k := &keeper{read: func() heap { return now }, shed: func() {}, collect: func(percent int) { got = append(got, percent) }}
+	for _, held := range []uint64{3 << 20, 5 << 20, 3 << 20, 20 << 20, 6 << 20, 20 << 20, 4 << 20} {
+		now.held = held
+		k.look()
 	}
-	t.Setenv("GOGC", "")
-	if Small(); percent() != smallHeap {
-		t.Errorf("it goes by %d, want %d", percent(), smallHeap)
+	if want := []int{early, usual, early}; !slices.Equal(got, want) {
+		t.Errorf("it is collected at %v, want %v", got, want)
 	}
 }

@@ -29,13 +29,17 @@ const (
 
 // Keep has the process shed a little after its start, once it has joined the others, and again whenever it holds more
 // than slack beyond what it needed after the last time and is at rest: after a burst of
-// work, of which the runtime keeps the room for the next, and as garbage adds up.
+// work, of which the runtime keeps the room for the next, and as garbage adds up. Its garbage
+// is collected early while it needs little; where the environment has a GOGC, that holds.
 func Keep(log *slog.Logger) (stop func()) {
 	k := &keeper{read: readHeap, shed: func() {
 		if err := Shed(); err != nil {
 			log.Debug("memory that is not needed is kept", "error", err)
 		}
-	}}
+	}, collect: func(percent int) { debug.SetGCPercent(percent) }}
+	if os.Getenv("GOGC") != "" {
+		k.collect = func(int) {}
+	}
 	done := make(chan struct{})
 	go func() {
 		wait, once := time.NewTimer(settled), time.NewTimer(joined)
@@ -57,28 +61,25 @@ func Keep(log *slog.Logger) (stop func()) {
 	return func() { close(done) }
 }
 
-// smallHeap is how much garbage, in percent of what is needed, may add up in a process that
-// needs little. The runtime waits for 4 MiB otherwise, and for 2 MiB with this.
-const smallHeap = 50
-
-// Small is for a process that needs less than some 2 MiB and makes little garbage: it is
-// collected when half as much has added up as else, which costs such a process next to nothing.
-// Where the environment has a GOGC, that holds.
-func Small() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(smallHeap)
-	}
-}
+// How much garbage, in percent of what is needed, may add up. The runtime begins to collect at
+// 4 MiB, and at 2 MiB with early, which costs a process that needs little next to nothing.
+const (
+	early  = 50
+	usual  = 100
+	little = 4 << 20 // bytes that are held by a process that needs little
+)
 
 // heap is what the runtime holds for objects, and how much it has ever given out.
 type heap struct{ held, given uint64 }
 
 // keeper decides when to shed.
 type keeper struct {
-	read   func() heap
-	shed   func()
-	needed uint64 // was held after the last time; 0: it has not shed
-	given  uint64 // at the last look
+	read    func() heap
+	shed    func()
+	collect func(percent int) // have the garbage collected at that
+	percent int               // at which it is; 0: as the process has begun
+	needed  uint64            // was held after the last time; 0: it has not shed
+	given   uint64            // at the last look
 }
 
 func (k *keeper) look() {
@@ -89,6 +90,14 @@ func (k *keeper) look() {
 		k.shed()
 		now = k.read()
 		k.needed, k.given = now.held, now.given
+	}
+	percent := usual
+	if now.held <= little || k.percent == early && now.held <= 2*little {
+		percent = early // up to twice as much: it may be garbage
+	}
+	if percent != k.percent {
+		k.percent = percent
+		k.collect(percent)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestARenewalNeverShortensTheLease(t *testing.T) {
 
 // What the lease is told in goes on while the machine is suspended.
 func TestInstants(t *testing.T) {
-	began, at := time.Now(), now()
+	at, began := now(), time.Now()
 	for time.Since(began) < 10*time.Millisecond {
 	}
 	if passed := now().sub(at); passed < 10*time.Millisecond {

@@ -155,8 +155,10 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 	switch {
 	case err == nil:
 		return "", ""
-	case errors.Is(err, election.ErrSameID):
+	case err == election.ErrSameID:
 		return wire.ReasonSameID, t.holder(from.ID)
+	case errors.Is(err, election.ErrSameID):
+		return wire.ReasonSameID, err.Error() // no process, but what one has left
 	case errors.Is(err, election.ErrOldIncarnation):
 		return wire.ReasonOldIncarnation, err.Error()
 	case errors.Is(err, election.ErrRemoved):
@@ -214,6 +216,9 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 			t.site.SameID(answer.Detail, answer.From.ID)
 		default:
 			entry = t.ownEntry(answer)
+			if why == wire.ReasonOldIncarnation && t.Links() == 0 {
+				t.site.SameID("", answer.From.ID)
+			}
 		}
 	case answer.Kind != wire.KindWelcome || answer.From.ID != p.id:
 		why, detail = wire.ReasonReceiver, t.elsewhere(p, answer.From.ID)

@@ -67,9 +67,11 @@ type Newcomer struct {
 // Answer is what a newcomer is answered.
 type Answer struct {
 	Admitted      bool
-	network.Entry       // of an admission
-	Later         bool  // it is refused for now: ask again
-	Refused       error // it is refused until a person mends something; wraps [election.ErrRemoved] if it was removed
+	network.Entry             // of an admission
+	Later         bool        // it is refused for now: ask again
+	Holder        string      // then: the address of a live process that has its id; "" if that is not why
+	By            election.ID // then: who says so
+	Refused       error       // it is refused until a person mends something; wraps [election.ErrRemoved] if it was removed
 }
 
 // Ask asks the member at addr to put this one on the list; nil when nobody answers
@@ -101,8 +103,14 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 	t.site.Counters.Refused(string(why.Known()))
 	t.site.Log.Warn("join refused", "address", addr, "reason", string(why.Known()), "detail", election.Shown(answer.Detail))
 	switch why {
-	case wire.ReasonSameID, wire.ReasonOldIncarnation, wire.ReasonClosing, wire.ReasonManyJoins:
-		return &Answer{Later: true} // an earlier process with this id is not forgotten yet, or there are many newcomers
+	case wire.ReasonSameID:
+		later := &Answer{Later: true, By: answer.From.ID} // an earlier process with this id may not be forgotten yet
+		if election.CheckAddress(answer.Detail) == nil {
+			later.Holder = answer.Detail
+		}
+		return later
+	case wire.ReasonOldIncarnation, wire.ReasonClosing, wire.ReasonManyJoins:
+		return &Answer{Later: true} // as above, or there are many newcomers
 	case wire.ReasonRemoved:
 		return &Answer{Refused: election.ErrRemoved}
 	}

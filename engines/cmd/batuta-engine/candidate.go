@@ -22,6 +22,7 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/follow"
 	"github.com/batuta-dev/batuta/internal/hooks"
 	"github.com/batuta-dev/batuta/internal/run"
 )
@@ -213,8 +214,10 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 		go server.Serve(listener)
 		end = func() { server.Close(context.Background()) }
 	}
-	told := c.election.Events(context.Background())
-	c.beside.Go(func() { c.print(agent.Ready(time.Now(), c.election.Status(), address), told) })
+	if c.flags.output.Events != "off" { // what nobody reads would be kept for its reader
+		told := c.election.Events(context.Background())
+		c.beside.Go(func() { c.print(agent.Ready(time.Now(), c.election.Status(), address), told) })
+	}
 	if h := c.flags.hooks.Config(c.log); h.Any() {
 		c.beside.Go(func() { hooks.Follow(c.election, h) })
 	}
@@ -222,16 +225,18 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 }
 
 func (c *candidate) print(ready agent.Line, told iter.Seq2[batuta.Event, error]) {
-	if c.flags.output.Events == "off" {
-		return
-	}
 	err := writeLine(c.stdout, c.flags.output.Events, ready)
-	for ev, behind := range told {
-		if err = errors.Join(err, behind); err != nil {
+	for ev, behind := range follow.On(context.Background(), batuta.ErrBehind, follow.From(told, c.election.Events)) {
+		if err != nil {
 			c.log.Warn("events are printed no more", "error", err)
 			return
 		}
-		err = writeLine(c.stdout, c.flags.output.Events, agent.EventLine(c.election.ID(), ev))
+		l := agent.EventLine(c.election.ID(), ev)
+		if behind != nil {
+			c.log.Warn("events were read too slowly and some are left out", "error", behind)
+			l = agent.BehindLine(c.election.ID(), time.Now(), c.election.Leader().Election)
+		}
+		err = writeLine(c.stdout, c.flags.output.Events, l)
 	}
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -26,15 +25,7 @@ func main() {
 
 // execute performs one command line and gives its exit code.
 func execute(ctx context.Context, args []string, e env) int {
-	root := newRootCommand(e)
-	root.SetArgs(args)
-	cmd, err := root.ExecuteContextC(ctx)
-	if err == nil {
-		return cli.Done
-	}
-	err = cli.Argument(cmd, err)
-	fmt.Fprintf(e.stderr, "%s: %s\n", cmd.CommandPath(), cli.OneLine(err))
-	return cli.CodeOf(err)
+	return cli.Execute(ctx, newRootCommand(e), args, e.stderr)
 }
 
 func newRootCommand(e env) *cobra.Command {

@@ -108,20 +108,25 @@ func NewFactory(t *testing.T) *Factory {
 	}
 	f := &Factory{t, l, make(chan *Worker, 100)}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go f.hear(c)
-		}
-	}()
+	go serve(l, f.hear)
 	return f
 }
 
+// serve hears each connection in a goroutine of its own until l is closed.
+func serve(l net.Listener, hear func(net.Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			hear(c)
+		}()
+	}
+}
+
 func (f *Factory) hear(c net.Conn) {
-	defer c.Close()
 	w := &Worker{said: make(chan string, 100)}
 	defer close(w.said)
 	lines := bufio.NewScanner(c)

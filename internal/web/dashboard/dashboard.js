@@ -168,7 +168,7 @@ class Dashboard {
   }
 
   #row(tr, m, s) {
-    const seen = m.id === s.id ? t('now') : !m.last_seen ? t('never') : this.#ago(m.last_seen)
+    const seen = m.id === s.id ? t('now') : m.indirect ? '–' : !m.last_seen ? t('never') : this.#ago(m.last_seen)
     const key = JSON.stringify([m, s.leader, s.id, seen, s.role])
     if (tr.dataset.shown === key) return
     tr.dataset.shown = key

@@ -45,7 +45,9 @@ export function draw(el, id, history, gathered, leaderships, range) {
   const opened = new Set([...el.rows.querySelectorAll('details[open]')].map(d => d.dataset.key))
   const visible = list.filter(ago).slice(-shown).reverse()
   const row = r => r.gap ? gap(r, now) : r.twice ? twice(r, now) : reign(r, now, leaderships, opened, id, members.length)
+  const focused = el.rows.contains(document.activeElement) && document.activeElement.closest('details')?.dataset.key
   replace(el.rows, visible.length ? visible.map(row) : h('li', {}, h('span', { class: 'soft' }, t('noReigns'))))
+  if (focused) [...el.rows.querySelectorAll('details')].find(d => d.dataset.key === focused)?.firstElementChild.focus({ preventScroll: true })
   text(el.doubles, list.some(r => r.twice) ? t('doubles', { n: list.filter(r => r.twice).length }) : '')
 }
 

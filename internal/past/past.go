@@ -1,0 +1,174 @@
+// Package past is a list of events that any number of readers walk at their own pace.
+package past
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+)
+
+// List is what has happened, in order. What all readers have passed is garbage; what one has
+// not is kept for it, up to a limit.
+type List[E any] struct {
+	over chan struct{} // closed after the last event
+	tail atomic.Pointer[Entry[E]]
+
+	mu      sync.Mutex
+	limit   int
+	readers map[*Reader[E]]struct{}
+}
+
+// Entry is an event and, once there is one, the way to the next.
+type Entry[E any] struct {
+	Event E
+	more  chan struct{} // closed when then is there
+	then  *Entry[E]
+}
+
+// New begins a list with an event. A reader may be as many behind as limit says.
+func New[E any](first E, limit int) *List[E] {
+	l := &List[E]{over: make(chan struct{}), limit: limit, readers: map[*Reader[E]]struct{}{}}
+	l.tail.Store(&Entry[E]{Event: first, more: make(chan struct{})})
+	return l
+}
+
+// Limit sets how many events a reader may be behind from now on.
+func (l *List[E]) Limit(events int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = events
+}
+
+// Add appends an event. One goroutine at a time may call it.
+func (l *List[E]) Add(e E) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	tail := l.tail.Load()
+	tail.then = &Entry[E]{Event: e, more: make(chan struct{})}
+	l.tail.Store(tail.then)
+	close(tail.more)
+	for r := range l.readers {
+		if r.behind++; r.behind > l.limit {
+			r.at = nil // what waits for it is garbage
+			delete(l.readers, r)
+		}
+	}
+}
+
+// End tells that nothing follows. It is called once.
+func (l *List[E]) End() { close(l.over) }
+
+// Last is the newest entry.
+func (l *List[E]) Last() *Entry[E] { return l.tail.Load() }
+
+// Next waits for what follows at; nil when ctx or the list is over.
+func (l *List[E]) Next(ctx context.Context, at *Entry[E]) *Entry[E] {
+	select {
+	case <-at.more:
+		return at.then
+	case <-ctx.Done():
+		return nil
+	case <-l.over:
+	}
+	select {
+	case <-at.more:
+		return at.then
+	default:
+		return nil
+	}
+}
+
+// Readers is how many have a place.
+func (l *List[E]) Readers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.readers)
+}
+
+// Reader is one walk along a list. Its fields are under the list's lock.
+type Reader[E any] struct {
+	at     *Entry[E] // the last that it was given; nil: it is too far behind
+	behind int
+}
+
+// Place takes a place at the present for a reader. What it returns gives that, and the event
+// it is at, once; after that places at what is the present then.
+func (l *List[E]) Place() func() (*Reader[E], E) {
+	type place struct {
+		r  *Reader[E]
+		at E
+	}
+	join := func() *place {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		r := &Reader[E]{at: l.tail.Load()}
+		l.readers[r] = struct{}{}
+		return &place{r, r.at.Event}
+	}
+	var taken atomic.Pointer[place]
+	taken.Store(join())
+	return func() (*Reader[E], E) {
+		p := taken.Swap(nil)
+		if p == nil {
+			p = join()
+		}
+		return p.r, p.at
+	}
+}
+
+// leave gives a reader's place up.
+func (l *List[E]) leave(r *Reader[E]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.readers, r)
+}
+
+// next waits for a reader's next event. There is none when the list is over, or ctx, or when
+// the reader is too far behind.
+func (l *List[E]) next(ctx context.Context, r *Reader[E]) (e E, ok, behind bool) {
+	l.mu.Lock()
+	at := r.at
+	l.mu.Unlock()
+	if at == nil {
+		return e, false, true
+	}
+	if at = l.Next(ctx, at); at == nil {
+		return e, false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.at != nil {
+		r.at = at
+		r.behind--
+	}
+	return at.Event, true, false
+}
+
+// Walk yields what first makes of the event at which a reader has its place, and what each
+// makes of every one that follows, unless that is false, until ctx or the list ends. To a
+// reader that is too far behind the last thing yielded is the error behind.
+func Walk[E, V any](ctx context.Context, l *List[E], place func() (*Reader[E], E), behind error, first func(E) []V, each func(E) (V, bool)) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		r, at := place()
+		defer l.leave(r)
+		for _, v := range first(at) {
+			if !yield(v, nil) {
+				return
+			}
+		}
+		for {
+			e, ok, late := l.next(ctx, r)
+			if late {
+				var none V
+				yield(none, behind)
+			}
+			if !ok {
+				return
+			}
+			if v, told := each(e); told && !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
