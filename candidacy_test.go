@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -28,7 +29,7 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T) {
 				c := newVirtualCluster(t, 3)
 				c.startAll(func(cfg *Config) {
 					if algorithm != nil {
-						cfg.Algorithm, cfg.DataDir = algorithm(), t.TempDir()
+						cfg.Algorithm, cfg.DataDir = algorithm(), stalltest.Dir(t)
 					}
 				})
 				c.agree("3")

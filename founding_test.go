@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -42,7 +43,7 @@ func TestOneIsToldToFoundTheCluster(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)
 		plain := func(cfg *Config) { cfg.Bootstrap = false }
-		dir := t.TempDir()
+		dir := stalltest.Dir(t)
 		keeps := func(cfg *Config) { cfg.DataDir = dir }
 		c.start("1", joins(c, "1", "2", "3"), plain)
 		two := c.start("2", joins(c, "1", "2", "3"), plain)

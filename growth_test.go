@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // What a member holds levels off however often others come and go: a connection
@@ -20,7 +21,7 @@ func TestAMemberDoesNotGrowWhileOthersComeAndGo(t *testing.T) {
 	quick(&peer)
 	n := startAlone(t, func(c *Config) {
 		quick(c)
-		c.ID, c.Peers, c.DataDir = "1", []Peer{{ID: "2", Addr: peer.Listen}}, t.TempDir()
+		c.ID, c.Peers, c.DataDir = "1", []Peer{{ID: "2", Addr: peer.Listen}}, stalltest.Dir(t)
 	})
 	peer.Peers = []Peer{{ID: "1", Addr: n.Addr()}}
 	comeAndGo := func(times int) {

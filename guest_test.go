@@ -3,6 +3,7 @@ package batuta
 import (
 	"testing"
 
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -15,7 +16,7 @@ func TestAVoterThatWasAwayFollowsANewcomer(t *testing.T) {
 		durable := func(cfg *Config) {
 			id := ID(cfg.ID)
 			if dirs[id] == "" {
-				dirs[id] = t.TempDir()
+				dirs[id] = stalltest.Dir(t)
 			}
 			cfg.DataDir, cfg.Algorithm, cfg.Peers = dirs[id], quorum.New(), c.members[:3]
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
@@ -164,7 +165,7 @@ func TestOfTwoThatRemoveEachOtherOneIsLeft(t *testing.T) {
 // Each has removed the other while they could not talk, and has nobody else to ask.
 func TestOfTwoThatHaveRemovedEachOtherApartOneIsLeft(t *testing.T) {
 	c := newCluster(t, 2)
-	dirs := map[ID]string{"1": t.TempDir(), "2": t.TempDir()}
+	dirs := map[ID]string{"1": stalltest.Dir(t), "2": stalltest.Dir(t)}
 	keeps := func(id ID) func(*Config) { return func(cfg *Config) { cfg.DataDir = dirs[id] } }
 	for id, other := range map[ID]ID{"1": "2", "2": "1"} {
 		n := c.start(id, keeps(id))
@@ -230,7 +231,7 @@ func TestAMemberThatWasAwayLearnsTheList(t *testing.T) {
 		durable := func(cfg *Config) {
 			id := ID(cfg.ID)
 			if dirs[id] == "" {
-				dirs[id] = t.TempDir()
+				dirs[id] = stalltest.Dir(t)
 			}
 			cfg.DataDir = dirs[id]
 			cfg.Peers = c.members[:3]
@@ -486,7 +487,7 @@ func lateRefusal(t *testing.T, two func(c *cluster) func(*Config)) {
 func TestAForgottenMemberAsksToReturn(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)
-		dir := t.TempDir()
+		dir := stalltest.Dir(t)
 		durable := func(cfg *Config) { cfg.DataDir = dir }
 		c.start("1", joins(c))
 		c.start("2", joins(c, "1"))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -12,7 +13,7 @@ func TestLease(t *testing.T) {
 		algorithm Algorithm
 		has       bool
 	}{{bully.New(), false}, {quorum.New(), true}} {
-		n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: t.TempDir(), Algorithm: test.algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}}})
+		n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: stalltest.Dir(t), Algorithm: test.algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

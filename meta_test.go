@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -37,7 +38,7 @@ func TestMeta(t *testing.T) {
 				c.startAll(func(cfg *Config) {
 					cfg.Meta = url("http://" + cfg.ID)
 					if algorithm != nil {
-						cfg.Algorithm, cfg.DataDir = algorithm(), t.TempDir()
+						cfg.Algorithm, cfg.DataDir = algorithm(), stalltest.Dir(t)
 					}
 				})
 				token := c.agree("3")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // A machine dies, and another takes its place under its id. The old one comes back before
@@ -19,7 +21,7 @@ func TestOfAReplacedMachineAndItsReplacementOneStays(t *testing.T) {
 
 func replaceTooSoon(t *testing.T, id ID) {
 	c := newVirtualCluster(t, 4)
-	dir, known := t.TempDir(), c.members[:3]
+	dir, known := stalltest.Dir(t), c.members[:3]
 	listed := func(cfg *Config) {
 		if cfg.Peers = known; cfg.ID == string(id) {
 			cfg.DataDir = dir

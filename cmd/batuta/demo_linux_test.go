@@ -30,7 +30,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			demo := exec.Command(os.Args[0])
 			demo.Args = []string{"batuta", "demo", "--nodes", "3"}
-			temporary := t.TempDir()
+			temporary := stalltest.Dir(t)
 			demo.Env = append(os.Environ(), "TMPDIR="+temporary)
 			out, err := demo.StdoutPipe()
 			if err != nil {

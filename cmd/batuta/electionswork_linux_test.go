@@ -97,7 +97,7 @@ func TestWorkOfManyElections(t *testing.T) {
 	fulltest.Parallel(t)
 	for _, algorithm := range fulltest.Size([]string{"bully"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
-			names, dir := fulltest.Size(100, 10000), t.TempDir()
+			names, dir := fulltest.Size(100, 10000), stalltest.Dir(t)
 			c, err := newCluster(5, "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", workEvery().String())
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func TestWorkOfManyElections(t *testing.T) {
 			t.Cleanup(c.close)
 			c.command = []string{"bench", "member"}
 			if algorithm == "quorum" {
-				c.dataDir = filepath.Join(t.TempDir(), "data")
+				c.dataDir = filepath.Join(stalltest.Dir(t), "data")
 			}
 			b := &electionsBench{benchCluster: benchCluster{nodes: 5, algorithm: algorithm, cluster: c}, elections: names, breath: 300 * time.Millisecond}
 			if err := c.startAll(); err != nil {
@@ -183,7 +183,7 @@ func TestWorkOfManyElectionsAcrossAPartition(t *testing.T) {
 	fulltest.Parallel(t)
 	for _, algorithm := range fulltest.Size([]string{"quorum"}, []string{"bully", "quorum"}) {
 		t.Run(algorithm, func(t *testing.T) {
-			names, dir := fulltest.Size(100, 10000), t.TempDir()
+			names, dir := fulltest.Size(100, 10000), stalltest.Dir(t)
 			l := newLAN(t, 5)
 			l.runs = []string{"bench", "member"}
 			flags := append(everyone(5), "--algorithm", algorithm, "--names", fmt.Sprint(names), "--work", dir, "--work-every", workEvery().String())

@@ -23,6 +23,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // This file is what happens to leaders before a witness: see witness_linux_test.go.
@@ -349,7 +350,7 @@ func beforeAWitness(t *testing.T, otherwise int, prepare func(*testing.T) (*crew
 // newWitnessed makes a crew of three under a quorum.
 func newWitnessed(t *testing.T, flags ...string) *crew {
 	t.Helper()
-	dir := t.TempDir() // before the crew, which uses it to its end
+	dir := stalltest.Dir(t) // before the crew, which uses it to its end
 	c := newCrew(t, 3, slices.Concat([]string{"--algorithm", "quorum", "--preempt=false", "--grace", "50ms"}, sharpTimes, flags))
 	c.dir = dir
 	return c

@@ -14,6 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // newCompany is a cluster of processes that stand for many elections, each with a worker that
@@ -21,7 +22,7 @@ import (
 func newCompany(t *testing.T, verb string, flags []string, schedule, worker string, names ...string) *company {
 	t.Helper()
 	c := newCrew(t, 3, []string{"--algorithm", "quorum", "--grace", "50ms"})
-	c.verb, c.dir, c.command = verb, t.TempDir(), []string{}
+	c.verb, c.dir, c.command = verb, stalltest.Dir(t), []string{}
 	var lines []string
 	for _, name := range names {
 		words := c.Argv("name="+name, worker, "lock="+filepath.Join(c.dir, name))

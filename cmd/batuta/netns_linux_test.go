@@ -61,7 +61,7 @@ func newLAN(t *testing.T, n int) *lan {
 	if _, err := exec.LookPath("ip"); err != nil {
 		unavailable("network namespaces need iproute2: %v", err)
 	}
-	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-%d-", os.Getpid(), lans.Add(1)), dir: t.TempDir(), machines: n, runs: []string{"agent"}, ends: map[*process]bool{},
+	l := &lan{t: t, watch: stalltest.Start(t), prefix: fmt.Sprintf("batuta%d-%d-", os.Getpid(), lans.Add(1)), dir: stalltest.Dir(t), machines: n, runs: []string{"agent"}, ends: map[*process]bool{},
 		cluster: &cluster{lines: make(chan childLine, 64), closing: make(chan struct{})}}
 	l.space(switchRoom)
 	for _, name := range []string{mainSwitch, farSwitch} {

@@ -234,7 +234,7 @@ func TestSuperPeersOnRealProcesses(t *testing.T) {
 func killSuperPeers(t *testing.T, membership overlay.Membership) {
 	const round = 300 * time.Millisecond
 	n := fulltest.Size(7, 62)
-	g := &peerGroup{T: t, watch: stalltest.Start(t), dir: t.TempDir()}
+	g := &peerGroup{T: t, watch: stalltest.Start(t), dir: stalltest.Dir(t)}
 	secret := filepath.Join(g.dir, "secret")
 	code, line := runCommand(t, "secret", "new")
 	if code != cli.Done || os.WriteFile(secret, []byte(line), 0o600) != nil {

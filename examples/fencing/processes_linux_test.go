@@ -17,6 +17,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/freeport"
 	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/stalltest"
 )
 
 // This file takes a history of real processes with faults: three agents under a quorum run
@@ -58,7 +59,7 @@ func newAgents(t *testing.T, batuta string, s *server) *agents {
 	a := &agents{t: t, args: map[string][]string{}, runs: map[string]*exec.Cmd{},
 		env: append(os.Environ(), "FENCING_SCRIBE="+s.socket, "FENCING_HISTORY="+s.history)}
 	t.Cleanup(a.end)
-	dir := t.TempDir()
+	dir := stalltest.Dir(t)
 	for i, port := range ports {
 		id := strconv.Itoa(i + 1)
 		a.args[id] = []string{batuta, "run", "--id", id, "--algorithm", "quorum", "--preempt=false", "--log-level", "error", "--data-dir", filepath.Join(dir, id),

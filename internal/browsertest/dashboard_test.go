@@ -45,7 +45,7 @@ func clusterOf(t *testing.T, flags []string, ids ...string) map[string]*member {
 	}
 	for _, id := range ids {
 		m := members[id]
-		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", t.TempDir(), "--http-advertise", m.http}
+		m.args = []string{"agent", "--id", id, "--listen", m.listen, "--http", m.http, "--events", "json", "--log-level", "error", "--data-dir", stalltest.Dir(t), "--http-advertise", m.http}
 		for _, other := range ids {
 			m.args = append(m.args, "--member", other+"="+members[other].listen)
 		}
