@@ -123,6 +123,61 @@ func TestALiarAmongNewcomers(t *testing.T) {
 	})
 }
 
+// TestALiarBesideAHolderThatIsItsOwnRegistrar has a liar claim a token whose holder keeps the
+// token's record itself, and so has heard of the token's version from nobody.
+func TestALiarBesideAHolderThatIsItsOwnRegistrar(t *testing.T) {
+	tried := 0
+	for nodes := 4; nodes < 20; nodes++ {
+		synctest.Test(t, func(t *testing.T) {
+			net := fabric.New(func(int, int) time.Duration { return 5 * time.Millisecond })
+			all := together(t, net, nodes, Config{Fraction: 0.5})
+			within(t, 60, "settle", func() error { return wrong(all, 0) })
+			var own []*Member
+			var liar *Member
+			claims := map[*Member]message{}
+			for _, m := range all {
+				err := m.call(t.Context(), func(d *driver) {
+					switch held, _, holds := d.node.Holding(); {
+					case !holds:
+						liar = m
+					case d.charged[held]:
+						own = append(own, m)
+						claims[m] = message{Kind: superpeer.Keep, Token: held, Version: 1 << 30}
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			tried += len(own)
+			for _, m := range own {
+				claim := claims[m]
+				claim.From = liar.peers.self
+				raw, err := encoder.Marshal(&claim)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k, _ := liar.peers.of(m.peers.self)
+				_ = liar.list.SendBestEffort(&k.node, append([]byte{tagMessage}, raw...))
+				time.Sleep(minTellGap * time.Second) // nobody is heard for two tokens sooner
+			}
+			time.Sleep(4 * time.Second)
+			for _, m := range own {
+				if !m.IsSuperPeer() {
+					t.Errorf("%s of %d was deposed by a version that nobody can have come to", m.ID(), nodes)
+				}
+			}
+			for _, m := range all {
+				m.Kill()
+			}
+			time.Sleep(time.Minute) // for memberlist to notice
+		})
+	}
+	if tried == 0 {
+		t.Error("no holder was its own registrar")
+	}
+}
+
 // together are so many nodes that have joined by the first.
 func together(t *testing.T, net *fabric.Fabric, nodes int, base Config) (all []*Member) {
 	t.Helper()
