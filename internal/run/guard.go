@@ -33,7 +33,7 @@ func Guard() (orphaned bool, err error) {
 	// A guard ends with the one it guards for, whoever presses what.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-	g := &guard{pipe: newPipe(file), orders: make(chan order), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
+	g := &guard{pipe: newPipe(file), orders: make(chan received, waiting), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.read()
 	g.loop()
@@ -51,10 +51,19 @@ func gone(parent int) bool {
 	return false
 }
 
+// received is an order, and when it came: while a command is being started, which takes its time on a busy
+// machine, orders wait to be obeyed.
+type received struct {
+	order
+	at instant
+}
+
+const waiting = 16 // orders at most; more wait in the pipe
+
 // guard starts, stops and reaps one command at a time.
 type guard struct {
 	pipe   *pipe
-	orders chan order     // closed: the other process has gone
+	orders chan received  // closed: the other process has gone
 	ended  chan os.Signal // some child has ended
 	timer  *time.Timer
 	left   bool // something ran when the other process went
@@ -83,7 +92,7 @@ func (g *guard) read() {
 		if g.pipe.in.Decode(&o) != nil {
 			return
 		}
-		g.orders <- o
+		g.orders <- received{o, now()}
 	}
 }
 
@@ -93,25 +102,36 @@ func (g *guard) loop() {
 		g.arm()
 		select {
 		case o, alive := <-orders:
-			if !alive {
-				orders, g.left = nil, g.group != nil
-				g.part()
-				break
-			}
-			g.obey(o)
+			orders = g.hear(o, alive)
 		case <-g.ended:
 		case <-g.timer.C:
-			g.checkTime()
+			select { // what came in time counts
+			case o, alive := <-orders:
+				orders = g.hear(o, alive)
+			default:
+				g.checkTime(now())
+			}
 		}
 		g.look()
 	}
 }
 
-func (g *guard) obey(o order) {
-	g.checkTime() // before a renewal that has waited too long counts
+// hear obeys an order, and returns where the next come from.
+func (g *guard) hear(o received, alive bool) chan received {
+	if alive {
+		g.obey(o)
+		return g.orders
+	}
+	g.left = g.group != nil
+	g.part()
+	return nil
+}
+
+func (g *guard) obey(o received) {
+	g.checkTime(o.at) // a renewal that has come too late is none
 	switch {
 	case o.Do == orderStart:
-		g.start(o)
+		g.start(o.order)
 	case g.group == nil: // it has ended while the order was under way
 	case o.Do == orderRenew:
 		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
@@ -170,12 +190,11 @@ func (g *guard) part() {
 	}
 }
 
-// checkTime ends what has outlived its lease, and kills what has outlived its grace period.
-func (g *guard) checkTime() {
+// checkTime ends what had outlived its lease by at, and kills what had outlived its grace period.
+func (g *guard) checkTime(at instant) {
 	if g.group == nil || g.killing {
 		return
 	}
-	at := now()
 	g.clock.Now()
 	if at >= g.until || g.clock.Leapt() > 0 {
 		g.expired = true

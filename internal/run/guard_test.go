@@ -36,12 +36,12 @@ func TestAPausedMachineEndsTheLease(t *testing.T) {
 	g, w, f := guarding(t, now().add(long), func() clock.Reading { return clock.Reading{Wall: wall} })
 	for _, step := range []time.Duration{time.Second, -time.Hour, 0} {
 		wall = wall.Add(step)
-		if g.checkTime(); g.expired || g.killing {
+		if g.checkTime(now()); g.expired || g.killing {
 			t.Fatalf("a wall clock set by %v ends the lease", step)
 		}
 	}
 	wall = wall.Add(10 * time.Minute)
-	if g.checkTime(); !g.expired {
+	if g.checkTime(now()); !g.expired {
 		t.Error("the lease outlives a pause of 10 minutes")
 	}
 	f.Dies(w)
@@ -50,18 +50,29 @@ func TestAPausedMachineEndsTheLease(t *testing.T) {
 // A renewal that comes when the lease is over is none: another may lead already.
 func TestARenewalThatIsLateIsNone(t *testing.T) {
 	g, w, f := guarding(t, now().add(-1), clock.System())
-	g.obey(order{Do: orderRenew, Until: now().add(long)})
+	g.obey(received{order{Do: orderRenew, Until: now().add(long)}, now()})
 	if !g.expired {
 		t.Error("it counts")
 	}
 	f.Dies(w)
 }
 
+// A renewal that comes while a command is being started is in time, however long that takes.
+func TestARenewalThatWaitsCounts(t *testing.T) {
+	g, _, _ := guarding(t, now().add(long), clock.System())
+	came := received{order{Do: orderRenew, Until: now().add(long), Ask: now().add(long)}, now()}
+	g.ask, g.until = came.at.add(1), came.at.add(2)
+	time.Sleep(time.Millisecond)
+	if g.obey(came); g.expired || g.killAt != 0 {
+		t.Error("it does not, because it was obeyed late")
+	}
+}
+
 // A renewal may come after a later one; it takes nothing away.
 func TestARenewalNeverShortensTheLease(t *testing.T) {
 	until := now().add(long)
 	g, _, _ := guarding(t, until, clock.System())
-	g.obey(order{Do: orderRenew, Until: now().add(time.Second)})
+	g.obey(received{order{Do: orderRenew, Until: now().add(time.Second)}, now()})
 	if g.until != until {
 		t.Errorf("the lease ends %v earlier", until.sub(g.until))
 	}
@@ -86,7 +97,7 @@ func TestACommandIsAskedOnceItsLeaseIsHalfOver(t *testing.T) {
 	g, w, f := guarding(t, now().add(long), clock.System())
 	g.grace = long
 	g.ask = now().add(-1)
-	g.obey(order{Do: orderRenew, Until: now().add(long), Ask: now().add(long)})
+	g.obey(received{order{Do: orderRenew, Until: now().add(long), Ask: now().add(long)}, now()})
 	f.Hears(w, "terminated") // the renewal came too late for that
 	if g.killing || !g.expired {
 		t.Errorf("killed: %v, expired: %v", g.killing, g.expired)
@@ -94,8 +105,8 @@ func TestACommandIsAskedOnceItsLeaseIsHalfOver(t *testing.T) {
 	until := now().add(long)
 	g, _, _ = guarding(t, until, clock.System())
 	g.ask = now().add(long / 2)
-	g.obey(order{Do: orderRenew, Until: until, Ask: now().add(long)})
-	if g.checkTime(); g.killAt != 0 || g.expired {
+	g.obey(received{order{Do: orderRenew, Until: until, Ask: now().add(long)}, now()})
+	if g.checkTime(now()); g.killAt != 0 || g.expired {
 		t.Error("it is asked to end although its lease was renewed")
 	}
 }
