@@ -66,6 +66,7 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 	wasDown := peer.down
 	peer.down, peer.eligibility, peer.draining = true, peer.Eligibility(), false
 	if certain {
+		peer.askedAt = time.Time{}
 		m.setState(i, election.StateDown)
 	} else {
 		m.setState(i, election.StateUnreachable)
@@ -88,6 +89,7 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 // heardLeader takes note that the leader itself was heard.
 func (m *Machine) heardLeader() {
 	m.leaderAt = m.now
+	m.restsOnNoAnswer()
 	if m.suspected {
 		m.endSuspicion()
 	}
@@ -213,6 +215,7 @@ func (m *Machine) suspect() {
 	m.suspected = true
 	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
 	m.awaitNobody()
+	m.inquires(m.now)
 	m.others(func(i int, peer *member) {
 		if peer.ID != m.view.Leader.ID && (!peer.down || m.mayBeBack(peer)) {
 			m.probe(i)
@@ -269,6 +272,7 @@ func (m *Machine) vouched(by election.ID, age time.Duration) {
 	if !m.suspected {
 		return
 	}
+	m.restsOnNoAnswer()
 	leader := m.view.Leader.ID
 	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()

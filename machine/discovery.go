@@ -16,6 +16,8 @@ type discovery struct {
 	replied        bool      // somebody has replied
 	unacknowledged bool      // we stepped down because nobody acknowledged; claim only once answered or alone
 	since          time.Time // an answer to what was asked before says nothing of now
+	inquired       time.Time // when the questions began on whose answers a claim would rest; zero: on none
+	askedTwice     bool      // in this contest, because an answer was lost
 }
 
 // mode is what a discovery waits for.
@@ -42,6 +44,7 @@ func (m *Machine) awaitLeader() {
 func (m *Machine) discover(why string) {
 	m.mode, m.replied = asks, false
 	m.awaitNobody()
+	m.inquires(m.now)
 	m.enterPhaseWithoutLeader()
 	m.note("inquires", election.None, election.Token{}, why)
 	for i := range m.members {
@@ -72,7 +75,8 @@ func (m *Machine) probeNext() {
 
 // probe asks a member what it knows of the leadership.
 func (m *Machine) probe(i int) {
-	m.members[i].awaited, m.members[i].probed, m.members[i].reports = true, true, election.None
+	peer := &m.members[i]
+	peer.awaited, peer.probed, peer.askedAt, peer.replied, peer.reports = true, true, m.now, false, election.None
 	m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 }
 
@@ -94,6 +98,31 @@ func (m *Machine) endIfAllReplied() {
 	if m.suspected && !m.anyAwaited() {
 		m.unvouched("nobody vouches for it")
 	}
+}
+
+// inquires says that a claim will rest on what is asked from now on.
+func (d *discovery) inquires(now time.Time) { d.inquired = now }
+
+// restsOnNoAnswer says that a claim would rest on no answer: a leader is heard, or vouched for.
+func (d *discovery) restsOnNoAnswer() { d.inquired = time.Time{} }
+
+// mayAskTwice says whether the answer that is lost may be asked for once more in this contest.
+func (d *discovery) mayAskTwice(may bool) { d.askedTwice = !may }
+
+// answerLost reports whether a member lives that has been asked who leads, and whose answer has not come:
+// the two ends of a link may have given up different connections.
+func (m *Machine) answerLost() bool {
+	if m.inquired.IsZero() || m.askedTwice {
+		return false
+	}
+	for i := range m.members {
+		peer := &m.members[i]
+		asked := i != m.me && peer.probed && !peer.askedAt.Before(m.inquired)
+		if asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt)) {
+			return true
+		}
+	}
+	return false
 }
 
 // outranked reports whether, in a large cluster, there is no need to ask more

@@ -102,6 +102,7 @@ func (m *Machine) overtaken() (yes bool) {
 // contestBegins notes that a contest begins: what members said of themselves before is old.
 func (m *Machine) contestBegins() {
 	m.contestAt = m.now
+	m.mayAskTwice(true)
 	for i := range m.members {
 		m.members[i].gaveTurn = false
 	}

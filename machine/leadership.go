@@ -155,6 +155,11 @@ func (m *Machine) claim(why string) {
 		m.discover("another has claimed meanwhile")
 		return
 	}
+	if !m.cfg.NoDetector && m.answerLost() {
+		m.mayAskTwice(false)
+		m.discover("a member that lives has not answered")
+		return
+	}
 	if !m.pollsHigher() {
 		m.take(why)
 	}
@@ -193,6 +198,7 @@ func (m *Machine) startUnder(t election.Token) {
 // install tells of the leadership that is now safe on disk.
 func (m *Machine) install() {
 	m.view, m.next, m.ended, m.certain = m.next, election.Token{}, "", false
+	m.restsOnNoAnswer()
 	if m.isMine(m.view) {
 		m.enter(PhaseLeading)
 	} else {

@@ -24,6 +24,7 @@ type member struct {
 	epoch       uint64               // of the token it last acknowledged
 	awaited     bool                 // its reply to a probe is awaited
 	probed      bool                 // it has been asked in this discovery
+	askedAt     time.Time            // when that was; zero: it has ended since
 	replied     bool                 // and has answered
 	reports     election.ID          // it leads, as this one says, and is not on our list yet
 
