@@ -66,7 +66,11 @@ func (a actions) Vouch(to election.ID) {
 	}
 }
 
-func (a actions) Discover() { a.m.discover("the contest has come to nothing") }
+func (a actions) Discover() {
+	if !a.m.isMine(a.m.next) { // else it has claimed meanwhile
+		a.m.discover("the contest has come to nothing")
+	}
+}
 
 func (a actions) Watch(id election.ID) { a.m.watchToo(id) }
 

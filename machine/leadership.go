@@ -14,6 +14,7 @@ type leadership struct {
 	certain   bool           // ended is known, not suspected: view is never taken back
 	next      election.Token // the leadership being saved; zero when none is
 	claimedAt time.Time      // when our last claim began
+	above     election.Token // the leadership that ended our own last
 
 	highest   uint64 // the highest epoch heard of
 	asked     uint64 // the highest epoch heard of when this contest began, or the others were asked last
@@ -111,15 +112,21 @@ func (m *Machine) superseded(t election.Token, live bool) {
 		m.claim("above " + t.String())
 	case live:
 		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
-		m.others(func(i int, peer *member) {
-			// Those who followed us learn it from us, before they miss our beats.
-			if peer.link && peer.ID != t.Leader.ID {
-				m.replyToProbe(peer.ID)
-			}
-		})
+		m.above = t
+		m.tellFollowers(t)
 	default:
 		m.discover("its leadership was superseded")
 	}
+}
+
+// tellFollowers has those who followed us until a higher leadership ended ours learn it from us, before
+// they miss our beats.
+func (m *Machine) tellFollowers(above election.Token) {
+	m.others(func(_ int, peer *member) {
+		if peer.link && peer.ID != above.Leader.ID {
+			m.replyToProbe(peer.ID)
+		}
+	})
 }
 
 // adopt makes t the leadership: lose the old, save, and when it is safe, tell.
@@ -217,6 +224,9 @@ func (m *Machine) install() {
 		m.note("follows", m.view.Leader.ID, m.view, "")
 		m.needsNoLastResort()
 		m.takeLeader()
+		if m.view == m.above {
+			m.tellFollowers(m.view) // they know that ours has ended, and may elect once more
+		}
 	}
 	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
 	if m.mayPreempt() {

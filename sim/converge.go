@@ -89,10 +89,13 @@ func (w *world) agreement(promised bool) (top election.Token, why string, ok boo
 	return top, "", true
 }
 
-// groups are the live members by what they can reach, both ways; usually one.
+// groups are the live members by what they can reach, both ways; usually one. Who is about to go is in none.
 func (w *world) groups() [][]*process {
 	var groups [][]*process
 	seen := make([]bool, len(w.procs))
+	for _, p := range w.procs[:w.net.n] {
+		seen[p.place] = w.roster && p.condition == scenario.Alive && p.goes()
+	}
 	for _, p := range w.procs[:w.net.n] {
 		if p.condition != scenario.Alive || seen[p.place] {
 			continue
@@ -133,9 +136,6 @@ func (w *world) withinTwo(group []*process) bool {
 func (w *world) related(a, b *process) bool {
 	if !w.roster {
 		return true
-	}
-	if a.goes() || b.goes() {
-		return false
 	}
 	knows, known := a.machine.Knows(b.rank.ID), b.machine.Knows(a.rank.ID)
 	if a.waits() || b.waits() {

@@ -66,6 +66,8 @@ var coreMutants = []wrong{
 	{"waits for the answer of one that was not there", "machine/detector.go", "\t\tpeer.askedAt = time.Time{}\n", "", "test machine TestWhoWasNotThereOwesNoAnswer"},
 	{"waits for an answer that its leader's beat made needless", "machine/detector.go", "\tm.leaderAt = m.now\n\tm.restsOnNoAnswer()\n", "\tm.leaderAt = m.now\n", "test machine TestASparedLeaderLeavesNoAnswerOwed"},
 	{"waits for an answer that another's made needless", "machine/detector.go", "\tm.restsOnNoAnswer()\n\tleader :=", "\tleader :=", "test machine TestASparedLeaderLeavesNoAnswerOwed"},
+	{"inquires while its claim is being saved", "machine/actions.go", "!a.m.isMine(a.m.next)", "true", "scenario election/bully/testdata/members_answered_late.txt"},
+	{"tells its followers that its time is over, and not whom it follows", "machine/leadership.go", "m.view == m.above", "false", "scenario election/bully/testdata/told_who_leads.txt"},
 	{"claims before it has heard a new process", "machine/links.go", "m.replacing = m.leaderless()", "m.replacing = false", "test machine TestANewProcessIsHeardBeforeAnybodyClaims"},
 	{"a claim is not left to who stands from its very moment", "machine/eligibility.go", "!peer.eligibleAt.Before(m.claimedAt)", "peer.eligibleAt.After(m.claimedAt)", "test machine TestAClaimIsLeftToWhoStandsSince"},
 	{"a claim is not left to who stands since", "machine/saving.go", "written && m.overtaken()", "false", "scenario election/bully/testdata/stands_while_another_claims.txt"},
