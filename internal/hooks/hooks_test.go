@@ -233,7 +233,7 @@ func TestHooksThatFallBehind(t *testing.T) {
 }
 
 func TestAHookThatTakesTooLongIsKilled(t *testing.T) {
-	b := newBench(t, 2*time.Second) // in which even a busy machine starts a process
+	b := newBench(t, 5*time.Second) // in which even a busy machine starts a process
 	b.next("on-lose start").killed()
 	b.next("on-lead leader 1:1").killed()
 }
