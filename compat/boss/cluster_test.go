@@ -68,7 +68,11 @@ func (c *city) start(ip string, change ...func(*batuta.Config, *boss.Options)) *
 		f(&cfg, &o)
 	}
 	cfg.Wire = boss.New(o)
-	n, err := batuta.Start(c.t.Context(), cfg)
+	var n *batuta.Node
+	err := freeport.Undisturbed(func() (err error) { // it may just have closed
+		n, err = batuta.Start(c.t.Context(), cfg)
+		return err
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}

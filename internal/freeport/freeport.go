@@ -63,18 +63,26 @@ func FindOn(ips ...string) ([]int, error) {
 	return nil, fmt.Errorf("found only %d free loopback ports of %d: %w", len(ports), len(ips), last)
 }
 
-// try listens for a moment. No process is begun meanwhile: until it runs its program it has
-// this one's sockets, and on a busy machine would hold the port for long enough to be in the way.
+// try listens for a moment.
 func try(addr string) error {
+	return Undisturbed(func() error {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	})
+}
+
+// Undisturbed calls listen while this process begins no other: until that one runs its program it has
+// this one's sockets, and on a busy machine holds a port that was just closed for long enough to be in
+// the way.
+func Undisturbed(listen func() error) error {
 	if runtime.GOOS == "linux" { // elsewhere Listen takes that lock itself
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	return l.Close()
+	return listen()
 }
 
 // next is a port of a block that this process holds, of as many blocks as n ports need.
