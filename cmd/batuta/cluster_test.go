@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/stalltest"
@@ -146,6 +147,9 @@ func highestRunning(c *cluster) string {
 func TestTermHandsOver(t *testing.T) {
 	watch := stalltest.Start(t)
 	c, now := startCluster(t, 3)
+	if err := c.settle(t.Context(), 3*election.DefaultHeartbeat); err != nil { // until all hear the leader itself
+		t.Fatal(err)
+	}
 	old, leaving := now.leader, now.leader.process
 	at := c.mark()
 	if err := leaving.cmd.Process.Signal(syscall.SIGTERM); err != nil {
