@@ -68,6 +68,7 @@ var coreMutants = []wrong{
 	{"waits for an answer that another's made needless", "machine/detector.go", "\tm.restsOnNoAnswer()\n\tleader :=", "\tleader :=", "test machine TestASparedLeaderLeavesNoAnswerOwed"},
 	{"inquires while its claim is being saved", "machine/actions.go", "!a.m.isMine(a.m.next)", "true", "scenario election/bully/testdata/members_answered_late.txt"},
 	{"tells its followers that its time is over, and not whom it follows", "machine/leadership.go", "m.view == m.above", "false", "scenario election/bully/testdata/told_who_leads.txt"},
+	{"list: leaves out who counted as down before the round", "election/ring/list.go", "return out.Down(r.ID) && !slices.Contains(l.missed, r.ID)", "return out.Down(r.ID)", "scenario election/ring/testdata/ring/down_before_the_round.txt"},
 	{"claims before it has heard a new process", "machine/links.go", "m.replacing = m.leaderless()", "m.replacing = false", "test machine TestANewProcessIsHeardBeforeAnybodyClaims"},
 	{"a claim is not left to who stands from its very moment", "machine/eligibility.go", "!peer.eligibleAt.Before(m.claimedAt)", "peer.eligibleAt.After(m.claimedAt)", "test machine TestAClaimIsLeftToWhoStandsSince"},
 	{"a claim is not left to who stands since", "machine/saving.go", "written && m.overtaken()", "false", "scenario election/bully/testdata/stands_while_another_claims.txt"},

@@ -50,7 +50,7 @@ func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
 // start: "p marks itself as participating, and sends a message along the ring,
 // saying that it is the leader" ("Leader election").
 func (c *ChangRoberts) start(out election.Actions) {
-	c.begin(out)
+	c.join(c.own(out), out)
 	switch stands := out.Eligible(out.Self().ID); {
 	case c.next != election.None:
 		c.nominate(own(out), out)

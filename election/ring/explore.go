@@ -10,8 +10,16 @@ func (c *ChangRoberts) Clone() election.Algorithm {
 
 // Clone gives an independent copy.
 func (l *List) Clone() election.Algorithm {
-	d := *l
+	d := *l // missed is never changed, but replaced
 	return &d
+}
+
+// AppendState appends all that decides what the algorithm does next.
+func (l *List) AppendState(b []byte, base uint64) []byte {
+	for _, id := range l.missed {
+		b = append(append(b, id...), 0)
+	}
+	return l.ring.AppendState(append(b, 0), base)
 }
 
 // MinRound is the lowest round number held, 0 for none.

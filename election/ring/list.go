@@ -16,7 +16,10 @@ import (
 // is not the winner says who is to lead; from the winner on, which claims, it
 // goes round once more with the epoch. When that leader leads already, once is
 // enough.
-type List struct{ ring }
+type List struct {
+	ring
+	missed []election.ID // who counted as down here when this member joined the round
+}
 
 // New gives the algorithm for one member.
 func New(options ...Option) *List {
@@ -56,13 +59,24 @@ func (l *List) Step(ev election.Event, out election.Actions) {
 // start "builds an ELECTION message that contains its own id and passes it to
 // its successor" ("Coordinator").
 func (l *List) start(out election.Actions) {
-	l.begin(out)
+	l.join(l.own(out), out)
 	list := withOwn(nil, out)
 	if l.next == election.None {
 		l.decideOn(list, out) // a ring of one: the message is home
 		return
 	}
 	l.sendElection(list, 0, far, out)
+}
+
+// join takes part in a round.
+func (l *List) join(round election.Round, out election.Actions) {
+	l.ring.join(round, out)
+	l.missed = nil
+	for _, r := range out.Members() {
+		if out.Down(r.ID) {
+			l.missed = append(l.missed, r.ID)
+		}
+	}
 }
 
 // withOwn is the list and this member, if it stands.
@@ -140,7 +154,7 @@ func (l *List) newer(r election.Round) bool {
 // tell everyone the new coordinator (the highest id) and the members of the new
 // ring" ("Coordinator").
 func (l *List) decideOn(list []election.Rank, out election.Actions) {
-	list = alive(list, out)
+	list = l.alive(list, out)
 	leader, winner := out.Leader(), highest(list)
 	msg := election.Message{Kind: election.Coordinator, Round: l.round, Ring: list}
 	switch {
@@ -157,9 +171,10 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	}
 }
 
-// alive is the new ring: those of list that are not known to be down.
-func alive(list []election.Rank, out election.Actions) []election.Rank {
-	return slices.DeleteFunc(slices.Clone(list), func(r election.Rank) bool { return out.Down(r.ID) })
+// alive is the new ring: those of list that have not been found down in this round. Who counted as
+// down before it, and is on its list, has put itself there since.
+func (l *List) alive(list []election.Rank, out election.Actions) []election.Rank {
+	return slices.DeleteFunc(slices.Clone(list), func(r election.Rank) bool { return out.Down(r.ID) && !slices.Contains(l.missed, r.ID) })
 }
 
 // highest is the highest of list, the zero Rank if it is empty.

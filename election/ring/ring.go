@@ -134,9 +134,9 @@ func (r *ring) send(msg election.Message, hops int, out election.Actions) {
 // not know yet how many this one has.
 const far = election.MaxMembers
 
-// begin opens a round of this member's own, above all it knows.
-func (r *ring) begin(out election.Actions) {
-	r.join(election.Round{Number: r.round.Number + 1, Initiator: out.Self().ID}, out)
+// own is a round of this member's own, above all it knows.
+func (r *ring) own(out election.Actions) election.Round {
+	return election.Round{Number: r.round.Number + 1, Initiator: out.Self().ID}
 }
 
 // join takes part in a round.
