@@ -26,9 +26,12 @@ func (m *Machine) heardEligibility(i int, msg *election.Message) {
 		peer.eligibility = msg.Eligibility
 		m.statesChanged()
 	}
-	peer.saidAt, peer.polled, peer.deaf = m.now, false, false
-	older := m.byRelay && peer.link // it may be, than what has come over the link
-	peer.draining = m.saysDraining(msg) || older && peer.draining
+	peer.polled, peer.deaf = false, false
+	draining := m.saysDraining(msg)
+	if peer.draining && !draining && m.byRelay && peer.link {
+		return // it may be older than what has come over the link, which holds until it is too old itself
+	}
+	peer.saidAt, peer.draining = m.now, draining
 }
 
 // toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
