@@ -82,10 +82,6 @@ func acquaint(who, other *Member) {
 
 // misname tells a node that others are reached where they are not, and that there are millions.
 func misname(liar, to *Member) {
-	k, ok := liar.peers.of(to.peers.self)
-	if !ok {
-		return
-	}
 	w := message{Kind: kindKnow, From: liar.peers.self, Size: 5_000_000, Live: 9, Core: true}
 	for _, n := range to.book.snapshot() {
 		w.Nodes = append(w.Nodes, introduction{Node: n.holder, Addr: append(net.IPv4(10, 9, 9, 9).To4(), 1, 1)})
@@ -93,7 +89,7 @@ func misname(liar, to *Member) {
 	for _, kind := range []superpeer.Kind{kindKnow, superpeer.Accept, superpeer.Grant, superpeer.Offer} {
 		w.Kind = kind
 		if raw, err := encoder.Marshal(&w); err == nil {
-			_ = liar.list.SendBestEffort(&k.node, append([]byte{tagMessage}, raw...))
+			post(liar, to, append([]byte{tagMessage}, raw...))
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"
 )
@@ -98,9 +96,7 @@ func TestALiarAmongNewcomers(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, m := range honest[nodes:] {
-				if k, ok := liar.peers.of(m.peers.self); ok {
-					_ = liar.list.SendBestEffort(&k.node, append([]byte{tagMessage}, raw...))
-				}
+				post(liar, m, append([]byte{tagMessage}, raw...))
 			}
 			time.Sleep(time.Second)
 		}
@@ -157,8 +153,9 @@ func TestALiarBesideAHolderThatIsItsOwnRegistrar(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				k, _ := liar.peers.of(m.peers.self)
-				_ = liar.list.SendBestEffort(&k.node, append([]byte{tagMessage}, raw...))
+				if !post(liar, m, append([]byte{tagMessage}, raw...)) {
+					t.Fatalf("%s does not know %s", liar.ID(), m.ID())
+				}
 				time.Sleep(minTellGap * time.Second) // nobody is heard for two tokens sooner
 			}
 			time.Sleep(4 * time.Second)
@@ -229,15 +226,18 @@ func wrong(nodes []*Member, capacity int) error {
 	return nil
 }
 
+// post sends a packet, if one knows where the other is.
+func post(from, to *Member, raw []byte) bool {
+	k, ok := from.peers.of(to.peers.self)
+	if ok {
+		_ = from.list.SendBestEffort(&k.node, raw)
+	}
+	return ok
+}
+
 // lie tells a node all that is false.
 func lie(liar, to *Member) {
-	k, ok := liar.peers.of(to.peers.self)
-	if !ok {
-		return
-	}
-	tell := func(raw []byte) {
-		_ = liar.list.SendBestEffort(&memberlist.Node{Name: k.node.Name, Addr: k.node.Addr, Port: k.node.Port}, raw)
-	}
+	tell := func(raw []byte) { post(liar, to, raw) }
 	nan := float32(math.NaN())
 	for token := range int32(6) {
 		for _, n := range to.book.snapshot() {
