@@ -92,7 +92,7 @@ type Message struct {
 	Hops  int   // rings: how many members it may still pass
 
 	Ended    bool          // ProbeReply: the sender knows that Token's leadership has ended
-	Follows  bool          // ProbeReply: the sender follows Token's leader now, whoever told it to
+	Follows  bool          // ProbeReply: the sender follows Token's leader now, whoever told it to. Resign: another may lead; ask before a claim
 	Age      time.Duration // ProbeReply: how long ago the sender heard Token's leader itself; negative: not within memory
 	Stamp    int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its ProbeReply: when that was asked, in the asker's
 	Heir     ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins

@@ -128,7 +128,8 @@ func (m *Machine) isDeparting(id election.ID) int {
 }
 
 // fromDeparting takes in what one says that is no member any more. It may not have
-// heard of that: it is told when its list differs.
+// heard of that: it is told when its list differs. One that has left may have been let
+// in again since by a member that is gone: it is asked.
 func (m *Machine) fromDeparting(i int, msg *election.Message) {
 	d := &m.departing[i]
 	switch msg.Kind {
@@ -138,12 +139,29 @@ func (m *Machine) fromDeparting(i int, msg *election.Message) {
 		if e, ok := m.Entry(d.id); ok && msg.Digest != m.roster.Digest() && m.now.Sub(d.told) > m.cfg.Timing.T() {
 			d.told = m.now
 			m.sendOutside(d.id, election.Message{Kind: election.Members, List: []election.Member{e}})
+			if e.Departure == election.Left {
+				m.sendOutside(d.id, election.Message{Kind: election.GetMembers})
+			}
 		}
 	case election.Resign:
 		m.departed(i, "it has stopped")
 	case election.Members:
 		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Departure == election.Removed }); own >= 0 {
 			m.removedBy(d.id, msg.List[own])
+		}
+		m.letInElsewhere(d.id, msg.List)
+	}
+}
+
+// letInElsewhere takes the word of one that has left, as we know, for its being on the list again. Who
+// was removed is not believed.
+func (m *Machine) letInElsewhere(id election.ID, list []election.Member) {
+	if left, _ := m.Entry(id); left.Departure != election.Left {
+		return
+	}
+	for _, e := range list {
+		if e.ID == id && e.Departure == election.Present {
+			m.merge([]election.Member{e}, id)
 		}
 	}
 }

@@ -73,11 +73,12 @@ func (m *Machine) probeNext() {
 	}
 }
 
-// probe asks a member what it knows of the leadership.
+// probe asks a member what it knows of the leadership, and waits for its reply.
 func (m *Machine) probe(i int) {
 	peer := &m.members[i]
 	peer.awaited, peer.probed, peer.askedAt, peer.replied, peer.reports = true, true, m.now, false, election.None
 	m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+	m.awaitAnew(i)
 }
 
 // unanswered gives up waiting for a member's reply.
@@ -229,7 +230,7 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
-	known := m.Knows(msg.Token.Leader.ID) && msg.Token != m.announcedEnd
+	known := m.Knows(msg.Token.Leader.ID) && !m.over(msg.Token)
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && m.beats():
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
@@ -265,7 +266,6 @@ func (m *Machine) askAgain() {
 	m.others(func(i int, peer *member) {
 		if peer.awaited && peer.reports != election.None && m.Knows(peer.reports) {
 			m.probe(i)
-			m.awaitAnew(i)
 		}
 	})
 }

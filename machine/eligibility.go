@@ -74,7 +74,7 @@ func (m *Machine) pollsHigher() bool {
 		if m.eligible(peer) {
 			unsafe = peer.saidAt.After(m.contestAt) && !peer.gaveTurn
 		}
-		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp {
+		if !unsafe || peer.polled || peer.deaf || peer.down || peer.Observer || peer.state != election.StateUp && !peer.link {
 			continue
 		}
 		if !asks {

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file gives the lead away: at once in this member's own eyes, and in the others'
 // when its work has stopped; and asks a lower leader for it.
@@ -10,6 +14,7 @@ type handover struct {
 	working      bool           // user work of a leadership of ours still runs
 	doubts       string         // why we ask then before we stand again; empty: we need not
 	announcedEnd election.Token // the last whose end its leader has told while we did not follow it
+	announcedAt  time.Time      // when that was
 }
 
 // doubt says why this member asks who leads before it stands again; empty: it need not.
@@ -17,7 +22,13 @@ func (h *handover) doubt(why string) { h.doubts = why }
 
 // heardEnd takes note that a leader has told its end to us, who did not follow it: others
 // may not have heard of it yet.
-func (h *handover) heardEnd(t election.Token) { h.announcedEnd = t }
+func (m *Machine) heardEnd(t election.Token) { m.announcedEnd, m.announcedAt = t, m.now }
+
+// over reports whether a leader has told the end of t of late. If it still says later that it leads, it
+// does: it had been stopped, or it was another process with its id that ended.
+func (m *Machine) over(t election.Token) bool {
+	return t == m.announcedEnd && m.now.Sub(m.announcedAt) <= m.farT()
+}
 
 // stepDown gives the lead away.
 func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
@@ -52,9 +63,10 @@ func (m *Machine) release() {
 	if !m.fit(heir) {
 		heir = election.None
 	}
+	over := election.Message{Kind: election.Resign, Token: m.view, Heir: heir, Follows: m.doubts != ""}
 	m.others(func(i int, peer *member) {
 		if m.reaches(i) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
-			m.send(i, election.Message{Kind: election.Resign, Token: m.view, Heir: heir})
+			m.send(i, over)
 		}
 	})
 	m.leaveTo(heir)
@@ -103,13 +115,12 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	m.endIsCertain()
 }
 
-// leaderEnds hears from the leader itself that its leadership is over. One that knows of
-// a higher epoch may have given way to another leader, of which we have not heard: we
-// ask before we claim.
+// leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that it was
+// superseded meanwhile, may have given way to another leader, of which we have not heard: we ask before we claim.
 func (m *Machine) leaderEnds(msg *election.Message, why string) {
-	if msg.Highest > msg.Token.Epoch && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
+	if (msg.Kind == election.ProbeReply || msg.Follows) && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
 		m.lose(election.CauseResigned, true, why)
-		m.discover("its leader knew of a higher epoch")
+		m.discover("its leader knew of another")
 		return
 	}
 	m.loseLeader(election.CauseResigned, true, why)

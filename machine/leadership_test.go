@@ -97,6 +97,48 @@ func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
 	}
 }
 
+// The time in which nobody could lead, because work of another had still to stop, does not count for one that
+// has resigned: it stands again when nobody has led for 2·T after that.
+func TestTimeInWhichNobodyCouldLeadDoesNotCount(t *testing.T) {
+	m := newMachine(t, "2", func(c *Config) { c.Following = token(3, rank("2")) })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	timing := Timing{}.WithDefaults()
+	at, stood := start, time.Duration(0)
+	const step = 50 * time.Millisecond
+	for ; stood == 0 && at.Before(start.Add(time.Minute)); at = at.Add(step) {
+		m.Step(at, from("4", Message{Kind: Ping, Draining: at.Before(start.Add(timing.T()))}))
+		if at.Equal(start) {
+			m.Step(at, Event{Kind: Resigned})
+		}
+		m.Step(at, Event{Kind: Woke})
+		if said(m) == Eligible {
+			stood = at.Sub(start)
+		}
+	}
+	if stood < 3*timing.T() || stood > 3*timing.T()+4*step {
+		t.Errorf("4's work stopped %v after 2 has resigned, and 2 stands %v after it, want %v", timing.T(), stood, 3*timing.T())
+	}
+}
+
+// A leader that resigns while it still dials a member, to tell it of the lead, tells it of the end behind that.
+func TestAnEndGoesBehindTheDial(t *testing.T) {
+	m := newMachine(t, "2", nil)
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("1"), Incarnation: 1})
+	m.Step(start, from("1", Message{Kind: ProbeReply, Age: -1}))
+	for _, id := range []ID{"3", "4", "5"} {
+		m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true})
+	}
+	m.Step(start, Event{Kind: LinkDown, Peer: "1"})
+	if got := kinds(m.Step(start, Event{Kind: Saved})); !slices.Contains(got, "coordinator>1") {
+		t.Fatalf("the others are gone, and it does %q, want it to lead, and 1 dialed with the word of it", got)
+	}
+	if got := kinds(m.Step(start, Event{Kind: Resigned})); !slices.Contains(got, "resign>1") {
+		t.Errorf("it resigns and does %q, want 1 told", got)
+	}
+}
+
 // Whoever has found that leader lost, before the one that stands next has, waits for that one:
 // both would else claim.
 func TestWhoStandsNextIsWaitedFor(t *testing.T) {

@@ -114,7 +114,11 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	peer.link, peer.dialing, peer.anew, peer.backoff, peer.rebuffedAt = true, false, false, 0, time.Time{}
 	peer.pingers, peer.wants = nil, nil
+	pending := peer.pending
 	m.hear(i)
+	if peer.comes.After(m.now) {
+		peer.pending = pending // what goes with our own dial is still on its way
+	}
 	m.greetedBy(i)
 	m.setState(i, election.StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
@@ -134,7 +138,6 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)
-		m.extend(timerDiscovery, 2*m.cfg.Timing.TMax)
 	case m.started() && m.undecided() && m.eligibility() != election.Eligible:
 		m.send(i, election.Message{Kind: election.Probe, Token: m.view}) // it calls no election by which others would hear of it
 	}
@@ -175,7 +178,6 @@ func (m *Machine) linkDown(id election.ID) {
 	lost := peer.unconfirmed
 	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
 		m.probe(i) // it was heard of something older, or told something newer, and the question may be lost
-		m.awaitAnew(i)
 	}
 	m.repeat(i, lost)
 }
@@ -223,7 +225,7 @@ func (m *Machine) silent(peer *member) time.Time {
 	if m.beats() || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
 		return m.excused(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
-	answered := peer.used.Add(t)
+	answered := peer.comes.Add(t)
 	if most := peer.pending.Add(2 * t); answered.After(most) {
 		answered = most
 	}
@@ -310,7 +312,7 @@ func (m *Machine) unreached(i int) {
 // other in, while who was added again is let in by those that have heard.
 func (m *Machine) removedForGood(tombstone election.Member) bool {
 	news := tombstone.Version == 0 || m.outdates(tombstone)
-	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT() {
+	if m.removedSince.IsZero() || news && m.linked() || m.now.Sub(m.removedAt) > m.farT()+m.cfg.Timing.Heartbeat {
 		m.removedSince = m.now
 	}
 	m.removedAt = m.now

@@ -36,6 +36,7 @@ type member struct {
 	heard       time.Time     // when it last said anything; zero: never
 	missed      time.Time     // when a dial to it last failed
 	used        time.Time     // when more than a routine message last went to it
+	comes       time.Time     // when that will have come, at the latest
 	pending     time.Time     // when the first of those went to which it has not said anything; zero: it has
 	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
 	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not

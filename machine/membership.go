@@ -335,6 +335,16 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 	}
 	e.Observer = e.Observer || known.Observer
 	m.change(e)
+	m.tellConcerned(e.ID)
+}
+
+// tellConcerned tells a member of its new entry itself where no link stands to it: else it would hear of that
+// from the leader alone, which may be gone.
+func (m *Machine) tellConcerned(id election.ID) {
+	if i, ok := m.index[id]; ok && i != m.me && !m.members[i].link && !m.members[i].down && !m.members[i].since.Equal(m.now) {
+		e, _ := m.Entry(id)
+		m.sendList(i, []election.Member{e})
+	}
 }
 
 // remove sends a member away because the user says so.

@@ -212,7 +212,7 @@ func TestAnOldRefusalBarsNobody(t *testing.T) {
 		}
 	}
 	halted := false
-	for at := 2 * time.Hour; at < 2*time.Hour+2*time.Second; at += 100 * time.Millisecond {
+	for at := 2 * time.Hour; at < 2*time.Hour+3*time.Second; at += 950 * time.Millisecond { // over links as slow as t_max allows
 		for _, a := range m.Step(start.Add(at), refused) {
 			halted = halted || a.Kind == Halt
 		}
@@ -543,5 +543,25 @@ func TestTheOldestLeaversAreForgotten(t *testing.T) {
 	follower.Step(now, Event{Kind: JoinRequested, Member: Member{Rank: rank("1000"), Address: "a:1"}})
 	if e, _ := follower.Entry("1000"); e.Version != 4 || e.Departure != Present {
 		t.Errorf("it joins again as %+v, want a version above that by which it was forgotten", e)
+	}
+}
+
+// A leader that has left and was let in again where we did not hear of it tells so itself, as its beats come. One that was
+// removed is not believed.
+func TestWhoHasLeftIsBackByItsOwnWord(t *testing.T) {
+	for _, departure := range []Departure{Left, Removed} {
+		m := follow(t, "3")
+		e := entry(m, "5")
+		e.Version, e.Departure = e.Version+1, departure
+		m.Step(start, from("2", Message{Kind: Members, List: []Member{e}}))
+		asked := m.Step(start, from("5", Message{Kind: Beat, Token: m.View()}))
+		if asks := slices.Contains(kinds(asked), "get-members>5"); asks != (departure == Left) {
+			t.Errorf("departure %v, and it beats: it is asked for its list: %v", departure, asks)
+		}
+		e.Version, e.Departure = e.Version+1, Present
+		m.Step(start, from("5", Message{Kind: Members, List: []Member{e}}))
+		if back := entry(m, "5").Departure == Present; back != (departure == Left) {
+			t.Errorf("departure %v, and it says that it is back: on the list: %v", departure, back)
+		}
 	}
 }

@@ -183,6 +183,7 @@ func TestTheContestAwaitsWhatIsPassedOn(t *testing.T) {
 func TestALinkWaitsForTheAnswerToWhatWasAskedLast(t *testing.T) {
 	m := follow(t, "3") // T is 600 ms
 	m.Step(start, Event{Kind: LinkUp, Rank: rank("2"), Incarnation: 1})
+	m.Step(start, from("2", Message{Kind: Members})) // it has answered what it was asked at the start
 	asks := from("1", Message{Kind: Relay, Carried: relay("1", "2", Election)})
 	for ms := 0; ms <= 1700; ms += 50 {
 		at := start.Add(time.Duration(ms) * time.Millisecond)

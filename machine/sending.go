@@ -53,7 +53,11 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 	if !peer.link {
 		peer.dialing = true
 	}
-	if peer.used = m.now; peer.pending.IsZero() {
+	peer.used, peer.comes = m.now, m.now
+	if !peer.link {
+		peer.comes = m.now.Add(m.cfg.Timing.DialTime())
+	}
+	if peer.pending.IsZero() {
 		peer.pending = m.now
 	}
 	m.sending(to, msg, first)

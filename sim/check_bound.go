@@ -14,10 +14,10 @@ func (c *boundChecker) sends(w *world, p *process, m *election.Message) {
 	}
 }
 
-// queued: on the way are two frames a heartbeat of the time that it takes, as
-// with any distance; what waits beyond that is what its sender has to keep.
+// queued: on the way are three frames a heartbeat of the time that it takes, as with any distance: a beat or
+// its acknowledgement, a ping and a pong. What waits beyond that is what its sender has to keep.
 func (c *boundChecker) queued(w *world, e *endpoint) {
-	if e.in.len() > 256+2*int(e.in.slowest/w.setup.Timing.Heartbeat) {
+	if e.in.len() > 256+3*int(e.in.slowest/w.setup.Timing.Heartbeat) {
 		c.fail(w, e.other().proc, invariant.Bounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)
 	}
 }

@@ -58,7 +58,6 @@ func (w *world) throughThese(p *process, members []election.ID) {
 // beginJoin starts the first round of a life.
 func (w *world) beginJoin(p *process) {
 	p.left = append(p.left[:0], p.through...)
-	p.back = p.back[:0]
 	p.asked, p.asks, p.met, p.paused = 0, machine.Newcomer{}, false, false
 	w.askAround(p)
 }

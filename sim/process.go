@@ -126,6 +126,7 @@ func (w *world) start(p *process) error {
 	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
 	p.wakeAt, p.hasSaved, p.stall = never, false, 0
 	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
+	p.back = p.back[:0]
 	for i := range p.peers {
 		p.peers[i].heard = false
 	}
