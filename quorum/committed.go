@@ -17,7 +17,8 @@ import (
 // members that know no leader tell each other how far the log is committed; and who was
 // removed goes once more than half of those who vote now know it.
 
-// kindCommitted is how members that know no leader tell how far the log is committed.
+// kindCommitted is how members that know no leader tell how far the log is committed, and
+// whether they stand.
 const kindCommitted election.MessageKind = "committed"
 
 // tellCommitted tells all how far the log is committed, if nobody leads whom they could
@@ -33,7 +34,7 @@ func (c *Core) tellCommitted() {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 && !p.barred {
-			c.send(p, election.Message{Kind: kindCommitted, Data: varints(index, term)})
+			c.send(p, election.Message{Kind: kindCommitted, Eligibility: c.Standing(), Data: varints(index, term)})
 		}
 	}
 }

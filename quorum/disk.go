@@ -29,6 +29,7 @@ type writer struct {
 	retryAt time.Time // not before
 	hungAt  time.Time // then a write has taken T
 	hung    bool      // it has
+	slow    bool      // the last one had, and no write has taken less since
 }
 
 // retryPause is how long a failing disk is left alone.
@@ -59,6 +60,7 @@ func (c *Core) saved(err error) {
 	if !c.writing {
 		return
 	}
+	slow := c.hung
 	c.writing, c.hungAt, c.hung = false, time.Time{}, false
 	if err != nil {
 		c.failing, c.retryAt = true, c.now.Add(retryPause)
@@ -66,6 +68,7 @@ func (c *Core) saved(err error) {
 		return
 	}
 	c.failing = false
+	c.slowly(slow)
 	c.written += len(c.records)
 	if c.replace {
 		c.written = 0
@@ -80,9 +83,33 @@ func (c *Core) saved(err error) {
 	}
 }
 
+// slowly takes note whether a write took longer than T. It would be so again if this member were elected, and it
+// would give the lead up at once, over and over: it does not stand before a write takes less, for which it tries its
+// disk, or until nobody has led for 2·T.
+func (c *Core) slowly(on bool) {
+	if on && !c.slow {
+		c.note("cannot save", election.None, election.Token{}, "a write took longer than T")
+	}
+	if c.slow = on; on {
+		c.retryAt = c.now.Add(retryPause)
+	}
+}
+
+// tryDisk writes what the disk has already.
+func (c *Core) tryDisk() {
+	c.retryAt = time.Time{}
+	if c.slow && !c.busy() && !c.halted && c.hard != nil {
+		c.write([][]byte{protoRecord(recordHard, c.hard)}, false, nil)
+	}
+}
+
 func (c *Core) dueDisk() {
-	if c.passed(c.retryAt) {
+	switch {
+	case !c.passed(c.retryAt):
+	case c.failing:
 		c.attempt()
+	default:
+		c.tryDisk()
 	}
 	if c.passed(c.hungAt) {
 		c.hungAt, c.hung = time.Time{}, true

@@ -37,7 +37,7 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleJoining
 	case !c.healthy && !c.resort: // before what keeps it from the cluster's own lead alone
 		return election.IneligibleUnhealthy
-	case c.unsaved():
+	case c.unsaved(), c.slow:
 		return election.IneligibleUnsaved
 	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
 		return election.IneligibleWorking
@@ -138,6 +138,7 @@ func (c *Core) askedToCampaign() {
 // standAgain asks for votes if nobody leads.
 func (c *Core) standAgain() {
 	if c.patience.IsZero() && c.term() == 0 && c.node != nil {
+		c.slow = false
 		c.resigned, c.outlived = 0, false
 		if !c.healthy && c.cfg.LeadUnhealthy {
 			c.resort = true

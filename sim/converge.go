@@ -215,7 +215,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 		switch {
 		case p.view != t:
 			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, invariant.OrNone(t), p.rank.ID, invariant.OrNone(p.view))
-		case p.rank.ID == t.Leader.ID && !p.fit() && slices.ContainsFunc(group, (*process).stands):
+		case p.rank.ID == t.Leader.ID && !p.fit() && slices.ContainsFunc(group, w.stands):
 			return t, fmt.Sprintf("%v leads, which is unhealthy, and others are not", t)
 		case p.rank.ID == t.Leader.ID:
 			led = true
@@ -231,7 +231,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	}
 	if !w.setup.NoPreempt {
 		for _, p := range group {
-			if p.machine.Self().Above(w.bySlot(t.Leader.ID).machine.Self()) && p.stands() {
+			if p.machine.Self().Above(w.bySlot(t.Leader.ID).machine.Self()) && w.stands(p) {
 				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
 			}
 		}
@@ -272,8 +272,10 @@ func (w *world) mayLead(p *process) bool {
 // fit says that it may lead, and its own check finds nothing wrong.
 func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
-// stands says that nothing keeps it from leading.
-func (p *process) stands() bool { return p.fit() && !p.resting && !p.working && !p.disk.hangs() }
+// stands says that nothing keeps it from leading; a disk that takes T does.
+func (w *world) stands(p *process) bool {
+	return p.fit() && !p.resting && !p.working && p.disk.slow < w.setup.Timing.T()
+}
 
 // unled gives "" when nobody of a group has a leader.
 func (w *world) unled(group []*process) string {

@@ -111,7 +111,7 @@ func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	}
 	for _, p := range working {
 		better := !w.setup.NoPreempt && p.machine.Self().Above(leader.machine.Self()) || !leader.fit()
-		if p != leader && better && p.stands() {
+		if p != leader && better && w.stands(p) {
 			return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
 		}
 	}
