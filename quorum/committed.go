@@ -51,8 +51,13 @@ func (c *Core) committedBy(p *peer, data []byte) {
 		return
 	}
 	c.note("learns", p.rank.ID, election.Token{Epoch: v[1]}, fmt.Sprintf("that the log is committed up to %d", v[0]))
-	// raft hears that from a leader alone, so that one is forgotten at once.
-	if c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &p.number, To: &c.me.Number, Term: new(st.GetTerm()), Commit: &v[0]}) {
+	c.followAgain(p, st.GetTerm(), v[0])
+}
+
+// followAgain has raft follow in its term, as if p led and the log were committed so far: it hears either from a leader
+// alone, so that one is forgotten at once.
+func (c *Core) followAgain(p *peer, term, commit uint64) {
+	if c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &p.number, To: &c.me.Number, Term: &term, Commit: &commit}) {
 		c.forget()
 	}
 }

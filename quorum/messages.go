@@ -202,6 +202,9 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		}
 		c.release(election.CauseResigned)
 		c.campaignAt = c.contestEnds()
+		if c.status().RaftState == raft.StatePreCandidate { // it asks already, and raft would not hear that it need not
+			c.followAgain(p, msg.GetTerm(), 0)
+		}
 		c.stepRaft(msg)
 	default:
 		c.stepRaft(msg)
