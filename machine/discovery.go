@@ -218,7 +218,7 @@ func (m *Machine) probedBy(msg *election.Message) {
 		m.abandon("its leader asks who leads")
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks who leads")
-	case t.Above(m.view) && t != m.next && t.Above(m.announcedEnd):
+	case t.Above(m.view) && t != m.next && !m.announcedEnd.Above(t):
 		m.heardEnd(t)
 	}
 }
@@ -230,7 +230,7 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
-	known := m.Knows(msg.Token.Leader.ID) && !m.over(msg.Token)
+	known := m.Knows(msg.Token.Leader.ID) && !m.over(msg.Token, itself)
 	switch c := msg.Token.Compare(m.view); {
 	case c > 0 && m.beats():
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))

@@ -24,10 +24,10 @@ func (h *handover) doubt(why string) { h.doubts = why }
 // may not have heard of it yet.
 func (m *Machine) heardEnd(t election.Token) { m.announcedEnd, m.announcedAt = t, m.now }
 
-// over reports whether a leader has told the end of t of late. If it still says later that it leads, it
-// does: it had been stopped, or it was another process with its id that ended.
-func (m *Machine) over(t election.Token) bool {
-	return t == m.announcedEnd && m.now.Sub(m.announcedAt) <= m.farT()
+// over reports whether a leader has told the end of t. If it says itself, and later than what it said before may
+// arrive, that it leads, it does: it had been stopped, or it was another process with its id that ended.
+func (m *Machine) over(t election.Token, itself bool) bool {
+	return t == m.announcedEnd && (!itself || m.now.Sub(m.announcedAt) <= m.farT())
 }
 
 // stepDown gives the lead away.
@@ -60,7 +60,7 @@ func (m *Machine) release() {
 	m.drained()
 	m.reconsider()
 	heir := m.heir
-	if !m.fit(heir) {
+	if m.doubts != "" || !m.fit(heir) { // another may lead: whoever claims asks before
 		heir = election.None
 	}
 	over := election.Message{Kind: election.Resign, Token: m.view, Heir: heir, Follows: m.doubts != ""}
@@ -115,12 +115,13 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	m.endIsCertain()
 }
 
-// leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that it was
-// superseded meanwhile, may have given way to another leader, of which we have not heard: we ask before we claim.
+// leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that another
+// may lead, or knows of a higher epoch, may have given way to a leader of which we have not heard: we ask before we claim.
 func (m *Machine) leaderEnds(msg *election.Message, why string) {
-	if (msg.Kind == election.ProbeReply || msg.Follows) && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
+	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
+	if another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
 		m.lose(election.CauseResigned, true, why)
-		m.discover("its leader knew of another")
+		m.discover("another may lead")
 		return
 	}
 	m.loseLeader(election.CauseResigned, true, why)

@@ -87,8 +87,8 @@ func (m *Machine) accept(t election.Token, from int) {
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
 	case c > 0 && m.beats():
-		m.superseded(t, !m.over(t))
-	case m.over(t), itself && m.givesWay(t):
+		m.superseded(t, !m.over(t, itself))
+	case m.over(t, itself), itself && m.givesWay(t):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})

@@ -121,6 +121,19 @@ func TestTimeInWhichNobodyCouldLeadDoesNotCount(t *testing.T) {
 	}
 }
 
+// A leader that resigns and knew of a higher epoch, or says that another may lead, may have given way to a leader of
+// which its followers have not heard: they ask.
+func TestWhoseLeaderKnewMoreAsks(t *testing.T) {
+	for _, over := range []Message{{}, {Highest: 4}, {Follows: true}} {
+		m := follow(t, "4")
+		over.Kind, over.Token, over.Eligibility = Resign, token(3, rank("5")), IneligibleResigned
+		got := kinds(m.Step(start, from("5", over)))
+		if asks := !slices.Contains(got, "save"); asks != (over.Follows || over.Highest > 0) {
+			t.Errorf("5 says %+v, and 4 does %q", over, got)
+		}
+	}
+}
+
 // A leader that resigns while it still dials a member, to tell it of the lead, tells it of the end behind that.
 func TestAnEndGoesBehindTheDial(t *testing.T) {
 	m := newMachine(t, "2", nil)

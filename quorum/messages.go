@@ -103,7 +103,7 @@ func (c *Core) receive(m *election.Message) {
 	case election.Resign:
 		c.resignedBy(p, m)
 	case kindCommitted:
-		p.aside = m.Eligibility
+		p.toldBy(m.Eligibility)
 		c.committedBy(p, m.Data)
 	case kindChange:
 		if !p.guest {

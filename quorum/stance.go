@@ -138,7 +138,6 @@ func (c *Core) askedToCampaign() {
 // standAgain asks for votes if nobody leads.
 func (c *Core) standAgain() {
 	if c.patience.IsZero() && c.term() == 0 && c.node != nil {
-		c.slow = false
 		c.resigned, c.outlived = 0, false
 		if !c.healthy && c.cfg.LeadUnhealthy {
 			c.resort = true

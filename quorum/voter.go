@@ -139,7 +139,7 @@ func (c *Core) dueVoter() {
 		c.campaign()
 	}
 	if c.passed(c.standAt) {
-		c.standAt = time.Time{}
+		c.standAt, c.slow = time.Time{}, false
 		c.standAgain()
 	}
 }
