@@ -108,7 +108,8 @@ func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 }
 
 // takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
-// p has heard q all along, or somebody who hears it.
+// p has heard q all along, or somebody who hears it: for three silences, and as long as the dials take where a heal has
+// just brought them together.
 func (c *claimChecker) takesOver(w *world, p, q *process) {
 	if w.everDoubled(p.slot) {
 		return // either process may be the one that is heard
@@ -124,7 +125,7 @@ func (c *claimChecker) takesOver(w *world, p, q *process) {
 	if !c.places[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
 		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
 	}
-	long := w.now - 3*w.setup.Timing.Bears()
+	long := w.now - 3*w.setup.Timing.Bears() - 2*w.setup.Timing.DialTime()
 	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
 		return
 	}
