@@ -71,11 +71,14 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 	} else {
 		m.setState(i, election.StateUnreachable)
 	}
+	asked := peer.askedAt
 	if !wasDown {
 		m.note("finds down", peer.ID, election.Token{}, why)
 		m.step(election.Event{Kind: election.PeerDown, Peer: peer.ID})
 	}
-	m.unanswered(i)
+	if peer.askedAt.Equal(asked) { // else the contest has ended with that, and all are asked anew
+		m.unanswered(i)
+	}
 	switch id := peer.ID; {
 	case m.live() && m.view.Leader.ID == id:
 		m.loseLeader(cause, certain, why)

@@ -150,6 +150,7 @@ var coreMutants = []wrong{
 	{"suspects a leader while its link is made again", "machine/answer.go", "\treturn peer.anew && peer.dialing && !peer.link", "\treturn false && peer.anew", "scenario election/bully/testdata/far_pair.txt"},
 	{"counts beats on a new link as missed", "machine/links.go", "\t\tm.countAcksFrom(m.now) // it has heard us", "\t\t// it has heard us", "scenario election/bully/testdata/far_pair.txt"},
 	{"claims over whom its leader may have given way to", "machine/handover.go", " || msg.Highest > msg.Token.Epoch\n", "\n", "test machine TestWhoseLeaderKnewMoreAsks"},
+	{"awaits no answer of whom it finds down and asks", "machine/detector.go", "\tif peer.askedAt.Equal(asked) {", "\tif _ = asked; true {", "scenario election/bully/testdata/found_down_and_asked.txt"},
 	{"claims when a superseded leader says that its time is over", "machine/handover.go", "msg.Kind == election.ProbeReply || ", "", "scenario election/bully/testdata/members_gives_way_in_its_epoch.txt"},
 	{"claims when a leader has given way while its work stopped", "machine/handover.go", ", Follows: m.doubts != \"\"}", "}", "scenario election/bully/testdata/gives_way_while_it_drains.txt"},
 	{"its last question has to be answered with the first", "machine/discovery.go", "\tm.awaitAnew(i)\n", "", "scenario election/bully/testdata/members_asked_late.txt"},

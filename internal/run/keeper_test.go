@@ -75,6 +75,8 @@ func (r *guardedRun) wait() Outcome {
 const (
 	long  = time.Minute // a lease or grace period that no test outlasts
 	lease = time.Second // one that a test sees the end of
+
+	familyLease = 4 * lease // the same where three processes have to start first, on a busy machine too
 )
 
 func TestACommandIsAskedToEnd(t *testing.T) {
@@ -177,7 +179,7 @@ func TestALeaseThatIsNotRenewedAsksAtHalf(t *testing.T) {
 func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginStrict(t, f, lease, f.argv("deaf", "child", "stray")...)
+	r := beginStrict(t, f, familyLease, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.renew.Store(false)
 	f.Hears(family[0], "terminated")
@@ -194,7 +196,7 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 func TestAStrictLeaseEndsWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginStrict(t, f, lease, f.argv("deaf", "child", "stray")...)
+	r := beginStrict(t, f, familyLease, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.cmd.Process.Signal(syscall.SIGSTOP)
