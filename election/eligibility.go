@@ -19,5 +19,25 @@ const (
 	IneligibleUnfounded Eligibility = "unfounded"   // it knows of no cluster yet, and may not found one
 )
 
-// SaysEligible is how a leader tells in a [MemberReport] that a member stands.
+// SaysEligible is how a member is told that one stands where silence means that nothing is known:
+// in a [MemberReport], and where an algorithm's own message says it.
 const SaysEligible Eligibility = "stands"
+
+// Said is how e is told there.
+func (e Eligibility) Said() Eligibility {
+	if e == Eligible {
+		return SaysEligible
+	}
+	return e
+}
+
+// Hears is what is known once that was said, which an older process leaves out.
+func (e Eligibility) Hears(said Eligibility) Eligibility {
+	switch said {
+	case "":
+		return e
+	case SaysEligible:
+		return Eligible
+	}
+	return said
+}

@@ -165,7 +165,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 				continue
 			}
 			m.members[i].epoch = s.Epoch
-			m.members[i].heardOfEligibility(s.Eligibility)
+			m.members[i].eligibility = m.members[i].eligibility.Hears(s.Eligibility)
 			m.setState(i, s.State)
 			if s.State == election.StateUp {
 				m.markUp(i) // the leader hears it; a dial will tell if that is over

@@ -37,25 +37,10 @@ func (m *Machine) heardEligibility(i int, msg *election.Message) {
 // toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
 // has heard it.
 func (peer *member) toldEligibility() election.Eligibility {
-	switch {
-	case peer.saidAt.IsZero():
+	if peer.saidAt.IsZero() {
 		return ""
-	case peer.eligibility == election.Eligible:
-		return election.SaysEligible
 	}
-	return peer.eligibility
-}
-
-// heardOfEligibility takes in what a leader says of a member's eligibility. An older process says
-// nothing of it.
-func (peer *member) heardOfEligibility(a election.Eligibility) {
-	switch a {
-	case "":
-	case election.SaysEligible:
-		peer.eligibility = election.Eligible
-	default:
-		peer.eligibility = a
-	}
+	return peer.eligibility.Said()
 }
 
 // pollsHigher asks those higher members by whose word a claim would be unsafe: who did not

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -35,24 +34,8 @@ func (c *Core) tellCommitted() {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 && !p.barred {
-			c.send(p, election.Message{Kind: kindCommitted, Eligibility: c.told(), Data: varints(index, term)})
+			c.send(p, election.Message{Kind: kindCommitted, Eligibility: c.Standing().Said(), Data: varints(index, term)})
 		}
-	}
-}
-
-// told is Standing, said to one that takes it from who says it: an earlier version says nothing.
-func (c *Core) told() election.Eligibility {
-	return cmp.Or(c.Standing(), election.SaysEligible)
-}
-
-// toldBy takes in whether another stands.
-func (p *peer) toldBy(said election.Eligibility) {
-	switch said {
-	case "":
-	case election.SaysEligible:
-		p.aside = election.Eligible
-	default:
-		p.aside = said
 	}
 }
 

@@ -103,7 +103,7 @@ func (c *Core) receive(m *election.Message) {
 	case election.Resign:
 		c.resignedBy(p, m)
 	case kindCommitted:
-		p.toldBy(m.Eligibility)
+		p.aside = p.aside.Hears(m.Eligibility)
 		c.committedBy(p, m.Data)
 	case kindChange:
 		if !p.guest {

@@ -153,7 +153,7 @@ var coreMutants = []wrong{
 	{"awaits no answer of whom it finds down and asks", "machine/detector.go", "\tif peer.askedAt.Equal(asked) {", "\tif _ = asked; true {", "scenario election/bully/testdata/found_down_and_asked.txt"},
 	{"claims when a superseded leader says that its time is over", "machine/handover.go", "msg.Kind == election.ProbeReply || ", "", "scenario election/bully/testdata/members_gives_way_in_its_epoch.txt"},
 	{"claims when a leader has given way while its work stopped", "machine/handover.go", ", Follows: m.doubts != \"\"}", "}", "scenario election/bully/testdata/gives_way_while_it_drains.txt"},
-	{"its last question has to be answered with the first", "machine/discovery.go", "\tm.awaitAnew(i)\n", "", "scenario election/bully/testdata/members_asked_late.txt"},
+	{"its last question has to be answered with the first", "machine/answer.go", "\t\tm.extend(timerDiscovery, m.answerTime(i))\n", "", "scenario election/bully/testdata/members_asked_late.txt"},
 	{"tells its news to whom a link stands to alone", "machine/membership.go", "\tm.tellConcerned(e.ID)\n", "", "scenario election/bully/testdata/members_rank_told.txt"},
 	{"ends a link while an answer to its own dial is on its way", "machine/sending.go", "\t\tpeer.comes = m.now.Add(m.cfg.Timing.DialTime())\n", "", "scenario election/bully/testdata/members_link_outlasts_the_dial.txt"},
 	{"takes a refusal over a slow link for the first", "machine/links.go", "m.farT()+m.cfg.Timing.Heartbeat {", "m.farT() {", "test machine TestAnOldRefusalBarsNobody"},

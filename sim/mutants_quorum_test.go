@@ -39,7 +39,7 @@ var quorumMutants = []wrong{
 	{"quorum: who asked in vain asks again when the others do", "quorum/leader.go", "c.t/10 + c.apart()", "c.t / 10", "test quorum TestMembersThatAskedInVainAskApart"},
 	{"quorum: asks for votes with a log that is not on disk", "quorum/disk.go", "inLog := len(ready.Entries) == 0 && raft.IsEmptySnap(ready.Snapshot)", "inLog := true", "test quorum TestVotesAreAskedForWithALogThatIsOnDisk"},
 	{"quorum: an heir that asks already asks on", "quorum/messages.go", "\t\t\tc.followAgain(p, msg.GetTerm(), 0)\n", "\t\t\t_ = p\n", "scenario quorum/testdata/heir_asks_already.txt"},
-	{"quorum: asks no member again whether it stands", "quorum/messages.go", "\t\tp.toldBy(m.Eligibility)\n\t\tc.committedBy", "\t\tc.committedBy", "scenario quorum/testdata/well_since_it_started.txt"},
+	{"quorum: asks no member again whether it stands", "quorum/messages.go", "\t\tp.aside = p.aside.Hears(m.Eligibility)\n\t\tc.committedBy", "\t\tc.committedBy", "scenario quorum/testdata/well_since_it_started.txt"},
 	{"quorum: a slow disk takes the lead again and again", "quorum/disk.go", "\tc.slowly(slow)\n", "\tc.slowly(slow && false)\n", "scenario quorum/testdata/slow_disk_highest.txt"},
 	{"quorum: a disk that was slow is not tried again", "quorum/disk.go", "\t\tc.tryDisk()\n", "", "scenario quorum/testdata/slow_disk_highest.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
