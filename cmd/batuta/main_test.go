@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ import (
 // TestMain lets the test binary be batuta when it is called by that name: by the
 // scripts, and as the members of a cluster.
 func TestMain(m *testing.M) {
+	if programs[filepath.Base(os.Args[0])] == nil {
+		fulltest.MostlyWait(4)
+	}
 	testscript.Main(m, programs)
 }
 

@@ -223,6 +223,7 @@ func (g *peerGroup) crashSuper(m *peerProcess, round time.Duration) {
 
 // TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
 func TestSuperPeersOnRealProcesses(t *testing.T) {
+	fulltest.Parallel(t)
 	for _, membership := range []overlay.Membership{overlay.MembershipFull, overlay.MembershipCore} {
 		t.Run(string(membership), func(t *testing.T) {
 			fulltest.Parallel(t)
@@ -246,18 +247,19 @@ func killSuperPeers(t *testing.T, membership overlay.Membership) {
 		g.start()
 	}
 	wanted := func() int { return (len(g.members) + 3) / 4 }
-	supers := g.await("settle", wanted())
+	g.await("settle", wanted())
 	for _, file := range []string{"super", "client"} {
 		if _, err := os.Stat(filepath.Join(g.dir, file)); err != nil {
 			t.Errorf("no hook has run: %v", err)
 		}
 	}
-	g.checkCommands(supers[0])
+	g.checkCommands(wanted())
 
 	for range fulltest.Size(1, 3) {
+		supers := g.await("stay settled", wanted())
 		g.crashSuper(supers[len(supers)-1], round)
-		supers = g.await("replace a super peer that was killed", wanted())
 	}
+	g.await("replace a super peer that was killed", wanted())
 	for range max(1, n/10) {
 		g.crash(g.members[len(g.members)-1])
 		g.start()
@@ -283,30 +285,42 @@ func (g *peerGroup) leave(m *peerProcess) {
 	g.crash(m) // it is gone already
 }
 
-// checkCommands asks a super peer in all the ways there are.
-func (g *peerGroup) checkCommands(m *peerProcess) {
+// checkCommands asks a super peer in all the ways there are. One that has ceased to be a super
+// peer meanwhile says so: then the next is asked.
+func (g *peerGroup) checkCommands(wanted int) {
 	g.Helper()
+	var wrong error
+	for until := time.Now().Add(settleWithin); time.Now().Before(until); {
+		if wrong = g.commandsOf(g.await("stay settled", wanted)[0]); wrong == nil {
+			return
+		}
+	}
+	g.Error(wrong)
+}
+
+// commandsOf is what a super peer answers that it should not.
+func (g *peerGroup) commandsOf(m *peerProcess) error {
 	code, out := runCommand(g.T, "superpeer", "status", "--json", "--http", m.http)
 	var s map[string]any
 	if err := json.Unmarshal([]byte(out), &s); code != cli.Done || err != nil {
-		g.Fatalf("status: exit %d, %v, %s", code, err, out)
+		return fmt.Errorf("status: exit %d, %v, %s", code, err, out)
 	}
 	for _, key := range []string{"super_peer", "home", "clients", "capacity", "wanted", "live", "rtt_ms", "requirements"} {
 		if _, ok := s[key]; !ok {
-			g.Errorf("status --json has no %q", key)
+			return fmt.Errorf("status --json has no %q", key)
 		}
 	}
 	for _, r := range []string{"1_low_latency", "2_spread_evenly", "3_predefined_share", "4_bounded_load"} {
 		if !strings.Contains(out, fmt.Sprintf("\n    %q: {\"holds\": ", r)) {
-			g.Errorf("status --json has no line for %s:\n%s", r, out)
+			return fmt.Errorf("status --json has no line for %s:\n%s", r, out)
 		}
 	}
 	if code, out = runCommand(g.T, "superpeer", "status", "--http", m.http); code != cli.Done || !strings.Contains(out, "yes, token") {
-		g.Errorf("status: exit %d, %s", code, out)
+		return fmt.Errorf("status: exit %d, %s", code, out)
 	}
 	code, out = runCommand(g.T, "superpeer", "map", "--http", m.http)
 	if err := wellFormed(out); code != cli.Done || err != nil || !strings.Contains(out, m.id) {
-		g.Errorf("map: exit %d, %v, %s", code, err, out)
+		return fmt.Errorf("map: exit %d, %v, %s", code, err, out)
 	}
 	for path, want := range map[string]string{
 		"/metrics": "batuta_superpeer_is_super_peer 1", "/super": m.id, "/healthz": "true", "/readyz": "home",
@@ -314,19 +328,25 @@ func (g *peerGroup) checkCommands(m *peerProcess) {
 	} {
 		r, err := http.Get("http://" + m.http + path)
 		if err != nil {
-			g.Fatal(err)
+			return err
 		}
 		body, _ := io.ReadAll(r.Body)
 		r.Body.Close()
 		if !bytes.Contains(body, []byte(want)) {
-			g.Errorf("%s says %s, want %q", path, body, want)
+			return fmt.Errorf("%s says %s, want %q", path, body, want)
 		}
 	}
 	request, _ := http.NewRequest(http.MethodGet, "http://"+m.http+"/v1/status", nil)
 	request.Host = "evil.example"
-	if r, err := http.DefaultClient.Do(request); err != nil || r.StatusCode != http.StatusMisdirectedRequest {
-		g.Errorf("a request for another host is answered: %v %v", r, err)
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
 	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusMisdirectedRequest {
+		return fmt.Errorf("a request for another host is answered: %s", r.Status)
+	}
+	return nil
 }
 
 func wellFormed(text string) error {

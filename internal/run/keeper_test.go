@@ -76,7 +76,7 @@ const (
 	long  = time.Minute // a lease or grace period that no test outlasts
 	lease = time.Second // one that a test sees the end of
 
-	familyLease = 4 * lease // the same where three processes have to start first, on a busy machine too
+	ample = 4 * lease // one that is renewed in time on a busy machine too, while processes start
 )
 
 func TestACommandIsAskedToEnd(t *testing.T) {
@@ -179,7 +179,7 @@ func TestALeaseThatIsNotRenewedAsksAtHalf(t *testing.T) {
 func TestNobodyOutlivesAStrictLease(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginStrict(t, f, familyLease, f.argv("deaf", "child", "stray")...)
+	r := beginStrict(t, f, ample, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.renew.Store(false)
 	f.Hears(family[0], "terminated")
@@ -196,7 +196,7 @@ func TestNobodyOutlivesAStrictLease(t *testing.T) {
 func TestAStrictLeaseEndsWithoutTheGuard(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginStrict(t, f, familyLease, f.argv("deaf", "child", "stray")...)
+	r := beginStrict(t, f, ample, f.argv("deaf", "child", "stray")...)
 	family := []*runtest.Worker{f.Next(), f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.cmd.Process.Signal(syscall.SIGSTOP)
@@ -212,14 +212,13 @@ func TestAStrictLeaseThatIsRenewedLasts(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
 	watch, began := stalltest.Start(t), time.Now()
-	r := beginStrict(t, f, lease, f.argv()...)
-	f.Next()
+	r := beginStrict(t, f, ample, f.argv()...)
 	select {
 	case <-r.over:
-		if stall := watch.Longest(began, time.Now()); stall < lease/8 {
+		if stall := watch.Longest(began, time.Now()); stall < ample/8 {
 			t.Errorf("ended as %+v although its lease was renewed; the machine stalled for %v at most", r.outcome, stall)
 		}
-	case <-time.After(2 * lease): // time is what is tested here
+	case <-time.After(2 * ample): // time is what is tested here
 	}
 }
 
@@ -266,16 +265,15 @@ func TestARenewedLeaseLasts(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
 	watch, began := stalltest.Start(t), time.Now()
-	r := begin(t, f, lease, long, f.argv()...)
-	f.Next()
+	r := begin(t, f, ample, long, f.argv()...)
 	select {
 	case <-r.over:
-		if stall := watch.Longest(began, time.Now()); stall < lease/2 {
+		if stall := watch.Longest(began, time.Now()); stall < ample/2 {
 			t.Errorf("ended as %+v although its lease was renewed; the machine stalled for %v at most", r.outcome, stall)
 		} else {
-			t.Logf("the machine stalled for %v: too long to renew a lease of %v", stall, lease)
+			t.Logf("the machine stalled for %v: too long to renew a lease of %v", stall, ample)
 		}
-	case <-time.After(2 * lease): // time is what is tested here
+	case <-time.After(2 * ample): // time is what is tested here
 	}
 }
 
