@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,6 +28,28 @@ func TestTheArchitecturePageIsTrue(t *testing.T) {
 			if !declares(t, m[2], m[1]) {
 				t.Errorf("%s names %s in %s, which has no such function", page, m[1], m[2])
 			}
+		}
+	}
+}
+
+// A stranger finds every package on the plan of the house; examples and what is built to be
+// looked at beside a package stand for themselves.
+func TestEveryPackageIsOnThePlan(t *testing.T) {
+	page, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(list)) {
+		name := strings.TrimPrefix(strings.TrimPrefix(path, "github.com/batuta-dev/batuta"), "/")
+		if strings.HasPrefix(name, "examples/") || strings.Contains(name, "internal/lab/") || strings.HasPrefix(name, "compat/boss/internal") {
+			continue
+		}
+		if !strings.Contains(string(page), name) {
+			t.Errorf("docs/architecture.md does not say what %s is for", name)
 		}
 	}
 }
