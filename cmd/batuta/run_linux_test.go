@@ -134,13 +134,17 @@ func (c *crew) resign(id string) {
 	}
 }
 
-// family waits for the command and what it forks, in whatever order they come.
+// family waits for the command and what it forks under one leadership, in whatever order
+// they come. A leadership may end before all of its family have said hello.
 func (c *crew) family(size int) (command *runtest.Worker, all []*runtest.Worker) {
 	c.T.Helper()
+	families := map[string][]*runtest.Worker{}
 	for len(all) < size || command == nil {
 		w := c.Next()
-		if all = append(all, w); w.Words == strings.Join(c.words, ",") {
-			command = w
+		all = append(families[w.Token], w)
+		families[w.Token], command = all, nil
+		if i := slices.IndexFunc(all, func(w *runtest.Worker) bool { return w.Words == strings.Join(c.words, ",") }); i >= 0 {
+			command = all[i]
 		}
 	}
 	c.alone(command)

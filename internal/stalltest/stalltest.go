@@ -2,7 +2,8 @@
 // can tell a stall of the machine from a fault of ours.
 //
 // A heartbeat on every processor wants to run each few milliseconds and notes by
-// how much it came late. A test that bounds real time bounds [Watch.Given], the
+// how much it came late. A virtual machine that was paused sees no time pass: that it
+// was counts once the wall clock is set right, as members count it. A test that bounds real time bounds [Watch.Given], the
 // time that the machine gave; one in which a suspicion is a fault asks
 // [Watch.Longest] whether any process could have been held up for long enough to
 // earn it.
@@ -13,11 +14,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/clock"
 )
 
 const (
 	period = 5 * time.Millisecond // of the heartbeat
 	noise  = 2 * time.Millisecond // a lateness below this is none
+
+	leap = 50 * time.Millisecond // of the wall clock: a step below this is no pause
 )
 
 // Watch measures the machine until its test ends.
@@ -25,13 +30,15 @@ type Watch struct {
 	mu     sync.Mutex
 	beats  []time.Time // when each heartbeat is due, or was when it did not come
 	stalls []stall
+	paused func() time.Duration // for how long the machine was, all told; one goroutine calls it
 }
 
 type stall struct{ from, to time.Time }
 
 // Start begins to watch.
 func Start(t testing.TB) *Watch {
-	w := &Watch{beats: make([]time.Time, runtime.NumCPU())}
+	began, passes := time.Now(), clock.New(clock.System(), leap)
+	w := &Watch{beats: make([]time.Time, runtime.NumCPU()), paused: func() time.Duration { return passes.Now() - time.Since(began) }}
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	for cpu := range w.beats {
@@ -48,6 +55,7 @@ func (w *Watch) beat(cpu int, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer pin(cpu)()
+	var paused time.Duration
 	for {
 		due := time.Now().Add(period)
 		w.mu.Lock()
@@ -58,12 +66,24 @@ func (w *Watch) beat(cpu int, done <-chan struct{}) {
 			return
 		case <-time.After(period):
 		}
-		if now := time.Now(); now.Sub(due) > noise {
-			w.mu.Lock()
-			w.stalls = append(w.stalls, stall{due, now})
-			w.mu.Unlock()
+		now := time.Now()
+		if now.Sub(due) > noise {
+			w.note(stall{due, now})
+		}
+		if cpu > 0 {
+			continue
+		}
+		if p := w.paused(); p > paused+leap {
+			w.note(stall{now.Add(paused - p), now})
+			paused = p
 		}
 	}
+}
+
+func (w *Watch) note(s stall) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stalls = append(w.stalls, s)
 }
 
 // within calls f with what lies between from and to of each stall, one that still

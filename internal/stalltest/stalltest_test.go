@@ -50,3 +50,24 @@ func TestTheMachineIsWatched(t *testing.T) {
 		time.Sleep(period)
 	}
 }
+
+// A pause of the whole machine, in which no heartbeat was late by its own clock, is one of its stalls.
+func TestAPauseIsAStall(t *testing.T) {
+	const pause = time.Minute
+	began, looks := time.Now(), 0
+	done, over := make(chan struct{}), make(chan struct{})
+	w := &Watch{beats: []time.Time{began}, paused: func() time.Duration {
+		if looks++; looks < 3 {
+			return 0
+		}
+		if looks == 5 {
+			close(done)
+		}
+		return pause
+	}}
+	go func() { defer close(over); w.beat(0, done) }()
+	<-over
+	if got := w.Longest(began.Add(-2*pause), time.Now()); got != pause {
+		t.Errorf("the longest is %v, want %v", got, pause)
+	}
+}
