@@ -44,6 +44,7 @@ func onStrange(t *testing.T, f func(t *testing.T, n *Node, m *strange)) {
 			t.Fatal(err)
 		}
 		waitView(t, n, "it leads", View.Defined)
+		synctest.Wait() // its loop waits for what comes next, with the timer set
 		f(t, n, m)
 		if err := n.Close(); err != nil {
 			t.Error(err)
