@@ -265,9 +265,9 @@ func TestBatutaAloneElectsTheHighest(t *testing.T) {
 func TestANewcomerFollowsTheBossThatItFinds(t *testing.T) {
 	t.Parallel()
 	c := newCity(t, "127.0.0.3", "127.0.0.4", "127.0.0.5")
-	first := waitLeader(t, c.start("127.0.0.4", quick), "127.0.0.4")
+	first := waitLeader(t, c.start("127.0.0.4", patient), "127.0.0.4")
 	for _, ip := range []string{"127.0.0.5", "127.0.0.3"} {
-		n := c.start(ip, quick)
+		n := c.start(ip, patient)
 		if token := waitLeader(t, n, "127.0.0.4"); token != first {
 			t.Errorf("%s follows %s, not %s", ip, token, first)
 		}

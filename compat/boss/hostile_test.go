@@ -294,9 +294,9 @@ func TestANameThatListsThemAll(t *testing.T) {
 	c := newCity(t, "127.0.0.1")
 	_, port, _ := net.SplitHostPort(c.address("127.0.0.1"))
 	three := newCity(t, "127.0.0.3")
-	old := c.start("127.0.0.1", quick)
+	old := c.start("127.0.0.1", patient)
 	waitLeader(t, old, "127.0.0.1")
-	n := three.start("127.0.0.3", quick, func(cfg *batuta.Config, _ *boss.Options) {
+	n := three.start("127.0.0.3", patient, func(cfg *batuta.Config, _ *boss.Options) {
 		cfg.Peers, cfg.Join = nil, []string{"localhost:" + port}
 	})
 	waitLeader(t, n, "127.0.0.1") // it follows who is there
