@@ -6,7 +6,8 @@
 //	algorithm                   promise
 //	bully, ring, chang-roberts  best effort: once faults stop, every group of members of
 //	                            which each two reach each other, directly or by a third,
-//	                            agrees on one leader, the highest rank, in bounded time.
+//	                            agrees in bounded time on one leader, the highest rank that
+//	                            stands for election (or the one that leads, with Config.NoPreempt).
 //	                            While a partition lasts each side has its
 //	                            own leader. Status.Guarantee is "best-effort", Fencing false
 //	quorum                      one leader: at every instant at most one leadership is in force, on
