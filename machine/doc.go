@@ -15,9 +15,10 @@
 // declares a part alone writes them, the others read them or call its methods.
 //
 //   - who there is: package roster (the list), members.go (what is known of each),
-//     membership.go, joins.go, removals.go (what a change of the list does), meta.go
+//     membership.go, joins.go, removals.go (what a change of the list does), meta.go,
+//     duplicate.go (two processes of one id)
 //   - who is heard: links.go, detector.go, beats.go, relay.go, answer.go (how long an
-//     answer may take)
+//     answer may take), unconfirmed.go (what is said again)
 //   - who may lead: standing.go (this member), eligibility.go (what the others say of
 //     themselves), founding.go
 //   - who leads: discovery.go (asking before a claim), leadership.go, handover.go and

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Source 002's newcomer follows the boss that it finds; so does batuta's beside it.
+// The newcomer of "Scrapper" follows the boss that it finds; so does batuta's beside it.
 func TestPreemptionIsOffOnTheBossWireUnlessGiven(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -341,7 +341,7 @@ func TestOneHostCannotTakeAllPlaces(t *testing.T) {
 	}
 }
 
-// Source 002 announces by an identification that does not say it is temporary. An
+// "Scrapper" announces by an identification that does not say it is temporary. An
 // announcer that then cannot be reached does not lead for long.
 func TestTheAnnouncementAsSource002ShowsIt(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.4")

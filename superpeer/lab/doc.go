@@ -1,5 +1,5 @@
 // Package lab runs the super-peer protocols at scale: the shipped
-// [superpeer.Node], one for each of up to a million simulated processes, in a
+// [superpeer.Node], one for each of up to two million simulated processes, in a
 // space with known round trips, with gossip that is late, capacity and churn.
 // It measures what the four requirements ask on true round trips, which no node
 // knows, and sets the result beside choices made with full knowledge.
