@@ -49,7 +49,8 @@ const (
 
 // Follow runs hooks for what node sees, one at a time and in order, until node
 // ends and the last has run. This member's lead is given to another only when its
-// OnLose has run.
+// OnLose has run; but for one that is lost in the moment before the lead is held, for
+// which no OnLead has run.
 func Follow(node Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
 	defer f.holding.Wait()

@@ -48,7 +48,24 @@ type bench struct {
 	t      *testing.T
 	listen net.Listener
 	node   *batuta.Node
-	over   chan struct{} // closed when Follow has returned
+	held   chan batuta.Token // what Follow keeps from passing to another, as it begins to
+	over   chan struct{}     // closed when Follow has returned
+}
+
+// told is a node that tells of the work that begins.
+type told struct {
+	*batuta.Node
+	begins chan<- batuta.Token
+}
+
+func (n told) Lead(ctx context.Context, fn func(context.Context, batuta.Leadership) error) error {
+	return n.Node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		select {
+		case n.begins <- l.Token:
+		default: // nobody asks so often
+		}
+		return fn(ctx, l)
+	})
 }
 
 func newBench(t *testing.T, timeout time.Duration) *bench {
@@ -61,28 +78,25 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t, listen, node, make(chan struct{})}
+	b := &bench{t, listen, node, make(chan batuta.Token, 1), make(chan struct{})}
 	argv := func(name string) []string { return []string{os.Args[0], "hook", listen.Addr().String(), name} }
 	go func() {
 		defer close(b.over)
-		Follow(node, Config{OnLead: argv("on-lead"), OnLose: argv("on-lose"), OnChange: argv("on-change"),
+		Follow(told{node, b.held}, Config{OnLead: argv("on-lead"), OnLose: argv("on-lose"), OnChange: argv("on-change"),
 			Timeout: timeout, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	}()
 	t.Cleanup(func() { listen.Close(); node.Close(); <-b.over })
 	return b
 }
 
-// leads waits until the member leads with that epoch.
-func (b *bench) leads(epoch uint64) {
+// holds waits until the hooks hold the member's first lead.
+func (b *bench) holds() {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
-	defer cancel()
-	for v := range b.node.Watch(ctx) {
-		if v.Token.Epoch == epoch {
-			return
-		}
+	select {
+	case <-b.held:
+	case <-time.After(patience):
+		b.t.Fatal("nothing holds the lead")
 	}
-	b.t.Fatalf("epoch %d does not begin", epoch)
 }
 
 // waits fails if the lead passes on, for longer than a member stands aside that
@@ -180,7 +194,7 @@ func TestTheLeadWaitsForOnLose(t *testing.T) {
 func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
-	b.leads(1)
+	b.holds()
 	// An event that is no leadership's, as when a member dies.
 	if err := b.node.AddMember(t.Context(), batuta.Peer{ID: "2", Addr: "127.0.0.1:1"}); err != nil {
 		t.Fatal(err)
@@ -200,7 +214,7 @@ func TestTheLeadWaitsForOnLoseAfterALongStart(t *testing.T) {
 func TestALeadLostDuringTheStartHook(t *testing.T) {
 	b := newBench(t, patience)
 	start := b.next("on-lose start")
-	b.leads(1)
+	b.holds()
 	if err := b.node.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
