@@ -114,7 +114,7 @@ func (c *Core) settleIn() {
 	if c.me.Settled || 2*c.known <= len(c.roster.Seats)-1 && len(c.roster.Seats) > 1 {
 		return
 	}
-	c.me.Settled, c.settling = true, true
+	c.me.Settled, c.selfDue = true, true
 	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
 }
 
@@ -171,9 +171,9 @@ func difference(ours, theirs []election.ID) string {
 
 // noteDisks writes down what cards have told, and answers then.
 func (c *Core) noteDisks() {
-	if c.settling {
-		c.settling = false
-		c.write([][]byte{record(recordSelf, encode(c.me))}, false, func() {
+	if c.selfDue {
+		c.selfDue = false
+		c.writeSelf(func() {
 			if !c.patience.IsZero() && c.promised == 0 {
 				c.release(election.CauseSilent)
 			}

@@ -36,7 +36,8 @@ type Core struct {
 	disks    map[uint64]uint64 // which disk each other number belongs to
 	applied  uint64
 	founders []election.ID // the list that the cluster began with; empty: it has joined
-	settling bool          // that more than half of the others know its disk is to be written down
+	selfDue  bool          // me has changed, and is to be written down
+	unsigned bool          // me.Promise is not on disk yet: nothing is promised before
 	peers    []peer        // every other member, by id
 
 	writer
@@ -74,7 +75,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 		return m, m.found()
 	}
 	m.roster = roster{conf: &pb.ConfState{}, index: map[election.ID]int{}}
-	m.me = self{ID: c.Self.ID, Disk: m.random.Uint64N(election.MaxVersion-1) + 1}
+	m.me = self{ID: c.Self.ID, Disk: m.random.Uint64N(election.MaxVersion-1) + 1, Promise: m.t}
 	return m, nil
 }
 
@@ -139,7 +140,7 @@ func (c *Core) found() error {
 		return config("%d members: at most %d vote and learn in one cluster", len(members), MaxMembers)
 	}
 	c.roster = first(members)
-	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64N(election.MaxVersion-1) + 1, Digest: digest(c.roster)}
+	c.me = self{Number: c.roster.of(c.cfg.Self.ID).Number, ID: c.cfg.Self.ID, Disk: c.random.Uint64N(election.MaxVersion-1) + 1, Digest: digest(c.roster), Promise: c.t}
 	for _, s := range c.roster.Seats {
 		c.me.Founders = append(c.me.Founders, s.ID)
 	}
@@ -210,7 +211,7 @@ func (c *Core) stall() {
 	}
 	c.forgetPaces()
 	if !c.patience.IsZero() {
-		c.patience = c.now.Add(c.t)
+		c.patience = c.now.Add(c.me.Promise)
 	}
 	if !c.campaignAt.IsZero() {
 		c.campaignAt = c.now.Add(c.t)
@@ -260,14 +261,15 @@ func (c *Core) handle(ev election.Event) {
 	}
 }
 
-// start begins. A voter that has just started grants no vote for T: it cannot know
-// what its former self had promised.
+// start begins. A voter that has just started grants no vote for as long as a promise of
+// its former self may last: it cannot know when that was given.
 func (c *Core) start(ev election.Event) {
 	c.started, c.origin = true, c.now
 	if !c.still {
 		c.pursueAt = c.now.Add(c.t)
 	}
-	c.patience = c.now.Add(c.t)
+	c.sign()
+	c.patience = c.now.Add(c.me.Promise)
 	if c.fresh {
 		c.fresh = false
 		c.write(c.all(), true, func() {

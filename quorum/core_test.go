@@ -242,3 +242,42 @@ func TestMembersThatAskedInVainAskApart(t *testing.T) {
 		t.Errorf("%s leads, want the one that waits for the shortest time", n.leader())
 	}
 }
+
+// How long a member's promises last is on disk before it gives one. A log of an earlier
+// release does not hold it: here such a member starts, and its disk hangs.
+func TestNothingIsPromisedBeforeItsLengthIsOnDisk(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	held := n.disks["1"]
+	for i, r := range held {
+		if r[0] != recordSelf {
+			continue
+		}
+		s := self{}
+		if err := decoding.Unmarshal(r[1:], &s); err != nil || s.Promise != n.cores["1"].t {
+			t.Fatalf("record %d holds a promise of %v (%v), want T", i, s.Promise, err)
+		}
+		s.Promise = 0
+		held[i] = record(recordSelf, encode(s))
+	}
+	acks := 0
+	n.heard = func(m election.Message) {
+		if m.From == "1" && m.Kind == election.Ack {
+			acks++
+		}
+	}
+	n.hangs = "1"
+	n.start("1", n.ids...)
+	n.settle()
+	n.run(2 * time.Second)
+	c := n.cores["1"]
+	if acks > 0 || !c.busy() {
+		t.Errorf("it has answered %d beats, and what it writes is %q", acks, c.records)
+	}
+	n.hangs, n.disks["1"] = "", append(n.disks["1"], c.records...)
+	n.step("1", election.Event{Kind: election.Saved})
+	n.settle()
+	if s, err := load(n.disks["1"]); err != nil || s.self.Promise != c.t || acks == 0 {
+		t.Errorf("its disk holds a promise of %v (%v), want %v; it has answered %d beats", s.self.Promise, err, c.t, acks)
+	}
+}

@@ -124,7 +124,7 @@ func (c *Core) diskLost(why string) { c.leave(0, why) }
 // advance takes from raft what is to be written, said and applied, until it has no
 // more or a write is outstanding.
 func (c *Core) advance() {
-	if c.node != nil && !c.busy() && !c.halted && (c.settling || len(c.noted) > 0) {
+	if c.node != nil && !c.busy() && !c.halted && (c.selfDue || len(c.noted) > 0) {
 		c.noteDisks()
 	}
 	for c.node != nil && !c.busy() && !c.halted && c.node.HasReady() {

@@ -17,8 +17,9 @@
 // not leading yet. A leadership is in force while its lease is: from when a round of
 // beats was sent that a majority (of both configurations, while one changes) has
 // acknowledged, for T less the drift and a margin. A member grants no vote and asks for
-// none until T after it last received a beat, nor until T after its own start, for it
-// cannot know what its former self had promised. A lease that has ended is over: raft
+// none until T after it last received a beat. After its own start it waits for as long as
+// a promise of its former self may last, which is on disk before it promises anything: T,
+// or the T of before if that was longer. A lease that has ended is over: raft
 // steps down, and a new leadership has a new term, which is the epoch.
 //
 // Nothing is said before it is on disk: a node needs a data directory. A number in raft

@@ -59,7 +59,8 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	long := c.t + 1 // some wait until T is over, some until it is exceeded
 	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed)
 	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
-	f.flags(c.outlived, c.resort, c.settling, c.busy(), c.halted, c.working, c.healthy, c.retired, c.slow)
+	f.flags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
+	f.flags(c.slow, c.unsigned)
 	for i := range c.peers {
 		c.appendPeer(&f, &c.peers[i])
 	}

@@ -328,7 +328,7 @@ func (c *Core) seated(p *peer, m *election.Message) {
 	if c.node != nil || c.busy() || decoding.Unmarshal(m.Data, &s) != nil || checkSeat(s) != nil || s.ID != c.cfg.Self.ID || s.Disk != c.me.Disk {
 		return
 	}
-	c.me = self{Number: s.Number, ID: s.ID, Disk: s.Disk, Settled: true}
+	c.me = self{Number: s.Number, ID: s.ID, Disk: s.Disk, Settled: true, Promise: c.t}
 	c.storage = raft.NewMemoryStorage()
 	c.note("is seated", p.rank.ID, m.Token, fmt.Sprintf("as number %d", s.Number))
 	c.write([][]byte{record(recordSelf, encode(c.me))}, true, func() {

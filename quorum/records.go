@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -32,6 +33,8 @@ type self struct {
 	Digest   uint64        `cbor:"4,keyasint,omitempty"` // of the list that the cluster began with; 0: it has joined
 	Founders []election.ID `cbor:"5,keyasint,omitempty"` // that list
 	Settled  bool          `cbor:"6,keyasint,omitempty"` // more than half of the others know this disk
+
+	Promise time.Duration `cbor:"7,keyasint,omitempty"` // the longest that a promise of this disk may last; 0: of an earlier release
 }
 
 // disk says which disk a number belongs to: the first that is heard of.

@@ -61,6 +61,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 		return
 	}
 	c.patience, c.promised = c.now.Add(c.t), b.term
+	c.owesNoMore()
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.follows, c.newer, c.interim = b, false, false
 	for i := range c.peers {
@@ -70,10 +71,37 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	c.caughtUp()
 }
 
+// sign has on disk how long this member's promises last, before it gives any: T is what
+// this process was started with, and the next one may have a shorter one. The longer one
+// stays until no promise of an earlier process can be in force.
+func (c *Core) sign() {
+	if c.me.Promise >= c.t {
+		return
+	}
+	c.me.Promise = c.t
+	if c.node != nil && !c.fresh {
+		c.unsigned = true
+		c.writeSelf(func() { c.unsigned = false })
+	}
+}
+
+// owesNoMore takes note that no promise of an earlier process is in force: it has waited
+// for long enough, or a majority has elected a leader that it follows.
+func (c *Core) owesNoMore() {
+	if c.me.Promise > c.t {
+		c.me.Promise, c.selfDue = c.t, true
+	}
+}
+
+// writeSelf writes down who the disk belongs to.
+func (c *Core) writeSelf(then func()) {
+	c.write([][]byte{record(recordSelf, encode(c.me))}, false, then)
+}
+
 // caughtUp answers the last beat once its term is on disk.
 func (c *Core) caughtUp() {
 	b := &c.follows
-	if !b.due || c.hard.GetTerm() != b.term || c.node == nil {
+	if !b.due || c.hard.GetTerm() != b.term || c.node == nil || c.unsigned {
 		return
 	}
 	st := c.status()
@@ -150,6 +178,7 @@ func (c *Core) release(cause election.Cause) {
 	if c.node == nil {
 		return
 	}
+	c.owesNoMore()
 	if p := c.peerBy(c.follows.from); p != nil && p.link && cause == election.CauseSilent && c.now.Sub(p.heard) >= c.t {
 		c.hangUp(p)
 	}

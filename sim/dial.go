@@ -57,6 +57,24 @@ func greetTime(t election.Timing, asks bool) time.Duration {
 	return 2 * t.TMax
 }
 
+// errTimes is how processes with another t_max or t_process refuse each other.
+var errTimes = errors.New("it has another t_max or t_process")
+
+// admit says why p refuses a process that dials it, if it does.
+func (w *world) admit(p *process, from *endpoint) error {
+	if err := p.sameTimes(from.proc); err != nil {
+		return err
+	}
+	return p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), from.proc.machine.Self(), from.inc)
+}
+
+func (p *process) sameTimes(other *process) error {
+	if a, b := p.timing, other.timing; a.TMax != b.TMax || a.TProcess != b.TProcess {
+		return errTimes
+	}
+	return nil
+}
+
 // accept answers a hello as the process that owns e does, or its kernel.
 func (w *world) accept(e *endpoint) {
 	p, from := e.proc, e.other()
@@ -65,11 +83,10 @@ func (w *world) accept(e *endpoint) {
 		return
 	}
 	e.life = p.life
-	local := epochOfTime.Add(p.clock.at(w.now))
-	if err := p.machine.Admit(local, from.proc.machine.Self(), from.inc); err != nil {
+	if err := w.admit(p, from); err != nil {
 		e.state = closed
 		f := frame{kind: refusal, err: err, inc: p.incarnation}
-		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) {
+		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) && err != errTimes {
 			f.in = &admission{List: []election.Member{e}}
 		}
 		w.push(from, f)

@@ -112,7 +112,11 @@ func (w *world) letIn(e *endpoint, f *frame) {
 	}
 	newcomer := f.in.List[0]
 	newcomer.Departure, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
-	if err := q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc); err != nil {
+	err := q.sameTimes(from.proc)
+	if err == nil {
+		err = q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc)
+	}
+	if err != nil {
 		w.push(from, frame{kind: refusal, err: err})
 		return
 	}

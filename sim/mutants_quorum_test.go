@@ -1,7 +1,10 @@
 package sim_test
 
 var quorumMutants = []wrong{
-	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
+	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
+	{"quorum: a restart counts a promise by its own times", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "scenario quorum/testdata/rolling_times.txt"},
+	{"quorum: a promise is given before its length is on disk", "quorum/voter.go", " || c.node == nil || c.unsigned {", " || c.node == nil {", "test quorum TestNothingIsPromisedBeforeItsLengthIsOnDisk"},
+	{"quorum: what is promised no more is waited for", "quorum/voter.go", "\t\tc.me.Promise, c.selfDue = c.t, true\n", "", "scenario quorum/testdata/rolling_times.txt"},
 	{"quorum: the lease counts from the answer", "quorum/leader.go", "max(p.acked, m.Stamp), m.Eligibility", "max(p.acked, c.stamp()), m.Eligibility", "scenario quorum/testdata/late_answers.txt"},
 	{"quorum: drift is forgotten", "quorum/quorum.go", "\treturn t - time.Duration(float64(t)*a.drift) - margin(t)", "\treturn t - margin(t)", "scenario quorum/testdata/drift.txt"},
 	{"quorum: a vote is sent before it is saved", "quorum/disk.go", "\t\tc.write(c.recordsOf(ready), false, func() {\n\t\t\tc.safe = max(c.safe, commit)\n\t\t\tc.perform(ready)\n\t\t})", "\t\tc.safe = max(c.safe, commit)\n\t\tc.perform(ready)\n\t\tc.write(c.recordsOf(ready), false, nil)", "soak quorum 1:20: a token is on disk before any message or watcher is told of it"},

@@ -196,6 +196,9 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 		} else {
 			w.jump(p, step.For)
 		}
+	case scenario.Times:
+		w.note(p, "is to start with other times", step.For.String()+" "+step.Process.String())
+		p.times.TMax, p.times.TProcess = step.For, step.Process
 	case scenario.Disk:
 		w.note(p, "disk "+strings.TrimSpace(step.Word+" "+spell(step.For)), "")
 		slow := step.For
@@ -219,7 +222,7 @@ func spell(d time.Duration) string {
 func (w *world) duplicate(p *process, through []election.ID) error {
 	q := &process{}
 	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
-	q.observer = p.observer
+	q.observer, q.times = p.observer, p.times
 	w.procs = append(w.procs, q)
 	if len(through) == 0 {
 		w.note(p, "is claimed by a second process", "")

@@ -28,8 +28,10 @@ type process struct {
 	frozenAt  time.Duration // own time of the freeze
 	stall     time.Duration // how long the last freeze lasted, until the first step after it
 	working   bool
-	observer  bool // it follows and never leads
-	unhealthy bool // its own check has failed
+	observer  bool            // it follows and never leads
+	timing    election.Timing // of this life
+	times     election.Timing // that its next one starts with
+	unhealthy bool            // its own check has failed
 	savedErr  error
 	hasSaved  bool // a save ended while frozen, with savedErr
 	after     []election.Event
@@ -121,6 +123,7 @@ func (w *world) listed(p *process, slot int) *process {
 
 func (w *world) start(p *process) error {
 	p.life++
+	p.timing = p.times
 	p.incarnation = w.newest(p.slot) + 1
 	p.condition, p.started = scenario.Alive, w.now
 	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
@@ -131,7 +134,7 @@ func (w *world) start(p *process) error {
 		p.peers[i].heard = false
 	}
 	c := machine.Config{
-		Self: p.rank, Address: w.address(p), Members: w.list, Algorithm: w.make(), Timing: w.setup.Timing,
+		Self: p.rank, Address: w.address(p), Members: w.list, Algorithm: w.make(), Timing: p.timing,
 		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
 		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
 	}

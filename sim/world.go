@@ -71,6 +71,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	w.checks.reset(w)
 	for i, r := range s.Members {
 		w.procs[i].reset(i, i, r, len(s.Members))
+		w.procs[i].times = s.Timing
 		w.procs[i].observer = slices.Contains(s.Observers, r.ID)
 	}
 	for i := range w.setup.Members {

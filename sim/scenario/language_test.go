@@ -71,7 +71,7 @@ func TestHelpTellsTheLanguage(t *testing.T) {
 
 // What a table prints it also reads: one script with every word of the language.
 func TestEveryWordReadsBack(t *testing.T) {
-	scripts := []string{everyWord, everyManualWord}
+	scripts := []string{everyWord, everyManualWord, everyQuorumWord}
 	for i := range steps {
 		if word := string(steps[i].verb); !strings.Contains("\n"+strings.Join(scripts, ""), "\n"+word) {
 			t.Errorf("no script here has %q", word)
@@ -190,6 +190,11 @@ at 0s
 repeat 2
 run 1s
 end
+`
+
+const everyQuorumWord = `members 1 2
+algorithm quorum
+times 1 200ms 2s
 `
 
 const everyManualWord = `members 1 2

@@ -217,6 +217,13 @@ var clockChange = operand{"drift PPM|jump D",
 		return "jump " + s.For.String()
 	}}
 
+// times are what a process starts with.
+var times = operand{"D D",
+	func(p *parser, s *Step) {
+		s.For, s.Process = p.duration("t_max", time.Millisecond), p.duration("t_process", time.Millisecond)
+	},
+	func(s *Step) string { return s.For.String() + " " + s.Process.String() }}
+
 var within = operand{"[within D]",
 	func(p *parser, s *Step) {
 		if p.maybe("within") != "" {

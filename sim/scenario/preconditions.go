@@ -74,6 +74,8 @@ func (c *Preconditions) Take(s Step) error {
 			return fmt.Errorf("expected a time of at least %v: it is later than %v by now, and time does not run backwards", c.now, s.For)
 		}
 		c.now = s.For
+	case Times:
+		return c.times(s)
 	case Settle:
 		for _, r := range c.setup.Members {
 			if c.of[r.ID] == Frozen {
@@ -90,13 +92,7 @@ func (c *Preconditions) Take(s Step) error {
 		}
 		return c.change(Join, s.Members[0])
 	case Duplicate:
-		if slices.Contains(s.Via, s.Members[0]) {
-			return fmt.Errorf("expected other members for a second %s to join through, found itself", s.Members[0])
-		}
-		if len(s.Via) > 0 { // of one that may be dead, and stays so
-			return nil
-		}
-		return c.change(Duplicate, s.Members[0])
+		return c.duplicate(s)
 	case Add, Remove:
 		if s.Do == Add && s.Via[0] == s.Members[0] {
 			return fmt.Errorf("expected another member at which %s is added, found itself", s.Via[0])
@@ -116,6 +112,26 @@ func (c *Preconditions) Take(s Step) error {
 		}
 	}
 	return nil
+}
+
+func (c *Preconditions) duplicate(s Step) error {
+	if slices.Contains(s.Via, s.Members[0]) {
+		return fmt.Errorf("expected other members for a second %s to join through, found itself", s.Members[0])
+	}
+	if len(s.Via) > 0 { // of one that may be dead, and stays so
+		return nil
+	}
+	return c.change(Duplicate, s.Members[0])
+}
+
+// times says why a member cannot start with other times, if it cannot.
+func (c *Preconditions) times(s Step) error {
+	if !c.setup.OneLeader() {
+		return fmt.Errorf("expected \"algorithm quorum\" above: the rules of the other algorithms go by one t_max and one t_process")
+	}
+	t := c.setup.Filled().Timing
+	t.TMax, t.TProcess = s.For, s.Process
+	return t.Validate()
 }
 
 // fits says why a step does not go with the settings, if it does not.

@@ -36,6 +36,7 @@ const (
 	Delay     Verb = "delay"
 	Disk      Verb = "disk"
 	Clock     Verb = "clock"
+	Times     Verb = "times"
 	Campaign  Verb = "campaign"
 	Resign    Verb = "resign"
 	Transfer  Verb = "transfer"
@@ -99,7 +100,8 @@ type Step struct {
 	Sides   [][]election.ID // Partition
 	Via     []election.ID   // Join, Duplicate: whom it asks; Add, Remove: at whom; Transfer, Give: to whom; Drain, Undrain: at whom
 	Word    string          // the name of an election; torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
-	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree
+	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree; Times: t_max
+	Process time.Duration   // Times: t_process
 	PPM     int64           // Clock drift
 
 	Ranked   bool // Add: the user says the priority
