@@ -51,8 +51,10 @@ func (c *Core) post(m *pb.Message) {
 	if !ok || p == nil {
 		return
 	}
-	if (kind == kindVote || kind == kindPreVote) && p.link && !c.usable(p) {
-		return
+	if kind == kindVote || kind == kindPreVote {
+		if p.request = m; p.link && !c.usable(p) {
+			return
+		}
 	}
 	data, err := proto.Marshal(m)
 	if err != nil || len(data) > election.MaxData {

@@ -41,6 +41,7 @@ type peer struct {
 
 	acked    int64       // of this term: the latest stamp that it has answered
 	match    uint64      // how far its log is known to be the leader's; for a beat
+	request  *pb.Message // the last one that it was sent for its vote
 	deferred *pb.Message // its request for a vote, which waits for the end of a promise
 }
 
@@ -136,6 +137,9 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	c.greetMeta(p)
 	if c.term() != 0 && !c.over {
 		c.beat()
+	}
+	if m := c.requested(p); m != nil {
+		c.post(m) // it, or its answer, may be lost with an earlier connection
 	}
 }
 

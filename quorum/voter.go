@@ -242,6 +242,18 @@ func (c *Core) campaign() {
 	_ = c.node.Campaign() // it says no to who cannot, which eligible has found
 }
 
+// requested is the request for a member's vote in the election under way; nil: there is none.
+func (c *Core) requested(p *peer) *pb.Message {
+	if m := p.request; m != nil && c.node != nil {
+		switch st := c.status(); {
+		case st.RaftState == raft.StatePreCandidate && m.GetType() == pb.MsgPreVote && m.GetTerm() == st.GetTerm()+1,
+			st.RaftState == raft.StateCandidate && m.GetType() == pb.MsgVote && m.GetTerm() == st.GetTerm():
+			return m
+		}
+	}
+	return nil
+}
+
 // vote takes in a request for a vote. While a promise lasts it waits.
 func (c *Core) vote(p *peer, m *pb.Message) {
 	forced := bytes.Equal(m.GetContext(), []byte("CampaignTransfer"))

@@ -1,0 +1,79 @@
+package quorum
+
+import (
+	"testing"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// raftMessage has a member receive a message of raft's from another.
+func (n *network) raftMessage(kind election.MessageKind, from, to election.ID, m *pb.Message) {
+	n.t.Helper()
+	m.Type = raftKinds[kind].Enum()
+	m.From, m.To = &n.cores[from].me.Number, &n.cores[to].me.Number
+	data, err := proto.Marshal(m)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.step(to, election.Event{Kind: election.Received, Message: &election.Message{Kind: kind, From: from, To: to, Election: "default", Token: election.Token{Epoch: m.GetTerm()}, Data: data}})
+}
+
+// A leader that is deposed by a higher term may still have work that runs. Its lease counts on
+// its own promise too: it votes for no other before that lease has ended.
+func TestADeposedLeaderVotesForNobodyDuringItsLease(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	c := n.cores["3"]
+	until, leads := c.Lease()
+	if !leads || !until.After(n.now) {
+		t.Fatalf("it leads: %v, until %v", leads, until)
+	}
+	votes := 0
+	n.lost, n.heard = true, func(m election.Message) {
+		if m.From == "3" && m.Kind == kindVoteAnswer {
+			votes++
+		}
+	}
+	term, last := c.term(), c.lastIndex()
+	n.raftMessage(kindAppendAnswer, "2", "3", &pb.Message{Term: new(term + 1), Index: new(last), Reject: new(true)})
+	n.settle()
+	if c.View().Defined() {
+		t.Fatalf("it leads in term %d, and another has spoken in term %d", term, term+1)
+	}
+	n.raftMessage(kindVote, "2", "3", &pb.Message{Term: new(term + 2), Index: new(last), LogTerm: new(term)})
+	n.settle()
+	if votes > 0 {
+		t.Errorf("it has voted %v before the end of its lease", until.Sub(n.now))
+	}
+	n.now = until.Add(1)
+	n.step("3", election.Event{Kind: election.Woke})
+	n.settle()
+	if votes != 1 {
+		t.Errorf("after its lease it has given %d votes, want 1", votes)
+	}
+}
+
+// A member to which a leader speaks by another number shows it its card: the number that it
+// has may have been removed meanwhile.
+func TestAMemberWithAnotherNumberShowsItsCard(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	cards := 0
+	n.lost, n.heard = true, func(m election.Message) {
+		if m.From == "1" && m.To == "3" && m.Kind == kindCard {
+			cards++
+		}
+	}
+	leader := n.cores["3"]
+	for number, want := range map[uint64]int{n.cores["1"].me.Number: 0, 9: 1} {
+		cards = 0
+		n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Beat, From: "3", To: "1", Election: "default",
+			Token: leader.leadership(), Stamp: leader.stamp(), Data: varints(number, leader.me.Number, 0, 1)}})
+		if cards != want {
+			t.Errorf("a beat for number %d: it has shown its card %d times, want %d", number, cards, want)
+		}
+	}
+}
