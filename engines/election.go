@@ -103,6 +103,9 @@ func (e *Election) IsLeader() bool {
 	return e.history.view().Token.Leader.ID == e.ID() && e.late() < 0
 }
 
+// awake is the time of the observer: it stands still in suspension, and is not slewed.
+func (e *Election) awake() time.Time { return e.born.Add(e.clock.Awake()) }
+
 // late is for how long the leadership has been over by the clock; negative while it is not.
 func (e *Election) late() time.Duration {
 	return e.clock.Now() - time.Duration(e.lasting.Load())

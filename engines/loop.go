@@ -114,7 +114,7 @@ func (e *Election) advance() {
 	if e.resigned && !e.freeFrom.IsZero() && time.Since(e.freeFrom) >= e.cfg.aside() {
 		e.resigned = false
 	}
-	if v := e.history.view(); v.Defined() && v.Token.Leader.ID != e.ID() && e.observer.expired(time.Now()) {
+	if v := e.history.view(); v.Defined() && v.Token.Leader.ID != e.ID() && e.observer.expired(e.awake()) {
 		e.loseOther(batuta.CauseSilent)
 	}
 	switch {
@@ -129,7 +129,7 @@ func (e *Election) advance() {
 			mine := e.mine
 			e.ask(callRenew, func(ctx context.Context) (Record, error) { return e.engine.Renew(ctx, mine) })
 		}
-	case e.stands() && now >= e.claimAt && e.observer.free(time.Now()):
+	case e.stands() && now >= e.claimAt && e.observer.free(e.awake()):
 		seen, mine := e.observer.seen, Record{ID: e.ID(), Address: e.cfg.Address, Process: e.process, Lasts: e.cfg.Lease}
 		e.ask(callClaim, func(ctx context.Context) (Record, error) { return e.engine.Claim(ctx, seen, mine) })
 	}
@@ -149,7 +149,7 @@ func (e *Election) arm() {
 	if !e.holds() && e.stands() && e.claimAt > now {
 		due(e.claimAt)
 	}
-	if d, ok := e.observer.rest(time.Now()); ok {
+	if d, ok := e.observer.rest(e.awake()); ok {
 		wait = min(wait, d)
 	}
 	if e.resigned && !e.freeFrom.IsZero() {
@@ -222,7 +222,7 @@ func (e *Election) looked(l look) {
 	if l.err != nil {
 		return // who leads is told until its record can have run out: see advance
 	}
-	e.observer.see(l.record, time.Now())
+	e.observer.see(l.record, e.awake())
 	ours := l.record.held() && l.record.Process == e.process
 	switch {
 	case ours && !e.holds() && !e.asked && l.began >= e.callEnd:
@@ -248,7 +248,7 @@ func (e *Election) follow(r Record) {
 		}
 		e.loseOther(cause)
 	}
-	if r.held() && !e.observer.expired(time.Now()) && r.ID != e.ID() && !e.history.view().Defined() {
+	if r.held() && !e.observer.expired(e.awake()) && r.ID != e.ID() && !e.history.view().Defined() {
 		e.freeFrom = time.Time{}
 		e.tellLeader(r.token(), r.Address)
 	}

@@ -301,6 +301,13 @@ func (c *Core) Deadline() (time.Time, bool) {
 			at = t
 		}
 	}
+	if !c.until.IsZero() && !c.still {
+		// A driver's timer may go by a clock that is slewed, by up to a tenth, and end late by as
+		// much of its time: the last one before the end of a lease is short.
+		if short := c.until.Add(-c.t / 50); c.now.Before(short) {
+			wake(short)
+		}
+	}
 	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.retryAt, c.hungAt, c.standAt, c.pursueAt} {
 		wake(t)
 	}

@@ -11,7 +11,7 @@ import (
 // Reading is what the clocks of a machine show at one moment.
 type Reading struct {
 	Wall   time.Time     // what the calendar says
-	Awake  time.Duration // since some moment, without the time that the machine was suspended
+	Awake  time.Duration // since some moment, without the time that the machine was suspended; by a clock that is not slewed, if there is one
 	Asleep time.Duration // for how long it was suspended, since some moment
 	Torn   bool          // the process was held up between reading one clock and another: Wall does not go with the rest
 }
@@ -35,6 +35,7 @@ type Clock struct {
 	ahead time.Duration // of the wall clock, at the last reading, since the first
 	leapt time.Duration // how far it has run ahead by leaps, all told
 	last  time.Duration
+	awake time.Duration // the last that Awake gave
 }
 
 // New gives a clock that stands at zero.
@@ -59,6 +60,15 @@ func (c *Clock) Now() time.Duration {
 	return c.last
 }
 
+// Awake is how much of the time since New has passed while the machine was not suspended,
+// without leaps.
+func (c *Clock) Awake() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awake = max(c.awake, c.read().Awake-c.first.Awake)
+	return c.awake
+}
+
 // Leapt is how far the wall clock has run ahead by leaps, as of the last Now.
 func (c *Clock) Leapt() time.Duration {
 	c.mu.Lock()
@@ -74,22 +84,40 @@ const (
 	nap      = 10 * time.Millisecond
 )
 
-// System reads the clocks of this machine. Where suspension cannot be told (on
-// anything but Linux) it shows as a leap of the wall clock.
-func System() Source {
-	origin := time.Now()
-	var asleep time.Duration
-	base := suspended()
+// System reads the clocks of this machine. On Linux time is counted by a clock that no
+// daemon slews. Elsewhere it is Go's monotonic clock, which the system may slew, and
+// suspension shows as a leap of the wall clock.
+func System() Source { return system(kernel) }
+
+// ticks is what the kernel's clocks show.
+type ticks struct {
+	raw    time.Duration // by the counter alone: nothing sets it, nothing slews it
+	asleep time.Duration // for how long the machine has been suspended
+}
+
+// system reads Go's clock, and the kernel's by read; nil: there is none that is not slewed.
+func system(read func() ticks) Source {
+	origin, base, asleep := time.Now(), ticks{}, time.Duration(0)
+	steady := read != nil && !virtual()
+	if read == nil {
+		read = func() ticks { return ticks{} }
+	}
+	base = read()
 	return func() Reading {
 		for attempt := 1; ; attempt++ {
 			before := time.Now()
-			if s := suspended() - base; s > asleep+nap {
+			k := read()
+			if s := k.asleep - base.asleep; s > asleep+nap {
 				asleep = s
 			}
 			now := time.Now()
 			torn := now.Sub(before) > tight
 			if !torn || attempt == attempts {
-				return Reading{Wall: now.Round(0), Awake: now.Sub(origin), Asleep: asleep, Torn: torn}
+				awake := now.Sub(origin)
+				if steady {
+					awake = k.raw - base.raw
+				}
+				return Reading{Wall: now.Round(0), Awake: awake, Asleep: asleep, Torn: torn}
 			}
 		}
 	}

@@ -53,6 +53,17 @@ func TestWhatCountsAsTimeThatHasPassed(t *testing.T) {
 	}
 }
 
+// Awake counts neither suspension nor leaps.
+func TestAwake(t *testing.T) {
+	h := &hand{clock.Reading{Wall: time.Unix(1e9, 0), Awake: time.Hour}}
+	c := clock.New(h.read, leap)
+	h.passes(time.Second)
+	h.Wall, h.Asleep = h.Wall.Add(time.Hour), time.Minute
+	if got := c.Awake(); got != time.Second {
+		t.Errorf("it was awake for %v, want a second", got)
+	}
+}
+
 // Small steps do not add up, and one back does not hide a later one ahead.
 func TestStepsOfTheWallClock(t *testing.T) {
 	h := &hand{clock.Reading{Wall: time.Unix(1e9, 0)}}

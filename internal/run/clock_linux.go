@@ -1,5 +1,5 @@
 package run
 
-import "golang.org/x/sys/unix"
+import "github.com/batuta-dev/batuta/internal/clock"
 
-const clockID = unix.CLOCK_BOOTTIME
+func now() instant { return instant(clock.Boot()) }

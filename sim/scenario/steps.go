@@ -43,7 +43,7 @@ var steps = []form{
 
 	{verb: Disk, operands: ops(member, diskState), only: automatic, does: "writes take longer, do not end, are refused, work again"},
 	{verb: Clock, operands: ops(member, clockChange), only: automatic,
-		does: "its clock runs faster or slower; its wall clock is set by D, which by more than `T` ahead counts as the end of a pause"},
+		does: "the clock that its times go by runs faster or slower, which no daemon makes it do; its wall clock is set by D, which by more than `T` ahead counts as the end of a pause"},
 	{verb: Times, operands: ops(member, times), only: automatic,
 		does: "with a quorum: the `t_max` and `t_process` that it starts with from now on; members of which these differ refuse each other"},
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for a contest"},
