@@ -2,8 +2,10 @@ package batuta
 
 import (
 	"testing"
+	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/network"
 	"github.com/batuta-dev/batuta/internal/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
@@ -35,5 +37,48 @@ func TestLease(t *testing.T) {
 		if _, _, err := n.Lease(t.Context()); err != ErrClosed {
 			t.Errorf("%s: closed, it gives %v", test.algorithm.Name(), err)
 		}
+	}
+}
+
+// announced is a network that calls at each change of leadership, which is published then.
+type announced struct {
+	network.Network
+	at func()
+}
+
+func (a announced) Lead(t Token) { a.at(); a.Network.Lead(t) }
+
+// A watcher that receives its own leadership may be scheduled at once: IsLeader is true by then.
+func TestALeadershipLastsWhenItIsPublished(t *testing.T) {
+	for _, algorithm := range []Algorithm{bully.New(), quorum.New()} {
+		t.Run(algorithm.Name(), func(t *testing.T) {
+			n, err := Start(t.Context(), Config{ID: "1", Listen: "127.0.0.1:0", DataDir: stalltest.Dir(t), Algorithm: algorithm, Peers: []Peer{{ID: "1", Addr: "127.0.0.1:0"}},
+				TMax: 500 * time.Millisecond, TProcess: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			first := waitView(t, n, "it leads", View.Defined)
+			published := 0
+			n.call(t.Context(), func() {
+				n.net = announced{n.net, func() {
+					if v := n.view(); v.Token.Leader.ID == "1" {
+						published++
+						if !n.IsLeader() || n.Leader().Token != v.Token {
+							t.Errorf("%v is published: IsLeader is %v, Leader %+v", v.Token, n.IsLeader(), n.Leader())
+						}
+					}
+				}}
+			})
+			if err := n.Resign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			waitView(t, n, "it leads again", func(v View) bool { return v.Token.Epoch > first.Token.Epoch })
+			n.call(t.Context(), func() {
+				if published == 0 {
+					t.Error("no leadership was published")
+				}
+			})
+		})
 	}
 }

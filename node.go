@@ -29,7 +29,7 @@ type Node struct {
 
 	born      time.Time
 	clock     *clock.Clock // tells the time since born, to the Machine too
-	lasting   atomic.Int64 // until when on it a leadership lasts if the loop does nothing more
+	lasting   atomic.Int64 // until when on it a leadership lasts if the loop does nothing more; see prolong
 	history   *history
 	trace     trace
 	counters  network.Counters
@@ -44,6 +44,7 @@ type Node struct {
 
 	// The loop's alone.
 	machine     machine.Core
+	stepped     time.Duration    // when it was stepped last, on clock
 	named       *assignment.Core // goes around machine; nil: there is the cluster's own election alone
 	candidates  map[string]*candidate
 	asked       map[uint64]chan string   // requests to the coordinator of the named elections
@@ -157,18 +158,22 @@ func (n *Node) drain() {
 }
 
 func (n *Node) step(ev election.Event) {
-	passed := n.clock.Now()
+	n.stepped = n.clock.Now()
 	now := time.Now() // for people: the Machine's time goes on where this one is set back
-	actions := n.stepCore(n.born.Add(passed), ev)
+	actions := n.stepCore(n.born.Add(n.stepped), ev)
 	rest := n.tellLost(now)
 	for _, a := range actions {
 		n.do(a, now)
 	}
 	n.tellElections(rest, now)
-	// Only now: after a stall, IsLeader stays false until its loss is known.
-	n.lasting.Store(int64(n.lasts(passed)))
+	n.prolong()
 	n.noteStanding()
 }
+
+// prolong stores until when the leadership lasts. After a stall the loss is published
+// before: IsLeader stays false until then. A new leadership is published behind it:
+// IsLeader is true for whatever receives the event.
+func (n *Node) prolong() { n.lasting.Store(int64(n.lasts())) }
 
 // stepCore steps the Machine, and what goes around it.
 func (n *Node) stepCore(at time.Time, ev election.Event) []election.Action {
@@ -258,6 +263,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 		n.loseTo(a.Token, a.Cause, now)
 		return
 	}
+	n.prolong()
 	n.history.add(Event{Time: now, Kind: EventLeader, View: View{
 		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}})
 	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)

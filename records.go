@@ -91,8 +91,8 @@ type leaseholder interface {
 }
 
 // lasts is until when, on the node's clock, its leadership lasts if the loop does
-// nothing more; passed is the time of the last step.
-func (n *Node) lasts(passed time.Duration) time.Duration {
+// nothing more.
+func (n *Node) lasts() time.Duration {
 	if h, ok := n.machine.(leaseholder); ok {
 		until, leads := h.Lease()
 		if !leads {
@@ -100,7 +100,7 @@ func (n *Node) lasts(passed time.Duration) time.Duration {
 		}
 		return until.Sub(n.born)
 	}
-	return passed + n.cfg.timing().Bears()
+	return n.stepped + n.cfg.timing().Bears()
 }
 
 // warn tells the operator.
