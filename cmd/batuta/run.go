@@ -122,7 +122,7 @@ type job struct {
 	argv     []string
 	grace    time.Duration
 	last     time.Duration // see [runner.Config]
-	before   func() error  // called once, when the node has started; may be nil
+	clear    func() error  // takes away what a run has left that was killed; called when the node has started, and after each run; may be nil
 	restart  bool
 	election runElection
 	planned  planFlags
@@ -223,7 +223,7 @@ func (j *job) prepare(a *agentRun) error {
 		return err
 	}
 	r, err := runner.New(runner.Config{
-		Argv: j.argv, Grace: j.grace, Last: j.last, Restart: j.restart, Plan: j.plan,
+		Argv: j.argv, Grace: j.grace, Last: j.last, Clear: j.clear, Restart: j.restart, Plan: j.plan,
 		Notice: j.election.notice(), Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(),
 		Program: self, Guard: guardLine(), Logger: a.log,
 	})
@@ -239,8 +239,8 @@ func (j *job) start(node *batuta.Node, log *slog.Logger) {
 	if j == nil {
 		return
 	}
-	if j.before != nil {
-		if err := j.before(); err != nil {
+	if j.clear != nil {
+		if err := j.clear(); err != nil {
 			log.Error("before the first lead", "error", err)
 		}
 	}

@@ -186,7 +186,9 @@ func (g *guard) part() {
 	default:
 		g.parting = true
 		g.stop(syscall.SIGTERM)
-		g.killAt = min(g.killAt, now().add(g.last))
+		if g.killAt = min(g.killAt, now().add(g.last)); g.ask != 0 {
+			g.killAt = min(g.killAt, g.until) // no other member leads before
+		}
 	}
 }
 

@@ -110,3 +110,29 @@ func TestACommandIsAskedOnceItsLeaseIsHalfOver(t *testing.T) {
 		t.Error("it is asked to end although its lease was renewed")
 	}
 }
+
+// The last time is within a lease that others wait for, and ends with it.
+func TestALastTimeEndsWithTheLease(t *testing.T) {
+	for name, tt := range map[string]struct {
+		until, want time.Duration
+		waits       bool
+	}{
+		"others wait, and the lease is long":     {long, lease, true},
+		"others wait, and the lease ends before": {lease / 2, lease / 2, true},
+		"the lease has no end that others await": {lease / 2, lease, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := now()
+			g, w, f := guarding(t, at.add(tt.until), clock.System())
+			g.grace, g.last = long, lease
+			if tt.waits {
+				g.ask = at.add(tt.until / 2)
+			}
+			g.part() // as when the process that has started it is killed
+			f.Hears(w, "terminated")
+			if left := g.killAt.sub(at); g.killing || left < tt.want || left > tt.want+now().sub(at) {
+				t.Errorf("killed: %v, or else %v from now, want %v", g.killing, left, tt.want)
+			}
+		})
+	}
+}

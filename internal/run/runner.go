@@ -40,7 +40,8 @@ type Node interface {
 type Config struct {
 	Argv      []string      // the command and its arguments
 	Grace     time.Duration // from SIGTERM to SIGKILL
-	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once
+	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once; within the lease of a leadership that has one
+	Clear     func() error  // takes away what a run may have left that was killed; called before another member may lead; nil: nothing is left
 	Finish    time.Duration // for which a run by Plan may go on once its election is to be handed over; default 0: it is asked to end at once
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Plan      *Plan         // when the command runs; nil: at once, for as long as the member leads
@@ -141,9 +142,6 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		return // it has been lost meanwhile
 	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
-	if whole > 0 {
-		command.Last = 0 // it has been asked to end long before
-	}
 	ticks, env := r.ticker(node), command.Env
 	defer r.tellHolding(ctx, l)()
 	for {
@@ -160,6 +158,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		outcome, err := r.keeper.run(running, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
 		stopped := running.Err() != nil
 		end()
+		r.clear()
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
@@ -188,6 +187,16 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		if ctx.Err() != nil {
 			return
 		}
+	}
+}
+
+// clear takes away what the last run may have left.
+func (r *Runner) clear() {
+	if r.cfg.Clear == nil {
+		return
+	}
+	if err := r.cfg.Clear(); err != nil {
+		r.cfg.Logger.Error("cannot take away what the command has left", "error", err)
 	}
 }
 

@@ -112,6 +112,37 @@ func TestResigningStopsTheCommandAndLeadingStartsItAgain(t *testing.T) {
 
 // The lease is renewed while this very leadership lasts, or the command is being
 // stopped, and not otherwise.
+// What a command that is killed holds, such as an address, is taken away before another may lead.
+func TestWhatARunLeavesIsClearedBeforeTheNextLead(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	cleared, next := make(chan struct{}, 1), make(chan struct{})
+	s := lead(t, f, func(c *Config) {
+		c.Grace = 50 * time.Millisecond
+		c.Clear = func() error {
+			select {
+			case cleared <- struct{}{}:
+			default:
+			}
+			<-next
+			return nil
+		}
+	}, f.argv("deaf")...)
+	w := f.Next()
+	defer close(next)
+	go s.node.Resign(t.Context())
+	select {
+	case <-cleared:
+		f.Dies(w)
+	case <-time.After(runtest.Patience):
+		t.Fatal("nothing is taken away")
+	}
+	time.Sleep(3 * s.node.Status().Timing.T()) // longer than it would wait otherwise
+	if v := s.node.Leader(); v.Defined() {
+		t.Errorf("%v leads before that is over", v.Token)
+	}
+}
+
 func TestWhenTheLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// neverTwo watches that no two machines of n have the address at one moment. What it gives ends
+// that, and reports how often it has looked.
+func (l *lan) neverTwo(n int, addr string) (end func() int) {
+	l.t.Helper()
+	want := netip.MustParseAddr(addr)
+	var machines []*netlink.Handle
+	for i := 1; i <= n; i++ {
+		space, err := netns.GetFromName(l.prefix + strconv.Itoa(i))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		defer space.Close()
+		h, err := netlink.NewHandleAt(space)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		l.t.Cleanup(h.Close)
+		machines = append(machines, h)
+	}
+	over, looked := make(chan struct{}), make(chan int)
+	go func() {
+		count := 0
+		defer func() { looked <- count }()
+		for {
+			// Two looks: who was there before the second was seen, and still is, was there with it.
+			if first := haveAddress(l.t, machines, want); len(first) > 1 {
+				again := haveAddress(l.t, machines, want)
+				if both := slices.DeleteFunc(first, func(i int) bool { return !slices.Contains(again, i) }); len(both) > 1 {
+					l.t.Errorf("machines %v have %s at the same time", both, addr)
+					return
+				}
+			}
+			count++
+			select {
+			case <-over:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	return func() int { close(over); return <-looked }
+}
+
+// haveAddress are those of the machines, from 1, that have an address.
+func haveAddress(t *testing.T, machines []*netlink.Handle, want netip.Addr) (list []int) {
+	for i, h := range machines {
+		link, err := h.LinkByName("eth0")
+		if err != nil {
+			t.Errorf("machine %d: %v", i+1, err)
+			continue
+		}
+		addresses, err := h.AddrList(link, netlink.FAMILY_V4)
+		if err != nil {
+			t.Errorf("machine %d: %v", i+1, err)
+		}
+		if slices.ContainsFunc(addresses, func(a netlink.Addr) bool { return a.IP.String() == want.String() }) {
+			list = append(list, i+1)
+		}
+	}
+	return list
+}
+
+// killAt kills the process of batuta on machine i whose subcommand that is.
+func (l *lan) killAt(i int, subcommand string) {
+	l.t.Helper()
+	for _, pid := range l.all(i) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if words := strings.Split(string(line), "\x00"); len(words) > 1 && words[1] == subcommand {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				l.t.Fatal(err)
+			}
+			return
+		}
+	}
+	l.t.Fatalf("machine %d runs no %s", i, subcommand)
+}
+
+// Under quorum one machine at a time has the address, whatever process of it is killed or stuck.
+func TestAFloatingAddressOfAQuorum(t *testing.T) {
+	const n = 3
+	l := newLAN(t, n)
+	l.runs = []string{"vip", floating4 + "/24", "--dev", "eth0", "--algorithm", "quorum"}
+	end := l.neverTwo(n, floating4)
+	holds := func(what string, i int) {
+		t.Helper()
+		l.look(fmt.Sprintf("%s: machine %d has the address", what, i), func() bool { return slices.Equal(l.holders(n, floating4), []int{i}) })
+	}
+	for i := n; i > 0; i-- {
+		l.members = append([]*member{l.boot(i, strconv.Itoa(i), everyone(n)...)}, l.members[:n-i]...)
+	}
+	holds("start", 3)
+	l.find("3").process.cmd.Process.Kill()
+	holds("kill -9 of the agent", 2)
+	l.again(3, n)
+	holds("it returns", 3)
+	l.killAt(3, "guard")
+	holds("kill -9 of the guard", 2)
+	holds("it tries again", 3)
+	l.killAt(3, "hold-address")
+	holds("kill -9 of what holds the address", 2)
+	holds("it tries again", 3)
+	l.find("3").process.cmd.Process.Signal(syscall.SIGSTOP)
+	holds("the agent is frozen", 2)
+	l.find("3").process.cmd.Process.Signal(syscall.SIGCONT)
+	holds("it goes on", 3)
+	if looked := end(); looked < 100 && !t.Failed() {
+		t.Errorf("it was looked %d times alone", looked)
+	}
+}
