@@ -261,8 +261,10 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 }
 
 // Elections yields the views of all elections but the cluster's own: first the present
-// ones, by name and seat, also of those that nobody leads now; then each that changes, in
-// order, none skipped, until ctx or the node ends. Its place is taken when it is called. Its errors are those of [Node.Watch].
+// ones, by name and seat; then each that changes, in order, none skipped, until ctx or the
+// node ends. Where no member leads now the view of the leadership that ended comes before
+// the present one: each loss follows its leadership. Its place is taken when it is called.
+// Its errors are those of [Node.Watch].
 func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 	taken, follow := n.elections.all(ctx)
 	var again atomic.Bool

@@ -149,7 +149,7 @@ func TestAReaderAtTheLimitGoesOn(t *testing.T) {
 
 // What Elections gives is read again from what is so then.
 func TestElectionsAreReadAgain(t *testing.T) {
-	n := &Node{elections: elections{views: map[string][]View{}, names: map[string]*history{}}}
+	n := &Node{elections: newElections()}
 	lead := func(epoch uint64) {
 		n.elections.tell(View{Election: "a", Token: Token{Epoch: epoch, Leader: Rank{ID: "1"}}})
 	}
@@ -167,10 +167,39 @@ func TestElectionsAreReadAgain(t *testing.T) {
 	}
 }
 
+// A reader that begins while no member leads receives the leadership that ended before its loss.
+func TestALossFollowsItsLeadership(t *testing.T) {
+	n := &Node{elections: newElections()}
+	token := func(epoch uint64) Token { return Token{Epoch: epoch, Leader: Rank{ID: "1"}} }
+	tell := func(v View) { v.Election = "a"; n.elections.tell(v) }
+	tell(View{Token: token(1)})
+	tell(View{Lost: token(1)})
+	tell(View{Token: token(2)})
+	tell(View{Lost: token(2), Cause: CauseCrashed})
+	views := n.Elections(t.Context())
+	tell(View{Token: token(3)})
+	n.elections.forget("a", 0)
+	later := n.Elections(t.Context())
+	n.elections.end()
+	var got []string
+	for v := range views {
+		got = append(got, v.Token.String()+"/"+v.Lost.String())
+	}
+	if want := []string{"2:1/", "/2:1", "3:1/"}; !slices.Equal(got, want) {
+		t.Errorf("views %q, want %q", got, want)
+	}
+	for v := range later {
+		t.Errorf("%+v of an election that no member stands for", v)
+	}
+	if len(n.elections.were) > 0 {
+		t.Errorf("%v is kept", n.elections.were)
+	}
+}
+
 // That every leader of many elections is another is no more than a reader may be behind.
 func TestAReaderOfElectionsMayMissNoChangeOfAll(t *testing.T) {
 	const names = MaxBacklog
-	n := &Node{elections: elections{views: map[string][]View{}, names: map[string]*history{}}}
+	n := &Node{elections: newElections()}
 	changeAll := func(epoch uint64) {
 		for i := range names {
 			name, token := strconv.Itoa(i), Token{Epoch: epoch, Leader: Rank{ID: "1"}}

@@ -39,7 +39,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 
 		candidates: map[string]*candidate{},
 		asked:      map[uint64]chan string{},
-		elections:  elections{views: map[string][]View{}, names: map[string]*history{}},
+		elections:  newElections(),
 	}
 	if err := n.claim(); err != nil {
 		return nil, err
