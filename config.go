@@ -14,10 +14,13 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
 // ErrConfig is wrapped by every error that only a change of the configuration,
-// or of what it points at, can mend: a port in use, a damaged data directory.
+// or of what it points at, can correct: a port in use, a damaged data directory. A disk
+// that is full, read-only, failing or not permitted, and a lack of open files, are no
+// such errors: the same configuration can work later.
 var ErrConfig = errors.New("configuration")
 
 // configError is an error about the configuration; its text stands alone.
@@ -25,8 +28,14 @@ type configError struct{ error }
 
 func (e configError) Unwrap() []error { return []error{ErrConfig, e.error} }
 
+// config makes an error about the configuration. One that comes from the machine, such as
+// a full disk, stays what it is: the same configuration can work later.
 func config(format string, args ...any) error {
-	return configError{fmt.Errorf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	if datadir.Failed(err) {
+		return err
+	}
+	return configError{err}
 }
 
 // Defaults of [Config].

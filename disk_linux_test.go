@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/quorum"
 )
 
 // disk is a small file system of its own.
@@ -159,8 +161,8 @@ func TestADiskThatCannotBeWrittenIsRefusedAtStart(t *testing.T) {
 			}
 			test.begin(d)
 			_, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: dir, Algorithm: bully.New()})
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), test.remedy) {
-				t.Errorf("got %v, want an error that names %s and says: %s", err, dir, test.remedy)
+			if errors.Is(err, ErrConfig) || !strings.Contains(fmt.Sprint(err), dir) || !strings.Contains(fmt.Sprint(err), test.remedy) {
+				t.Errorf("got %v, want an error of the machine that names %s and ends with: %s", err, dir, test.remedy)
 			}
 			if !test.saved {
 				return
@@ -254,6 +256,25 @@ func TestASlowDiskIsNotSuspected(t *testing.T) {
 				release()
 				c.lists("1", "2", "3", "4")
 			})
+		})
+	}
+}
+
+// brokenStore is a disk that can be read, and not written.
+type brokenStore struct{ slowStore }
+
+func (*brokenStore) Save(election.State) error {
+	return &os.PathError{Op: "write", Path: "state", Err: unix.EIO}
+}
+
+// The first save fails: no algorithm starts, and none takes that for its configuration.
+func TestADiskThatFailsIsRefusedAtStart(t *testing.T) {
+	for _, algorithm := range []Algorithm{bully.New(), quorum.New()} {
+		t.Run(algorithm.Name(), func(t *testing.T) {
+			_, err := Start(t.Context(), Config{ID: "5", Listen: "127.0.0.1:0", DataDir: t.TempDir(), Store: &brokenStore{}, Algorithm: algorithm})
+			if !errors.Is(err, unix.EIO) || errors.Is(err, ErrConfig) {
+				t.Errorf("got %v, want %v, and no %v", err, unix.EIO, ErrConfig)
+			}
 		})
 	}
 }

@@ -56,14 +56,16 @@ type records interface {
 }
 
 // openRecords opens the log, if the algorithm needs one, and gives what it holds.
-func (n *Node) openRecords() (_ [][]byte, err error) {
+func (n *Node) openRecords() ([][]byte, error) {
 	if !durable(n.cfg.Algorithm) {
 		return nil, nil
 	}
-	if n.records, err = logfile.Open(n.cfg.DataDir, n.cfg.Logger); err != nil {
+	log, err := logfile.Open(n.cfg.DataDir, n.cfg.Logger)
+	if err != nil {
 		return nil, config("%w", err)
 	}
-	held, err := n.records.Load()
+	n.records = log
+	held, err := log.Load()
 	if err != nil {
 		return nil, config("%w", err)
 	}

@@ -3,6 +3,7 @@ package batuta
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -13,13 +14,14 @@ import (
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/datadir"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/machine"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
 // loaded; a leader may not be known yet. When ctx ends the node closes as by
-// [Node.Close]. Its errors wrap [ErrConfig] when only the user can mend them.
+// [Node.Close]. Its errors wrap [ErrConfig] when only another configuration can correct them.
 func Start(ctx context.Context, c Config) (*Node, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -89,6 +91,9 @@ func (n *Node) prepare() error {
 	n.find()
 	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
 	if err != nil {
+		if datadir.Failed(err) {
+			return fmt.Errorf("listen on %s: %w", n.cfg.Listen, datadir.Remedy(err))
+		}
 		return config("listen on %s: %w: choose another address, or stop the process that uses it", n.cfg.Listen, err)
 	}
 	if err := n.enroll(state, listener); err != nil {

@@ -24,7 +24,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past"},
+	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/datadir", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past"},
 	"election":           {},
 	"compat/boss":        {"", "election", "internal/network"},
 	"election/*":         {"election"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/datadir"
 	"github.com/batuta-dev/batuta/internal/security"
 )
 
@@ -174,6 +176,9 @@ func (f *securityFlags) listenHealth() (net.Listener, error) {
 		return nil, nil
 	}
 	l, err := net.Listen("tcp", f.healthHTTP)
+	if datadir.Failed(err) {
+		return nil, cli.Exit(cli.Failed, fmt.Errorf("--health-http: %w", datadir.Remedy(err)))
+	}
 	if err != nil {
 		return nil, cli.Usagef("--health-http: %w; choose a free port", err)
 	}

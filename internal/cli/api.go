@@ -2,10 +2,12 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"syscall"
 
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
 // ListenAPI opens the listener of an HTTP API where --http says; nil: it is off. Where that
@@ -22,6 +24,9 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	l, err := at.Listen()
 	if errors.Is(err, syscall.EADDRINUSE) && !chosen {
 		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if datadir.Failed(err) {
+		return nil, Exit(Failed, fmt.Errorf("--http: %w", datadir.Remedy(err)))
 	}
 	if err != nil {
 		return nil, Usagef("--http: %w; choose a free port, 0 for any, a path for unix:, or off", err)

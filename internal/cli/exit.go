@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
 // Exit codes.
@@ -32,10 +33,14 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Exit gives err the exit code it stands for; nil stays nil.
+// Exit gives err the exit code it stands for; nil stays nil. What the machine refuses, such
+// as one more open file, is no wrong configuration: it stands for [Failed], not [Usage].
 func Exit(code int, err error) error {
 	if err == nil {
 		return nil
+	}
+	if code == Usage && datadir.Failed(err) {
+		code = Failed
 	}
 	return &Error{code, err}
 }

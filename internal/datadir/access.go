@@ -19,7 +19,7 @@ import (
 func checkAccess(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return err
+		return Remedy(err)
 	}
 	if owner, foreign := foreignOwner(info, os.Geteuid()); foreign {
 		return fmt.Errorf("belongs to user %d, and this process runs as user %d: run it as that user, or: chown -R %d %s", owner, os.Geteuid(), os.Geteuid(), quoted(dir))
@@ -37,7 +37,7 @@ func checkFile(name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return err
+		return Remedy(err)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file: move it away", name)
 	case info.Mode().Perm()&0o002 != 0:
@@ -67,6 +67,30 @@ func quoted(name string) string {
 
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+"
 
+// failure is what the machine has refused, and what to do about it.
+type failure struct {
+	error
+	todo string
+}
+
+func (f *failure) Error() string { return f.error.Error() + ": " + f.todo }
+func (f *failure) Unwrap() error { return f.error }
+
+// Failed reports whether err comes from the machine and not from a wrong configuration:
+// the same call can succeed later. [Remedy] marks such errors; those that are the
+// machine's wherever they occur need no mark.
+func Failed(err error) bool {
+	if _, ok := errors.AsType[*failure](err); ok {
+		return true
+	}
+	for _, code := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
 // Remedy adds to an error of the file system what to do about it.
 func Remedy(err error) error {
 	todo := ""
@@ -78,7 +102,7 @@ func Remedy(err error) error {
 	case errors.Is(err, syscall.EROFS):
 		todo = "mount that file system writable, and look in the system's log why it is not"
 	case errors.Is(err, fs.ErrPermission):
-		todo = "make it writable for this user"
+		todo = "make it readable and writable for this user"
 	case errors.Is(err, syscall.EIO):
 		todo = "the disk fails: replace it"
 	case errors.Is(err, fs.ErrNotExist):
@@ -88,5 +112,5 @@ func Remedy(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, todo)
+	return &failure{err, todo}
 }

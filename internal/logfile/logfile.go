@@ -100,7 +100,7 @@ func (l *Log) Load() ([][]byte, error) {
 	}
 	data, err := os.ReadFile(l.path())
 	if err != nil {
-		return nil, fmt.Errorf("read the log: %w: make the file readable for this user, or replace a disk that fails", err)
+		return nil, fmt.Errorf("read the log: %w", datadir.Remedy(err))
 	}
 	records, end, err := decode(data)
 	if errors.Is(err, errDamaged) {

@@ -69,7 +69,7 @@ func TestAStateThatIsNoFileIsRefused(t *testing.T) {
 func TestAnErrorOfTheDiskSaysWhatToDo(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "make room", syscall.EDQUOT: "make room", syscall.EROFS: "mount that file system writable",
-		syscall.EACCES: "make it writable", syscall.EIO: "replace it", syscall.EMFILE: "limit of open files", syscall.ENOENT: "put it back",
+		syscall.EACCES: "writable for this user", syscall.EIO: "replace it", syscall.EMFILE: "limit of open files", syscall.ENOENT: "put it back",
 	} {
 		s, _ := openStore(t, t.TempDir())
 		if err := s.Save(stateOf(6)); err != nil {

@@ -79,7 +79,7 @@ func (s *Dir) Load() (election.State, error) {
 		return c.state, nil
 	}
 	if !errors.Is(err, errDamaged) && !errors.Is(err, fs.ErrNotExist) {
-		return election.State{}, fmt.Errorf("%w: make the file readable for this user, or replace a disk that fails", err)
+		return election.State{}, fmt.Errorf("read the state: %w", datadir.Remedy(err))
 	}
 	previous, errPrevious := Read(s.path(previousFile))
 	switch {
