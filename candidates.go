@@ -39,6 +39,9 @@ type call struct {
 
 // standFor has this member stand for elections on behalf of a call.
 func (n *Node) standFor(s *call, elections ...*Election) (err error) {
+	if n.cfg.Observer {
+		return n.observes(elections[0].name)
+	}
 	errCall := n.call(context.Background(), func() {
 		if n.closing {
 			err = ErrClosed

@@ -59,7 +59,7 @@ type Config struct {
 	Join      []string // HOST:PORT of members to join through; of a name with several addresses, all
 	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; nobody else in that case does
 	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
-	Observer  bool     // this member follows and never leads
+	Observer  bool     // this member follows and never leads: Lead returns [ErrObserver]
 
 	// StandAlways has this member stand for election whether or not anybody runs
 	// [Node.Lead] here. Without it a member whose last Lead has returned stands no more, so

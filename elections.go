@@ -90,7 +90,7 @@ func (e *Election) Name() string { return e.name }
 // after the last: a coordinator that fails and is replaced in that time interrupts nobody.
 //
 // Lead may be called several times at once for a name; the options of the first count. Its
-// error is fn's, ctx's, [ErrClosed] or the node's own, [ErrTooManyElections], or what is
+// error is fn's, ctx's, [ErrClosed] or the node's own, [ErrTooManyElections], [ErrObserver], or what is
 // wrong with the name.
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
 	switch {

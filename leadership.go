@@ -41,10 +41,14 @@ var ErrClosed = errors.New("node is closed")
 // has returned. When the last Lead has returned this member stands for election no
 // more, until Lead or [Node.Campaign] is called: it would lead with no work. See
 // [Config.StandAlways].
+//
+// On an observer Lead returns [ErrObserver] at once, because its leadership never comes.
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
 	switch {
 	case fn == nil:
 		return errNoWork
+	case n.cfg.Observer:
+		return n.observes(n.cfg.Election)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
@@ -57,6 +61,15 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		}
 		return nil
 	}, n.finish)
+}
+
+// ErrObserver is wrapped by what [Node.Lead], [Node.LeadEach] and [Election.Lead] return on a member with
+// [Config.Observer], which never leads.
+var ErrObserver = errors.New("it is an observer, which never leads")
+
+// observes is why this member cannot lead that election.
+func (n *Node) observes(name string) error {
+	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer out, or do not call Lead", n.id, name, ErrObserver)
 }
 
 // errNoWork is told at once, not when this member first leads.

@@ -166,6 +166,17 @@ func TestTheRecordIsKeptUntilTheWorkHasStopped(t *testing.T) {
 	})
 }
 
+// Lead without a function is refused at once, not when this candidate first leads.
+func TestLeadWithoutWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := start(t, &line{memory: newMemory()}, engines.Config{ID: "1"})
+		defer e.Close()
+		if err := e.Lead(t.Context(), nil); !errors.Is(err, batuta.ErrConfig) {
+			t.Errorf("Lead: %v", err)
+		}
+	})
+}
+
 // Who calls no Lead is no candidate, and gives the lead up when it calls none any more.
 func TestACandidateOnlyWhileItCampaigns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

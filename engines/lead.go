@@ -2,6 +2,7 @@ package engines
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/batuta-dev/batuta"
 )
@@ -16,6 +17,9 @@ import (
 // Lead may be called several times at once; the lead is given away when every fn has
 // returned. While it is called this candidate stands for election; see [Config.StandAlways].
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error {
+	if fn == nil {
+		return fmt.Errorf("%w: Lead without a function: give the work that a leader does", batuta.ErrConfig)
+	}
 	if err := e.call(ctx, func() { e.leads++ }); err != nil {
 		return err
 	}

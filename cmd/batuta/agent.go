@@ -111,6 +111,9 @@ type agentRun struct {
 }
 
 func (a *agentRun) run(ctx context.Context) error {
+	if a.job != nil && a.flags.membership.observer {
+		return cli.Usagef("--observer: an observer never leads, and would never run its command; leave --observer out, or start: batuta agent")
+	}
 	// Signals are caught before anything is announced: whoever reads "ready" may
 	// send one at once. SIGPIPE is caught so that losing the reader of its events
 	// does not cost the cluster a member.
