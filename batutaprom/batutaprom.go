@@ -3,9 +3,12 @@
 //
 //	registry.MustRegister(batutaprom.New(node))
 //
-// A process with several nodes registers each under a label of its own:
+// A process with several nodes registers each under a label of its own, here "node". The name must
+// not be that of a label which the metrics have, such as "cluster" or "election":
 //
-//	prometheus.WrapRegistererWith(prometheus.Labels{"election": "billing"}, registry).MustRegister(batutaprom.New(billing))
+//	prometheus.WrapRegistererWith(prometheus.Labels{"node": "billing"}, registry).MustRegister(batutaprom.New(billing))
+//
+// The alerts in packaging/prometheus take any such label.
 //
 // For OpenTelemetry, bridge that registry
 // (go.opentelemetry.io/contrib/bridges/prometheus, NewMetricProducer with WithGatherer):

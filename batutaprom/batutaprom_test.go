@@ -63,8 +63,3 @@ func TestNil(t *testing.T) {
 		}()
 	}
 }
-
-func ExampleNew() {
-	var node *batuta.Node // as batuta.Start gives it
-	prometheus.MustRegister(batutaprom.New(node))
-}

@@ -218,7 +218,7 @@ func TestAlertsFire(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"check", "rules", "batuta.rules.yaml"},
-		{"test", "rules", "batuta.rules.test.yaml", "batuta.rules.days.test.yaml"},
+		{"test", "rules", "batuta.rules.test.yaml", "batuta.rules.two-nodes.test.yaml", "batuta.rules.days.test.yaml"},
 	} {
 		cmd := exec.Command(promtool, args...)
 		cmd.Dir = "prometheus"
