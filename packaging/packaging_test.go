@@ -6,6 +6,7 @@ package packaging
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -178,6 +179,14 @@ func TestKubernetes(t *testing.T) {
 	}
 	if want := []string{"Service", "PodDisruptionBudget", "StatefulSet"}; !slices.Equal(kinds, want) {
 		t.Errorf("kinds %q, want %q", kinds, want)
+	}
+	set := documents(t, "kubernetes/sidecar.yaml")[2]
+	for _, key := range []string{"spec", "template", "metadata", "annotations"} {
+		set, _ = set[key].(map[string]any)
+	}
+	listens := fmt.Sprintf("BATUTA_HEALTH_HTTP\n              value: 0.0.0.0:%v ", set["prometheus.io/port"])
+	if set["prometheus.io/scrape"] != "true" || set["prometheus.io/path"] != "/metrics" || !strings.Contains(read(t, "kubernetes/sidecar.yaml"), listens) {
+		t.Errorf("Prometheus is sent to %v, where no agent has metrics", set)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		if !strings.Contains(read(t, "kubernetes/sidecar.yaml"), "path: "+path+",") {

@@ -167,6 +167,7 @@ func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) 
 // serveHTTP answers on the listeners that there are, until what it gives is called.
 func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context), err error) {
 	var ends []func(context.Context)
+	var server *agent.Server // nil: the API is off
 	if api != nil {
 		f := &a.flags.security
 		secured, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
@@ -179,7 +180,7 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 			}
 		}
 		a.address = cli.Shown(api)
-		server := agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
+		server = agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
 		if health != nil {
 			server.HealthElsewhere()
@@ -203,13 +204,13 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		ends = append(ends, server.Close)
 	}
 	if health != nil {
-		server := agent.NewHealthServer(a.node, a.log)
+		checks := agent.NewHealthServer(a.node, version(), a.log, server)
 		go func() {
-			if err := server.Serve(health); err != nil {
+			if err := checks.Serve(health); err != nil {
 				a.log.Error("health checks are answered no more", "err", err)
 			}
 		}()
-		ends = append(ends, server.Close)
+		ends = append(ends, checks.Close)
 	}
 	return func(ctx context.Context) {
 		for _, f := range ends {

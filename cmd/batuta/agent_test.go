@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/freeport"
 )
 
 // lone is an agent without other members, with its output in the test's hands.
@@ -108,6 +109,26 @@ func TestEventReaderGone(t *testing.T) {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("healthz: %s", resp.Status)
+	}
+}
+
+// The listener for health checks has the metrics, also where the API is off.
+func TestMetricsBesideHealth(t *testing.T) {
+	ports, err := freeport.Find(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	a := startLone(t, "--http", "off", "--health-http", address)
+	said(t, bufio.NewScanner(a.stdout), "leads")
+	resp, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(body), "\nbatuta_is_leader 1\n") {
+		t.Errorf("%s, %v: %s", resp.Status, err, body)
 	}
 }
 

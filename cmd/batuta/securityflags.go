@@ -38,7 +38,7 @@ func (f *securityFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`file` with the HTTP API's certificate (default --tls-cert, else one by the secret)")
 	fs.StringVar(&f.httpKey, "http-tls-key", "", "`file` with that certificate's key")
 	fs.StringVar(&f.httpAdvertise, "http-advertise", "", "`host:port` at which the other agents may ask this one's HTTP API what leaderships it has seen; all members are told")
-	fs.StringVar(&f.healthHTTP, "health-http", "", "`host:port` that answers /leader, /healthz and /readyz alone, by yes or no, for whoever asks")
+	fs.StringVar(&f.healthHTTP, "health-http", "", "`host:port` that answers /leader, /healthz and /readyz by yes or no, and /metrics, without a token")
 }
 
 func (f *securityFlags) security() batuta.Security {

@@ -285,11 +285,11 @@ func TestHealthNamesNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := agent.NewHealthServer(n, slog.New(slog.DiscardHandler))
+	s := agent.NewHealthServer(n, "v1", slog.New(slog.DiscardHandler), nil)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	for path, want := range map[string]int{"/leader": 503, "/healthz": 200, "/readyz": 200,
-		"/": 404, "/v1/status": 404, "/v1/members": 404, "/metrics": 404, "/v1/resign": 404} {
+		"/": 404, "/v1/status": 404, "/v1/members": 404, "/v1/resign": 404} {
 		for _, method := range []string{"GET", "POST"} {
 			code, body, _ := with(t, l.Addr().String(), method, path, "")
 			if method == "GET" && code != want || method == "POST" && code < 400 || strings.Contains(body, "3") || strings.Contains(body, "5") {

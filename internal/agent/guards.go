@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,23 +84,32 @@ func (s *Server) sameOrigin(next http.Handler) http.Handler {
 	}))
 }
 
-// HealthServer answers load balancers and orchestrators, and nothing else: yes or no,
-// whether this member leads, lives, and knows a leader. It names nobody, so that it may
-// be open to all.
-type HealthServer struct{ http *http.Server }
+// HealthServer answers load balancers and orchestrators by yes or no: whether this member leads, lives,
+// and knows a leader. It has the metrics, too. Those name this member, its cluster, and members
+// that are refused. It changes nothing, and needs no token.
+type HealthServer struct {
+	http   *http.Server
+	follow func(context.Context) // keeps the figures of the metrics; nil: the API does
+}
 
-// NewHealthServer makes the health server of node.
-func NewHealthServer(node Node, log *slog.Logger) *HealthServer {
-	s := &Server{node: node, log: log, leaderlessTime: newLeaderlessTime(time.Now()), refused: newRefusals()}
+// NewHealthServer makes the health server of node. Its metrics are those of api, the API of the
+// same node, or its own where api is nil.
+func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *HealthServer {
+	var follow func(context.Context)
+	if api == nil {
+		api = NewServer(node, "", version, log)
+		follow = func(ctx context.Context) { api.leaderlessTime.follow(ctx, node) }
+	}
 	mux := http.NewServeMux()
-	for _, r := range s.routes() {
-		for _, path := range open {
-			if r.path == path {
-				mux.HandleFunc("GET "+path, func(w http.ResponseWriter, req *http.Request) { r.do(bare{w}, req) })
-			}
+	for _, r := range api.routes() {
+		switch {
+		case r.path == metricsPath:
+			mux.HandleFunc("GET "+r.path, r.do)
+		case slices.Contains(open, r.path):
+			mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.do(bare{w}, req) })
 		}
 	}
-	return &HealthServer{&http.Server{
+	return &HealthServer{follow: follow, http: &http.Server{
 		Handler: hardened(http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -108,6 +118,11 @@ func NewHealthServer(node Node, log *slog.Logger) *HealthServer {
 
 // Serve answers on l until Close.
 func (s *HealthServer) Serve(l net.Listener) error {
+	if s.follow != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go s.follow(ctx)
+	}
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
+const metricsPath = "/metrics"
+
 // metricsHandler serves the node's figures to Prometheus. Its registry is its
 // own, so that a process may hold several nodes.
 func (s *Server) metricsHandler() http.HandlerFunc {

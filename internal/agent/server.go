@@ -170,7 +170,7 @@ func (s *Server) routes() []route {
 		{"GET", "/{$}", s.front},
 	}
 	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
-		routes = append(routes, route{"GET", "/metrics", s.metricsHandler()})
+		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})
 	}
 	return routes
 }
