@@ -161,7 +161,7 @@ func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration,
 		return 0, err // and the connection stands before the clock runs
 	}
 	at := b.cluster.mark()
-	if err := client.Drain(ctx, agent.Drain{ID: m.id}, &ignored); err != nil {
+	if _, err := client.Drain(ctx, agent.Drain{ID: m.id}); err != nil {
 		return 0, err
 	}
 	took, err := b.led(ctx, at, m)

@@ -137,7 +137,8 @@ func newDrainCommand(e env) *cobra.Command {
 		Long: `drain moves the named elections away from a member, each when its work there has stopped,
 and keeps them away until batuta undrain. The command ends when that member leads none; after
 --wait it says which it still leads, and ends with exit code 1: they are handed over when their
-work has stopped. The cluster's own election stays where it is.
+work has stopped. The cluster's own election stays where it is: if that member leads it, the
+command reports so, and batuta transfer or batuta resign at that member's agent moves it.
 
 It is refused when nobody else stands for one of them. With --force those are given up, too,
 and nobody leads them.`,
@@ -152,17 +153,28 @@ and nobody leads them.`,
 		if wait < 0 {
 			return cli.Usagef("--wait %v is negative: give 0s not to wait", wait)
 		}
-		var raw json.RawMessage
-		if err := c.Drain(ctx, agent.Drain{ID: id, Force: force}, &raw); err != nil {
+		done, err := c.Drain(ctx, agent.Drain{ID: id, Force: force})
+		if err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		if wait == 0 {
-			return a.report(raw, id+" is being drained")
+		state := " is being drained"
+		if wait > 0 {
+			if err := a.awaitDrained(ctx, c, id, wait); err != nil {
+				return err
+			}
+			state = " is drained: it leads no named election"
+			if done, err = a.drained(ctx, c, id); err != nil {
+				return err
+			}
 		}
-		if err := a.awaitDrained(ctx, c, id, wait); err != nil {
+		raw, err := json.Marshal(done)
+		if err != nil {
 			return err
 		}
-		return a.report(raw, id+" is drained: it leads no named election")
+		if done.StillLeads != "" {
+			state += "; it still leads the cluster: batuta transfer ID, or batuta resign, at its own agent moves that"
+		}
+		return a.report(raw, id+state)
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "also give up what nobody else stands for; nobody leads that then")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "`time` to wait until that member leads none; 0s: not at all")
@@ -199,6 +211,19 @@ func (a *asking) awaitDrained(ctx context.Context, c *agent.Client, id string, w
 			return ctx.Err()
 		}
 	}
+}
+
+// drained is what a drain has left to that member.
+func (a *asking) drained(ctx context.Context, c *agent.Client, id string) (done agent.Drained, err error) {
+	var now agent.Status
+	if err := c.Get(ctx, "/v1/status", &now); err != nil {
+		return done, err
+	}
+	done.ID = id
+	if now.Leader != nil && *now.Leader == id {
+		done.StillLeads = now.Election
+	}
+	return done, nil
 }
 
 // some are the first names of a list.

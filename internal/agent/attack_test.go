@@ -278,7 +278,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 }
 
-// What load balancers ask is answered by yes or no to whoever asks, and nothing else is.
+// The health server answers load balancers by yes or no. It has no other call but /metrics.
 func TestHealthNamesNobody(t *testing.T) {
 	n := &fakeNode{view: viewOf("5", 8), done: make(chan struct{})}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

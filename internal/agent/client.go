@@ -62,9 +62,9 @@ func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
 	return c.send(ctx, "/v1/transfer", h, v)
 }
 
-// Drain moves the named elections away from a member and reads the answer into v.
-func (c *Client) Drain(ctx context.Context, d Drain, v any) error {
-	return c.send(ctx, "/v1/drain", d, v)
+// Drain moves the named elections away from a member.
+func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
+	return done, c.send(ctx, "/v1/drain", d, &done)
 }
 
 // Undrain ends what Drain has begun.

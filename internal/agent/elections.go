@@ -133,29 +133,40 @@ type Drain struct {
 	Force bool   `json:"force,omitempty"` // also what nobody else stands for
 }
 
+// Drained is the answer to POST /v1/drain.
+type Drained struct {
+	ID         string `json:"drained"`
+	StillLeads string `json:"still_leads,omitempty"` // the cluster's own election, which a drain does not move; "": another leads it
+}
+
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (string, error) {
-		return "drained", e.Drain(ctx, id, force)
+	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (any, error) {
+		err := e.Drain(ctx, id, force)
+		done := Drained{ID: string(id)}
+		if v := s.node.Leader(); v.Token.Leader.ID == id {
+			done.StillLeads = v.Election
+		}
+		return done, err
 	})
 }
 
 func (s *Server) undrain(w http.ResponseWriter, r *http.Request) {
-	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (string, error) {
+	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (any, error) {
 		if force {
-			return "", errForce
+			return nil, errForce
 		}
 		drained, err := e.Drained(ctx)
 		if err == nil && !slices.Contains(drained, id) && !s.isMember(ctx, id) {
-			return "", batuta.ErrNotMember
+			return nil, batuta.ErrNotMember
 		}
-		return "undrained", e.Undrain(ctx, id)
+		return map[string]string{"undrained": string(id)}, e.Undrain(ctx, id)
 	})
 }
 
 var errForce = errors.New("undrain needs no force: leave it out")
 
 // ofMember reads whom a call is about and does it.
-func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (string, error)) {
+func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (any, error)) {
 	var d Drain
 	if !readBody(w, r, &d, `{"id":"4"}`) {
 		return
@@ -177,7 +188,7 @@ func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(contex
 		s.refuseElection(w, id, err)
 		return
 	}
-	answer(w, http.StatusOK, map[string]string{done: string(id)})
+	answer(w, http.StatusOK, done)
 }
 
 // refuseElection says why nothing was done about a member's elections.
