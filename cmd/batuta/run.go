@@ -38,8 +38,8 @@ to a minute.
 With --schedule COMMAND runs at each tick instead, on the leader alone and one at a
 time, with the tick in BATUTA_TICK. A run that outlives the lead is stopped as above;
 a tick that fell due while nobody led, or while a run lasted, is run once, late
-(--missed skip leaves it out). The fields are of UTC, unless CRON_TZ=ZONE stands
-before them. Exit codes are logged, and change nothing.
+(--missed skip leaves it out). The fields are of UTC, unless CRON_TZ=ZONE precedes
+them. Exit codes are logged, and change nothing.
 
 With --election NAME COMMAND runs while this member leads that one of many elections,
 which is spread over the members that run it; the cluster's own election goes on beside

@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
-	"github.com/robfig/cron/v3"
+	"github.com/netresearch/go-cron"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -21,32 +22,61 @@ type Schedule struct{ ticks cron.Schedule }
 // maxSpec bounds what Parse reads, in bytes.
 const maxSpec = 256
 
+// fieldsOf reads five fields of cron's, or a name such as @daily. As in cron, a day
+// counts that one of the two fields names where both are given.
+var fieldsOf = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
+
 // Parse reads five fields of cron's (minute, hour, day of the month, month, day of the
 // week) or @hourly, @daily, @weekly, @monthly, @yearly. They are of UTC, which is the
-// same on every member, unless "CRON_TZ=Europe/Madrid " stands before them.
+// same on every member, unless "CRON_TZ=Europe/Madrid " precedes them.
 func Parse(spec string) (Schedule, error) {
 	shown := election.Shown(spec)
-	switch {
-	case len(spec) > maxSpec:
+	if len(spec) > maxSpec {
 		return Schedule{}, fmt.Errorf("a schedule of %d bytes: at most %d", len(spec), maxSpec)
-	case strings.HasPrefix(spec, "@every"):
-		return Schedule{}, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
-	case strings.HasPrefix(spec, "TZ=") || strings.HasPrefix(spec, "CRON_TZ="):
-		if !strings.Contains(spec, " ") {
-			return Schedule{}, fmt.Errorf("%q: behind the time zone stand the fields, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'", shown)
-		}
-	default:
-		spec = "CRON_TZ=UTC " + strings.TrimSpace(spec)
 	}
-	ticks, err := cron.ParseStandard(spec)
+	zone, fields, err := splitZone(strings.TrimSpace(spec))
+	if err != nil {
+		return Schedule{}, fmt.Errorf("%q: %w", shown, err)
+	}
+	read, err := fieldsOf.Parse(fields)
 	if err != nil {
 		return Schedule{}, fmt.Errorf("%q: %w; write minute, hour, day of the month, month and day of the week, as in '*/5 * * * *'", shown, err)
 	}
-	s := Schedule{ticks}
+	calendar, ok := read.(*cron.SpecSchedule)
+	if !ok { // @every
+		return Schedule{}, fmt.Errorf("%q counts from when a process started, which is another time on each member: write fields, such as '*/5 * * * *'", shown)
+	}
+	calendar.Location = time.UTC
+	s := Schedule{zoned{calendar, zone}}
 	if s.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return Schedule{}, fmt.Errorf("%q: there is no such day", shown)
 	}
 	return s, nil
+}
+
+// splitZone takes the time zone off the fields, UTC if there is none.
+func splitZone(spec string) (zone *time.Location, fields string, err error) {
+	name, fields, named := strings.TrimPrefix(spec, "CRON_"), spec, false
+	if name, named = strings.CutPrefix(name, "TZ="); !named {
+		return time.UTC, fields, nil
+	}
+	if cut := strings.IndexFunc(name, unicode.IsSpace); cut < 0 {
+		fields = ""
+	} else {
+		name, fields = name[:cut], strings.TrimSpace(name[cut:])
+	}
+	switch {
+	case fields == "":
+		return nil, "", errors.New("the fields follow the time zone, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'")
+	case strings.Contains(fields, "TZ="):
+		return nil, "", errors.New("name one time zone, as in 'CRON_TZ=Europe/Madrid 30 4 * * *'")
+	case name == "" || name == "Local":
+		return nil, "", errors.New("name the time zone, such as Europe/Madrid: each member may be set to another")
+	}
+	if zone, err = time.LoadLocation(name); err != nil {
+		return nil, "", fmt.Errorf("%w; name one of the IANA database, such as Europe/Madrid or UTC", err)
+	}
+	return zone, fields, nil
 }
 
 // Next is the first tick after t; zero: none within five years.
