@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	_ "time/tzdata" // CRON_TZ names zones on machines and in images that have none
 
 	"github.com/spf13/cobra"
 
