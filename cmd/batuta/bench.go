@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func (b *benchCluster) check() error {
 	if err := checkLab(b.algorithm, b.nodes, b.rounds); err != nil {
 		return err
 	}
-	if err := b.quorum.check(); err != nil {
+	if err := cmp.Or(b.quorum.unread(b.algorithm), b.quorum.check()); err != nil {
 		return err
 	}
 	if b.algorithm == "quorum" && b.dataDir == noDataDir {
@@ -114,7 +115,11 @@ func (b *benchCluster) check() error {
 
 // open makes the cluster; none of it runs yet.
 func (b *benchCluster) open() (err error) {
-	if b.cluster, err = newCluster(b.nodes, "--algorithm", b.algorithm, "--takeover", b.quorum.takeover, "--profile", b.profile, "--secret-file", b.secretFile); err != nil {
+	flags := []string{"--algorithm", b.algorithm, "--profile", b.profile, "--secret-file", b.secretFile}
+	if b.algorithm == "quorum" {
+		flags = append(flags, "--takeover", b.quorum.takeover)
+	}
+	if b.cluster, err = newCluster(b.nodes, flags...); err != nil {
 		return err
 	}
 	if b.dataDir != noDataDir {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -14,6 +15,7 @@ import (
 type quorumFlags struct {
 	takeover string
 	drift    float64
+	flags    *pflag.FlagSet
 }
 
 func (q *quorumFlags) register(fs *pflag.FlagSet) {
@@ -22,6 +24,7 @@ func (q *quorumFlags) register(fs *pflag.FlagSet) {
 }
 
 func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
+	q.flags = fs
 	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "`when` a quorum replaces a leader that is gone: lease, once its lease has ended; refused, once its address refuses connections")
 }
 
@@ -36,12 +39,30 @@ func (q *quorumFlags) check() error {
 	return nil
 }
 
+// ownFlags are the flags that one algorithm alone reads.
+var ownFlags = map[string]string{"probe": "bully", "takeover": "quorum", "clock-drift": "quorum"}
+
+// unread refuses a flag of another algorithm, which would have no effect. A file may hold
+// its default, as "batuta config show" writes it.
+func (q *quorumFlags) unread(algorithm string) error {
+	var fault error
+	q.flags.VisitAll(func(f *pflag.Flag) {
+		of := ownFlags[f.Name]
+		if of == "" || of == algorithm || !f.Changed || cli.SourceOf(f) == "file" && f.Value.String() == f.DefValue {
+			return
+		}
+		fault = cmp.Or(fault, cli.Usagef("--%s has no effect under --algorithm %s: leave it out, or give --algorithm %s", f.Name, algorithm, of))
+	})
+	return fault
+}
+
 // newAlgorithm makes the algorithm that the flags name.
 func (f *agentFlags) newAlgorithm() (batuta.Algorithm, error) {
 	if f.algorithm != "quorum" {
-		return newAlgorithm(f.algorithm, f.probe)
+		made, err := newAlgorithm(f.algorithm, f.probe)
+		return made, cmp.Or(err, f.quorum.unread(f.algorithm))
 	}
-	if err := f.quorum.check(); err != nil {
+	if err := cmp.Or(f.quorum.unread(f.algorithm), f.quorum.check()); err != nil {
 		return nil, err
 	}
 	if f.dataDir == "" {
