@@ -14,23 +14,25 @@ import (
 // throws them away; a host refuses where no process listens; a stopped process's
 // kernel accepts and buffers.
 type network struct {
-	n     int
-	cut   []bool          // from·n + to
-	takes []scenario.Span // from·n + to: the usual latency
-	delay []time.Duration // from·n + to: on top of that
-	held  [][]*endpoint   // from·n + to: pipes that wait for a heal
-	conns []*conn         // all that were opened in this run
-	used  int
+	n       int
+	cut     []bool          // from·n + to
+	rejects []bool          // from·n + to: of those that are cut, the ones that a firewall answers with a reset
+	takes   []scenario.Span // from·n + to: the usual latency
+	delay   []time.Duration // from·n + to: on top of that
+	held    [][]*endpoint   // from·n + to: pipes that wait for a heal
+	conns   []*conn         // all that were opened in this run
+	used    int
 
 	slowest time.Duration // the longest of takes
 }
 
 func (n *network) reset(members int) {
 	if n.n != members {
-		*n = network{n: members, takes: make([]scenario.Span, members*members), cut: make([]bool, members*members),
+		*n = network{n: members, takes: make([]scenario.Span, members*members), cut: make([]bool, members*members), rejects: make([]bool, members*members),
 			delay: make([]time.Duration, members*members), held: make([][]*endpoint, members*members)}
 	}
 	clear(n.cut)
+	clear(n.rejects)
 	clear(n.delay)
 	for i := range n.held {
 		n.held[i] = n.held[i][:0]
@@ -247,6 +249,12 @@ func (w *world) cutLink(a, b *process) {
 	w.net.cut[a.slot*w.net.n+b.slot] = true
 }
 
+// rejectLink has a firewall at b answer what comes from a with a reset.
+func (w *world) rejectLink(a, b *process) {
+	w.cutLink(a, b)
+	w.net.rejects[a.slot*w.net.n+b.slot] = true
+}
+
 // lastOn is when the last arrives of what a delay holds on its way over a link; now, if nothing.
 func (w *world) lastOn(link int) time.Duration {
 	last := w.now
@@ -275,7 +283,7 @@ func (w *world) healLink(a, b *process) {
 	late := w.lastOn(link) // what is said next over the same connection comes behind it
 	w.checks.disturbedAt(a, late)
 	w.checks.disturbedAt(b, late)
-	w.net.delay[link], w.net.cut[link] = 0, false
+	w.net.delay[link], w.net.cut[link], w.net.rejects[link] = 0, false, false
 	held := w.net.held[link]
 	w.net.held[link] = nil
 	for _, e := range held {

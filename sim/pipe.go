@@ -183,7 +183,11 @@ func (w *world) heldUp(e *endpoint) bool {
 		return true
 	}
 	forth, back := from.linkTo(e, w), e.linkTo(from, w)
-	if head := e.in.frames[e.in.head].kind; n.cut[forth] || n.cut[back] && head.dials() {
+	if n.rejects[forth] && !e.in.frames[e.in.head].resets() {
+		w.rejected(e)
+		return true
+	}
+	if head := e.in.frames[e.in.head].kind; n.cut[forth] && !n.rejects[forth] || n.cut[back] && !n.rejects[back] && head.dials() {
 		if head.dials() {
 			w.unmade(e.c)
 			return true
@@ -196,6 +200,25 @@ func (w *world) heldUp(e *endpoint) bool {
 		return true
 	}
 	return false
+}
+
+// resets says that a frame is a reset, which a firewall lets through.
+func (f *frame) resets() bool { return f.kind == rst || f.kind == refusal && f.err == nil }
+
+// rejected: a firewall has answered the head of what is on its way to e with a reset.
+func (w *world) rejected(e *endpoint) {
+	from, head := e.other(), e.in.frames[e.in.head].kind
+	switch head {
+	case syn:
+		w.unmade(e.c)
+		w.push(from, frame{kind: refusal})
+	case synAck: // the reset goes to a kernel that has no process for it yet; the dial runs out
+		w.unmade(e.c)
+	default:
+		e.in.clear()
+		from.in.clear()
+		w.push(from, frame{kind: rst})
+	}
 }
 
 // resume delivers what has waited for a process.

@@ -135,7 +135,7 @@ func (o *Outcome) took(d, bound time.Duration) {
 // strike does what a step does to members and links.
 func (w *world) strike(step *scenario.Step) error {
 	switch step.Do {
-	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Delay:
+	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Reject, scenario.Delay:
 		w.strikeLinks(step)
 	case scenario.Partition:
 		w.partition(step.Sides)
@@ -262,6 +262,8 @@ func (w *world) strikeLink(step *scenario.Step, a, b *process) {
 	switch step.Do {
 	case scenario.Cut:
 		w.cutLink(a, b)
+	case scenario.Reject:
+		w.rejectLink(a, b)
 	case scenario.Heal:
 		w.healLink(a, b)
 	case scenario.Delay:

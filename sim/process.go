@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -141,6 +142,9 @@ func (w *world) start(p *process) error {
 	_, w.quorum = c.Algorithm.(machine.CoreMaker)
 	if len(p.through) > 0 {
 		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // others tell it
+	}
+	if len(w.setup.Lists) > 0 {
+		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
 	}
 	c.Expect = w.setup.Expect
 	if !w.setup.NoDisk {

@@ -172,6 +172,9 @@ func (g *generator) fault() bool {
 		if s.Do == scenario.Add && g.ranks != nil && g.ranks.one(2) {
 			s.Ranked, s.Priority = true, g.ranks.below(7)-3
 		}
+		if s.Do == scenario.Add && s.Members[0] == s.Via[0] {
+			return false
+		}
 	default:
 		s.Members = []election.ID{g.member()}
 		g.detail(&s)

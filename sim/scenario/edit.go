@@ -14,6 +14,13 @@ func (s *Scenario) Drop(id election.ID) {
 		*of = slices.DeleteFunc(slices.Clone(*of), func(n election.ID) bool { return n == id })
 	}
 	s.Setup.Links = slices.DeleteFunc(slices.Clone(s.Setup.Links), func(l LinkLatency) bool { return l.A == id || l.B == id })
+	var lists []Listed
+	for _, l := range s.Setup.Lists {
+		if l.At != id {
+			lists = append(lists, Listed{l.At, slices.DeleteFunc(slices.Clone(l.Members), func(n election.ID) bool { return n == id })})
+		}
+	}
+	s.Setup.Lists = lists
 	s.Steps = slices.DeleteFunc(s.Steps, func(step Step) bool { return step.names(id) })
 }
 

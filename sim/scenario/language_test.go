@@ -126,6 +126,8 @@ work 0s
 absent 2
 newcomers 3
 observers 1
+lists 1 2
+lists 2 1 3
 founding 2
 lead_unhealthy on
 settled
@@ -141,6 +143,7 @@ heal
 heal 1-2
 partition 1,2 | 3
 reset 1-2
+reject 1-2 1>3
 delay 1-2 5ms
 disk 1 slow 5ms
 disk 1 hang

@@ -134,3 +134,15 @@ func writeFounding(s *Scenario) []string {
 	}
 	return lineIf(s.Setup.Newcomer, "told")
 }
+
+func (p *parser) setLists() {
+	id := p.member()
+	p.s.Setup.Lists = append(p.s.Setup.Lists, Listed{id, p.members()})
+}
+
+func writeLists(s *Scenario) (lines []string) {
+	for _, l := range s.Setup.Lists {
+		lines = append(lines, string(l.At)+" "+JoinIDs(l.Members, " "))
+	}
+	return lines
+}

@@ -94,8 +94,8 @@ func (c *Preconditions) Take(s Step) error {
 	case Duplicate:
 		return c.duplicate(s)
 	case Add, Remove:
-		if s.Do == Add && s.Via[0] == s.Members[0] {
-			return fmt.Errorf("expected another member at which %s is added, found itself", s.Via[0])
+		if s.Do == Add && s.Via[0] == s.Members[0] && !s.Ranked {
+			return fmt.Errorf("expected another member at which %s is added, or a priority that it sets for itself, found itself", s.Via[0])
 		}
 		if err := c.change(s.Do, s.Via[0]); err != nil {
 			return err

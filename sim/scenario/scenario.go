@@ -33,6 +33,7 @@ const (
 	Heal      Verb = "heal"
 	Partition Verb = "partition"
 	Reset     Verb = "reset"
+	Reject    Verb = "reject"
 	Delay     Verb = "delay"
 	Disk      Verb = "disk"
 	Clock     Verb = "clock"

@@ -15,6 +15,22 @@ type Maker func(algorithm, option string) (func() election.Algorithm, error)
 // Span is a range of times, drawn from evenly; both ends are included.
 type Span struct{ Min, Max time.Duration }
 
+// Listed is the configuration of one member: whom it has on its list, beside itself.
+type Listed struct {
+	At      election.ID
+	Members []election.ID
+}
+
+// Has reports whether the configuration of a member has another.
+func (s *Setup) Has(at, id election.ID) bool {
+	for _, l := range s.Lists {
+		if l.At == at {
+			return id == at || slices.Contains(l.Members, id)
+		}
+	}
+	return true
+}
+
 // LinkLatency is how long a message takes on one link.
 type LinkLatency struct {
 	Link
@@ -45,6 +61,7 @@ type Setup struct {
 	Absent        []election.ID   // not started at first
 	Newcomers     []election.ID   // on nobody's list and not started at first: they join
 	Observers     []election.ID   // they follow and never lead
+	Lists         []Listed        // members whose configuration differs; default: it has every member
 	Newcomer      bool            // who joins founds no cluster
 	Expect        int             // nobody leads before so many hear each other
 	LeadUnhealthy bool            // an unhealthy member leads when nobody else does

@@ -36,9 +36,10 @@ var steps = []form{
 	{verb: Thaw, operands: ops(members()), from: conditions(Frozen), to: Alive, does: "it goes on, as by SIGCONT"},
 
 	{verb: Cut, operands: ops(links(1, false)), only: automatic, does: "nothing arrives; what is sent waits, as in TCP"},
-	{verb: Heal, operands: ops(links(0, false)), only: automatic, does: "ends cuts and delays, all without a link"},
+	{verb: Heal, operands: ops(links(0, false)), only: automatic, does: "ends cuts, rejections and delays, all without a link"},
 	{verb: Partition, operands: ops(sides), only: automatic, does: "cuts every link between the sides"},
 	{verb: Reset, operands: ops(links(1, false)), only: automatic, does: "ends the connections; what is on its way is lost"},
+	{verb: Reject, operands: ops(links(1, false)), only: automatic, does: "what arrives is answered with a reset, as a firewall may: connections end, and dials are refused"},
 	{verb: Delay, operands: ops(links(1, true), duration("a delay", 1)), only: automatic, does: "what leaves from now on takes so much longer"},
 
 	{verb: Disk, operands: ops(member, diskState), only: automatic, does: "writes take longer, do not end, are refused, work again"},
