@@ -153,8 +153,8 @@ func TestWatch(t *testing.T) {
 	}
 	said(t, lines, `"event":"lost","id":"1","election":"default","leader":"1","epoch":1,"cause":"`)
 	watch.Wait()
-	if code := watch.ProcessState.ExitCode(); code != cli.Failed {
-		t.Errorf("watch ends with %d when the agent goes, want %d", code, cli.Failed)
+	if code := watch.ProcessState.ExitCode(); code != cli.NoAgent {
+		t.Errorf("watch ends with %d when the agent goes, want %d", code, cli.NoAgent)
 	}
 }
 

@@ -4,17 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +43,7 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	jsonFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
-		if err := a.find(cmd.Context()); err != nil {
+		if err := a.find(); err != nil {
 			return err
 		}
 		var err error
@@ -63,27 +59,20 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		return leaderless(ask(ctx, a, client))
+		return ask(ctx, a, client)
 	}
 	return cmd
 }
 
 // find settles which agent is asked when nothing says so, nor any file: the one that
 // is where an agent is by default.
-func (a *asking) find(ctx context.Context) error {
+func (a *asking) find() error {
 	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may say that any port will do
 		return nil
 	}
-	none := cli.Usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
 	if a.env.agent == "" {
-		return none
+		return cli.Usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
 	}
-	d := net.Dialer{Timeout: time.Second}
-	c, err := d.DialContext(ctx, "tcp", a.env.agent)
-	if err != nil {
-		return fmt.Errorf("%w; none is at %s, where it is by default", none, a.env.agent)
-	}
-	c.Close()
 	a.http = a.env.agent
 	return nil
 }
@@ -102,15 +91,6 @@ func (w shownWriter) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// leaderless gives the answers that mean "no leader" and "not the leader" their exit code.
-func leaderless(err error) error {
-	answer, ok := errors.AsType[*agent.AnswerError](err)
-	if ok && (answer.Code == http.StatusServiceUnavailable || answer.Code == http.StatusConflict) {
-		return cli.Exit(cli.NoLeader, err)
-	}
-	return err
 }
 
 // get asks path and prints the answer: as it came with --json, else by text.
@@ -138,11 +118,11 @@ func newLeaderCommand(e env) *cobra.Command {
 	var key, name string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
-		Short: "Print the leader's id; exit code 3 when there is none",
+		Short: "Print the leader's id",
 		Long: `leader prints the leader's id, or with --meta KEY what the leader tells of itself
 under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
 known, and with 1 when the leader tells nothing under that key. With --election NAME it is
-the leader of one of many elections; exit code 2 when there is none of that name.`,
+the leader of one of many elections; exit code 5 when there is none of that name.`,
 		Example: `  batuta leader --http 127.0.0.1:7501
   curl -fsS "$(batuta leader --meta url)/orders"
   batuta leader --election shard-17
@@ -179,7 +159,8 @@ the leader of one of many elections; exit code 2 when there is none of that name
 func newResignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "resign",
-		Short:   "Have the leader step down; exit code 3 when the agent asked is not it",
+		Short:   "Have the leader step down",
+		Long:    "resign has the member asked give up its leadership; exit code 3 when it is not the leader.",
 		Example: "  batuta resign --http 127.0.0.1:7503",
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		return a.post(ctx, c, "/v1/resign", "the lead is given away")

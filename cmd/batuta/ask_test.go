@@ -42,8 +42,8 @@ func TestAnAgentIsFoundOnItsMachine(t *testing.T) {
 		{"by the file", file(api), dead, nil, 0, "asked"},
 		{"by a file that leaves it open", file("127.0.0.1:0"), api, nil, 0, "asked"},
 		{"flags win", file(dead), dead, []string{"--http", api}, 0, "asked"},
-		{"the file wins", file(dead), api, nil, 1, "does not answer"},
-		{"nowhere", "", dead, nil, 2, "which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address; none is at " + dead},
+		{"the file wins", file(dead), api, nil, 4, "does not answer"},
+		{"nowhere", "", dead, nil, 4, "agent " + dead + " does not answer: connect: connection refused; start it, or give as --http the address that an agent's ready event names"},
 		{"no file", filepath.Join(t.TempDir(), "none"), "", nil, 2, "which agent? give --http HOST:PORT"},
 	} {
 		var out bytes.Buffer

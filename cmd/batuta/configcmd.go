@@ -45,9 +45,9 @@ func newConfigCheckCommand(e env) *cobra.Command {
 	var s settings
 	cmd := &cobra.Command{
 		Use:   "check [agent flags]",
-		Short: "Tell whether an agent would start with this configuration; exit code 2 when not",
+		Short: "Tell whether an agent would start with this configuration",
 		Long: `check reads flags, environment and --config file as "batuta agent" and "batuta run" do,
-and tells the first fault. It opens no port and no directory.`,
+and tells the first fault, with exit code 2. It opens no port and no directory.`,
 		Example: `  batuta config check --config /etc/batuta.yaml
   BATUTA_HEARTBEAT=1h batuta config check`,
 		Args: cobra.NoArgs,

@@ -69,10 +69,10 @@ func checkElection(name string) error {
 	return nil
 }
 
-// missing has what the agent does not know end with the exit code of a wrong argument.
+// missing adds where to look for what the agent does not know.
 func missing(err error, list string) error {
 	if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
-		return cli.Usagef("%w; %s", err, list)
+		return fmt.Errorf("%w; %s", err, list)
 	}
 	return err
 }
@@ -81,14 +81,15 @@ func newTransferCommand(e env) *cobra.Command {
 	var name string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "transfer [ELECTION] ID",
-		Short: "Have the leader hand over to one member; exit code 3 when the agent asked is not it",
+		Short: "Have the leader hand over to one member",
 		Long: `transfer has the leader make way for one member, which leads next: the leader's work
 is stopped first, and the command ends when the other leads. It is refused where that
 one is down, does not stand for election, or would lose the lead again to a member that
 outranks it; with --preempt=false on all of them any member keeps what it is given.
 
 With the name of one of many elections (batuta elections) that one is handed over, and any
-agent may be asked. An unknown election or member is exit code 2.`,
+agent may be asked; for the cluster's own, the leader's (exit code 3 at another). An
+unknown election or member is exit code 5.`,
 		Example: `  batuta transfer 2 --http 127.0.0.1:7503
   batuta transfer shard-17 2 --http 127.0.0.1:7501`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -56,8 +56,8 @@ Every flag can also stand in a YAML file (--config) and in the environment
 (--t-max is BATUTA_T_MAX); the command line wins over the environment, and
 that over the file.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader or
-not the leader.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader or not
+the leader, 4 no agent answers, 5 no such member or election. See batuta help exit-codes.`,
 		Example: `  batuta demo
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 \
     --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
@@ -80,6 +80,26 @@ not the leader.`,
 	cli.CodeFailures(root)
 	complete(root)
 	return root
+}
+
+// newExitCodesTopic is a page of help, and no command.
+func newExitCodesTopic() *cobra.Command {
+	return &cobra.Command{
+		Use:   "exit-codes",
+		Short: "What each exit code means",
+		Long: "The exit codes of every command:\n\n" + cli.Codes + `
+
+The same failure has the same code in every command, whether the address of the agent
+was given or is the default. A script can tell "there is no leader" from "nothing runs there":
+
+  leader=$(batuta leader) || case $? in
+  3) echo "no leader yet" ;;
+  4) echo "no agent on this machine" ;;
+  esac
+
+batuta run ends with 0 when its command has, and with 1 or 2 as above; a command's own
+exit code is in the log.`,
+	}
 }
 
 func subcommands(e env) []*cobra.Command {
@@ -112,5 +132,6 @@ func subcommands(e env) []*cobra.Command {
 		newManCommand(e),
 		newSimCommand(e),
 		newLabCommand(e),
+		newExitCodesTopic(),
 	}
 }

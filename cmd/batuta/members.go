@@ -105,7 +105,7 @@ others again, with their data directories.`,
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
 		var raw json.RawMessage
 		if err := c.Remove(ctx, a.args[0], force, &raw); err != nil {
-			return err
+			return missing(err, "batuta members lists them")
 		}
 		return a.report(raw, a.args[0]+" is no member any more")
 	})

@@ -42,6 +42,18 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return e.Message }
 
+// UnreachableError is that nothing, or nothing of batuta's, answers where an agent was asked.
+type UnreachableError struct{ err error }
+
+func (e *UnreachableError) Error() string { return e.err.Error() }
+
+// Unwrap gives the reason.
+func (e *UnreachableError) Unwrap() error { return e.err }
+
+func unreachable(format string, args ...any) error {
+	return &UnreachableError{fmt.Errorf(format, args...)}
+}
+
 // Get reads the answer to GET path into v; as raw JSON when v is a *[json.RawMessage].
 func (c *Client) Get(ctx context.Context, path string, v any) error {
 	return c.call(ctx, http.MethodGet, path, nil, v)
@@ -101,7 +113,7 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 		return fmt.Errorf("agent %s: %w", c.addr, err)
 	}
 	if err := json.Unmarshal(said, v); err != nil {
-		return fmt.Errorf("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
+		return unreachable("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
 	}
 	return nil
 }
@@ -115,8 +127,11 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fmt.Errorf("agent %s: %w", c.addr, ctx.Err())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("agent %s does not answer: %w; is it running there?", c.addr, unwrapped(err))
+		return nil, unreachable("agent %s does not answer: %w; start it, or give as --http the address that an agent's ready event names", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		defer resp.Body.Close()
@@ -129,7 +144,7 @@ func (c *Client) refusal(resp *http.Response) error {
 	var said struct{ Error string }
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if json.Unmarshal(body, &said) != nil || said.Error == "" {
-		return fmt.Errorf("agent %s: %s answered %s: is it batuta's HTTP address?", c.addr, resp.Request.URL.Path, resp.Status)
+		return unreachable("agent %s: %s answered %s: is it batuta's HTTP address?", c.addr, resp.Request.URL.Path, resp.Status)
 	}
 	return &AnswerError{resp.StatusCode, said.Error}
 }
@@ -172,7 +187,7 @@ func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []b
 		return nil
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("agent %s is gone: %w", c.addr, unwrapped(err))
+		return unreachable("agent %s is gone: %w", c.addr, unwrapped(err))
 	}
-	return fmt.Errorf("agent %s has left", c.addr)
+	return unreachable("agent %s has left", c.addr)
 }

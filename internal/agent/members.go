@@ -85,7 +85,7 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, batuta.ErrNotMember):
 		fail(w, http.StatusNotFound, "%v", err)
 	case errors.Is(err, batuta.ErrTooFew):
-		fail(w, http.StatusConflict, "%v", err)
+		fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case errors.Is(err, batuta.ErrNoMajority):
 		fail(w, http.StatusServiceUnavailable, "%v", err)
 	case err != nil:

@@ -247,7 +247,7 @@ func TestAnswers(t *testing.T) {
 		{"add, bad id", follower, call{method: "POST", path: "/v1/members", body: strings.NewReader(`{"id":"a b","address":"h:1"}`)}, 400, `{"error":"id \"a b\" holds ' ': leave out white space, control characters, marks that do not print, '=' and '/'"}`},
 		{"remove", follower, call{method: "DELETE", path: "/v1/members/5"}, 200, `{"removed":"5"}`},
 		{"remove nobody", follower, call{method: "DELETE", path: "/v1/members/6"}, 404, `{"error":"` + batuta.ErrNotMember.Error() + `"}`},
-		{"remove, too few left", follower, call{method: "DELETE", path: "/v1/members/8"}, 409, `{"error":"` + batuta.ErrTooFew.Error() + `"}`},
+		{"remove, too few left", follower, call{method: "DELETE", path: "/v1/members/8"}, 422, `{"error":"` + batuta.ErrTooFew.Error() + `"}`},
 		{"remove, too few left, by force", follower, call{method: "DELETE", path: "/v1/members/8?force=true"}, 200, `{"removed":"8"}`},
 		{"remove, force unsure", follower, call{method: "DELETE", path: "/v1/members/8?force=perhaps"}, 400, `{"error":"force=perhaps: it is true or false"}`},
 		{"remove, of a minority", minority, call{method: "DELETE", path: "/v1/members/5"}, 503, `{"error":"` + batuta.ErrNoMajority.Error() + `"}`},

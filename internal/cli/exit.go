@@ -7,22 +7,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/datadir"
 )
 
-// Exit codes.
+// Exit codes. The same failure has the same code in every command.
 const (
 	Done     = 0
 	Failed   = 1
 	Usage    = 2 // wrong usage or configuration: only the user can mend it
-	NoLeader = 3 // no leader is known, or this member is not it
+	NoLeader = 3 // no leader is known, or the member asked is not the leader
+	NoAgent  = 4 // no agent answers
+	Unknown  = 5 // there is no such member or election
 )
+
+// Codes says what each exit code means, one per line.
+const Codes = `  0  done
+  1  failed
+  2  wrong usage or configuration: one line says what, where and how to fix it
+  3  no leader is known, or the member asked is not the leader
+  4  no agent answers at the address asked
+  5  no such member or election`
 
 // Error is an error with the exit code it stands for.
 type Error struct {
@@ -54,22 +66,39 @@ func CodeOf(err error) int {
 	if err == nil {
 		return Done
 	}
+	return codeOf(err, Usage)
+}
+
+// codeOf is the exit code that an error stands for: its own, or that of an agent's answer;
+// else otherwise.
+func codeOf(err error, otherwise int) int {
 	if coded, ok := errors.AsType[*Error](err); ok {
 		return coded.Code
 	}
-	return Usage
+	if _, ok := errors.AsType[*agent.UnreachableError](err); ok {
+		return NoAgent
+	}
+	if answer, ok := errors.AsType[*agent.AnswerError](err); ok {
+		switch answer.Code {
+		case http.StatusServiceUnavailable, http.StatusConflict:
+			return NoLeader
+		case http.StatusNotFound:
+			return Unknown
+		}
+	}
+	return otherwise
 }
 
-// CodeFailures makes exit code 1 of every error of a command's own work that names no
-// other, in cmd and all below it.
+// CodeFailures gives every error of a command's own work its exit code, in cmd and all
+// below it: 1 if it stands for no other.
 func CodeFailures(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			err := work(cmd, args)
-			if _, coded := errors.AsType[*Error](err); coded {
-				return err
+			if err == nil {
+				return nil
 			}
-			return Exit(Failed, err)
+			return Exit(codeOf(err, Failed), err)
 		}
 	}
 	for _, sub := range cmd.Commands() {
