@@ -23,10 +23,11 @@ const (
 	// TakeoverLease has the next leader wait until the old lease cannot be in force.
 	TakeoverLease Takeover = "lease"
 	// TakeoverRefused has a member forget the leader as soon as its connection to it has
-	// ended and the leader's own address has refused another. It trusts that nobody but
-	// the kernel of the leader's machine refuses connections in its name: no proxy,
-	// address translation or load balancer in between. What a leader has started and
-	// that outlives it is not waited for.
+	// ended and the leader's own address has refused another. It assumes that only the
+	// kernel of the leader's machine refuses connections to that address: no firewall that
+	// answers with a reset, no proxy, address translation or load balancer in between, and
+	// no other machine with that address. Otherwise two may lead for as long as a lease.
+	// What a leader has started and that outlives it is not waited for.
 	TakeoverRefused Takeover = "refused"
 )
 

@@ -25,7 +25,7 @@ func (q *quorumFlags) register(fs *pflag.FlagSet) {
 
 func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
 	q.flags = fs
-	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "`when` a quorum replaces a leader that is gone: lease, once its lease has ended; refused, once its address refuses connections")
+	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "`when` a quorum replaces a leader that is gone: lease, once its lease has ended; refused, once its address refuses connections, which no firewall, proxy or other machine may do in its place")
 }
 
 // check says what is wrong with them.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/quorum"
 )
 
 func newStatusCommand(e env) *cobra.Command {
@@ -223,7 +224,7 @@ func printFailover(out io.Writer, s agent.Status) {
 // printLeasing tells the same of a quorum, and what that counts on.
 func printLeasing(out io.Writer, s agent.Status, silence time.Duration) {
 	killed := "the next leads when its lease has ended"
-	if s.Takeover == "refused" {
+	if s.Takeover == string(quorum.TakeoverRefused) {
 		killed = "its address refuses connections, and the next leads at once"
 	}
 	fmt.Fprintf(out, "failover\tkilled: %s; takeover %s\n", killed, s.Takeover)
@@ -260,7 +261,11 @@ func place(s agent.Status) string {
 
 // promise says in words what a status answer says of its algorithm.
 func promise(s agent.Status) string {
-	if s.Guarantee == batuta.GuaranteeOneLeader {
+	switch {
+	case s.Guarantee == batuta.GuaranteeOneLeader && s.Takeover == string(quorum.TakeoverRefused):
+		return s.Algorithm + ", one leader, as long as only the kernel of its machine refuses connections to its address:\n" +
+			"\tno firewall, proxy or other machine answers with a reset; otherwise there may be two at a time"
+	case s.Guarantee == batuta.GuaranteeOneLeader:
 		return s.Algorithm + ", one leader: never two at a time"
 	}
 	text := s.Algorithm + ", best effort: while a partition lasts, each side has its own leader"

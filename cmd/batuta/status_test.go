@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/agent"
 )
 
@@ -32,6 +33,19 @@ func TestReason(t *testing.T) {
 		if got := reason(agent.Status{Token: tt.token}, tt.trace); got != tt.want {
 			t.Errorf("reason: got %q, want %q", got, tt.want)
 		}
+	}
+}
+
+// What status promises of a quorum names what it assumes: with --takeover refused, whatever
+// answers with a reset in the leader's place makes two of one.
+func TestThePromiseOfAQuorumIsShown(t *testing.T) {
+	s := agent.Status{Algorithm: "quorum", Guarantee: batuta.GuaranteeOneLeader, Takeover: "lease"}
+	if got := promise(s); !strings.Contains(got, "never two at a time") {
+		t.Errorf("with takeover lease: %q", got)
+	}
+	s.Takeover = "refused"
+	if got := promise(s); strings.Contains(got, "never two") || !strings.Contains(got, "no firewall") {
+		t.Errorf("with takeover refused: %q", got)
 	}
 }
 

@@ -46,7 +46,7 @@ type Status struct {
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
 	// Of quorum alone.
-	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes
+	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes; see openapi.yaml
 	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
 	Quorum     *Quorum `json:"quorum,omitempty"`
 
