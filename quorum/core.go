@@ -308,7 +308,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 			wake(short)
 		}
 	}
-	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.retryAt, c.hungAt, c.standAt, c.pursueAt} {
+	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(), c.hungAt, c.standAt, c.pursueAt} {
 		wake(t)
 	}
 	for i := range c.peers {

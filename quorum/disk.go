@@ -30,7 +30,12 @@ type writer struct {
 	hungAt  time.Time // then a write has taken T
 	hung    bool      // it has
 	slow    bool      // the last one had, and no write has taken less since
+	wrote   time.Time // when the last one ended
 }
+
+// idle is for how long a leader writes nothing. Then it tries its disk: it would not notice
+// otherwise that it hangs, as long as nothing changes.
+const idle = 30 * time.Second
 
 // retryPause is how long a failing disk is left alone.
 const retryPause = time.Second
@@ -61,7 +66,7 @@ func (c *Core) saved(err error) {
 		return
 	}
 	slow := c.hung
-	c.writing, c.hungAt, c.hung = false, time.Time{}, false
+	c.writing, c.hungAt, c.hung, c.wrote = false, time.Time{}, false, c.now
 	if err != nil {
 		c.failing, c.retryAt = true, c.now.Add(retryPause)
 		c.diskLost("its disk refuses the log")
@@ -98,14 +103,22 @@ func (c *Core) slowly(on bool) {
 // tryDisk writes what the disk has already.
 func (c *Core) tryDisk() {
 	c.retryAt = time.Time{}
-	if c.slow && !c.busy() && !c.halted && c.hard != nil {
+	if !c.busy() && !c.halted && c.hard != nil {
 		c.write([][]byte{protoRecord(recordHard, c.hard)}, false, nil)
 	}
 }
 
+// tryAt is when the disk is to be tried; zero: it is not.
+func (c *Core) tryAt() time.Time {
+	if c.term() != 0 && !c.over && !c.busy() && !c.still && c.retryAt.IsZero() {
+		return c.wrote.Add(idle)
+	}
+	return c.retryAt
+}
+
 func (c *Core) dueDisk() {
 	switch {
-	case !c.passed(c.retryAt):
+	case !c.passed(c.tryAt()):
 	case c.failing:
 		c.attempt()
 	default:

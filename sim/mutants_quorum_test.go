@@ -46,5 +46,6 @@ var quorumMutants = []wrong{
 	{"quorum: asks no member again whether it stands", "quorum/messages.go", "\t\tp.aside = p.aside.Hears(m.Eligibility)\n\t\tc.committedBy", "\t\tc.committedBy", "scenario quorum/testdata/well_since_it_started.txt"},
 	{"quorum: a slow disk takes the lead again and again", "quorum/disk.go", "\tc.slowly(slow)\n", "\tc.slowly(slow && false)\n", "scenario quorum/testdata/slow_disk_highest.txt"},
 	{"quorum: a disk that was slow is not tried again", "quorum/disk.go", "\t\tc.tryDisk()\n", "", "scenario quorum/testdata/slow_disk_highest.txt"},
+	{"quorum: a leader that has nothing to write does not try its disk", "quorum/disk.go", "\t\treturn c.wrote.Add(idle)\n", "", "scenario quorum/testdata/hung_leader.txt"},
 	{"quorum: another list at a restart is taken", "quorum/core.go", "\tif digest(r) == s.Digest {", "\tif r.Seats != nil {", "test quorum TestAListThatDiffersAtARestartIsRefused"},
 }
