@@ -36,6 +36,7 @@ type Core struct {
 	timing      election.Timing
 	hold        time.Duration // how long a holder counts on an echo
 	wait        time.Duration // how long the coordinator counts on it
+	settles     time.Duration // how long a new coordinator waits for who holds what under an earlier one
 	leased      bool          // leaderships are leases: what a dial tells frees nothing
 	partBytes   int
 	trace       func(election.Record)
@@ -84,7 +85,10 @@ func New(c Config) *Core {
 		out.partBytes = partBytes
 	}
 	out.wait = 2*t.Bears() + t.Heartbeat
-	out.hold = out.wait
+	out.hold, out.settles = out.wait, out.wait
+	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
+		out.settles = max(out.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
+	}
 	if l, ok := c.Algorithm.(interface {
 		Lease(time.Duration) time.Duration
 	}); ok {

@@ -37,6 +37,7 @@ type Core struct {
 	applied  uint64
 	founders []election.ID // the list that the cluster began with; empty: it has joined
 	selfDue  bool          // me has changed, and is to be written down
+	earlier  time.Duration // see Earlier
 	unsigned bool          // me.Promise is not on disk yet: nothing is promised before
 	peers    []peer        // every other member, by id
 
@@ -90,6 +91,9 @@ func (c *Core) restore(s *stored) error {
 	storage, err := s.storage()
 	if err != nil {
 		return err
+	}
+	if s.self.Promise > c.t {
+		c.earlier = s.self.Promise
 	}
 	c.me, c.disks, c.hard, c.storage, c.founders = s.self, s.disks, s.hard, storage, s.self.Founders
 	if s.snapshot != nil {

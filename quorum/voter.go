@@ -85,6 +85,10 @@ func (c *Core) sign() {
 	}
 }
 
+// Earlier is the T of an earlier process on this disk, if that was longer than this one's and
+// members that still go by it may hold something under an earlier leader; else 0.
+func (c *Core) Earlier() time.Duration { return c.earlier }
+
 // owesNoMore takes note that no promise of an earlier process is in force: it has waited
 // for long enough, or a majority has elected a leader that it follows.
 func (c *Core) owesNoMore() {

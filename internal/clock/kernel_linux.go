@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel reads the clocks of this machine. CLOCK_MONOTONIC and CLOCK_BOOTTIME are slewed by
-// whoever sets the wall clock, by up to 10 %; CLOCK_MONOTONIC_RAW is not, and stops in
-// suspension. The other two differ by how long that was, however they are slewed.
+// kernel reads the clocks of this machine. A daemon that sets the wall clock slews
+// CLOCK_MONOTONIC and CLOCK_BOOTTIME, by up to 10 %. It does not slew CLOCK_MONOTONIC_RAW,
+// which stops in suspension. The first two differ by how long that was, however they are slewed.
 func kernel() ticks { return ticks{raw: show(unix.CLOCK_MONOTONIC_RAW), asleep: suspended()} }
 
 // suspended is for how long this machine has been suspended since it booted. A

@@ -16,15 +16,15 @@ func TestEveryOrderOfAQuorum(t *testing.T) {
 	}{
 		{explore.Config{}, 6},
 		{explore.Config{Crashes: 1}, 175},
-		{explore.Config{Suspicions: 1}, 6_069},
+		{explore.Config{Suspicions: 1}, 6_002},
 	}
 	if fulltest.Enabled() {
 		searches = append(searches, []struct {
 			c      explore.Config
 			states uint64
 		}{
-			{explore.Config{Crashes: 1, Restarts: 1}, 51_247},
-			{explore.Config{Crashes: 1, Suspicions: 1}, 123_204},
+			{explore.Config{Crashes: 1, Restarts: 1}, 85_255},
+			{explore.Config{Crashes: 1, Suspicions: 1}, 122_060},
 		}...)
 	}
 	for _, s := range searches {
