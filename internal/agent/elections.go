@@ -91,22 +91,21 @@ func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string
 		return
 	}
 	e, _ := s.many()
-	v := e.Election(name).Leader()
-	if !v.Defined() {
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
-		return
-	}
+	of := e.Election(name)
 	st, ok := s.ask(w, r)
 	if !ok {
 		return
 	}
+	v := of.Leader()
 	l := leaderOf(v)
 	for _, m := range st.Members {
 		if m.ID == v.Token.Leader.ID {
 			l.Meta = m.Meta
 		}
 	}
-	answer(w, http.StatusOK, l)
+	if !s.answerLeader(w, l, v.Token, of.Leader) {
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
+	}
 }
 
 // transferNamed answers when the other leads that election.

@@ -245,19 +245,6 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, 
 	return st, err == nil
 }
 
-func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
-	v := s.node.Leader()
-	if name := r.URL.Query().Get("election"); name != "" && name != v.Election {
-		s.namedLeader(w, r, name)
-		return
-	}
-	if !v.Defined() {
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
-		return
-	}
-	answer(w, http.StatusOK, leaderOf(v))
-}
-
 func leaderOf(v batuta.View) Leader {
 	return Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta}
 }
@@ -291,15 +278,6 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]string{"campaigning": string(s.node.ID())})
 }
 
-// leads answers a load balancer: 200 on the leader alone.
-func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
-	if !s.node.IsLeader() {
-		fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
-		return
-	}
-	answer(w, http.StatusOK, map[string]any{"leader": s.node.ID()})
-}
-
 func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.node.Done():
@@ -309,22 +287,6 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, ok := s.ask(w, r); ok {
 		answer(w, http.StatusOK, map[string]bool{"healthy": true})
-	}
-}
-
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if !s.node.Leader().Defined() {
-		st, ok := s.ask(w, r)
-		if ok && st.StandingWhy != "" {
-			fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
-				st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
-		} else if ok {
-			fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
-		}
-		return
-	}
-	if st, ok := s.ask(w, r); ok {
-		answer(w, http.StatusOK, Readiness{true, string(st.Standing), st.StandingWhy, Stamp{st.StandingSince}})
 	}
 }
 

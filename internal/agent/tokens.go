@@ -210,6 +210,15 @@ type bare struct{ http.ResponseWriter }
 // Write implements [http.ResponseWriter].
 func (w bare) Write(b []byte) (int, error) { return len(b), nil }
 
+// WriteHeader implements [http.ResponseWriter].
+func (w bare) WriteHeader(code int) {
+	w.Header().Set("Content-Length", "0")
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets an answer leave before its handler returns.
+func (w bare) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // refuse counts a request that is not let through, and logs it.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, words string) {
 	s.refused.count(reason)
