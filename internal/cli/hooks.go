@@ -53,7 +53,7 @@ type LeadHooks struct{ Hooks }
 func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
 	h.Hooks.Register(fs,
 		"on-lead", "`command` to run when this "+who+" begins to lead; no shell reads it, BATUTA_ variables tell what happened",
-		"on-lose", "`command` to run when it leads no more, before another may, and at the start",
+		"on-lose", "`command` to run when its leadership has ended, and at the start; before another leads if it was given up",
 		"on-change", "`command` to run when any leadership begins or ends")
 }
 

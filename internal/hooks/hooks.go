@@ -31,7 +31,7 @@ type Node interface {
 // has happened is in its environment alone.
 type Config struct {
 	OnLead   []string      // this member leads
-	OnLose   []string      // this member leads no more; and at the start, before anything else
+	OnLose   []string      // leadership of this member has ended; and at the start, before anything else
 	OnChange []string      // a leadership has begun or ended, whoever's
 	Timeout  time.Duration // after which a hook is killed, with its process group
 	Logger   *slog.Logger
@@ -48,9 +48,9 @@ const (
 )
 
 // Follow runs hooks for what node sees, one at a time and in order, until node
-// ends and the last has run. This member's lead is given to another only when its
-// OnLose has run; but for one that is lost in the moment before the lead is held, for
-// which no OnLead has run.
+// ends and the last has run. A leadership that this member gives up passes to another only
+// when its OnLose has run; except one that is lost in the moment before it is held, for
+// which no OnLead has run. One that ends by silence is over when OnLose begins.
 func Follow(node Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
 	defer f.holding.Wait()
