@@ -10,6 +10,11 @@ import (
 )
 
 // View is who leads, as one member sees it.
+//
+// LastSeen is the last sign of the leadership that ended. If the leader resigned, closed or was
+// removed, that is the message that announced it. Otherwise it is the last heartbeat that this
+// member received from the leader; for the leader itself, when its loop ran last. It is zero for
+// named elections.
 type View struct {
 	Election string
 	Seat     int       // of an election with several leaders at once: which, from 0; see [Seats]
@@ -18,6 +23,7 @@ type View struct {
 	Since    time.Time // when this view began
 	Lost     Token     // while undefined: the leadership that ended; zero at first
 	Cause    Cause     // while undefined: why it ended
+	LastSeen time.Time // in what Watch and Events yield while undefined: the last sign of that leadership; see below
 
 	Meta map[string]string // what the leader tells of itself, as far as is known by now; not to be changed
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
 )
@@ -221,4 +222,36 @@ func TestAReaderOfElectionsMayMissNoChangeOfAll(t *testing.T) {
 	if seen != 3*names {
 		t.Errorf("%d views, want the %d present ones and two changes of each", seen, names)
 	}
+}
+
+// A loss that is noticed late names when the leader was last heard.
+func TestALossNamesTheLastSign(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 3)
+		c.startAll()
+		c.agree("3")
+		lost := func(n *Node, do func()) (at, sign time.Time) {
+			last := n.history.Last()
+			go do()
+			for last = n.history.Next(t.Context(), last); last.Event.Kind != EventLost; last = n.history.Next(t.Context(), last) {
+			}
+			return last.Event.Time, last.Event.View.LastSeen
+		}
+		if at, sign := lost(c.nodes["1"], func() { c.nodes["3"].Resign(t.Context()) }); !sign.Equal(at) {
+			t.Errorf("resigned at %v: the last sign is that, and not %v", at, sign)
+		}
+		c.agree("2")
+		leader, follower := c.nodes["2"], c.nodes["1"]
+		bears := leader.cfg.timing().Bears()
+		began := leader.history.Last()
+		at, sign := lost(follower, func() { leader.call(t.Context(), func() { time.Sleep(3 * bears) }) })
+		if silent := at.Sub(sign); silent < bears || silent > 2*bears {
+			t.Errorf("a leader that is frozen was silent for %v when that was noticed, want %v or somewhat more", silent, bears)
+		}
+		for began = leader.history.Next(t.Context(), began); began.Event.Kind != EventLost; began = leader.history.Next(t.Context(), began) {
+		}
+		if ev := began.Event; ev.View.Cause != CauseStalled || ev.Time.Sub(ev.View.LastSeen) < 3*bears {
+			t.Errorf("%v: its loop ran last %v before, want %v", ev.View.Cause, ev.Time.Sub(ev.View.LastSeen), 3*bears)
+		}
+	})
 }

@@ -45,6 +45,7 @@ type Node struct {
 	// The loop's alone.
 	machine     machine.Core
 	stepped     time.Duration    // when it was stepped last, on clock
+	steppedAgo  time.Duration    // and how long the time before was ago then
 	named       *assignment.Core // goes around machine; nil: there is the cluster's own election alone
 	candidates  map[string]*candidate
 	asked       map[uint64]chan string   // requests to the coordinator of the named elections
@@ -158,9 +159,10 @@ func (n *Node) drain() {
 }
 
 func (n *Node) step(ev election.Event) {
-	n.stepped = n.clock.Now()
+	passed := n.clock.Now()
+	n.stepped, n.steppedAgo = passed, passed-n.stepped
 	now := time.Now() // for people: the Machine's time goes on where this one is set back
-	actions := n.stepCore(n.born.Add(n.stepped), ev)
+	actions := n.stepCore(n.born.Add(passed), ev)
 	rest := n.tellLost(now)
 	for _, a := range actions {
 		n.do(a, now)
@@ -273,7 +275,7 @@ func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
 	n.cancelWork(token, cause)
 	n.lost[cause]++
 	n.history.add(Event{Time: now, Kind: EventLost, View: View{
-		Election: n.cfg.Election, Since: now, Lost: token, Cause: cause}})
+		Election: n.cfg.Election, Since: now, Lost: token, Cause: cause, LastSeen: now.Add(-n.silence(token, cause))}})
 	n.cfg.Logger.Info("lost", "leader", token.Leader.ID, "epoch", token.Epoch, "cause", string(cause))
 }
 

@@ -127,3 +127,18 @@ func (r *rhythm) figures(now time.Duration) Rhythm {
 		RecentSilence: r.silence.recent.of(now, rhythmRecent), RecentStall: r.stall.recent.of(now, rhythmRecent), RecentRoundTrip: r.roundTrip.recent.of(now, rhythmRecent),
 	}
 }
+
+// silence is how long ago the last sign of a leadership came that ends now.
+func (n *Node) silence(token Token, cause Cause) time.Duration {
+	switch cause {
+	case election.CauseResigned, election.CauseRemoved, election.CauseStopped:
+		return 0 // it was announced
+	}
+	if token.Leader.ID == n.id {
+		return n.steppedAgo
+	}
+	if heard, ok := n.rhythm.heard[token.Leader.ID]; ok {
+		return max(0, n.stepped-heard)
+	}
+	return max(0, time.Since(n.view().Since)) // it was announced, and no heartbeat has followed
+}

@@ -13,18 +13,18 @@ import (
 
 // leaderlessTime measures the time in which a member knows no leader.
 type leaderlessTime struct {
-	failover prometheus.Histogram // from a leadership's end to the next one's beginning
+	failover prometheus.Histogram // from the last sign of a leadership to the next one's beginning
 
 	mu    sync.Mutex
 	since time.Time // of the one that lasts; zero: a leader is known
-	lost  bool      // a leadership came before it
+	sign  time.Time // of the leadership before it, the last; zero: none came before
 	past  time.Duration
 }
 
 func newLeaderlessTime(began time.Time) *leaderlessTime {
 	return &leaderlessTime{since: began, failover: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "batuta_failover_seconds",
-		Help:    "Time from the end of a leadership to the next, as this member sees it.",
+		Help:    "Time from the last sign of a leadership to the beginning of the next, as this member sees it.",
 		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30},
 	})}
 }
@@ -34,19 +34,22 @@ func (d *leaderlessTime) follow(ctx context.Context, node Node) {
 	for ev := range follow.On(ctx, batuta.ErrBehind, node.Events) {
 		switch ev.Kind {
 		case batuta.EventLost:
-			d.begin(ev.Time)
+			d.begin(ev.Time, ev.View.LastSeen)
 		case batuta.EventLeader:
 			d.end(ev.Time)
 		}
 	}
 }
 
-func (d *leaderlessTime) begin(at time.Time) {
+// begin takes note of a loss, and of the last sign of the leadership; zero: it was the loss.
+func (d *leaderlessTime) begin(at, sign time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lost = true
+	if sign.IsZero() {
+		sign = at
+	}
 	if d.since.IsZero() {
-		d.since = at
+		d.since, d.sign = at, sign
 	}
 }
 
@@ -56,10 +59,9 @@ func (d *leaderlessTime) end(at time.Time) {
 	if d.since.IsZero() {
 		return
 	}
-	took := max(0, at.Sub(d.since))
-	d.past += took
-	if d.lost {
-		d.failover.Observe(took.Seconds())
+	d.past += max(0, at.Sub(d.since))
+	if !d.sign.IsZero() {
+		d.failover.Observe(max(0, at.Sub(d.sign)).Seconds())
 	}
 	d.since = time.Time{}
 }
