@@ -23,7 +23,7 @@ type View struct {
 	Since    time.Time // when this view began
 	Lost     Token     // while undefined: the leadership that ended; zero at first
 	Cause    Cause     // while undefined: why it ended
-	LastSeen time.Time // in what Watch and Events yield while undefined: the last sign of that leadership; see below
+	LastSeen time.Time // in what Watch and Events yield while undefined: the last sign of that leadership; see above
 
 	Meta map[string]string // what the leader tells of itself, as far as is known by now; not to be changed
 }

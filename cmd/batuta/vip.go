@@ -34,7 +34,8 @@ reach whichever machine leads.
 The addresses are given back before another member leads: on SIGTERM, when the lead is
 lost or given up, and when the device has no carrier. They are also when batuta is
 killed or stuck, by a process beside it; with --algorithm quorum before the lease
-ends. If all its processes are killed at once, the kernel takes them away after 4 s. What an earlier run has left is taken away at the start.
+ends. If all its processes are killed at once, the kernel takes them away after 4 s.
+What an earlier run has left is taken away at the start.
 
 It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		Example: `  # on each of two machines or more, their own addresses being 10.0.0.1, 10.0.0.2, …
