@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/hooks"
+	runner "github.com/batuta-dev/batuta/internal/run"
 )
 
 // checkFlags are the flags about this member's health.
@@ -65,7 +66,7 @@ func runCheck(ctx context.Context, argv []string) error {
 		}
 		return cmd.Process.Kill() // where it has no group of its own
 	}
-	err := cmd.Run()
+	err := runner.RunChild(cmd)
 	switch {
 	case err == nil:
 		return nil

@@ -202,7 +202,7 @@ func Run(ctx context.Context, argv []string, timeout time.Duration, set ...strin
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // standard output is for events
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err := cmd.Run()
+	err := run.RunChild(cmd)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -2,18 +2,21 @@ package run
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"syscall"
 )
 
 // group is a command and all that descends from it.
 type group struct {
-	id     int                // of the process group, and of the command itself
-	ended  bool               // the command itself has ended
-	status syscall.WaitStatus // valid once ended
-	empty  bool               // nobody is left in the process group
-	said   *output            // what it writes; nil: it writes by itself
+	id      int          // of the process group, and of the command itself
+	ended   bool         // the command itself has ended
+	outcome Outcome      // how; valid once ended
+	empty   bool         // the process group is known to have no member
+	over    bool         // nothing of it runs
+	left    []int        // what runs besides the command, among this process's children: it has adopted them
+	asked   map[int]bool // by ask
+	refused int          // a process that this one may not signal; 0: none is known
+	said    *output      // what it writes; nil: it writes by itself
 }
 
 // startGroup runs c in a process group of its own.
@@ -37,64 +40,75 @@ func startGroup(c *Command) (*group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	return &group{id: pid, said: said}, nil
+	return &group{id: pid, asked: map[int]bool{}, said: said}, nil
 }
 
-// signal reaches everybody in the group, and those who have left it.
+// signal reaches every member of the process group, and the adopted processes outside of it.
 func (g *group) signal(s syscall.Signal) {
 	if !g.empty {
-		g.empty = syscall.Kill(-g.id, s) == syscall.ESRCH
+		err := g.send(-g.id, s)
+		g.empty = err == syscall.ESRCH
 	}
-	for _, pid := range strays(os.Getpid(), g.id) {
-		syscall.Kill(pid, s) // gone already: then it needs no signal
+	for _, pid := range g.strays() {
+		g.send(pid, s)
 	}
 }
 
-// killDescendants kills all that descends from a process, as far as the system lists
-// them, until it finds nobody new.
-func killDescendants(pid int) {
-	killed := map[int]bool{}
-	for more := true; more; {
-		more = false
-		for _, descendant := range strays(pid, 0) {
-			if !killed[descendant] {
-				killed[descendant], more = true, true
-				syscall.Kill(descendant, syscall.SIGKILL)
-			}
+// ask sends s to adopted processes outside of the process group, once each.
+func (g *group) ask(s syscall.Signal) {
+	for _, pid := range g.strays() {
+		if !g.asked[pid] {
+			g.asked[pid] = true
+			g.send(pid, s)
+			g.send(pid, syscall.SIGCONT)
 		}
 	}
 }
 
-// reap takes in who has ended.
-func (g *group) reap() {
+// send signals a process, or with a negative id a process group, and notes a refusal.
+func (g *group) send(id int, s syscall.Signal) error {
+	err := syscall.Kill(id, s)
+	if err == syscall.EPERM {
+		g.refused = max(id, -id)
+	}
+	return err
+}
+
+// strays are the adopted processes that have left the process group.
+func (g *group) strays() (found []int) {
+	for _, pid := range g.left {
+		if id, err := syscall.Getpgid(pid); err == nil && id != g.id {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// reapAll takes in what has ended where the system does not list a process's children.
+func (g *group) reapAll() {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil || pid == 0:
+			g.empty = g.empty || g.ended && syscall.Kill(-g.id, 0) == syscall.ESRCH
 			return
+		case pid == g.id && status.Signaled():
+			g.ended, g.outcome = true, Outcome{Code: -1, Signal: status.Signal()}
 		case pid == g.id:
-			g.ended, g.status = true, status
+			g.ended, g.outcome = true, Outcome{Code: status.ExitStatus()}
 		}
 	}
 }
 
-// gone reports whether nobody is left.
-func (g *group) gone() bool {
-	if !g.ended {
-		return false // its number is taken until it is reaped
+// buryGroup kills a process group whose members are this process's children now, or will be
+// at once, and returns when it has no member.
+func buryGroup(group int) {
+	for syscall.Kill(-group, syscall.SIGKILL) != syscall.ESRCH {
+		// While one is another process's zombie there is nothing to wait for.
+		if _, err := syscall.Wait4(-group, nil, 0, nil); err == syscall.ECHILD {
+			pause()
+		}
 	}
-	if !g.empty {
-		g.empty = syscall.Kill(-g.id, 0) == syscall.ESRCH
-	}
-	return g.empty && !anyChild()
-}
-
-// outcome is how the command itself ended.
-func (g *group) outcome() Outcome {
-	if g.status.Signaled() {
-		return Outcome{Code: -1, Signal: g.status.Signal()}
-	}
-	return Outcome{Code: g.status.ExitStatus()}
 }

@@ -2,9 +2,14 @@ package run
 
 import (
 	"os"
+	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,10 +24,43 @@ func commandAttributes(c *Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: last}
 }
 
-// adoptOrphans makes this process the parent of every descendant whose own has
-// ended: none is lost sight of, and each tells by SIGCHLD when it ends.
+// adoptOrphans makes this process the parent of every descendant whose own parent has
+// ended: none is lost, and each end is reported by SIGCHLD.
 func adoptOrphans() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+}
+
+// groupPoll is how often to look whether a group is gone; 0: SIGCHLD reports it.
+const groupPoll = 0
+
+// look takes in what has ended, and what this process has adopted.
+//
+// It reads nothing below /proc of any other process: the kernel keeps such an entry, and can
+// spend seconds on dropping it when that process is reaped. Other programs read there, so an
+// end is learned of first, and reaped later by another goroutine.
+func (g *group) look() {
+	running, over, err := children()
+	if err != nil {
+		g.reapAll()
+		g.over = g.ended && g.empty && !anyChild()
+		return
+	}
+	g.left = nil
+	for _, pid := range running {
+		if pid != g.id {
+			g.left = append(g.left, pid)
+		}
+	}
+	for pid, how := range over {
+		if pid != g.id {
+			reapLater(pid)
+		} else if !g.ended { // its number is not free before the group is gone
+			g.ended, g.outcome = true, how
+		}
+	}
+	// What descends from it is this process's child by its end, and on the same list.
+	g.empty = g.ended && len(g.left) == 0
+	g.over = g.empty
 }
 
 // anyChild reports whether this process has children, ended or not.
@@ -31,33 +69,168 @@ func anyChild() bool {
 	return err != unix.ECHILD
 }
 
-// groupPoll is how often to look whether a group is gone; 0: SIGCHLD tells.
-const groupPoll = 0
+// release gives the number of a command that is gone back to the system.
+func (g *group) release() { reapLater(g.id) }
 
-// strays are the descendants of pid that are not in the given process group.
-func strays(pid, group int) []int {
-	var found []int
-	for _, child := range children(pid) {
-		if id, err := syscall.Getpgid(child); err == nil && id != group {
-			found = append(found, child)
-		}
-		found = append(found, strays(child, group)...)
-	}
-	return found
+// exited is what the kernel writes about the end of a child, after the union's alignment.
+type exited struct {
+	_        [3]int32
+	_        [0]uintptr
+	pid, uid int32
+	status   int32
+	_        [100]byte
 }
 
-// children are the direct children of pid; none where the kernel does not list them.
-func children(pid int) []int {
-	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
-	threads, _ := os.ReadDir(tasks) // gone already: no children
-	var found []int
+// ended reports whether a child has ended, and how. It leaves the child to be reaped.
+func ended(pid int) (how Outcome, over bool) {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return Outcome{Code: -1}, true // it is being reaped
+		}
+		break
+	}
+	if info.Signo == 0 {
+		return Outcome{}, false
+	}
+	status := int((*exited)(unsafe.Pointer(&info)).status)
+	if info.Code == cldExited {
+		return Outcome{Code: status}, true
+	}
+	return Outcome{Code: -1, Signal: syscall.Signal(status)}, true
+}
+
+const cldExited = 1 // CLD_EXITED: status is an exit code, and otherwise a signal
+
+// awaitEnd calls ended when c has ended, and reaps it then: that can take seconds.
+func awaitEnd(c *exec.Cmd, ended func()) {
+	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	ended()
+	WaitChild(c)
+}
+
+// reaping has the processes that are being reaped.
+var reaping = struct {
+	sync.Mutex
+	pids map[int]bool
+	at   chan struct{} // bounds how many threads wait for the kernel
+}{pids: map[int]bool{}, at: make(chan struct{}, 8)}
+
+// reapLater takes an ended child off the system's list, without making its caller wait.
+func reapLater(pid int) {
+	reaping.Lock()
+	defer reaping.Unlock()
+	if reaping.pids[pid] {
+		return
+	}
+	reaping.pids[pid] = true
+	go func() {
+		reaping.at <- struct{}{}
+		for {
+			if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+				break
+			}
+		}
+		<-reaping.at
+		reaping.Lock()
+		defer reaping.Unlock()
+		delete(reaping.pids, pid)
+	}()
+}
+
+// children are the direct children of this process: those that run, and how the others have
+// ended. An error: the kernel does not list them.
+//
+// The list is the same before and after it was asked which have ended. So the children of one
+// that has ended are on it: they are this process's by then. And so is a child that the kernel
+// skips because one before it is reaped meanwhile: that one is gone when the list is read again.
+func children() (running []int, over map[int]Outcome, err error) {
+	list, err := childrenNow()
+	for err == nil {
+		running, over = nil, map[int]Outcome{}
+		for _, pid := range list {
+			if how, has := ended(pid); has {
+				over[pid] = how
+			} else {
+				running = append(running, pid)
+			}
+		}
+		before := list
+		if list, err = childrenNow(); slices.Equal(before, list) {
+			break
+		}
+	}
+	return running, over, err
+}
+
+func childrenNow() ([]int, error) {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil, err
+	}
+	found, listed := []int{}, false
 	for _, thread := range threads {
-		list, _ := os.ReadFile(tasks + "/" + thread.Name() + "/children")
+		list, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
+		listed = listed || err == nil // a thread may have ended
 		for _, field := range strings.Fields(string(list)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				found = append(found, child)
 			}
 		}
 	}
-	return found
+	if !listed {
+		return nil, syscall.ENOTSUP
+	}
+	slices.Sort(found)
+	return found, nil
 }
+
+// buryOrphans kills what a guard that has ended leaves behind, and returns when nothing of it
+// runs: all that this process has adopted, and the process group of that guard's command (0:
+// not known). refused is called for each process that this one may not kill.
+func buryOrphans(group int, refused func(pid int)) {
+	reported := map[int]bool{}
+	for {
+		left, err := orphans()
+		if err != nil && group != 0 {
+			buryGroup(group)
+		}
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			if syscall.Kill(pid, syscall.SIGKILL) == syscall.EPERM && !reported[pid] {
+				reported[pid] = true
+				refused(pid)
+			}
+		}
+		pause()
+	}
+}
+
+// orphans are the children of this process that run and that it has not started: it has
+// adopted them.
+func orphans() (found []int, err error) {
+	own.Lock()
+	defer own.Unlock()
+	running, over, err := children()
+	for _, pid := range running {
+		if own.pids[pid] == nil {
+			found = append(found, pid)
+		}
+	}
+	for pid := range over {
+		if own.pids[pid] == nil {
+			reapLater(pid)
+		}
+	}
+	return found, err
+}
+
+// pause lets processes end that were killed.
+func pause() { time.Sleep(time.Millisecond) }

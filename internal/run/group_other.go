@@ -3,6 +3,7 @@
 package run
 
 import (
+	"os/exec"
 	"syscall"
 	"time"
 )
@@ -16,12 +17,32 @@ func commandAttributes(*Command) *syscall.SysProcAttr {
 // are still found as long as they stay in their process group.
 func adoptOrphans() error { return nil }
 
-// anyChild is not asked here: who has left the group is out of sight.
-func anyChild() bool { return false }
-
 // groupPoll is how often to look whether a group is gone: the end of an orphan is
-// told to another process.
+// reported to another process.
 const groupPoll = 5 * time.Millisecond
 
-// strays cannot be found here.
-func strays(pid, group int) []int { return nil }
+// look takes in what has ended. What has left the group is out of sight.
+func (g *group) look() {
+	g.reapAll()
+	g.over = g.ended && g.empty
+}
+
+// release does nothing here: the command was reaped.
+func (g *group) release() {}
+
+// awaitEnd calls ended when c has ended, and was reaped.
+func awaitEnd(c *exec.Cmd, ended func()) {
+	WaitChild(c)
+	ended()
+}
+
+// buryOrphans kills the process group that a guard which has ended leaves behind, and returns
+// when it has no member.
+func buryOrphans(group int, _ func(pid int)) {
+	if group != 0 {
+		buryGroup(group)
+	}
+}
+
+// pause lets processes end that were killed.
+func pause() { time.Sleep(time.Millisecond) }

@@ -33,9 +33,9 @@ func Guard() (orphaned bool, err error) {
 	// A guard ends with the one it guards for, whoever presses what.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-	g := &guard{pipe: newPipe(file), orders: make(chan received, waiting), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
+	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
 	signal.Notify(g.ended, syscall.SIGCHLD)
-	go g.read()
+	go g.inbox.watch(g.wake)
 	g.loop()
 	return g.left && gone(parent), nil
 }
@@ -51,22 +51,15 @@ func gone(parent int) bool {
 	return false
 }
 
-// received is an order, and when it came: while a command is being started, which takes its time on a busy
-// machine, orders wait to be obeyed.
-type received struct {
-	order
-	at instant
-}
-
-const waiting = 16 // orders at most; more wait in the pipe
-
 // guard starts, stops and reaps one command at a time.
 type guard struct {
-	pipe   *pipe
-	orders chan received  // closed: the other process has gone
-	ended  chan os.Signal // some child has ended
-	timer  *time.Timer
-	left   bool // something ran when the other process went
+	inbox
+	pipe  *pipe
+	wake  chan struct{}  // something is in the inbox; nil: the other process has gone
+	ended chan os.Signal // some child has ended
+	timer *time.Timer
+	left  bool // something ran when the other process went
+	news  bool // some child has ended since the last look
 
 	duty // written by the loop alone
 }
@@ -75,68 +68,60 @@ type guard struct {
 type duty struct {
 	group   *group // nil: nothing runs
 	grace   time.Duration
-	last    time.Duration // grace when its time has run out
-	until   instant       // end of the lease
-	ask     instant       // when it is asked to end unless the lease is renewed; 0: never
-	clock   *clock.Clock  // tells that the virtual machine was paused; of the command that runs
-	killAt  instant       // end of the grace period; 0: nobody has asked it to stop
-	parting bool          // its time has run out
+	last    time.Duration  // grace when its time has run out
+	until   instant        // end of the lease
+	ask     instant        // when it is asked to end unless the lease is renewed; 0: never
+	clock   *clock.Clock   // tells that the virtual machine was paused; of the command that runs
+	killAt  instant        // end of the grace period; 0: nobody has asked it to stop
+	with    syscall.Signal // by which it was asked to stop
+	parting bool           // its time has run out
 	killing bool
 	expired bool
-}
-
-func (g *guard) read() {
-	defer close(g.orders)
-	for {
-		var o order
-		if g.pipe.in.Decode(&o) != nil {
-			return
-		}
-		g.orders <- received{o, now()}
-	}
+	refused bool // it was reported that a process may not be signaled
 }
 
 func (g *guard) loop() {
-	orders := g.orders
-	for orders != nil || g.group != nil {
+	for g.wake != nil || g.group != nil {
 		g.arm()
 		select {
-		case o, alive := <-orders:
-			orders = g.hear(o, alive)
+		case <-g.wake:
 		case <-g.ended:
+			g.news = true
 		case <-g.timer.C:
-			select { // what came in time counts
-			case o, alive := <-orders:
-				orders = g.hear(o, alive)
-			default:
-				g.checkTime(now())
-			}
 		}
+		// What had come by then counts, however late it is read: the guard may have been stopped.
+		at := now()
+		g.read()
+		g.checkTime(at)
 		g.look()
 	}
 }
 
-// hear obeys an order, and returns where the next come from.
-func (g *guard) hear(o received, alive bool) chan received {
-	if alive {
-		g.obey(o)
-		return g.orders
+// read obeys the orders that have come.
+func (g *guard) read() {
+	if g.wake == nil {
+		return
 	}
-	g.left = g.group != nil
-	g.part()
-	return nil
+	orders, open := g.inbox.take()
+	for _, o := range orders {
+		g.obey(o)
+	}
+	if !open {
+		g.wake = nil
+		g.left = g.group != nil
+		g.part()
+	}
 }
 
-func (g *guard) obey(o received) {
-	g.checkTime(o.at) // a renewal that has come too late is none
+func (g *guard) obey(o order) {
 	switch {
 	case o.Do == orderStart:
-		g.start(o.order)
+		g.start(o)
 	case g.group == nil: // it has ended while the order was under way
 	case o.Do == orderRenew:
 		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
 	case o.Do == orderSignal:
-		syscall.Kill(-g.group.id, o.Signal) // the group's alone: strays asked to be left alone
+		g.group.send(-g.group.id, o.Signal) // the group's alone: what has left it asked to be left alone
 	case o.Do == orderStop:
 		g.stop(o.Signal)
 	case o.Do == orderKill:
@@ -165,7 +150,7 @@ func (g *guard) stop(s syscall.Signal) {
 	if g.killAt != 0 {
 		return
 	}
-	g.killAt = now().add(g.grace)
+	g.killAt, g.with = now().add(g.grace), s
 	g.group.signal(s)
 	g.group.signal(syscall.SIGCONT)
 }
@@ -211,23 +196,36 @@ func (g *guard) checkTime(at instant) {
 	}
 }
 
-// look takes in who has ended, and tells when nobody is left.
+// look takes in what has ended, and reports when nothing of the command runs: first of all,
+// since what comes after may take its time.
 func (g *guard) look() {
 	if g.group == nil {
 		return
 	}
-	g.group.reap()
+	if g.news || g.killing || g.group.ended || groupPoll > 0 {
+		g.news = false
+		g.group.look()
+	}
 	switch {
-	case g.group.gone():
-		outcome := g.group.outcome()
-		outcome.Expired = g.expired
-		g.group.said.finish()
+	case g.group.over:
+		over := g.group
 		g.group = nil
-		g.pipe.tell(report{What: reportGone, Outcome: outcome})
+		over.outcome.Expired = g.expired
+		over.said.finish()
+		g.pipe.tell(report{What: reportGone, Outcome: over.outcome})
+		over.release()
+		return
 	case g.killing:
-		g.kill() // a stray may have had a child since
+		g.kill() // an adopted process may have had a child since
 	case g.group.ended:
 		g.stop(syscall.SIGTERM) // the command has left others behind
+		g.group.ask(g.with)
+	default:
+		g.group.send(g.group.id, 0)
+	}
+	if g.group.refused != 0 && !g.refused {
+		g.refused = true
+		g.pipe.tell(report{What: reportRefused, Group: g.group.refused})
 	}
 }
 

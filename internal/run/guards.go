@@ -43,7 +43,7 @@ func (p *Guards) take() (*guarded, error) {
 	if g != nil && !g.dead() {
 		return g, nil
 	} else if g != nil {
-		g.bury()
+		g.end()
 	}
 	p.starts <- struct{}{}
 	defer func() { <-p.starts }()
@@ -59,7 +59,7 @@ func (p *Guards) give(g *guarded) {
 	}
 	p.mu.Unlock()
 	if !keep {
-		g.bury()
+		g.end()
 	}
 }
 
@@ -70,7 +70,7 @@ func (p *Guards) Close() {
 	p.spare, p.closed = nil, true
 	p.mu.Unlock()
 	if g != nil {
-		g.bury()
+		g.end()
 	}
 	p.out.Wait()
 }

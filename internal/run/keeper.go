@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
@@ -21,7 +22,8 @@ var ErrGuard = errors.New("guard process")
 // command can start at once, and another when that one has died.
 type keeper struct {
 	starter
-	pool *Guards // where guards come from, and go after each run; nil: it keeps one of its own
+	pool *Guards      // where guards come from, and go after each run; nil: it keeps one of its own
+	log  *slog.Logger // nil: none
 
 	mu    sync.Mutex
 	guard *guarded // nil: none runs
@@ -40,7 +42,8 @@ type guarded struct {
 	*pipe
 	cmd     *exec.Cmd
 	reports chan report  // closed: it has died
-	group   atomic.Int64 // process group that it has started last; 0: none
+	group   atomic.Int64 // process group that it has started last; 0: none, or gone
+	owes    atomic.Bool  // it was ordered to start a command, and has not reported that nothing of it runs
 	last    atomic.Int64 // when this process kills that itself; 0: it leaves it to the guard
 }
 
@@ -51,7 +54,10 @@ func (k *keeper) ready() (*guarded, error) {
 	if k.guard != nil && !k.guard.dead() {
 		return k.guard, nil
 	}
-	k.bury()
+	if k.guard != nil {
+		k.guard.end()
+		k.guard = nil
+	}
 	var g *guarded
 	var err error
 	if k.pool != nil {
@@ -98,7 +104,7 @@ func (s starter) start() (*guarded, error) {
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is not for it
-	if err := cmd.Start(); err != nil {
+	if err := StartChild(cmd); err != nil {
 		ours.Close()
 		return nil, err
 	}
@@ -137,47 +143,52 @@ func (g *guarded) dead() bool {
 	}
 }
 
-// lost clears up after a guard that has died, or is not needed any more.
+// lost clears up after a guard that has died, or is not needed any more. Nothing that the
+// guard has started runs afterward.
 func (k *keeper) lost() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.bury()
+	g := k.guard
+	k.guard = nil
+	k.mu.Unlock()
+	if g != nil {
+		g.bury(k.refused)
+	}
+}
+
+// refused reports a process of the command that this process may not kill.
+func (k *keeper) refused(pid int) {
+	if k.log != nil {
+		k.log.Error("the system does not let batuta signal a process of the command; leadership is kept until that process ends, but where batuta cannot keep it two commands may run at once; run batuta as the command's user, or as root",
+			"pid", pid, "error", syscall.EPERM)
+	}
 }
 
 // buryTime is how long a guard may take to clear up once its pipe has ended.
 const buryTime = time.Second
 
-// bury ends the guard, and kills what it had started. The caller holds the lock.
-func (k *keeper) bury() {
-	g := k.guard
-	if g == nil {
+// bury ends a guard, and kills what it leaves behind. It returns when nothing of that runs;
+// refused is called for each process that this one may not kill.
+func (g *guarded) bury(refused func(pid int)) {
+	over := g.end()
+	if !g.owes.Load() {
 		return
 	}
-	k.guard = nil
-	g.bury()
+	<-over
+	buryOrphans(int(g.group.Load()), refused)
 }
 
-// bury ends a guard, and kills what it had started.
-func (g *guarded) bury() {
+// end has a guard end. The channel is closed when it has, which nothing needs to wait for that
+// the guard has reported to be gone.
+func (g *guarded) end() (over <-chan struct{}) {
 	g.file.Close()
-	// If it lives, it does its last work now; it does not get for ever.
+	// If it lives, it does its last work now, within this time.
 	late := time.AfterFunc(buryTime, func() { g.cmd.Process.Kill() })
-	g.cmd.Wait()
-	late.Stop()
-	group := int(g.group.Load())
-	if group == 0 {
-		return
-	}
-	for syscall.Kill(-group, syscall.SIGKILL) != syscall.ESRCH {
-		// They are our children now, or will be at once. While one is another's
-		// zombie there is nobody to wait for.
-		if _, err := syscall.Wait4(-group, nil, 0, nil); err == syscall.ECHILD {
-			time.Sleep(time.Millisecond)
-		}
-	}
+	ended := make(chan struct{})
+	go awaitEnd(g.cmd, func() { late.Stop(); close(ended) })
+	return ended
 }
 
-// close ends the guard, which must have nothing to do, and waits for it.
+// close ends the guard, which must have nothing to do.
 func (k *keeper) close() { k.lost() }
 
 // signal passes s on to the command, if one runs.
@@ -219,6 +230,7 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 		return Outcome{Code: -1, Expired: true}, nil
 	}
 	g.last.Store(int64(t.last))
+	g.owes.Store(true)
 	if g.tell(order{Do: orderStart, Command: c, Until: t.until, Ask: t.ask, Leap: leap}) == nil {
 		over := make(chan struct{})
 		defer close(over)
@@ -242,10 +254,14 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 				return Outcome{}, fmt.Errorf("%w: it has died; its command is killed", ErrGuard)
 			case r.What == reportStarted:
 				g.group.Store(int64(r.Group))
+			case r.What == reportRefused:
+				k.refused(r.Group)
 			case r.What == reportFailed:
+				g.owes.Store(false)
 				return Outcome{}, errors.New(r.Error)
 			case r.What == reportGone:
 				g.group.Store(0)
+				g.owes.Store(false)
 				return r.Outcome, nil
 			}
 		case <-end:
@@ -274,8 +290,8 @@ func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew fun
 	}
 }
 
-// enforce kills the group, who has left it, and the guard, when the guard has not done so
-// in time: it may have been stopped.
+// enforce kills the group and the guard, when the guard has not killed the group in time: it
+// may have been stopped.
 func (g *guarded) enforce(over <-chan struct{}) {
 	for {
 		wait := instant(g.last.Load()).sub(now())
@@ -291,8 +307,7 @@ func (g *guarded) enforce(over <-chan struct{}) {
 	if group := int(g.group.Load()); group != 0 {
 		syscall.Kill(-group, syscall.SIGKILL)
 	}
-	killDescendants(g.cmd.Process.Pid) // whom nobody finds once the guard has ended
-	g.cmd.Process.Kill()               // and by its end the kernel kills what it has not told of yet
+	g.cmd.Process.Kill() // what it leaves behind is buried once its end is seen
 }
 
 // StopSignal is the cause of a context whose end stops a command by that signal.

@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -115,10 +117,17 @@ func TestNobodyOutlivesTheGrace(t *testing.T) {
 		t.Errorf("ended as %+v; want it killed for its deafness", got)
 	}
 	for _, w := range family {
-		if err := syscall.Kill(w.Pid, 0); err != syscall.ESRCH {
-			t.Errorf("process %d (%s) is still there: %v", w.Pid, w.Words, err)
+		if !over(w.Pid) {
+			t.Errorf("process %d (%s) is still there", w.Pid, w.Words)
 		}
 	}
+}
+
+// over reports whether a process has ended; it may still have to be reaped.
+func over(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
 }
 
 func TestACommandThatEndsLeavesNobodyBehind(t *testing.T) {
@@ -277,6 +286,27 @@ func TestARenewedLeaseLasts(t *testing.T) {
 	}
 }
 
+// A guard that was stopped for longer than a lease lets its command run on, provided that the
+// lease was renewed meanwhile.
+func TestAGuardThatWasStoppedReadsItsRenewals(t *testing.T) {
+	t.Parallel()
+	f := newFactory(t)
+	r := begin(t, f, ample, long, f.argv()...)
+	w := f.Next()
+	r.keeper.mu.Lock()
+	guard := r.keeper.guard.cmd.Process
+	r.keeper.mu.Unlock()
+	guard.Signal(syscall.SIGSTOP)
+	time.Sleep(ample + ample/4) // time is what is tested here
+	guard.Signal(syscall.SIGCONT)
+	r.keeper.signal(syscall.SIGUSR1) // waits behind the renewals
+	f.Hears(w, syscall.SIGUSR1.String())
+	r.cancel(nil)
+	if got := r.wait(); got.Expired || got.Code != 0 {
+		t.Errorf("ended as %+v; want it to run until it is asked to end", got)
+	}
+}
+
 // The end of the node's process, however it comes, is the end of the pipe.
 func TestTheEndOfThePipeKills(t *testing.T) {
 	t.Parallel()
@@ -294,11 +324,13 @@ func TestTheEndOfThePipeKills(t *testing.T) {
 	}
 }
 
+// By the end of the run nothing of the command is left, though the guard was killed: neither
+// what has left the session nor what that has started.
 func TestTheEndOfTheGuardKills(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := begin(t, f, long, long, f.argv("deaf", "child")...)
-	family := []*runtest.Worker{f.Next(), f.Next()}
+	r := begin(t, f, long, long, f.argv("deaf", "child", "stray", "far")...)
+	family := []*runtest.Worker{f.Next(), f.Next(), f.Next(), f.Next(), f.Next()}
 	r.keeper.mu.Lock()
 	r.keeper.guard.cmd.Process.Kill()
 	r.keeper.mu.Unlock()
@@ -306,7 +338,9 @@ func TestTheEndOfTheGuardKills(t *testing.T) {
 		t.Error("the run has ended well although its guard was killed")
 	}
 	for _, w := range family {
-		f.Dies(w)
+		if !over(w.Pid) {
+			t.Errorf("process %d (%s) runs on", w.Pid, w.Words)
+		}
 	}
 	if _, err := r.keeper.ready(); err != nil {
 		t.Errorf("no other guard takes its place: %v", err)

@@ -35,13 +35,14 @@ type reportKind string
 const (
 	reportStarted reportKind = "started" // Group
 	reportFailed  reportKind = "failed"  // Error: nothing was started
+	reportRefused reportKind = "refused" // Group: a process of the command that the guard may not signal
 	reportGone    reportKind = "gone"    // Outcome: nothing of the command is left
 )
 
 // report is one line from the guard.
 type report struct {
 	What    reportKind `json:"what"`
-	Group   int        `json:"group,omitempty"` // process group of the command
+	Group   int        `json:"group,omitempty"` // process group of the command; or one process
 	Error   string     `json:"error,omitempty"`
 	Outcome Outcome    `json:"outcome,omitzero"`
 }

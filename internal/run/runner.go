@@ -77,7 +77,7 @@ func New(c Config) (*Runner, error) {
 	if c.Notice == 0 {
 		c.Notice = 2
 	}
-	r := &Runner{cfg: c, keeper: keeper{starter: starter{program: c.Program, argv: c.Guard, stdin: true}, pool: c.Guards}, pause: c.Pause}
+	r := &Runner{cfg: c, keeper: keeper{starter: starter{program: c.Program, argv: c.Guard, stdin: true}, pool: c.Guards, log: c.Logger}, pause: c.Pause}
 	if c.Guards != nil {
 		return r, nil
 	}

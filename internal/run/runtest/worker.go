@@ -28,6 +28,7 @@ const Patience = 30 * time.Second
 //	deaf       SIGTERM does not end it
 //	child      it has a child that is deaf
 //	stray      it has a deaf child in a session of its own
+//	far        it has a stray that has a stray
 //	lock=FILE  it must be alone to lock FILE; its children hold the lock too
 //	exit=CODE  it ends at once
 //	quit=CODE  it ends on SIGUSR2
@@ -54,10 +55,14 @@ func Work(self, args []string) {
 				alone = "crowded"
 			}
 			inherited = append(inherited, file)
-		case "child", "stray":
-			child := exec.Command(self[0], append(self[1:], addr, "deaf")...)
+		case "child", "stray", "far":
+			words := []string{addr, "deaf"}
+			if name == "far" {
+				words = append(words, "stray")
+			}
+			child := exec.Command(self[0], append(slices.Clip(self[1:]), words...)...)
 			child.ExtraFiles = inherited
-			child.SysProcAttr = &syscall.SysProcAttr{Setsid: name == "stray"}
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: name != "child"}
 			if child.Start() != nil {
 				os.Exit(92)
 			}

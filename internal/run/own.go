@@ -1,0 +1,45 @@
+package run
+
+import (
+	"os/exec"
+	"sync"
+)
+
+// own has the children that this process has started itself. What else is a child of it was
+// adopted: it descends from one of those, whose end has left it behind.
+var own = struct {
+	sync.Mutex
+	pids map[int]*exec.Cmd
+}{pids: map[int]*exec.Cmd{}}
+
+// StartChild is c.Start for a process that has guards: when a guard has died, all of this
+// process's children are killed but those that were started by StartChild or [RunChild].
+// The caller must call [WaitChild].
+func StartChild(c *exec.Cmd) error {
+	own.Lock()
+	defer own.Unlock()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	own.pids[c.Process.Pid] = c
+	return nil
+}
+
+// WaitChild is c.Wait for what [StartChild] has started.
+func WaitChild(c *exec.Cmd) error {
+	err := c.Wait()
+	own.Lock()
+	defer own.Unlock()
+	if own.pids[c.Process.Pid] == c {
+		delete(own.pids, c.Process.Pid)
+	}
+	return err
+}
+
+// RunChild is c.Run for a process that has guards; see [StartChild].
+func RunChild(c *exec.Cmd) error {
+	if err := StartChild(c); err != nil {
+		return err
+	}
+	return WaitChild(c)
+}
