@@ -234,3 +234,10 @@ func orphans() (found []int, err error) {
 
 // pause lets processes end that were killed.
 func pause() { time.Sleep(time.Millisecond) }
+
+// mayKillAll reports whether this process may signal those of every user.
+func mayKillAll() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_KILL) != 0
+}

@@ -78,6 +78,9 @@ func New(c Config) (*Runner, error) {
 		c.Notice = 2
 	}
 	r := &Runner{cfg: c, keeper: keeper{starter: starter{program: c.Program, argv: c.Guard, stdin: true}, pool: c.Guards, log: c.Logger}, pause: c.Pause}
+	if len(c.Argv) > 0 && c.Logger != nil {
+		warnOfOtherUser(c.Argv[0], c.Logger)
+	}
 	if c.Guards != nil {
 		return r, nil
 	}

@@ -17,6 +17,8 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case len(os.Args) > 1 && os.Args[1] == "keep":
+		keep(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "worker":
 		runtest.Work(os.Args[:2], os.Args[2:])
 	default:

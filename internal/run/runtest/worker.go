@@ -28,6 +28,7 @@ const Patience = 30 * time.Second
 //	deaf       SIGTERM does not end it
 //	child      it has a child that is deaf
 //	stray      it has a deaf child in a session of its own
+//	root       it becomes root, as sudo does; its program must be setuid
 //	far        it has a stray that has a stray
 //	lock=FILE  it must be alone to lock FILE; its children hold the lock too
 //	exit=CODE  it ends at once
@@ -65,6 +66,10 @@ func Work(self, args []string) {
 			child.SysProcAttr = &syscall.SysProcAttr{Setsid: name != "child"}
 			if child.Start() != nil {
 				os.Exit(92)
+			}
+		case "root":
+			if syscall.Setreuid(0, 0) != nil {
+				os.Exit(93)
 			}
 		case "exit":
 			exit, _ = strconv.Atoi(value)
