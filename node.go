@@ -201,6 +201,9 @@ func (n *Node) do(a election.Action, now time.Time) {
 		n.rhythm.sends(n.clock.Now(), a.To, a.Message)
 		n.net.Send(a.To, a.Message)
 	case election.Dial:
+		if a.Address != "" {
+			n.net.Add(a.To, a.Address)
+		}
 		n.net.Dial(a.To)
 	case election.Hangup:
 		n.net.Hangup(a.To)

@@ -127,7 +127,7 @@ type Action struct {
 	State   State             // Save
 	Member  ID                // Notify, Learn
 	Status  MemberState       // Notify
-	Address string            // Notify with StateAdded; Halt with ErrSameID: where the other process is
+	Address string            // Notify with StateAdded; Dial: where, if not empty; Halt with ErrSameID: where the other process is
 	Err     error             // Halt, Warn
 	Records [][]byte          // Append: opaque to the driver
 	Replace bool              // Append

@@ -42,7 +42,7 @@ func (e Member) Check() error {
 	if err := CheckIDs(e.ID); err != nil {
 		return err
 	}
-	if e.Address != "" && CheckListen(e.Address) != nil || e.Version > MaxVersion || e.Departure > Removed {
+	if e.Address != "" && CheckListen(e.Address) != nil || max(e.Version, e.Number, e.Disk) > MaxVersion || e.Departure > Removed {
 		return fmt.Errorf("member list: %s with an address of %d bytes, version %d, departure %d", e.ID, len(e.Address), e.Version, e.Departure)
 	}
 	return nil

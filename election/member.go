@@ -36,6 +36,8 @@ type Member struct {
 	Fixed     bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
 	New       bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
 	Pinned    bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
+	Number    uint64    `cbor:"u,omitempty"` // of a quorum: the member's number; 0: it has none yet
+	Disk      uint64    `cbor:"d,omitempty"` // of a quorum: names the disk of a process that asks to join
 }
 
 // Departure is how a member left the list. Its entry stays as a tombstone.

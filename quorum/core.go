@@ -107,7 +107,9 @@ func (c *Core) restore(s *stored) error {
 	}
 	c.held.Epoch, c.safe = c.hard.GetTerm(), c.hard.GetCommit()
 	c.written = len(c.cfg.Records)
-	return c.run()
+	err = c.run()
+	c.configured()
+	return err
 }
 
 // sameList refuses a configured list that is another than the one the cluster began
@@ -328,6 +330,7 @@ func (c *Core) due() {
 	c.dueDisk()
 	if c.passed(c.pursueAt) {
 		c.pursueAt = c.now.Add(c.t)
+		c.settleAddress()
 		c.pursue()
 		c.tellCommitted()
 		c.askWhoKnows()

@@ -79,7 +79,7 @@ func (c *Core) fulfilled(ch change) bool {
 	if ch.Remove {
 		return s == nil
 	}
-	return s != nil && (ch.Address == "" || s.Address == ch.Address) && (ch.Disk == 0 || s.Disk == ch.Disk) && (!ch.Ranked || c.ranked(s, ch.Priority))
+	return s != nil && (ch.Address == "" || s.Address == ch.Address) && (ch.Disk == 0 || c.diskOf(s.Number) == ch.Disk || c.roster.votes(s.Number)) && (!ch.Ranked || c.ranked(s, ch.Priority))
 }
 
 // changeAsked takes in another's wish.
@@ -111,7 +111,7 @@ func (c *Core) propose(ch change) {
 	switch {
 	case s == nil && len(c.roster.Seats) >= MaxMembers:
 		return
-	case s != nil && s.Disk != 0 && ch.Disk != 0 && s.Disk != ch.Disk:
+	case s != nil && c.diskOf(s.Number) != 0 && ch.Disk != 0 && c.diskOf(s.Number) != ch.Disk:
 		if !c.roster.votes(s.Number) { // it has never voted, and forgets its number
 			c.proposeChange(pb.ConfChangeRemoveNode, *s)
 		}
@@ -271,8 +271,9 @@ func (c *Core) reseat() {
 
 // joined lets a newcomer in through this member.
 func (c *Core) joined(e election.Member) {
-	ch := change{ID: e.ID, Address: e.Address, Observer: e.Observer, Disk: e.Version}
+	ch := change{ID: e.ID, Address: e.Address, Observer: e.Observer, Disk: e.Disk}
 	if c.node != nil && c.checkChange(ch) == nil {
+		c.sight(e.ID, e.Number, e.Address)
 		c.wish(ch)
 	}
 }
@@ -280,6 +281,11 @@ func (c *Core) joined(e election.Member) {
 // welcomed takes in whom a newcomer may ask for its seat.
 func (c *Core) welcomed(list []election.Member) {
 	if c.node != nil {
+		for _, m := range list {
+			if p := c.peer(m.ID); p != nil && !p.link {
+				c.sight(m.ID, m.Number, m.Address)
+			}
+		}
 		return
 	}
 	if len(list) > 0 && c.seatAt.IsZero() {

@@ -16,7 +16,9 @@ import (
 type peer struct {
 	number      uint64 // raft's; 0: not known yet
 	rank        election.Rank
-	address     string
+	address     string // by the log
+	elsewhere   string // where it may listen instead: see addresses.go
+	detour      bool   // it is dialed there next
 	observer    bool
 	incarnation uint64
 
@@ -62,6 +64,9 @@ func (c *Core) seatPeers() {
 			old = slices.Delete(old, i, i+1)
 		}
 		p.number, p.address, p.observer, p.guest = max(s.Number, p.number), s.Address, s.Observer, false
+		if p.elsewhere == p.address {
+			p.elsewhere, p.detour = "", false
+		}
 		c.peers = append(c.peers, p)
 	}
 	for _, p := range old {
@@ -105,7 +110,7 @@ func (c *Core) dial(p *peer) {
 	p.redial = time.Time{}
 	if !p.link && !p.dialing && !p.guest {
 		p.dialing = true
-		c.do(election.Action{Kind: election.Dial, To: p.rank.ID})
+		c.do(election.Action{Kind: election.Dial, To: p.rank.ID, Address: p.dialedAt()})
 	}
 }
 
@@ -211,7 +216,10 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 		return
 	}
 	c.delayRedial(p)
+	detour := p.detour
+	p.detour = p.elsewhere != "" && !detour
 	switch {
+	case detour: // what is not there may be where the log has it
 	case refused:
 		p.down = true
 		c.setState(p, election.StateDown)

@@ -72,7 +72,9 @@ func (c *Core) own() election.Member {
 func (c *Core) List() []election.Member {
 	list := make([]election.Member, 0, len(c.roster.Seats)+len(c.roster.Gone)+1)
 	for i := range c.roster.Seats {
-		list = append(list, asMember(&c.roster.Seats[i]))
+		s := c.roster.Seats[i]
+		s.Address = c.listens(&s)
+		list = append(list, asMember(&s))
 	}
 	for _, id := range c.roster.Gone {
 		list = append(list, c.departed(id))
@@ -82,18 +84,19 @@ func (c *Core) List() []election.Member {
 }
 
 func asMember(s *seat) election.Member {
-	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Version: s.Number}
+	return election.Member{Rank: election.Rank{ID: s.ID}, Address: s.Address, Observer: s.Observer, Number: s.Number}
 }
 
 func (c *Core) departed(id election.ID) election.Member {
-	return election.Member{Rank: election.Rank{ID: id}, Version: c.roster.Next, Departure: election.Removed}
+	return election.Member{Rank: election.Rank{ID: id}, Departure: election.Removed}
 }
 
-// Entry is a member's place on the list.
+// Entry is a member's place on the list. This member's own has its number and its disk, by
+// which those that let it in recognize it.
 func (c *Core) Entry(id election.ID) (election.Member, bool) {
-	if id == c.cfg.Self.ID && c.node == nil {
+	if id == c.cfg.Self.ID && !c.removed() {
 		e := c.own()
-		e.Version = c.me.Disk // by which those who let it in know this disk
+		e.Number, e.Disk = c.me.Number, c.me.Disk
 		return e, true
 	}
 	if s := c.roster.of(id); s != nil {
@@ -146,16 +149,22 @@ func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 // AdmitJoin says whether a newcomer may join through this member.
 func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
 	switch {
-	case c.node == nil || !c.me.Settled || !c.view.Defined() || c.removed():
+	case c.node == nil || !c.me.Settled || c.removed():
 		return election.ErrTooManyJoins // it is to ask again
+	case c.moved(e):
+		return nil
+	case !c.view.Defined():
+		return election.ErrTooManyJoins
+	case e.Number != 0 && e.Number < c.roster.Next && c.roster.by(e.Number) == nil:
+		return election.ErrRemoved
 	case e.ID.Kind() != c.cfg.Self.ID.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", election.ErrMixedKind, e.ID, e.ID.Kind(), c.cfg.Self.ID.Kind())
-	case slices.Contains(c.roster.Gone, e.ID) && c.roster.of(e.ID) == nil && e.Version == 0:
+	case slices.Contains(c.roster.Gone, e.ID) && c.roster.of(e.ID) == nil && e.Disk == 0:
 		return election.ErrRemoved
 	case !c.Fits(e):
 		return election.ErrFull
 	}
-	if s := c.roster.of(e.ID); s != nil && s.Disk != e.Version && c.roster.votes(s.Number) {
+	if s := c.roster.of(e.ID); s != nil && c.diskOf(s.Number) != e.Disk && c.roster.votes(s.Number) {
 		return fmt.Errorf("%w: member %s is there with another disk: remove it first (batuta members remove %s)", election.ErrSameID, e.ID, e.ID)
 	}
 	return nil

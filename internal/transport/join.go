@@ -35,7 +35,8 @@ func (t *Transport) handleJoin(c *conn, hello *wire.Handshake) {
 func newcomer(hello *wire.Handshake) election.Member {
 	e := election.Member{Rank: hello.From, Address: hello.Address, Observer: hello.Observer}
 	if len(hello.List) == 1 && hello.List[0].ID == e.ID {
-		e.Version = hello.List[0].Version
+		own := &hello.List[0]
+		e.Version, e.Number, e.Disk = own.Version, own.Number, own.Disk
 	}
 	return e
 }

@@ -1,0 +1,83 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// The log says where each member listens, and takes a leader to change. So when members
+// move while none leads, a member also goes by what another process claims: that it has the
+// number and the disk of a member, and listens elsewhere. Such an address is only dialed,
+// in turn with the one of the log. The dial itself finds out which member answers.
+
+// moved reports whether a process that asks to join is a member by its number and its
+// disk. Of a disk that no card has shown here yet, the number alone counts.
+func (c *Core) moved(e election.Member) bool {
+	s := c.roster.of(e.ID)
+	if s == nil || s.Number != e.Number {
+		return false
+	}
+	disk := c.diskOf(s.Number)
+	return disk == 0 || disk == e.Disk
+}
+
+// sight takes note of where else a member may listen.
+func (c *Core) sight(id election.ID, number uint64, address string) {
+	p := c.peer(id)
+	if p == nil || p.guest || p.number != number || address == "" || !election.Printable(address, election.MaxAddress) {
+		return
+	}
+	p.elsewhere, p.detour = "", false
+	if address == p.address {
+		return
+	}
+	p.elsewhere, p.detour = address, true
+	c.note("may have moved", id, election.Token{}, address)
+	c.dial(p)
+}
+
+// dialedAt is where a member is dialed next; empty: where the driver has it.
+func (p *peer) dialedAt() string {
+	switch {
+	case p.elsewhere == "":
+		return ""
+	case p.detour:
+		return p.elsewhere
+	}
+	return p.address
+}
+
+// settleAddress has the log corrected where it has this member elsewhere than it listens.
+func (c *Core) settleAddress() {
+	s := c.roster.of(c.cfg.Self.ID)
+	if s == nil || !c.view.Defined() || c.cfg.Address == "" || s.Address == c.cfg.Address || slices.ContainsFunc(c.wanted, func(w wish) bool { return w.ID == c.cfg.Self.ID }) {
+		return
+	}
+	// A list that has it elsewhere names a way that this process does not see, such as a
+	// translated address.
+	if slices.ContainsFunc(c.cfg.Members, func(m election.Member) bool { return m.ID == c.cfg.Self.ID && m.Address != c.cfg.Address }) {
+		return
+	}
+	c.wish(change{ID: c.cfg.Self.ID, Address: c.cfg.Address})
+}
+
+// configured takes the addresses of the configured list for what may be newer than the log.
+func (c *Core) configured() {
+	for _, m := range c.cfg.Members {
+		if p := c.peer(m.ID); p != nil && m.Address != p.address {
+			p.elsewhere = m.Address
+		}
+	}
+}
+
+// listens is where a member of the roster listens, as far as is known here.
+func (c *Core) listens(s *seat) string {
+	if s.ID == c.cfg.Self.ID && c.cfg.Address != "" {
+		return c.cfg.Address
+	}
+	if p := c.peer(s.ID); p != nil && p.elsewhere != "" && !c.view.Defined() {
+		return p.elsewhere
+	}
+	return s.Address
+}
