@@ -317,12 +317,12 @@ func (n *Node) Undrain(ctx context.Context, id ID) error {
 
 // Drained are the members that are drained, as far as this one knows.
 func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
-	err = n.call(ctx, func() {
+	return ask(ctx, n, func() (ids []ID) {
 		if n.named != nil {
 			ids = n.named.Drained()
 		}
+		return ids
 	})
-	return ids, err
 }
 
 func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) error {

@@ -156,11 +156,10 @@ func (n *Node) askAll(ctx context.Context, addrs []string) []*transport.Answer {
 }
 
 // introduce is this member as it asks to be let in.
-func (n *Node) introduce(ctx context.Context) (me transport.Newcomer, err error) {
-	err = n.call(ctx, func() {
-		me = transport.Newcomer{Rank: n.machine.Self(), Address: n.cfg.Advertise, List: n.ownEntry(), Token: n.machine.Held()}
+func (n *Node) introduce(ctx context.Context) (transport.Newcomer, error) {
+	return ask(ctx, n, func() transport.Newcomer {
+		return transport.Newcomer{Rank: n.machine.Self(), Address: n.cfg.Advertise, List: n.ownEntry(), Token: n.machine.Held()}
 	})
-	return me, err
 }
 
 // ownEntry is this member's entry on its own list, as a list.

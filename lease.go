@@ -27,14 +27,11 @@ func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error)
 	if a, ok := n.cfg.Algorithm.(leasing); ok {
 		whole = a.Lease(n.timeout)
 	}
-	err = n.call(ctx, func() {
-		c, ok := n.machine.(leased)
-		if !ok {
-			return
+	left, err = ask(ctx, n, func() (left time.Duration) {
+		if c, ok := n.machine.(leased); ok && !c.Guard().IsZero() {
+			left = c.Guard().Sub(n.now())
 		}
-		if until := c.Guard(); !until.IsZero() {
-			left = until.Sub(n.now())
-		}
+		return left
 	})
 	return left, whole, err
 }
@@ -52,11 +49,12 @@ func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err er
 		return e.node.Lease(ctx)
 	}
 	n := e.node
-	err = n.call(ctx, func() {
-		whole = n.named.Lease()
+	lease, err := ask(ctx, n, func() (l struct{ left, whole time.Duration }) {
+		l.whole = n.named.Lease()
 		if until := n.named.Vouched(e.name); !until.IsZero() {
-			left = until.Sub(n.now())
+			l.left = until.Sub(n.now())
 		}
+		return l
 	})
-	return left, whole, err
+	return lease.left, lease.whole, err
 }

@@ -331,6 +331,17 @@ func (n *Node) call(ctx context.Context, f func()) error {
 	}
 }
 
+// ask gives what f returns on the loop, or the error of [Node.call]: then f may still run, and
+// what it returns is dropped.
+func ask[T any](ctx context.Context, n *Node, f func() T) (T, error) {
+	answer := make(chan T, 1)
+	if err := n.call(ctx, func() { answer <- f() }); err != nil {
+		var none T
+		return none, err
+	}
+	return <-answer, nil
+}
+
 // closed is what a node that has ended answers.
 func (n *Node) closed() error {
 	<-n.done

@@ -151,17 +151,13 @@ func (n *Node) Status() Status {
 // error is ctx's: the loop has not answered, so that this member does not take part
 // now.
 func (n *Node) StatusContext(ctx context.Context) (Status, error) {
-	answer := make(chan Status, 1)
-	err := n.call(ctx, func() { answer <- n.status() })
+	status, err := ask(ctx, n, n.status)
 	select {
 	case <-n.done:
 		return n.last.clone(), nil
 	default:
+		return status, err
 	}
-	if err != nil {
-		return Status{}, err
-	}
-	return <-answer, nil
 }
 
 // clone is s with lists of its own.

@@ -291,6 +291,9 @@ func DecodeHandshake(body []byte) (h *Handshake, err error) {
 	if h.From.ID == election.None {
 		return nil, Bad(ReasonID, "handshake: it does not say who speaks")
 	}
+	if refused := h.Kind == KindRefused; refused != (h.Reason != "") {
+		return nil, Bad(ReasonMalformed, "handshake: a %s with reason %q: a refusal has one, and nothing else does", h.Kind, election.Shown(string(h.Reason)))
+	}
 	if h.Token.Epoch > election.MaxEpoch {
 		return nil, Bad(ReasonEpoch, "handshake: epoch %d", h.Token.Epoch)
 	}
