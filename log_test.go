@@ -2,9 +2,12 @@ package batuta
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // A list of addresses to join may stand at every member alike, its own among them: that
@@ -23,6 +26,26 @@ func TestAMemberThatJoinsItselfIsNoWarning(t *testing.T) {
 			if s := n.Status(); out.Len() > 0 || len(s.Refused) > 0 {
 				t.Errorf("member %s: refused %v\n%s", id, s.Refused, out.String())
 			}
+		}
+	})
+}
+
+// An unauthenticated client that guesses a cluster's name does not learn the right one. The
+// log of the member that refuses it has both.
+func TestARefusalDoesNotNameTheCluster(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c := newVirtualCluster(t, 2)
+		var out bytes.Buffer
+		n := c.start("2", func(cfg *Config) {
+			cfg.Cluster, cfg.Logger = "payments", slog.New(slog.NewTextHandler(&out, nil))
+		})
+		answer := say(t, stranger(t, n), helloFrom("1", "2", func(h *wire.Handshake) { h.Cluster = "guess" }))
+		n.Close()
+		if answer.Reason != wire.ReasonCluster || !strings.Contains(answer.Detail, "guess") || strings.Contains(fmt.Sprintf("%+v", answer), "payments") {
+			t.Errorf("it is answered %+v", answer)
+		}
+		if !strings.Contains(out.String(), `of cluster \"payments\", member 1 of \"guess\"`) {
+			t.Errorf("the log does not name both:\n%s", out.String())
 		}
 	})
 }

@@ -30,9 +30,10 @@ func checkAccess(dir string) error {
 	return nil
 }
 
-// checkFile refuses a state file that everyone may write, or that is no file.
+// checkFile refuses a file that everyone may write, or that is none: what is behind a
+// symbolic link would be written with the rights of this process.
 func checkFile(name string) error {
-	info, err := os.Stat(name)
+	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

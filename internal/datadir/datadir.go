@@ -40,7 +40,7 @@ func Lock(dir, lock string, files ...string) (*os.File, error) {
 			return nil, fmt.Errorf("data directory %s: %w", dir, err)
 		}
 	}
-	held, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR|os.O_CREATE, 0o600)
+	held, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, Remedy(err))
 	}

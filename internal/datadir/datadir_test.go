@@ -36,3 +36,36 @@ func TestADirectoryOfAnotherUserIsForeign(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What is behind a symbolic link is written to by nothing: neither a file of the data
+// directory nor its lock is one.
+func TestASymbolicLinkIsRefused(t *testing.T) {
+	for _, name := range []string{"lock", "state"} {
+		dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
+		if err := os.WriteFile(other, []byte("another's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(other, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		held, err := Lock(dir, "lock", "state")
+		if err == nil {
+			held.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is no regular file") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// One that leads nowhere would be made there.
+	dir, nowhere := t.TempDir(), filepath.Join(t.TempDir(), "nowhere")
+	if err := os.Symlink(nowhere, filepath.Join(dir, "lock")); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := Lock(dir, "lock"); err == nil {
+		held.Close()
+		t.Error("a lock that is a link is taken")
+	}
+	if _, err := os.Lstat(nowhere); err == nil {
+		t.Errorf("%s was made", nowhere)
+	}
+}

@@ -44,6 +44,9 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 		t.refused(hello.From.ID, c.remote(), why, detail)
 	}
 	answer := t.answer(wire.KindRefused)
+	if why == wire.ReasonCluster { // a stranger is not to learn the name by guessing
+		detail = fmt.Sprintf("member %s is of another cluster than %.64q: give all the same", t.self.From.ID, hello.Cluster)
+	}
 	answer.Reason, answer.Detail = why, clamped(detail)
 	if e, ok := t.site.Entry(hello.From.ID); ok && (why == wire.ReasonRemoved || why == wire.ReasonSameID || why == wire.ReasonOldIncarnation) {
 		answer.List = []election.Member{e} // so that it can tell whether it was added since, or who has its place
