@@ -137,6 +137,10 @@ type MemberStatus struct {
 	Linked   bool              // whether a connection between it and this member stands
 	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
 	Meta     map[string]string // what it tells of itself; not to be changed
+
+	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did, or
+	// Address has no name.
+	Unresolved string
 }
 
 // Status is a snapshot of everything this member knows; the last one, once the
@@ -204,7 +208,7 @@ func (n *Node) status() Status {
 			m.Heard = m.Heard.Add(set)
 		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Meta: m.Meta})
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Unresolved: n.net.Unresolved(m.ID), Meta: m.Meta})
 	}
 	return s
 }

@@ -185,11 +185,15 @@ func printAgreement(out io.Writer, s agent.Status, others []view) {
 	}
 }
 
-// printRefusals tells which members and the one asked do not let each other in.
+// printRefusals prints which members and the one asked do not let each other in, and which of them have
+// addresses with names that do not resolve.
 func printRefusals(out io.Writer, s agent.Status) {
 	for _, m := range s.Members {
 		if m.Refusal != "" {
 			fmt.Fprintf(out, "REFUSED\t%s, by %s\n", m.ID, m.Refusal)
+		}
+		if m.Unresolved != "" {
+			fmt.Fprintf(out, "UNRESOLVED\t%s: %s\n", m.ID, m.Unresolved)
 		}
 	}
 }

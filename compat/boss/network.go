@@ -136,6 +136,9 @@ func (n *connections) Remove(id election.ID) {
 // Refusal implements network.Network: on this wire no end says why it refuses.
 func (n *connections) Refusal(election.ID) string { return "" }
 
+// Unresolved implements network.Network: on this wire addresses have no names.
+func (n *connections) Unresolved(election.ID) string { return "" }
+
 // Linked implements network.Network.
 func (n *connections) Linked(id election.ID) bool {
 	p := n.peers[id]

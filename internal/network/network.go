@@ -31,6 +31,9 @@ type Network interface {
 	// Refusal says why the last connection to a member was refused, by either end; ""
 	// once one stands, and where no end says so.
 	Refusal(id election.ID) string
+	// Unresolved is why the name in the address of a member did not resolve when it was last dialed; "" if
+	// it did, or the address has none.
+	Unresolved(id election.ID) string
 	// Linked reports whether a link to a member stands.
 	Linked(id election.ID) bool
 	// Links is how many links stand.

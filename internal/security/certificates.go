@@ -103,6 +103,10 @@ func (a *certificates) dialing(asked *tls.CertificateRequestInfo) (*tls.Certific
 	return a.dial(asked)
 }
 
+func (a *certificates) owner(leaf *x509.Certificate) string {
+	return names(leaf) + " by its certificate"
+}
+
 func (a *certificates) believes(certs []*x509.Certificate, now time.Time) (err error) {
 	for _, pool := range a.pools {
 		if err = chain(pool, certs, x509.VerifyOptions{CurrentTime: now}); err == nil {

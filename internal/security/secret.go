@@ -206,6 +206,14 @@ func (a *secretAuthority) proves(leaf *x509.Certificate, id string) bool {
 	return len(leaf.DNSNames) == 1 && hmac.Equal([]byte(leaf.DNSNames[0]), []byte(a.name(leaf.SerialNumber, id)))
 }
 
+// owner tells this member's own certificates from those of others with the secret, which hide their ids.
+func (a *secretAuthority) owner(leaf *x509.Certificate) string {
+	if a.proves(leaf, a.id) {
+		return "this member itself"
+	}
+	return "another member with the same secret"
+}
+
 func newSerial() *big.Int {
 	b := make([]byte, 16)
 	rand.Read(b)

@@ -64,6 +64,7 @@ type authority interface {
 	dialing(*tls.CertificateRequestInfo) (*tls.Certificate, error) // of this member, to whom it dials
 	believes(certs []*x509.Certificate, now time.Time) error
 	proves(leaf *x509.Certificate, id string) bool
+	owner(leaf *x509.Certificate) string // whose certificate it is, in words
 }
 
 // belief is what the files say at one time.
@@ -218,7 +219,7 @@ func (s *Security) Proves(cs tls.ConnectionState, id string) error {
 		return err
 	}
 	if leaf := cs.PeerCertificates[0]; !a.proves(leaf, id) {
-		return fmt.Errorf("its certificate is not for member %s of cluster %q, but for %s", id, s.cluster, names(leaf))
+		return fmt.Errorf("the other end is %s, not member %s of cluster %q", a.owner(leaf), id, s.cluster)
 	}
 	return nil
 }

@@ -200,7 +200,7 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 		c.close()
 		return
 	}
-	p.dialing = nil
+	p.dialing, p.unresolved = nil, ""
 	if p.id == t.self.From.ID {
 		t.answeredElsewhere(c, p, answer)
 		return

@@ -82,7 +82,7 @@ func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
 		if isPlain(err) && !c.dialed {
 			c.put(c.net, unexpected)
 		}
-		return &insecure{inWords(err)}
+		return &insecure{inWords(err, c.dialed)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,15 +101,20 @@ func isPlain(err error) bool { return errors.As(err, new(tls.RecordHeaderError))
 
 // inWords says what two members have set up differently where crypto/tls names what its
 // protocol makes of it.
-func inWords(err error) error {
+func inWords(err error, dialed bool) error {
 	switch {
 	case isPlain(err):
 		return errPlain
 	case strings.Contains(err.Error(), "application protocol"): // they have none in common: see security's protocol
-		return errors.New("it has another secret, is of another cluster, or has certificates where this member has a secret or the other way round: set up both alike")
+		if dialed {
+			return errors.New(differently + ", or correct its address")
+		}
+		return errors.New(differently)
 	}
 	return err
 }
+
+const differently = "it has another secret, is of another cluster, or has certificates where this member has a secret or the other way round: set up both alike"
 
 // firstPlain reads the first frame of the other end, of which TLS may be heard where this
 // end has none.

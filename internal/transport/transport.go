@@ -10,6 +10,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -106,6 +107,7 @@ type peer struct {
 	dialing     *conn       // the dial under way
 	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
 	words       string      // that in words, for Status
+	unresolved  string      // why the name in its address did not resolve at the last dial
 	guest       bool        // nobody has added it: it is forgotten with its last connection
 	misdials    bool        // it has dialed this member for another, which the log has said
 }
@@ -121,12 +123,37 @@ func (t *Transport) Refusal(id election.ID) string {
 	return ""
 }
 
+// Unresolved implements [network.Network].
+func (t *Transport) Unresolved(id election.ID) string {
+	if p := t.peers[id]; p != nil {
+		return p.unresolved
+	}
+	return ""
+}
+
+// resolves takes note whether the name in a member's address has resolved, by how a dial of it has ended,
+// and logs it when it does no longer.
+func (t *Transport) resolves(p *peer, err error) {
+	was, name := p.unresolved, (*net.DNSError)(nil)
+	p.unresolved = ""
+	if !errors.As(err, &name) {
+		return
+	}
+	p.unresolved = election.Shown(fmt.Sprintf("%s: correct the address %s, or the name server", name, p.addr))
+	if was == "" {
+		t.site.Log.Warn("the name in a member's address does not resolve", "peer", p.id, "address", p.addr, "name", election.Shown(name.Name), "error", p.unresolved)
+	}
+}
+
 // Advertise sets the address that this member tells the others. It is for the loop.
 func (t *Transport) Advertise(addr string) { t.address = addr }
 
 // Add implements [network.Network].
 func (t *Transport) Add(id election.ID, addr string) {
 	if p := t.peers[id]; p != nil {
+		if p.addr != addr {
+			p.unresolved = ""
+		}
 		p.addr, p.guest = addr, false
 		return
 	}
@@ -230,7 +257,7 @@ func (t *Transport) activate(c *conn, h *wire.Handshake) {
 		c.established()
 	}
 	p.conns = append(p.conns, c)
-	p.refusal, p.words = "", ""
+	p.refusal, p.words, p.unresolved = "", "", ""
 	t.choose(p)
 	t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
 }
@@ -284,6 +311,7 @@ func (t *Transport) deliver(c *conn, m *election.Message) {
 func (t *Transport) ended(c *conn, err error) {
 	if p := t.peers[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
+		t.resolves(p, err)
 		if unproven := new(insecure); errors.As(err, &unproven) {
 			t.refused(p.id, p.addr, wire.ReasonSecurity, unproven.Error())
 		}
