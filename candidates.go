@@ -136,7 +136,7 @@ func (n *Node) beginEach(c *candidate, s *call, token Token) {
 	n.countIn(c, w)
 	l := Leadership{Election: c.name, Token: token, Since: c.since}
 	s.running.Go(func() {
-		led, err := w.run(l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
+		led, err := w.run(n.cfg.Logger, l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
 		if led && s.ctx.Err() == nil {
 			n.finishedEach(c, s, err)
 		}

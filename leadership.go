@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/overdue"
 )
 
 // Leadership is one time of leading.
@@ -41,6 +43,8 @@ var ErrClosed = errors.New("node is closed")
 // has returned. When the last Lead has returned this member stands for election no
 // more, until Lead or [Node.Campaign] is called: it would lead with no work. See
 // [Config.StandAlways].
+//
+// If fn goes on after its context has ended, the log has a warning after 3 s, and again for as long as fn runs.
 //
 // On an observer Lead returns [ErrObserver] at once, because its leadership never comes.
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
@@ -87,7 +91,7 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 			continue
 		}
 		l := Leadership{Election: at.Event.View.Election, Token: work.token, Since: at.Event.View.Since}
-		if led, err := work.run(l, fn, finish); led && ctx.Err() == nil {
+		if led, err := work.run(n.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
 		// None of ours has begun since. Nothing that happened meanwhile is kept for us.
@@ -132,8 +136,9 @@ func newWork(ctx context.Context, token Token) *work {
 }
 
 // run does fn and tells whether this member still led when it returned.
-func (w *work) run(l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
+func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
 	defer func() { led = finish(w) }() // also when fn panics
+	defer overdue.Watch(w.ctx, log, l.Election, l.Token)()
 	return false, fn(w.ctx, l)
 }
 

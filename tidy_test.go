@@ -24,7 +24,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/datadir", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past"},
+	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/datadir", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past", "internal/overdue"},
 	"election":           {},
 	"compat/boss":        {"", "election", "internal/network"},
 	"election/*":         {"election"},
@@ -63,11 +63,12 @@ var mayImport = map[string][]string{
 	"internal/clock":     {},
 	"internal/follow":    {},
 	"internal/past":      {},
+	"internal/overdue":   {},
 	"internal/logqueue":  {},
 	"cmd/batuta":         {"*"},
 	"cmd/batuta/*":       {"*"},
 	"examples/*":         {"", "election", "election/*"},
-	"engines":            {"", "election", "internal/clock", "internal/past"},
+	"engines":            {"", "election", "internal/clock", "internal/past", "internal/overdue"},
 	"engines/*":          {"", "engines"},
 	"engines/internal/*": {"", "engines", "internal/freeport"},
 	"examples/relay":     {"superpeer/overlay"},

@@ -1,9 +1,11 @@
 package engines_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +164,34 @@ func TestTheRecordIsKeptUntilTheWorkHasStopped(t *testing.T) {
 		}
 		if err := <-led; !errors.Is(err, context.Canceled) {
 			t.Errorf("Lead: %v", err)
+		}
+	})
+}
+
+// A function of Lead that goes on after its leadership has ended is logged.
+func TestWorkThatGoesOnIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		e, err := engines.Start(t.Context(), &line{memory: newMemory()}, engines.Config{ID: "1", Election: "shard", Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, over := make(chan struct{}), make(chan struct{})
+		go e.Lead(t.Context(), func(context.Context, batuta.Leadership) error {
+			close(began)
+			<-over
+			return nil
+		})
+		<-began
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		close(over)
+		e.Close()
+		synctest.Wait()
+		if text := out.String(); !strings.Contains(text, "work goes on") || !strings.Contains(text, "election=shard") || !strings.Contains(text, "for=6s") {
+			t.Errorf("the log has:\n%s", text)
 		}
 	})
 }

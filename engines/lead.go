@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/overdue"
 )
 
 // Lead runs fn once per leadership of this candidate, beginning with the present one if it
@@ -54,6 +55,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batu
 // run does fn and tells whether this candidate still led when it returned.
 func (e *Election) run(w *work, l batuta.Leadership, fn func(context.Context, batuta.Leadership) error) (led bool, err error) {
 	defer func() { led = e.finish(w) }() // also when fn panics
+	defer overdue.Watch(w.ctx, e.cfg.Logger, l.Election, l.Token)()
 	return false, fn(w.ctx, l)
 }
 

@@ -146,7 +146,6 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
 	ticks, env := r.ticker(node), command.Env
-	defer r.tellHolding(ctx, l)()
 	for {
 		if ticks != nil {
 			tick, err := ticks.Await(ctx)
@@ -201,24 +200,6 @@ func (r *Runner) clear() {
 	if err := r.cfg.Clear(); err != nil {
 		r.cfg.Logger.Error("cannot take away what the command has left", "error", err)
 	}
-}
-
-// holding is for how long after the end of a lead a command ends unmentioned.
-const holding = 3 * time.Second
-
-// tellHolding tells of a command that goes on after the lead has ended, which ctx has, until
-// what it gives is called: nobody takes over meanwhile.
-func (r *Runner) tellHolding(ctx context.Context, l batuta.Leadership) (end func()) {
-	over := make(chan struct{})
-	context.AfterFunc(ctx, func() {
-		select {
-		case <-over:
-		case <-time.After(holding):
-			r.cfg.Logger.Warn("the command has not ended yet, and nobody takes over before it has",
-				"token", l.Token.String(), "cause", context.Cause(ctx), "grace", r.cfg.Grace)
-		}
-	})
-	return func() { close(over) }
 }
 
 // metaOf is what a member that leads tells of itself.
