@@ -32,7 +32,7 @@ go -C packaging/tools build -o /dev/null github.com/goreleaser/nfpm/v2/cmd/nfpm 
 deb=$work/deb rpm=$work/rpm
 mkdir -p "$deb/var/lib/dpkg/info" "$deb/var/lib/dpkg/updates" "$rpm"
 touch "$deb/var/lib/dpkg/status" "$deb/var/lib/dpkg/available"
-dpkg --root="$deb" --log=/dev/null --install "$work"/*.deb
+dpkg --root="$deb" --log=/dev/null --force-script-chrootless --install "$work"/*.deb
 rpm --root "$rpm" --initdb
 rpm --root "$rpm" --install --nodeps --ignoreos "$work"/*.rpm
 
@@ -45,6 +45,8 @@ for root in "$deb" "$rpm"; do
 	done
 done
 grep -q '^ /etc/batuta.yaml ' "$deb"/var/lib/dpkg/status || fail "an upgrade of the .deb would replace the configuration"
+for script in postinst prerm postrm; do [ -x "$deb/var/lib/dpkg/info/batuta.$script" ] || fail "the .deb has no $script"; done
+grep -q "^batuta:" "$deb/etc/passwd" || fail "the .deb does not make the user that its units run as"
 rpm --root "$rpm" -qc batuta | grep -qx /etc/batuta.yaml || fail "an upgrade of the .rpm would replace the configuration"
 
 # The secret, as the packaged configuration says: of the user that the units run as.
