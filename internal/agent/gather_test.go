@@ -219,7 +219,7 @@ func TestGatheringAmongMembersWithTokens(t *testing.T) {
 	if all["5"].History == nil {
 		t.Errorf("5 is not heard: %s", all["5"].Error)
 	}
-	if all["6"].History != nil || !strings.Contains(all["6"].Error, "not for member 6") {
+	if all["6"].History != nil || !strings.Contains(all["6"].Error, "not member 6") {
 		t.Errorf("who is 5 passes for 6: %+v", all["6"])
 	}
 
