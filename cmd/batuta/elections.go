@@ -96,7 +96,7 @@ unknown election or member is exit code 5.`,
 			if len(args) == 2 && name == "" {
 				return nil
 			}
-			return exactly("ID", "4")(cmd, args)
+			return cli.Exactly("ID", "4")(cmd, args)
 		},
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		id := a.args[len(a.args)-1]
@@ -145,7 +145,7 @@ It is refused when nobody else stands for one of them. With --force those are gi
 and nobody leads them.`,
 		Example: `  batuta drain 3 --http 127.0.0.1:7501 && ssh host3 reboot
   batuta undrain 3 --http 127.0.0.1:7501`,
-		Args: exactly("ID", "4"),
+		Args: cli.Exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
@@ -241,7 +241,7 @@ func newUndrainCommand(e env) *cobra.Command {
 		Short:   "Have a drained member lead named elections again",
 		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
 		Example: "  batuta undrain 3 --http 127.0.0.1:7501",
-		Args:    exactly("ID", "4"),
+		Args:    cli.Exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *agent.Client) error {
 		if _, err := election.ParseID(a.args[0]); err != nil {
 			return cli.Usagef("%w", err)

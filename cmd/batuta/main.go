@@ -76,7 +76,10 @@ the leader, 4 no agent answers, 5 no such member or election. See batuta help ex
 	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
 	root.AddCommand(subcommands(e)...)
+	cli.RefuseTopics(root)
 	cli.CodeFailures(root)
 	complete(root)
 	return root

@@ -3,9 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/batuta-dev/batuta/internal/cli"
 )
 
 // newManCommand writes the man pages of the tree it stands in; packagers run it.
@@ -15,7 +19,7 @@ func newManCommand(e env) *cobra.Command {
 		Short:   "Write the man pages into a directory",
 		Example: "  mkdir -p man1 && batuta man man1",
 		Hidden:  true,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Exactly("DIRECTORY", "man1"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			header := &doc.GenManHeader{Section: "1", Source: "batuta " + version(), Manual: "batuta"}
 			root := cmd.Root()
@@ -40,8 +44,8 @@ func newCompletionCommand(e env) *cobra.Command {
 		Short: "Print a completion script for a shell",
 		Example: `  source <(batuta completion bash)
   batuta completion fish > ~/.config/fish/completions/batuta.fish`,
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"bash", "fish", "powershell", "zsh"},
+		Args:      cli.OneOf(slices.Sorted(maps.Keys(shells))...),
+		ValidArgs: slices.Sorted(maps.Keys(shells)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return shells[args[0]](cmd.Root(), e.stdout)
 		},

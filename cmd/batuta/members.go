@@ -65,7 +65,7 @@ removed must be. Adding a member again changes its address, and with --priority 
 it ranks by: at once, and until its agent starts again with a --priority of its own.
 Without it what is known of its priority stays.`,
 		Example: "  batuta members add 4=10.0.0.4:7400 --http 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --http 127.0.0.1:7501",
-		Args:    exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
+		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
 	cmd.Flags().IntVar(&priority, "priority", 0, "a `number` that ranks before the id; default what is known")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
@@ -99,7 +99,7 @@ left are reached to lead, unless --force is said: then nobody leads until more t
 them are back. What is left of a lost majority is refused all the same: start enough of the
 others again, with their data directories.`,
 		Example: "  batuta members remove 4 --http 127.0.0.1:7501",
-		Args:    exactly("ID", "4"),
+		Args:    cli.Exactly("ID", "4"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
@@ -109,14 +109,4 @@ others again, with their data directories.`,
 		}
 		return a.report(raw, a.args[0]+" is no member any more")
 	})
-}
-
-// exactly wants one argument, and says of what form.
-func exactly(form, example string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return cli.Usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
-		}
-		return nil
-	}
 }

@@ -38,7 +38,7 @@ of it. Links are 1-3 for both ways and 1>3 for one; # begins a comment.
 		Example: `  printf 'members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2\n' | batuta sim run - --trace
   batuta sim run election/bully/testdata/*.txt
   batuta sim run election/bully/testdata/leader_crash.txt --trace --svg election.svg`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cli.Several("FILE", "election/bully/testdata/leader_crash.txt"),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&r.trace, "trace", false, "print the trace")

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -22,12 +23,17 @@ func newVersionCommand(e env) *cobra.Command {
 					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
-			_, err := fmt.Fprintf(e.stdout, "batuta %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := io.WriteString(e.stdout, versionLine())
 			return err
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// versionLine is what "batuta version" and "batuta --version" print.
+func versionLine() string {
+	return fmt.Sprintf("batuta %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // jsonFlag adds --json, which turns an answer into JSON.

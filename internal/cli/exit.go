@@ -106,6 +106,29 @@ func CodeFailures(cmd *cobra.Command) {
 	}
 }
 
+// RefuseTopics has the help command below root refuse what there is no help about: cobra's
+// prints other help, and ends well.
+func RefuseTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil || help.Run == nil {
+		return // root has no commands
+	}
+	show := help.Run
+	help.Run = nil
+	help.RunE = func(cmd *cobra.Command, args []string) error {
+		found, rest, err := root.Find(args)
+		if err != nil {
+			found, rest = root, args
+		}
+		if len(rest) > 0 {
+			return UnknownCommand(found, rest[0])
+		}
+		show(cmd, args)
+		return nil
+	}
+}
+
 // Execute performs one command line and gives its exit code. What is wrong with it goes to
 // stderr on one line, which is waited for no longer than [LastWords].
 func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {

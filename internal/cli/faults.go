@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,11 +51,53 @@ func badValue(v pflag.Value, err error) error {
 
 // FlagError is what is wrong with the flags of a command line.
 func FlagError(cmd *cobra.Command, err error) error {
+	var what string
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		f := bad.GetFlag()
-		err = fmt.Errorf("invalid argument %q for \"--%s\" flag: %w", bad.GetValue(), f.Name, badValue(f.Value, bad.Unwrap()))
+		what = fmt.Sprintf("--%s %q: %v", bad.GetFlag().Name, bad.GetValue(), badValue(bad.GetFlag().Value, bad.Unwrap()))
+	} else if bare, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		kind, _ := pflag.UnquoteUsage(bare.GetFlag())
+		what = fmt.Sprintf("--%s needs a value: write --%[1]s %s", bare.GetFlag().Name, strings.ToUpper(kind))
+	} else if no, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		what = unknownFlag(cmd, no)
+	} else if odd, ok := errors.AsType[*pflag.InvalidSyntaxError](err); ok {
+		what = fmt.Sprintf("%q is no flag: write --NAME VALUE", odd.GetSpecifiedFlag())
+	} else {
+		what = err.Error()
 	}
-	return Usagef("%w%s; see '%s --help'", err, meantFlag(cmd, err), cmd.CommandPath())
+	return Usagef("%s; see '%s --help'", what, cmd.CommandPath())
+}
+
+// Exactly wants one argument, of that form.
+func Exactly(form, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usagef("give one %s, as in: %s %s", form, cmd.CommandPath(), example)
+		}
+		return nil
+	}
+}
+
+// Several wants one argument or more, each of that form.
+func Several(form, example string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return Usagef("give a %s, or several, as in: %s %s", form, cmd.CommandPath(), example)
+		}
+		return nil
+	}
+}
+
+// OneOf wants one of these arguments.
+func OneOf(values ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) != 1:
+			return Usagef("give one of %s", strings.Join(values, ", "))
+		case !slices.Contains(values, args[0]):
+			return Usagef("%q: give one of %s", args[0], strings.Join(values, ", "))
+		}
+		return nil
+	}
 }
 
 // Argument is cobra's fault of an argument, worded for the command that got it.
@@ -62,15 +105,22 @@ func Argument(cmd *cobra.Command, err error) error {
 	if _, coded := errors.AsType[*Error](err); coded {
 		return err
 	}
-	said, hint, _ := strings.Cut(err.Error(), "\n")
-	switch what, _, found := strings.Cut(strings.TrimPrefix(said, "unknown command "), " for "); {
-	case found && strings.HasPrefix(said, "unknown command ") && !cmd.HasSubCommands():
-		return Usagef("takes no argument, and got %s; see '%s --help'", what, cmd.CommandPath())
-	case hint != "": // "Did you mean this?", and names
-		names := strings.Fields(strings.TrimPrefix(strings.TrimSpace(hint), "Did you mean this?"))
-		return Usagef("%s; did you mean %s?", said, strings.Join(names, " or "))
-	case len(cmd.ValidArgs) > 0:
-		return Usagef("%s; give one of %s", said, strings.Join(cmd.ValidArgs, ", "))
+	said, _, _ := strings.Cut(err.Error(), "\n")
+	var what string
+	switch _, scanErr := fmt.Sscanf(said, "unknown command %q", &what); {
+	case scanErr == nil && !cmd.HasSubCommands():
+		return Usagef("takes no argument, and got %q; see '%s --help'", what, cmd.CommandPath())
+	case scanErr == nil:
+		return UnknownCommand(cmd, what)
 	}
 	return Usagef("%s; see '%s --help'", said, cmd.CommandPath())
+}
+
+// UnknownCommand is that cmd has no command of that name below it.
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(name); name != "" && len(near) > 0 {
+		return Usagef("unknown command %q; did you mean %s?", name, strings.Join(near, " or "))
+	}
+	return Usagef("unknown command %q; see '%s --help'", name, cmd.CommandPath())
 }

@@ -60,24 +60,24 @@ func didYouMean(what string, names []string) string {
 	return ""
 }
 
-// meantFlag adds to pflag's fault of an unknown flag which one may have been meant.
-func meantFlag(cmd *cobra.Command, err error) string {
-	_, name, unknown := strings.Cut(err.Error(), "unknown flag: --")
-	if !unknown {
-		return ""
+// unknownFlag is that cmd has no such flag, and which one may have been meant.
+func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) string {
+	if short := err.GetSpecifiedShortnames(); short != "" {
+		return fmt.Sprintf("unknown flag -%s", short)
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	name := err.GetSpecifiedName()
 	if near := nearest(name, names); near != "" {
-		return "; did you mean --" + near + "?"
+		return fmt.Sprintf("unknown flag --%s; did you mean --%s?", name, near)
 	}
-	return ""
+	return "unknown flag --" + name
 }
 
-// nearest is the name that differs least from what, if that is little: a letter in
-// four, and never more than two.
+// nearest is the name that differs least from what, if that is little: one letter of
+// three to six, two of more.
 func nearest(what string, names []string) (near string) {
-	least := min(2, len(what)/4) + 1
+	least := min(2, (len(what)+1)/4) + 1
 	for _, name := range names {
 		if d := distance(what, name); d < least {
 			near, least = name, d

@@ -54,6 +54,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader.`,
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(newRunCommand(e), newAgentCommand(e), newStatusCommand(e), newLeaderCommand(e), newWatchCommand(e), newGuardCommand(e))
+	cli.RefuseTopics(root)
 	cli.CodeFailures(root)
 	return root
 }
