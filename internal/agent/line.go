@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +27,22 @@ func (s Stamp) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return s.UTC().AppendFormat(nil, `"`+stampLayout+`"`), nil
+}
+
+// Serial is a number above 2^53, a string in JSON: many readers, jq and browsers
+// among them, keep numbers as float64 and would change it.
+type Serial uint64
+
+// MarshalJSON implements [json.Marshaler].
+func (s Serial) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(s), 10)), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Agents of earlier versions answer a number.
+func (s *Serial) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 64)
+	*s = Serial(n)
+	return err
 }
 
 // Line is one event as a program reads it, "--events json" and /v1/events.

@@ -18,7 +18,7 @@ type Status struct {
 	Token         *string  `json:"token"`  // "epoch:leader"; null while undefined
 	Since         Stamp    `json:"since"`
 	Members       []Member `json:"members"`
-	Incarnation   uint64   `json:"incarnation"`
+	Incarnation   Serial   `json:"incarnation"`
 	Uptime        float64  `json:"uptime"` // seconds
 	Listen        string   `json:"listen"`
 	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
@@ -168,7 +168,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
 		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, ClockDrift: s.ClockDrift,
 		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
-		Members: membersOf(s), Incarnation: s.Incarnation, Uptime: s.Uptime.Seconds(),
+		Members: membersOf(s), Incarnation: Serial(s.Incarnation), Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
 		Refused:  orEmpty(s.Refused),

@@ -1,10 +1,34 @@
 package agent
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/batuta-dev/batuta"
 )
+
+// An incarnation is a time in nanoseconds, which a float64 does not hold.
+func TestAnIncarnationSurvivesEveryReader(t *testing.T) {
+	const n = 1795499170850694344
+	text, err := json.Marshal(Status{Incarnation: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loose map[string]any // as JavaScript reads it
+	if err := json.Unmarshal(text, &loose); err != nil || loose["incarnation"] != "1795499170850694344" {
+		t.Errorf("a reader of float64 sees %v, %v", loose["incarnation"], err)
+	}
+	for _, text := range []string{string(text), `{"incarnation":1795499170850694344}`} { // the second by an earlier version
+		var s Status
+		if err := json.Unmarshal([]byte(text), &s); err != nil || s.Incarnation != n {
+			t.Errorf("%s is read as %d, %v", text, s.Incarnation, err)
+		}
+	}
+	var s Status
+	if err := json.Unmarshal([]byte(`{"incarnation":"x"}`), &s); err == nil {
+		t.Error("an incarnation of letters is taken")
+	}
+}
 
 func TestWhoSpeaksToTheLeaderAlone(t *testing.T) {
 	led := batuta.Token{Epoch: 1, Leader: batuta.Rank{ID: "5"}}
