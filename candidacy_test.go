@@ -35,7 +35,7 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T) {
 				c.agree("3")
 				leadOnce(t, c.nodes["3"])
 				c.agree("2")
-				if s := c.nodes["3"].Status(); s.Standing != StandingResigned || !strings.Contains(s.StandingWhy, "ended for good") {
+				if s := c.nodes["3"].Status(); s.Standing != StandingResigned || !strings.Contains(s.StandingWhy, "Lead has returned") {
 					t.Errorf("%s: %s", s.Standing, s.StandingWhy)
 				}
 				if err := c.nodes["2"].Resign(t.Context()); err != nil { // after which a member that has only resigned stands again

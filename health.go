@@ -12,7 +12,13 @@ import (
 // without a [Config].Healthy, whose answer takes its place whenever that changes. It returns when
 // that is decided here, with ctx's error, or with [ErrClosed].
 func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
-	return n.setHealthy(ctx, fit, "the service says so")
+	return n.setHealthy(ctx, fit, "SetHealthy(false) was called")
+}
+
+// SetUnhealthy is [Node.SetHealthy] of false, with the reason that [Status], events
+// and the log give.
+func (n *Node) SetUnhealthy(ctx context.Context, why string) error {
+	return n.setHealthy(ctx, false, why)
 }
 
 // setHealthy does that; words say what is wrong.

@@ -82,7 +82,7 @@ func (n *Node) whyIneligible() string {
 		return cmp.Or(n.healthError, "its first check has not ended yet")
 	case StandingResigned:
 		if n.retired {
-			return "its work as a leader has ended for good: it stands again when Lead is called again, or it is asked to campaign"
+			return "Lead has returned, so no work of a leader runs here: it stands again when Lead is called again, or it is asked to campaign"
 		}
 		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
 	case StandingObserver:

@@ -143,6 +143,9 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	defer a.job.close()
+	// While its command is not tried it is unhealthy, which is the reason to give. As a last resort it would lead all
+	// the same: then it stands by the work that runs, as a service does.
+	config.StandAlways = a.job != nil && !config.LeadUnhealthy
 	began := time.Now() // "ready" is told before what happens while it starts
 	if err := a.start(ctx, config); err != nil {
 		return err
@@ -207,7 +210,7 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 		checks := agent.NewHealthServer(a.node, version(), a.log, server)
 		go func() {
 			if err := checks.Serve(health); err != nil {
-				a.log.Error("health checks are answered no more", "err", err)
+				a.log.Error("health checks are answered no more", "error", err)
 			}
 		}()
 		ends = append(ends, checks.Close)
@@ -326,14 +329,14 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 func (a *agentRun) reload() {
 	level, err := a.freshLevel()
 	if err != nil {
-		a.log.Error("reload: kept what was", "err", err)
+		a.log.Error("reload failed: all settings and files are used as they were read before; fix the --config file and send SIGHUP again", "error", err)
 		return
 	}
 	a.flags.output.SetLevel(level)
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	if err := errors.Join(a.node.Reload(ctx), a.tokens.Reload(), a.job.reload()); err != nil {
-		a.log.Error("reload: kept what was", "err", err)
+		a.log.Error("reload failed in part: a file with an error is used as it was read before; fix it and send SIGHUP again", "error", err)
 		return
 	}
 	a.log.Info("reloaded", "log-level", level.String())

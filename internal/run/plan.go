@@ -66,7 +66,7 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known,
 		Tell: func(ctx context.Context, tick time.Time) {
 			if err := log.Tell(ctx, tick); err != nil && ctx.Err() == nil {
-				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "err", err)
+				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "error", err)
 			}
 		}}
 	return r.ticks
@@ -125,7 +125,7 @@ func (r *Runner) untimely(ctx context.Context, err error) {
 func (r *Runner) ran(o Outcome, took time.Duration) {
 	level, args := slog.LevelInfo, []any{"took", took.Round(time.Millisecond)}
 	if o.Code != 0 || o.Signal != 0 {
-		level, args = slog.LevelError, append(args, "err", o.err())
+		level, args = slog.LevelError, append(args, "error", o.err())
 	}
 	r.cfg.Logger.Log(context.Background(), level, "the scheduled command has ended", args...)
 }
