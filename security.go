@@ -94,7 +94,7 @@ func (n *Node) keepReloading(ctx context.Context) {
 		case <-tick.C:
 			if n.security.Changed() {
 				if err := n.Reload(ctx); err != nil {
-					n.cfg.Logger.Error("security: kept what was", "error", err)
+					n.cfg.Logger.Error("the secret or the certificates cannot be read again: those read before stay in use; fix the files, and they are read again within 5 s", "error", err)
 				}
 			}
 		case <-ctx.Done():
@@ -105,7 +105,7 @@ func (n *Node) keepReloading(ctx context.Context) {
 
 // Reload reads the files of [Config.Security] again, as the node does by itself within
 // 5 s of a change, and ends the connections to members that are not believed any more.
-// With an error what was holds on.
+// With an error the secret or the certificates read before stay in use.
 func (n *Node) Reload(ctx context.Context) error {
 	if n.security == nil {
 		return nil

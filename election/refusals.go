@@ -23,9 +23,9 @@ var (
 
 // Why a transfer is refused.
 var (
-	ErrNotLeading = errors.New("ask the leader")
+	ErrNotLeading = errors.New("not the leader: ask the member that leads")
 	ErrTooFew     = errors.New("it would leave fewer live voters than a majority")
-	ErrNoMajority = errors.New("there is no leader")
+	ErrNoMajority = errors.New("no member leads that could change the members: start voters until more than half of them reach each other")
 	ErrUnfit      = errors.New("cannot take the lead")
 )
 

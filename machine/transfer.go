@@ -23,7 +23,7 @@ func (m *Machine) AdmitTransfer(to election.ID) error {
 	case !ok:
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
 	case !m.leading():
-		return fmt.Errorf("member %s is not the leader: %w", m.cfg.Self.ID, election.ErrNotLeading)
+		return fmt.Errorf("member %s: %w", m.cfg.Self.ID, election.ErrNotLeading)
 	case i == m.me:
 		return nil
 	}

@@ -357,7 +357,7 @@ func (c *Core) seated(p *peer, m *election.Message) {
 func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
 	if !c.view.Defined() {
 		up, all := c.reached()
-		return fmt.Errorf("%w: %d of %d voters are reached here, and a change of the members takes more than half", election.ErrNoMajority, up, all)
+		return fmt.Errorf("%w; %d of %d voters are reached here", election.ErrNoMajority, up, all)
 	}
 	if s := c.roster.of(id); remove && s != nil {
 		return c.admitRemoval(s, force)

@@ -18,7 +18,7 @@ func (c *Core) AdmitTransfer(to election.ID) error {
 	case !c.Knows(to):
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
 	case c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over:
-		return fmt.Errorf("member %s is not the leader: %w", c.cfg.Self.ID, election.ErrNotLeading)
+		return fmt.Errorf("member %s: %w", c.cfg.Self.ID, election.ErrNotLeading)
 	case p == nil:
 		return nil
 	case !c.roster.votes(p.number) || p.observer:

@@ -40,7 +40,7 @@ func (a *agentRun) printEvents(ready agent.Line) {
 		defer mu.Unlock()
 		err := write(l, a.stdout)
 		if err != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "err", err)
+			a.log.Warn("events are not printed any more: nobody reads them", "error", err)
 		}
 		return err == nil
 	}

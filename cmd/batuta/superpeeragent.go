@@ -250,7 +250,7 @@ func (a *peerRun) wait(api net.Listener, signals <-chan os.Signal) error {
 	for s := range signals {
 		if s == syscall.SIGHUP {
 			if err := errors.Join(a.node.Reload(), a.tokens.Reload()); err != nil {
-				a.log.Error("reload: kept what was", "err", err)
+				a.log.Error("reload failed in part: a file with an error is used as it was read before; fix it and send SIGHUP again", "error", err)
 			}
 		} else if s != syscall.SIGPIPE {
 			a.log.Info("leaving", "signal", s.String())
@@ -283,7 +283,7 @@ func (a *peerRun) print(ready peeragent.Line) {
 	unread := write(ready, a.stdout)
 	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, a.node.Watch) {
 		if unread != nil {
-			a.log.Warn("events are not printed any more: nobody reads them", "err", unread)
+			a.log.Warn("events are not printed any more: nobody reads them", "error", unread)
 			return
 		}
 		l := peeragent.LineOf(a.node.ID(), ev)

@@ -112,7 +112,7 @@ func (s *Server) Serve(l net.Listener) {
 	go s.leaderlessTime.follow(ctx, s.node)
 	go s.history.follow(ctx, s.node)
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		s.log.Error("HTTP API ended", "addr", s.addr, "err", err)
+		s.log.Error("HTTP API ended", "addr", s.addr, "error", err)
 	}
 }
 

@@ -135,7 +135,7 @@ func Pour[E any](f *Feed, behind error, watch func(context.Context) iter.Seq2[E,
 	for e, err := range follow.On(f.ctx, behind, watch) {
 		switch {
 		case errors.Is(err, behind):
-			f.log.Warn("a client reads its event stream too slowly, and some events are left out", "err", err)
+			f.log.Warn("a client reads its event stream too slowly, and some events are left out", "error", err)
 		case err != nil:
 			f.fail(err)
 			return
@@ -147,7 +147,7 @@ func Pour[E any](f *Feed, behind error, watch func(context.Context) iter.Seq2[E,
 }
 
 func (f *Feed) fail(err error) {
-	f.log.Warn("an event stream has ended", "err", err)
+	f.log.Warn("an event stream has ended", "error", err)
 	f.cancel()
 }
 

@@ -164,7 +164,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			return
 		}
 		if err := s.tokens.refresh(); err != nil {
-			s.log.Error("tokens: kept what was", "err", err)
+			s.log.Error("the token file cannot be read again: the tokens read before stay valid; fix the file, and it is read again by itself", "error", err)
 		}
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 		role, err := s.tokens.role(r)

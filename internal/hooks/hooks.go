@@ -58,7 +58,7 @@ func Follow(node Node, c Config) {
 	for v, err := range follow.On(context.Background(), batuta.ErrBehind, node.Watch) {
 		switch {
 		case err != nil:
-			f.Logger.Error("hooks have missed what happened meanwhile and go on with the present leader", "err", err)
+			f.Logger.Error("hooks have missed what happened meanwhile and go on with the present leader", "error", err)
 		case !f.started:
 			f.start(v)
 			f.see(v)
@@ -186,7 +186,7 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 		err = errors.New("killed: the lead is lost")
 	}
 	if err != nil {
-		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "err", err)
+		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "error", err)
 		return
 	}
 	f.Logger.Info("hook has run", "hook", name, "event", event, "took", time.Since(began))

@@ -26,7 +26,7 @@ func (h *Hooks) Any() bool { return len(h.OnSuper)+len(h.OnClient) > 0 }
 func (h *Hooks) Follow(node *overlay.Member) {
 	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, node.Watch) {
 		if err != nil {
-			h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "err", err)
+			h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "error", err)
 			continue
 		}
 		h.see(node, ev)
@@ -49,7 +49,7 @@ func (h *Hooks) run(name string, argv, set []string) {
 		return
 	}
 	if err := hooks.Run(context.Background(), argv, h.Timeout, set...); err != nil {
-		h.Log.Error("hook failed", "hook", name, "command", argv[0], "err", err)
+		h.Log.Error("hook failed", "hook", name, "command", argv[0], "error", err)
 		return
 	}
 	h.Log.Info("hook has run", "hook", name)

@@ -69,7 +69,7 @@ func (w bare) Write(b []byte) (int, error) { return len(b), nil }
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {
 	if err := s.http.Serve(l); err != http.ErrServerClosed {
-		s.log.Error("HTTP API ended", "err", err)
+		s.log.Error("HTTP API ended", "error", err)
 	}
 }
 

@@ -218,7 +218,7 @@ func (c *core) enter(doors []string, found bool) {
 			c.held = nil
 			if err != nil {
 				c.m.peers.unlistAll()
-				c.m.cfg.Logger.Debug("the super peers cannot be joined", "err", err)
+				c.m.cfg.Logger.Debug("the super peers cannot be joined", "error", err)
 				return
 			}
 			c.entered(list)

@@ -403,7 +403,7 @@ func (d *driver) consider(m *superpeer.Message) {
 
 func (d *driver) refuse(err error) {
 	d.m.counts.refused.Add(1)
-	d.m.cfg.Logger.Debug("message refused", "err", err)
+	d.m.cfg.Logger.Debug("message refused", "error", err)
 }
 
 func (d *driver) limits() limits {

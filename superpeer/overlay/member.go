@@ -297,7 +297,7 @@ func (m *Member) Close() error {
 		left := m.list.Leave(min(2*m.cfg.Round, time.Second))
 		m.closed = m.list.Shutdown()
 		if left != nil {
-			m.cfg.Logger.Debug("leave", "err", left)
+			m.cfg.Logger.Debug("leave", "error", left)
 		}
 		m.watch.close(nil)
 	})
