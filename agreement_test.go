@@ -97,7 +97,9 @@ func TestAMemberThatDiffersDisturbsNobody(t *testing.T) {
 				c.start("2")
 				token := c.agree("2")
 				odd := c.start("3", test.change)
-				waitView(t, odd, "it leads itself alone", func(v View) bool { return v.Token.Leader.ID == "3" })
+				if s := waitStatus(t, odd, "it stands aside as refused", func(s Status) bool { return s.Standing == StandingRefused }); s.Token.Defined() {
+					t.Errorf("member 3 has %v for its leader next to the members that refuse it", s.Token)
+				}
 				for _, id := range []ID{"1", "2"} {
 					waitStatus(t, c.nodes[id], "it has refused", func(s Status) bool { return s.Refused[string(test.want)] > 0 })
 					if got := c.nodes[id].Leader().Token; got != token {

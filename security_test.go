@@ -63,6 +63,10 @@ func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 	if got := c.nodes["2"].Leader().Token; got != token {
 		t.Errorf("it holds %v, and held %v", got, token)
 	}
+	within(t, "it stands aside as refused", func() bool { return stray.Status().Standing == StandingRefused })
+	if s := stray.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "member 2 (security: ") {
+		t.Errorf("the member with another secret has leader %q and says %q", s.Leader, s.StandingWhy)
+	}
 }
 
 // Members that are set up differently each say what differs, in plain words.

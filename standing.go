@@ -3,6 +3,7 @@ package batuta
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -20,6 +21,7 @@ const (
 	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
 	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
 	StandingJoining   Standing = "joining"   // it awaits the leader of the cluster that it joins, or that there is one
+	StandingRefused   Standing = "refused"   // a live member of its list refuses its connections
 	StandingClosing   Standing = "closing"   // its process is about to end
 	StandingRemoved   Standing = "removed"   // it is no member any more
 )
@@ -36,6 +38,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleUnsaved:   StandingUnsaved,
 	election.IneligibleJoining:   StandingJoining,
 	election.IneligibleUnfounded: StandingJoining,
+	election.IneligibleRefused:   StandingRefused,
 	election.IneligibleClosing:   StandingClosing,
 	election.IneligibleGone:      StandingRemoved,
 }
@@ -93,12 +96,25 @@ func (n *Node) whyIneligible() string {
 		return n.trouble()
 	case StandingJoining:
 		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
+	case StandingRefused:
+		return n.whyRefused()
 	case StandingClosing:
 		return "it closes"
 	case StandingRemoved:
 		return "it is on nobody's list any more"
 	}
 	return ""
+}
+
+// whyRefused says which members refuse this one, and what to do.
+func (n *Node) whyRefused() string {
+	var words []string
+	for _, m := range n.machine.Members() {
+		if why := n.net.Refusal(m.ID); why != "" {
+			words = append(words, fmt.Sprintf("member %s (%s)", m.ID, why))
+		}
+	}
+	return "it does not lead next to members that refuse it: " + strings.Join(words, ", ") + ": give it the others' settings, or add it to their list with \"batuta members add\""
 }
 
 // noteStanding logs and tells a standing that has changed.

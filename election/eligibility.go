@@ -16,6 +16,7 @@ const (
 	IneligibleClosing   Eligibility = "closing"     // its process is about to end
 	IneligibleGone      Eligibility = "gone"        // it has left or was removed
 	IneligibleJoining   Eligibility = "joining"     // it has just joined and awaits the leader
+	IneligibleRefused   Eligibility = "refused"     // a live member of its list refuses its connections
 	IneligibleUnfounded Eligibility = "unfounded"   // it knows of no cluster yet, and may not found one
 )
 

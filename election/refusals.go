@@ -19,6 +19,7 @@ var (
 	ErrNotMember      = errors.New("not a member of this cluster")
 	ErrSameID         = errors.New("this id is in use by another process")
 	ErrOldIncarnation = errors.New("a newer process has taken this id")
+	ErrForeign        = errors.New("another secret, cluster, algorithm, election, protocol version or times")
 )
 
 // Why a transfer is refused.

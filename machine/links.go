@@ -120,6 +120,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		peer.pending = pending // what goes with our own dial is still on its way
 	}
 	m.greetedBy(i)
+	m.refuses(i, nil)
 	m.setState(i, election.StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
@@ -259,7 +260,8 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		return
 	}
 	m.dialLost(i)
-	if refused || why != nil {
+	m.refuses(i, why)
+	if refused || why != nil && why != election.ErrForeign {
 		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
 	}
 	m.dialedInVain(i)

@@ -31,6 +31,7 @@ type Machine struct {
 	duplicate
 	othersWork
 	connections
+	refusals
 	relaying
 	detector
 	beating
@@ -85,6 +86,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
 		m.runDue()
 	}
+	m.reviewRefusals()
 	m.endUnfounded()
 	m.endPoll()
 	m.resumeContest()

@@ -31,6 +31,8 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleUnhealthy
 	case m.cannotSave():
 		return election.IneligibleUnsaved
+	case m.refusedBy != election.None:
+		return election.IneligibleRefused
 	case m.mode == awaitsLeader:
 		return election.IneligibleJoining
 	case m.unfounded:

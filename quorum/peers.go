@@ -224,7 +224,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 		p.down = true
 		c.setState(p, election.StateDown)
 		c.crashed(p)
-	case why == nil && c.now.Sub(p.heard) >= c.t:
+	case (why == nil || why == election.ErrForeign) && c.now.Sub(p.heard) >= c.t:
 		c.setState(p, election.StateUnreachable)
 	}
 }

@@ -180,6 +180,14 @@ func (w *world) astray(a, b *process) bool {
 	return e.Version == 0 && len(b.through) > 0
 }
 
+// refused says that p has a live member from a configuration alone which has joined others, and refuses p.
+func (w *world) refused(p *process) bool {
+	return w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
+		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
+			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q)
+	})
+}
+
 // waits says that it has been let in by nobody yet.
 func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted() }
 
@@ -203,9 +211,9 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	switch {
 	case w.orphaned(group):
 		return t, ""
-	case !slices.ContainsFunc(group, w.mayLead) || !w.founded(group):
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group):
 		return t, w.unled(group)
-	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !p.disk.hangs() }) && w.unled(group) == "":
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && w.unled(group) == "":
 		return t, "" // nobody can save a claim; who led before may go on
 	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
@@ -274,7 +282,7 @@ func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands says that nothing keeps it from leading; a disk that takes T does.
 func (w *world) stands(p *process) bool {
-	return p.fit() && !p.resting && !p.working && p.disk.slow < w.setup.Timing.T()
+	return p.fit() && !p.resting && !p.working && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
 // unled gives "" when nobody of a group has a leader.

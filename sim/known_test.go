@@ -36,8 +36,6 @@ var knownFailures = []knownFailure{
 	{"rank_lowered_unheard", "expect leader 5", "A member that missed a lowered priority compares ranks by the earlier one."},
 	{"reset_link", "expect changes <= 2", "A reset by a firewall counts as proof that the process has ended."},
 	{"ring_resigns_again", "expect leader 4", "A short leadership ends the time for which a member that resigned is no candidate."},
-	{"unlisted", "expect undefined on 4", "A member that all others refuse leads next to them."},
-	{"unlisted_ring", "expect undefined on 4", "A member that all others refuse leads next to them."},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no

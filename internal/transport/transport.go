@@ -312,10 +312,12 @@ func (t *Transport) ended(c *conn, err error) {
 	if p := t.peers[c.to]; p != nil && p.dialing == c {
 		p.dialing = nil
 		t.resolves(p, err)
+		ev := election.Event{Refused: errors.Is(err, ErrRefused)}
 		if unproven := new(insecure); errors.As(err, &unproven) {
 			t.refused(p.id, p.addr, wire.ReasonSecurity, unproven.Error())
+			ev.Err = wire.ReasonSecurity.Err()
 		}
-		t.unreached(p, election.Event{Refused: errors.Is(err, ErrRefused)})
+		t.unreached(p, ev)
 		return
 	}
 	p := c.peer

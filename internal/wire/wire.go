@@ -166,6 +166,8 @@ func (why Reason) Err() error {
 		return election.ErrNotMember
 	case ReasonRemoved:
 		return election.ErrRemoved
+	case ReasonSecurity, ReasonCluster, ReasonVersion, ReasonAlgorithm, ReasonElection, ReasonTimes:
+		return election.ErrForeign
 	}
 	return nil
 }
