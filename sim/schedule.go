@@ -193,6 +193,8 @@ func (g *generator) detail(s *scenario.Step) {
 		if s.Word == "slow" {
 			s.For = time.Duration(1+g.rng.below(800)) * time.Millisecond
 		}
+	case scenario.Transfer:
+		s.Via = []election.ID{g.member()}
 	case scenario.Health:
 		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
 	case scenario.Tell:

@@ -50,7 +50,7 @@ replays it.`,
 	f.StringVar(&c.Option, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
 	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
 	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
-	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for the others; default all")
+	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for "+verbs(sim.MembershipFaults())+"; default all")
 	f.StringVar(&draws, "draw", "", "what else varies, `LIST` of "+verbs(sim.Draws())+"; or all, or none; default "+verbs(sim.DefaultDraws()))
 	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
 	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
@@ -144,7 +144,7 @@ func soakDraws(c *sim.SoakConfig, draws string) error {
 }
 
 func allFaults() []scenario.Verb {
-	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults())
+	return slices.Concat(sim.SoakFaults(), sim.MembershipFaults(), sim.TellingFaults(), sim.TransferFaults())
 }
 
 func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJSON, list bool) error {
