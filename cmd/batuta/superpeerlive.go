@@ -68,6 +68,8 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 	flags.StringVar(&members, "membership", string(overlay.MembershipFull), "full or core")
 	flags.IntVar(&o.Rounds, "rounds", 120, "rounds to run, once all have joined")
 	flags.DurationVar(&o.Round, "round", 0, "how long a round is (default 1s)")
+	flags.Float64Var(&o.Loss, "loss", 0, "`share` of packets that the network loses")
+	flags.Float64Var(&o.Late, "late", 0, "`share` of packets that the network delays by up to half a round")
 	flags.IntVar(&kill, "kill-at", 0, "`round` in which nodes are killed without a word: a tenth of all, or --kill-supers; 0 for none")
 	flags.IntVar(&supers, "kill-supers", 0, "`number` of super peers to kill then, and nobody else")
 	flags.Uint64Var(&o.Seed, "seed", 1, "of what is drawn by chance")
@@ -121,6 +123,7 @@ func printLive(w io.Writer, r *live.Report) error {
 	}
 	fmt.Fprintf(w, "%s, membership %s, %d nodes in one process, %d rounds of %.0f ms; all had joined after %.0f s\n\n", r.Method, r.Membership, r.Nodes, r.Rounds, r.RoundMS, r.Joined)
 	fmt.Fprintf(w, "1 low latency     mean %.2f ms, %s × k-medoids; simulated %s ×\n", r.Mean, ratio(r.Ratio), ratio(r.LabRatio))
+	fmt.Fprintf(w, "                  %d changes of home in the last half\n", r.Changes)
 	fmt.Fprintf(w, "2 spread evenly   largest load %d\n", r.Last.LoadMax)
 	fmt.Fprintf(w, "3 share           %d live, %d wanted; right from round %s\n", r.Last.Live, r.Last.Wanted, number(r.Exact))
 	fmt.Fprintf(w, "4 bounded load    capacity %d exceeded %d times\n", r.Capacity, r.CapOver)

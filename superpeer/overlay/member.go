@@ -174,7 +174,7 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	if conf.Label = "batuta/" + m.cfg.Overlay; m.ring != nil {
 		conf.Keyring = m.ring
 	}
-	conf.ProbeInterval = round
+	conf.ProbeInterval = 2 * round                           // the half that ProbeTimeout leaves is for the indirect probes of one whose packet was lost
 	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how round trips are measured
 	conf.SuspicionMult = 3
 	conf.SuspicionMaxTimeoutMult = 2

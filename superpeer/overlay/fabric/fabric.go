@@ -1,5 +1,5 @@
 // Package fabric is a network in memory for overlays of many nodes in one process: it
-// imposes round trips and can be cut. Its transports are memberlist's.
+// imposes round trips, can lose and delay packets, and can be cut. Its transports are memberlist's.
 package fabric
 
 import (
@@ -20,6 +20,7 @@ type Fabric struct {
 	mu    sync.RWMutex
 	hosts map[string]*Transport
 	cut   func(a, b int) bool // nil: everybody reaches everybody
+	fate  func(a, b int) (lost bool, late time.Duration)
 }
 
 // New makes a network in which a packet from a to b takes half of rtt(a, b). rtt must be
@@ -34,6 +35,26 @@ func (f *Fabric) Cut(apart func(a, b int) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = apart
+}
+
+// Disturb asks fate about each packet from host a to host b: whether it is lost, and by how much it
+// is late. nil ends that. Streams are not disturbed: TCP sends again what is lost. fate must be
+// safe for concurrent use.
+func (f *Fabric) Disturb(fate func(a, b int) (lost bool, late time.Duration)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fate = fate
+}
+
+// disturbed is what fate has for a packet.
+func (f *Fabric) disturbed(a, b int) (lost bool, late time.Duration) {
+	f.mu.RLock()
+	fate := f.fate
+	f.mu.RUnlock()
+	if fate == nil {
+		return false, 0
+	}
+	return fate(a, b)
 }
 
 // port is where all hosts listen.
@@ -101,7 +122,11 @@ func (t *Transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	now := time.Now()
 	t.sent.Add(uint64(len(b)) + header)
 	if to, _ := t.fabric.reach(t, addr); to != nil {
-		way := t.fabric.rtt(t.host, to.host) / 2
+		lost, late := t.fabric.disturbed(t.host, to.host)
+		if lost {
+			return now, nil
+		}
+		way := t.fabric.rtt(t.host, to.host)/2 + late
 		p := &memberlist.Packet{Buf: append([]byte(nil), b...), From: t.addr, Timestamp: now.Add(way)}
 		time.AfterFunc(way, func() { to.take(p) })
 	}

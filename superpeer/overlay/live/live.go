@@ -30,6 +30,9 @@ type Options struct {
 
 	Membership overlay.Membership // default overlay.MembershipFull
 
+	Loss float64 // share of packets that are lost, in [0, 1)
+	Late float64 // share of packets that take up to half a round longer, in [0, 1]
+
 	Kills []Kill
 	Seed  uint64       // default 1
 	Quick bool         // leave out the laboratory and its baselines
@@ -53,7 +56,8 @@ type Sample struct {
 	Mean     float64 `json:"mean_latency"`
 	LoadMax  int     `json:"load_max"`
 	Over     int     `json:"over_capacity"`
-	Orphans  int     `json:"orphans"` // of those whose super peer was killed last: not served yet
+	Orphans  int     `json:"orphans"`      // of those whose super peer was killed last: not served yet
+	Changed  int     `json:"changed_home"` // nodes with another super peer than a round before
 }
 
 // Report is what a run has shown.
@@ -73,6 +77,7 @@ type Report struct {
 	Mean     float64  `json:"mean_latency"`     // over the last tenth
 	Exact    *int     `json:"exact_from"`       // first round from which on the number was right to the end or the first kill
 	CapOver  int      `json:"cap_violations"`   // added over all rounds
+	Changes  int      `json:"home_changes"`     // by all nodes, over the last half of the rounds
 	Bytes    float64  `json:"bytes_a_node_s"`   // sent, over the last half, headers included
 	CPU      float64  `json:"cpu_a_node"`       // of one core, over the last half; 0 where it cannot be told
 	Memory   float64  `json:"memory_a_node"`    // bytes of heap and stacks, at the end
@@ -100,6 +105,12 @@ func (o Options) Validate() error {
 		return err
 	}
 	c := overlay.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity, Round: o.Round, Membership: o.Membership}
+	if !(o.Loss >= 0 && o.Loss < 1) {
+		return fmt.Errorf("loss %v: want a share from 0 to less than 1", o.Loss)
+	}
+	if !(o.Late >= 0 && o.Late <= 1) {
+		return fmt.Errorf("late %v: want a share from 0 to 1", o.Late)
+	}
 	for _, k := range o.Kills {
 		if k.At >= o.Rounds {
 			return fmt.Errorf("kill in round %d: want a round before %d", k.At, o.Rounds)
@@ -144,6 +155,7 @@ type group struct {
 	members   []*overlay.Member // nil: killed
 	wires     []*fabric.Transport
 	cfg       superpeer.Config
+	homes     []int // by host, a round ago; -1: not served
 	orphans   []int
 	killed    uint64 // messages refused by those that are gone
 	lost      uint64 // and dropped
@@ -168,6 +180,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	g.net = fabric.New(func(a, b int) time.Duration {
 		return time.Duration(float64(o.RTT.RTT(a, b)) * float64(time.Millisecond))
 	})
+	if o.Loss > 0 || o.Late > 0 {
+		g.net.Disturb(disturbance(o))
+	}
 	defer g.close()
 	if err := g.join(ctx); err != nil {
 		return nil, err
@@ -186,59 +201,6 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, err
-}
-
-// Nodes join a few at a time: all of a joining overlay's list is told to each that joins,
-// and each that joins to all.
-const (
-	joining   = 16 // at one time, at most
-	joinEvery = 25 // in a round
-)
-
-func (g *group) join(ctx context.Context) error {
-	if err := g.enter(ctx, 0); err != nil {
-		return err
-	}
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, joining)
-	errs := make([]error, g.o.Nodes)
-	for i := 1; i < g.o.Nodes; i++ {
-		slots <- struct{}{}
-		time.Sleep(g.o.Round / joinEvery)
-		wait.Go(func() {
-			errs[i] = g.enter(ctx, i)
-			<-slots
-		})
-	}
-	wait.Wait()
-	g.remaining = g.o.Nodes
-	return errors.Join(errs...)
-}
-
-func (g *group) enter(ctx context.Context, i int) (err error) {
-	g.wires[i] = g.net.Transport(i)
-	c := overlay.Config{
-		Method: g.o.Method, Fraction: g.o.Fraction, Capacity: g.o.Capacity, Round: g.o.Round,
-		ID: strconv.Itoa(i), Membership: g.o.Membership, Transport: g.wires[i], Seed: superpeer.Mix(g.o.Seed) + uint64(i),
-	}
-	if i > 0 {
-		c.Join = []string{fabric.Address(int(superpeer.Mix(uint64(i))%uint64(min(i, joining))) / joining)}
-	}
-	if g.members[i], err = overlay.Join(ctx, c); err != nil {
-		return fmt.Errorf("node %d: %w", i, err)
-	}
-	return nil
-}
-
-func (g *group) close() {
-	var wait sync.WaitGroup
-	for i, m := range g.members {
-		if m != nil {
-			wait.Go(m.Kill)
-			g.members[i] = nil
-		}
-	}
-	wait.Wait()
 }
 
 // play lets the rounds pass and looks at each.
@@ -305,6 +267,12 @@ func (g *group) look(round int) Sample {
 		s.Unserved++
 	}
 	s.Mean = sum / float64(max(served, 1))
+	for i, k := range home {
+		if g.homes != nil && k >= 0 && g.homes[i] >= 0 && k != g.homes[i] {
+			s.Changed++
+		}
+	}
+	g.homes = home
 	for _, i := range g.orphans {
 		if g.members[i] != nil && home[i] < 0 {
 			s.Orphans++
@@ -401,6 +369,9 @@ func (r *Report) finish() {
 	}
 	for i := range r.Samples {
 		r.CapOver += r.Samples[i].Over
+		if i >= n/2 {
+			r.Changes += r.Samples[i].Changed
+		}
 	}
 	for k := range r.Recovery {
 		v := &r.Recovery[k]

@@ -141,6 +141,21 @@ func TestACoreGrowsServesAndMends(t *testing.T) {
 		nodes, shown(r.Exact), shown(r.Recovery[0].Served), shown(r.Recovery[0].Exact), shown(r.Recovery[1].Exact), r.Bytes, r.Memory/1000, r.Refused)
 }
 
+// TestLossCostsLittle bounds what a node sends while the network loses packets. A probe whose direct ping is lost
+// must leave the indirect ones their time, else each lost packet makes a living node suspect, and that is news to all.
+func TestLossCostsLittle(t *testing.T) {
+	for loss, most := range map[float64]float64{0.02: 1200, 0.05: 1500} {
+		r := inVirtualTime(t, Options{RTT: synthetic(t), Nodes: 60, Fraction: 0.1, Rounds: 60, Loss: loss, Quick: true})
+		if r.Bytes > most {
+			t.Errorf("with a loss of %v a node sends %.0f bytes a second, want at most %.0f", loss, r.Bytes, most)
+		}
+		if off := r.Last.Live - r.Last.Wanted; off > 1 || off < -1 || unserved(r) > 1 {
+			t.Errorf("with a loss of %v there are %d super peers at the end, %d are wanted, and %d nodes are not served", loss, r.Last.Live, r.Last.Wanted, unserved(r))
+		}
+		t.Logf("loss %v: %.0f bytes a node and second, right from round %s", loss, r.Bytes, shown(r.Exact))
+	}
+}
+
 func TestARunCanBeEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
