@@ -17,19 +17,19 @@ const (
 
 // switchGain is how much nearer a super peer must be for a served node to
 // change: less is not worth three messages. ousterGain is that where the place
-// must be taken from another, who will have to take somebody else's.
+// must be taken from another, who will have to take somebody else's. Config.Margin comes on top.
 const (
 	switchGain = 0.01
 	ousterGain = 0.1
 )
 
 // better tells whether k is enough better than the place that the node has.
-func (c *client) better(k *contact) bool {
+func (c *client) better(k *contact, margin float32) bool {
 	gain := float32(switchGain)
 	if k.price > 0 {
 		gain = ousterGain
 	}
-	return c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-gain)
+	return c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-gain)-margin
 }
 
 // client is a node's search for its super peer, and its lease there.
@@ -168,7 +168,7 @@ func (n *Node) choose(now Round, out *Actions) {
 		if k.peer == c.home || k.peer == n.self || roomy && k.price > 0 {
 			continue
 		}
-		if c.home == None || c.better(k) {
+		if c.home == None || c.better(k, n.cfg.margin()) {
 			n.attachTo(now, *k, out)
 		}
 		break

@@ -35,6 +35,11 @@ type Config struct {
 	Gate     float64 // relative gain that a move of a token must promise; default 0.005, with a capacity 0.03
 	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
 	Warmup   Round   // rounds that a token stays before it may jump; default 6
+
+	// Margin is how many milliseconds nearer another super peer must be for a served node to
+	// change to it. Measured round trips differ by that much by chance. Default 1, or 0 where positions
+	// are exact; a negative value stands for 0.
+	Margin float32
 }
 
 // Defaults returns c with its zero fields replaced.
@@ -66,8 +71,14 @@ func (c Config) Defaults() Config {
 	if c.Warmup == 0 {
 		c.Warmup = 6
 	}
+	if c.Margin == 0 && !c.Metric.Exact {
+		c.Margin = 1
+	}
 	return c
 }
+
+// margin is Margin where a negative one is 0.
+func (c *Config) margin() float32 { return max(0, c.Margin) }
 
 // Validate reports every fault of c, or nil.
 func (c Config) Validate() error {
@@ -78,6 +89,9 @@ func (c Config) Validate() error {
 	case Tokens, Textbook, Prefix, PrefixExact, Random:
 	default:
 		fault("method %q: want tokens, textbook, prefix, prefix-exact or random", c.Method)
+	}
+	if math.IsNaN(float64(c.Margin)) || math.IsInf(float64(c.Margin), 0) {
+		fault("margin %v: want a finite number of milliseconds", c.Margin)
 	}
 	if !(c.Fraction > 0 && c.Fraction <= 1) {
 		fault("fraction %v: want more than 0 and at most 1", c.Fraction)

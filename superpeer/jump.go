@@ -75,7 +75,7 @@ func (n *Node) considerJump(now Round, out *Actions) {
 		}
 	}
 	loss, ok := h.loss()
-	if best < 0 || !ok || float64(h.seen[best].Gain) < n.jumpGate()*float64(loss) {
+	if best < 0 || !ok || float64(h.seen[best].Gain) < n.jumpGate()*float64(loss)+restMargins*float64(n.cfg.margin()) {
 		return
 	}
 	h.phase, h.until, h.target = bidding, now+patience, h.seen[best].Holder

@@ -176,6 +176,38 @@ func TestAPlaceGoesToWhomItSparesMost(t *testing.T) {
 	}
 }
 
+// A served node hears of a super peer that is nearer by less than the margin, and then of one by more.
+func TestAHomeIsChangedForMoreThanTheMarginOnly(t *testing.T) {
+	for _, c := range []struct {
+		nearer float32
+		home   Peer
+	}{{0.5, 1}, {0.9, 1}, {1.5, 2}} {
+		v := newVillage(t, Config{Fraction: 0.5, Method: Random}, 10, 0, 20-c.nearer, 300)
+		v.charge(0)
+		v.grant(1, 0, 1)
+		v.play(10)
+		if h := v.nodes[0].Home(); h != 1 {
+			t.Fatalf("node 0 is served by %d, want the only super peer, 1", h)
+		}
+		v.grant(2, 1, 1)
+		v.play(2 * maxLookGap)
+		if h := v.nodes[0].Home(); h != c.home {
+			t.Errorf("another super peer is %v ms nearer: node 0 is served by %d, want %d", c.nearer, h, c.home)
+		}
+	}
+}
+
+// A token in one room, where round trips differ by less than can be measured, stays where it is.
+func TestATokenInOneRoomRests(t *testing.T) {
+	v := newVillage(t, Config{Fraction: 0.2}, 0, 2, 1, 1.1, 0.9)
+	v.charge(0)
+	v.grant(1, 0, 1)
+	v.play(60)
+	if h := v.holders(); !slices.Equal(h, []Peer{1}) {
+		t.Errorf("super peers are %v, want 1 as in the beginning", h)
+	}
+}
+
 func TestALostTokenIsGrantedToAnHeir(t *testing.T) {
 	v := newVillage(t, Config{Fraction: 0.2, Method: Random}, 0, 10, 11, 12, 13)
 	v.charge(0)

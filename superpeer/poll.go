@@ -106,7 +106,7 @@ func (n *Node) reckon(t *assessment, out *Actions) {
 	}
 	for i := range t.roll {
 		l := t.roll[i]
-		if t.times[i] >= 0 && t.times[i] < l.RTT {
+		if t.times[i] >= 0 && t.times[i] < l.RTT-n.cfg.margin() {
 			c.gains = append(c.gains, l.RTT-t.times[i])
 			l.RTT = t.times[i]
 			c.gainers = append(c.gainers, l)

@@ -13,6 +13,10 @@ import (
 // maxMoveGap is the longest a holder goes without a survey, in rounds.
 const maxMoveGap Round = 8
 
+// restMargins is how many margins a token's clients are away in the mean when it rests, and
+// how many margins in all a jump must gain: where all nodes are in one room, round trips differ by chance only.
+const restMargins = 3
+
 // unreachableRTT stands for a round trip that could not be measured.
 const unreachableRTT = 10_000
 
@@ -79,6 +83,9 @@ func (n *Node) decide(now Round, out *Actions) {
 	h.phase = resting
 	base := sumRTT(s.members)
 	best, cost := -1, base*(1-n.cfg.Gate)
+	if base <= restMargins*float64(n.cfg.margin())*float64(len(s.members)) {
+		cost = 0 // its clients are as near as can be measured
+	}
 	if h.vacancy.stale(now, h) {
 		h.vacancy = vacancy{at: None}
 	}
@@ -142,7 +149,7 @@ func (n *Node) judge(p Peer, times []float32) (cost, gain float64) {
 		}
 		t := known(times[i])
 		cost += float64(t)
-		if rtt+price > t {
+		if rtt+price > t+n.cfg.margin() { // else it would not go there
 			gains = append(gains, rtt+price-t)
 		}
 	}
