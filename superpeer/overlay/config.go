@@ -53,8 +53,8 @@ type Config struct {
 	Insecure  bool     // listen beyond loopback without Secret
 
 	// Measure is a service's own distance to the node at addr, its Service where it has
-	// said one. Default: the round trip of a small packet. Only what it measures decides; it is
-	// believed for 60 rounds.
+	// said one. Default: the least round trip of three small packets. Only what it measures decides; it is
+	// called once for each value, which is believed for 60 rounds.
 	Measure func(ctx context.Context, addr string) (time.Duration, error)
 
 	Transport memberlist.Transport // in place of UDP and TCP; nil: those

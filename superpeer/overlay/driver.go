@@ -266,7 +266,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 	go func() {
 		result := probe{peer: peer}
 		if ok {
-			if rtt, err := d.m.measure(k); err == nil && rtt >= 0 && rtt <= maxRTT*time.Millisecond {
+			if rtt, err := d.m.measure(k); err == nil && rtt <= maxRTT*time.Millisecond {
 				result.rtt, result.ok = max(nearest, float32(rtt.Seconds()*1000)), true
 			}
 		}
@@ -280,7 +280,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 // measure is the round trip to k, or the service's own distance.
 func (m *Member) measure(k *known) (time.Duration, error) {
 	if m.cfg.Measure == nil {
-		return m.driver.group.measure(k)
+		return least(m.cfg.Round/sampleGap, func() (time.Duration, error) { return m.driver.group.measure(k) })
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
 	defer cancel()
