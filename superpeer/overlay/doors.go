@@ -48,9 +48,8 @@ func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
 	conf := m.memberlistConfig(m.peers.self)
 	conf.Label += coreSuffix
 	conf.Transport, conf.SkipInboundLabelCheck = m.fork.prong(conf.Label), true
-	self := m.list.LocalNode()
-	conf.AdvertiseAddr, conf.AdvertisePort = self.Addr.String(), int(self.Port)
-	conf.BindPort = int(self.Port)
+	conf.AdvertiseAddr, conf.AdvertisePort = m.node.Addr.String(), int(m.node.Port)
+	conf.BindPort = int(m.node.Port)
 	conf.RetransmitMult = coreRetransmit
 	f := &feed{m.peers}
 	conf.Events = f

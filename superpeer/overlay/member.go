@@ -26,6 +26,7 @@ type Member struct {
 	cfg     Config
 	log     *memberLog
 	list    *memberlist.Memberlist
+	node    memberlist.Node     // our own, which never moves: memberlist would be asked under its lock
 	ring    *memberlist.Keyring // nil: nothing is encrypted
 	peers   *peers
 	book    *book
@@ -128,7 +129,8 @@ func (m *Member) open() error {
 		_ = conf.Transport.Shutdown() // err says more
 		return fmt.Errorf("membership: %w", err)
 	}
-	m.list = list
+	m.list, m.node = list, *list.LocalNode()
+	m.node.Addr = append(net.IP(nil), m.node.Addr...)
 	return nil
 }
 
@@ -322,8 +324,7 @@ func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Address is where others reach the member.
 func (m *Member) Address() string {
-	n := m.list.LocalNode()
-	return net.JoinHostPort(n.Addr.String(), fmt.Sprint(n.Port))
+	return net.JoinHostPort(m.node.Addr.String(), fmt.Sprint(m.node.Port))
 }
 
 // delegate is what memberlist asks and tells.

@@ -48,8 +48,7 @@ func (m *Member) ping(k *known) (time.Duration, error) {
 	}()
 	b := binary.BigEndian.AppendUint64([]byte{tagPing}, nonce)
 	b = binary.BigEndian.AppendUint64(b, k.Key)
-	self := m.list.LocalNode()
-	b = append(b, introduce(m.peers.self, &known{node: *self}).Addr...)
+	b = append(b, introduce(m.peers.self, &known{node: m.node}).Addr...)
 	sent := time.Now()
 	if err := m.list.SendBestEffort(&k.node, b); err != nil {
 		return 0, err
