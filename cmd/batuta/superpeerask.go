@@ -83,6 +83,9 @@ func printPeer(w io.Writer, s *overlay.Status) error {
 		encrypted = "encrypted by the secret"
 	}
 	fmt.Fprintf(out, "overlay\t%d nodes, method %s, %s\n", s.Nodes, s.Method, encrypted)
+	for _, w := range s.Warnings {
+		fmt.Fprintf(out, "WARNING\t%s\n", w)
+	}
 	r := &s.Requirements
 	for i, x := range []struct {
 		name string

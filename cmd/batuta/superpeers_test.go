@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
 // superpeers runs the command with args and gives its exit code and output.
@@ -97,4 +98,17 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestAPeersStatusShowsWhatHasBeenWrongForAWhile is the text; the JSON has the same lines.
+func TestAPeersStatusShowsWhatHasBeenWrongForAWhile(t *testing.T) {
+	for _, warnings := range [][]string{nil, {"5 super peers live, 3 are wanted, for 90 s"}} {
+		var out strings.Builder
+		if err := printPeer(&out, &overlay.Status{ID: "n1", Warnings: warnings}); err != nil {
+			t.Fatal(err)
+		}
+		if k := strings.Count(out.String(), "WARNING"); k != len(warnings) || k > 0 && !strings.Contains(out.String(), warnings[0]) {
+			t.Errorf("with the warnings %q it prints %s", warnings, out.String())
+		}
+	}
 }

@@ -25,6 +25,8 @@ var (
 	descNodes    = desc("nodes", "Nodes of the overlay, as this one counts them.")
 	descWanted   = desc("wanted", "Super peers that there shall be.")
 	descLive     = desc("live", "Super peers that this node has heard of lately.")
+	descWrong    = desc("share_wrong_seconds", "For how long the number of super peers has not been the wanted one; 0 when it is right.")
+	descUnserved = desc("unserved_seconds", "For how long no super peer has served the node; 0 when one does.")
 	descRTT      = desc("home_rtt_seconds", "Round trip to the super peer; not there while it is not known.")
 	descHolds    = desc("requirement_holds", "1 when a requirement holds as far as this node can tell.", "requirement")
 	descMessages = desc("messages_total", "Messages of the overlay beside memberlist's own.", "direction")
@@ -54,6 +56,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descNodes, float64(s.Nodes))
 	gauge(descWanted, float64(s.Wanted))
 	gauge(descLive, float64(s.Live))
+	gauge(descWrong, s.ShareWrong)
+	gauge(descUnserved, s.Unserved)
 	if s.RTTms != nil {
 		gauge(descRTT, *s.RTTms/1000)
 	}

@@ -42,6 +42,8 @@ type driver struct {
 	toldAt  superpeer.Round
 	renewal renewal
 
+	share, unserved trouble
+
 	probing map[superpeer.Peer]bool
 	waiting []superpeer.Peer // to be probed
 	trips   trips
@@ -144,6 +146,7 @@ func (d *driver) tick() {
 		d.step(now, func() { d.node.Wake(now, d.size, &d.out) })
 	}
 	d.group.round(now)
+	d.complain(passed)
 	d.publish()
 }
 
@@ -372,11 +375,8 @@ func (d *driver) receive(raw []byte) {
 
 // announced takes in what gossip has brought.
 func (d *driver) announced(raw []byte) {
-	tokens := d.cfg.Count(d.size)
-	if d.m.core != nil {
-		tokens = surplus(tokens)
-	}
-	n, ok := decodeNotice(raw[1:], tokens, d.cfg.Capacity)
+	wanted := d.cfg.Count(d.size)
+	n, ok := decodeNotice(raw[1:], surplus(wanted), d.cfg.Capacity)
 	k, listed := d.m.peers.of(n.holder)
 	listed = listed && (k.listed || d.m.core.outsider())
 	d.missed = d.missed || ok && !listed
@@ -385,6 +385,10 @@ func (d *driver) announced(raw []byte) {
 	}
 	if !ok || !listed || !d.allow(n.Token, n.Version) {
 		d.m.counts.refused.Add(1)
+		return
+	}
+	if int(n.Token) >= wanted && d.m.core == nil {
+		d.m.book.surplus(&n, d.round)
 		return
 	}
 	d.m.book.learn(&n, d.round)

@@ -143,6 +143,7 @@ type book struct {
 	entries map[int32]*entry
 	hot     []*entry      // news to be passed on; may hold what has been replaced
 	token   map[uid]int32 // by holder
+	rivals  map[uid]rival // by holder: see trouble.go
 	said    map[uid]word  // the last of each holder, also of what has been dropped since
 	round   superpeer.Round
 	swept   superpeer.Round // when it was last looked for what is too old
@@ -163,7 +164,7 @@ type word struct {
 const remember = 4
 
 func newBook() *book {
-	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, said: map[uid]word{}, budget: tellBurst, most: maxHeard}
+	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, rivals: map[uid]rival{}, said: map[uid]word{}, budget: tellBurst, most: maxHeard}
 }
 
 // gap is the number of rounds between two announcements of what has not changed.
@@ -235,14 +236,19 @@ func (b *book) learn(n *notice, now superpeer.Round) bool {
 			b.unlearn(b.oldest())
 		}
 	case n.Version < e.Version:
+		b.suspect(n, now)
 		return false
 	case n.Version == e.Version && now-e.heard < minTellGap:
+		b.suspect(n, now)
 		return false // a duplicate; its registrar will see to it
 	}
 	if e != nil {
 		e.old = true
 		if e.holder != n.holder {
 			delete(b.token, e.holder)
+			if n.Version == e.Version {
+				b.contend(e.holder, e.heard) // two by turns
+			}
 		}
 	}
 	e = &entry{notice: *n, heard: now}
@@ -267,6 +273,7 @@ func (b *book) drop(token int32) {
 func (b *book) forget(holder uid) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	delete(b.rivals, holder)
 	if t, ok := b.token[holder]; ok {
 		b.drop(t)
 	}
@@ -303,6 +310,11 @@ func (b *book) expire(now superpeer.Round, rounds int, tokens int) {
 	for t, e := range b.entries {
 		if now-e.heard > old || int(t) >= tokens {
 			b.drop(t)
+		}
+	}
+	for u, r := range b.rivals {
+		if now-r.last > old {
+			delete(b.rivals, u)
 		}
 	}
 	for u, last := range b.said {

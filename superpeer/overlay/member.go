@@ -57,7 +57,9 @@ type view struct {
 	clients []Client
 	nodes   int
 	core    bool // it is in the core
-	live    int  // super peers, as it was told
+	live    int  // super peers, as it has heard or was told
+
+	shareWrong, unserved time.Duration // for how long
 }
 
 // ErrClosed says that the member has left its overlay.

@@ -36,6 +36,10 @@ type Status struct {
 	HomeService string   `json:"home_service,omitempty"`
 	RTTms       *float64 `json:"rtt_ms"`
 
+	ShareWrong float64  `json:"share_wrong_seconds"` // for how long Live has not been Wanted
+	Unserved   float64  `json:"unserved_seconds"`    // for how long no super peer has served this node
+	Warnings   []string `json:"warnings"`            // what has been wrong for a while: Live for 30 rounds, service for 10
+
 	Requirements Requirements `json:"requirements"`
 	Traffic      Traffic      `json:"traffic"`
 }
@@ -87,9 +91,8 @@ func (m *Member) Status() (s Status) {
 		}
 	}
 	heard := m.heard(v)
-	if s.Live = len(heard); m.core != nil && !v.core {
-		s.Live = v.live // it knows a few of them
-	}
+	s.Live, s.ShareWrong, s.Unserved = v.live, v.shareWrong.Seconds(), v.unserved.Seconds()
+	s.Warnings = s.warnings(m.cfg.Round)
 	s.Requirements = judge(&s, heard, &cfg.Metric)
 	return s
 }

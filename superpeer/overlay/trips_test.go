@@ -15,6 +15,7 @@ import (
 func TestALatePacketDoesNotDecide(t *testing.T) {
 	const rtt, measured, wrong = 20 * time.Millisecond, 100, 5
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for memberlist to notice
 		net := fabric.New(func(int, int) time.Duration { return rtt })
 		members := make([]*Member, 2)
 		for i := range members {

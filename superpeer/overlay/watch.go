@@ -208,8 +208,9 @@ func (d *driver) publish() {
 		v.home, v.rtt = &k.Peer, float64(d.node.HomeRTT())
 	}
 	v.clients = d.m.clients(d.node.Serving())
+	v.live, v.shareWrong, v.unserved = d.live(v.super), d.lasted(&d.share), d.lasted(&d.unserved)
 	if c := d.m.core; c != nil {
-		v.core, v.live = c.list != nil, c.live
+		v.core = c.list != nil
 	}
 	old := d.m.view.Load()
 	if old == nil {

@@ -1,0 +1,175 @@
+package overlay
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta/superpeer"
+	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"
+)
+
+// logged is what a member logs. It is safe for concurrent use.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// village is a few members whose tokens do not move, in virtual time.
+type village struct {
+	net     *fabric.Fabric
+	members []*Member
+	logs    []*logged
+}
+
+func inVillage(t *testing.T, n int, fraction float64, f func(*testing.T, *village)) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for memberlist to notice
+		v := &village{net: fabric.New(func(a, b int) time.Duration { return time.Duration(5+3*(a+b)%40) * time.Millisecond })}
+		for i := range n {
+			l := &logged{}
+			c := Config{Transport: v.net.Transport(i), Seed: uint64(i) + 1, Fraction: fraction, Method: superpeer.Random, Logger: slog.New(slog.NewTextHandler(l, nil))}
+			if i > 0 {
+				c.Join = []string{fabric.Address(0)}
+			}
+			m, err := Join(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.members, v.logs = append(v.members, m), append(v.logs, l)
+			defer m.Kill()
+		}
+		time.Sleep(30 * time.Second)
+		f(t, v)
+	})
+}
+
+func (v *village) cut(a, b []int) {
+	v.net.Cut(func(x, y int) bool {
+		return slices.Contains(a, x) && slices.Contains(b, y) || slices.Contains(a, y) && slices.Contains(b, x)
+	})
+}
+
+func (v *village) supers() (list []int) {
+	for i, m := range v.members {
+		if m.IsSuperPeer() {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// registrar is which member keeps the record of token.
+func (v *village) registrar(t *testing.T, token int32) (host int) {
+	err := v.members[0].call(t.Context(), func(d *driver) {
+		owner, _ := d.ring.Owner(d.cfg.TokenKey(token, d.size))
+		host = slices.IndexFunc(v.members, func(m *Member) bool { return m.peers.self == d.m.peers.uidOf(owner) })
+	})
+	if err != nil || host < 0 {
+		t.Fatalf("no registrar of token %d is found: %v", token, err)
+	}
+	return host
+}
+
+// TestASuperPeerTooManyIsReported keeps a super peer and its token's registrar apart, as a crowded machine does: the
+// registrar grants the token to another node, and nothing ends the first.
+func TestASuperPeerTooManyIsReported(t *testing.T) {
+	inVillage(t, 12, 0.25, func(t *testing.T, v *village) {
+		holder, registrar := -1, -1
+		for _, i := range v.supers() {
+			if r := v.registrar(t, *v.members[i].Status().Token); r != i {
+				holder, registrar = i, r
+			}
+		}
+		if holder < 0 {
+			t.Fatal("all super peers are the registrars of their own tokens")
+		}
+		v.cut([]int{holder}, []int{registrar})
+		time.Sleep(90 * time.Second)
+		if n := len(v.supers()); n != 4 {
+			t.Fatalf("%d super peers live, want one more than 3", n)
+		}
+		for i, m := range v.members {
+			if s := m.Status(); s.Live != 4 || s.ShareWrong < 30 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "4 super peers live, 3 are wanted") {
+				t.Errorf("node %d: %d live, wrong for %v s, warnings %q", i, s.Live, s.ShareWrong, s.Warnings)
+			}
+			if n := v.logs[i].count("the number of super peers is wrong"); n != 1 {
+				t.Errorf("node %d has logged it %d times, want once", i, n)
+			}
+		}
+		v.net.Cut(nil)
+		time.Sleep(60 * time.Second)
+		for i, m := range v.members {
+			if s := m.Status(); s.Live != 3 || s.ShareWrong != 0 || len(s.Warnings) != 0 || v.logs[i].count("is right again") != 1 {
+				t.Errorf("afterwards, node %d: %d live, wrong for %v s, warnings %q", i, s.Live, s.ShareWrong, s.Warnings)
+			}
+		}
+	})
+}
+
+// TestANodeThatNobodyServesReportsIt keeps a node from all super peers.
+func TestANodeThatNobodyServesReportsIt(t *testing.T) {
+	inVillage(t, 12, 0.25, func(t *testing.T, v *village) {
+		supers := v.supers()
+		busy := supers // a registrar would grant tokens anew
+		for _, i := range supers {
+			busy = append(slices.Clone(busy), v.registrar(t, *v.members[i].Status().Token))
+		}
+		lone := 0
+		for slices.Contains(busy, lone) {
+			lone++
+		}
+		v.cut([]int{lone}, supers)
+		time.Sleep(40 * time.Second)
+		s := v.members[lone].Status()
+		if s.Home != nil || s.Unserved < 10 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "no super peer has served this node") || v.logs[lone].count("no super peer serves this node") != 1 {
+			t.Errorf("not served for %v s, warnings %q", s.Unserved, s.Warnings)
+		}
+		v.net.Cut(nil)
+		time.Sleep(20 * time.Second)
+		if s := v.members[lone].Status(); s.Home == nil || s.Unserved != 0 || len(s.Warnings) != 0 || v.logs[lone].count("is served again") != 1 {
+			t.Errorf("afterwards: not served for %v s, warnings %q", s.Unserved, s.Warnings)
+		}
+	})
+}
+
+// TestALateAnnouncementIsNoSuperPeer: who has passed its token on falls silent, and what it announced before is late.
+func TestALateAnnouncementIsNoSuperPeer(t *testing.T) {
+	b := newBook()
+	say := func(token int32, version uint32, holder uid, seq uint32, now superpeer.Round) {
+		n := told(token, version, holder)
+		n.seq = seq
+		b.learn(n, now)
+	}
+	say(1, 2, 8, 5, 10)
+	say(1, 1, 9, 5, 11)
+	say(1, 1, 9, 5, 11+minTellGap)
+	if k := b.supers(0, false); k != 1 {
+		t.Errorf("%d super peers after a late announcement, want 1", k)
+	}
+	say(1, 1, 9, 6, 11+minTellGap)
+	if k := b.supers(0, false); k != 2 {
+		t.Errorf("%d super peers while two announce one token, want 2", k)
+	}
+	b.expire(200, 1, 8)
+	if k := b.supers(0, false); k != 0 {
+		t.Errorf("%d super peers after long silence, want none", k)
+	}
+}
