@@ -53,10 +53,7 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(e.stdout).Encode(r)
-			}
-			return printLive(e.stdout, r)
+			return printLive(e.stdout, r, asJSON)
 		},
 	}
 	flags := cmd.Flags()
@@ -108,7 +105,10 @@ func readLive(o *live.Options, rtt string) (err error) {
 	return err
 }
 
-func printLive(w io.Writer, r *live.Report) error {
+func printLive(w io.Writer, r *live.Report, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
 	number := func(p *int) string {
 		if p == nil {
 			return "–"
