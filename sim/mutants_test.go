@@ -100,16 +100,6 @@ func TestMutantsFit(t *testing.T) {
 
 // docs/verification.md says of each what catches it; -update writes that.
 func TestMutantsAreDocumented(t *testing.T) {
-	const file, from, to = "../docs/verification.md", "<!-- mutants -->\n", "<!-- end of mutants -->\n"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), from)
-	found, after, ends := strings.Cut(rest, to)
-	if !ok || !ends {
-		t.Fatalf("%s has no place for the mutants between %q and %q", file, from, to)
-	}
 	var b strings.Builder
 	b.WriteString("| mutant | of | caught by |\n| --- | --- | --- |\n")
 	for _, m := range mutants() {
@@ -119,13 +109,7 @@ func TestMutantsAreDocumented(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", m.Name, m.File, how)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(before+from+b.String()+to+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if found != b.String() {
-		t.Errorf("the mutants in %s are others: take them over with go test ./sim -run MutantsAreDocumented -update", file)
-	}
+	documented(t, "mutants", b.String())
 }
 
 // hunt is the search for what catches one mutant.

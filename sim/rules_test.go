@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -40,26 +39,10 @@ func TestRulesNameTheirMutants(t *testing.T) {
 
 // docs/verification.md lists the rules as the registry has them; -update writes that.
 func TestRulesAreDocumented(t *testing.T) {
-	const file, from, to = "../docs/verification.md", "<!-- rules -->\n", "<!-- end of rules -->\n"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), from)
-	found, after, ends := strings.Cut(rest, to)
-	if !ok || !ends {
-		t.Fatalf("%s has no place for the rules between %q and %q", file, from, to)
-	}
 	var b strings.Builder
 	b.WriteString("| rule | why | where | a mutant that breaks it |\n| --- | --- | --- | --- |\n")
 	for _, r := range invariant.Rules() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.Name, r.Why, r.Where, r.Mutant)
 	}
-	if *update {
-		if err := os.WriteFile(file, []byte(before+from+b.String()+to+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if found != b.String() {
-		t.Errorf("the rules in %s are others: take them over with go test ./sim -run RulesAreDocumented -update", file)
-	}
+	documented(t, "rules", b.String())
 }
