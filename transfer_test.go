@@ -56,7 +56,7 @@ func TestATransferIsRefused(t *testing.T) {
 			want   error
 			says   string
 		}{
-			{"4", "3", ErrNotLeading, "member 4 is not the leader"},
+			{"4", "3", ErrNotLeading, "member 4: not the leader"},
 			{"4", "9", ErrNotMember, "member 9"},
 			{"5", "9", ErrNotMember, "member 9"},
 			{"5", "1", ErrUnfit, "observer"},
