@@ -93,15 +93,13 @@ func newExitCodesTopic() *cobra.Command {
 		Long: "The exit codes of every command:\n\n" + cli.Codes + `
 
 The same failure has the same code in every command, whether the address of the agent
-was given or is the default. A script can tell "there is no leader" from "nothing runs there":
-
+was given or is the default. batuta run ends with 0 when its command has, and with 1 or 2 as above; a command's own
+exit code is in the log.`,
+		Example: `  # what a script makes of them
   leader=$(batuta leader) || case $? in
   3) echo "no leader yet" ;;
   4) echo "no agent on this machine" ;;
-  esac
-
-batuta run ends with 0 when its command has, and with 1 or 2 as above; a command's own
-exit code is in the log.`,
+  esac`,
 	}
 }
 

@@ -25,7 +25,7 @@ func TestTuneTellsWhatItHasSeen(t *testing.T) {
 		says  string
 	}{
 		{"interrupted", func(_ http.ResponseWriter, interrupt func()) { interrupt() }, 0, seen},
-		{"the agent fails", func(w http.ResponseWriter, _ func()) { http.Error(w, "no", http.StatusInternalServerError) }, 1, seen},
+		{"what answers is no agent", func(w http.ResponseWriter, _ func()) { http.Error(w, "no", http.StatusInternalServerError) }, 4, seen},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -16,6 +16,7 @@ func TestHealthServerHasMetrics(t *testing.T) {
 	for name, withAPI := range map[string]bool{"with an API": true, "without one": false} {
 		t.Run(name, func(t *testing.T) {
 			n := &fakeNode{view: viewOf("5", 8), done: make(chan struct{}), events: []batuta.Event{
+				{Kind: batuta.EventLeader, Time: began, View: viewOf("4", 7)},
 				{Kind: batuta.EventLost, Time: began, View: batuta.View{Lost: viewOf("4", 7).Token}},
 				{Kind: batuta.EventLeader, Time: began.Add(time.Second), View: viewOf("5", 8)},
 			}}

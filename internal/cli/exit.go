@@ -114,6 +114,8 @@ func RefuseTopics(root *cobra.Command) {
 	if err != nil || help.Run == nil {
 		return // root has no commands
 	}
+	help.Use, help.Short, help.Long = "help [COMMAND]", "Show help about a command or topic", "Show help about a command or topic."
+	help.Example = "  " + root.Name() + " help run"
 	show := help.Run
 	help.Run = nil
 	help.RunE = func(cmd *cobra.Command, args []string) error {
