@@ -30,6 +30,21 @@ func adoptOrphans() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
+// adoptLeft adopts what guards leave behind. The children that this process has before it
+// starts a guard are not theirs: it may have got them by an exec.
+var adoptLeft = sync.OnceValue(func() error {
+	own.Lock()
+	defer own.Unlock()
+	running, over, _ := children()
+	for _, pid := range running {
+		own.keep(pid)
+	}
+	for pid := range over {
+		own.keep(pid)
+	}
+	return adoptOrphans()
+})
+
 // groupPoll is how often to look whether a group is gone; 0: SIGCHLD reports it.
 const groupPoll = 0
 
@@ -49,6 +64,7 @@ func (g *group) look() {
 	for _, pid := range running {
 		if pid != g.id {
 			g.left = append(g.left, pid)
+			g.send(pid, 0) // one may not be signaled, though others of its group may
 		}
 	}
 	for pid, how := range over {
@@ -195,7 +211,7 @@ func childrenNow() ([]int, error) {
 // not known). refused is called for each process that this one may not kill.
 func buryOrphans(group int, refused func(pid int)) {
 	reported := map[int]bool{}
-	for {
+	for wait := time.Millisecond; ; wait = min(2*wait, maxWait) {
 		left, err := orphans()
 		if err != nil && group != 0 {
 			buryGroup(group)
@@ -209,9 +225,13 @@ func buryOrphans(group int, refused func(pid int)) {
 				refused(pid)
 			}
 		}
-		pause()
+		time.Sleep(wait)
 	}
 }
+
+// maxWait is how long to wait at most before looking again whether processes have ended that
+// were killed: one may be in an uninterruptible system call, or belong to another user.
+const maxWait = 100 * time.Millisecond
 
 // orphans are the children of this process that run and that it has not started: it has
 // adopted them.

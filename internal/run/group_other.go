@@ -18,6 +18,9 @@ func commandAttributes(*Command) *syscall.SysProcAttr {
 // are still found as long as they stay in their process group.
 func adoptOrphans() error { return nil }
 
+// adoptLeft does nothing here, either.
+func adoptLeft() error { return nil }
+
 // groupPoll is how often to look whether a group is gone: the end of an orphan is
 // reported to another process.
 const groupPoll = 5 * time.Millisecond

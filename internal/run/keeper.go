@@ -88,7 +88,7 @@ func (k *keeper) done(speakers *sync.WaitGroup) {
 }
 
 func (s starter) start() (*guarded, error) {
-	if err := adoptOrphans(); err != nil { // of a guard that is killed
+	if err := adoptLeft(); err != nil {
 		return nil, err
 	}
 	ours, theirs, err := socketPair()
@@ -266,9 +266,10 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			}
 		case <-end:
 			end = nil
-			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
-			// A guard that has got stuck itself is no guard; its end is seen to.
+			// A guard that has got stuck itself is no guard; its end is seen to. It may not even
+			// read what it is sent: the timer comes first.
 			defer time.AfterFunc(grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
+			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
 		}
 	}
 }

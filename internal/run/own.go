@@ -7,13 +7,23 @@ import (
 
 // own has the children that this process has started itself. What else is a child of it was
 // adopted: it descends from one of those, whose end has left it behind.
-var own = struct {
+var own = started{pids: map[int]*exec.Cmd{}}
+
+type started struct {
 	sync.Mutex
 	pids map[int]*exec.Cmd
-}{pids: map[int]*exec.Cmd{}}
+}
+
+// keep counts a child as this process's own that it has not started itself.
+func (s *started) keep(pid int) {
+	if s.pids[pid] == nil {
+		s.pids[pid] = &exec.Cmd{}
+	}
+}
 
 // StartChild is c.Start for a process that has guards: when a guard has died, all of this
-// process's children are killed but those that were started by StartChild or [RunChild].
+// process's children are killed but those that were started by StartChild or [RunChild], or
+// before the first guard.
 // The caller must call [WaitChild].
 func StartChild(c *exec.Cmd) error {
 	own.Lock()
