@@ -12,9 +12,9 @@ import (
 // View is who leads, as one member sees it.
 //
 // LastSeen is the last sign of the leadership that ended. If the leader resigned, closed or was
-// removed, that is the message that announced it. Otherwise it is the last heartbeat that this
-// member received from the leader; for the leader itself, when its loop ran last. It is zero for
-// named elections.
+// removed, that is the message that announced it. Otherwise it is the last message that this
+// member received from the leader, or the loss itself if there was none; for the leader itself,
+// when its loop ran last. It is zero for named elections.
 type View struct {
 	Election string
 	Seat     int       // of an election with several leaders at once: which, from 0; see [Seats]

@@ -243,6 +243,7 @@ func TestALossNamesTheLastSign(t *testing.T) {
 		c.agree("2")
 		leader, follower := c.nodes["2"], c.nodes["1"]
 		bears := leader.cfg.timing().Bears()
+		time.Sleep(20 * bears) // a leadership that is older than any silence
 		began := leader.history.Last()
 		at, sign := lost(follower, func() { leader.call(t.Context(), func() { time.Sleep(3 * bears) }) })
 		if silent := at.Sub(sign); silent < bears || silent > 2*bears {
@@ -252,6 +253,17 @@ func TestALossNamesTheLastSign(t *testing.T) {
 		}
 		if ev := began.Event; ev.View.Cause != CauseStalled || ev.Time.Sub(ev.View.LastSeen) < 3*bears {
 			t.Errorf("%v: its loop ran last %v before, want %v", ev.View.Cause, ev.Time.Sub(ev.View.LastSeen), 3*bears)
+		}
+		token := c.agree(follower.Leader().Token.Leader.ID)
+		time.Sleep(20 * bears)
+		for _, n := range c.nodes {
+			if n.ID() == token.Leader.ID {
+				continue
+			}
+			if at, sign := lost(n, func() { c.kill(token.Leader.ID) }); at.Sub(sign) > n.cfg.timing().Heartbeat+bears/2 {
+				t.Errorf("a leader that crashed was silent for %v, want one heartbeat at most", at.Sub(sign))
+			}
+			break
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestWorkThatGoesOnIsLogged(t *testing.T) {
 				}
 				time.Sleep(18 * time.Second)
 				text := out.String()
-				for _, want := range []string{"for=3s", "for=6s", "for=12s", "election=" + election, "token=", "work goes on although its leadership has ended"} {
+				for _, want := range []string{"for=3s", "for=6s", "for=12s", "election=" + election, "token=", "work goes on after its context has ended"} {
 					if !strings.Contains(text, want) {
 						t.Errorf("after 20 s the log has no %s:\n%s", want, text)
 					}
@@ -56,7 +56,7 @@ func TestWorkThatGoesOnIsLogged(t *testing.T) {
 					t.Error(err)
 				}
 				synctest.Wait()
-				if !strings.Contains(out.String(), "the work of an ended leadership has returned") {
+				if !strings.Contains(out.String(), "the work has returned") {
 					t.Errorf("the log has no end of it:\n%s", out.String())
 				}
 			})

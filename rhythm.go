@@ -137,8 +137,10 @@ func (n *Node) silence(token Token, cause Cause) time.Duration {
 	if token.Leader.ID == n.id {
 		return n.steppedAgo
 	}
-	if heard, ok := n.rhythm.heard[token.Leader.ID]; ok {
-		return max(0, n.stepped-heard)
+	for _, m := range n.machine.Members() {
+		if m.ID == token.Leader.ID && !m.Heard.IsZero() {
+			return max(0, n.stepped-m.Heard.Sub(n.born))
+		}
 	}
-	return max(0, time.Since(n.view().Since)) // it was announced, and no heartbeat has followed
+	return 0 // it was known from other members only
 }

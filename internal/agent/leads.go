@@ -25,7 +25,12 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 		s.namedLeader(w, r, name)
 		return
 	}
-	if !s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader) {
+	answered := s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
+	if !answered { // another may lead since
+		v = s.node.Leader()
+		answered = s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
+	}
+	if !answered {
 		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
 	}
 }

@@ -34,12 +34,12 @@ func follow(ctx context.Context, log *slog.Logger, over <-chan struct{}) {
 		case <-over:
 			next.Stop()
 			if logged {
-				log.Info("the work of an ended leadership has returned", "for", time.Since(began).Round(time.Millisecond))
+				log.Info("the work has returned", "for", time.Since(began).Round(time.Millisecond))
 			}
 			return
 		case <-next.C:
 		}
-		log.Warn("work goes on although its leadership has ended; this member does not hand over, or lead again, before it returns",
+		log.Warn("work goes on after its context has ended; this member does not hand over, or lead again, before it returns",
 			"for", time.Since(began).Round(time.Millisecond), "cause", context.Cause(ctx))
 		if logged {
 			wait = min(2*wait, Again)

@@ -269,7 +269,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 	go func() {
 		result := probe{peer: peer}
 		if ok {
-			if rtt, err := d.m.measure(k); err == nil && rtt <= maxRTT*time.Millisecond {
+			if rtt, err := d.m.measure(k); err == nil && rtt >= 0 && rtt <= maxRTT*time.Millisecond {
 				result.rtt, result.ok = max(nearest, float32(rtt.Seconds()*1000)), true
 			}
 		}
