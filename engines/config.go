@@ -36,6 +36,12 @@ const (
 	DefaultDrift = 0.01
 )
 
+// Check gives the error that [Start] would give for c, or nil.
+func (c Config) Check() error {
+	_, err := c.withDefaults()
+	return err
+}
+
 // withDefaults fills in what is not given, or says all that is wrong.
 func (c Config) withDefaults() (Config, error) {
 	var faults []error

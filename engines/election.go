@@ -49,7 +49,7 @@ type Election struct {
 	freeFrom time.Time // since when nobody leads and we have resigned
 	closing  bool
 	lost     map[batuta.Cause]uint64
-	trouble  error // of the engine; nil: it answers
+	trouble  trouble
 }
 
 // command is something to do on the loop; done is closed when all that it led

@@ -36,6 +36,10 @@ type Engine interface {
 // ErrTaken is what an engine answers when the record is not the one that was to be replaced.
 var ErrTaken = errors.New("the record is another's by now")
 
+// ErrDenied is wrapped by the error of an engine that refuses the caller's credentials, or gives them no right to the
+// record. Such a call has changed nothing. An [Election] logs the error once a minute at most, and asks again.
+var ErrDenied = errors.New("the engine refuses access")
+
 // Record is who leads, as an engine keeps it.
 type Record struct {
 	ID       batuta.ID     // who; none: nobody leads

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -191,6 +192,36 @@ func TestWorkThatGoesOnIsLogged(t *testing.T) {
 		e.Close()
 		synctest.Wait()
 		if text := out.String(); !strings.Contains(text, "work goes on") || !strings.Contains(text, "election=shard") || !strings.Contains(text, "for=6s") {
+			t.Errorf("the log has:\n%s", text)
+		}
+	})
+}
+
+// A candidate that may read the record, and may not claim it, logs the refusal once a minute and reports it.
+func TestARefusalIsLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := &line{memory: newMemory(), deny: fmt.Errorf("no right to the key: %w", engines.ErrDenied)}
+		e, err := engines.Start(t.Context(), l, engines.Config{ID: "1", StandAlways: true, Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			time.Sleep(6 * time.Second)
+			if why := e.Status().StandingWhy; !strings.Contains(why, "no right to the key") {
+				t.Fatalf("the status has %q", why)
+			}
+		}
+		synctest.Wait()
+		if text := out.String(); strings.Count(text, "no right to the key") != 10 || strings.Count(text, "\n") != 10 {
+			t.Errorf("within ten minutes the log has:\n%s", text)
+		}
+		l.mu.Lock()
+		l.deny = nil
+		l.mu.Unlock()
+		leads(t, e)
+		e.Close()
+		if text := out.String(); strings.Count(text, "answers again") != 1 {
 			t.Errorf("the log has:\n%s", text)
 		}
 	})

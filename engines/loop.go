@@ -29,6 +29,7 @@ type answer struct {
 type call string
 
 const (
+	callLook    call = "look"
 	callClaim   call = "claim"
 	callRenew   call = "renew"
 	callRelease call = "release"
@@ -174,7 +175,7 @@ func (e *Election) answered(a answer) {
 	e.asked = false
 	now := e.clock.Now()
 	e.callEnd = now
-	e.note(a.err)
+	e.note(a.what, a.err)
 	switch {
 	case a.err == nil && a.what == callRelease:
 		e.mine = Record{}
@@ -218,7 +219,7 @@ func (e *Election) claimed(a answer) {
 
 // looked takes in what the record says.
 func (e *Election) looked(l look) {
-	e.note(l.err)
+	e.note(callLook, l.err)
 	if l.err != nil {
 		return // who leads is told until its record can have run out: see advance
 	}
@@ -299,20 +300,6 @@ func (e *Election) tellLeader(token batuta.Token, address string) {
 	now := time.Now()
 	e.history.add(batuta.Event{Time: now, Kind: batuta.EventLeader, View: batuta.View{Election: e.cfg.Election, Token: token, Address: address, Since: now}})
 	e.cfg.Logger.Info("leader", "leader", token.Leader.ID, "epoch", token.Epoch)
-}
-
-// note logs when the engine stops answering, and when it answers again.
-func (e *Election) note(err error) {
-	if errors.Is(err, ErrTaken) {
-		err = nil
-	}
-	switch was := e.trouble; {
-	case err != nil && was == nil:
-		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
-	case err == nil && was != nil:
-		e.cfg.Logger.Info("the engine answers again", "engine", e.engine.Name())
-	}
-	e.trouble = err
 }
 
 // wake has the record looked at.

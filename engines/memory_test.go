@@ -37,6 +37,7 @@ type line struct {
 	mu   sync.Mutex
 	cut  chan struct{} // closed when the line stands; nil: it does
 	lose bool          // the answer to the next claim
+	deny error         // of what would replace the record
 }
 
 func (l *line) pass(ctx context.Context) error {
@@ -106,6 +107,12 @@ func ours(mine engines.Record) func(engines.Record) bool {
 func (l *line) swap(ctx context.Context, same func(now engines.Record) bool, f func() engines.Record) (engines.Record, error) {
 	if err := l.pass(ctx); err != nil {
 		return engines.Record{}, err
+	}
+	l.mu.Lock()
+	deny := l.deny
+	l.mu.Unlock()
+	if deny != nil {
+		return engines.Record{}, deny
 	}
 	l.memory.mu.Lock()
 	defer l.memory.mu.Unlock()

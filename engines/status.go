@@ -49,8 +49,8 @@ func (e *Election) status() batuta.Status {
 		s.Standing, s.StandingWhy = batuta.StandingResigned, "it was asked to step down"
 	case !e.standing && e.leads == 0:
 		s.Standing, s.StandingWhy = batuta.StandingObserver, "nothing is there that it would lead for"
-	case e.trouble != nil:
-		s.StandingWhy = e.engine.Name() + ": " + e.trouble.Error()
+	case e.trouble.err != nil:
+		s.StandingWhy = e.engine.Name() + ": " + e.trouble.err.Error()
 	}
 	s.Role = batuta.RoleUndefined
 	switch {

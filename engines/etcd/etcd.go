@@ -7,6 +7,9 @@
 // early when the process of the server that counts it has stood still. What decides is that each write
 // goes through a majority of etcd, and the clocks of the candidates; see package engines.
 //
+// With authentication enabled, the client's user needs a role with read and write permission on the keys
+// that begin with PREFIX/. Otherwise errors wrap [engines.ErrDenied].
+//
 // The epoch fences. A transaction on the same etcd can ask for more: [Fence] lets it
 // happen only while that very leadership holds the key.
 package etcd
@@ -14,12 +17,14 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/batuta-dev/batuta"
@@ -32,6 +37,7 @@ const Prefix = "/batuta/"
 // Engine is an [engines.Engine] on etcd.
 type Engine struct {
 	client       *clientv3.Client
+	prefix       string // as errors name it
 	leader, last string
 	revision     atomic.Int64 // of etcd, as last seen
 }
@@ -40,7 +46,7 @@ type Engine struct {
 // the same. The client remains the caller's, and must be closed after the [engines.Election] only.
 func New(client *clientv3.Client, prefix string) *Engine {
 	prefix = strings.TrimSuffix(prefix, "/")
-	return &Engine{client: client, leader: prefix + "/leader", last: prefix + "/last"}
+	return &Engine{client: client, prefix: prefix + "/", leader: prefix + "/leader", last: prefix + "/last"}
 }
 
 // Fence is true in a transaction while the leadership of that token holds the election with
@@ -72,7 +78,7 @@ func (e *Engine) Name() string { return "etcd" }
 func (e *Engine) Look(ctx context.Context) (engines.Record, error) {
 	resp, err := e.client.Txn(ctx).Then(clientv3.OpGet(e.leader), clientv3.OpGet(e.last)).Commit()
 	if err != nil {
-		return engines.Record{}, err
+		return engines.Record{}, e.explain(err)
 	}
 	e.revision.Store(resp.Header.Revision)
 	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
@@ -146,6 +152,39 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 	return err
 }
 
+// Check gives an error that wraps [engines.ErrDenied] when etcd would refuse a candidate's calls, and the client's error when
+// etcd does not answer. It changes nothing.
+func (e *Engine) Check(ctx context.Context) error {
+	// No key has a negative revision. etcd checks the permissions for the operations all the same.
+	never := clientv3.Compare(clientv3.CreateRevision(e.leader), "<", 0)
+	_, err := e.swap(ctx, never, clientv3.OpDelete(e.leader), clientv3.OpPut(e.last, ""))
+	if errors.Is(err, engines.ErrTaken) {
+		_, err = e.Look(ctx)
+	}
+	return err
+}
+
+// denied is the reason for which etcd refuses a call.
+type denied string
+
+func (d denied) Error() string { return string(d) }
+
+// Is reports whether target is [engines.ErrDenied].
+func (d denied) Is(target error) bool { return target == engines.ErrDenied }
+
+// explain words what etcd refuses for the user, the password or the permissions.
+func (e *Engine) explain(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrUserEmpty):
+		return denied("etcd requires a user and a password")
+	case strings.HasPrefix(err.Error(), "etcdserver: authentication failed"): // there are two of them
+		return denied("etcd refuses the user or the password")
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return denied(fmt.Sprintf("etcd denies the user the keys under %s: grant one of its roles readwrite on that prefix", e.prefix))
+	}
+	return err
+}
+
 // Close implements [engines.Engine].
 func (e *Engine) Close() error { return nil }
 
@@ -168,7 +207,7 @@ func (e *Engine) ended(epoch uint64, resigned bool) clientv3.Op {
 func (e *Engine) swap(ctx context.Context, holds clientv3.Cmp, ops ...clientv3.Op) (int64, error) {
 	resp, err := e.client.Txn(ctx).If(holds).Then(ops...).Commit()
 	if err != nil {
-		return 0, err
+		return 0, e.explain(err)
 	}
 	if !resp.Succeeded {
 		return 0, engines.ErrTaken

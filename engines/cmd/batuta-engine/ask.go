@@ -92,6 +92,9 @@ func newAskingCommand(cmd *cobra.Command, say func(ctx context.Context, f *engin
 		}
 		defer engine.Close()
 		r, err := confirmed(ctx, engine)
+		if errors.Is(err, engines.ErrDenied) {
+			return err
+		}
 		if err != nil {
 			return fmt.Errorf("%s does not answer: %w", engine.Name(), err)
 		}
@@ -150,6 +153,10 @@ func newWatchCommand(e env) *cobra.Command {
 		defer stop()
 		engine, err := f.open()
 		if err != nil {
+			return err
+		}
+		if err := admitted(ctx, func(ctx context.Context) error { _, err := engine.Look(ctx); return err }); err != nil {
+			engine.Close()
 			return err
 		}
 		watcher, err := engines.Start(ctx, engine, engines.Config{ID: uuid.NewString(), Election: f.election, Logger: slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})

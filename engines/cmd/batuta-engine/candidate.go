@@ -175,6 +175,13 @@ func (c *candidate) start(ctx context.Context) error {
 	}
 	config := c.flags.config(c.log)
 	config.StandAlways = c.argv == nil
+	if err = cli.Exit(cli.Usage, config.Check()); err == nil {
+		err = candidateAdmitted(ctx, engine)
+	}
+	if err != nil {
+		engine.Close()
+		return err
+	}
 	if c.election, err = engines.Start(ctx, engine, config); err != nil {
 		engine.Close()
 		return cli.Exit(cli.Usage, err)
@@ -196,6 +203,17 @@ func (c *candidate) start(ctx context.Context) error {
 		c.election.Close()
 	}
 	return err
+}
+
+// candidateAdmitted gives an error if the engine refuses a candidate with the given flags.
+func candidateAdmitted(ctx context.Context, engine engines.Engine) error {
+	checked, ok := engine.(interface{ check(context.Context) error })
+	if !ok {
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM) // which also end the work
+	defer stop()
+	return admitted(ctx, checked.check)
 }
 
 // serve answers on the listener, prints events and runs hooks, until the election has ended.

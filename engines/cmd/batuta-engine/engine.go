@@ -2,17 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/util/validation"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +22,7 @@ import (
 type engineFlags struct {
 	etcd                      []string
 	etcdCA, etcdCert, etcdKey string
+	etcdUser, etcdPassword    string // the password's file
 	postgres                  string
 	kubernetes, kubeconfig    string
 	election                  string
@@ -38,6 +33,8 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.etcdCA, "etcd-ca", "", "`file` with the authorities to believe of etcd (default the system's)")
 	fs.StringVar(&f.etcdCert, "etcd-cert", "", "`file` with a certificate for etcd")
 	fs.StringVar(&f.etcdKey, "etcd-key", "", "`file` with its key")
+	fs.StringVar(&f.etcdUser, "etcd-user", "", "`name` of the user for etcd, with readwrite permission on the keys under "+etcd.Prefix+"ELECTION/ (read for status, leader and watch)")
+	fs.StringVar(&f.etcdPassword, "etcd-password-file", "", "`file` with its password, mode 0600; read again at each login")
 	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
 	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
@@ -52,6 +49,17 @@ type held struct {
 
 // Close implements [engines.Engine].
 func (h held) Close() error { return errors.Join(h.Engine.Close(), h.closeClient()) }
+
+// admitted gives the error of check when the engine refuses access. An engine that does not answer within [askTime] may
+// admit this process later.
+func admitted(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if err := check(ctx); errors.Is(err, engines.ErrDenied) {
+		return err
+	}
+	return nil
+}
 
 // open gives the engine that the flags name. It does not wait for it to answer.
 func (f *engineFlags) open() (engines.Engine, error) {
@@ -71,51 +79,10 @@ func (f *engineFlags) open() (engines.Engine, error) {
 	if len(opened) != 1 {
 		return nil, cli.Usagef("which engine? give one of --etcd HOST:PORT, --kubernetes NAMESPACE and --postgres URL")
 	}
+	if len(f.etcd) == 0 && f.etcdUser+f.etcdPassword != "" {
+		return nil, cli.Usagef("--etcd-user and --etcd-password-file go with --etcd: leave them out")
+	}
 	return opened[0]()
-}
-
-func (f *engineFlags) openEtcd() (engines.Engine, error) {
-	secured := strings.HasPrefix(f.etcd[0], "https://")
-	config := clientv3.Config{Endpoints: f.etcd, Logger: zap.NewNop(), DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second}
-	if f.etcdCA+f.etcdCert+f.etcdKey != "" && !secured {
-		return nil, cli.Usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
-	}
-	if secured {
-		var err error
-		if config.TLS, err = f.etcdTLS(); err != nil {
-			return nil, err
-		}
-	}
-	client, err := clientv3.New(config)
-	if err != nil {
-		return nil, cli.Usagef("--etcd: %w", err)
-	}
-	return held{etcd.New(client, etcd.Prefix+f.election), client.Close}, nil
-}
-
-func (f *engineFlags) etcdTLS() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.etcdCA != "" {
-		text, err := os.ReadFile(f.etcdCA)
-		if err != nil {
-			return nil, cli.Usagef("--etcd-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, cli.Usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
-		}
-	}
-	if (f.etcdCert == "") != (f.etcdKey == "") {
-		return nil, cli.Usagef("--etcd-cert and --etcd-key go together: give both")
-	}
-	if f.etcdCert != "" {
-		pair, err := tls.LoadX509KeyPair(f.etcdCert, f.etcdKey)
-		if err != nil {
-			return nil, cli.Usagef("--etcd-cert, --etcd-key: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
 
 func (f *engineFlags) openPostgres() (engines.Engine, error) {

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		case "client-go":
 			standByClientGo(os.Args[2], os.Args[3:6], os.Args[6:])
 			return
-		case "run", "guard":
+		case "run", "agent", "status", "watch", "guard":
 			os.Exit(execute(context.Background(), os.Args[1:], env{os.Stdout, os.Stderr, os.LookupEnv}))
 		}
 	}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/etcd"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/security"
+)
+
+func (f *engineFlags) openEtcd() (engines.Engine, error) {
+	for _, endpoint := range f.etcd {
+		if strings.Contains(endpoint, "@") && !strings.HasPrefix(endpoint, "unix") { // it is not printed: it may hold the password
+			return nil, cli.Usagef("--etcd: an address holds no user and no password; give --etcd-user NAME and --etcd-password-file FILE")
+		}
+	}
+	secured := strings.HasPrefix(f.etcd[0], "https://")
+	config := clientv3.Config{Endpoints: f.etcd, Logger: zap.NewNop(), DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second}
+	login, err := f.etcdLogin()
+	if err != nil {
+		return nil, err
+	}
+	if login != nil {
+		config.DialOptions = []grpc.DialOption{grpc.WithPerRPCCredentials(login), grpc.WithChainUnaryInterceptor(login.intercept)}
+	}
+	if f.etcdCA+f.etcdCert+f.etcdKey != "" && !secured {
+		return nil, cli.Usagef("--etcd %s: certificates are given; write https://%s", f.etcd[0], strings.TrimPrefix(f.etcd[0], "http://"))
+	}
+	if secured {
+		if config.TLS, err = f.etcdTLS(); err != nil {
+			return nil, err
+		}
+	}
+	client, err := clientv3.New(config)
+	if err != nil {
+		return nil, cli.Usagef("--etcd: %w", err)
+	}
+	return etcdEngine{held{etcd.New(client, etcd.Prefix+f.election), client.Close}, f.etcdUser}, nil
+}
+
+func (f *engineFlags) etcdTLS() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.etcdCA != "" {
+		text, err := os.ReadFile(f.etcdCA)
+		if err != nil {
+			return nil, cli.Usagef("--etcd-ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, cli.Usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
+		}
+	}
+	if (f.etcdCert == "") != (f.etcdKey == "") {
+		return nil, cli.Usagef("--etcd-cert and --etcd-key go together: give both")
+	}
+	if f.etcdCert != "" {
+		pair, err := tls.LoadX509KeyPair(f.etcdCert, f.etcdKey)
+		if err != nil {
+			return nil, cli.Usagef("--etcd-cert, --etcd-key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// etcdLogin is what the flags give to log in with; nil: nothing.
+func (f *engineFlags) etcdLogin() (*etcdLogin, error) {
+	if f.etcdUser == "" && f.etcdPassword == "" {
+		return nil, nil
+	}
+	if f.etcdUser == "" || f.etcdPassword == "" {
+		return nil, cli.Usagef("--etcd-user and --etcd-password-file go together: give both")
+	}
+	login := &etcdLogin{user: f.etcdUser, file: f.etcdPassword}
+	if _, err := login.password(); err != nil {
+		return nil, cli.Usagef("--etcd-password-file: %w", err)
+	}
+	return login, nil
+}
+
+// etcdLogin gives each call of etcd the token of a user. It asks for a token when etcd refuses a call for want of a valid
+// one. The client's own login waits for etcd when it is made, and logs in again for each watch: that costs etcd a bcrypt hash.
+type etcdLogin struct {
+	user, file string
+
+	logging sync.Mutex // one login at a time
+	mu      sync.Mutex
+	token   string
+}
+
+// password reads the file, which may have changed.
+func (l *etcdLogin) password() (string, error) {
+	text, err := security.ReadPrivate(l.file)
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("%s is empty: write the password into it", l.file)
+	}
+	return password, nil
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (l *etcdLogin) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	token := l.current()
+	if token == "" {
+		return nil, nil
+	}
+	return map[string]string{rpctypes.TokenFieldNameGRPC: token}, nil
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials.
+func (l *etcdLogin) RequireTransportSecurity() bool { return false }
+
+func (l *etcdLogin) current() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.token
+}
+
+// intercept sends a call again after a login, if etcd has refused it for its token. A refused call has changed nothing.
+func (l *etcdLogin) intercept(ctx context.Context, method string, request, reply any, to *grpc.ClientConn, send grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	used := l.current()
+	err := send(ctx, method, request, reply, to, opts...)
+	if method == etcdserverpb.Auth_Authenticate_FullMethodName || !wantsLogin(err) {
+		return err
+	}
+	if err := l.login(ctx, to, used); err != nil {
+		return err
+	}
+	return send(ctx, method, request, reply, to, opts...)
+}
+
+func wantsLogin(err error) bool {
+	err = rpctypes.Error(err)
+	return errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
+}
+
+// login replaces the token that was refused, unless another call has replaced it.
+func (l *etcdLogin) login(ctx context.Context, to *grpc.ClientConn, refused string) error {
+	l.logging.Lock()
+	defer l.logging.Unlock()
+	if l.current() != refused {
+		return nil
+	}
+	password, err := l.password()
+	if err != nil {
+		return err
+	}
+	resp, err := etcdserverpb.NewAuthClient(to).Authenticate(ctx, &etcdserverpb.AuthenticateRequest{Name: l.user, Password: password})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.token = resp.Token
+	return nil
+}
+
+// etcdEngine names the flags in what etcd refuses.
+type etcdEngine struct {
+	held
+	user string
+}
+
+func (e etcdEngine) named(err error) error {
+	switch {
+	case !errors.Is(err, engines.ErrDenied):
+		return err
+	case e.user == "":
+		return fmt.Errorf("no --etcd-user and --etcd-password-file are given: %w", err)
+	}
+	return fmt.Errorf("--etcd-user %s, --etcd-password-file: %w", e.user, err)
+}
+
+// Look implements [engines.Engine].
+func (e etcdEngine) Look(ctx context.Context) (engines.Record, error) {
+	r, err := e.held.Look(ctx)
+	return r, e.named(err)
+}
+
+// Claim implements [engines.Engine].
+func (e etcdEngine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	r, err := e.held.Claim(ctx, seen, mine)
+	return r, e.named(err)
+}
+
+// Renew implements [engines.Engine].
+func (e etcdEngine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	r, err := e.held.Renew(ctx, mine)
+	return r, e.named(err)
+}
+
+// Release implements [engines.Engine].
+func (e etcdEngine) Release(ctx context.Context, mine engines.Record) error {
+	return e.named(e.held.Release(ctx, mine))
+}
+
+// check gives an error if etcd would refuse a candidate with these flags.
+func (e etcdEngine) check(ctx context.Context) error {
+	return e.named(e.held.Engine.(*etcd.Engine).Check(ctx))
+}

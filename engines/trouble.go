@@ -1,0 +1,40 @@
+package engines
+
+import (
+	"errors"
+	"time"
+)
+
+// trouble is why the engine does not serve this candidate. The zero value: it does.
+type trouble struct {
+	err    error
+	of     call      // the call that err answered
+	at     time.Time // of err
+	logged time.Time // when the last refusal was logged
+}
+
+// deniedAgain is the time between two log lines about a refusal. It is also for how long the refusal of a claim, a renewal
+// or a release remains in the status while the record can be read.
+const deniedAgain = time.Minute
+
+// note logs when the engine stops answering or refuses access, and when it answers again.
+func (e *Election) note(what call, err error) {
+	if errors.Is(err, ErrTaken) {
+		err = nil
+	}
+	t, now := &e.trouble, time.Now()
+	switch denied := errors.Is(t.err, ErrDenied); {
+	case errors.Is(err, ErrDenied):
+		if t.logged.IsZero() || now.Sub(t.logged) >= deniedAgain {
+			t.logged = now
+			e.cfg.Logger.Warn("the engine refuses access", "engine", e.engine.Name(), "error", err)
+		}
+	case err != nil && t.err == nil:
+		e.cfg.Logger.Warn("the engine does not answer", "engine", e.engine.Name(), "error", err)
+	case err == nil && denied && what == callLook && t.of != callLook && now.Sub(t.at) < deniedAgain:
+		return // to read is allowed, to write is not
+	case err == nil && t.err != nil:
+		e.cfg.Logger.Info("the engine answers again", "engine", e.engine.Name())
+	}
+	t.err, t.of, t.at = err, what, now
+}
