@@ -42,6 +42,10 @@ func newBenchFailoverCommand(e env) *cobra.Command {
 the leader away: crash is kill -9, freeze is SIGSTOP, resign is the polite way.
 It measures from just before that to the first claim of a new leader, and to all
 others naming the same new leader, by the times in the members' own events.
+After a resignation it watches the members for 2·T more: one leadership should
+follow, and not of the member that resigned. Rounds in which that member leads
+again (returned), and changes of leadership beyond the first (extra_changes), are
+counted; if there were any, the figures are printed and the exit code is 1.
 Each member saves its state in a data directory of its own, below --data-dir if
 that is given and in a temporary directory otherwise; with --data-dir none they
 save nothing. Progress goes to standard error.`,
@@ -138,6 +142,8 @@ func (b *benchCluster) highest() string { return b.cluster.members[b.nodes-1].id
 type failoverBench struct {
 	benchCluster
 	fault string
+
+	returned, extraChanges int // see [failoverFigures]
 }
 
 // failoverFigures is the answer, times in milliseconds.
@@ -150,6 +156,10 @@ type failoverFigures struct {
 	DataDir   string  `json:"data_dir"` // where, as long as it ran; empty: nowhere
 	First     summary `json:"first_ms"` // fault to the first claim of a new leader
 	All       summary `json:"all_ms"`   // fault to all others naming the same new leader
+
+	// What followed a resignation, until 2·T after all agreed; absent for another fault.
+	Returned     *int `json:"returned,omitempty"`      // rounds in which the member that resigned led again
+	ExtraChanges *int `json:"extra_changes,omitempty"` // changes of leadership beyond the first of each round
 }
 
 func (b *failoverBench) run(ctx context.Context) error {
@@ -160,6 +170,11 @@ func (b *failoverBench) run(ctx context.Context) error {
 	if err := b.cluster.startAll(); err != nil {
 		return err
 	}
+	return b.measure(ctx)
+}
+
+// measure plays the rounds in a cluster that runs, and prints the figures.
+func (b *failoverBench) measure(ctx context.Context) error {
 	if _, err := b.cluster.await(ctx, 1, b.highest()); err != nil {
 		return err
 	}
@@ -171,8 +186,12 @@ func (b *failoverBench) run(ctx context.Context) error {
 		}
 		first, all = append(first, milliseconds(f)), append(all, milliseconds(a))
 	}
-	return b.print(failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
-		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all)})
+	figures := failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
+		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all)}
+	if b.fault == "resign" {
+		figures.Returned, figures.ExtraChanges = &b.returned, &b.extraChanges
+	}
+	return cmp.Or(b.print(figures), b.unsteady())
 }
 
 // round takes the leader away once, and brings the cluster back to rest.
@@ -192,7 +211,37 @@ func (b *failoverBench) round(ctx context.Context, round int) (first, all time.D
 	first, all = after.first.Sub(at), after.all.Sub(at)
 	fmt.Fprintf(b.stderr, "round %d/%d: %s of %s: first claim after %.2f ms, all agree on %s after %.2f ms\n",
 		round, b.rounds, b.fault, victim.id, milliseconds(first), after.leader.id, milliseconds(all))
+	if b.fault == "resign" {
+		return first, all, b.watch(ctx, round, victim) // it is still there, and stays aside
+	}
 	return first, all, b.restore(ctx, victim, after.epoch)
+}
+
+// watch counts the leaderships that follow the victim's resignation, until 2·T from now.
+func (b *failoverBench) watch(ctx context.Context, round int, victim *member) error {
+	if err := b.cluster.settle(ctx, 2*profiles[b.profile].T()); err != nil {
+		return err
+	}
+	leaders := b.cluster.claims()
+	back := slices.Contains(leaders, victim.id)
+	if back {
+		b.returned++
+	}
+	b.extraChanges += max(0, len(leaders)-1)
+	if back || len(leaders) > 1 {
+		fmt.Fprintf(b.stderr, "round %d/%d: after the resignation of %s these led in turn: %s\n",
+			round, b.rounds, victim.id, strings.Join(leaders, ", "))
+	}
+	return nil
+}
+
+// unsteady is the error for resignations that one leadership of another member did not follow.
+func (b *failoverBench) unsteady() error {
+	if b.returned == 0 && b.extraChanges == 0 {
+		return nil
+	}
+	return cli.Exit(cli.Failed, fmt.Errorf("%d of %d members that resigned led again within 2·T; changes of leadership beyond one a round: %d; the progress lists the leaders of each such round",
+		b.returned, b.rounds, b.extraChanges))
 }
 
 // fall waits until all agree on a leader, takes it away, and tells when.
@@ -227,22 +276,17 @@ func (b *failoverBench) strike(ctx context.Context, leader *member) (time.Time, 
 	}
 }
 
-// restore brings the victim back and waits until the highest leads again. One
-// that resigned is still there, and stays aside.
-func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint64) error {
-	switch b.fault {
-	case "resign":
-		return nil
-	case "crash":
-		if err := b.cluster.start(victim); err != nil {
-			return err
-		}
-	case "freeze":
-		if err := b.cluster.thaw(victim); err != nil {
-			return err
-		}
+// restore brings the victim back and waits until the highest leads again.
+func (b *failoverBench) restore(ctx context.Context, victim *member, epoch uint64) (err error) {
+	if b.fault == "crash" {
+		err = b.cluster.start(victim)
+	} else {
+		err = b.cluster.thaw(victim)
 	}
-	_, err := b.cluster.await(ctx, epoch+1, b.highest())
+	if err != nil {
+		return err
+	}
+	_, err = b.cluster.await(ctx, epoch+1, b.highest())
 	return err
 }
 
@@ -254,12 +298,16 @@ func (b *failoverBench) print(f failoverFigures) error {
 	if !f.Durable {
 		saved = "nothing saved"
 	}
+	var after string
+	if f.Returned != nil {
+		after = fmt.Sprintf("\nled again   %d of %d that resigned, within 2·T\nmore changes of leadership than resignations  %d\n", *f.Returned, f.Rounds, *f.ExtraChanges)
+	}
 	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds, %s
 
               median      p99      max
 first claim %s
 all agree   %s
-`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, saved, f.First, f.All)
+%s`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, saved, f.First, f.All, after)
 	return err
 }
 

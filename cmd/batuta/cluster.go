@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -243,6 +245,26 @@ func (c *cluster) agreed() (agreement, bool) {
 	}
 	a.first = c.claim
 	return a, a.voices > 0
+}
+
+// claims gives the members that have begun to lead since [cluster.mark], in the order of
+// their epochs.
+func (c *cluster) claims() (leaders []string) {
+	var begun []agent.Line
+	for _, m := range c.members {
+		for _, l := range m.events {
+			if l.Event == "leader" && l.Leader == m.id && l.Time.After(c.since) {
+				begun = append(begun, l)
+			}
+		}
+	}
+	slices.SortFunc(begun, func(a, b agent.Line) int {
+		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), a.Time.Compare(b.Time.Time))
+	})
+	for _, l := range begun {
+		leaders = append(leaders, l.Leader)
+	}
+	return leaders
 }
 
 func (c *cluster) find(id string) *member {

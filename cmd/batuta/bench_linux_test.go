@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/fulltest"
+)
+
+// A member that resigned and leads again at once is counted: it is asked to campaign as soon as another leads.
+func TestBenchSeesAResignedMemberReturn(t *testing.T) {
+	fulltest.Parallel(t)
+	c, err := newCluster(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	if err := c.startAll(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.await(t.Context(), 1, "3"); err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	b := &failoverBench{fault: "resign", benchCluster: benchCluster{env: env{stdout: &out, stderr: &progress},
+		nodes: 3, rounds: 1, algorithm: "bully", profile: "lan", json: true, cluster: c}}
+	over := make(chan struct{})
+	go func(highest string) {
+		defer close(over)
+		client, err := agent.NewClient(highest, agent.Access{})
+		for follows := ""; err == nil && follows != "2"; time.Sleep(time.Millisecond) {
+			var status struct{ Leader *string }
+			if err = client.Get(t.Context(), "/v1/status", &status); err == nil && status.Leader != nil {
+				follows = *status.Leader
+			}
+		}
+		if err == nil {
+			var ignored any
+			err = client.Post(t.Context(), "/v1/campaign", &ignored)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}(c.members[2].http)
+	err = b.measure(t.Context())
+	<-over
+	var f failoverFigures
+	if broken := json.Unmarshal(out.Bytes(), &f); broken != nil {
+		t.Fatalf("%v, and no figures: %v in %q", err, broken, out.String())
+	}
+	if f.Returned == nil || *f.Returned != 1 || f.ExtraChanges == nil || *f.ExtraChanges < 1 {
+		t.Errorf("3 resigned and led again, and the figures are %s", out.String())
+	}
+	if cli.CodeOf(err) != cli.Failed || !strings.Contains(err.Error(), "1 of 1 members") || !strings.Contains(progress.String(), "led in turn: 2, 3") {
+		t.Errorf("3 resigned and led again, and the command ends with %v after\n%s", err, progress.String())
+	}
+}
