@@ -38,6 +38,7 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T) {
 				if s := c.nodes["3"].Status(); s.Standing != StandingResigned || !strings.Contains(s.StandingWhy, "Lead has returned") {
 					t.Errorf("%s: %s", s.Standing, s.StandingWhy)
 				}
+				time.Sleep(5 * time.Second)                              // a shorter leadership than 2·T would not count
 				if err := c.nodes["2"].Resign(t.Context()); err != nil { // after which a member that has only resigned stands again
 					t.Fatal(err)
 				}

@@ -392,8 +392,9 @@ func (n *Node) late() time.Duration {
 
 // Resign steps down and lets the others elect; no effect when not leading. It
 // returns when the leadership has ended here, with ctx's error, or with
-// [ErrClosed]. This member stands again when a later leader's time has ended, when
-// nobody leads for 2·T, or by [Node.Campaign].
+// [ErrClosed]. This member is a candidate again when another leadership of at least 2·T
+// has ended (with a quorum, of any length), when nobody leads for 2·T, when the
+// leadership is handed over to it, or by [Node.Campaign].
 func (n *Node) Resign(ctx context.Context) error {
 	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
 }

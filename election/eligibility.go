@@ -6,8 +6,8 @@ type Eligibility string
 // Eligible, and the reasons why a member is not.
 const (
 	Eligible            Eligibility = ""
-	IneligibleResigned  Eligibility = "resigned"    // it stepped down; until a later leader's time ends
-	StandsNext          Eligibility = "stands-next" // that later leader leads: it stands once its time ends
+	IneligibleResigned  Eligibility = "resigned"    // it stepped down; until a later leadership of at least 2·T ends
+	StandsNext          Eligibility = "stands-next" // such a leadership is there: it stands once that ends
 	IneligibleWorking   Eligibility = "working"     // its work of an earlier leadership has not stopped yet
 	IneligibleUnsaved   Eligibility = "unsaved"     // its disk refuses its state, or has not answered for T
 	IneligibleObserver  Eligibility = "observer"    // it was set up to follow only

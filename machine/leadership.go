@@ -12,6 +12,7 @@ type leadership struct {
 	view      election.Token // the last leadership told to the driver
 	ended     election.Cause // why view's leadership is over; "" while it lasts
 	certain   bool           // ended is known, not suspected: view is never taken back
+	begunAt   time.Time      // when view began, in our eyes
 	next      election.Token // the leadership being saved; zero when none is
 	claimedAt time.Time      // when our last claim began
 	above     election.Token // the leadership that ended our own last
@@ -204,7 +205,7 @@ func (m *Machine) startUnder(t election.Token) {
 
 // install tells of the leadership that is now safe on disk.
 func (m *Machine) install() {
-	m.view, m.next, m.ended, m.certain = m.next, election.Token{}, "", false
+	m.view, m.next, m.ended, m.certain, m.begunAt = m.next, election.Token{}, "", false, m.now
 	m.restsOnNoAnswer()
 	if m.isMine(m.view) {
 		m.enter(PhaseLeading)
@@ -253,12 +254,13 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
 	m.cancel(timerHandover)
-	if m.view.Epoch > m.resigned {
+	lasted := m.lasted()
+	if lasted && m.view.Epoch > m.resigned {
 		m.resignUntilAbove(0) // a later leader's time has ended
 	}
 	for i := range m.members {
 		peer := &m.members[i]
-		if peer.eligibility == election.IneligibleResigned && peer.ID != m.view.Leader.ID {
+		if lasted && peer.eligibility == election.IneligibleResigned && peer.ID != m.view.Leader.ID {
 			peer.eligibility = election.Eligible
 		}
 	}
@@ -275,6 +277,10 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	}
 	m.wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
+
+// lasted reports whether the present leadership makes those candidates again, when it ends, that resigned
+// before it. A shorter one does not: a ring's round may elect a member for a moment.
+func (m *Machine) lasted() bool { return m.now.Sub(m.begunAt) >= 2*m.cfg.Timing.T() }
 
 // loseLeader ends the present leadership and has the Algorithm find the next. Followers do
 // not hear each other: one that no beats reach has not heard which higher member is back.

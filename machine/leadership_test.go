@@ -80,20 +80,34 @@ func TestALeadershipThatEndsWhileItIsSavedIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Who has stepped down stands again once a later leader's time has ended.
+// A member that has resigned is a candidate again once another leadership of at least 2·T has ended.
 func TestAResignedMemberStandsAgainAfterTheNextLeader(t *testing.T) {
-	m := newMachine(t, "2", func(c *Config) { c.Following = token(3, rank("2")) })
-	m.Step(start, Event{Kind: Started})
-	m.Step(start, Event{Kind: Resigned})
-	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
-	m.Step(start, from("5", Message{Kind: Coordinator, Token: token(4, rank("5"))}))
-	m.Step(start, Event{Kind: Saved})
-	if aside := said(m); aside != StandsNext || m.View().Leader.ID != "5" {
-		t.Fatalf("it follows %v and stands aside as %q, want %q", m.View(), aside, StandsNext)
-	}
-	m.Step(start, from("5", Message{Kind: Resign, Token: token(4, rank("5")), Eligibility: IneligibleResigned}))
-	if aside := said(m); aside != Eligible {
-		t.Errorf("the next leader's time has ended, and it stands aside as %q", aside)
+	const beat = DefaultHeartbeat
+	next, long := token(4, rank("5")), 2*Timing{}.WithDefaults().T()
+	for _, tt := range []struct {
+		led           time.Duration
+		during, after Eligibility
+	}{
+		{0, IneligibleResigned, IneligibleResigned},
+		{long - beat, IneligibleResigned, IneligibleResigned},
+		{long, StandsNext, Eligible},
+	} {
+		m := newMachine(t, "2", func(c *Config) { c.Following = token(3, rank("2")) })
+		m.Step(start, Event{Kind: Started})
+		m.Step(start, Event{Kind: Resigned})
+		m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+		m.Step(start, from("5", Message{Kind: Coordinator, Token: next}))
+		m.Step(start, Event{Kind: Saved})
+		for at := time.Duration(0); at <= tt.led; at += beat {
+			m.Step(start.Add(at), from("5", Message{Kind: Beat, Token: next}))
+		}
+		if is := said(m); is != tt.during || m.View() != next {
+			t.Fatalf("it has followed %v for %v and is %q, want %q", m.View(), tt.led, is, tt.during)
+		}
+		m.Step(start.Add(tt.led), from("5", Message{Kind: Resign, Token: next, Eligibility: IneligibleResigned}))
+		if is := said(m); is != tt.after {
+			t.Errorf("a leadership of %v has ended, and it is %q, want %q", tt.led, is, tt.after)
+		}
 	}
 }
 
@@ -238,6 +252,8 @@ func TestAClaimThatIsHeardOfIsAskedAfter(t *testing.T) {
 		"another has claimed": {Message{Kind: Pong, Highest: 4}, false},
 		"it has given that up": {Message{Kind: ProbeReply, Age: -1, Highest: 4,
 			Eligibility: IneligibleUnsaved}, true},
+		"it has led, and that is over": {Message{Kind: Ping, Token: token(4, rank("2")), Highest: 4,
+			Eligibility: IneligibleResigned}, false},
 		"nobody has": {Message{Kind: Pong, Highest: 3}, true},
 	} {
 		m := follow(t, "3")

@@ -11,11 +11,11 @@ type standing struct {
 	unhealthy  bool   // its own check has failed
 	lastResort bool   // it stands all the same: nobody healthy leads, nor is in reach
 	retired    bool   // there is nothing to do for this member as a leader
-	resigned   uint64 // we stand aside until a leadership above this epoch has ended; 0: we do not
+	resigned   uint64 // we stand aside until a leadership above this epoch that lasted has ended; 0: we do not
 }
 
-// resignUntilAbove has this member stand aside until a leadership above epoch has ended;
-// with 0 it stands again.
+// resignUntilAbove has this member stand aside until a leadership above epoch has ended that
+// lasted for 2·T; with 0 it stands again.
 func (s *standing) resignUntilAbove(epoch uint64) { s.resigned = epoch }
 
 // eligibility says why this member does not stand.
@@ -39,7 +39,7 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleUnfounded
 	case m.working && !m.leading():
 		return election.IneligibleWorking
-	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned:
+	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned && m.lasted():
 		return election.StandsNext
 	case m.resigned > 0 || m.retired:
 		return election.IneligibleResigned
@@ -81,7 +81,7 @@ func (m *Machine) reconsider() {
 	}
 }
 
-// resign steps down: this member stands aside until a later leader's time ends.
+// resign steps down: this member stands aside until a later leadership that lasted has ended.
 func (m *Machine) resign() {
 	if !m.leading() && !m.isMine(m.next) {
 		return // nothing to give up

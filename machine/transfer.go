@@ -77,6 +77,9 @@ func (m *Machine) fit(heir election.ID) bool {
 
 // leaveTo takes note of who is to lead next, behind a leadership that has ended.
 func (m *Machine) leaveTo(heir election.ID) {
+	if heir == m.cfg.Self.ID {
+		m.resignUntilAbove(0) // it is asked to lead
+	}
 	if m.heir = heir; heir != election.None {
 		m.set(timerHeir, m.cfg.Timing.T())
 	}
