@@ -26,7 +26,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 var mayImport = map[string][]string{
 	"":                   {"election", "machine", "assignment", "internal/network", "internal/transport", "internal/wire", "internal/security", "internal/statefile", "internal/datadir", "internal/logqueue", "internal/clock", "internal/logfile", "internal/past", "internal/overdue"},
 	"election":           {},
-	"compat/boss":        {"", "election", "internal/network"},
+	"compat/boss":        {"", "election", "internal/network", "internal/refusal"},
 	"election/*":         {"election"},
 	"machine":            {"election", "machine/roster"},
 	"machine/roster":     {"election"},
@@ -55,7 +55,8 @@ var mayImport = map[string][]string{
 	"batutahttp":         {"", "internal/agent"},
 	"batutaprom":         {"", "internal/agent"},
 	"batutatest":         {"", "election", "election/bully", "internal/memnet"},
-	"internal/transport": {"election", "internal/network", "internal/wire"},
+	"internal/transport": {"election", "internal/network", "internal/wire", "internal/refusal"},
+	"internal/refusal":   {},
 	"internal/algorithm": {"election", "election/*", "quorum"},
 	"internal/lab":       {"internal/web"},
 	"internal/lab/*":     {"election", "internal/lab", "internal/algorithm", "internal/lab/*", "sim", "sim/*", "superpeer", "superpeer/lab"},

@@ -107,6 +107,33 @@ func TestBadFramesEndTheirConnectionAndNothingElse(t *testing.T) {
 	}
 }
 
+// Whoever reaches the port cannot fill the disk: each bad frame is counted, and the log has
+// one line for each reason.
+func TestAFloodOfBadFramesIsAFewLinesOfTheLog(t *testing.T) {
+	c := newCity(t, "127.0.0.3", "127.0.0.5")
+	log, began := new(logged), time.Now()
+	n := c.start("127.0.0.5", quick, func(cfg *batuta.Config, _ *boss.Options) {
+		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+	})
+	waitLeader(t, n, "127.0.0.5")
+	const each = 100
+	for range each {
+		for _, data := range [][]byte{framed("\x00\xff not JSON"), {0}} {
+			nc := talk(t, "127.0.0.3", c.address("127.0.0.5"))
+			nc.Write(data)
+			nc.(*net.TCPConn).CloseWrite()
+			closed(t, nc)
+		}
+	}
+	if bad := n.Status().Bad; bad["malformed"]+bad["cut"]+bad["slow"] != 2*each { // slow: the machine was
+		t.Errorf("counted %v, want %d", bad, 2*each)
+	}
+	minutes := 1 + int(time.Since(began)/time.Minute)
+	if lines := log.count("its connection is closed"); lines < 1 || lines > 3*minutes {
+		t.Errorf("%d lines, want one a minute for each reason:\n%s", lines, log.text.String())
+	}
+}
+
 func TestWhatIsNotOursIsSkipped(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.5")
 	n := c.start("127.0.0.5", quick)

@@ -174,13 +174,13 @@ func (n *connections) broken(nc net.Conn, err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		reason = "slow"
 	case errors.Is(err, syscall.ETIMEDOUT): // no frame at all: the kernel gave the connection up
-		n.log.Warn("the other end's machine does not answer; the connection is closed", "peer", nc.RemoteAddr(), "error", err)
+		n.refusals.Warn(n.log, hostOf(nc).String(), "silent", "the other end's machine does not answer; the connection is closed", "peer", nc.RemoteAddr(), "error", err)
 		return
 	default:
 		return
 	}
 	n.site.Counters.Bad(reason)
-	n.log.Warn("bad frame; its connection is closed", "from", nc.RemoteAddr(), "reason", reason, "error", err)
+	n.refusals.Warn(n.log, hostOf(nc).String(), reason, "bad frame; its connection is closed", "from", nc.RemoteAddr(), "reason", reason, "error", err)
 }
 
 // take hands the Machine what a frame says.

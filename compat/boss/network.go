@@ -16,6 +16,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/refusal"
 )
 
 // connections is a network.Network. What is not said to be its own belongs to the
@@ -25,6 +26,7 @@ type connections struct {
 	wire     *wire
 	site     network.Site
 	log      *slog.Logger
+	refusals refusal.Log
 	timeout  time.Duration // 2·t_max: of a dial, a frame, an answer
 	self     frame         // its address, as it stands in every frame
 	listener net.Listener
@@ -323,7 +325,7 @@ func (n *connections) meet(p *peer, f *frame) error {
 	}
 	if err := n.meetProcess(p, incarnation); err != nil {
 		n.site.Counters.Bad("process")
-		n.log.Warn("frame dropped", "member", p.id, "error", err)
+		n.refusals.Warn(n.log, string(p.id), "process", "frame dropped", "member", p.id, "error", err)
 		return err
 	}
 	p.kind, p.gone, p.heard = legacy, false, time.Now()
@@ -359,7 +361,7 @@ func (n *connections) deliver(p *peer, e *extra) {
 	m := e.Message.inward()
 	if err := n.site.Check(m); err != nil || m.From != p.id || m.To != election.None && m.To != n.site.Self {
 		n.site.Counters.Bad("message")
-		n.log.Warn("message dropped", "member", p.id, "from", m.From, "to", m.To, "error", err)
+		n.refusals.Warn(n.log, string(p.id), "message", "message dropped", "member", p.id, "from", m.From, "to", m.To, "error", err)
 		return
 	}
 	n.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: m})

@@ -44,7 +44,8 @@ func (e connectionErrors) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	from, why, _ := strings.Cut(who, ": ")
-	e.s.log.Warn("HTTP connection refused", "from", from, "reason", "tls", "error", election.Shown(why))
+	host, _, _ := net.SplitHostPort(from)
+	e.s.refusals.Warn(e.s.log, host, "tls", "HTTP connection refused", "from", from, "reason", "tls", "error", election.Shown(why))
 	e.s.refused.count("tls")
 	return len(line), nil
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
 )
 
@@ -62,6 +63,7 @@ type Server struct {
 	turns           turns         // of long answers
 	leaderlessTime  *leaderlessTime
 	refused         refusals
+	refusals        refusal.Log
 	tokens          *Tokens                       // nil: who reaches the API may do all
 	life            func() batuta.CertificateLife // of the certificate that the API shows
 	healthElsewhere bool                          // load balancers have a server of their own

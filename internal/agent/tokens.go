@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -219,9 +220,10 @@ func (w bare) WriteHeader(code int) {
 // Unwrap lets an answer leave before its handler returns.
 func (w bare) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse counts a request that is not let through, and logs it.
+// refuse counts a request that is not let through, and logs it as [refusal.Log] allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, words string) {
 	s.refused.count(reason)
-	s.log.Warn("HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	s.refusals.Warn(s.log, host, reason, "HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
 	fail(w, code, "%s", words)
 }

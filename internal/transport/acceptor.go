@@ -90,10 +90,13 @@ func (a *acceptor) shut() {
 }
 
 // hostOf is the host at the other end of a connection.
-func hostOf(c net.Conn) string {
-	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+func hostOf(c net.Conn) string { return hostIn(c.RemoteAddr().String()) }
+
+// hostIn is the host of an address, or all of what has no port.
+func hostIn(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return c.RemoteAddr().String()
+		return addr
 	}
 	return host
 }

@@ -203,11 +203,11 @@ func (t *Transport) tellEnd(c *conn, err error) {
 	if errors.As(err, &unproven) && !c.dialed { // who is dialed is known by an id, and told by that
 		t.site.Counters.Refused(string(wire.ReasonSecurity))
 		why := election.Shown(clamped(err.Error()))
-		t.site.Log.Log(context.Background(), t.told.level(c.host, why, time.Now()), "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)
+		t.refusals.Warn(t.site.Log, hostIn(c.remote()), why, "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)
 	}
 	if errors.As(err, &b) {
 		t.site.Counters.Bad(string(b.Reason))
-		t.site.Log.Warn("bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
+		t.refusals.Warn(t.site.Log, hostIn(c.remote()), string(b.Reason), "bad frame; its connection is closed", "from", c.remote(), "reason", string(b.Reason), "error", err)
 	}
 	c.close()
 	t.post(incoming{conn: c, err: err})

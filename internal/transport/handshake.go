@@ -61,7 +61,7 @@ func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail s
 	t.site.Counters.Refused(string(why.Known()))
 	p := t.peers[id]
 	if p == nil || p.refusal != why {
-		t.site.Log.Warn("connection refused", "peer", id, "at", at, "reason", string(why.Known()), "detail", election.Shown(detail))
+		t.refusals.Warn(t.site.Log, hostIn(at), string(why.Known()), "connection refused", "peer", id, "at", at, "reason", string(why.Known()), "detail", election.Shown(detail))
 	}
 	if p != nil {
 		p.refusal, p.words = why, fmt.Sprintf("%s: %s", why.Known(), election.Shown(detail))
@@ -74,7 +74,7 @@ func (t *Transport) misdialed(hello *wire.Handshake, at string) {
 	t.site.Counters.Refused(string(wire.ReasonReceiver))
 	if p := t.peers[hello.From.ID]; p != nil && !p.misdials {
 		p.misdials = true
-		t.site.Log.Warn("a member dials this one for another: the address it has of that one is wrong", "peer", p.id, "at", at, "for", hello.To)
+		t.refusals.Warn(t.site.Log, hostIn(at), string(wire.ReasonReceiver), "a member dials this one for another: the address it has of that one is wrong", "peer", p.id, "at", at, "for", hello.To)
 	}
 }
 

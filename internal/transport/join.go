@@ -85,7 +85,7 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 	if err != nil {
 		if errors.As(err, new(*insecure)) {
 			t.site.Counters.Refused(string(wire.ReasonSecurity))
-			t.site.Log.Warn("join refused", "address", addr, "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
+			t.refusals.Warn(t.site.Log, hostIn(addr), string(wire.ReasonSecurity), "join refused", "address", addr, "reason", string(wire.ReasonSecurity), "detail", election.Shown(clamped(err.Error())))
 			return nil
 		}
 		t.site.Log.Debug("no answer to a join", "address", addr, "error", err)
@@ -102,7 +102,7 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 		answer.Detail = words // in full, and this member first
 	}
 	t.site.Counters.Refused(string(why.Known()))
-	t.site.Log.Warn("join refused", "address", addr, "reason", string(why.Known()), "detail", election.Shown(answer.Detail))
+	t.refusals.Warn(t.site.Log, hostIn(addr), string(why.Known()), "join refused", "address", addr, "reason", string(why.Known()), "detail", election.Shown(answer.Detail))
 	switch why {
 	case wire.ReasonSameID:
 		later := &Answer{Later: true, By: answer.From.ID} // an earlier process with this id may not be forgotten yet

@@ -20,6 +20,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/refusal"
 	"github.com/batuta-dev/batuta/internal/wire"
 )
 
@@ -43,7 +44,7 @@ type Transport struct {
 	cancel   context.CancelFunc
 	live     sync.WaitGroup // connection goroutines
 	acceptor *acceptor
-	told     told
+	refusals refusal.Log
 
 	peers    map[election.ID]*peer
 	order    uint64
@@ -297,7 +298,7 @@ func (t *Transport) deliver(c *conn, m *election.Message) {
 		return // refused, hung up, or replaced by another incarnation
 	case m.From != p.id || m.To != election.None && m.To != t.self.From.ID:
 		t.site.Counters.Bad(string(wire.ReasonID))
-		t.site.Log.Warn("message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
+		t.refusals.Warn(t.site.Log, hostIn(c.remote()), string(wire.ReasonID), "message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
 		c.close() // its end is told by the reader
 		return
 	case !t.kinds[m.Kind] || m.Carried != nil && !t.kinds[m.Carried.Kind]:

@@ -1,9 +1,12 @@
 package overlay_test
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,15 +86,26 @@ func TestWhatIsRecordedDoesNothingWhenItIsSentAgain(t *testing.T) {
 	})
 }
 
-// TestWhoHasNoKeyIsNotHeard sends what a node without a secret, or with another, sends to its own.
+// lineCount counts the lines of a log.
+type lineCount struct{ atomic.Int64 }
+
+func (l *lineCount) Write(b []byte) (int, error) {
+	l.Add(int64(bytes.Count(b, []byte("\n"))))
+	return len(b), nil
+}
+
+// TestWhoHasNoKeyIsNotHeard sends what a node without a secret, or with another, sends to its
+// own. None of it is a line of the log.
 func TestWhoHasNoKeyIsNotHeard(t *testing.T) {
 	dir := t.TempDir()
 	ours, theirs := filepath.Join(dir, "ours"), filepath.Join(dir, "theirs")
 	secretFile(t, ours, security.NewSecret())
 	secretFile(t, theirs, security.NewSecret())
-	base := overlay.Config{Fraction: 0.25, Capacity: 10, Secret: ours}
+	var lines lineCount
+	base := overlay.Config{Fraction: 0.25, Capacity: 10, Secret: ours, Logger: slog.New(slog.NewTextHandler(&lines, nil))}
 	inVirtualTime(t, 4, base, func(c *crowd) {
 		c.within(120, "settle", func() error { return c.settled(nil) })
+		lines.Store(0)
 		for name, secret := range map[string]string{"no key": "", "another key": theirs} {
 			foreign := overlay.Config{Fraction: 0.25, Capacity: 10, Secret: secret, Insecure: secret == ""}
 			var wires []*tap
@@ -125,6 +139,9 @@ func TestWhoHasNoKeyIsNotHeard(t *testing.T) {
 			}
 			if sent < 100 {
 				c.Errorf("%s: only %d packets were tried", name, sent)
+			}
+			if n := lines.Load(); n > 8 { // the node that had no super peer yet has one now
+				c.Errorf("%s: %d packets are %d lines of the log", name, sent, n)
 			}
 			if n := c.members[0].Status().Nodes; n != 4 {
 				c.Errorf("%s: %d nodes are listed, want 4", name, n)
