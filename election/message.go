@@ -96,6 +96,7 @@ type Message struct {
 	Age      time.Duration // ProbeReply: how long ago the sender heard Token's leader itself; negative: not within memory
 	Stamp    int64         // Beat and Ack: when the beat left, in the leader's own time; a question and its ProbeReply: when that was asked, in the asker's
 	Heir     ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
+	Claimant uint64        // Resign of a quorum: the number of the member that is to claim, as Heir is its id elsewhere; 0: whoever wins
 	Draining bool          // Beat: the leader is finishing its work before it hands over
 	Version  uint64        // Beat and Ack: of the member states
 

@@ -91,7 +91,7 @@ func FuzzReceive(f *testing.F) {
 			n.step(at, election.Event{Kind: election.Received, Message: &election.Message{Kind: kindCard, Election: "default", From: "4", To: at, Data: encode(card{Number: 4, Disk: 4})}})
 		}
 		m := &election.Message{Kind: kinds[int(kind)%len(kinds)], Election: "default", From: election.ID(string(rune(from))), To: election.ID(string(rune(to))),
-			Token: election.Token{Epoch: epoch, Leader: election.Rank{ID: election.ID(string(rune(from)))}}, Stamp: stamp, Data: data}
+			Token: election.Token{Epoch: epoch, Leader: election.Rank{ID: election.ID(string(rune(from)))}}, Stamp: stamp, Claimant: uint64(stamp), Data: data}
 		if fits {
 			m.Data = fitted(m)
 		}

@@ -213,7 +213,7 @@ func (c *Core) end(cause election.Cause, why string) {
 	}
 	for i := range c.peers {
 		if p := &c.peers[i]; p.link && p.number != 0 {
-			c.send(p, election.Message{Kind: election.Resign, Token: c.leadership(), Stamp: int64(to)})
+			c.send(p, election.Message{Kind: election.Resign, Token: c.leadership(), Claimant: to})
 		}
 	}
 	if to == raft.None || c.busy() {

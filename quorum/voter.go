@@ -281,7 +281,7 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 func (c *Core) resignedBy(p *peer, m *election.Message) {
 	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
 		c.release(election.CauseResigned)
-		if !c.campaignAt.IsZero() && m.Stamp != 0 && m.Stamp != int64(c.me.Number) {
+		if !c.campaignAt.IsZero() && m.Claimant != raft.None && m.Claimant != c.me.Number {
 			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // another is to have it
 		}
 	}

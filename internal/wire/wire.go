@@ -106,6 +106,7 @@ type layout struct {
 	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
 	MetaSum     uint32                  `cbor:"24,keyasint,omitempty"`
 	Meta        []election.Meta         `cbor:"25,keyasint,omitempty"`
+	Claimant    uint64                  `cbor:"26,keyasint,omitempty"` // of a quorum's resign
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -242,7 +243,7 @@ func outward(m *election.Message) *layout {
 		Round: m.Round, Hops: m.Hops,
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Heir: m.Heir,
-		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta,
+		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta, Claimant: m.Claimant,
 	}
 }
 
@@ -336,7 +337,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Round: w.Round, Hops: w.Hops,
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Heir: w.Heir,
-		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta,
+		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta, Claimant: w.Claimant,
 	}, nil
 }
 
@@ -353,6 +354,9 @@ func (w *layout) check() error {
 	}
 	if w.Hops < 0 || w.Hops > 4*election.MaxMembers {
 		return Bad(ReasonMalformed, "message: %d hops", w.Hops)
+	}
+	if w.Claimant > election.MaxVersion {
+		return Bad(ReasonMalformed, "message: the claimant's number %d is above %d", w.Claimant, uint64(election.MaxVersion))
 	}
 	if len(w.Data) > election.MaxData {
 		return Bad(ReasonLength, "message: %d bytes of data", len(w.Data))

@@ -132,6 +132,7 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		{"an endless id", message(t, func(m *election.Message) { m.To = election.ID(strings.Repeat("9", 129)) }), ReasonID},
 		{"epoch near 2^64", message(t, func(m *election.Message) { m.Token.Epoch = math.MaxUint64 }), ReasonEpoch},
 		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), ReasonEpoch},
+		{"a claimant near 2^64", message(t, func(m *election.Message) { m.Claimant = math.MaxUint64 }), ReasonMalformed},
 		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), ReasonEpoch},
 		{"a member's epoch", message(t, func(m *election.Message) {
 			m.States = []election.MemberReport{{ID: "3", Epoch: math.MaxUint64}}

@@ -153,6 +153,7 @@ func (s *pasts) message(m *election.Message) *timedMessage {
 	if !stamped(m) {
 		key = binary.AppendVarint(key, m.Stamp)
 	}
+	key = binary.AppendUvarint(key, m.Claimant)
 	key = append(key, data...)
 	return interned(&s.mu, s.messages, key, func() *timedMessage {
 		own := *m
