@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/etcd"
@@ -116,10 +117,11 @@ func (l *etcdLogin) password() (string, error) {
 	return password, nil
 }
 
-// GetRequestMetadata implements credentials.PerRPCCredentials.
-func (l *etcdLogin) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+// GetRequestMetadata implements credentials.PerRPCCredentials. A login goes without a token: etcd
+// refuses it for one that has become invalid.
+func (l *etcdLogin) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	token := l.current()
-	if token == "" {
+	if call, _ := credentials.RequestInfoFromContext(ctx); token == "" || call.Method == etcdserverpb.Auth_Authenticate_FullMethodName {
 		return nil, nil
 	}
 	return map[string]string{rpctypes.TokenFieldNameGRPC: token}, nil

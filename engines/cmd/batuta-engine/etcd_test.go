@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -141,7 +142,7 @@ func TestEtcdRefusesLater(t *testing.T) {
 	e := enginetest.Start(t, engine, engines.Config{ID: "1", StandAlways: true})
 	leads := func(context.Context) error {
 		if !e.IsLeader() {
-			return errors.New("it does not")
+			return fmt.Errorf("it does not: %q", e.Status().StandingWhy)
 		}
 		return nil
 	}
