@@ -107,7 +107,8 @@ type agentRun struct {
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
 	job   *job                           // what "batuta run" runs; nil: nothing
 
-	beside func(*batuta.Node) // is called once the node runs; may be nil
+	leaving time.Time          // when the signal that ends it came; zero: none has
+	beside  func(*batuta.Node) // is called once the node runs; may be nil
 }
 
 func (a *agentRun) run(ctx context.Context) error {
@@ -273,6 +274,7 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 			case syscall.SIGHUP:
 				a.reload()
 			default:
+				a.leaving = time.Now()
 				a.log.Info("leaving", "signal", s.String())
 				a.job.stop(s)
 				return nil
@@ -304,8 +306,10 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 	if a.flags.membership.leave {
 		end = a.node.Leave
 	}
+	if a.leaving.IsZero() {
+		a.leaving = time.Now()
+	}
 	go func() { closed <- end() }()
-	began := time.Now()
 	for {
 		select {
 		case err := <-closed:
@@ -313,7 +317,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 		case s := <-signals:
 			switch {
 			case s != os.Interrupt && s != syscall.SIGTERM:
-			case time.Since(began) < sameSignal: // one that came twice
+			case time.Since(a.leaving) < sameSignal: // one that came twice
 			case a.job.kill(): // the lead is given away as soon as nothing runs
 			default:
 				return errors.New("signalled twice: ended without handing over")
