@@ -40,12 +40,14 @@ func (c *Core) sight(id election.ID, number uint64, address string) {
 // dialedAt is where a member is dialed next; empty: where the driver has it.
 func (p *peer) dialedAt() string {
 	switch {
-	case p.elsewhere == "":
-		return ""
-	case p.detour:
+	case p.elsewhere != "" && p.detour:
+		p.strayed = true
 		return p.elsewhere
+	case p.elsewhere != "", p.strayed:
+		p.strayed = false
+		return p.address
 	}
-	return p.address
+	return ""
 }
 
 // settleAddress has the log corrected where it has this member elsewhere than it listens.

@@ -309,9 +309,10 @@ func (c *Core) Deadline() (time.Time, bool) {
 	}
 	if !c.until.IsZero() && !c.still {
 		// A driver's timer may go by a clock that is slewed, by up to a tenth, and end late by as
-		// much of its time: the last one before the end of a lease is short.
-		if short := c.until.Add(-c.t / 50); c.now.Before(short) {
-			wake(short)
+		// much of its time: the last one before the end of a lease is short, and none before it,
+		// however long, may end after the lease.
+		if left := c.until.Sub(c.now); left > c.t/50 {
+			wake(c.until.Add(-left * 11 / 100))
 		}
 	}
 	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(), c.hungAt, c.standAt, c.pursueAt} {

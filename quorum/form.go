@@ -89,7 +89,7 @@ func (c *Core) appendPeer(f *form, p *peer) {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
 	}
 	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
-	f.flags(p.redial.IsZero(), p.detour, p.elsewhere != "", c.requested(p) != nil)
+	f.flags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)
 	f.b = append(f.b, p.aside...)
 	if p.deferred != nil {
 		data, _ := proto.Marshal(p.deferred) // raft's own message

@@ -19,6 +19,7 @@ type peer struct {
 	address     string // by the log
 	elsewhere   string // where it may listen instead: see addresses.go
 	detour      bool   // it is dialed there next
+	strayed     bool   // the driver has it there
 	observer    bool
 	incarnation uint64
 

@@ -4,6 +4,8 @@ var quorumMutants = []wrong{
 	{"quorum: no wait after a restart", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(1)\n\tif c.fresh", "scenario quorum/testdata/restart_promises.txt"},
 	{"quorum: a restart counts a promise by its own times", "quorum/core.go", "\tc.patience = c.now.Add(c.me.Promise)\n\tif c.fresh", "\tc.patience = c.now.Add(c.t)\n\tif c.fresh", "scenario quorum/testdata/rolling_times.txt"},
 	{"quorum: a coordinator waits for holders by its own times", "quorum/core.go", "\t\tc.earlier = s.self.Promise\n", "", "scenario quorum/testdata/rolling_times_named.txt"},
+	{"quorum: a short wake before the end of a lease comes after a long one", "quorum/core.go", "wake(c.until.Add(-left * 11 / 100))", "wake(c.until.Add(-c.t / 50))", "test quorum TestALeaseEndsInTimeByALateTimer"},
+	{"quorum: the driver keeps a claimed address", "quorum/addresses.go", "\tcase p.elsewhere != \"\", p.strayed:\n", "\tcase p.elsewhere != \"\":\n", "test quorum TestAClaimedAddressIsDroppedByTheDriverToo"},
 	{"quorum: a promise is given before its length is on disk", "quorum/voter.go", " || c.node == nil || c.unsigned {", " || c.node == nil {", "test quorum TestNothingIsPromisedBeforeItsLengthIsOnDisk"},
 	{"quorum: what is promised no more is waited for", "quorum/voter.go", "\t\tc.me.Promise, c.selfDue = c.t, true\n", "", "scenario quorum/testdata/rolling_times.txt"},
 	{"quorum: a vote that was asked for in vain is not asked for again", "quorum/peers.go", "\t\tc.post(m) // it, or", "\t\t_ = m // it, or", "scenario quorum/testdata/ask_lost.txt"},

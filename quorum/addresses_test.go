@@ -1,0 +1,43 @@
+package quorum
+
+import (
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// A driver dials where it was last told to. So once a claimed address has been dialed, and the claim is
+// dropped, the next dial names the address of the log again.
+func TestAClaimedAddressIsDroppedByTheDriverToo(t *testing.T) {
+	const listed, claimed = "host-2:7400", "host-9:7400"
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c, now := n.cores["1"], n.now
+	p := c.peer("2")
+	at := listed // where the driver dials
+	step := func(ev election.Event) {
+		now = now.Add(time.Millisecond)
+		for _, a := range c.Step(now, ev) {
+			if a.Kind == election.Dial && a.To == "2" && a.Address != "" {
+				at = a.Address
+			}
+		}
+	}
+	claim := func(address string) {
+		step(election.Event{Kind: election.JoinAccepted, List: []election.Member{{Rank: election.Rank{ID: "2"}, Number: p.number, Disk: c.diskOf(p.number), Address: address}}})
+	}
+	step(election.Event{Kind: election.LinkDown, Peer: "2"})
+	step(election.Event{Kind: election.DialFailed, Peer: "2"})
+	claim(claimed)
+	if at != claimed {
+		t.Fatalf("the driver dials %s, want the claimed address", at)
+	}
+	claim(listed)
+	step(election.Event{Kind: election.DialFailed, Peer: "2"})
+	now = p.redial
+	step(election.Event{Kind: election.Woke})
+	if at != listed {
+		t.Errorf("the driver dials %s, want %s: the claim is dropped", at, listed)
+	}
+}
