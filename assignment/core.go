@@ -36,7 +36,6 @@ type Core struct {
 	timing      election.Timing
 	hold        time.Duration // how long a holder counts on an echo
 	wait        time.Duration // how long the coordinator counts on it
-	settles     time.Duration // how long a new coordinator waits for who holds what under an earlier one
 	leased      bool          // leaderships are leases: what a dial tells frees nothing
 	partBytes   int
 	trace       func(election.Record)
@@ -85,16 +84,22 @@ func New(c Config) *Core {
 		out.partBytes = partBytes
 	}
 	out.wait = 2*t.Bears() + t.Heartbeat
-	out.hold, out.settles = out.wait, out.wait
-	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
-		out.settles = max(out.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
-	}
+	out.hold = out.wait
 	if l, ok := c.Algorithm.(interface {
 		Lease(time.Duration) time.Duration
 	}); ok {
 		out.hold, out.leased = l.Lease(out.wait), true
 	}
 	return out
+}
+
+// settles is how long a new coordinator waits for what is held under an earlier one, by
+// whatever times that went.
+func (c *Core) settles() time.Duration {
+	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
+		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
+	}
+	return c.wait
 }
 
 func newTable() table {

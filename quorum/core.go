@@ -37,7 +37,6 @@ type Core struct {
 	applied  uint64
 	founders []election.ID // the list that the cluster began with; empty: it has joined
 	selfDue  bool          // me has changed, and is to be written down
-	earlier  time.Duration // see Earlier
 	unsigned bool          // me.Promise is not on disk yet: nothing is promised before
 	peers    []peer        // every other member, by id
 
@@ -91,9 +90,6 @@ func (c *Core) restore(s *stored) error {
 	storage, err := s.storage()
 	if err != nil {
 		return err
-	}
-	if s.self.Promise > c.t {
-		c.earlier = s.self.Promise
 	}
 	c.me, c.disks, c.hard, c.storage, c.founders = s.self, s.disks, s.hard, storage, s.self.Founders
 	if s.snapshot != nil {
@@ -222,6 +218,9 @@ func (c *Core) stall() {
 	if !c.campaignAt.IsZero() {
 		c.campaignAt = c.now.Add(c.t)
 	}
+	if !c.lowerAt.IsZero() {
+		c.lowerAt = c.now.Add(3 * c.me.Promise)
+	}
 }
 
 func (c *Core) handle(ev election.Event) {
@@ -315,7 +314,7 @@ func (c *Core) Deadline() (time.Time, bool) {
 			wake(c.until.Add(-left * 11 / 100))
 		}
 	}
-	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(), c.hungAt, c.standAt, c.pursueAt} {
+	for _, t := range [...]time.Time{c.patience, c.campaignAt, c.beatAt, c.until, c.yieldAt, c.transferAt, c.tryAt(), c.hungAt, c.standAt, c.pursueAt, c.lowerAt} {
 		wake(t)
 	}
 	for i := range c.peers {

@@ -57,7 +57,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 		f.numbers(uint64(c.follows.stamp))
 	}
 	long := c.t + 1 // some wait until T is over, some until it is exceeded
-	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed)
+	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed, c.lowerAt)
 	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
 	f.flags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
 	f.flags(c.slow, c.unsigned)
@@ -87,6 +87,7 @@ func (c *Core) appendPeer(f *form, p *peer) {
 	}
 	if p.acked != 0 && c.term() != 0 {
 		f.times(c.t+1, c.origin.Add(time.Duration(p.acked-1)))
+		f.numbers(uint64(p.promise))
 	}
 	f.flags(p.link, p.dialing, p.down, p.barred, p.noted, p.guest, p.deferred != nil, p.acked != 0 && c.term() != 0)
 	f.flags(p.redial.IsZero(), p.detour, p.strayed, p.elsewhere != "", c.requested(p) != nil)

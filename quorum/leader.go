@@ -109,14 +109,14 @@ func (c *Core) beat() {
 }
 
 // acked takes in the answer to a beat.
-func (c *Core) acked(p *peer, m *election.Message, number uint64) {
+func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.Duration) {
 	if c.term() == 0 || m.Token.Epoch != c.term() || number != p.number {
 		return
 	}
 	if m.Stamp <= 0 || m.Stamp > c.stamp() {
 		return // it answers what was not sent yet
 	}
-	p.acked, p.aside = max(p.acked, m.Stamp), m.Eligibility
+	p.acked, p.aside, p.promise = max(p.acked, m.Stamp), m.Eligibility, promise
 	if !c.unsaved() { // raft may have entries to send again
 		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	}

@@ -52,7 +52,7 @@ type wish struct {
 func (c *Core) wish(ch change) {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return w.ID == ch.ID })
 	if len(c.wanted) < MaxMembers {
-		c.wanted = append(c.wanted, wish{ch, c.now.Add(20 * c.t)})
+		c.wanted = append(c.wanted, wish{ch, c.now.Add(20*c.t + 4*c.Earlier())})
 	}
 	c.pursue()
 }
@@ -150,6 +150,9 @@ func (c *Core) proposeRemoval(s *seat, force bool) {
 }
 
 func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
+	if kind != pb.ConfChangeAddLearnerNode && kind != pb.ConfChangeUpdateNode && c.Earlier() > 0 {
+		return // a majority of newcomers would not know what is still held by the times of before
+	}
 	c.proposed = c.now
 	c.note("proposes", s.ID, c.view, kind.String())
 	cc := &pb.ConfChangeV2{Context: encode(s), Changes: []*pb.ConfChangeSingle{{Type: &kind, NodeId: &s.Number}}}

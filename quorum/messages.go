@@ -98,8 +98,8 @@ func (c *Core) receive(m *election.Message) {
 			c.showCard(p) // it knows this member by another number: that one may be void
 		}
 	case election.Ack:
-		if from, clock, ok := c.readAck(m); ok {
-			c.acked(p, m, from)
+		if from, clock, promise, ok := c.readAck(m); ok {
+			c.acked(p, m, from, promise)
 			c.compare(p, clock)
 		}
 	case election.Resign:
@@ -129,8 +129,14 @@ func (c *Core) beatData(p *peer, commit uint64) []byte {
 	return varints(p.number, c.me.Number, commit, flags)
 }
 
+// ackData is: to, from and this member's own time; then, while a promise of an earlier process is
+// longer than T, how long that is.
 func (c *Core) ackData(p *peer) []byte {
-	return varints(p.number, c.me.Number, uint64(c.stamp()))
+	b := varints(p.number, c.me.Number, uint64(c.stamp()))
+	if c.me.Promise > c.t {
+		b = binary.AppendUvarint(b, uint64(c.me.Promise))
+	}
+	return b
 }
 
 func varints(values ...uint64) []byte {
@@ -166,13 +172,19 @@ func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok
 	return beat{from: p.number, rank: rank, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true
 }
 
-func (c *Core) readAck(m *election.Message) (from uint64, clock int64, ok bool) {
+func (c *Core) readAck(m *election.Message) (from uint64, clock int64, promise time.Duration, ok bool) {
 	v, ok := readVarints(m.Data, 3)
 	if !ok || v[0] != c.me.Number {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
-	return v[1], int64(v[2]), true
+	if long, ok := readVarints(m.Data, 4); ok {
+		promise = time.Duration(min(long[3], uint64(maxPromise)))
+	}
+	return v[1], int64(v[2]), promise, true
 }
+
+// maxPromise bounds the promise that another member may state.
+const maxPromise = 24 * time.Hour
 
 // answeredFromDisk is what raft answers once it has saved what the answer says.
 var answeredFromDisk = []pb.MessageType{pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote}

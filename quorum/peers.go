@@ -42,10 +42,11 @@ type peer struct {
 	voids   bool      // it knows that this member was removed
 	changed uint64    // by its log, when it does: see [roster]
 
-	acked    int64       // of this term: the latest stamp that it has answered
-	match    uint64      // how far its log is known to be the leader's; for a beat
-	request  *pb.Message // the last one that it was sent for its vote
-	deferred *pb.Message // its request for a vote, which waits for the end of a promise
+	acked    int64         // of this term: the latest stamp that it has answered
+	promise  time.Duration // with it: the longer T of an earlier process; 0: it has none
+	match    uint64        // how far its log is known to be the leader's; for a beat
+	request  *pb.Message   // the last one that it was sent for its vote
+	deferred *pb.Message   // its request for a vote, which waits for the end of a promise
 }
 
 // maxBackoff bounds the pause between two dials.

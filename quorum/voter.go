@@ -19,6 +19,7 @@ type voter struct {
 	patience   time.Time // until then no vote is granted nor asked for; zero: it has ended
 	promised   uint64    // the term of the leader that has the promise; 0: an earlier life's
 	campaignAt time.Time // when it asks for votes; zero: it does not
+	lowerAt    time.Time // when a longer promise of an earlier process leaves the disk; zero: it waits, or there is none
 	follows    beat      // the last one that counted
 	asks       bool      // it is asking for votes
 	newer      bool      // it has refused a vote to one whose log is older, since anyone led
@@ -73,7 +74,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 
 // sign has on disk how long this member's promises last, before it gives any: T is what
 // this process was started with, and the next one may have a shorter one. The longer one
-// stays until no promise of an earlier process can be in force.
+// stays for as long as anything may be held that an earlier process's promise has allowed.
 func (c *Core) sign() {
 	if c.me.Promise >= c.t {
 		return
@@ -85,16 +86,36 @@ func (c *Core) sign() {
 	}
 }
 
-// Earlier is the T of an earlier process on this disk, if that was longer than this one's and
-// members that still go by it may hold something under an earlier leader; else 0.
-func (c *Core) Earlier() time.Duration { return c.earlier }
+// Earlier is the longest T of earlier processes by which members may still hold something under
+// an earlier leader, if it is longer than this process's T; else 0. It is for a leader that is
+// in force: an earlier leader's majority and its own, which has acknowledged, have a member in common.
+func (c *Core) Earlier() time.Duration {
+	longest := c.me.Promise
+	for i := range c.peers {
+		if p := &c.peers[i]; p.acked != 0 {
+			longest = max(longest, p.promise)
+		}
+	}
+	if longest <= c.t {
+		return 0
+	}
+	return longest
+}
 
 // owesNoMore takes note that no promise of an earlier process is in force: it has waited
-// for long enough, or a majority has elected a leader that it follows.
+// for long enough, or a majority has elected a leader that it follows. What was held by such a
+// promise is held for 2·T and a heartbeat more, by the times of then: that long it stays on disk,
+// however often this member starts again, and its acknowledgements state it.
 func (c *Core) owesNoMore() {
-	if c.me.Promise > c.t {
-		c.me.Promise, c.selfDue = c.t, true
+	if c.me.Promise > c.t && c.lowerAt.IsZero() {
+		c.lowerAt = c.now.Add(3 * c.me.Promise)
 	}
+}
+
+// lower has the disk hold the promise of this process alone.
+func (c *Core) lower() {
+	c.lowerAt = time.Time{}
+	c.me.Promise, c.selfDue = c.t, true
 }
 
 // writeSelf writes down who the disk belongs to.
@@ -166,6 +187,9 @@ func (c *Core) unview(cause election.Cause) {
 func (c *Core) dueVoter() {
 	if c.passed(c.patience) {
 		c.release(election.CauseSilent)
+	}
+	if c.passed(c.lowerAt) {
+		c.lower()
 	}
 	if c.passed(c.campaignAt) {
 		c.campaign()
