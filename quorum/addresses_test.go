@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// A driver dials where it was last told to. So once a claimed address has been dialed, and the claim is
+// A driver dials the last address that it was given. So once a claimed address has been dialed, and the claim is
 // dropped, the next dial names the address of the log again.
 func TestAClaimedAddressIsDroppedByTheDriverToo(t *testing.T) {
 	const listed, claimed = "host-2:7400", "host-9:7400"

@@ -1,7 +1,9 @@
 package quorum
 
 import (
+	"encoding/binary"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -175,5 +177,25 @@ func TestAnEntryThatCannotBeAppliedEndsTheMemberAlone(t *testing.T) {
 	n.run(3 * time.Second)
 	if l := n.leader(); l != "3" || len(n.halted) != 1 {
 		t.Errorf("%s leads, and %v have ended", l, n.halted)
+	}
+}
+
+// The longest wait that a member may state in an acknowledgement is bounded: three times it is still a
+// duration.
+func TestAPromiseThatAnotherStatesIsBounded(t *testing.T) {
+	n := newNetwork(t, "1", "2", "3")
+	n.run(3 * time.Second)
+	c := n.cores["3"]
+	if n.leader() != "3" || c.Earlier() != 0 {
+		t.Fatalf("%s leads, and waits for holders by %v", n.leader(), c.Earlier())
+	}
+	p := c.peer("1")
+	for stated, want := range map[uint64]time.Duration{1: 0, uint64(c.t) + 1: c.t + 1, 1 << 63: maxPromise, math.MaxUint64: maxPromise} {
+		data := binary.AppendUvarint(varints(c.me.Number, p.number, 1), stated)
+		n.step("3", election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Ack, From: "1", To: "3", Election: "default",
+			Token: c.leadership(), Stamp: c.stamp(), Data: data}})
+		if got := c.Earlier(); got != want || 3*got < 0 {
+			t.Errorf("stated as %d it is %v, want %v", stated, got, want)
+		}
 	}
 }

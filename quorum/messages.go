@@ -183,8 +183,8 @@ func (c *Core) readAck(m *election.Message) (from uint64, clock int64, promise t
 	return v[1], int64(v[2]), promise, true
 }
 
-// maxPromise bounds the promise that another member may state.
-const maxPromise = 24 * time.Hour
+// maxPromise bounds the promise that another member may state: T is no longer, with times of a day.
+const maxPromise = 3 * 24 * time.Hour
 
 // answeredFromDisk is what raft answers once it has saved what the answer says.
 var answeredFromDisk = []pb.MessageType{pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote}
