@@ -169,6 +169,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 			m.setState(i, s.State)
 			if s.State == election.StateUp {
 				m.markUp(i) // the leader hears it; a dial will tell if that is over
+				m.letInByLeader(i)
 			}
 		}
 	}

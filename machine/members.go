@@ -41,6 +41,7 @@ type member struct {
 	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
 	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not
 	refusal     error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
+	refusedAt   time.Time     // since when it does
 	version     uint64        // of the member states it has acknowledged
 
 	relays

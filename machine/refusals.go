@@ -1,10 +1,15 @@
 package machine
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file keeps a member from leading next to a cluster that refuses it. Two configurations that differ stay so until
 // a user changes one: a member that another has on no list does not lead. A list that came from members
-// differs for a moment only, for which this one asks to be let in. Two secrets keep two sides apart: the larger leads.
+// differs for a moment only, for which this one asks to be let in. Two secrets keep two sides apart: the larger leads, or
+// of two alike the one with the greatest id.
 
 // refusals is whether live members of the list refuse this one.
 type refusals struct {
@@ -16,6 +21,9 @@ type refusals struct {
 // it has let us in, or has not answered.
 func (m *Machine) refuses(i int, why error) {
 	peer := &m.members[i]
+	if peer.refusal == nil {
+		peer.refusedAt = m.now
+	}
 	peer.refusal = nil
 	if why == election.ErrNotMember || why == election.ErrForeign {
 		peer.refusal, m.mayBeRefused = why, true
@@ -47,17 +55,45 @@ func (m *Machine) reviewRefusals() {
 }
 
 // outnumbered reports whether the members that refuse this one for its secret or its settings are more than those on its
-// own side, from which it has received something within T, and itself. Of two sides of one size the one that leads goes
-// on. A process that has taken the address of a dead member is one only.
+// own side: itself, and the members that are up. A follower has that from its leader, to which alone it is connected.
+//
+// Of two sides of one size the one with the greatest id leads. Both sides know the ids, and nothing else of each other:
+// if the side that leads went on, a partition between two that lead would end with two leaders, and two that both
+// start would have none. A member that does not lead waits first, until the other side's leader has dialed it in
+// vain and has given up.
 func (m *Machine) outnumbered() bool {
 	refuse, side := 0, 1
+	theirs, ours, since := election.None, m.cfg.Self.ID, time.Time{}
 	m.others(func(_ int, peer *member) {
 		switch {
 		case peer.refusal == election.ErrForeign:
-			refuse++
-		case m.now.Sub(peer.heard) <= m.cfg.Timing.T():
-			side++
+			refuse, theirs, since = refuse+1, greater(theirs, peer.ID), later(since, peer.refusedAt)
+		case peer.state == election.StateUp:
+			side, ours = side+1, greater(ours, peer.ID)
 		}
 	})
-	return refuse > side || refuse == side && !m.leading()
+	if refuse != side || theirs.Compare(ours) > 0 {
+		return refuse >= side
+	}
+	decided := since.Add(maxBackoff + m.cfg.Timing.T())
+	if m.leading() || !m.now.Before(decided) {
+		return false
+	}
+	m.wake(decided)
+	return true
+}
+
+func greater(a, b election.ID) election.ID {
+	if a == election.None || b.Compare(a) > 0 {
+		return b
+	}
+	return a
+}
+
+// letInByLeader takes note that the leader, which has our secret and our settings, has a connection to a member: that one
+// has them, too, though it may have refused this member before.
+func (m *Machine) letInByLeader(i int) {
+	if peer := &m.members[i]; peer.refusal == election.ErrForeign {
+		peer.refusal = nil
+	}
 }

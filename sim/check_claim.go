@@ -46,6 +46,9 @@ func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
 	for _, q := range w.procs[:c.n] {
 		if q != p && q.condition == scenario.Alive {
 			c.overlaps(w, p, q, t)
+			if p.sameTimes(q) != nil {
+				continue // each refuses the other, which so has nothing to report to it
+			}
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)
 		}

@@ -134,6 +134,9 @@ func (w *world) withinTwo(group []*process) bool {
 // related says whether two live processes are of one cluster: one knows the other,
 // or both do as long as one has still not been let in by whom it asks.
 func (w *world) related(a, b *process) bool {
+	if a.sameTimes(b) != nil {
+		return false
+	}
 	if !w.roster {
 		return true
 	}
@@ -180,12 +183,32 @@ func (w *world) astray(a, b *process) bool {
 	return e.Version == 0 && len(b.through) > 0
 }
 
-// refused says that p has a live member from a configuration alone which has joined others, and refuses p.
+// refused says that p has a live member from a configuration alone which has joined others, and refuses p; or that
+// those that refuse it for its times are more than those that have the same, or as many and have the greatest id.
 func (w *world) refused(p *process) bool {
-	return w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
+	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
 			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q)
 	})
+}
+
+func (w *world) outnumbered(p *process) bool {
+	refuse, side := 0, 0
+	greatest := p
+	for _, q := range w.procs[:w.net.n] {
+		switch {
+		case q.condition != scenario.Alive || !w.reach(p, q) || w.roster && !p.machine.Knows(q.rank.ID):
+			continue
+		case p.sameTimes(q) != nil:
+			refuse++
+		default:
+			side++
+		}
+		if q.rank.ID.Compare(greatest.rank.ID) > 0 {
+			greatest = q
+		}
+	}
+	return refuse > side || refuse == side && p.sameTimes(greatest) != nil
 }
 
 // waits says that it has been let in by nobody yet.

@@ -57,9 +57,6 @@ func greetTime(t election.Timing, asks bool) time.Duration {
 	return 2 * t.TMax
 }
 
-// errTimes is how processes with another t_max or t_process refuse each other.
-var errTimes = errors.New("it has another t_max or t_process")
-
 // admit says why p refuses a process that dials it, if it does.
 func (w *world) admit(p *process, from *endpoint) error {
 	if err := p.sameTimes(from.proc); err != nil {
@@ -68,9 +65,10 @@ func (w *world) admit(p *process, from *endpoint) error {
 	return p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), from.proc.machine.Self(), from.inc)
 }
 
+// sameTimes gives how processes with another t_max or t_process refuse each other, as a driver reports it.
 func (p *process) sameTimes(other *process) error {
 	if a, b := p.timing, other.timing; a.TMax != b.TMax || a.TProcess != b.TProcess {
-		return errTimes
+		return election.ErrForeign
 	}
 	return nil
 }
@@ -86,7 +84,7 @@ func (w *world) accept(e *endpoint) {
 	if err := w.admit(p, from); err != nil {
 		e.state = closed
 		f := frame{kind: refusal, err: err, inc: p.incarnation}
-		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) && err != errTimes {
+		if e, ok := p.machine.Entry(from.proc.rank.ID); ok && !errors.Is(err, election.ErrNotMember) && err != election.ErrForeign {
 			f.in = &admission{List: []election.Member{e}}
 		}
 		w.push(from, f)

@@ -126,9 +126,6 @@ func (c *Preconditions) duplicate(s Step) error {
 
 // times says why a member cannot start with other times, if it cannot.
 func (c *Preconditions) times(s Step) error {
-	if !c.setup.OneLeader() {
-		return fmt.Errorf("expected \"algorithm quorum\" above: the rules of the other algorithms go by one t_max and one t_process")
-	}
 	t := c.setup.Filled().Timing
 	t.TMax, t.TProcess = s.For, s.Process
 	return t.Validate()

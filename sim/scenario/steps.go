@@ -46,7 +46,7 @@ var steps = []form{
 	{verb: Clock, operands: ops(member, clockChange), only: automatic,
 		does: "the clock that its times go by runs faster or slower, which no daemon makes it do; its wall clock is set by D, which by more than `T` ahead counts as the end of a pause"},
 	{verb: Times, operands: ops(member, times), only: automatic,
-		does: "with a quorum: the `t_max` and `t_process` that it starts with from now on; members of which these differ refuse each other"},
+		does: "the `t_max` and `t_process` that it starts with from now on; members of which these differ refuse each other"},
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for a contest"},
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
 	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second alone"},
