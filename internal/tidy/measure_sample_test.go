@@ -1,0 +1,48 @@
+package tidy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMeasure measures a small tree whose figures can be counted by eye.
+func TestMeasure(t *testing.T) {
+	dir := t.TempDir()
+	words := strings.Repeat("// a leader sends heartbeats to each of the members on its list\n", 20)
+	for name, text := range map[string]string{
+		"p/a.go":          words + "// who tells another\npackage p\n\ntype T struct{}\n\nfunc (T) A() { b() }\n\nfunc (*T) B() {}\n",
+		"p/b.go":          "package p\n\nfunc b() { c() }\n",
+		"p/c.go":          "package p\n\nfunc c() { T{}.A() }\n",
+		"p/d.go":          "package p\n\nfunc d() { c() }\n",
+		"p/a_test.go":     "package p\n\nfunc (T) C() {}\n",
+		"internal/i/i.go": "package i\n",
+		"cmd/c/main.go":   "package main\n",
+		"other/go.mod":    "module other\n",
+		"other/o.go":      "package other\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := measure(t, dir)
+	for f, want := range map[figure]float64{
+		{"methods", "p.T"}:       2,
+		{"files", "p"}:           4,
+		{"loop", "p"}:            3, // a, b and c; d calls and is not called
+		{"public", "the module"}: 1,
+		{"who", "p"}:             4.1, // of 20 times 12 words and 3
+		{"tell", "p"}:            4.1,
+		{"one", "p"}:             4.1,
+		{"lines", "the module"}:  39,
+	} {
+		if got[f] != want {
+			t.Errorf("%s of %s: %v, not %v", f.bar, f.of, got[f], want)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package tidy
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A room is the source of one package, without its tests.
+type room struct {
+	dir   string // below the module's root, with slashes
+	files map[string]*ast.File
+	words comments
+	lines int
+}
+
+// measure gives every figure of the tree that a bar is about, that of the main module.
+func measure(t *testing.T, root string) map[figure]float64 {
+	t.Helper()
+	figures := map[figure]float64{}
+	module := func(bar string) figure { return figure{bar, "the module"} }
+	for _, r := range rooms(t, root) {
+		name := r.dir
+		if name == "." {
+			name = "batuta"
+			figures[module("root")] = float64(len(r.files))
+		}
+		if r.public() {
+			figures[module("public")]++
+		}
+		figures[module("lines")] += float64(r.lines)
+		figures[figure{"files", name}] = float64(len(r.files))
+		figures[figure{"loop", name}] = float64(r.loop())
+		for of, n := range r.methods() {
+			figures[figure{"methods", name + "." + of}] = float64(n)
+		}
+		for bar, rate := range r.words.rates() {
+			figures[figure{bar, name}] = rate
+		}
+	}
+	return figures
+}
+
+// rooms parses every package of the main module.
+func rooms(t *testing.T, root string) []*room {
+	t.Helper()
+	found := map[string]*room{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, file)
+		if rel = filepath.ToSlash(rel); d.IsDir() {
+			_, other := os.Stat(filepath.Join(file, "go.mod"))
+			if d.Name() == "testdata" || rel != "." && (strings.HasPrefix(d.Name(), ".") || other == nil) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
+			return nil
+		}
+		dir := path.Dir(rel)
+		if found[dir] == nil {
+			found[dir] = &room{dir: dir, files: map[string]*ast.File{}}
+		}
+		return found[dir].add(path.Base(rel), file)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*room
+	for _, r := range found {
+		list = append(list, r)
+	}
+	return list
+}
+
+func (r *room) add(name, file string) error {
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ParseComments)
+	if err != nil || ast.IsGenerated(parsed) {
+		return err
+	}
+	r.files[name] = parsed
+	r.lines += bytes.Count(source, []byte{'\n'})
+	for _, group := range parsed.Comments {
+		r.words.count(group.Text())
+	}
+	return nil
+}
+
+// public reports whether a module outside of this one can import the package.
+func (r *room) public() bool {
+	for _, f := range r.files {
+		if f.Name.Name == "main" {
+			return false
+		}
+	}
+	return !slices.Contains(strings.Split(r.dir, "/"), "internal")
+}
+
+// methods counts those of each type.
+func (r *room) methods() map[string]int {
+	count := map[string]int{}
+	for _, f := range r.files {
+		for _, d := range f.Decls {
+			if of := receiver(d); of != "" {
+				count[of]++
+			}
+		}
+	}
+	return count
+}
+
+// receiver names the type that a declaration is a method of.
+func receiver(d ast.Decl) string {
+	f, ok := d.(*ast.FuncDecl)
+	if !ok || f.Recv == nil {
+		return ""
+	}
+	of := f.Recv.List[0].Type
+	for {
+		switch x := of.(type) {
+		case *ast.StarExpr:
+			of = x.X
+		case *ast.IndexExpr:
+			of = x.X
+		case *ast.IndexListExpr:
+			of = x.X
+		case *ast.Ident:
+			return x.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// loop gives how many files of the package call each other in a circle, the largest such
+// set. It goes by names: a call of a method counts for every file of the package that
+// declares a method of that name, unless more than one type has it.
+func (r *room) loop() int {
+	declared := map[string][]string{} // where each function and method is
+	for name, f := range r.files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				declared[fn.Name.Name] = append(declared[fn.Name.Name], name)
+			}
+		}
+	}
+	calls := map[string]map[string]bool{}
+	for name, f := range r.files {
+		calls[name] = map[string]bool{}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && len(declared[id.Name]) == 1 {
+				calls[name][declared[id.Name][0]] = true
+			}
+			return true
+		})
+	}
+	return largestCircle(calls)
+}
+
+// largestCircle gives the size of the largest set of which each reaches each; 0 where there is none.
+func largestCircle(calls map[string]map[string]bool) int {
+	reach := map[string]map[string]bool{}
+	for from := range calls {
+		seen, next := map[string]bool{}, []string{from}
+		for len(next) > 0 {
+			at := next[0]
+			next = next[1:]
+			for to := range calls[at] {
+				if !seen[to] {
+					seen[to] = true
+					next = append(next, to)
+				}
+			}
+		}
+		reach[from] = seen
+	}
+	largest := 0
+	for a := range reach {
+		n := 0
+		for b := range reach {
+			if a == b || reach[a][b] && reach[b][a] {
+				n++
+			}
+		}
+		if n > 1 {
+			largest = max(largest, n)
+		}
+	}
+	return largest
+}
+
+// comments counts words of comments, and those among them that hide the subject.
+type comments struct{ all, who, tell, one int }
+
+var (
+	word = regexp.MustCompile(`[A-Za-z][A-Za-z'-]*`)
+	who  = regexp.MustCompile(`(?i)\b(who|whom|whose|whoever|whomever)\b`)
+	tell = regexp.MustCompile(`(?i)\b(tells?|telling|told|says?|saying|said|hears?|hearing|heard|words?)\b`)
+	one  = regexp.MustCompile(`(?i)\b(one|ones|another|others?|nobody)\b`)
+)
+
+func (c *comments) count(text string) {
+	for _, p := range []struct {
+		n  *int
+		of *regexp.Regexp
+	}{{&c.all, word}, {&c.who, who}, {&c.tell, tell}, {&c.one, one}} {
+		*p.n += len(p.of.FindAllString(text, -1))
+	}
+}
+
+// rates gives the words of each bar in 1,000, to one decimal; none where there is little to count.
+func (c *comments) rates() map[string]float64 {
+	if c.all < 200 {
+		return nil
+	}
+	rate := func(n int) float64 { return math.Round(float64(n)*10_000/float64(c.all)) / 10 }
+	return map[string]float64{"who": rate(c.who), "tell": rate(c.tell), "one": rate(c.one)}
+}
