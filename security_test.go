@@ -5,7 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,8 +69,53 @@ func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 		t.Errorf("it holds %v, and held %v", got, token)
 	}
 	within(t, "it stands aside as refused", func() bool { return stray.Status().Standing == StandingRefused })
-	if s := stray.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "member 2 (security: ") {
+	if s := stray.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "member 2 (security: ") || !strings.HasSuffix(s.StandingWhy, ": give all members one secret, or certificates of one authority") {
 		t.Errorf("the member with another secret has leader %q and says %q", s.Leader, s.StandingWhy)
+	}
+}
+
+// Another server at the address of a dead member is no member that refuses: of two members, the one that starts again leads.
+func TestAnotherServerAtADeadMembersAddressRefusesNobody(t *testing.T) {
+	for name, serve := range map[string]func(*httptest.Server){"HTTP": (*httptest.Server).Start, "HTTPS": (*httptest.Server).StartTLS} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2)
+			s := httptest.NewUnstartedServer(http.NotFoundHandler())
+			s.Listener.Close()
+			c.transports[1].Kill()
+			l, err := net.Listen("tcp", c.members[1].Addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Listener, s.Config.ErrorLog = l, log.New(io.Discard, "", 0)
+			serve(s)
+			t.Cleanup(s.Close)
+			n := c.start("1", withSecret(secretFile(t, security.NewSecret())))
+			c.agree("1")
+			waitRefused(t, n, wire.ReasonSecurity)
+			if got := n.Status().Standing; got != StandingEligible {
+				t.Errorf("member 1 is %q, want a candidate", got)
+			}
+		})
+	}
+}
+
+// A member without the secret, and one with it, refuse each other: one of them leads.
+func TestAMemberWithoutTheSecretDoesNotLeadBesideOneWithIt(t *testing.T) {
+	for _, secured := range []ID{"1", "2"} {
+		c := newCluster(t, 2)
+		secret := withSecret(secretFile(t, security.NewSecret()))
+		for _, id := range []ID{"2", "1"} {
+			if id == secured {
+				c.start(id, secret)
+			} else {
+				c.start(id)
+			}
+		}
+		waitStatus(t, c.nodes["2"], "it leads", func(s Status) bool { return s.Leader == "2" })
+		s := waitStatus(t, c.nodes["1"], "it stands aside as refused", func(s Status) bool { return s.Standing == StandingRefused })
+		if s.Token.Defined() {
+			t.Errorf("member 1 has %v for its leader", s.Token)
+		}
 	}
 }
 

@@ -3,10 +3,12 @@ package batuta
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/wire"
 )
 
 // Standing says whether a member stands for election, and if not, why.
@@ -106,15 +108,38 @@ func (n *Node) whyIneligible() string {
 	return ""
 }
 
-// whyRefused says which members refuse this one, and what to do.
+// whyRefused reports the members for which this one does not lead, and what to do.
 func (n *Node) whyRefused() string {
-	var words []string
-	for _, m := range n.machine.Members() {
-		if why := n.net.Refusal(m.ID); why != "" {
-			words = append(words, fmt.Sprintf("member %s (%s)", m.ID, why))
+	m, ok := n.machine.(interface{ RefusedBy() []election.ID })
+	if !ok {
+		return ""
+	}
+	var words, remedies []string
+	for _, id := range m.RefusedBy() {
+		why := n.net.Refusal(id)
+		if why == "" {
+			continue // it has let this one in since
+		}
+		words = append(words, fmt.Sprintf("member %s (%s)", id, why))
+		reason, _, _ := strings.Cut(why, ":")
+		if remedy := remedyOf(wire.Reason(reason)); !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
 		}
 	}
-	return "it does not lead next to members that refuse it: " + strings.Join(words, ", ") + ": give it the others' settings, or add it to their list with \"batuta members add\""
+	return "it does not lead next to members that refuse it: " + strings.Join(words, ", ") + ": " + strings.Join(remedies, "; ")
+}
+
+// remedyOf is what to do about a member that refuses this one.
+func remedyOf(why wire.Reason) string {
+	switch why {
+	case wire.ReasonNotMember:
+		return "add this member to their list with \"batuta members add\", or correct the lists"
+	case wire.ReasonSecurity:
+		return "give all members one secret, or certificates of one authority"
+	case wire.ReasonTimes:
+		return "give all members the same --t-max and --t-process"
+	}
+	return "give all members the same " + string(why)
 }
 
 // noteStanding logs and tells a standing that has changed.

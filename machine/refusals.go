@@ -15,6 +15,7 @@ import (
 type refusals struct {
 	mayBeRefused bool        // a member has refused a connection of ours, and has not taken one since
 	refusedBy    election.ID // a member because of which this one does not lead; None: there is none
+	outvoted     bool        // those with another secret or other settings are too many
 }
 
 // refuses takes note of how a member has answered a dial of ours: it refuses us because of why, or (nil)
@@ -36,12 +37,11 @@ func (m *Machine) reviewRefusals() {
 	if !m.mayBeRefused {
 		return
 	}
-	was, outnumbered := m.refusedBy, m.outnumbered()
-	m.refusedBy, m.mayBeRefused = election.None, false
+	was := m.refusedBy
+	m.outvoted, m.refusedBy, m.mayBeRefused = m.outnumbered(), election.None, false
 	m.others(func(_ int, peer *member) {
 		m.mayBeRefused = m.mayBeRefused || peer.refusal != nil
-		unlisted := peer.refusal == election.ErrNotMember && m.disagree(peer)
-		if m.refusedBy == election.None && (unlisted || outnumbered && peer.refusal == election.ErrForeign) {
+		if m.refusedBy == election.None && m.counts(peer) {
 			m.refusedBy = peer.ID
 		}
 	})
@@ -52,6 +52,25 @@ func (m *Machine) reviewRefusals() {
 	case was != election.None && m.refusedBy == election.None:
 		m.standAgain("no member of its list refuses it any more")
 	}
+}
+
+// RefusedBy are the members that refuse this one and for which it does not lead, the highest rank first.
+func (m *Machine) RefusedBy() (ids []election.ID) {
+	if m.refusedBy == election.None {
+		return nil
+	}
+	m.others(func(_ int, peer *member) {
+		if m.counts(peer) {
+			ids = append(ids, peer.ID)
+		}
+	})
+	return ids
+}
+
+// counts reports whether this member does not lead because of one that refuses it.
+func (m *Machine) counts(peer *member) bool {
+	unlisted := peer.refusal == election.ErrNotMember && m.disagree(peer)
+	return unlisted || m.outvoted && peer.refusal == election.ErrForeign
 }
 
 // outnumbered reports whether the members that refuse this one for its secret or its settings are more than those on its

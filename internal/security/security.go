@@ -1,6 +1,8 @@
 package security
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -71,6 +73,7 @@ type authority interface {
 type belief struct {
 	authorities []authority
 	protocols   []string
+	stranger    *tls.Certificate // shown to one with which this member has no authority in common; it proves nothing
 	server      *tls.Config
 	client      *tls.Config
 	sessions    sessions
@@ -138,6 +141,12 @@ func (s *Security) load() (*belief, error) {
 	for _, a := range b.authorities {
 		b.protocols = append(b.protocols, a.protocol())
 	}
+	b.protocols = append(b.protocols, foreign)
+	stranger, err := nameless()
+	if err != nil {
+		return nil, err
+	}
+	b.stranger = stranger
 	b.configure(s.options.TLS)
 	return b, nil
 }
@@ -178,15 +187,37 @@ func (b *belief) configure(own *tls.Config) {
 				return a.serving(hello)
 			}
 		}
+		if slices.Contains(hello.SupportedProtos, foreign) {
+			return b.stranger, nil
+		}
 		return nil, errNoCommon
 	}
+}
+
+// foreign is the protocol name on which two members agree that believe no authority in common. The connection ends
+// with that, and each of them has learned that the other end is a member of some cluster, and no other server.
+const foreign = "batuta/foreign"
+
+// Foreign reports whether the other end of a connection is a member that believes no authority of this one's.
+func (s *Security) Foreign(cs tls.ConnectionState) bool { return cs.NegotiatedProtocol == foreign }
+
+// nameless makes a certificate that says nothing of this member.
+func nameless() (*tls.Certificate, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: newSerial(), NotBefore: now.Add(-secretLife), NotAfter: now.Add(secretLife)}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private}, err
 }
 
 var errNoCommon = errors.New("the two ends believe no authority in common: they have different secrets or certificates, or other clusters' names")
 
 // verify tells whether the other end of a connection is believed now.
 func (b *belief) verify(cs tls.ConnectionState) error {
-	if cs.NegotiatedProtocol == "" {
+	if cs.NegotiatedProtocol == "" || cs.NegotiatedProtocol == foreign {
 		return errNoCommon // a client of another protocol gets this far
 	}
 	_, err := b.believer(cs.PeerCertificates)

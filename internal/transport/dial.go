@@ -73,7 +73,7 @@ func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.H
 	}
 	if cs := c.proof(); cs != nil {
 		if err := t.security.Proves(*cs, string(c.to)); err != nil {
-			return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct its --advertise, or the member list", addr, c.to, err)}
+			return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct its --advertise, or the member list", addr, c.to, err), true}
 		}
 	}
 	c.release()
@@ -104,7 +104,7 @@ func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
 	if err := c.connect(nc, t.soon(ctx)); err != nil || t.security == nil || t.isPlain(addr) {
 		return err
 	}
-	err = c.secure(func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
+	err = c.secure(t.security, func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
 	if t.security.Plain() && (wasReset(err) || errors.Is(err, errPlain)) {
 		t.setPlain(addr, true) // for the next attempt
 		return fmt.Errorf("TLS: %w", io.EOF)
@@ -167,7 +167,7 @@ func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 		secured = first == recordHandshake
 	}
 	if secured {
-		if err := c.secure(t.security.Server); err != nil {
+		if err := c.secure(t.security, t.security.Server); err != nil {
 			return nil, err
 		}
 	}

@@ -162,7 +162,7 @@ func (t *Transport) admitted(ctx context.Context, c *conn, addr string) (*wire.H
 		return nil, errors.New("it answers a join with a " + string(answer.Kind))
 	}
 	if why, detail := t.unproven(c, answer.From.ID); why != "" {
-		return nil, &insecure{errors.New(detail)}
+		return nil, &insecure{errors.New(detail), true}
 	}
 	return answer, nil
 }

@@ -1,11 +1,13 @@
 package transport
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/batuta-dev/batuta/election"
@@ -21,6 +23,7 @@ type Security interface {
 	Believes(cs tls.ConnectionState) error          // whether it holds still
 	Proves(cs tls.ConnectionState, id string) error // whether the other end may be a member
 	Forget(addr string)                             // the session with whoever listens there
+	Foreign(cs tls.ConnectionState) bool            // whether it is a member's that believes no authority of this one's
 	Plain() bool                                    // members without TLS are let in, and dialed, too
 }
 
@@ -31,11 +34,14 @@ const (
 )
 
 // unexpected is how TLS refuses what is not TLS: the alert unexpected_message (RFC 8446,
-// section 6). It tells nothing of who sends it.
+// section 6). It names no member; other servers refuse a frame by other alerts, or by none.
 var unexpected = []byte{recordAlert, 3, 3, 0, 2, 2, 10}
 
 // insecure is why one end does not believe the other.
-type insecure struct{ error }
+type insecure struct {
+	error
+	member bool // the other end is a member of some cluster for certain; else it may be any server
+}
 
 func (e *insecure) Unwrap() error { return e.error }
 
@@ -45,6 +51,7 @@ type stream struct {
 	net.Conn
 	c     *conn
 	ahead []byte
+	first []byte // what the other end sent first
 }
 
 // Write implements [io.Writer].
@@ -57,7 +64,20 @@ func (s *stream) Read(b []byte) (int, error) {
 		s.ahead = s.ahead[n:]
 		return n, nil
 	}
-	return s.Conn.Read(b)
+	n, err := s.Conn.Read(b)
+	if s.first == nil {
+		s.first = slices.Clone(b[:n])
+	}
+	return n, err
+}
+
+// refuses reports whether the other end has no TLS, and has answered as a member without it does.
+func (s *stream) refuses() bool {
+	if len(s.first) <= wire.LengthSize {
+		return false
+	}
+	h, err := wire.DecodeHandshake(s.first[wire.LengthSize:])
+	return err == nil && h.Kind == wire.KindRefused
 }
 
 // peek gives the first byte that arrives, which stays.
@@ -72,8 +92,8 @@ func (c *conn) peek() (byte, error) {
 }
 
 // secure does the handshake of TLS over what is connected.
-func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
-	s := &stream{c.net, c, c.buf[c.r:c.w]}
+func (c *conn) secure(by Security, over func(net.Conn) *tls.Conn) error {
+	s := &stream{Conn: c.net, c: c, ahead: c.buf[c.r:c.w]}
 	conn := over(s)
 	if err := conn.Handshake(); err != nil {
 		if wasReset(err) || isTimeout(err) || isClosed(err) || err == io.ErrUnexpectedEOF {
@@ -82,7 +102,10 @@ func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
 		if isPlain(err) && !c.dialed {
 			c.put(c.net, unexpected)
 		}
-		return &insecure{inWords(err, c.dialed)}
+		if by.Foreign(conn.ConnectionState()) {
+			return &insecure{inWords(errForeign, c.dialed), true}
+		}
+		return &insecure{inWords(err, c.dialed), s.refuses()}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,6 +116,8 @@ func (c *conn) secure(over func(net.Conn) *tls.Conn) error {
 	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
 	return nil
 }
+
+var errForeign = errors.New("they believe no authority in common")
 
 var errPlain = errors.New("it speaks without TLS, as a member without a secret or certificates does: set up both alike")
 
@@ -105,7 +130,7 @@ func inWords(err error, dialed bool) error {
 	switch {
 	case isPlain(err):
 		return errPlain
-	case strings.Contains(err.Error(), "application protocol"): // they have none in common: see security's protocol
+	case err == errForeign, strings.Contains(err.Error(), "application protocol"): // another server answers with the latter
 		if dialed {
 			return errors.New(differently + ", or correct its address")
 		}
@@ -132,7 +157,7 @@ func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
 		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
 		t.say(c, &h) // no TLS: so it hears that there is none here
 	}
-	return nil, &insecure{errors.New("it wants TLS, and this member has neither a secret nor certificates: set up both alike")}
+	return nil, &insecure{errors.New("it wants TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
 }
 
 // proof is what the other end has shown of itself; nil without TLS.
@@ -154,7 +179,7 @@ func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
 	var alert *net.OpError
 	if c.tls != nil && errors.As(err, &alert) && alert.Op == "remote error" {
 		t.security.Forget(addr)
-		return &insecure{fmt.Errorf("the other end does not take this member's certificate: %w", err)}
+		return &insecure{fmt.Errorf("the other end does not take this member's certificate: %w", err), true}
 	}
 	return err
 }

@@ -316,7 +316,9 @@ func (t *Transport) ended(c *conn, err error) {
 		ev := election.Event{Refused: errors.Is(err, ErrRefused)}
 		if unproven := new(insecure); errors.As(err, &unproven) {
 			t.refused(p.id, p.addr, wire.ReasonSecurity, unproven.Error())
-			ev.Err = wire.ReasonSecurity.Err()
+			if unproven.member {
+				ev.Err = wire.ReasonSecurity.Err()
+			}
 		}
 		t.unreached(p, ev)
 		return
