@@ -590,7 +590,7 @@ func TestAStrangerLearnsNothingOfACluster(t *testing.T) {
 		return nil, errors.New("that is enough")
 	}}).Handshake()
 	victim.Close()
-	if len(protocols) != 1 || !strings.HasPrefix(protocols[0], "batuta/1+") {
+	if len(protocols) != 2 || !strings.HasPrefix(protocols[0], "batuta/1+") || protocols[1] != "batuta/foreign" {
 		t.Fatalf("protocols %q", protocols)
 	}
 
