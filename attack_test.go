@@ -598,23 +598,25 @@ func TestAStrangerLearnsNothingOfACluster(t *testing.T) {
 	ca := authority(t)
 	own := issue(t, ca, member("alpha-host"))
 	heard := &bytes.Buffer{}
-	conn, err := net.Dial("tcp", n.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
-	s := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: protocols, Certificates: []tls.Certificate{*own},
-		VerifyConnection: func(cs tls.ConnectionState) error {
-			for _, c := range cs.PeerCertificates {
-				heard.Write(c.Raw)
-			}
-			return nil
-		}})
-	if s.Handshake() == nil {
-		frame, _ := new(wire.Encoder).Handshake(helloFrom("alpha-host", "omega-host", func(h *wire.Handshake) { h.Cluster = "payroll" }))
-		s.Write(frame)
-		io.Copy(heard, s)
+	for _, offered := range [][]string{protocols, protocols[1:]} {
+		conn, err := net.Dial("tcp", n.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(patience))
+		s := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: offered, Certificates: []tls.Certificate{*own},
+			VerifyConnection: func(cs tls.ConnectionState) error {
+				for _, c := range cs.PeerCertificates {
+					heard.Write(c.Raw)
+				}
+				return nil
+			}})
+		if s.Handshake() == nil {
+			frame, _ := new(wire.Encoder).Handshake(helloFrom("alpha-host", "omega-host", func(h *wire.Handshake) { h.Cluster = "payroll" }))
+			s.Write(frame)
+			io.Copy(heard, s)
+		}
 	}
 	if heard.Len() == 0 {
 		t.Error("it is shown nothing: the test has lost its way in")
