@@ -180,7 +180,7 @@ func (w *world) alone(p *process) bool {
 // it in, and b has joined others: it began without a file, and nobody there knows a.
 func (w *world) astray(a, b *process) bool {
 	e, _ := a.machine.Entry(b.rank.ID)
-	return e.Version == 0 && len(b.through) > 0
+	return e.Version == 0 && e.Number == 0 && len(b.through) > 0
 }
 
 // refused says that p has a live member from a configuration alone which has joined others, and refuses p; or that
