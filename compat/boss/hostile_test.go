@@ -107,7 +107,7 @@ func TestBadFramesEndTheirConnectionAndNothingElse(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port cannot fill the disk: each bad frame is counted, and the log has
+// A client that reaches the port cannot fill the disk: each bad frame is counted, and the log has
 // one line for each reason.
 func TestAFloodOfBadFramesIsAFewLinesOfTheLog(t *testing.T) {
 	c := newCity(t, "127.0.0.3", "127.0.0.5")

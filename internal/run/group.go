@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // group is a command and all that descends from it.
@@ -108,7 +109,7 @@ func buryGroup(group int) {
 	for syscall.Kill(-group, syscall.SIGKILL) != syscall.ESRCH {
 		// While one is another process's zombie there is nothing to wait for.
 		if _, err := syscall.Wait4(-group, nil, 0, nil); err == syscall.ECHILD {
-			pause()
+			time.Sleep(time.Millisecond)
 		}
 	}
 }

@@ -252,9 +252,6 @@ func orphans() (found []int, err error) {
 	return found, err
 }
 
-// pause lets processes end that were killed.
-func pause() { time.Sleep(time.Millisecond) }
-
 // mayKillAll reports whether this process may signal those of every user.
 func mayKillAll() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

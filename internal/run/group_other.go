@@ -48,8 +48,5 @@ func buryOrphans(group int, _ func(pid int)) {
 	}
 }
 
-// pause lets processes end that were killed.
-func pause() { time.Sleep(time.Millisecond) }
-
 // mayKillAll reports whether this process may signal those of every user.
 func mayKillAll() bool { return os.Geteuid() == 0 }

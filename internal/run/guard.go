@@ -29,8 +29,8 @@ func Guard() (orphaned bool, err error) {
 	if err := adoptOrphans(); err != nil {
 		return false, err
 	}
-	// Caught and dropped rather than ignored: who is started would inherit that.
-	// A guard ends with the one it guards for, whoever presses what.
+	// Caught and dropped rather than ignored: a command would inherit that.
+	// A guard ends with the process it guards for, whichever keys are pressed.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}

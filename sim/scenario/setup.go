@@ -15,7 +15,7 @@ type Maker func(algorithm, option string) (func() election.Algorithm, error)
 // Span is a range of times, drawn from evenly; both ends are included.
 type Span struct{ Min, Max time.Duration }
 
-// Listed is the configuration of one member: whom it has on its list, beside itself.
+// Listed is the configuration of a member: the members on its list, without itself.
 type Listed struct {
 	At      election.ID
 	Members []election.ID
