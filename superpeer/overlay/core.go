@@ -88,9 +88,6 @@ func (c *core) nodes() int {
 	return c.told
 }
 
-// measure implements [membership].
-func (c *core) measure(k *known) (time.Duration, error) { return c.m.ping(k) }
-
 // failed implements [membership]: nobody outside the core is told that a super peer is gone.
 func (c *core) failed(k *known) {
 	if c.list == nil {

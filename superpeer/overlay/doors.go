@@ -20,7 +20,6 @@ func (m *Member) withCore(conf *memberlist.Config) {
 	conf.Transport, conf.SkipInboundLabelCheck = m.fork, true
 	conf.ProbeInterval, conf.GossipInterval = 0, 0 // there is nobody to probe, and nothing to tell
 	m.room -= len(coreSuffix)
-	m.pings.wait = map[uint64]chan<- pong{}
 	m.book.core = true
 	m.book.bound(clientBook)
 	m.core = newCore(m.driver)

@@ -283,7 +283,7 @@ func (d *driver) launch(peer superpeer.Peer) {
 // measure is the round trip to k, or the service's own distance.
 func (m *Member) measure(k *known) (time.Duration, error) {
 	if m.cfg.Measure == nil {
-		return least(m.cfg.Round/sampleGap, func() (time.Duration, error) { return m.driver.group.measure(k) })
+		return least(m.cfg.Round/sampleGap, func() (time.Duration, error) { return m.ping(k) })
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
 	defer cancel()

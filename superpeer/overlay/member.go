@@ -72,7 +72,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	m := &Member{cfg: c, book: newBook(), done: make(chan struct{})}
+	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{wait: map[uint64]chan<- pong{}}}
 	m.watch.init()
 	if err := m.open(); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 		conf.Keyring = m.ring
 	}
 	conf.ProbeInterval = 2 * round                           // the half that ProbeTimeout leaves is for the indirect probes of one whose packet was lost
-	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how round trips are measured
+	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how our place is measured
 	conf.SuspicionMult = 3
 	conf.SuspicionMaxTimeoutMult = 2
 	conf.GossipInterval = round / 5
@@ -344,10 +344,10 @@ func (d *delegate) NotifyMsg(raw []byte) {
 		return
 	}
 	switch {
-	case d.m.core != nil && raw[0] == tagPing:
+	case raw[0] == tagPing:
 		d.m.pinged(raw)
 		return
-	case d.m.core != nil && raw[0] == tagPong:
+	case raw[0] == tagPong:
 		d.m.ponged(raw)
 		return
 	}

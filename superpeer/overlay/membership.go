@@ -1,11 +1,6 @@
 package overlay
 
-import (
-	"net"
-	"time"
-
-	"github.com/batuta-dev/batuta/superpeer"
-)
+import "github.com/batuta-dev/batuta/superpeer"
 
 // membership is how a driver comes to know the others. The driver's goroutine alone calls it.
 type membership interface {
@@ -15,8 +10,6 @@ type membership interface {
 	nodes() int
 	// round does once a round what keeps the list true.
 	round(now superpeer.Round)
-	// measure is the round trip to k. It is safe for concurrent use.
-	measure(k *known) (time.Duration, error)
 	// hold sees what has come before the Node does, and tells whether it is to wait.
 	hold(m *superpeer.Message) bool
 	// failed says that k did not answer.
@@ -41,7 +34,3 @@ func (f *full) nodes() int                   { return f.size }
 func (f *full) round(now superpeer.Round)    { f.d.reunite(now) }
 func (f *full) hold(*superpeer.Message) bool { return false }
 func (f *full) failed(*known)                {}
-
-func (f *full) measure(k *known) (time.Duration, error) {
-	return f.d.m.list.Ping(k.node.Name, &net.UDPAddr{IP: k.node.Addr, Port: int(k.node.Port)})
-}

@@ -12,8 +12,9 @@ import (
 	"github.com/batuta-dev/batuta/superpeer/coordinate"
 )
 
-// Where the membership is the core's, nodes that no memberlist lists measure round trips too. A
-// ping is a nonce, who is asked, and the asker's address; the answer the nonce and a coordinate.
+// Nodes measure round trips by messages of their own: nodes that no memberlist lists measure them too, and a ping of
+// memberlist carries news, whose few copies would all go to the measured node. A ping is a nonce, the
+// node asked and the sender's address; the answer is the nonce and a coordinate.
 const (
 	pingHead = 1 + 8 + 8
 	pongHead = 1 + 8
