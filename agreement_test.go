@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // differences are settings in which one member may differ from all others; both

@@ -20,8 +20,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/security"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file attacks a cluster that has a secret or certificates, as somebody who reaches

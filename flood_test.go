@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // A client that reaches a member's port cannot fill the disk by what is refused: each is

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/transport"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/transport"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // stranger dials a member as a raw connection, over the network that it is on.

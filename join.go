@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 	"github.com/batuta-dev/batuta/machine"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // A list of addresses to join may stand at every member alike, its own among them: that

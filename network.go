@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/transport"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/transport"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // A Wire has a Node speak another protocol than batuta's own; it is set as [Config].Wire, a

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // A refusal without a reason, from the address of member 1 and under its certificate, is no

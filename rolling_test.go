@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // A cluster changes over from nothing to a secret, and from that to certificates, member

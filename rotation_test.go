@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/security"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // authorities has a directory's members believe these.

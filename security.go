@@ -5,8 +5,8 @@ import (
 	"crypto/tls"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/security"
-	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
 // Security says how members prove to each other who they are. Whatever proves it, they

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
 // Transport makes the connections that members speak over: ordered, reliable

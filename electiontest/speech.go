@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 	"github.com/batuta-dev/batuta/machine"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // crowd is how many strangers there are, and for how long. With BATUTA_TEST_CROWD they

@@ -14,7 +14,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 func newSecretCommand(e env) *cobra.Command {

@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
 	"github.com/batuta-dev/batuta/internal/datadir"
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // securityFlags say how members prove themselves, and who may ask the HTTP API.

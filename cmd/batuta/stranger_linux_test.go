@@ -18,8 +18,8 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/security"
-	protocol "github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/security"
+	protocol "github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // listening are the addresses that others reach on machine i.

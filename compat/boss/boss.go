@@ -12,7 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
 // DefaultPort is where nodes listen that are not told otherwise.

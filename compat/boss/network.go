@@ -15,8 +15,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/refusal"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/refusal"
 )
 
 // connections is a network.Network. What is not said to be its own belongs to the

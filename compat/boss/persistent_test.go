@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
+	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
 // writing gives a persistent connection whose other end is far.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // This file attacks an API that needs tokens.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/refusal"
+	"github.com/batuta-dev/batuta/internal/net/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
 )
 

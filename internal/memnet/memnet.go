@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
 // OneWay is how long a trip takes in a Network that says nothing else.

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/transport"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
 // What the tests of virtual time rest on: bytes arrive in order, one way late; a

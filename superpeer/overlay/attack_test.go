@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"
 )

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/memberlist"
 
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/coordinate"
 )

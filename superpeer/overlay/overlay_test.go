@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 	"github.com/batuta-dev/batuta/superpeer/overlay/fabric"

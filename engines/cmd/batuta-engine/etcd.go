@@ -21,7 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/etcd"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/security"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 func (f *engineFlags) openEtcd() (engines.Engine, error) {

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // pipeConn gives a connection that stands, and its other end.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/security"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 func secretOf(t testing.TB, plain bool) *security.Security {

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/refusal"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/refusal"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // Transport is a [network.Network]. The loop owns it; a connection's goroutines only

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/network"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file is the join: what a newcomer that knows an address alone is answered, and

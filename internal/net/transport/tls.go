@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file is TLS under the frames: who the other end is.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file makes connections, and reads them to their end.

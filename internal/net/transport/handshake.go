@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/wire"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // This file is the handshake: who may connect, and what is answered to whom.
