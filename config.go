@@ -14,7 +14,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // ErrConfig is wrapped by every error that only a change of the configuration,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/logfile"
+	"github.com/batuta-dev/batuta/internal/disk/logfile"
 )
 
 // promise is an algorithm that says what it guarantees; without it the guarantee is

@@ -14,7 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/machine"
 )

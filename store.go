@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/statefile"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
 )
 
 // Store keeps a member's state across its own death. A Store that is also an

@@ -11,7 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/statefile"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
 )
 
 func stateOf(epoch uint64) election.State {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // ListenAPI opens the listener of an HTTP API where --http says; nil: it is off. Where that

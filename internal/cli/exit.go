@@ -15,7 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // Exit codes. The same failure has the same code in every command.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // open opens the log in dir; its warnings go to the buffer.

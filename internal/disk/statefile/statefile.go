@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 // Dir is the data directory of one member, its alone, with the state file in it.

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/datadir"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
 func TestADirectoryThatOthersMayWriteIsRefused(t *testing.T) {
