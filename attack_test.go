@@ -19,9 +19,9 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/net/wire"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // This file attacks a cluster that has a secret or certificates, as somebody who reaches

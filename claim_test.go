@@ -9,7 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/memnet"
+	"github.com/batuta-dev/batuta/internal/testkit/memnet"
 )
 
 // stateless is an algorithm with nothing in it that two nodes could both change.

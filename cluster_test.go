@@ -12,7 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/memnet"
+	"github.com/batuta-dev/batuta/internal/testkit/memnet"
 )
 
 // patience is how long a test waits for an event before it gives up: generous, for

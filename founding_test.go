@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 

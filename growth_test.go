@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // What a member holds levels off however often others come and go: a connection

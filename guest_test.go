@@ -3,7 +3,7 @@ package batuta
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 

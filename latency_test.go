@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // Over links that keep to t_max nobody is taken for dead: neither while they are

@@ -6,7 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/net/network"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/batuta-dev/batuta/internal/memnet"
+	"github.com/batuta-dev/batuta/internal/testkit/memnet"
 )
 
 // virtually runs f in virtual time, where no machine is ever too slow: what f

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 

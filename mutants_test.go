@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/mutant"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/mutant"
 )
 
 // mutants are the runtime with one thing wrong each, and the test of the same package

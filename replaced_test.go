@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // A machine dies, and another takes its place under its id. The old one comes back before

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // A large ring with real connections agrees, and on the next leader after a

@@ -29,7 +29,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/memnet"
+	"github.com/batuta-dev/batuta/internal/testkit/memnet"
 )
 
 // Patience is how long [Cluster.Agree] waits before it fails the test.

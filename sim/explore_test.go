@@ -3,7 +3,7 @@ package sim_test
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/explore"
 	"github.com/batuta-dev/batuta/sim/trace"

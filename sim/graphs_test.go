@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/electiontest"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
 )

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/net/wire"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/trace"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // lone is an agent without other members, with its output in the test's hands.

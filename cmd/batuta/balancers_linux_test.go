@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // serveHTTP has machine i say its number to whoever asks, until stop.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // A member that resigned and leads again at once is counted: it is asked to campaign as soon as another leads.

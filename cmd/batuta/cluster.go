@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // agreeWithin is how long a cluster may take to agree before it counts as broken.

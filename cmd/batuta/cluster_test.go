@@ -10,8 +10,8 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // startCluster runs n members until the test ends, and waits for the highest to lead.

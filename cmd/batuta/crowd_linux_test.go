@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // crowd is how many strangers there are, and for how long. With BATUTA_TEST_CROWD they

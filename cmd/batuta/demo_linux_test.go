@@ -18,9 +18,9 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // However the demo ends, its members end with it.

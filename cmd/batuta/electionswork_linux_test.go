@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // done is a line of a leader's work: its token, and when it knew that it led.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/agent"
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // newCompany is a cluster of processes that stand for many elections, each with a worker that

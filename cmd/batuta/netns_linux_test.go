@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // lan is agents on machines of their own, as far as they can tell: network

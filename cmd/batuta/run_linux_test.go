@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/freeport"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/run/runtest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // crew is a cluster of "batuta run" processes, all with the same command.

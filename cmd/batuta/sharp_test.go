@@ -7,7 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // Three members with the times of sharp, on an idle machine, suspect nobody for whom the machine

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	protocol "github.com/batuta-dev/batuta/internal/net/wire"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // listening are the addresses that others reach on machine i.

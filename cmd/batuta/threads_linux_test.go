@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // A process that ends with the thread that has started it outlives what this package's tests do on threads

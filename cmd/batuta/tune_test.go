@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // Who has watched for long and has seen enough, or whose agent ends, is told what was seen.

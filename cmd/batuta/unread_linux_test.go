@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // fullPipe is a pipe whose reader has stopped reading: the next write blocks.

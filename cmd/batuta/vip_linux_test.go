@@ -17,7 +17,7 @@ import (
 
 	"github.com/vishvananda/netns"
 
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // The floating addresses of the tests, and the port of the service behind them.

@@ -19,7 +19,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/compat/boss"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // patience is how long a test waits for an event before it gives up.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/sim"
 )
 

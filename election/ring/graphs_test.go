@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/electiontest"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // Where not everyone reaches everyone, but each two have a member between them.

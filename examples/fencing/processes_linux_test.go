@@ -15,9 +15,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/batuta-dev/batuta/internal/freeport"
-	"github.com/batuta-dev/batuta/internal/fulltest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // This file takes a history of real processes with faults: three agents under a quorum run

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/fulltest"
 	"github.com/batuta-dev/batuta/internal/net/security"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // This file attacks an API that needs tokens.

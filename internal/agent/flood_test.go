@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // served is an API under a flood, and its log.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/run/runtest"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // guardedRun is one run of a command under a guard of its own.

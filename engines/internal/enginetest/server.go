@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
 // Patience is how long a test waits for what must come about.

@@ -17,7 +17,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/batuta-dev/batuta/internal/algorithm"
-	"github.com/batuta-dev/batuta/internal/fulltest"
+	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/web"
 	"github.com/batuta-dev/batuta/sim"
 	"github.com/batuta-dev/batuta/sim/scenario"
@@ -63,7 +63,7 @@ func TestTheLabsTraceIsTheSimulators(t *testing.T) {
 	b := open(t, browser(t), serveLab(t))
 	b.until(ready)
 	played := 0
-	for _, pattern := range []string{"../../election/*/testdata/*.txt", "../../election/*/testdata/*/*.txt", "../../*/testdata/*.txt", "../../*/testdata/*/*.txt"} {
+	for _, pattern := range []string{"../../../election/*/testdata/*.txt", "../../../election/*/testdata/*/*.txt", "../../../*/testdata/*.txt", "../../../*/testdata/*/*.txt"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/batuta-dev/batuta/internal/freeport"
-	"github.com/batuta-dev/batuta/internal/stalltest"
+	"github.com/batuta-dev/batuta/internal/testkit/freeport"
+	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
 // member is an agent of a real cluster.

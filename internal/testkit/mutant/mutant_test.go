@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/mutant"
+	"github.com/batuta-dev/batuta/internal/testkit/mutant"
 )
 
 // A mutant is found by its test, joined with others or alone; what is no mutant by none;
