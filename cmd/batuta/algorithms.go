@@ -2,8 +2,8 @@ package main
 
 import (
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/algorithm"
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/algorithm"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // newAlgorithm makes the algorithm that --algorithm and --probe name.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/hooks"
-	runner "github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
+	runner "github.com/batuta-dev/batuta/internal/command/run"
 )
 
 // checkFlags are the flags about this member's health.

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/assignment"
-	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/jobs"
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/jobs"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 // defaultFinish is well within what "batuta drain" waits for.

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/run/runtest"
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/systemd"
+	"github.com/batuta-dev/batuta/internal/command/systemd"
 )
 
 // manager is a service manager that is told how the agent is.

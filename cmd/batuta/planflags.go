@@ -3,10 +3,10 @@ package main
 import (
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/jobs"
-	runner "github.com/batuta-dev/batuta/internal/run"
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/jobs"
+	runner "github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 // planFlags say when "batuta run" runs its command.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/jobs"
-	runner "github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/jobs"
+	runner "github.com/batuta-dev/batuta/internal/command/run"
 )
 
 // What "batuta run --help" says.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/assignment"
-	"github.com/batuta-dev/batuta/internal/cli"
-	runner "github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	runner "github.com/batuta-dev/batuta/internal/command/run"
 )
 
 // runElection says which election "batuta run" is about.

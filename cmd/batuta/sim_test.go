@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // simulate runs "batuta sim …" and gives its exit code and what it printed.

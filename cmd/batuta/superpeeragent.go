@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/peeragent"
+	"github.com/batuta-dev/batuta/internal/command/resident"
 	"github.com/batuta-dev/batuta/internal/follow"
-	"github.com/batuta-dev/batuta/internal/peeragent"
-	"github.com/batuta-dev/batuta/internal/resident"
 	"github.com/batuta-dev/batuta/superpeer"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )

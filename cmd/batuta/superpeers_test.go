@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 

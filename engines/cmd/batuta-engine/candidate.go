@@ -21,10 +21,10 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/agent"
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/follow"
-	"github.com/batuta-dev/batuta/internal/hooks"
-	"github.com/batuta-dev/batuta/internal/run"
 )
 
 func newAgentCommand(e env) *cobra.Command {

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
-	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 )
 
 var compare = flag.Int("compare", 0, "rounds of each fault before batuta-engine and before the engine's own way; docs/engines.md has the figures")

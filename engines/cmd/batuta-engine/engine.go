@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/engines/etcd"
 	"github.com/batuta-dev/batuta/engines/kubernetes"
 	"github.com/batuta-dev/batuta/engines/postgres"
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // engineFlags say which engine, and which election on it.

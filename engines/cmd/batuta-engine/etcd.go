@@ -20,7 +20,7 @@ import (
 
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/etcd"
-	"github.com/batuta-dev/batuta/internal/cli"
+	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 

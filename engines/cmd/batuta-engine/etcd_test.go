@@ -17,8 +17,8 @@ import (
 
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
-	"github.com/batuta-dev/batuta/internal/cli"
-	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 )
 
 // guardedEtcd is a real etcd with authentication. Each of its users has its name as the password: app may read and write what elections

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 

@@ -14,9 +14,9 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/hooks"
-	"github.com/batuta-dev/batuta/internal/run"
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 // Bounds of a file.

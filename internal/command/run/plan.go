@@ -9,7 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 // Plan has the command run by a schedule, on the leader alone. Members tell each other

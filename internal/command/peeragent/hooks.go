@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/follow"
-	"github.com/batuta-dev/batuta/internal/hooks"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/hooks"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 )
 
 // This file finds what a user meant who wrote it nearly right.

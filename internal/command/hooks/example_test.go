@@ -3,7 +3,7 @@ package hooks_test
 import (
 	"fmt"
 
-	"github.com/batuta-dev/batuta/internal/hooks"
+	"github.com/batuta-dev/batuta/internal/command/hooks"
 )
 
 func ExampleWords() {

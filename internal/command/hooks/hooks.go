@@ -15,8 +15,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/follow"
-	"github.com/batuta-dev/batuta/internal/run"
 )
 
 // Node is what hooks need of a [batuta.Node], or of an election that is held otherwise.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/assignment"
-	"github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/command/run"
 )
 
 // Config sets up a [Crew].

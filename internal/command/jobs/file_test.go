@@ -107,7 +107,7 @@ func TestAFileHoldsNoMoreThanItsBound(t *testing.T) {
 
 func TestTheExamplesAreGood(t *testing.T) {
 	for name, f := range map[string]Format{"elections.txt": {}, "jobs.txt": {Jobs: true}} {
-		if lines, err := f.Read("../../examples/jobs/" + name); err != nil || len(lines) < 3 {
+		if lines, err := f.Read("../../../examples/jobs/" + name); err != nil || len(lines) < 3 {
 			t.Errorf("%s: %d lines, %v", name, len(lines), err)
 		}
 	}

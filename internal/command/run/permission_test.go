@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/run/runtest"
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 )
 
 // keep is a process that runs a command under a guard until it gets SIGTERM, and prints what

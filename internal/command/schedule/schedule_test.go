@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/schedule"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
 func parse(t *testing.T, spec string) schedule.Schedule {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/run"
+	"github.com/batuta-dev/batuta/internal/command/run"
 )
 
 // TicksKey is the key under which a member tells of the last ticks that it knows of, of many
