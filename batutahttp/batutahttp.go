@@ -12,7 +12,7 @@ import (
 	"net/http"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // Handler only tells: who leads, who is a member, what happens. It changes nothing. It
@@ -27,5 +27,5 @@ func embedded(node *batuta.Node, changes bool) http.Handler {
 	if node == nil {
 		panic("batutahttp: nil node: give what batuta.Start has returned")
 	}
-	return agent.Embedded(node, "", changes)
+	return api.Embedded(node, "", changes)
 }

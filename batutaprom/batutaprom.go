@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // New makes a collector of node's metrics. It follows node until that ends: make one
@@ -28,5 +28,5 @@ func New(node *batuta.Node) prometheus.Collector {
 	if node == nil {
 		panic("batutaprom: nil node: give what batuta.Start has returned")
 	}
-	return agent.NewCollector(node, "")
+	return api.NewCollector(node, "")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/resident"
 )
@@ -100,8 +100,8 @@ type agentRun struct {
 	log   *slog.Logger
 	node  *batuta.Node
 
-	address string        // of the HTTP API; empty: it is off
-	tokens  *agent.Tokens // nil: it needs none
+	address string      // of the HTTP API; empty: it is off
+	tokens  *api.Tokens // nil: it needs none
 
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
@@ -132,7 +132,7 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	a.flags.security.warn(a)
-	api, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
+	operating, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err := a.start(ctx, config); err != nil {
 		return err
 	}
-	ended, err := a.serveHTTP(api, health)
+	ended, err := a.serveHTTP(operating, health)
 	if err != nil {
 		return errors.Join(err, a.node.Close())
 	}
@@ -169,22 +169,22 @@ func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) 
 }
 
 // serveHTTP answers on the listeners that there are, until what it gives is called.
-func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context), err error) {
+func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.Context), err error) {
 	var ends []func(context.Context)
-	var server *agent.Server // nil: the API is off
-	if api != nil {
+	var server *api.Server // nil: the API is off
+	if operating != nil {
 		f := &a.flags.security
 		secured, err := f.serving(a.flags.cluster, string(a.node.ID()), a.flags.http)
 		if err != nil {
 			return nil, cli.Exit(cli.Usage, err)
 		}
 		if f.httpTokens != "" {
-			if a.tokens, err = agent.LoadTokens(f.httpTokens); err != nil {
+			if a.tokens, err = api.LoadTokens(f.httpTokens); err != nil {
 				return nil, cli.Exit(cli.Usage, err)
 			}
 		}
-		a.address = cli.Shown(api)
-		server = agent.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
+		a.address = cli.Shown(operating)
+		server = api.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
 		if health != nil {
 			server.HealthElsewhere()
@@ -201,14 +201,14 @@ func (a *agentRun) serveHTTP(api, health net.Listener) (end func(context.Context
 			if members != nil {
 				members.Recognize(config)
 			}
-			api = tls.NewListener(api, config)
+			operating = tls.NewListener(operating, config)
 			server.Certified(func() batuta.CertificateLife { return batuta.CertificateLife(secured.Span()) })
 		}
-		go server.Serve(api)
+		go server.Serve(operating)
 		ends = append(ends, server.Close)
 	}
 	if health != nil {
-		checks := agent.NewHealthServer(a.node, version(), a.log, server)
+		checks := api.NewHealthServer(a.node, version(), a.log, server)
 		go func() {
 			if err := checks.Serve(health); err != nil {
 				a.log.Error("health checks are answered no more", "error", err)
@@ -228,7 +228,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.printEvents(agent.Ready(began, a.node.Status(), a.address))
+		a.printEvents(api.Ready(began, a.node.Status(), a.address))
 	}()
 
 	defer resident.Keep(a.log)()

@@ -19,7 +19,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
@@ -96,14 +96,14 @@ func TestEventReaderGone(t *testing.T) {
 	ready := said(t, bufio.NewScanner(a.stdout), `"ready"`)
 	a.stdout.Close()
 	_, rest, _ := strings.Cut(ready, `"http":"`)
-	api, _, _ := strings.Cut(rest, `"`)
-	resp, err := http.Post("http://"+api+"/v1/resign", "", nil) // makes an event that finds no reader
+	at, _, _ := strings.Cut(rest, `"`)
+	resp, err := http.Post("http://"+at+"/v1/resign", "", nil) // makes an event that finds no reader
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
 	said(t, bufio.NewScanner(a.stderr), "events are not printed any more")
-	if resp, err = http.Get("http://" + api + "/healthz"); err != nil {
+	if resp, err = http.Get("http://" + at + "/healthz"); err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
@@ -136,9 +136,9 @@ func TestMetricsBesideHealth(t *testing.T) {
 func TestWatch(t *testing.T) {
 	a := startLone(t, "--events", "json")
 	_, rest, _ := strings.Cut(said(t, bufio.NewScanner(a.stdout), `"ready"`), `"http":"`)
-	api, _, _ := strings.Cut(rest, `"`)
+	at, _, _ := strings.Cut(rest, `"`)
 	watch := exec.CommandContext(t.Context(), os.Args[0])
-	watch.Args = []string{"batuta", "watch", "--http", api, "--json"}
+	watch.Args = []string{"batuta", "watch", "--http", at, "--json"}
 	out, err := watch.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -183,10 +183,10 @@ func TestEveryLeadershipIsToldFromItsBeginning(t *testing.T) {
 		}
 	}
 	a.node.Close()
-	a.printEvents(agent.Line{Event: "ready"})
+	a.printEvents(api.Line{Event: "ready"})
 	var told []string
 	for line := range strings.Lines(out.String()) {
-		var l agent.Line
+		var l api.Line
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}

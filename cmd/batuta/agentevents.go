@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
@@ -26,16 +26,16 @@ func (a *agentRun) watch(n *batuta.Node) {
 
 // printEvents prints until the node ends, or nobody reads any more. A reader that was too far
 // behind is told so, and then what is so now, and what follows that.
-func (a *agentRun) printEvents(ready agent.Line) {
+func (a *agentRun) printEvents(ready api.Line) {
 	if a.told == nil {
 		return
 	}
-	write := agent.Line.WriteText
+	write := api.Line.WriteText
 	if a.flags.output.Events == "json" {
-		write = agent.Line.WriteJSON
+		write = api.Line.WriteJSON
 	}
 	var mu sync.Mutex
-	print := func(l agent.Line) bool {
+	print := func(l api.Line) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		err := write(l, a.stdout)
@@ -52,7 +52,7 @@ func (a *agentRun) printEvents(ready agent.Line) {
 	if shows := a.job.shows(); shows != nil {
 		named.Go(func() {
 			for v, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.named, a.node.Elections)) {
-				switch l, ok := agent.NamedLine(a.node.ID(), v); {
+				switch l, ok := api.NamedLine(a.node.ID(), v); {
 				case err != nil && !print(a.behind("")):
 					return
 				case err == nil && ok && shows(v.Election) && !print(l):
@@ -62,7 +62,7 @@ func (a *agentRun) printEvents(ready agent.Line) {
 		})
 	}
 	for ev, err := range follow.On(context.Background(), batuta.ErrBehind, follow.From(a.told, a.node.Events)) {
-		l := agent.EventLine(a.node.ID(), ev)
+		l := api.EventLine(a.node.ID(), ev)
 		if err != nil {
 			l = a.behind(a.node.Leader().Election)
 		}
@@ -75,7 +75,7 @@ func (a *agentRun) printEvents(ready agent.Line) {
 // tooSlow is what the log says of a reader that was too far behind.
 const tooSlow = "events were read too slowly and some are left out: read them faster, or have fewer with --events off"
 
-func (a *agentRun) behind(election string) agent.Line {
+func (a *agentRun) behind(election string) api.Line {
 	a.log.Warn(tooSlow, "election", election)
-	return agent.BehindLine(a.node.ID(), time.Now(), election)
+	return api.BehindLine(a.node.ID(), time.Now(), election)
 }

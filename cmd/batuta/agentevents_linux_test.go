@@ -12,7 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // slowReader is an output that nobody reads until it is opened.
@@ -63,7 +63,7 @@ func printing(t *testing.T, events string, j *job, out *slowReader) *agentRun {
 func TestEventsGoOnAfterAReaderWasBehind(t *testing.T) {
 	out := &slowReader{opened: make(chan struct{})}
 	a := printing(t, "json", &job{file: &lineFile{}}, out)
-	go a.printEvents(agent.Line{Event: "ready"})
+	go a.printEvents(api.Line{Event: "ready"})
 	// Each round tells twice of each name, and two of each are allowed beyond the bound.
 	const names, rounds = 2500, 2 + batuta.MaxBacklog/2/2500
 	var all []*batuta.Election

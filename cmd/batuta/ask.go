@@ -16,7 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -28,11 +28,11 @@ type asking struct {
 	args []string
 
 	access accessFlags
-	let    agent.Access
+	let    api.Access
 }
 
 // newAskingCommand makes such a command; ask does its work.
-func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *asking, *agent.Client) error) *cobra.Command {
+func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
 	a := &asking{env: e}
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
@@ -50,7 +50,7 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		if a.let, err = a.access.access(); err != nil {
 			return err
 		}
-		client, err := agent.NewClient(a.http, a.let)
+		client, err := api.NewClient(a.http, a.let)
 		if err != nil {
 			return cli.Usagef("--http: %w", err)
 		}
@@ -94,7 +94,7 @@ func (w shownWriter) Write(p []byte) (int, error) {
 }
 
 // get asks path and prints the answer: as it came with --json, else by text.
-func get[T any](ctx context.Context, a *asking, c *agent.Client, path string, text func(T) error) error {
+func get[T any](ctx context.Context, a *asking, c *api.Client, path string, text func(T) error) error {
 	var raw json.RawMessage
 	if err := c.Get(ctx, path, &raw); err != nil {
 		return err
@@ -127,7 +127,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
   curl -fsS "$(batuta leader --meta url)/orders"
   batuta leader --election shard-17
   test "$(batuta leader --http 127.0.0.1:7501)" = "$(hostname)" && echo here`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		if err := checkElection(name); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 		if name != "" {
 			path += "?election=" + url.QueryEscape(name)
 		}
-		return missing(get(ctx, a, c, path, func(l agent.Leader) error {
+		return missing(get(ctx, a, c, path, func(l api.Leader) error {
 			if canonical, _ := assignment.Name(name); name != "" && l.Election != canonical {
 				return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
 			}
@@ -144,7 +144,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 			case key == "":
 				said = l.Leader
 			case !ok:
-				return fmt.Errorf("leader %s tells nothing of itself under %q: start it with --meta %s=VALUE; it tells %s", l.Leader, key, key, cmp.Or(agent.Pairs(l.Meta), "nothing at all"))
+				return fmt.Errorf("leader %s tells nothing of itself under %q: start it with --meta %s=VALUE; it tells %s", l.Leader, key, key, cmp.Or(api.Pairs(l.Meta), "nothing at all"))
 			}
 			_, err := fmt.Fprintln(a.stdout, said)
 			return err
@@ -162,7 +162,7 @@ func newResignCommand(e env) *cobra.Command {
 		Short:   "Have the leader step down",
 		Long:    "resign has the member asked give up its leadership; exit code 3 when it is not the leader.",
 		Example: "  batuta resign --http 127.0.0.1:7503",
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return a.post(ctx, c, "/v1/resign", "the lead is given away")
 	})
 }
@@ -172,12 +172,12 @@ func newCampaignCommand(e env) *cobra.Command {
 		Use:     "campaign",
 		Short:   "Have a member start an election",
 		Example: "  batuta campaign --http 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return a.post(ctx, c, "/v1/campaign", "an election has begun")
 	})
 }
 
-func (a *asking) post(ctx context.Context, c *agent.Client, path, done string) error {
+func (a *asking) post(ctx context.Context, c *api.Client, path, done string) error {
 	var raw json.RawMessage
 	if err := c.Post(ctx, path, &raw); err != nil {
 		return err
@@ -205,7 +205,7 @@ func newWatchCommand(e env) *cobra.Command {
 		Example: `  batuta watch --http 127.0.0.1:7501
   batuta watch --election shard-17
   batuta watch --http 127.0.0.1:7501 --json | jq .leader`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		of := url.Values{}
 		switch {
 		case all && name != "":
@@ -222,7 +222,7 @@ func newWatchCommand(e env) *cobra.Command {
 			if a.json {
 				return a.printRaw(line)
 			}
-			var l agent.Line
+			var l api.Line
 			if err := json.Unmarshal(line, &l); err != nil {
 				return fmt.Errorf("agent %s: event is not batuta's: %w", a.http, err)
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -260,7 +260,7 @@ func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Tim
 
 // leadsNoMore reports whether a leader was asked to resign that had lost the lead by itself.
 func leadsNoMore(err error) bool {
-	var answer *agent.AnswerError
+	var answer *api.AnswerError
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -32,7 +32,7 @@ func TestBenchSeesAResignedMemberReturn(t *testing.T) {
 	over := make(chan struct{})
 	go func(highest string) {
 		defer close(over)
-		client, err := agent.NewClient(highest, agent.Access{})
+		client, err := api.NewClient(highest, api.Access{})
 		for follows := ""; err == nil && follows != "2"; time.Sleep(time.Millisecond) {
 			var status struct{ Leader *string }
 			if err = client.Get(t.Context(), "/v1/status", &status); err == nil && status.Leader != nil {

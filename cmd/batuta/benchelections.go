@@ -16,7 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/assignment"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -152,7 +152,7 @@ func (b *electionsBench) round(ctx context.Context) error {
 
 // drained has a member drained until it leads nothing, and ends that.
 func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration, error) {
-	client, err := agent.NewClient(m.http, agent.Access{})
+	client, err := api.NewClient(m.http, api.Access{})
 	if err != nil {
 		return 0, err
 	}
@@ -161,7 +161,7 @@ func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration,
 		return 0, err // and the connection stands before the clock runs
 	}
 	at := b.cluster.mark()
-	if _, err := client.Drain(ctx, agent.Drain{ID: m.id}); err != nil {
+	if _, err := client.Drain(ctx, api.Drain{ID: m.id}); err != nil {
 		return 0, err
 	}
 	took, err := b.led(ctx, at, m)

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
@@ -52,10 +52,10 @@ type spread struct {
 	Event   string            `json:"event"`
 	ID      batuta.ID         `json:"id"`
 	Led     int               `json:"led"`     // elections that have a leader
-	Full    agent.Stamp       `json:"full"`    // when all came to have one
+	Full    api.Stamp         `json:"full"`    // when all came to have one
 	By      map[batuta.ID]int `json:"by"`      // how many each leads
 	Working int               `json:"working"` // functions that this member runs as a leader
-	Worked  agent.Stamp       `json:"worked"`  // when the last of them began
+	Worked  api.Stamp         `json:"worked"`  // when the last of them began
 }
 
 // spreadEvery is how often a member tells what changes.
@@ -204,7 +204,7 @@ func (b *benchMember) tell() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.telling = false
-	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.tally.led, agent.Stamp{Time: b.full}, b.tally.by, b.working, agent.Stamp{Time: b.worked}})
+	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.tally.led, api.Stamp{Time: b.full}, b.tally.by, b.working, api.Stamp{Time: b.worked}})
 	if err == nil {
 		b.out.Write(append(line, '\n')) // with nobody to read it there is no bench
 	}

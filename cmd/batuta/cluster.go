@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -46,9 +46,9 @@ type member struct {
 
 	leader string // in its view; empty: it knows none
 	epoch  uint64
-	at     time.Time    // when it came to this view
-	events []agent.Line // since the last mark
-	spread spread       // what it sees of the named elections
+	at     time.Time  // when it came to this view
+	events []api.Line // since the last mark
+	spread spread     // what it sees of the named elections
 }
 
 // newCluster prepares n members with the ids 1 to n; nothing runs yet. flags are
@@ -146,7 +146,7 @@ func (c *cluster) thaw(m *member) error {
 
 // resign has m step down, and tells when it was asked.
 func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
-	client, err := agent.NewClient(m.http, agent.Access{})
+	client, err := api.NewClient(m.http, api.Access{})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -250,7 +250,7 @@ func (c *cluster) agreed() (agreement, bool) {
 // claims gives the members that have begun to lead since [cluster.mark], in the order of
 // their epochs.
 func (c *cluster) claims() (leaders []string) {
-	var begun []agent.Line
+	var begun []api.Line
 	for _, m := range c.members {
 		for _, l := range m.events {
 			if l.Event == "leader" && l.Leader == m.id && l.Time.After(c.since) {
@@ -258,7 +258,7 @@ func (c *cluster) claims() (leaders []string) {
 			}
 		}
 	}
-	slices.SortFunc(begun, func(a, b agent.Line) int {
+	slices.SortFunc(begun, func(a, b api.Line) int {
 		return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), a.Time.Compare(b.Time.Time))
 	})
 	for _, l := range begun {
@@ -343,7 +343,7 @@ func (c *cluster) take(l childLine) error {
 
 // checkOrder holds each line to what is promised of all: epochs never decrease,
 // and a leadership is told lost before the next one is told.
-func (m *member) checkOrder(l agent.Line) error {
+func (m *member) checkOrder(l api.Line) error {
 	switch {
 	case l.Event != "leader" && l.Event != "lost":
 		return nil

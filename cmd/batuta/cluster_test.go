@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
@@ -87,7 +87,7 @@ func TestFreezeLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		now = mustAgree(t, c, next.epoch+1, "5")
-		told := slices.DeleteFunc(victim.events, func(l agent.Line) bool { return l.Time.Before(frozen) })
+		told := slices.DeleteFunc(victim.events, func(l api.Line) bool { return l.Time.Before(frozen) })
 		if len(told) == 0 {
 			t.Fatalf("round %d: the thawed leader tells nothing", round)
 		}
@@ -172,7 +172,7 @@ func TestTermHandsOver(t *testing.T) {
 	// Member 1 may hear of the new leader before it hears of the old one's resignation.
 	for id, causes := range map[int][]string{1: {"resigned", "superseded"}, 2: {"resigned"}} {
 		m := c.members[id-1]
-		i := slices.IndexFunc(m.events, func(l agent.Line) bool { return l.Event == "lost" })
+		i := slices.IndexFunc(m.events, func(l api.Line) bool { return l.Event == "lost" })
 		if !slices.Contains(causes, m.events[i].Cause) {
 			t.Errorf("%s lost its leader for %q, want %v", m.id, m.events[i].Cause, causes)
 		}

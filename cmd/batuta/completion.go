@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
@@ -61,13 +61,13 @@ func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra
 	if len(args) > 0 || err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	client, err := agent.NewClient(addr, agent.Access{})
+	client, err := api.NewClient(addr, api.Access{})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askedForCompletion)
 	defer cancel()
-	var list []agent.Member
+	var list []api.Member
 	if client.Get(ctx, "/v1/members", &list) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -28,12 +28,12 @@ for which some member stands (batuta run --election, or a service's node.Electio
 has a leader of its own; the cluster's own election is not among them.`,
 		Example: `  batuta elections --http 127.0.0.1:7501
   batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/elections", a.printElections)
 	})
 }
 
-func (a *asking) printElections(list []agent.NamedElection) error {
+func (a *asking) printElections(list []api.NamedElection) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "ELECTION\tSEAT\tLEADER\tEPOCH\tADDRESS\tSINCE")
 	for _, e := range list {
@@ -71,7 +71,7 @@ func checkElection(name string) error {
 
 // missing adds where to look for what the agent does not know.
 func missing(err error, list string) error {
-	if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusNotFound {
 		return fmt.Errorf("%w; %s", err, list)
 	}
 	return err
@@ -98,7 +98,7 @@ unknown election or member is exit code 5.`,
 			}
 			return cli.Exactly("ID", "4")(cmd, args)
 		},
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		id := a.args[len(a.args)-1]
 		if len(a.args) == 2 {
 			if a.args[0] == "" {
@@ -117,7 +117,7 @@ unknown election or member is exit code 5.`,
 			lists = "batuta elections lists the elections, batuta members the members"
 		}
 		var raw json.RawMessage
-		if err := c.Transfer(ctx, agent.Heir{ID: id, Election: name}, &raw); err != nil {
+		if err := c.Transfer(ctx, api.Heir{ID: id, Election: name}, &raw); err != nil {
 			return missing(err, lists)
 		}
 		if name != "" {
@@ -146,7 +146,7 @@ and nobody leads them.`,
 		Example: `  batuta drain 3 --http 127.0.0.1:7501 && ssh host3 reboot
   batuta undrain 3 --http 127.0.0.1:7501`,
 		Args: cli.Exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		id := a.args[0]
 		if _, err := election.ParseID(id); err != nil {
 			return cli.Usagef("%w", err)
@@ -154,7 +154,7 @@ and nobody leads them.`,
 		if wait < 0 {
 			return cli.Usagef("--wait %v is negative: give 0s not to wait", wait)
 		}
-		done, err := c.Drain(ctx, agent.Drain{ID: id, Force: force})
+		done, err := c.Drain(ctx, api.Drain{ID: id, Force: force})
 		if err != nil {
 			return missing(err, "batuta members lists them")
 		}
@@ -186,12 +186,12 @@ and nobody leads them.`,
 const drainedEvery = 100 * time.Millisecond
 
 // awaitDrained waits until that member leads no named election, as the agent asked sees it.
-func (a *asking) awaitDrained(ctx context.Context, c *agent.Client, id string, wait time.Duration) error {
+func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wait time.Duration) error {
 	over := time.After(wait)
 	look := time.NewTicker(drainedEvery)
 	defer look.Stop()
 	for {
-		var list []agent.NamedElection
+		var list []api.NamedElection
 		if err := c.Get(ctx, "/v1/elections", &list); err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func (a *asking) awaitDrained(ctx context.Context, c *agent.Client, id string, w
 }
 
 // drained is what a drain has left to that member.
-func (a *asking) drained(ctx context.Context, c *agent.Client, id string) (done agent.Drained, err error) {
-	var now agent.Status
+func (a *asking) drained(ctx context.Context, c *api.Client, id string) (done api.Drained, err error) {
+	var now api.Status
 	if err := c.Get(ctx, "/v1/status", &now); err != nil {
 		return done, err
 	}
@@ -242,7 +242,7 @@ func newUndrainCommand(e env) *cobra.Command {
 		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
 		Example: "  batuta undrain 3 --http 127.0.0.1:7501",
 		Args:    cli.Exactly("ID", "4"),
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		if _, err := election.ParseID(a.args[0]); err != nil {
 			return cli.Usagef("%w", err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // electionWithin is how long a script waits for a named election: far longer than it takes.
@@ -25,11 +25,11 @@ func scriptLeads(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: leads ADDRESS ELECTION ID")
 	}
-	again(ts, args[0], func(ctx context.Context, c *agent.Client) error {
-		var l agent.Leader
+	again(ts, args[0], func(ctx context.Context, c *api.Client) error {
+		var l api.Leader
 		err := c.Get(ctx, "/v1/leader?election="+url.QueryEscape(args[1]), &l)
 		if err == nil && l.Leader != args[2] {
-			return &agent.AnswerError{Message: l.Leader + " leads"}
+			return &api.AnswerError{Message: l.Leader + " leads"}
 		}
 		return err
 	})
@@ -41,15 +41,15 @@ func scriptHanded(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: handed ADDRESS ELECTION ID")
 	}
-	again(ts, args[0], func(ctx context.Context, c *agent.Client) error {
+	again(ts, args[0], func(ctx context.Context, c *api.Client) error {
 		var raw json.RawMessage
-		return c.Transfer(ctx, agent.Heir{ID: args[2], Election: args[1]}, &raw)
+		return c.Transfer(ctx, api.Heir{ID: args[2], Election: args[1]}, &raw)
 	})
 }
 
 // again asks an agent until what it answers is no error.
-func again(ts *testscript.TestScript, addr string, ask func(context.Context, *agent.Client) error) {
-	client, err := agent.NewClient(addr, agent.Access{})
+func again(ts *testscript.TestScript, addr string, ask func(context.Context, *api.Client) error) {
+	client, err := api.NewClient(addr, api.Access{})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), electionWithin)
 	defer cancel()
@@ -71,10 +71,10 @@ func scriptUnknown(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: unknown ADDRESS ELECTION")
 	}
-	again(ts, args[0], func(ctx context.Context, c *agent.Client) error {
-		var l agent.Leader
+	again(ts, args[0], func(ctx context.Context, c *api.Client) error {
+		var l api.Leader
 		err := c.Get(ctx, "/v1/leader?election="+url.QueryEscape(args[1]), &l)
-		if answer, ok := errors.AsType[*agent.AnswerError](err); ok && answer.Code == http.StatusNotFound {
+		if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusNotFound {
 			return nil
 		}
 		return cmp.Or(err, errors.New(l.Leader+" leads"))

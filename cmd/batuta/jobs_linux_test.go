@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
@@ -112,14 +112,14 @@ func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
 	if from == to {
 		to = "2"
 	}
-	client, err := agent.NewClient(c.http[from], agent.Access{})
+	client, err := api.NewClient(c.http[from], api.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	over := make(chan error, 1)
 	go func() {
 		var ignored any
-		over <- client.Transfer(t.Context(), agent.Heir{ID: to, Election: "report"}, &ignored)
+		over <- client.Transfer(t.Context(), api.Heir{ID: to, Election: "report"}, &ignored)
 	}()
 	for late := time.Now().Add(runtest.Patience); c.led(from, "report"); {
 		if time.Now().After(late) {

@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
@@ -196,7 +196,7 @@ func scriptLists(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: lists ADDRESS ID…")
 	}
-	await(ts, args[0], fmt.Sprintf("lists %q", args[1:]), func(s agent.Status) bool {
+	await(ts, args[0], fmt.Sprintf("lists %q", args[1:]), func(s api.Status) bool {
 		var ids []string
 		for _, m := range s.Members {
 			ids = append(ids, m.ID)
@@ -212,8 +212,8 @@ func scriptSees(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: sees ADDRESS ID STATE")
 	}
-	await(ts, args[0], fmt.Sprintf("sees %s %s", args[1], args[2]), func(s agent.Status) bool {
-		return slices.ContainsFunc(s.Members, func(m agent.Member) bool { return m.ID == args[1] && m.State == args[2] })
+	await(ts, args[0], fmt.Sprintf("sees %s %s", args[1], args[2]), func(s api.Status) bool {
+		return slices.ContainsFunc(s.Members, func(m api.Member) bool { return m.ID == args[1] && m.State == args[2] })
 	})
 }
 
@@ -224,8 +224,8 @@ func scriptTold(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: told ADDRESS ID KEY=VALUE")
 	}
 	key, value, _ := strings.Cut(args[2], "=")
-	await(ts, args[0], "is told by "+args[1], func(s agent.Status) bool {
-		return slices.ContainsFunc(s.Members, func(m agent.Member) bool { return m.ID == args[1] && m.Meta[key] == value })
+	await(ts, args[0], "is told by "+args[1], func(s api.Status) bool {
+		return slices.ContainsFunc(s.Members, func(m api.Member) bool { return m.ID == args[1] && m.Meta[key] == value })
 	})
 }
 
@@ -235,14 +235,14 @@ func scriptFollows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: follows ADDRESS ID")
 	}
-	await(ts, args[0], "follows "+args[1], func(s agent.Status) bool {
+	await(ts, args[0], "follows "+args[1], func(s api.Status) bool {
 		return s.Leader != nil && *s.Leader == args[1]
 	})
 }
 
 // await waits for an agent's status to be good.
-func await(ts *testscript.TestScript, addr, what string, good func(agent.Status) bool) {
-	client, err := agent.NewClient(addr, agent.Access{})
+func await(ts *testscript.TestScript, addr, what string, good func(api.Status) bool) {
+	client, err := api.NewClient(addr, api.Access{})
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), agreeWithin)
 	defer cancel()
@@ -252,7 +252,7 @@ func await(ts *testscript.TestScript, addr, what string, good func(agent.Status)
 		if err := client.Get(ctx, "/v1/status", &last); err != nil {
 			return err
 		}
-		var s agent.Status
+		var s api.Status
 		if err := json.Unmarshal(last, &s); err != nil {
 			return err
 		}

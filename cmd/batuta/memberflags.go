@@ -10,7 +10,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -58,7 +58,7 @@ func (f *memberFlags) apply(c *batuta.Config) {
 type metaFlag map[string]string
 
 // String implements [pflag.Value].
-func (f *metaFlag) String() string { return agent.Pairs(*f) }
+func (f *metaFlag) String() string { return api.Pairs(*f) }
 
 // Type implements [pflag.Value].
 func (f *metaFlag) Type() string { return "key=value" }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -23,16 +23,16 @@ func newMembersCommand(e env) *cobra.Command {
 The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
 itself: two followers do not talk to each other at rest, and "-" stands there.`,
 		Example: "  batuta members --http 127.0.0.1:7501",
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/members", a.printMembers)
 	})
 	cmd.AddCommand(newMembersAddCommand(e), newMembersRemoveCommand(e))
 	return cmd
 }
 
-func (a *asking) printMembers(members []agent.Member) error {
+func (a *asking) printMembers(members []api.Member) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	head, tells := "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(members, func(m agent.Member) bool { return len(m.Meta) > 0 })
+	head, tells := "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(members, func(m api.Member) bool { return len(m.Meta) > 0 })
 	if tells {
 		head += "\tTELLS"
 	}
@@ -47,7 +47,7 @@ func (a *asking) printMembers(members []agent.Member) error {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
 		if tells {
-			fmt.Fprintf(out, "\t%s", cmp.Or(agent.Pairs(m.Meta), "-"))
+			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
 		}
 		fmt.Fprintln(out)
 	}
@@ -68,13 +68,13 @@ Without it what is known of its priority stays.`,
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
 	cmd.Flags().IntVar(&priority, "priority", 0, "a `number` that ranks before the id; default what is known")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		m, err := parseMember("member", a.args[0])
 		if err != nil {
 			return err
 		}
 		var raw json.RawMessage
-		place := agent.Place{ID: string(m.ID), Address: m.Addr}
+		place := api.Place{ID: string(m.ID), Address: m.Addr}
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
 		}
@@ -102,7 +102,7 @@ others again, with their data directories.`,
 		Args:    cli.Exactly("ID", "4"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Remove(ctx, a.args[0], force, &raw); err != nil {
 			return missing(err, "batuta members lists them")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
@@ -383,7 +383,7 @@ func (l *lan) tell(i int, args ...string) {
 }
 
 // count is how many of m's events since the last mark are good.
-func (m *member) count(good func(agent.Line) bool) (n int) {
+func (m *member) count(good func(api.Line) bool) (n int) {
 	for _, e := range m.events {
 		if good(e) {
 			n++
@@ -392,10 +392,10 @@ func (m *member) count(good func(agent.Line) bool) (n int) {
 	return n
 }
 
-func lost(leader string) func(agent.Line) bool {
-	return func(e agent.Line) bool { return e.Event == "lost" && e.Leader == leader }
+func lost(leader string) func(api.Line) bool {
+	return func(e api.Line) bool { return e.Event == "lost" && e.Leader == leader }
 }
 
-func state(of, is string) func(agent.Line) bool {
-	return func(e agent.Line) bool { return e.Event == "member" && e.Member == of && e.State == is }
+func state(of, is string) func(api.Line) bool {
+	return func(e api.Line) bool { return e.Event == "member" && e.Member == of && e.State == is }
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -139,7 +139,7 @@ func TestReplacedMember(t *testing.T) {
 	}
 	l.mark()
 	replacement := l.boot(4, "2", "--join", machineAddress(1))
-	moved := func(e agent.Line) bool {
+	moved := func(e api.Line) bool {
 		return state("2", "added")(e) && e.Address == machineAddress(4)
 	}
 	l.until("all know 2's new address, and it is up there", func() bool {

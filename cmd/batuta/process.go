@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // process is an agent that runs as a child.
@@ -25,7 +25,7 @@ type process struct {
 type childLine struct {
 	member  *member
 	process *process
-	line    agent.Line
+	line    api.Line
 	spread  spread // of a spreadEvent
 	end     bool
 }

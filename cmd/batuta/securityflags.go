@@ -12,7 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/net/security"
@@ -62,7 +62,7 @@ func (f *securityFlags) check(a *agentFlags) error {
 			return err
 		}
 	}
-	if !f.on() && !f.insecure && !agent.Loopback(a.listen) {
+	if !f.on() && !f.insecure && !api.Loopback(a.listen) {
 		if a.wire.name == "boss" {
 			return cli.Usagef("--listen %s: others than this machine reach it, and the boss wire has no encryption in its protocol; keep its port from strangers, and add --insecure", a.listen)
 		}
@@ -100,13 +100,13 @@ func (f *securityFlags) advertises(http string, told map[string]string) map[stri
 	if f.servesTLS(http) {
 		scheme = "https://"
 	}
-	told[agent.MetaHTTP] = scheme + f.httpAdvertise
+	told[api.MetaHTTP] = scheme + f.httpAdvertise
 	return told
 }
 
 // servesTLS tells whether the HTTP API has TLS.
 func (f *securityFlags) servesTLS(http string) bool {
-	at, _ := agent.ParseAddress(http) // check has seen it
+	at, _ := api.ParseAddress(http) // check has seen it
 	return f.httpCert != "" || !at.Local() && f.on()
 }
 
@@ -119,12 +119,12 @@ func (f *securityFlags) checkHTTP(addr string) error {
 	if addr == "off" {
 		return nil
 	}
-	at, err := agent.ParseAddress(addr)
+	at, err := api.ParseAddress(addr)
 	switch {
 	case err != nil:
 		return cli.Usagef("--http %w", err)
 	case f.httpTokens != "":
-		if _, err := agent.ReadTokens(f.httpTokens); err != nil {
+		if _, err := api.ReadTokens(f.httpTokens); err != nil {
 			return cli.Usagef("--http-token-file: %w", err)
 		}
 	}
@@ -157,10 +157,10 @@ func (f *securityFlags) warn(a *agentRun) {
 	if f.allowPlain {
 		a.log.Warn("members without TLS are let in (--allow-plain): end the change, and leave that out")
 	}
-	if !f.on() && !agent.Loopback(a.flags.listen) {
+	if !f.on() && !api.Loopback(a.flags.listen) {
 		a.log.Warn("insecure: whoever reaches the port may join, lead and remove members; give all members --secret-file", "listen", a.flags.listen)
 	}
-	if at, err := agent.ParseAddress(a.flags.http); a.flags.http == "off" || err != nil || at.Local() {
+	if at, err := api.ParseAddress(a.flags.http); a.flags.http == "off" || err != nil || at.Local() {
 		return
 	}
 	if f.httpTokens == "" {
@@ -195,18 +195,18 @@ func (f *accessFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.cluster, "cluster", "default", "`name` of the cluster that the secret is of")
 }
 
-func (f *accessFlags) access() (agent.Access, error) {
+func (f *accessFlags) access() (api.Access, error) {
 	config, err := security.ClientConfig(f.cluster, f.secretFile, f.tlsCA)
 	if err != nil {
-		return agent.Access{}, cli.Usagef("%w", err)
+		return api.Access{}, cli.Usagef("%w", err)
 	}
-	a := agent.Access{TLS: config}
+	a := api.Access{TLS: config}
 	if f.tokenFile != "" {
-		tokens, err := agent.ReadTokens(f.tokenFile)
+		tokens, err := api.ReadTokens(f.tokenFile)
 		if err != nil {
-			return agent.Access{}, cli.Usagef("--http-token-file: %w", err)
+			return api.Access{}, cli.Usagef("--http-token-file: %w", err)
 		}
-		best := slices.IndexFunc(tokens, func(t agent.Token) bool { return t.Role == agent.Operate })
+		best := slices.IndexFunc(tokens, func(t api.Token) bool { return t.Role == api.Operate })
 		a.Token = tokens[max(best, 0)].Text
 	}
 	return a, nil

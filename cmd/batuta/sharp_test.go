@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
 )
 
@@ -54,6 +54,6 @@ func TestSharpSuspectsNobodyWhoRuns(t *testing.T) {
 
 // suspects reports whether a line tells of a silence: not of a member that was itself stopped,
 // nor of what comes of either.
-func suspects(e agent.Line) bool {
+func suspects(e api.Line) bool {
 	return e.Event == "lost" && e.Cause == string(election.CauseSilent) || e.Event == "member" && e.State == string(election.StateUnreachable)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -28,9 +28,9 @@ configuration, and what is promised.`,
 		Example: `  batuta status --http 127.0.0.1:7501
   batuta status --http 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
   BATUTA_HTTP=127.0.0.1:7501 batuta status --json`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
-		return get(ctx, a, c, "/v1/status", func(s agent.Status) error {
-			var trace []agent.Record
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
+		return get(ctx, a, c, "/v1/status", func(s api.Status) error {
+			var trace []api.Record
 			if err := c.Get(ctx, "/v1/trace", &trace); err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func newExplainCommand(e env) *cobra.Command {
 		Short: "Tell what a member did lately, step by step, and why",
 		Example: `  batuta explain --http 127.0.0.1:7501
   batuta explain --http 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/trace", a.printTrace)
 	})
 }
@@ -55,17 +55,17 @@ func newExplainCommand(e env) *cobra.Command {
 // view is what another agent says, or why it says nothing.
 type view struct {
 	addr   string
-	status agent.Status
+	status api.Status
 	err    error
 }
 
 // askOthers asks all at once: one that is slow costs no more than itself.
-func askOthers(ctx context.Context, access agent.Access, addrs []string) []view {
+func askOthers(ctx context.Context, access api.Access, addrs []string) []view {
 	answers := make(chan view)
 	for _, addr := range addrs {
 		go func() {
 			v := view{addr: addr}
-			c, err := agent.NewClient(addr, access)
+			c, err := api.NewClient(addr, access)
 			if v.err = err; err == nil {
 				v.err = c.Get(ctx, "/v1/status", &v.status)
 			}
@@ -80,7 +80,7 @@ func askOthers(ctx context.Context, access agent.Access, addrs []string) []view 
 	return views
 }
 
-func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view) error {
+func (a *asking) printStatus(s api.Status, trace []api.Record, others []view) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "leader\t%s\n", leaderLine(s))
 	if why := reason(s, trace); why != "" {
@@ -107,7 +107,7 @@ func (a *asking) printStatus(s agent.Status, trace []agent.Record, others []view
 }
 
 // securityLine says what a stranger at the port has to get past.
-func securityLine(s agent.Status) string {
+func securityLine(s api.Status) string {
 	switch s.Security {
 	case "secret":
 		return "members share a secret, over TLS"
@@ -117,7 +117,7 @@ func securityLine(s agent.Status) string {
 	return "none: whoever reaches the port may say it is a member"
 }
 
-func leaderLine(s agent.Status) string {
+func leaderLine(s api.Status) string {
 	line := "none known"
 	if s.Leader != nil {
 		line = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
@@ -131,7 +131,7 @@ func leaderLine(s agent.Status) string {
 // reason tells from the trace how the present view came about: how the last
 // leadership ended and how this one began. Empty when the trace goes no longer so
 // far back.
-func reason(s agent.Status, trace []agent.Record) string {
+func reason(s api.Status, trace []api.Record) string {
 	var parts []string
 	for _, r := range trace {
 		switch {
@@ -148,7 +148,7 @@ func reason(s agent.Status, trace []agent.Record) string {
 }
 
 // printStanding tells why the member asked does not stand for election, if it does not.
-func printStanding(out io.Writer, s agent.Status) {
+func printStanding(out io.Writer, s api.Status) {
 	if s.Standing != "" && s.Standing != "eligible" { // an older agent does not tell
 		since := ""
 		if !s.StandingSince.IsZero() {
@@ -166,7 +166,7 @@ func printStanding(out io.Writer, s agent.Status) {
 
 // printAgreement compares what the members hold: by their own word where they
 // were asked, else by what they have acknowledged to the leader.
-func printAgreement(out io.Writer, s agent.Status, others []view) {
+func printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
 	for _, v := range others {
 		switch {
@@ -187,7 +187,7 @@ func printAgreement(out io.Writer, s agent.Status, others []view) {
 
 // printRefusals prints which members and the one asked do not let each other in, and which of them have
 // addresses with names that do not resolve.
-func printRefusals(out io.Writer, s agent.Status) {
+func printRefusals(out io.Writer, s api.Status) {
 	for _, m := range s.Members {
 		if m.Refusal != "" {
 			fmt.Fprintf(out, "REFUSED\t%s, by %s\n", m.ID, m.Refusal)
@@ -207,7 +207,7 @@ func textOf(token *string) string {
 
 // printFailover tells how long it takes until another leads. These are sums of what
 // the rules wait for; what a machine or network adds beyond its settings comes on top.
-func printFailover(out io.Writer, s agent.Status) {
+func printFailover(out io.Writer, s api.Status) {
 	t, err := times(s.Timing)
 	if err != nil {
 		return // an older agent, which does not tell
@@ -226,7 +226,7 @@ func printFailover(out io.Writer, s agent.Status) {
 }
 
 // printLeasing tells the same of a quorum, and what that counts on.
-func printLeasing(out io.Writer, s agent.Status, silence time.Duration) {
+func printLeasing(out io.Writer, s api.Status, silence time.Duration) {
 	killed := "the next leads when its lease has ended"
 	if s.Takeover == string(quorum.TakeoverRefused) {
 		killed = "its address refuses connections, and the next leads at once"
@@ -245,7 +245,7 @@ func seconds(s float64) time.Duration {
 // timing is what a member waits for.
 type timing struct{ max, process, silence time.Duration }
 
-func times(t agent.Timing) (timing, error) {
+func times(t api.Timing) (timing, error) {
 	limit, err := time.ParseDuration(t.TMax)
 	process, err2 := time.ParseDuration(t.TProcess)
 	silence, err3 := time.ParseDuration(t.T)
@@ -253,7 +253,7 @@ func times(t agent.Timing) (timing, error) {
 }
 
 // place says in words where a member stands in its ring.
-func place(s agent.Status) string {
+func place(s api.Status) string {
 	switch {
 	case *s.Successor == "":
 		return "alone in it"
@@ -264,7 +264,7 @@ func place(s agent.Status) string {
 }
 
 // promise says in words what a status answer says of its algorithm.
-func promise(s agent.Status) string {
+func promise(s api.Status) string {
 	switch {
 	case s.Guarantee == batuta.GuaranteeOneLeader && s.Takeover == string(quorum.TakeoverRefused):
 		return s.Algorithm + ", one leader, as long as only the kernel of its machine refuses connections to its address:\n" +
@@ -279,7 +279,7 @@ func promise(s agent.Status) string {
 	return text
 }
 
-func (a *asking) printTrace(trace []agent.Record) error {
+func (a *asking) printTrace(trace []api.Record) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, r := range trace {
 		what := strings.Join(slices.DeleteFunc([]string{r.What, r.Message, r.Peer}, func(s string) bool { return s == "" }), " ")

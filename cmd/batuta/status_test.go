@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 func TestReason(t *testing.T) {
 	token := "4:2"
-	trace := []agent.Record{
+	trace := []api.Record{
 		{What: "claims", Peer: "2", Token: "2:2", Why: "it won the contest"},
 		{What: "loses", Peer: "2", Token: "2:2", Why: "resigned: it hands over to 3"},
 		{What: "adopts", Peer: "3", Token: "3:3", Why: "it says so"},
@@ -23,14 +23,14 @@ func TestReason(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		token *string
-		trace []agent.Record
+		trace []api.Record
 		want  string
 	}{
 		{&token, trace, "3 was lost (crashed: it refuses the connection), then 2 claimed (it won the contest)"},
 		{nil, trace[:4], "3 was lost (crashed: it refuses the connection)"},
 		{&token, trace[5:], ""}, // the trace goes no longer so far back
 	} {
-		if got := reason(agent.Status{Token: tt.token}, tt.trace); got != tt.want {
+		if got := reason(api.Status{Token: tt.token}, tt.trace); got != tt.want {
 			t.Errorf("reason: got %q, want %q", got, tt.want)
 		}
 	}
@@ -39,7 +39,7 @@ func TestReason(t *testing.T) {
 // What status promises of a quorum names what it assumes: with --takeover refused, whatever
 // answers with a reset in the leader's place makes two of one.
 func TestThePromiseOfAQuorumIsShown(t *testing.T) {
-	s := agent.Status{Algorithm: "quorum", Guarantee: batuta.GuaranteeOneLeader, Takeover: "lease"}
+	s := api.Status{Algorithm: "quorum", Guarantee: batuta.GuaranteeOneLeader, Takeover: "lease"}
 	if got := promise(s); !strings.Contains(got, "never two at a time") {
 		t.Errorf("with takeover lease: %q", got)
 	}
@@ -52,7 +52,7 @@ func TestThePromiseOfAQuorumIsShown(t *testing.T) {
 func TestDisagreementIsShown(t *testing.T) {
 	here, there := "7:5", "8:4"
 	var b strings.Builder
-	printAgreement(&b, agent.Status{Token: &here}, []view{{status: agent.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
+	printAgreement(&b, api.Status{Token: &here}, []view{{status: api.Status{ID: "4", Token: &there, Leader: new("4"), Epoch: 8}}})
 	if !strings.Contains(b.String(), "DISAGREES\t4 says: 4, epoch 8") || !strings.Contains(b.String(), "1 of the 2 asked") {
 		t.Errorf("got %s", b.String())
 	}
@@ -60,12 +60,12 @@ func TestDisagreementIsShown(t *testing.T) {
 
 func TestWhoDoesNotStandIsShown(t *testing.T) {
 	for _, tt := range []struct {
-		status agent.Status
+		status api.Status
 		want   string
 	}{
-		{agent.Status{}, ""},
-		{agent.Status{Standing: "eligible"}, ""},
-		{agent.Status{Standing: "unsaved", DiskError: "no room"}, "standing\tunsaved: it does not stand for election\nDISK\tno room\n"},
+		{api.Status{}, ""},
+		{api.Status{Standing: "eligible"}, ""},
+		{api.Status{Standing: "unsaved", DiskError: "no room"}, "standing\tunsaved: it does not stand for election\nDISK\tno room\n"},
 	} {
 		var b strings.Builder
 		if printStanding(&b, tt.status); b.String() != tt.want {
@@ -76,7 +76,7 @@ func TestWhoDoesNotStandIsShown(t *testing.T) {
 
 func TestRefusalsAreShown(t *testing.T) {
 	var b strings.Builder
-	printRefusals(&b, agent.Status{Members: []agent.Member{{ID: "1"}, {ID: "2", Refusal: "times: mine and yours"}}})
+	printRefusals(&b, api.Status{Members: []api.Member{{ID: "1"}, {ID: "2", Refusal: "times: mine and yours"}}})
 	if b.String() != "REFUSED\t2, by times: mine and yours\n" {
 		t.Errorf("got %q", b.String())
 	}
@@ -86,8 +86,8 @@ func TestRefusalsAreShown(t *testing.T) {
 func TestWhoIsNotHeardAtRestIsNoAlarm(t *testing.T) {
 	var b strings.Builder
 	a := asking{env: env{stdout: &b}}
-	before := agent.Stamp{Time: time.Now().Add(-88 * time.Second)}
-	if err := a.printMembers([]agent.Member{{ID: "1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}); err != nil {
+	before := api.Stamp{Time: time.Now().Add(-88 * time.Second)}
+	if err := a.printMembers([]api.Member{{ID: "1", State: "up", LastSeen: before, Indirect: true}, {ID: "2", State: "down", LastSeen: before}, {ID: "3", State: "added"}}); err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(b.String(), "\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/internal/command/resident"
@@ -131,7 +131,7 @@ type peerRun struct {
 	log   *slog.Logger
 	node  *overlay.Member
 
-	tokens *agent.Tokens
+	tokens *api.Tokens
 	ends   []func(context.Context)
 }
 
@@ -148,7 +148,7 @@ func (a *peerRun) run(ctx context.Context) error {
 	if err := a.flags.check(); err != nil {
 		return err
 	}
-	api, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
+	operating, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))
 	if err != nil {
 		return err
 	}
@@ -160,10 +160,10 @@ func (a *peerRun) run(ctx context.Context) error {
 	if err != nil || !joined {
 		return err
 	}
-	if err := a.serve(api, health); err != nil {
+	if err := a.serve(operating, health); err != nil {
 		return errors.Join(err, a.node.Close())
 	}
-	return a.wait(api, signals)
+	return a.wait(operating, signals)
 }
 
 // join tries until another answers or a signal comes.
@@ -202,14 +202,14 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 }
 
 // serve answers on the listeners that there are.
-func (a *peerRun) serve(api, health net.Listener) (err error) {
+func (a *peerRun) serve(operating, health net.Listener) (err error) {
 	f := a.flags
 	if f.security.httpTokens != "" {
-		if a.tokens, err = agent.LoadTokens(f.security.httpTokens); err != nil {
+		if a.tokens, err = api.LoadTokens(f.security.httpTokens); err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
 	}
-	if api != nil {
+	if operating != nil {
 		names := slices.Clone(f.httpHosts)
 		if host, _, err := net.SplitHostPort(f.http); err == nil && host != "" {
 			names = append(names, host)
@@ -220,9 +220,9 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 		}
 		server := peeragent.NewServer(a.node, version(), a.tokens, a.log, names...)
 		if secured != nil {
-			api = tls.NewListener(api, secured.Config())
+			operating = tls.NewListener(operating, secured.Config())
 		}
-		go server.Serve(api)
+		go server.Serve(operating)
 		a.ends = append(a.ends, server.Close)
 	}
 	if health != nil {
@@ -234,12 +234,12 @@ func (a *peerRun) serve(api, health net.Listener) (err error) {
 }
 
 // wait prints events and runs hooks until a signal ends the node.
-func (a *peerRun) wait(api net.Listener, signals <-chan os.Signal) error {
+func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	defer resident.Keep(a.log)()
 	printed, hooked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.print(peeragent.Ready(a.node.Status(), cli.Shown(api)))
+		a.print(peeragent.Ready(a.node.Status(), cli.Shown(operating)))
 	}()
 	go func() {
 		defer close(hooked)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
@@ -20,7 +20,7 @@ import (
 
 // newPeerAsking makes a command that asks a super peer's agent, which is where that is by
 // default.
-func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *agent.Client) error) *cobra.Command {
+func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking, *api.Client) error) *cobra.Command {
 	if e.agent != "" {
 		e.agent = defaultPeerHTTP
 	}
@@ -36,7 +36,7 @@ func newSuperpeerStatusCommand(e env) *cobra.Command {
 		Short: "Show a node's view of its overlay and of what super peers must meet",
 		Example: `  batuta superpeer status
   batuta superpeer status --http 127.0.0.1:7701 --json`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Get(ctx, "/v1/status", &raw); err != nil {
 			return err
@@ -106,7 +106,7 @@ func newSuperpeerWatchCommand(e env) *cobra.Command {
 		Short: "Print what happens to a node, first what holds now, until interrupted",
 		Example: `  batuta superpeer watch
   batuta superpeer watch --http 127.0.0.1:7701 --json | jq .home`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return c.Watch(ctx, func(line []byte) error {
 			if a.json {
 				return a.printRaw(line)
@@ -132,7 +132,7 @@ node of --membership core knows 32 super peers at most: ask a super peer for all
 		Example: `  batuta superpeer map > overlay.svg
   batuta superpeer map --http 127.0.0.1:7701 --svg overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
-	}, func(ctx context.Context, a *asking, c *agent.Client) error {
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Get(ctx, "/v1/map", &raw); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -30,7 +30,7 @@ tells what it has seen until then.`,
   batuta tune --for 1h --http 127.0.0.1:7503 --json`,
 	}
 	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "`time` to watch, a second or more")
-	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *agent.Client) error {
+	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		if lasts < time.Second {
 			return cli.Usagef("--for %v: watch for a second or more", lasts)
 		}
@@ -74,12 +74,12 @@ const tuneEvery = time.Second
 
 // watch asks a member again and again, for as long as it lasts or until somebody who has
 // seen enough interrupts it. An error leaves what was seen before.
-func (t *tuning) watch(ctx context.Context, c *agent.Client, lasts time.Duration) error {
+func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) error {
 	began := time.Now()
 	tick := time.NewTicker(tuneEvery)
 	defer tick.Stop()
 	for first := true; ; first = false {
-		var s agent.Status
+		var s api.Status
 		if err := c.Get(ctx, "/v1/status", &s); err != nil {
 			if ctx.Err() != nil && !first {
 				return nil
@@ -103,7 +103,7 @@ func (t *tuning) watch(ctx context.Context, c *agent.Client, lasts time.Duration
 
 // see takes in what the member says of itself; its first answer tells of what was
 // before, and counts for its times alone.
-func (t *tuning) see(s agent.Status, first bool) error {
+func (t *tuning) see(s api.Status, first bool) error {
 	now, err := times(s.Timing)
 	if err != nil {
 		return fmt.Errorf("member %s does not tell its times: its release is too old", s.ID)

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
@@ -35,9 +35,9 @@ func TestTuneTellsWhatItHasSeen(t *testing.T) {
 				tt.third(w, cancel)
 				return
 			}
-			json.NewEncoder(w).Encode(agent.Status{ID: "2", Role: "leader",
-				Timing: agent.Timing{Heartbeat: "100ms", TMax: "150ms", TProcess: "200ms", T: "500ms"},
-				Rhythm: agent.Rhythm{RecentSilence: 0.12, RecentStall: 0.003}})
+			json.NewEncoder(w).Encode(api.Status{ID: "2", Role: "leader",
+				Timing: api.Timing{Heartbeat: "100ms", TMax: "150ms", TProcess: "200ms", T: "500ms"},
+				Rhythm: api.Rhythm{RecentSilence: 0.12, RecentStall: 0.003}})
 		}))
 		defer server.Close()
 		var out bytes.Buffer

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 )
 
@@ -73,11 +73,11 @@ func TestAnAgentThatNobodyReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	at := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	logs, stderr := fullPipe(t)
 	_, stdout := fullPipe(t)
 	cmd := exec.Command(os.Args[0])
-	cmd.Args = []string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", api,
+	cmd.Args = []string{"batuta", "agent", "--id", "1", "--listen", "127.0.0.1:0", "--http", at,
 		"--log-level", "debug", "--events", "json", "--t-max", "2s", "--t-process", "6s"} // whatever holds this machine up
 	cmd.SysProcAttr = childAttributes()
 	cmd.Stdout, cmd.Stderr = stdout, stderr
@@ -85,15 +85,15 @@ func TestAnAgentThatNobodyReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	var s agent.Status
+	var s api.Status
 	until(t, "it leads and drops log records", func() error {
 		for range 100 { // something to log
-			if resp, err := http.Post("http://"+api+"/v1/campaign", "", nil); err == nil {
+			if resp, err := http.Post("http://"+at+"/v1/campaign", "", nil); err == nil {
 				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
 		}
-		code, body, err := getFrom(api, "/v1/status")
+		code, body, err := getFrom(at, "/v1/status")
 		if err != nil || code != http.StatusOK {
 			return fmt.Errorf("%d %s %v", code, body, err)
 		}
@@ -102,7 +102,7 @@ func TestAnAgentThatNobodyReads(t *testing.T) {
 		}
 		return nil
 	})
-	if code, body, err := getFrom(api, "/healthz"); code != http.StatusOK {
+	if code, body, err := getFrom(at, "/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d %s %v", code, body, err)
 	}
 	if s.Epoch != 1 {

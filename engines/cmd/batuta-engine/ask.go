@@ -16,7 +16,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/engines"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -171,7 +171,7 @@ func newWatchCommand(e env) *cobra.Command {
 		}
 		for ev, err := range watcher.Events(ctx) {
 			if err == nil {
-				err = writeLine(e.stdout, form, agent.EventLine(watcher.ID(), ev))
+				err = writeLine(e.stdout, form, api.EventLine(watcher.ID(), ev))
 			}
 			if err != nil {
 				return err

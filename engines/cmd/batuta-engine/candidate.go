@@ -20,7 +20,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/run"
@@ -221,9 +221,9 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	end = func() {}
 	address := cli.Shown(listener)
 	if listener != nil {
-		server := agent.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
+		server := api.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
 		if c.flags.httpTokens != "" {
-			tokens, err := agent.LoadTokens(c.flags.httpTokens)
+			tokens, err := api.LoadTokens(c.flags.httpTokens)
 			if err != nil {
 				return end, cli.Exit(cli.Usage, err)
 			}
@@ -234,7 +234,7 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	}
 	if c.flags.output.Events != "off" { // what nobody reads would be kept for its reader
 		told := c.election.Events(context.Background())
-		c.beside.Go(func() { c.print(agent.Ready(time.Now(), c.election.Status(), address), told) })
+		c.beside.Go(func() { c.print(api.Ready(time.Now(), c.election.Status(), address), told) })
 	}
 	if h := c.flags.hooks.Config(c.log); h.Any() {
 		c.beside.Go(func() { hooks.Follow(c.election, h) })
@@ -242,23 +242,23 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	return end, nil
 }
 
-func (c *candidate) print(ready agent.Line, told iter.Seq2[batuta.Event, error]) {
+func (c *candidate) print(ready api.Line, told iter.Seq2[batuta.Event, error]) {
 	err := writeLine(c.stdout, c.flags.output.Events, ready)
 	for ev, behind := range follow.On(context.Background(), batuta.ErrBehind, follow.From(told, c.election.Events)) {
 		if err != nil {
 			c.log.Warn("events are printed no more", "error", err)
 			return
 		}
-		l := agent.EventLine(c.election.ID(), ev)
+		l := api.EventLine(c.election.ID(), ev)
 		if behind != nil {
 			c.log.Warn("events were read too slowly and some are left out", "error", behind)
-			l = agent.BehindLine(c.election.ID(), time.Now(), c.election.Leader().Election)
+			l = api.BehindLine(c.election.ID(), time.Now(), c.election.Leader().Election)
 		}
 		err = writeLine(c.stdout, c.flags.output.Events, l)
 	}
 }
 
-func writeLine(w io.Writer, form string, l agent.Line) error {
+func writeLine(w io.Writer, form string, l api.Line) error {
 	if form == "json" {
 		return l.WriteJSON(w)
 	}

@@ -6,7 +6,7 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
@@ -17,7 +17,7 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	if http == "off" {
 		return nil, nil
 	}
-	at, err := agent.ParseAddress(http)
+	at, err := api.ParseAddress(http)
 	if err != nil {
 		return nil, Usagef("--http %w", err)
 	}

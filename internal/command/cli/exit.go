@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
@@ -75,10 +75,10 @@ func codeOf(err error, otherwise int) int {
 	if coded, ok := errors.AsType[*Error](err); ok {
 		return coded.Code
 	}
-	if _, ok := errors.AsType[*agent.UnreachableError](err); ok {
+	if _, ok := errors.AsType[*api.UnreachableError](err); ok {
 		return NoAgent
 	}
-	if answer, ok := errors.AsType[*agent.AnswerError](err); ok {
+	if answer, ok := errors.AsType[*api.AnswerError](err); ok {
 		switch answer.Code {
 		case http.StatusServiceUnavailable, http.StatusConflict:
 			return NoLeader

@@ -6,15 +6,15 @@ import (
 	"io"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
 // Line is one event as a program reads it: "--events json" and /v1/events.
 type Line struct {
-	Time  agent.Stamp `json:"time"`
-	Event string      `json:"event"` // ready, super, ordinary, home, client or behind
-	ID    string      `json:"id"`    // of the node that saw it
+	Time  api.Stamp `json:"time"`
+	Event string    `json:"event"` // ready, super, ordinary, home, client or behind
+	ID    string    `json:"id"`    // of the node that saw it
 
 	// of ready
 	Overlay  string  `json:"overlay,omitempty"`
@@ -42,13 +42,13 @@ type Line struct {
 
 // Ready is an agent's first line.
 func Ready(s overlay.Status, http string) Line {
-	return Line{Time: agent.Stamp{Time: time.Now()}, Event: "ready", ID: s.ID, Overlay: s.Overlay, Listen: s.Address,
+	return Line{Time: api.Stamp{Time: time.Now()}, Event: "ready", ID: s.ID, Overlay: s.Overlay, Listen: s.Address,
 		HTTP: http, Method: s.Method, Fraction: s.Fraction, Capacity: s.Capacity}
 }
 
 // LineOf is an event that node id saw.
 func LineOf(id string, ev overlay.Event) Line {
-	l := Line{Time: agent.Stamp{Time: ev.Time}, Event: ev.Kind, ID: id}
+	l := Line{Time: api.Stamp{Time: ev.Time}, Event: ev.Kind, ID: id}
 	switch ev.Kind {
 	case overlay.EventSuper, overlay.EventOrdinary:
 		l.Token, l.Version = &ev.Token, ev.Version
@@ -72,7 +72,7 @@ func LineOf(id string, ev overlay.Event) Line {
 
 // BehindLine tells a reader of node id's events that it was too far behind and has missed some.
 func BehindLine(id string, at time.Time) Line {
-	return Line{Time: agent.Stamp{Time: at}, Event: "behind", ID: id}
+	return Line{Time: api.Stamp{Time: at}, Event: "behind", ID: id}
 }
 
 // WriteJSON prints l as one line of JSON.

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
@@ -30,7 +30,7 @@ type Server struct {
 
 // NewServer makes the API of node: it may be asked by IP address, as localhost and under
 // names; tokens nil: by whoever reaches it.
-func NewServer(node *overlay.Member, version string, tokens *agent.Tokens, log *slog.Logger, names ...string) *Server {
+func NewServer(node *overlay.Member, version string, tokens *api.Tokens, log *slog.Logger, names ...string) *Server {
 	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", s.status)
@@ -41,13 +41,13 @@ func NewServer(node *overlay.Member, version string, tokens *agent.Tokens, log *
 	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return w })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.status(w, r) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		agent.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
+		api.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
 	})
-	guarded, refused := agent.Guarded(mux, tokens, log, names...)
+	guarded, refused := api.Guarded(mux, tokens, log, names...)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{node, version}, refused, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	s.http = agent.GuardedServer(guarded, log)
+	s.http = api.GuardedServer(guarded, log)
 	return s
 }
 
@@ -56,7 +56,7 @@ func NewHealthServer(node *overlay.Member, log *slog.Logger) *Server {
 	s := &Server{node: node, log: log}
 	mux := http.NewServeMux()
 	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })
-	s.http = agent.GuardedServer(http.MaxBytesHandler(mux, 1<<16), log)
+	s.http = api.GuardedServer(http.MaxBytesHandler(mux, 1<<16), log)
 	return s
 }
 
@@ -85,31 +85,31 @@ func (s *Server) Close(ctx context.Context) {
 func (s *Server) health(mux *http.ServeMux, wrap func(http.ResponseWriter) http.ResponseWriter) {
 	mux.HandleFunc("GET /super", func(w http.ResponseWriter, _ *http.Request) {
 		if !s.node.IsSuperPeer() {
-			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s is no super peer", s.node.ID())
+			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s is no super peer", s.node.ID())
 			return
 		}
-		agent.Answer(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
+		api.Answer(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.node.Done():
-			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
+			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
 		default:
-			agent.Answer(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
+			api.Answer(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
 		}
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		home, served := s.node.Home()
 		if !served && !s.node.IsSuperPeer() {
-			agent.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has no super peer", s.node.ID())
+			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has no super peer", s.node.ID())
 			return
 		}
-		agent.Answer(wrap(w), http.StatusOK, map[string]string{"home": home.ID})
+		api.Answer(wrap(w), http.StatusOK, map[string]string{"home": home.ID})
 	})
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	agent.Answer(w, http.StatusOK, s.node.Status())
+	api.Answer(w, http.StatusOK, s.node.Status())
 }
 
 func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
 	if list == nil {
 		list = []overlay.Client{}
 	}
-	agent.AnswerMuch(w, r, list)
+	api.AnswerMuch(w, r, list)
 }
 
 // chart is who serves whom, asked of all super peers.
@@ -126,10 +126,10 @@ func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	groups, err := s.node.Map(ctx)
 	if err != nil {
-		agent.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
+		api.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
 		return
 	}
-	agent.AnswerMuch(w, r, Chart{s.node.Status(), groups})
+	api.AnswerMuch(w, r, Chart{s.node.Status(), groups})
 }
 
 // lookup tells which super peer a text belongs to, by its hash; with ?key=0x… that key.
@@ -142,15 +142,15 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) {
 		key, err = spread(h.Sum64()), nil
 	}
 	if err != nil {
-		agent.Fail(w, http.StatusBadRequest, "key %q is no number of 64 bits; give ?key=0x8000000000000000, or ?name=TEXT for a text's hash", text)
+		api.Fail(w, http.StatusBadRequest, "key %q is no number of 64 bits; give ?key=0x8000000000000000, or ?name=TEXT for a text's hash", text)
 		return
 	}
 	p, err := s.node.Lookup(key)
 	if err != nil {
-		agent.Fail(w, http.StatusServiceUnavailable, "%v", err)
+		api.Fail(w, http.StatusServiceUnavailable, "%v", err)
 		return
 	}
-	agent.Answer(w, http.StatusOK, p)
+	api.Answer(w, http.StatusOK, p)
 }
 
 // spread evens a hash out over 64 bits: FNV's high bits of short texts are alike.
@@ -165,13 +165,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		agent.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
+		api.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
-	f := agent.NewFeed(r.Context(), s.log)
+	f := api.NewFeed(r.Context(), s.log)
 	go func() {
 		defer f.End()
-		agent.Pour(f, overlay.ErrBehind, s.node.Watch, func(ev overlay.Event, behind bool) (string, any) {
+		api.Pour(f, overlay.ErrBehind, s.node.Watch, func(ev overlay.Event, behind bool) (string, any) {
 			l := LineOf(s.node.ID(), ev)
 			if behind {
 				l = BehindLine(s.node.ID(), time.Now())
@@ -179,5 +179,5 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return l.Event, l
 		})
 	}()
-	agent.Stream(w, r, f.Events())
+	api.Stream(w, r, f.Events())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/internal/agent"
+	"github.com/batuta-dev/batuta/internal/api"
 )
 
 // crowded is a member with more elections than a test could hold.
@@ -73,7 +73,7 @@ func crowdedPair(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := agent.NewServer(crowded{n, crowd(10_000)}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+		s := api.NewServer(crowded{n, crowd(10_000)}, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
 		go s.Serve(l)
 		t.Cleanup(func() { s.Close(context.Background()) })
 		pages = append(pages, "http://"+l.Addr().String()+"/")

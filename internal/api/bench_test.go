@@ -1,0 +1,102 @@
+package api_test
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/api"
+)
+
+// BenchmarkStatus asks a real node for its status, client and server in one
+// process:
+//
+//	go test ./internal/api -run '^$' -bench Status -cpu 1
+func BenchmarkStatus(b *testing.B) {
+	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	defer s.Close(b.Context())
+	began := time.Now()
+	for b.Loop() {
+		resp, err := http.Get("http://" + l.Addr().String() + "/v1/status")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+			b.Fatal(resp.Status, err)
+		}
+		resp.Body.Close()
+	}
+	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "requests/s")
+}
+
+// BenchmarkResign is how long after a node is asked to resign it has, asked by a call
+// and over HTTP:
+//
+//	go test ./internal/api -run '^$' -bench Resign -benchtime 300x
+func BenchmarkResign(b *testing.B) {
+	node, err := batuta.Start(b.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", DataDir: b.TempDir(), Algorithm: bully.New()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := api.NewServer(node, l.Addr().String(), "v1", slog.New(slog.DiscardHandler))
+	go s.Serve(l)
+	defer s.Close(b.Context())
+	client, err := api.NewClient(l.Addr().String(), api.Access{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var answer any
+	for _, way := range []struct {
+		name   string
+		resign func() error
+	}{
+		{"call", func() error { return node.Resign(b.Context()) }},
+		{"http", func() error { return client.Post(b.Context(), "/v1/resign", &answer) }},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			var took []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				for v := range node.Watch(b.Context()) {
+					if v.Defined() {
+						break
+					}
+				}
+				began := time.Now()
+				b.StartTimer()
+				if err := way.resign(); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				took = append(took, node.Leader().Since.Sub(began))
+				if err := node.Campaign(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-median")
+		})
+	}
+}

@@ -1,0 +1,193 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Client asks the HTTP API of one agent.
+type Client struct {
+	addr  string
+	base  string // of its URLs
+	token string
+	http  *http.Client
+}
+
+// NewClient makes a client of the agent whose API is on addr: HOST:PORT, unix:PATH, or
+// either after http:// or https://.
+func NewClient(addr string, access Access) (*Client, error) {
+	// The agent is asked directly: a proxy in the environment is for the world outside.
+	transport, base, err := dialAgent(addr, access)
+	if err != nil {
+		return nil, fmt.Errorf("address of an agent: %w", err)
+	}
+	return &Client{addr, base, access.Token, &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// AnswerError is an answer of the agent that is not a success.
+type AnswerError struct {
+	Code    int // HTTP status
+	Message string
+}
+
+func (e *AnswerError) Error() string { return e.Message }
+
+// UnreachableError is that nothing, or nothing of batuta's, answers where an agent was asked.
+type UnreachableError struct{ err error }
+
+func (e *UnreachableError) Error() string { return e.err.Error() }
+
+// Unwrap gives the reason.
+func (e *UnreachableError) Unwrap() error { return e.err }
+
+func unreachable(format string, args ...any) error {
+	return &UnreachableError{fmt.Errorf(format, args...)}
+}
+
+// Get reads the answer to GET path into v; as raw JSON when v is a *[json.RawMessage].
+func (c *Client) Get(ctx context.Context, path string, v any) error {
+	return c.call(ctx, http.MethodGet, path, nil, v)
+}
+
+// Post reads the answer to POST path into v.
+func (c *Client) Post(ctx context.Context, path string, v any) error {
+	return c.call(ctx, http.MethodPost, path, nil, v)
+}
+
+// Add puts a member on the list and reads the answer into v.
+func (c *Client) Add(ctx context.Context, p Place, v any) error {
+	return c.send(ctx, "/v1/members", p, v)
+}
+
+// Transfer has an election handed over to a member and reads the answer into v.
+func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
+	return c.send(ctx, "/v1/transfer", h, v)
+}
+
+// Drain moves the named elections away from a member.
+func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
+	return done, c.send(ctx, "/v1/drain", d, &done)
+}
+
+// Undrain ends what Drain has begun.
+func (c *Client) Undrain(ctx context.Context, id string, v any) error {
+	return c.send(ctx, "/v1/undrain", Drain{ID: id}, v)
+}
+
+func (c *Client) send(ctx context.Context, path string, body, v any) error {
+	out, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, path, bytes.NewReader(out), v)
+}
+
+// Remove takes a member off the list, by force if too few would be left to lead, and
+// reads the answer into v.
+func (c *Client) Remove(ctx context.Context, id string, force bool, v any) error {
+	path := "/v1/members/" + url.PathEscape(id)
+	if force {
+		path += "?force=true"
+	}
+	return c.call(ctx, http.MethodDelete, path, nil, v)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body io.Reader, v any) error {
+	resp, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	if err := json.Unmarshal(said, v); err != nil {
+		return unreachable("agent %s: %s: answer is not batuta's: %w", c.addr, path, err)
+	}
+	return nil
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("agent %s: %w", c.addr, err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fmt.Errorf("agent %s: %w", c.addr, ctx.Err())
+	}
+	if err != nil {
+		return nil, unreachable("agent %s does not answer: %w; start it, or give as --http the address that an agent's ready event names", c.addr, unwrapped(err))
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		defer resp.Body.Close()
+		return nil, c.refusal(resp)
+	}
+	return resp, nil
+}
+
+func (c *Client) refusal(resp *http.Response) error {
+	var said struct{ Error string }
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if json.Unmarshal(body, &said) != nil || said.Error == "" {
+		return unreachable("agent %s: %s answered %s: is it batuta's HTTP address?", c.addr, resp.Request.URL.Path, resp.Status)
+	}
+	return &AnswerError{resp.StatusCode, said.Error}
+}
+
+// unwrapped takes off the method and address that net/http puts before the reason.
+func unwrapped(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if op, ok := inner.(*net.OpError); ok {
+			return op.Err
+		}
+	}
+	return err
+}
+
+// Watch gives each event's JSON to yield, until yield returns an error, which
+// it then returns, ctx ends (nil), or the agent goes away.
+func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
+	return c.WatchOf(ctx, nil, yield)
+}
+
+// WatchOf is Watch for the events of other elections than the cluster's own: election=NAME
+// or elections=true.
+func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []byte) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if err := yield([]byte(data)); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := lines.Err(); err != nil {
+		return unreachable("agent %s is gone: %w", c.addr, unwrapped(err))
+	}
+	return unreachable("agent %s has left", c.addr)
+}

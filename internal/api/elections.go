@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Elections is what the API needs of a [Node] that has many elections; of another it tells
+// that there are none.
+type Elections interface {
+	Election(name string, options ...batuta.ElectionOption) *batuta.Election
+	Elections(context.Context) iter.Seq2[batuta.View, error]
+	ListElections() []batuta.View
+	Drain(ctx context.Context, id batuta.ID, force bool) error
+	Undrain(context.Context, batuta.ID) error
+	Drained(context.Context) ([]batuta.ID, error)
+}
+
+// NamedElection is an entry of /v1/elections: one seat of a named election.
+type NamedElection struct {
+	Name    string  `json:"name"`
+	Seat    int     `json:"seat"`   // 0, and further ones where several lead at once
+	Leader  *string `json:"leader"` // null while nobody leads
+	Epoch   uint64  `json:"epoch"`  // 0 while nobody leads
+	Token   *string `json:"token"`  // "epoch:leader"; null while nobody leads
+	Address string  `json:"address"`
+	Since   Stamp   `json:"since"` // when this member saw it
+
+	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: nobody takes over before
+}
+
+func namedOf(v batuta.View) NamedElection {
+	e := NamedElection{Name: v.Election, Seat: v.Seat, Since: Stamp{v.Since}}
+	if v.Defined() {
+		leader, token := string(v.Token.Leader.ID), v.Token.String()
+		e.Leader, e.Epoch, e.Token, e.Address = &leader, v.Token.Epoch, &token, v.Address
+	}
+	return e
+}
+
+// many is the node with its elections; false: it has none.
+func (s *Server) many() (Elections, bool) {
+	e, ok := s.node.(Elections)
+	return e, ok
+}
+
+func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	list := []NamedElection{}
+	if e, ok := s.many(); ok {
+		for _, v := range e.ListElections() {
+			n := namedOf(v)
+			if v.Lost.Leader.ID == s.node.ID() && works(ctx, e.Election(v.Election)) {
+				n.Stopping = string(s.node.ID())
+			}
+			list = append(list, n)
+		}
+	}
+	answerNews(w, r, list)
+}
+
+// works reports whether what this member has begun for an election may still run.
+func works(ctx context.Context, e *batuta.Election) bool {
+	left, _, err := e.Lease(ctx)
+	return err == nil && left > 0
+}
+
+// knows reports whether there is an election of that name.
+func (s *Server) knows(name string) bool {
+	e, ok := s.many()
+	if !ok {
+		return false
+	}
+	el := e.Election(name)
+	return el.Leader().Defined() || slices.ContainsFunc(e.ListElections(), func(v batuta.View) bool { return v.Election == el.Name() })
+}
+
+const noElection = "no election %q: nobody stands for it"
+
+// namedLeader tells who leads a named election.
+func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string) {
+	if !s.knows(name) {
+		fail(w, http.StatusNotFound, noElection, name)
+		return
+	}
+	e, _ := s.many()
+	of := e.Election(name)
+	st, ok := s.ask(w, r)
+	if !ok {
+		return
+	}
+	v := of.Leader()
+	l := leaderOf(v)
+	for _, m := range st.Members {
+		if m.ID == v.Token.Leader.ID {
+			l.Meta = m.Meta
+		}
+	}
+	if !s.answerLeader(w, l, v.Token, of.Leader) {
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
+	}
+}
+
+// transferNamed answers when the other leads that election.
+func (s *Server) transferNamed(ctx context.Context, w http.ResponseWriter, name string, id batuta.ID) {
+	e, ok := s.many()
+	if !ok {
+		fail(w, http.StatusNotFound, noElection, name)
+		return
+	}
+	err := e.Election(name).Transfer(ctx, id)
+	switch {
+	case err == nil:
+		answer(w, http.StatusOK, map[string]string{"transferred": string(id)})
+	case errors.Is(err, batuta.ErrRefusedElection) && !s.knows(name):
+		fail(w, http.StatusNotFound, noElection, name)
+	default:
+		s.refuseElection(w, id, err)
+	}
+}
+
+// Drain is the body of POST /v1/drain and, without force, of /v1/undrain.
+type Drain struct {
+	ID    string `json:"id"`
+	Force bool   `json:"force,omitempty"` // also what nobody else stands for
+}
+
+// Drained is the answer to POST /v1/drain.
+type Drained struct {
+	ID         string `json:"drained"`
+	StillLeads string `json:"still_leads,omitempty"` // the cluster's own election, which a drain does not move; "": another leads it
+}
+
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (any, error) {
+		err := e.Drain(ctx, id, force)
+		done := Drained{ID: string(id)}
+		if v := s.node.Leader(); v.Token.Leader.ID == id {
+			done.StillLeads = v.Election
+		}
+		return done, err
+	})
+}
+
+func (s *Server) undrain(w http.ResponseWriter, r *http.Request) {
+	s.ofMember(w, r, func(ctx context.Context, e Elections, id batuta.ID, force bool) (any, error) {
+		if force {
+			return nil, errForce
+		}
+		drained, err := e.Drained(ctx)
+		if err == nil && !slices.Contains(drained, id) && !s.isMember(ctx, id) {
+			return nil, batuta.ErrNotMember
+		}
+		return map[string]string{"undrained": string(id)}, e.Undrain(ctx, id)
+	})
+}
+
+var errForce = errors.New("undrain needs no force: leave it out")
+
+// ofMember reads whom a call is about and does it.
+func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (any, error)) {
+	var d Drain
+	if !readBody(w, r, &d, `{"id":"4"}`) {
+		return
+	}
+	id, err := election.ParseID(d.ID)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	e, ok := s.many()
+	if !ok {
+		fail(w, http.StatusUnprocessableEntity, "member %s has one election alone: there is nothing to drain", s.node.ID())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	done, err := do(ctx, e, id, d.Force)
+	if err != nil {
+		s.refuseElection(w, id, err)
+		return
+	}
+	answer(w, http.StatusOK, done)
+}
+
+// refuseElection says why nothing was done about a member's elections.
+func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	switch refused := errors.Is(err, batuta.ErrRefusedElection); {
+	case errors.Is(err, batuta.ErrConfig), errors.Is(err, errForce):
+		fail(w, http.StatusBadRequest, "%v", err)
+	case refused && !s.node.Leader().Defined():
+		fail(w, http.StatusServiceUnavailable, "%v", err)
+	case errors.Is(err, batuta.ErrNotMember), refused && !s.isMember(ctx, id):
+		fail(w, http.StatusNotFound, "member %s: no member of this cluster", id)
+	case errors.Is(err, batuta.ErrNotLeading):
+		fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+	case refused, errors.Is(err, batuta.ErrUnfit):
+		fail(w, http.StatusUnprocessableEntity, "%v", err)
+	case unreached(err):
+		fail(w, http.StatusGatewayTimeout, "member %s: %v; the work may not have ended yet", id, err)
+	default:
+		fail(w, http.StatusInternalServerError, "%v", err)
+	}
+}
+
+func (s *Server) isMember(ctx context.Context, id batuta.ID) bool {
+	st, err := s.node.StatusContext(ctx)
+	return err == nil && slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id })
+}
+
+// drained are the members that lead nothing for as long as they are drained.
+func (s *Server) drained(ctx context.Context) (ids []string) {
+	e, ok := s.many()
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	drained, err := e.Drained(ctx)
+	if err != nil {
+		return nil
+	}
+	for _, id := range drained {
+		ids = append(ids, string(id))
+	}
+	return ids
+}

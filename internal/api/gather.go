@@ -1,0 +1,264 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// MetaHTTP is the key under which a member tells the others where its API is, as a URL
+// without a path. Who does not is not asked.
+const MetaHTTP = "batuta.http"
+
+// Bounds of what an agent asks of others.
+const (
+	gatherTime    = 4 * time.Second // for all
+	memberTime    = 2 * time.Second // for one
+	gatherAtOnce  = 16
+	gatherMembers = 512     // that are asked
+	gatherBytes   = 1 << 20 // of one answer
+	gatherKept    = time.Second
+	maxWhy        = 256 // bytes of a leader's own word
+)
+
+// Gathered is the answer of /v1/histories.
+type Gathered struct {
+	At      Stamp           `json:"at"`
+	Members []MemberHistory `json:"members"` // the one asked first, then by rank
+}
+
+// MemberHistory is which leaderships a member has seen.
+type MemberHistory struct {
+	ID      string   `json:"id"`
+	HTTP    string   `json:"http,omitempty"`  // where it was asked
+	Error   string   `json:"error,omitempty"` // why it is not known
+	Ahead   float64  `json:"ahead"`           // by how many seconds its clock is ahead of that of the member asked
+	Doubt   float64  `json:"doubt"`           // how far off Ahead may be, in seconds
+	History *History `json:"history,omitempty"`
+}
+
+// Membership proves members to each other's APIs; see [security.Security].
+type Membership interface {
+	Ask(id string) *tls.Config
+	Member(cs tls.ConnectionState, ids []string) error
+}
+
+// gatherer asks the other members what they have seen. It asks for one thing alone, by
+// GET, without a token, and follows no redirection: that another member names an address
+// gives it nothing but such a request to there.
+type gatherer struct {
+	members     Membership // nil: they have nothing to prove themselves with
+	whole, each time.Duration
+
+	mu   sync.Mutex // held while it asks: one at a time
+	last *Gathered
+	at   time.Time
+}
+
+// gather gives what was asked within the last second, or asks.
+func (g *gatherer) gather(ctx context.Context, st batuta.Status, own History) *Gathered {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last != nil && time.Since(g.at) < gatherKept {
+		return g.last
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(g.whole, gatherTime))
+	defer cancel()
+	all := &Gathered{At: Stamp{time.Now()}, Members: []MemberHistory{{ID: string(st.ID), History: &own}}}
+	for _, m := range slices.Backward(st.Members) {
+		if m.ID != st.ID && len(all.Members) <= gatherMembers {
+			all.Members = append(all.Members, MemberHistory{ID: string(m.ID), HTTP: m.Meta[MetaHTTP]})
+		}
+	}
+	var asking sync.WaitGroup
+	places := make(chan struct{}, gatherAtOnce)
+	for i := range all.Members[1:] {
+		asking.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			all.Members[i+1].fill(ctx, cmp.Or(g.each, memberTime), g.members)
+		})
+	}
+	asking.Wait()
+	if ctx.Err() == nil { // else who asked is gone, and some were not heard
+		g.last, g.at = all, time.Now()
+	}
+	return all
+}
+
+// fill asks a member, or says why that cannot be.
+func (m *MemberHistory) fill(ctx context.Context, within time.Duration, members Membership) {
+	if m.HTTP == "" {
+		m.Error = "it does not tell where its HTTP API is (--http-advertise)"
+		return
+	}
+	at, err := ParseMetaHTTP(m.HTTP)
+	if err != nil {
+		m.HTTP, m.Error = "", err.Error()
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	began := time.Now()
+	h, err := askHistory(ctx, at, m.ID, members)
+	if err != nil {
+		m.Error = err.Error()
+		return
+	}
+	trip := time.Since(began)
+	m.Ahead, m.Doubt, m.History = h.Now.Sub(began.Add(trip/2)).Seconds(), (trip / 2).Seconds(), h
+}
+
+// ParseMetaHTTP reads what a member tells of its API: http://HOST:PORT or https://HOST:PORT.
+func ParseMetaHTTP(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.String() != u.Scheme+"://"+u.Host {
+		return nil, fmt.Errorf("it says that its HTTP API is at %.80q, which is neither http://HOST:PORT nor https://HOST:PORT", text)
+	}
+	return u, nil
+}
+
+func askHistory(ctx context.Context, at *url.URL, id string, members Membership) (*History, error) {
+	transport := &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader} // no proxy
+	if at.Scheme == "https" {
+		if members == nil {
+			return nil, errors.New("its API has TLS, and members of this cluster have nothing to prove themselves with (--secret-file, --tls-cert)")
+		}
+		transport.TLSClientConfig = members.Ask(id)
+	}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String()+"/v1/history?leaderships=true", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, saidShortly(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", resp.Status)
+	}
+	var h History
+	if err := json.NewDecoder(io.LimitReader(resp.Body, gatherBytes)).Decode(&h); err != nil {
+		return nil, errors.New("its answer is not batuta's")
+	}
+	return &h, h.check()
+}
+
+// saidShortly leaves out the URL, which stands beside it.
+func saidShortly(err error) error {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		return errors.New("it does not answer in time")
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return unwrapped(u.Err)
+	}
+	return err
+}
+
+// check looks at what another has sent: what is passed on is leaderships and links alone.
+func (h *History) check() error {
+	if h.Now.IsZero() || h.Began.IsZero() || len(h.Events) > maxHistory {
+		return errors.New("its answer is not batuta's")
+	}
+	if h.Links != nil {
+		for _, id := range *h.Links {
+			if _, err := election.ParseID(id); err != nil {
+				return errors.New("its answer is not batuta's")
+			}
+		}
+	}
+	for i := range h.Events {
+		e := &h.Events[i]
+		if !e.leadership() || e.Time.IsZero() || !election.Printable(e.Why, maxWhy) {
+			return errors.New("its answer is not batuta's")
+		}
+		h.Events[i] = Reason{Line: Line{Time: e.Time, Event: e.Event, ID: e.ID, Election: e.Election, Leader: e.Leader, Epoch: e.Epoch, Cause: e.Cause, Why: e.Why}, Records: []Record{}}
+	}
+	return nil
+}
+
+func (l *Line) leadership() bool { return l.Event == "leader" || l.Event == "lost" }
+
+// leaderships is h without what members have done; of a leadership of its own a member says
+// in a word why it ended.
+func (h History) leaderships() History {
+	some := History{Began: h.Began, Now: h.Now, Events: []Reason{}}
+	var since []Record // the last of these
+	for _, e := range h.Events {
+		since = append(since, e.Records...)
+		if !e.leadership() {
+			continue
+		}
+		if e.Event == "lost" && e.Leader == e.ID {
+			e.Why = ownWord(since)
+		}
+		since, e.Records = nil, []Record{}
+		some.Events = append(some.Events, e)
+	}
+	return some
+}
+
+// ownWord is why a leadership ended, by what its leader did: on whose wish, if it resigned.
+func ownWord(records []Record) (word string) {
+	for _, r := range records {
+		switch {
+		case r.What == "resigns" && r.Why != "":
+			return r.Why
+		case r.What == "loses":
+			_, word, _ = strings.Cut(r.Why, ": ")
+		}
+	}
+	if !election.Printable(word, maxWhy) {
+		return ""
+	}
+	return word
+}
+
+// histories answers with what all members have seen that say where they are asked.
+func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
+	if st, ok := s.ask(w, r); ok {
+		own := s.history.present().leaderships()
+		own.Links = linksOf(st)
+		answerMuch(w, r, s.gatherer.gather(r.Context(), st, own))
+	}
+}
+
+// asksAsMember reports whether a request is another member's that gathers histories: it
+// proves itself by its certificate, and may ask for nothing else.
+func (s *Server) asksAsMember(r *http.Request) bool {
+	if s.gatherer.members == nil || r.Method != http.MethodGet || r.URL.Path != "/v1/history" || r.URL.RawQuery != "leaderships=true" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	st, err := s.node.StatusContext(ctx)
+	if err != nil {
+		return false
+	}
+	ids := make([]string, 0, len(st.Members))
+	for _, m := range st.Members {
+		ids = append(ids, string(m.ID))
+	}
+	return s.gatherer.members.Member(*r.TLS, ids) == nil
+}
+
+// Gather has members prove themselves by m when they ask each other what they have seen. It
+// must be called before Serve.
+func (s *Server) Gather(m Membership) { s.gatherer.members = m }

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// refusals count the requests that were not let through.
+type refusals struct{ *prometheus.CounterVec }
+
+func newRefusals() refusals {
+	r := refusals{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_http_requests_refused_total",
+		Help: "HTTP requests refused, by reason: host, origin, token, role; or connections: tls."}, []string{"reason"})}
+	for _, reason := range []string{"host", "origin", "token", "role", "tls"} {
+		r.WithLabelValues(reason)
+	}
+	return r
+}
+
+func (r refusals) count(reason string) { r.WithLabelValues(reason).Inc() }
+
+// connectionErrors takes what an HTTP server says of its connections. Who does not get
+// past the handshake of TLS is refused; who ends before it has said anything has looked
+// whether the port is open.
+type connectionErrors struct{ s *Server }
+
+// Write implements [io.Writer].
+func (e connectionErrors) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	who, ours := strings.CutPrefix(text, "http: TLS handshake error from ")
+	if !ours || strings.HasSuffix(who, ": EOF") {
+		e.s.log.Debug("HTTP connection", "error", text)
+		return len(line), nil
+	}
+	from, why, _ := strings.Cut(who, ": ")
+	host, _, _ := net.SplitHostPort(from)
+	e.s.refusals.Warn(e.s.log, host, "tls", "HTTP connection refused", "from", from, "reason", "tls", "error", election.Shown(why))
+	e.s.refused.count("tls")
+	return len(line), nil
+}
+
+// policy is what a browser may do with the pages of the API: run and show what comes
+// from here, and nothing else.
+const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+// hardened sets the headers that keep a browser from helping a page of another origin.
+func hardened(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// sameOrigin refuses pages of other origins, whether they would read or change.
+func (s *Server) sameOrigin(next http.Handler) http.Handler {
+	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, http.StatusForbidden, "origin", "a page of another origin may not do this")
+	})
+	guard := http.NewCrossOriginProtection() // knows what does not name its origin
+	guard.SetDenyHandler(deny)
+	return guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if origin := r.Header.Get("Origin"); origin != "" {
+			if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
+				deny.ServeHTTP(w, r)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
+
+// HealthServer answers load balancers and orchestrators by yes or no: whether this member leads, lives,
+// and knows a leader. It has the metrics, too. Those name this member, its cluster, and members
+// that are refused. It changes nothing, and needs no token.
+type HealthServer struct {
+	http   *http.Server
+	follow func(context.Context) // keeps the figures of the metrics; nil: the API does
+}
+
+// NewHealthServer makes the health server of node. Its metrics are those of api, the API of the
+// same node, or its own where api is nil.
+func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *HealthServer {
+	var follow func(context.Context)
+	if api == nil {
+		api = NewServer(node, "", version, log)
+		follow = func(ctx context.Context) { api.leaderlessTime.follow(ctx, node) }
+	}
+	mux := http.NewServeMux()
+	for _, r := range api.routes() {
+		switch {
+		case r.path == metricsPath:
+			mux.HandleFunc("GET "+r.path, r.do)
+		case slices.Contains(open, r.path):
+			mux.HandleFunc("GET "+r.path, func(w http.ResponseWriter, req *http.Request) { r.do(bare{w}, req) })
+		}
+	}
+	return &HealthServer{follow: follow, http: &http.Server{
+		Handler: hardened(http.MaxBytesHandler(mux, maxBody)), ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}}
+}
+
+// Serve answers on l until Close.
+func (s *HealthServer) Serve(l net.Listener) error {
+	if s.follow != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go s.follow(ctx)
+	}
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Close stops it.
+func (s *HealthServer) Close(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+}

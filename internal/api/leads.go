@@ -1,0 +1,76 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// This file answers what holds at one moment: who leads. A process may be stopped at any point.
+// Such an answer is made first, then the clock is looked at, and then it leaves at once.
+
+// leads answers a load balancer: 200 on the leader alone.
+func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
+	if !answerWhile(w, map[string]any{"leader": s.node.ID()}, s.node.IsLeader) {
+		fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+	}
+}
+
+func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
+	v := s.node.Leader()
+	if name := r.URL.Query().Get("election"); name != "" && name != v.Election {
+		s.namedLeader(w, r, name)
+		return
+	}
+	answered := s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
+	if !answered { // another may lead since
+		v = s.node.Leader()
+		answered = s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
+	}
+	if !answered {
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+	}
+}
+
+// answerLeader answers with l, the leader by token, unless leader gives another by then.
+func (s *Server) answerLeader(w http.ResponseWriter, l Leader, token batuta.Token, leader func() batuta.View) bool {
+	return answerWhile(w, l, func() bool { return token.Defined() && leader().Token == token })
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	st, ok := s.ask(w, r)
+	if !ok {
+		return
+	}
+	is := Readiness{true, string(st.Standing), st.StandingWhy, Stamp{st.StandingSince}}
+	switch {
+	case answerWhile(w, is, func() bool { return s.node.Leader().Defined() }):
+	case st.StandingWhy != "":
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
+			st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
+	default:
+		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
+	}
+}
+
+// answerWhile answers with v if holds is true then, and sends the answer at once; else it
+// sends nothing and is false.
+func answerWhile(w http.ResponseWriter, v any, holds func() bool) bool {
+	body, err := json.Marshal(v)
+	if err != nil {
+		answer(w, http.StatusOK, v) // which reports that
+		return true
+	}
+	body = append(body, '\n')
+	size := strconv.Itoa(len(body))
+	if !holds() {
+		return false
+	}
+	w.Header().Set("Content-Length", size)
+	send(w, http.StatusOK, body)
+	_ = http.NewResponseController(w).Flush() // a writer without it sends when the handler returns
+	return true
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Stamp is a time that prints as RFC 3339 in UTC, always with nine decimals, so
+// that stamps sort as text. The zero Stamp is null.
+type Stamp struct{ time.Time }
+
+const stampLayout = "2006-01-02T15:04:05.000000000Z07:00"
+
+// MarshalJSON implements [json.Marshaler].
+func (s Stamp) MarshalJSON() ([]byte, error) {
+	if s.IsZero() {
+		return []byte("null"), nil
+	}
+	return s.UTC().AppendFormat(nil, `"`+stampLayout+`"`), nil
+}
+
+// Serial is a number above 2^53, a string in JSON: many readers, jq and browsers
+// among them, keep numbers as float64 and would change it.
+type Serial uint64
+
+// MarshalJSON implements [json.Marshaler].
+func (s Serial) MarshalJSON() ([]byte, error) {
+	return strconv.AppendQuote(nil, strconv.FormatUint(uint64(s), 10)), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. Agents of earlier versions answer a number.
+func (s *Serial) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseUint(strings.Trim(string(text), `"`), 10, 64)
+	*s = Serial(n)
+	return err
+}
+
+// Line is one event as a program reads it, "--events json" and /v1/events.
+type Line struct {
+	Time     Stamp  `json:"time"`
+	Event    string `json:"event"` // ready, leader, lost, member, meta, standing or behind
+	ID       string `json:"id"`    // who saw it
+	Cluster  string `json:"cluster,omitempty"`
+	Election string `json:"election,omitempty"`
+	Seat     *int   `json:"seat,omitempty"` // of a named election; absent: this is about the cluster's own
+
+	// of ready
+	Listen    string `json:"listen,omitempty"`
+	Advertise string `json:"advertise,omitempty"` // what the others are told; not there while it is not known
+	HTTP      string `json:"http,omitempty"`
+	Algorithm string `json:"algorithm,omitempty"`
+	Guarantee string `json:"guarantee,omitempty"`
+	Fencing   *bool  `json:"fencing,omitempty"`
+
+	// of leader and lost
+	Leader string `json:"leader,omitempty"`
+	Epoch  uint64 `json:"epoch,omitempty"`
+	Cause  string `json:"cause,omitempty"`
+
+	// of member
+	Member  string `json:"member,omitempty"`
+	State   string `json:"state,omitempty"`
+	Address string `json:"address,omitempty"`
+
+	// of leader, meta (Member tells it of itself) and ready; absent: nothing
+	Meta map[string]string `json:"meta,omitempty"`
+
+	// of standing
+	Standing string `json:"standing,omitempty"`
+	Why      string `json:"why,omitempty"` // also of lost among leaderships: its leader's own word
+}
+
+// Ready is the first line of an agent: who it is and where it can be reached.
+// http is the address of its HTTP API, empty when that is off.
+func Ready(at time.Time, s batuta.Status, http string) Line {
+	return Line{
+		Time: Stamp{at}, Event: "ready", ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
+		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: &s.Fencing,
+	}
+}
+
+// EventLine is an event that member id saw.
+func EventLine(id batuta.ID, ev batuta.Event) Line {
+	l := Line{Time: Stamp{ev.Time}, Event: string(ev.Kind), ID: string(id)}
+	switch ev.Kind {
+	case batuta.EventLeader:
+		l.setToken(ev.View.Election, ev.View.Token)
+		l.Meta = ev.View.Meta
+	case batuta.EventLost:
+		l.setToken(ev.View.Election, ev.View.Lost)
+		l.Cause = string(ev.View.Cause)
+	case batuta.EventMember:
+		l.Member, l.State, l.Address = string(ev.Member), stateName(ev.State), ev.Address
+	case batuta.EventMeta:
+		l.Member, l.Meta = string(ev.Member), ev.Meta
+	case batuta.EventStanding:
+		l.Standing, l.Why = string(ev.Standing), ev.Why
+	}
+	return l
+}
+
+// NamedLine is what member id has seen of a named election; false: nothing has happened to
+// that yet.
+func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
+	ev := batuta.Event{Time: v.Since, Kind: batuta.EventLeader, View: v}
+	if !v.Defined() {
+		ev.Kind = batuta.EventLost
+	}
+	l = EventLine(id, ev)
+	l.Seat = &v.Seat
+	return l, v.Defined() || v.Lost.Defined()
+}
+
+// BehindLine tells a reader of member id's events that it was too far behind and has missed
+// some of that election; empty: of all named ones.
+func BehindLine(id batuta.ID, at time.Time, election string) Line {
+	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
+}
+
+// Pairs are what a member tells of itself, in one line.
+func Pairs(meta map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		words = append(words, key+"="+meta[key])
+	}
+	return strings.Join(words, " ")
+}
+
+func (l *Line) setToken(election string, t batuta.Token) {
+	l.Election, l.Leader, l.Epoch = election, string(t.Leader.ID), t.Epoch
+}
+
+// WriteJSON writes the line as one JSON object and a newline, in one write.
+func (l Line) WriteJSON(w io.Writer) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// WriteText writes the line for a person, in one write; what does not print is escaped.
+func (l Line) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), election.Shown(l.Event), election.Shown(l.story()))
+	return err
+}
+
+func (l Line) story() string {
+	if l.Seat != nil {
+		name, seat := l.Election, *l.Seat
+		if l.Seat = nil; seat > 0 {
+			name = fmt.Sprintf("%s (seat %d)", name, seat)
+		}
+		return name + ": " + l.story()
+	}
+	switch l.Event {
+	case "ready":
+		api := "HTTP API off"
+		if l.HTTP != "" {
+			api = "HTTP API on " + l.HTTP
+		}
+		if l.Advertise != l.Listen {
+			api = "others reach it at " + cmp.Or(l.Advertise, "an address that is not known yet") + ", " + api
+		}
+		return fmt.Sprintf("member %s of cluster %q listens on %s, %s; %s, %s", l.ID, l.Cluster, l.Listen, api, l.Algorithm, l.Guarantee)
+	case "leader":
+		if l.Leader == l.ID {
+			return fmt.Sprintf("%s leads: this member, epoch %d", l.Leader, l.Epoch)
+		}
+		return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
+	case "lost":
+		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
+	case "member":
+		return fmt.Sprintf("%s at %s is %s", l.Member, l.Address, l.State)
+	case "meta":
+		return strings.TrimSpace(l.Member + " tells of itself: " + cmp.Or(Pairs(l.Meta), "nothing"))
+	case "behind":
+		return fmt.Sprintf("these events were read too slowly, and some of election %s are left out: what follows is so now", cmp.Or(l.Election, "(all named ones)"))
+	case "standing":
+		if l.Why == "" {
+			return fmt.Sprintf("%s stands for election", l.ID)
+		}
+		return fmt.Sprintf("%s does not stand for election (%s): %s", l.ID, l.Standing, l.Why)
+	}
+	return l.Event
+}

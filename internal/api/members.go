@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+)
+
+// Place is a member to be added: the body of POST /v1/members, and its answer.
+type Place struct {
+	ID      string `json:"id"`
+	Address string `json:"address"` // HOST:PORT
+	// Priority ranks before the id, until the member's process starts again; nil:
+	// what is known of it stays.
+	Priority *int `json:"priority,omitempty"`
+}
+
+func (s *Server) members(w http.ResponseWriter, r *http.Request) {
+	if st, ok := s.ask(w, r); ok {
+		answerMuch(w, r, membersOf(st))
+	}
+}
+
+// addMember answers 201 when the member is new, and 200 when it was there: its
+// address or its priority may have changed.
+func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
+	var p Place
+	if !readBody(w, r, &p, `{"id":"4","address":"10.0.0.4:7400"}`) {
+		return
+	}
+	id, err := election.ParseID(p.ID)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	st, ok := s.ask(w, r)
+	if !ok {
+		return
+	}
+	code := http.StatusCreated
+	if slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id }) {
+		code = http.StatusOK
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	err = s.node.AddMember(ctx, batuta.Peer{ID: id, Addr: p.Address})
+	if err == nil && p.Priority != nil {
+		err = s.node.SetPriority(ctx, id, *p.Priority)
+	}
+	switch {
+	case unreached(err):
+		fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
+	case errors.Is(err, batuta.ErrNoMajority):
+		fail(w, http.StatusServiceUnavailable, "%v", err)
+	case err != nil:
+		fail(w, http.StatusBadRequest, "%v", err)
+	default:
+		answer(w, code, Place{string(id), p.Address, p.Priority})
+	}
+}
+
+func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
+	id, err := election.ParseID(r.PathValue("id"))
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	force := r.URL.Query().Get("force")
+	switch f, forces := s.node.(forcer); {
+	case force != "" && force != "true" && force != "false":
+		fail(w, http.StatusBadRequest, "force=%s: it is true or false", force)
+		return
+	case force == "true" && forces:
+		err = f.ForceRemoveMember(ctx, id)
+	default:
+		err = s.node.RemoveMember(ctx, id)
+	}
+	switch {
+	case errors.Is(err, batuta.ErrNotMember):
+		fail(w, http.StatusNotFound, "%v", err)
+	case errors.Is(err, batuta.ErrTooFew):
+		fail(w, http.StatusUnprocessableEntity, "%v", err)
+	case errors.Is(err, batuta.ErrNoMajority):
+		fail(w, http.StatusServiceUnavailable, "%v", err)
+	case err != nil:
+		fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
+	default:
+		answer(w, http.StatusOK, map[string]string{"removed": string(id)})
+	}
+}
+
+// forcer is a node that can remove a member though too few would be left.
+type forcer interface {
+	ForceRemoveMember(context.Context, batuta.ID) error
+}
+
+// unreached reports whether the node has not looked at what it was asked.
+func unreached(err error) bool {
+	return errors.Is(err, batuta.ErrClosed) || errors.Is(err, batuta.ErrRemoved) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/batuta-dev/batuta"
+)
+
+const metricsPath = "/metrics"
+
+// metricsHandler serves the node's figures to Prometheus. Its registry is its
+// own, so that a process may hold several nodes.
+func (s *Server) metricsHandler() http.HandlerFunc {
+	registry := prometheus.NewRegistry()
+	c := newCollector(s.node, s.version, s.leaderlessTime)
+	c.ofHTTP = func() batuta.CertificateLife { return s.life() }
+	registry.MustRegister(
+		c,
+		s.leaderlessTime.failover,
+		s.refused,
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
+}
+
+// collector reads a node's status when it is asked, and keeps nothing.
+type collector struct {
+	node           Node
+	version        string
+	leaderlessTime *leaderlessTime
+	ofHTTP         func() batuta.CertificateLife
+
+	info, isLeader, hasLeader, epoch, uptime, members, links                                                  *prometheus.Desc
+	messages, sentBytes, lost, refused, bad, leaderless, unlogged                                             *prometheus.Desc
+	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
+	certificate, certificateLife                                                                              *prometheus.Desc
+	elections, electionsLed, electionsUnled, drained                                                          *prometheus.Desc
+}
+
+func newCollector(n Node, version string, d *leaderlessTime) *collector {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("batuta_"+name, help, labels, nil)
+	}
+	return &collector{
+		node: n, version: version, leaderlessTime: d,
+		ofHTTP:          func() batuta.CertificateLife { return batuta.CertificateLife{} },
+		info:            desc("info", "Who this member is; always 1.", "id", "cluster", "election", "algorithm", "guarantee", "version"),
+		isLeader:        desc("is_leader", "1 while this member leads, else 0."),
+		hasLeader:       desc("has_leader", "1 while this member knows a leader, else 0."),
+		epoch:           desc("epoch", "Epoch of the leadership this member follows or holds, or the highest it knows."),
+		uptime:          desc("uptime_seconds", "Seconds since this member started."),
+		members:         desc("members", "Members by state, as the leader tells it.", "state"),
+		links:           desc("links", "Connections to other members that stand."),
+		messages:        desc("messages_total", "Election messages by kind and direction (sent, received).", "kind", "direction"),
+		sentBytes:       desc("sent_bytes_total", "Bytes written to other members, on batuta's own wire."),
+		lost:            desc("leader_changes_total", "Leaderships whose end this member has seen, by cause.", "cause"),
+		leaderless:      desc("leaderless_seconds_total", "Seconds in which this member knew no leader."),
+		refused:         desc("handshakes_refused_total", "Connections refused at their handshake, by this member or another, by reason.", "reason"),
+		refusedMember:   desc("member_refused", "1 while this member and that one do not let each other in, by the reason; its status has both values.", "member", "reason"),
+		silence:         desc("longest_silence_seconds", "Longest silence of the leader this member follows, or of a follower of its own, in the last 10 minutes."),
+		stall:           desc("longest_stall_seconds", "Longest that this member ran late by itself in the last 10 minutes."),
+		roundTrip:       desc("longest_round_trip_seconds", "Longest time from a beat of this member to its acknowledgement in the last 10 minutes."),
+		silenceLimit:    desc("suspicion_seconds", "T, the silence that makes a suspect: 2 t_max + t_process."),
+		unlogged:        desc("log_records_dropped_total", "Log records dropped because nobody read the log fast enough."),
+		standing:        desc("standing", "1 for how this member stands for election, else 0: eligible, or why it does not.", "standing"),
+		standingSince:   desc("standing_since_seconds", "Unix time since when this member stands as it does: eligible, unhealthy and so on."),
+		diskFailing:     desc("disk_failing", "1 while this member cannot save its state, else 0."),
+		savesFailed:     desc("saves_failed_total", "Attempts to save the state that failed."),
+		certificate:     desc("certificate_seconds", "Seconds until a certificate in a file ends: member, that of the authority it is believed by (authority), or the HTTP API's (http).", "of"),
+		certificateLife: desc("certificate_life_seconds", "Seconds from the beginning of that certificate to its end.", "of"),
+		elections:       desc("elections", "Seats of named elections that this member knows of."),
+		electionsLed:    desc("elections_led", "Seats of named elections that this member leads."),
+		electionsUnled:  desc("elections_leaderless", "Seats of named elections that nobody leads, as this member sees it."),
+		drained:         desc("members_drained", "Members that lead no named election because they are drained."),
+		bad:             desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
+		c.messages, c.sentBytes, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
+		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
+		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	s, err := c.node.StatusContext(ctx)
+	if err != nil { // the scrape fails, and says why
+		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf("member %s is stuck: it has not answered within %v", c.node.ID(), askTime))
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(c.info, 1, string(s.ID), s.Cluster, s.Election, s.Algorithm, s.Guarantee, c.version)
+	gauge(c.isLeader, oneIf(c.node.IsLeader()))
+	gauge(c.hasLeader, oneIf(s.Token.Defined()))
+	gauge(c.epoch, float64(s.Epoch))
+	gauge(c.uptime, s.Uptime.Seconds())
+	gauge(c.links, float64(s.Links))
+	gauge(c.diskFailing, oneIf(s.DiskError != ""))
+	gauge(c.standingSince, float64(s.StandingSince.UnixMilli())/1000)
+	for _, standing := range standings {
+		gauge(c.standing, oneIf(s.Standing == standing), string(standing))
+	}
+	gauge(c.silence, s.Rhythm.Silence.Seconds())
+	gauge(c.stall, s.Rhythm.Stall.Seconds())
+	gauge(c.roundTrip, s.Rhythm.RoundTrip.Seconds())
+	gauge(c.silenceLimit, s.Timing.T().Seconds())
+	for of, life := range map[string]batuta.CertificateLife{"member": s.Certificate, "authority": s.Authority, "http": c.ofHTTP()} {
+		if !life.To.IsZero() {
+			gauge(c.certificate, time.Until(life.To).Seconds(), of)
+			gauge(c.certificateLife, life.To.Sub(life.From).Seconds(), of)
+		}
+	}
+	for _, m := range s.Members {
+		if reason, _, refused := strings.Cut(m.Refusal, ":"); refused {
+			gauge(c.refusedMember, 1, string(m.ID), reason)
+		}
+	}
+	for state, n := range membersByState(s) {
+		gauge(c.members, float64(n), state)
+	}
+	ch <- prometheus.MustNewConstMetric(c.leaderless, prometheus.CounterValue, c.leaderlessTime.total(time.Now()).Seconds())
+	c.collectElections(ctx, gauge)
+	c.collectCounters(ch, s)
+}
+
+// collectElections counts the named elections: a series for each would be too many.
+func (c *collector) collectElections(ctx context.Context, gauge func(*prometheus.Desc, float64, ...string)) {
+	e, ok := c.node.(Elections)
+	if !ok {
+		return
+	}
+	views := e.ListElections()
+	led, unled := 0, 0
+	for _, v := range views {
+		switch {
+		case !v.Defined():
+			unled++
+		case v.Token.Leader.ID == c.node.ID():
+			led++
+		}
+	}
+	gauge(c.elections, float64(len(views)))
+	gauge(c.electionsLed, float64(led))
+	gauge(c.electionsUnled, float64(unled))
+	if drained, err := e.Drained(ctx); err == nil {
+		gauge(c.drained, float64(len(drained)))
+	}
+}
+
+func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status) {
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	count(c.unlogged, s.LogDropped)
+	count(c.savesFailed, s.SavesFailed)
+	count(c.sentBytes, s.SentSize)
+	for kind, n := range s.Sent {
+		count(c.messages, n, kind, "sent")
+	}
+	for kind, n := range s.Received {
+		count(c.messages, n, kind, "received")
+	}
+	for _, cause := range causes {
+		count(c.lost, s.Lost[cause], string(cause))
+	}
+	for reason, n := range s.Refused {
+		count(c.refused, n, reason)
+	}
+	for reason, n := range s.Bad {
+		count(c.bad, n, reason)
+	}
+}
+
+// standings are told each, so that a rule may compare with zero.
+var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
+	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingClosing, batuta.StandingRemoved}
+
+// causes are told each, from zero on: an increase is seen of what was there before.
+var causes = []batuta.Cause{batuta.CauseCrashed, batuta.CauseSilent, batuta.CauseResigned, batuta.CauseRemoved, batuta.CauseStalled,
+	batuta.CauseSuperseded, batuta.CauseStopped}
+
+// membersByState counts members, with every state there is, so that a rule may
+// compare with zero.
+func membersByState(s batuta.Status) map[string]int {
+	count := map[string]int{"added": 0, "up": 0, "unreachable": 0, "down": 0}
+	for _, m := range s.Members {
+		count[stateName(m.State)]++
+	}
+	return count
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,390 @@
+package api
+
+import (
+	"context"
+	_ "embed" // of the API's description
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	stdlog "log"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/net/refusal"
+	"github.com/batuta-dev/batuta/internal/web"
+)
+
+// Node is what the API needs of a [batuta.Node].
+type Node interface {
+	ID() batuta.ID
+	IsLeader() bool
+	Leader() batuta.View
+	StatusContext(context.Context) (batuta.Status, error)
+	Trace() []batuta.Record
+	Reasons(after time.Time) []batuta.Record
+	Events(context.Context) iter.Seq2[batuta.Event, error]
+	Resign(context.Context) error
+	Transfer(context.Context, batuta.ID) error
+	Campaign(context.Context) error
+	AddMember(context.Context, batuta.Peer) error
+	SetPriority(ctx context.Context, id batuta.ID, priority int) error
+	RemoveMember(context.Context, batuta.ID) error
+	Done() <-chan struct{}
+}
+
+// Limits of the API.
+const (
+	maxBody      = 64 << 10               // bytes of a request's body
+	maxHeader    = 16 << 10               // bytes of a request's header
+	maxStreams   = 64                     // event streams at one time
+	readTimeout  = 5 * time.Second        // for a whole request
+	writeTimeout = 10 * time.Second       // for an answer, or for one event of a stream
+	callTimeout  = 8 * time.Second        // for resigning and campaigning
+	askTime      = 900 * time.Millisecond // for the node to answer; below the second that probes wait by default
+	closeTime    = time.Second            // for a client that is slow to the end
+	pingEvery    = 15 * time.Second       // of a stream on which nothing happens
+)
+
+// Server is the HTTP API of one node.
+type Server struct {
+	node            Node
+	addr            string
+	version         string
+	log             *slog.Logger
+	streams         chan struct{} // a place for each event stream
+	turns           turns         // of long answers
+	leaderlessTime  *leaderlessTime
+	refused         refusals
+	refusals        refusal.Log
+	tokens          *Tokens                       // nil: who reaches the API may do all
+	life            func() batuta.CertificateLife // of the certificate that the API shows
+	healthElsewhere bool                          // load balancers have a server of their own
+	history         *history
+	gatherer        gatherer
+	readOnly        bool         // it takes no calls that change something
+	page            http.Handler // the dashboard's files
+	http            *http.Server
+}
+
+// NewServer makes the API of node, to be served on addr. version is what the
+// status calls this program. It may be asked by IP address, as localhost, and under
+// the names given.
+func NewServer(node Node, addr, version string, log *slog.Logger, names ...string) *Server {
+	s := &Server{
+		node: node, addr: addr, version: version, log: log,
+		streams: make(chan struct{}, maxStreams), turns: newTurns(), leaderlessTime: newLeaderlessTime(time.Now()),
+		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
+		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
+	}
+	s.http = &http.Server{
+		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
+		ReadTimeout:    readTimeout,
+		WriteTimeout:   writeTimeout,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       stdlog.New(connectionErrors{s}, "", 0),
+	}
+	return s
+}
+
+// Authorize has every call need a token, but for those of load balancers. It must be
+// called before Serve.
+func (s *Server) Authorize(t *Tokens) { s.tokens = t }
+
+// Certified has the metrics tell how long the certificate is good that the API shows. It
+// must be called before Serve.
+func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
+
+// HealthElsewhere has the calls of load balancers need a token, too: a [HealthServer]
+// answers those that have none. It must be called before Serve.
+func (s *Server) HealthElsewhere() { s.healthElsewhere = true }
+
+// Serve answers on l until Close.
+func (s *Server) Serve(l net.Listener) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.leaderlessTime.follow(ctx, s.node)
+	go s.history.follow(ctx, s.node)
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.log.Error("HTTP API ended", "addr", s.addr, "error", err)
+	}
+}
+
+// Close lets answers finish, and event streams tell the end of a node that has
+// closed, and stops; what takes longer than closeTime, or than ctx, is cut off.
+func (s *Server) Close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+}
+
+// handler puts the routes behind a bound on bodies.
+func (s *Server) handler(routes []route) http.Handler {
+	mux := http.NewServeMux()
+	for path, calls := range byPath(routes) {
+		mux.Handle(path, calls)
+	}
+	mux.Handle("/ui/", http.StripPrefix("/ui", s.page))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
+	})
+	return http.MaxBytesHandler(mux, maxBody)
+}
+
+// route is a call that the API takes.
+type route struct {
+	method, path string
+	do           http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	routes := []route{
+		{"GET", "/v1/status", s.turns.inTurn(s.status)},
+		{"GET", "/v1/leader", s.leader},
+		{"GET", "/v1/elections", s.turns.inTurn(s.elections)},
+		{"GET", "/v1/members", s.turns.inTurn(s.members)},
+		{"POST", "/v1/members", s.addMember},
+		{"DELETE", "/v1/members/{id}", s.removeMember},
+		{"GET", "/v1/events", s.events},
+		{"GET", "/v1/trace", s.turns.inTurn(s.trace)},
+		{"GET", "/v1/history", s.turns.inTurn(s.past)},
+		{"GET", "/v1/histories", s.histories},
+		{"GET", "/v1/quorum", s.quorum},
+		{"POST", "/v1/resign", s.resign},
+		{"POST", "/v1/transfer", s.transfer},
+		{"POST", "/v1/drain", s.drain},
+		{"POST", "/v1/undrain", s.undrain},
+		{"POST", "/v1/campaign", s.campaign},
+		{"GET", "/v1/openapi.yaml", s.openAPI},
+		{"GET", "/leader", s.leads},
+		{"GET", "/healthz", s.healthy},
+		{"GET", "/readyz", s.ready},
+		{"GET", "/{$}", s.front},
+	}
+	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
+		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})
+	}
+	return routes
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// openAPI describes this API to programs.
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(openAPI) // a client that went away is no fault of ours
+}
+
+// calls are what can be done to one path, by method; every other is refused.
+type calls map[string]http.HandlerFunc
+
+func byPath(routes []route) map[string]calls {
+	paths := map[string]calls{}
+	for _, r := range routes {
+		if paths[r.path] == nil {
+			paths[r.path] = calls{}
+		}
+		paths[r.path][r.method] = r.do
+		if r.method == http.MethodGet {
+			paths[r.path][http.MethodHead] = r.do
+		}
+	}
+	return paths
+}
+
+// ServeHTTP implements [http.Handler].
+func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if do, ok := c[r.Method]; ok {
+		do(w, r)
+		return
+	}
+	methods := slices.Sorted(maps.Keys(c))
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	said := slices.DeleteFunc(methods, func(m string) bool { return m == http.MethodHead })
+	fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, strings.Join(said, " or "))
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	if st, ok := s.ask(w, r); ok {
+		told := statusOf(st, s.addr, s.version)
+		told.Access = s.access(r)
+		told.Drained = s.drained(r.Context())
+		answerMuch(w, r, told)
+	}
+}
+
+// quorum answers those who look on while a lease runs out and is renewed.
+func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
+	st, ok := s.ask(w, r)
+	switch {
+	case !ok:
+	case st.Quorum == nil:
+		fail(w, http.StatusNotFound, "the algorithm is %s, which takes no votes; quorum does", st.Algorithm)
+	default:
+		answer(w, http.StatusOK, quorumOf(st.Quorum))
+	}
+}
+
+// ask asks the node, which answers at once unless it is stuck: then that is told.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, ok bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	st, err := s.node.StatusContext(ctx)
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
+	}
+	return st, err == nil
+}
+
+func leaderOf(v batuta.View) Leader {
+	return Leader{string(v.Token.Leader.ID), v.Token.Epoch, v.Address, v.Election, v.Meta}
+}
+
+func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
+	answerMuch(w, r, recordsOf(s.node.Trace()))
+}
+
+func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
+	v := s.node.Leader()
+	if !s.node.IsLeader() {
+		s.leadsNot(w, r, v)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	if err := s.node.Resign(ctx); err != nil {
+		fail(w, http.StatusGatewayTimeout, "resign: %v; its work may not have ended yet", err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
+}
+
+func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	if err := s.node.Campaign(ctx); err != nil {
+		fail(w, http.StatusGatewayTimeout, "campaign: %v", err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]string{"campaigning": string(s.node.ID())})
+}
+
+func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-s.node.Done():
+		fail(w, http.StatusServiceUnavailable, "member %s has ended", s.node.ID())
+		return
+	default:
+	}
+	if _, ok := s.ask(w, r); ok {
+		answer(w, http.StatusOK, map[string]bool{"healthy": true})
+	}
+}
+
+// front answers programs as Kubernetes' leader-elector sidecar did, and people with
+// the dashboard.
+func (s *Server) front(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		answer(w, http.StatusOK, map[string]batuta.ID{"name": s.node.Leader().Token.Leader.ID})
+		return
+	}
+	s.page.ServeHTTP(w, r)
+}
+
+func whoIs(v batuta.View) string {
+	if !v.Defined() {
+		return "; no leader is known"
+	}
+	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
+}
+
+// readBody reads a call's body into v. When it cannot it answers with what to send, an example.
+func readBody(w http.ResponseWriter, r *http.Request, v any, example string) bool {
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	err := in.Decode(v)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "body: %v; send %s", err, example)
+	}
+	return err == nil
+}
+
+// leadsNot refuses what the leader alone can do: it says who leads, and of a quorum without
+// a leader how many of its voters are reached.
+func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View) {
+	who := whoIs(v)
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	if st, err := s.node.StatusContext(ctx); err == nil && !v.Defined() && st.Quorum != nil && len(st.Quorum.Voters) > 0 {
+		up, voters := 0, st.Quorum.Voters[0]
+		for _, m := range st.Members {
+			if slices.Contains(voters, m.ID) && (m.ID == st.ID || m.State == batuta.StateUp) {
+				up++
+			}
+		}
+		who += fmt.Sprintf(": %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
+	}
+	fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), who)
+}
+
+// answer sends v as JSON.
+func answer(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
+	}
+	send(w, code, append(body, '\n'))
+}
+
+// answerMuch is answer for what may be long: compressed for who takes that.
+func answerMuch(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		answer(w, http.StatusOK, v) // which says so
+		return
+	}
+	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
+}
+
+// answerNews is answerMuch under a tag (RFC 9110, 8.8.3), and nothing to who has seen
+// that already. The tag is a weak one: compressed or not the answer has the same.
+func answerNews(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		answer(w, http.StatusOK, v) // which says so
+		return
+	}
+	sum := fnv.New64a()
+	sum.Write(body)
+	tag := fmt.Sprintf(`W/"%x"`, sum.Sum64())
+	w.Header().Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
+}
+
+func send(w http.ResponseWriter, code int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	w.Write(body) // a client that went away is no fault of ours
+}
+
+func fail(w http.ResponseWriter, code int, format string, args ...any) {
+	answer(w, code, map[string]string{"error": fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,250 @@
+package api
+
+import (
+	"github.com/batuta-dev/batuta"
+)
+
+// Status is the answer of /v1/status.
+type Status struct {
+	ID            string   `json:"id"`
+	Cluster       string   `json:"cluster"`
+	Election      string   `json:"election"`
+	Algorithm     string   `json:"algorithm"`
+	Guarantee     string   `json:"guarantee"`
+	Fencing       bool     `json:"fencing"`
+	Role          string   `json:"role"`
+	Leader        *string  `json:"leader"` // null while undefined
+	Epoch         uint64   `json:"epoch"`  // of token, or the highest known while undefined
+	Token         *string  `json:"token"`  // "epoch:leader"; null while undefined
+	Since         Stamp    `json:"since"`
+	Members       []Member `json:"members"`
+	Incarnation   Serial   `json:"incarnation"`
+	Uptime        float64  `json:"uptime"` // seconds
+	Listen        string   `json:"listen"`
+	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
+	HTTP          string   `json:"http"`
+	Version       string   `json:"version"`
+	Access        string   `json:"access"` // what whoever asks may do: operate or read
+	Messages      Messages `json:"messages"`
+	Timing        Timing   `json:"timing"`
+	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
+	Rhythm        Rhythm   `json:"rhythm"`
+	Security      string   `json:"security"`         // insecure, secret or tls: what a stranger has to get past
+	Transport     string   `json:"transport"`        // tls, or insecure: what members say can be read and forged
+	Certificate   Stamp    `json:"certificate_ends"` // the member's; null: it has none in a file
+	Authority     Stamp    `json:"authority_ends"`   // that of the authority it is believed by
+	Standing      string   `json:"standing"`         // eligible, or why the member does not stand
+	StandingWhy   string   `json:"standing_why"`     // that in words, a failing check's last ones; empty: it stands
+	StandingSince Stamp    `json:"standing_since"`
+	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
+	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
+
+	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
+
+	Drained []string `json:"drained,omitempty"` // members that lead no named election, by a drain; absent: none
+
+	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
+
+	// Of quorum alone.
+	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes; see openapi.yaml
+	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
+	Quorum     *Quorum `json:"quorum,omitempty"`
+
+	// Of the ring algorithms alone.
+	Participating *bool   `json:"participating,omitempty"`
+	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
+}
+
+// Quorum is the answer of /v1/quorum: what the member knows of votes and of its own
+// lease. Times are seconds.
+type Quorum struct {
+	Voters     [][]string         `json:"voters"`      // two sets while one takes over from another: each must agree
+	Term       uint64             `json:"term"`        // the highest known
+	Lease      float64            `json:"lease"`       // how long a leadership holds once a majority has answered a beat, from when that left
+	Left       float64            `json:"left"`        // of this member's own; 0: it leads nothing
+	Answered   map[string]float64 `json:"answered"`    // of a leader: how long ago the beat left that each other voter has answered last
+	Promise    float64            `json:"promise"`     // for how long this member grants no vote
+	PromisedTo string             `json:"promised_to"` // whom it has heard lead
+}
+
+func quorumOf(q *batuta.QuorumStatus) *Quorum {
+	if q == nil {
+		return nil
+	}
+	o := &Quorum{Voters: [][]string{}, Term: q.Term, Lease: q.Lease.Seconds(), Left: max(q.Left, 0).Seconds(),
+		Answered: map[string]float64{}, Promise: q.Promise.Seconds(), PromisedTo: string(q.PromisedTo)}
+	for _, set := range q.Voters {
+		ids := make([]string, 0, len(set))
+		for _, id := range set {
+			ids = append(ids, string(id))
+		}
+		o.Voters = append(o.Voters, ids)
+	}
+	for id, ago := range q.Answered {
+		o.Answered[string(id)] = ago.Seconds()
+	}
+	return o
+}
+
+// Timing is how the member is set up to wait, as Go writes durations.
+type Timing struct {
+	Heartbeat string `json:"heartbeat"`
+	TMax      string `json:"t_max"`
+	TProcess  string `json:"t_process"`
+	T         string `json:"t"` // 2·t_max + t_process: silence that makes a suspect
+}
+
+// Rhythm is the longest that the member has seen in the last 10 minutes, and in the
+// last 2 seconds; in seconds.
+type Rhythm struct {
+	Silence         float64 `json:"silence"`    // of the leader, or of a follower
+	Stall           float64 `json:"stall"`      // of the member's own loop
+	RoundTrip       float64 `json:"round_trip"` // from a beat to its acknowledgement; 0: it has led nobody
+	RecentSilence   float64 `json:"recent_silence"`
+	RecentStall     float64 `json:"recent_stall"`
+	RecentRoundTrip float64 `json:"recent_round_trip"`
+}
+
+func rhythmOf(r batuta.Rhythm) Rhythm {
+	return Rhythm{r.Silence.Seconds(), r.Stall.Seconds(), r.RoundTrip.Seconds(),
+		r.RecentSilence.Seconds(), r.RecentStall.Seconds(), r.RecentRoundTrip.Seconds()}
+}
+
+// Member is an entry of /v1/members.
+type Member struct {
+	ID       string            `json:"id"`
+	Address  string            `json:"address"`
+	Priority int               `json:"priority"`
+	State    string            `json:"state"`
+	Standing string            `json:"standing"` // eligible, or why it does not stand for election
+	Epoch    uint64            `json:"epoch"`
+	LastSeen Stamp             `json:"last_seen"`          // null: never
+	Indirect bool              `json:"indirect,omitempty"` // it is up, and its state is the leader's word: at rest it says nothing to the member asked, and last_seen may lie far back
+	Linked   bool              `json:"linked"`             // a connection between it and the member asked stands
+	Meta     map[string]string `json:"meta,omitempty"`     // what it tells of itself
+	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the member asked was refused
+
+	Unresolved string `json:"unresolved,omitempty"` // why the name in its address did not resolve when the member asked last dialed it
+}
+
+// Messages counts messages by kind.
+type Messages struct {
+	Sent     map[string]uint64 `json:"sent"`
+	Received map[string]uint64 `json:"received"`
+}
+
+// Leader is the answer of /v1/leader.
+type Leader struct {
+	Leader   string            `json:"leader"`
+	Epoch    uint64            `json:"epoch"`
+	Address  string            `json:"address"`
+	Election string            `json:"election"`
+	Meta     map[string]string `json:"meta,omitempty"` // what the leader tells of itself
+}
+
+// Readiness is the answer of /readyz while a leader is known: whether this member could
+// take over is Standing's to say.
+type Readiness struct {
+	Ready         bool   `json:"ready"`
+	Standing      string `json:"standing"`
+	StandingWhy   string `json:"standing_why"`
+	StandingSince Stamp  `json:"standing_since"`
+}
+
+// Record is an entry of /v1/trace: what the member did and why.
+type Record struct {
+	Time     Stamp  `json:"time"`
+	Member   string `json:"member"`
+	Election string `json:"election"`
+	What     string `json:"what"`
+	Message  string `json:"message,omitempty"` // kind of the message sent or received
+	Peer     string `json:"peer,omitempty"`
+	Token    string `json:"token,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+func statusOf(s batuta.Status, http, version string) Status {
+	st := Status{
+		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
+		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, ClockDrift: s.ClockDrift,
+		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
+		Members: membersOf(s), Incarnation: Serial(s.Incarnation), Uptime: s.Uptime.Seconds(),
+		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,
+		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},
+		Refused:  orEmpty(s.Refused),
+		Timing: Timing{Heartbeat: s.Timing.Heartbeat.String(), TMax: s.Timing.TMax.String(),
+			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
+		Headroom: s.Rhythm.Headroom(s.Timing.T()), Rhythm: rhythmOf(s.Rhythm),
+		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
+		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
+	}
+	st.Quorum = quorumOf(s.Quorum)
+	if s.Ring != nil {
+		next := string(s.Ring.Successor)
+		st.Participating, st.Successor = &s.Ring.Participating, &next
+	}
+	for _, m := range s.Members {
+		if m.ID == s.ID {
+			st.Meta = m.Meta
+		}
+	}
+	if s.Token.Defined() {
+		leader, token := string(s.Leader), s.Token.String()
+		st.Leader, st.Token = &leader, &token
+	}
+	return st
+}
+
+func transportOf(s batuta.Status) string {
+	if s.Security == "secret" || s.Security == "tls" {
+		return "tls"
+	}
+	return "insecure"
+}
+
+func membersOf(s batuta.Status) []Member {
+	list := make([]Member, 0, len(s.Members))
+	for _, m := range s.Members {
+		list = append(list, Member{
+			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Indirect: indirect(s, m), Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal, Unresolved: m.Unresolved,
+		})
+	}
+	return list
+}
+
+// indirect reports whether m says nothing to the member asked, s.ID, while all is well: two
+// followers speak to their leader alone, but to their neighbours in a ring.
+func indirect(s batuta.Status, m batuta.MemberStatus) bool {
+	led := s.Token.Defined() && s.Leader != s.ID
+	return led && m.State == batuta.StateUp && m.ID != s.ID && m.ID != s.Leader && (s.Ring == nil || m.ID != s.Ring.Successor)
+}
+
+func stateName(s batuta.MemberState) string {
+	if s == "" {
+		return "added"
+	}
+	return string(s)
+}
+
+func orEmpty(m map[string]uint64) map[string]uint64 {
+	if m == nil {
+		return map[string]uint64{}
+	}
+	return m
+}
+
+func recordsOf(trace []batuta.Record) []Record {
+	list := make([]Record, 0, len(trace))
+	for _, r := range trace {
+		rec := Record{
+			Time: Stamp{r.At}, Member: string(r.Member), Election: r.Election,
+			What: r.What, Peer: string(r.Peer), Token: r.Token.String(), Why: r.Why,
+		}
+		if r.Message != nil {
+			rec.Message = string(r.Message.Kind)
+		}
+		list = append(list, rec)
+	}
+	return list
+}
