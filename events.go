@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/batuta-dev/batuta/internal/past"
+	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
 // View is who leads, as one member sees it.
@@ -87,7 +87,7 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 // holds up nobody.
 func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
 	h := n.history
-	return past.Walk(ctx, h.List, h.Place(), ErrBehind, seen.origin, func(s seen) (Event, bool) { return s.Event, true })
+	return eventlog.Walk(ctx, h.List, h.Place(), ErrBehind, seen.origin, func(s seen) (Event, bool) { return s.Event, true })
 }
 
 // isView reports whether the view is another after the event.
@@ -96,10 +96,10 @@ func (ev Event) isView() bool {
 }
 
 // history is what a member has seen, for any number of readers.
-type history struct{ *past.List[seen] }
+type history struct{ *eventlog.List[seen] }
 
 // happening is one entry of it.
-type happening = past.Entry[seen]
+type happening = eventlog.Entry[seen]
 
 // seen is an event, with those that have led to the view after it.
 type seen struct {
@@ -108,7 +108,7 @@ type seen struct {
 }
 
 func newHistory(first View) *history {
-	return &history{past.New(seen{Event: Event{View: first}}, MaxBacklog)}
+	return &history{eventlog.New(seen{Event: Event{View: first}}, MaxBacklog)}
 }
 
 // add appends an event. One goroutine at a time may call it.
@@ -141,6 +141,6 @@ func (s seen) origin() (first []Event) {
 
 // views yields the views of a history from the present one on. Its place is taken now.
 func (h *history) views(ctx context.Context) iter.Seq2[View, error] {
-	return past.Walk(ctx, h.List, h.Place(), ErrBehind,
+	return eventlog.Walk(ctx, h.List, h.Place(), ErrBehind,
 		func(s seen) []View { return []View{s.View} }, func(s seen) (View, bool) { return s.View, s.isView() })
 }

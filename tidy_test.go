@@ -24,7 +24,7 @@ var pure = []string{"election", "election/bully", "election/ring", "machine", "a
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                           {"election", "machine", "assignment", "internal/net/network", "internal/net/transport", "internal/net/wire", "internal/net/security", "internal/disk/statefile", "internal/disk/datadir", "internal/logqueue", "internal/clock", "internal/disk/logfile", "internal/past", "internal/overdue"},
+	"":                           {"election", "machine", "assignment", "internal/net/network", "internal/net/transport", "internal/net/wire", "internal/net/security", "internal/disk/statefile", "internal/disk/datadir", "internal/logqueue", "internal/clock", "internal/disk/logfile", "internal/eventlog", "internal/overdue"},
 	"election":                   {},
 	"compat/boss":                {"", "election", "internal/net/network", "internal/net/refusal"},
 	"election/*":                 {"election"},
@@ -63,13 +63,13 @@ var mayImport = map[string][]string{
 	"internal/web":               {},
 	"internal/clock":             {},
 	"internal/follow":            {},
-	"internal/past":              {},
+	"internal/eventlog":          {},
 	"internal/overdue":           {},
 	"internal/logqueue":          {},
 	"cmd/batuta":                 {"*"},
 	"cmd/batuta/*":               {"*"},
 	"examples/*":                 {"", "election", "election/*"},
-	"engines":                    {"", "election", "internal/clock", "internal/past", "internal/overdue"},
+	"engines":                    {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
 	"engines/*":                  {"", "engines"},
 	"engines/internal/*":         {"", "engines", "internal/testkit/freeport"},
 	"examples/relay":             {"superpeer/overlay"},

@@ -5,11 +5,11 @@ import (
 	"iter"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/past"
+	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
 // history is what an election has seen, for any number of readers.
-type history struct{ *past.List[seen] }
+type history struct{ *eventlog.List[seen] }
 
 // seen is an event, with those that have led to the view after it.
 type seen struct {
@@ -18,7 +18,7 @@ type seen struct {
 }
 
 func newHistory(first batuta.View) *history {
-	return &history{past.New(seen{Event: batuta.Event{View: first}}, batuta.MaxBacklog)}
+	return &history{eventlog.New(seen{Event: batuta.Event{View: first}}, batuta.MaxBacklog)}
 }
 
 // add appends an event. One goroutine at a time may call it.
@@ -52,7 +52,7 @@ func (h *history) view() batuta.View { return h.Last().Event.View }
 // [batuta.ErrBehind].
 func (e *Election) Watch(ctx context.Context) iter.Seq2[batuta.View, error] {
 	l := e.history.List
-	return past.Walk(ctx, l, l.Place(), batuta.ErrBehind, func(s seen) []batuta.View { return []batuta.View{s.View} },
+	return eventlog.Walk(ctx, l, l.Place(), batuta.ErrBehind, func(s seen) []batuta.View { return []batuta.View{s.View} },
 		func(s seen) (batuta.View, bool) { return s.View, s.Kind != batuta.EventStanding })
 }
 
@@ -60,5 +60,5 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[batuta.View, error] {
 // the election ends; first what led to the present view, if anything. Else it is as [Election.Watch].
 func (e *Election) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
 	l := e.history.List
-	return past.Walk(ctx, l, l.Place(), batuta.ErrBehind, seen.origin, func(s seen) (batuta.Event, bool) { return s.Event, true })
+	return eventlog.Walk(ctx, l, l.Place(), batuta.ErrBehind, seen.origin, func(s seen) (batuta.Event, bool) { return s.Event, true })
 }

@@ -1,5 +1,5 @@
-// Package past is a list of events that any number of readers walk at their own pace.
-package past
+// Package eventlog is a list of events that any number of readers walk at their own pace.
+package eventlog
 
 import (
 	"context"
