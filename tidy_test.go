@@ -18,7 +18,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "machine", "assignment", "quorum", "superpeer", "examples/algorithm/franklin", "sim/scenario", "sim/invariant", "sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "machine", "assignment", "quorum", "superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -32,13 +32,13 @@ var mayImport = map[string][]string{
 	"machine/roster":             {"election"},
 	"quorum":                     {"election", "machine"},
 	"assignment":                 {"election", "machine"},
-	"sim":                        {"election", "machine", "assignment", "sim/*"},
-	"sim/explore":                {"election", "machine", "sim/scenario", "sim/trace", "sim/invariant"},
-	"sim/invariant":              {"election", "sim/scenario"},
-	"sim/trace":                  {"election", "sim/scenario"},
-	"sim/scenario":               {"election", "machine"},
+	"internal/sim":               {"election", "machine", "assignment", "internal/sim/*"},
+	"internal/sim/explore":       {"election", "machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
+	"internal/sim/invariant":     {"election", "internal/sim/scenario"},
+	"internal/sim/trace":         {"election", "internal/sim/scenario"},
+	"internal/sim/scenario":      {"election", "machine"},
 	"electiontest/*":             {""},
-	"electiontest":               {"election", "machine", "internal/net/wire", "sim", "sim/*"},
+	"electiontest":               {"election", "machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"superpeer":                  {},
 	"superpeer/*":                {"superpeer", "superpeer/*"},
 	"superpeer/overlay":          {"superpeer", "superpeer/coordinate", "internal/net/security"},
@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"internal/net/refusal":       {},
 	"internal/command/algorithm": {"election", "election/*", "quorum"},
 	"internal/lab":               {"internal/web"},
-	"internal/lab/*":             {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "sim", "sim/*", "superpeer", "superpeer/lab"},
+	"internal/lab/*":             {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "superpeer", "superpeer/lab"},
 	"internal/web":               {},
 	"internal/clock":             {},
 	"internal/follow":            {},

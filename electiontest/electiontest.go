@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // Run tries the algorithm that fresh makes, a new one at each call, since an

@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/electiontest"
-	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/internal/sim"
 )
 
 func TestBully(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // Graphs demands that members agree on one leader wherever each two have a link or a

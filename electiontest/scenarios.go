@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, one

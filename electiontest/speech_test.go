@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // chatty is an algorithm that says one thing to all when it begins; and, if it has

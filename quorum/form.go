@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file is for an exhaustive search, which compares states: see sim/explore.
+// This file is for an exhaustive search, which compares states: see internal/sim/explore.
 
 // Still has this member take the shortest of every random pause, but one of its own after
 // a vote without a winner, look at who should lead when it beats, dial nobody again who could not be

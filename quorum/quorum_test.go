@@ -7,9 +7,9 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/quorum"
-	"github.com/batuta-dev/batuta/sim"
 )
 
 var update = flag.Bool("update", false, "write the traces of the scenarios anew")

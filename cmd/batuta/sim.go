@@ -14,9 +14,9 @@ import (
 	"github.com/batuta-dev/batuta/election/ring"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 func newSimCommand(e env) *cobra.Command {

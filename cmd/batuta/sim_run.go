@@ -11,9 +11,9 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 type simRun struct {

@@ -19,9 +19,9 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/explore"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // labMemory: a search may use memory freely up to here; beyond, the collector

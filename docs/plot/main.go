@@ -14,9 +14,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // subject is an algorithm to measure.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
-	"github.com/batuta-dev/batuta/sim"
 )
 
 // ascending is the ring 1, 2, … n.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/explore"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // Every order of deliveries and timers, with crashes, restarts and false

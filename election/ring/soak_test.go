@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/electiontest"
+	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
-	"github.com/batuta-dev/batuta/sim"
 )
 
 // Random faults, then peace: everyone agrees, and no rule is broken on the way.

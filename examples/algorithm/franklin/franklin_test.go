@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/examples/algorithm/franklin"
-	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/internal/sim"
 )
 
 // The kit tries it as it tries batuta's own.

@@ -2,8 +2,8 @@ package player
 
 import (
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
-	"github.com/batuta-dev/batuta/sim/explore"
-	"github.com/batuta-dev/batuta/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
 // ExploreConfig says what to explore.

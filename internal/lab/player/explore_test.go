@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/lab/player"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // Every way leads from a state to another, and its script plays to there.

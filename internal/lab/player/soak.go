@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
-	"github.com/batuta-dev/batuta/sim"
+	"github.com/batuta-dev/batuta/internal/sim"
 )
 
 // SoakConfig says which random schedules to play.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/invariant"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
 // after is how much of a run there is at least behind what was done last.

@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/lab/player"
 	"github.com/batuta-dev/batuta/internal/lab/wasm/page"
-	"github.com/batuta-dev/batuta/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 func main() {

@@ -17,11 +17,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
+	"github.com/batuta-dev/batuta/internal/sim"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/web"
-	"github.com/batuta-dev/batuta/sim"
-	"github.com/batuta-dev/batuta/sim/scenario"
-	"github.com/batuta-dev/batuta/sim/trace"
 	superlab "github.com/batuta-dev/batuta/superpeer/lab"
 )
 

@@ -73,7 +73,7 @@ func Join(root, dir string, mutants []Mutant) (*Joined, error) {
 	return j, errors.Join(err, os.WriteFile(j.overlay, list, 0o600))
 }
 
-// Command is the tests of a package, a path below the root such as ./sim, with m in place;
+// Command is the tests of a package, a path below the root such as ./internal/sim, with m in place;
 // the zero Mutant is none. They run in the package's directory.
 func (j *Joined) Command(ctx context.Context, m Mutant, pkg string, flags ...string) (*exec.Cmd, error) {
 	none := m.Name == ""

@@ -55,7 +55,7 @@ func (m Mutant) change(source []byte) ([]byte, error) {
 	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
 }
 
-// Build compiles the tests of a package, a path below root such as ./sim, with the
+// Build compiles the tests of a package, a path below root such as ./internal/sim, with the
 // overlay in place, to a binary in dir.
 func Build(ctx context.Context, root, overlay, pkg, dir string) (string, error) {
 	binary := filepath.Join(dir, filepath.Base(pkg)+".test")

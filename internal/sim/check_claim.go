@@ -1,0 +1,141 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// claimChecker looks at who begins to lead, and at who follows what nobody has claimed.
+// Where a majority decides, [termChecker] looks.
+type claimChecker struct{ *history }
+
+func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
+	if a.Kind == election.NotifyLost {
+		return
+	}
+	if _, ok := c.claims[a.Token]; a.Token.Leader.ID != p.rank.ID && !ok {
+		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", a.Token)
+	}
+	if a.Token.Leader.ID == p.rank.ID && c.broken == nil {
+		c.claimed(w, p, a.Token)
+	}
+}
+
+func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
+	if _, again := c.claims[t]; again && c.places[p.place].intact && !(w.setup.Settled && w.now == 0) && !w.everDoubled(p.slot) {
+		c.fail(w, p, invariant.Once, "it claims %v, which has been claimed before", t)
+	}
+	if p.working {
+		c.fail(w, p, invariant.Work, "it leads as %v", t)
+	}
+	if !w.mayLead(p) {
+		c.fail(w, p, invariant.Stands, "it leads as %v", t)
+	}
+	if t.Epoch == 1 {
+		c.founds(w, p)
+	}
+	if w.roster && !slices.Contains(p.listed(), p.rank.ID) {
+		c.fail(w, p, invariant.Member, "it claims %v, and its own list says that it has gone", t)
+	}
+	if len(c.calm) == 0 || w.setup.NoDetector || w.net.slowest > w.setup.Timing.TMax {
+		return
+	}
+	for _, q := range w.procs[:c.n] {
+		if q != p && q.condition == scenario.Alive {
+			c.overlaps(w, p, q, t)
+			if p.sameTimes(q) != nil {
+				continue // each refuses the other, which so has nothing to report to it
+			}
+			c.belowFile(w, p, q, t)
+			c.takesOver(w, p, q)
+		}
+	}
+}
+
+// founds: p begins to lead, and knows of no leadership before.
+func (c *claimChecker) founds(w *world, p *process) {
+	switch {
+	case w.setup.Expect > 0:
+		heard := 1
+		for i := range p.peers { // what the Machine knows of one that has left, and come back, is gone
+			if p.peers[i].heard {
+				heard++
+			}
+		}
+		if heard < w.setup.Expect {
+			c.fail(w, p, invariant.Founding, "it has heard %d members, itself included, and is to wait for %d", heard, w.setup.Expect)
+		}
+	case w.setup.Newcomer && len(p.through) > 0:
+		c.fail(w, p, invariant.Founding, "it joins, and has been told of no leader")
+	}
+}
+
+// overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
+// any more must have known it while it led, and had time to follow it: it was removed.
+func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
+	lead := &c.places[q.place]
+	if !c.calmFor(w, p, q) {
+		return
+	}
+	of := &p.peers[q.slot]
+	known := max(of.since, lead.begun, c.whole[p.slot*c.n+q.slot])
+	removed := of.dropped > known && of.dropped-known >= recovery(w.setup.Timing)
+	if w.roster && !removed && !c.acquainted(p, q, min(lead.begun, w.now-recovery(w.setup.Timing))) {
+		return
+	}
+	if q.working {
+		c.fail(w, p, invariant.Overlap, "it leads as %v, and the work of %s still runs, which it began as %v", t, q.rank.ID, lead.own)
+	}
+	if lead.own.Epoch == t.Epoch && (c.fault == 0 || c.fault < w.now-recovery(w.setup.Timing)) {
+		c.fail(w, p, invariant.OneEpoch, "it leads as %v, and %s has led as %v", t, q.rank.ID, lead.own)
+	}
+}
+
+// belowFile: p could reach q ever since it started, and q's disk knew more by then.
+// One that has been following may claim at once: its leader knew of that, if it could
+// reach q as well, for longer than a link that has healed may go unnoticed. Where members
+// join, or two claim one id, it need not have known of q.
+func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
+	if s := &c.places[p.place]; s.told {
+		leader, noticed := w.procs[w.slots[s.held.Leader.ID]], max(p.started-recovery(w.setup.Timing), 1)
+		if w.roster || len(w.procs) > w.net.n || leader != p && !c.clear(w, leader, q, noticed) {
+			return
+		}
+	}
+	if c.clear(w, p, q, p.started) && q.heldAt < p.started && q.disk.now.Token.Epoch >= t.Epoch {
+		c.fail(w, p, invariant.Asked, "it claims %v, and %s, which it can reach, has %v on disk", t, q.rank.ID, q.disk.now.Token)
+	}
+}
+
+// takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
+// p has heard q all along, or somebody who hears it: for three silences, and as long as the dials take where a heal has
+// just brought them together.
+func (c *claimChecker) takesOver(w *world, p, q *process) {
+	if w.everDoubled(p.slot) {
+		return // either process may be the one that is heard
+	}
+	lead := &c.places[q.place]
+	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields
+	if w.roster && !p.machine.Knows(q.rank.ID) {
+		return // it was removed, or has left
+	}
+	if !leads || c.places[p.place].held.Above(lead.held) {
+		return
+	}
+	if !c.places[p.place].told && lead.since < p.started && c.clear(w, p, q, p.started) {
+		c.fail(w, p, invariant.Takeover, "%s leads as %v and can be heard", q.rank.ID, lead.held)
+	}
+	long := w.now - 3*w.setup.Timing.Bears() - 2*w.setup.Timing.DialTime()
+	if p.started > long || lead.since > long || p.peers[q.slot].dropped > long {
+		return
+	}
+	for _, v := range w.procs[:c.n] {
+		hears := v == q || v.view == lead.held && c.places[v.place].since < long
+		if v != p && v.condition == scenario.Alive && hears && c.clear(w, p, v, long) && c.clear(w, v, q, long) {
+			c.fail(w, p, invariant.Takeover, "%s leads as %v, and %s hears it", q.rank.ID, lead.held, v.rank.ID)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+)
+
+// driverChecker: a Machine asks its driver only for what can be done.
+type driverChecker struct{ *history }
+
+func (c *driverChecker) saves(w *world, p *process, _ election.Token) {
+	if p.disk.saving {
+		c.fail(w, p, invariant.Driver, "it saves while a save is outstanding")
+	}
+}
+
+// reaches: a driver knows no address but of those that it was told of, and of the
+// removed.
+func (c *driverChecker) reaches(w *world, p *process, slot int) {
+	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
+		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)
+	}
+}

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// leaseChecker: no two leases are in force at one time, in the world's own, which no member
+// knows, and what was committed stays so.
+type leaseChecker struct {
+	*history
+	chains map[uint64]uint64 // what the log holds up to each index
+}
+
+func (c *leaseChecker) begin(*world) { clear(c.chains) }
+
+// stepped looks at the leases.
+func (c *leaseChecker) stepped(w *world, p *process) {
+	core, ok := p.machine.(leaseholder)
+	if !ok {
+		return
+	}
+	s := &c.places[p.place]
+	var guard time.Duration
+	if until := core.Guard(); !until.IsZero() {
+		guard = until.Sub(epochOfTime)
+	}
+	if p.working {
+		guard = max(guard, s.guard) // of a lease that is given up the work knows nothing yet
+	}
+	s.guard = guard
+	if c.holds(w, p) {
+		for _, q := range w.procs {
+			if q != p && c.holds(w, q) {
+				c.fail(w, p, invariant.OneLease, "its lease is in force, and so is that of %s, for another %v", q.rank.ID, q.clock.when(c.places[q.place].guard)-w.now)
+			}
+		}
+	}
+	c.committed(w, p, core)
+}
+
+// holds says that a lease is in force in the world's time. The guard of a child outlives
+// an agent that has crashed, not a host that has lost its power.
+func (c *leaseChecker) holds(w *world, p *process) bool {
+	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
+}
+
+// ends: a process is no more; with its host everything ends. Where a refused connection is
+// taken for a leader's death, what outlives the process is not waited for.
+func (c *leaseChecker) ends(w *world, p *process, as scenario.Condition) {
+	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
+		c.places[p.place].guard = 0
+	}
+}
+
+// committed: what one member has applied is what all have at that place, for ever.
+func (c *leaseChecker) committed(w *world, p *process, core leaseholder) {
+	index, chain := core.Applied()
+	if c.chains == nil {
+		c.chains = map[uint64]uint64{}
+	}
+	if of, known := c.chains[index]; known && of != chain {
+		c.fail(w, p, invariant.Committed, "what it has applied up to %d is not what another member has", index)
+	}
+	c.chains[index] = chain
+}
+
+// tells looks at who begins to lead.
+func (c *leaseChecker) tells(w *world, p *process, a *election.Action) {
+	t := a.Token
+	if a.Kind == election.NotifyLost || t.Leader.ID != p.rank.ID {
+		return
+	}
+	core := p.machine.(leaseholder)
+	if until, leads := core.Lease(); !leads || until.Sub(epochOfTime) <= p.clock.at(w.now) {
+		c.fail(w, p, invariant.OneLease, "it leads as %v without a lease", t)
+	}
+	index, _ := core.Applied()
+	for at := range c.chains {
+		if at > index {
+			c.fail(w, p, invariant.Committed, "it leads as %v knowing the log up to %d, and %d was committed", t, index, at)
+		}
+	}
+}

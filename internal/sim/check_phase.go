@@ -1,0 +1,17 @@
+package sim
+
+import (
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// phaseChecker: a Machine's phase moves as its table allows.
+type phaseChecker struct{ *history }
+
+func (c *phaseChecker) stepped(w *world, p *process) {
+	if m, ok := p.machine.(*machine.Machine); ok {
+		if from, to, wrong := m.Moved(); wrong {
+			c.fail(w, p, invariant.Phases, "it goes from %v to %v", from, to)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+)
+
+// restChecker: a cluster comes to rest.
+type restChecker struct {
+	*history
+	lastAt time.Duration
+	same   int // occurrences at lastAt
+}
+
+func (c *restChecker) begin(*world) { c.lastAt, c.same = 0, 0 }
+
+// instant counts what happens in one.
+func (c *restChecker) instant(w *world, at time.Duration) {
+	if at != c.lastAt {
+		c.lastAt, c.same = at, 0
+		return
+	}
+	if c.same++; c.same > 1000+100*c.n*c.n {
+		c.fail(w, w.procs[0], invariant.Rest, "more than %d events at one instant", c.same)
+	}
+}

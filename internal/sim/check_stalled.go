@@ -1,0 +1,15 @@
+package sim
+
+import (
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+)
+
+// stalledChecker: who was stopped for long has lost its lead before it says anything.
+type stalledChecker struct{ *history }
+
+func (c *stalledChecker) resumed(w *world, p *process, actions []election.Action) {
+	if does := invariant.BeforeLosing(p.view, actions); does != "" {
+		c.fail(w, p, invariant.Stalled, "it was stopped for %v and %s", p.stall, does)
+	}
+}

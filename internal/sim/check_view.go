@@ -1,0 +1,25 @@
+package sim
+
+import (
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+)
+
+// viewChecker: watchers are told of each leadership and of its loss, and of none below.
+type viewChecker struct{ *history }
+
+func (c *viewChecker) tells(w *world, p *process, a *election.Action) {
+	held := c.places[p.place].held
+	switch {
+	case a.Kind == election.NotifyLost:
+		if a.Token != p.view || !a.Token.Defined() {
+			c.fail(w, p, invariant.Lost, "it loses %v while its leader is %v", a.Token, p.view)
+		}
+	case !a.Token.Defined():
+		c.fail(w, p, invariant.Claimed, "it tells of a leader without a name")
+	case p.view.Defined():
+		c.fail(w, p, invariant.Lost, "it tells of %v and has not lost %v", a.Token, p.view)
+	case held.Above(a.Token):
+		c.fail(w, p, invariant.Monotone, "it held %v and now tells of %v", held, a.Token)
+	}
+}

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+)
+
+// vouchChecker looks at who believes a vouch, and when that was said.
+type vouchChecker struct {
+	*history
+	said map[*election.Message]time.Duration // when each REPORT was first sent
+}
+
+func (c *vouchChecker) begin(*world) {
+	if c.said == nil {
+		c.said = map[*election.Message]time.Duration{}
+	}
+	clear(c.said)
+}
+
+// spared is until when others' words spare a silent leader.
+func spared(p *process) time.Time {
+	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
+		return m.Spared()
+	}
+	return time.Time{}
+}
+
+// received: p may have taken in a message in which somebody vouches for the leader that p
+// has already followed.
+func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []election.Action) {
+	relayed := m.Kind == election.Relay && m.Carried != nil
+	if relayed {
+		m = m.Carried
+	}
+	if m.Kind != election.ProbeReply || m.To != p.rank.ID || m.From == m.Token.Leader.ID || m.Token != c.places[p.place].held || p.stall > 0 {
+		return
+	}
+	t := w.setup.Timing
+	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
+	if spared(p) != until || !until.After(c.places[p.place].spared) {
+		return // it has made no difference
+	}
+	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
+		c.fail(w, p, invariant.Vouch, "%s said %v ago that it hears %v, in answer to %d", m.From, took, m.Token, m.Stamp)
+	}
+}
+
+// sends notes when a REPORT is first sent.
+func (c *vouchChecker) sends(w *world, _ *process, m *election.Message) {
+	if m.Kind == election.Relay && m.Carried != nil {
+		m = m.Carried
+	}
+	if _, again := c.said[m]; m.Kind == election.ProbeReply && !again {
+		c.said[m] = w.now
+	}
+}

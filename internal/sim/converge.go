@@ -1,0 +1,370 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// calmDown stops every fault, but for what is to stay: cuts heal, delays end, the
+// frozen thaw, disks work, second processes with a member's id die. The dead stay dead.
+func (w *world) calmDown(but string) {
+	for _, a := range w.procs[:w.net.n] {
+		for _, b := range w.procs[:w.net.n] {
+			if link := a.slot*w.net.n + b.slot; but == scenario.ButCuts && w.net.cut[link] {
+				w.net.delay[link] = 0
+			} else {
+				w.healLink(a, b)
+			}
+		}
+		if but != scenario.ButDisks || !a.disk.hangs() {
+			w.setDisk(a, 0, false)
+		}
+	}
+	for _, p := range w.procs {
+		if p.place != p.slot {
+			w.crash(p, false)
+		}
+		w.thaw(p)
+	}
+}
+
+// demand runs until everyone has agreed for a while, and breaks a rule if that
+// has not begun within the bound. It gives the time until the agreement began. With
+// promised, no group must agree that is not promised to.
+func (w *world) demand(bound time.Duration, promised bool) time.Duration {
+	from, since, agreed := w.now, time.Duration(0), false
+	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
+	var last election.Token
+	moves := w.moves
+	for w.checks.broken == nil {
+		t, _, ok := w.agreement(promised)
+		switch {
+		case !ok:
+			agreed = false
+		case !agreed || t != last || moves != w.moves:
+			agreed, since, last, moves = true, w.now, t, w.moves
+		}
+		if agreed && w.now-since >= hold {
+			return since - from
+		}
+		if !agreed && w.now-from > bound {
+			w.disagree(bound, promised)
+			break
+		}
+		if w.now-from > 3*bound {
+			w.checks.fail(w, w.procs[0], invariant.Endless, "after %v the agreement has still not lasted for %v", w.now-from, hold)
+			break
+		}
+		told := w.checks.told
+		w.runTo(w.now + stride)
+		for agreed && w.checks.told == told && w.now-since < hold && w.checks.broken == nil {
+			w.runTo(w.now + stride) // nobody has another leader: it is looked at when its time is over
+		}
+	}
+	return 0
+}
+
+// agreement tells on what all live members of every group agree (with promised, of
+// those to which it is promised); ok is false,
+// with the reason, when they do not. The token is the highest group's.
+func (w *world) agreement(promised bool) (top election.Token, why string, ok bool) {
+	for _, group := range w.groups() {
+		if promised && !w.withinTwo(group) {
+			continue // no more is promised of it than what holds at every step
+		}
+		t, why := w.groupAgrees(group)
+		if why != "" {
+			return election.Token{}, why, false
+		}
+		if t.Above(top) {
+			top = t
+		}
+	}
+	return top, "", true
+}
+
+// groups are the live members by what they can reach, both ways; usually one. Who is about to go is in none.
+func (w *world) groups() [][]*process {
+	var groups [][]*process
+	seen := make([]bool, len(w.procs))
+	for _, p := range w.procs[:w.net.n] {
+		seen[p.place] = w.roster && p.condition == scenario.Alive && p.goes()
+	}
+	for _, p := range w.procs[:w.net.n] {
+		if p.condition != scenario.Alive || seen[p.place] {
+			continue
+		}
+		group := []*process{p}
+		seen[p.place] = true
+		for i := 0; i < len(group); i++ {
+			for _, q := range w.procs[:w.net.n] {
+				if q.condition == scenario.Alive && !seen[q.place] && w.reach(group[i], q) && w.related(group[i], q) {
+					seen[q.place] = true
+					group = append(group, q)
+				}
+			}
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// withinTwo says that each two of a group reach each other, or one that reaches both:
+// agreement is promised to such alone.
+func (w *world) withinTwo(group []*process) bool {
+	if w.quorum {
+		return w.complete(group)
+	}
+	for i, a := range group {
+		for _, b := range group[:i] {
+			if !w.reach(a, b) && !slices.ContainsFunc(group, func(c *process) bool { return w.reach(a, c) && w.reach(c, b) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// related says whether two live processes are of one cluster: one knows the other,
+// or both do as long as one has still not been let in by whom it asks.
+func (w *world) related(a, b *process) bool {
+	if a.sameTimes(b) != nil {
+		return false
+	}
+	if !w.roster {
+		return true
+	}
+	knows, known := a.machine.Knows(b.rank.ID), b.machine.Knows(a.rank.ID)
+	if a.waits() || b.waits() {
+		return knows && known
+	}
+	return knows && !w.astray(a, b) || known && !w.astray(b, a) || w.estranged(a, b)
+}
+
+// goes says that a process gives way to one that it has removed, as soon as its disk answers.
+func (p *process) goes() bool {
+	m, ok := p.machine.(interface{ Yields() bool })
+	return ok && m.Yields() && p.disk.hangs()
+}
+
+// estranged says that each of two has removed the other, and knows nobody else who
+// lives: the lower has to go. It finds that out when it leads, for which it needs its disk.
+func (w *world) estranged(a, b *process) bool {
+	lower := a
+	if a.machine.Self().Above(b.machine.Self()) {
+		lower = b
+	}
+	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b) && !lower.disk.hangs()
+}
+
+// removed says that q has been removed, as far as p knows.
+func (p *process) removed(q *process) bool {
+	e, ok := p.machine.Entry(q.rank.ID)
+	return ok && e.Departure == election.Removed
+}
+
+// alone says that nobody else lives who is on p's list.
+func (w *world) alone(p *process) bool {
+	return !slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
+		return q != p && q.condition == scenario.Alive && p.machine.Knows(q.rank.ID)
+	})
+}
+
+// astray says that a has b from a configuration alone, its own or that of who let
+// it in, and b has joined others: it began without a file, and nobody there knows a.
+func (w *world) astray(a, b *process) bool {
+	e, _ := a.machine.Entry(b.rank.ID)
+	return e.Version == 0 && e.Number == 0 && len(b.through) > 0
+}
+
+// refused says that p has a live member from a configuration alone which has joined others, and refuses p; or that
+// those that refuse it for its times are more than those that have the same, or as many and have the greatest id.
+func (w *world) refused(p *process) bool {
+	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
+		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
+			p.machine.Knows(q.rank.ID) && !q.machine.Knows(p.rank.ID) && w.astray(p, q)
+	})
+}
+
+func (w *world) outnumbered(p *process) bool {
+	refuse, side := 0, 0
+	greatest := p
+	for _, q := range w.procs[:w.net.n] {
+		switch {
+		case q.condition != scenario.Alive || !w.reach(p, q) || w.roster && !p.machine.Knows(q.rank.ID):
+			continue
+		case p.sameTimes(q) != nil:
+			refuse++
+		default:
+			side++
+		}
+		if q.rank.ID.Compare(greatest.rank.ID) > 0 {
+			greatest = q
+		}
+	}
+	return refuse > side || refuse == side && p.sameTimes(greatest) != nil
+}
+
+// waits says that it has been let in by nobody yet.
+func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted() }
+
+func (w *world) reach(a, b *process) bool {
+	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
+}
+
+// orphaned says that a group is one member that has heard of its leaving, and
+// through which it joins nobody lives: it has nobody to ask.
+func (w *world) orphaned(group []*process) bool {
+	p := group[0]
+	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
+		!slices.ContainsFunc(p.through, func(slot int) bool { return w.procs[slot].condition == scenario.Alive })
+}
+
+func (w *world) groupAgrees(group []*process) (election.Token, string) {
+	t := group[0].view
+	if w.quorum {
+		return w.quorumAgrees(group)
+	}
+	switch {
+	case w.orphaned(group):
+		return t, ""
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group):
+		return t, w.unled(group)
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && w.unled(group) == "":
+		return t, "" // nobody can save a claim; who led before may go on
+	case !t.Defined():
+		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
+	}
+	led := false
+	for _, p := range group {
+		switch {
+		case p.view != t:
+			return t, fmt.Sprintf("%s has %s for its leader and %s has %s", group[0].rank.ID, invariant.OrNone(t), p.rank.ID, invariant.OrNone(p.view))
+		case p.rank.ID == t.Leader.ID && !p.fit() && slices.ContainsFunc(group, w.stands):
+			return t, fmt.Sprintf("%v leads, which is unhealthy, and others are not", t)
+		case p.rank.ID == t.Leader.ID:
+			led = true
+		}
+	}
+	if w.roster {
+		if why := oneList(group); why != "" {
+			return t, why
+		}
+	}
+	if !led {
+		return t, fmt.Sprintf("all follow %v, who is not there", t)
+	}
+	if !w.setup.NoPreempt {
+		for _, p := range group {
+			if p.machine.Self().Above(w.bySlot(t.Leader.ID).machine.Self()) && w.stands(p) {
+				return t, fmt.Sprintf("%v leads, and %s, which stands, outranks it", t, p.rank.ID)
+			}
+		}
+	}
+	return t, w.namedAgree(group, w.bySlot(t.Leader.ID))
+}
+
+// founded says that a group may have its first leader, or that one there knows of an
+// earlier one. Who founds needs its disk; of what a hung one knows that alone counts which
+// it has taken.
+func (w *world) founded(group []*process) bool {
+	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() && !w.setup.NoDisk })
+	switch {
+	case slices.ContainsFunc(group, func(p *process) bool { return p.disk.now.Token.Defined() }),
+		slices.ContainsFunc(saving, func(p *process) bool { return p.machine.Highest() > 0 }):
+		return true
+	case w.setup.Expect > 0:
+		return slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && w.hears(p, group) >= w.setup.Expect })
+	}
+	return !w.setup.Newcomer || slices.ContainsFunc(saving, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
+}
+
+// hears counts of a group whom p hears without another between, itself included.
+func (w *world) hears(p *process, group []*process) (n int) {
+	for _, q := range group {
+		if w.reach(p, q) { // itself, too
+			n++
+		}
+	}
+	return n
+}
+
+// mayLead says that a member may lead at all, be it as a last resort.
+func (w *world) mayLead(p *process) bool {
+	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
+}
+
+// fit says that it may lead, and its own check finds nothing wrong.
+func (p *process) fit() bool { return !p.observer && !p.unhealthy }
+
+// stands says that nothing keeps it from leading; a disk that takes T does.
+func (w *world) stands(p *process) bool {
+	return p.fit() && !p.resting && !p.working && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
+}
+
+// unled gives "" when nobody of a group has a leader.
+func (w *world) unled(group []*process) string {
+	for _, p := range group {
+		if p.view.Defined() {
+			return fmt.Sprintf("%s follows %v, and nobody there may lead", p.rank.ID, p.view)
+		}
+	}
+	return ""
+}
+
+// oneList gives "" when all of a group hold the same list, and are on it.
+func oneList(group []*process) string {
+	first := group[0].machine.List()
+	for _, p := range group {
+		switch list := p.machine.List(); {
+		case p.halted != nil:
+			return fmt.Sprintf("%s has not gone: %v", p.rank.ID, p.halted)
+		case !slices.Equal(list, first):
+			return fmt.Sprintf("%s lists %s and %s lists %s", group[0].rank.ID, spellList(first), p.rank.ID, spellList(list))
+		case !slices.Contains(p.listed(), p.rank.ID):
+			return fmt.Sprintf("%s is not on the list, and lives", p.rank.ID)
+		}
+	}
+	return ""
+}
+
+// spellList writes each member with its version, and with how it has gone.
+func spellList(list []election.Member) string {
+	var words []string
+	for _, e := range list {
+		gone := map[election.Departure]string{election.Left: " left", election.Removed: " removed"}[e.Departure]
+		rank := ""
+		if e.Priority != 0 {
+			rank = fmt.Sprintf(" priority %d", e.Priority)
+		}
+		words = append(words, fmt.Sprintf("%s/%d%s%s", e.ID, e.Version, rank, gone))
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
+func (w *world) disagree(bound time.Duration, promised bool) {
+	_, why, _ := w.agreement(promised)
+	var views []string
+	for _, p := range w.procs {
+		if p.condition == scenario.Alive {
+			views = append(views, string(w.name(p))+" → "+invariant.OrNone(p.view))
+		}
+	}
+	rule := invariant.Converges
+	if strings.HasPrefix(why, "election ") {
+		rule = invariant.NamedLed
+	}
+	if strings.HasPrefix(why, "shares: ") {
+		rule = invariant.NamedShares
+	}
+	if strings.Contains(why, " lists ") || strings.Contains(why, "gone") || strings.Contains(why, "on the list") {
+		rule = invariant.OneList
+	}
+	w.checks.fail(w, w.procs[0], rule, "%v after the last fault %s (views: %s)", bound, why, strings.Join(views, ", "))
+}

@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// CountConfig says whose messages to count. The zero value of each optional
+// field works.
+type CountConfig struct {
+	Algorithm string        // required; what the [scenario.Maker] is asked for
+	Option    string        // the algorithm's own option
+	Nodes     int           // required: members 1 to n
+	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
+	Crashed   []election.ID // dead, and nobody knows it yet; on a ring, who sends to one finds out
+	Seed      uint64
+}
+
+// CountResult is what one contest took.
+type CountResult struct {
+	Leader   election.ID
+	Messages map[election.MessageKind]int // sent, to the dead too
+	Rounds   int                          // the highest round number that any message bore
+	Units    int                          // virtual time until the last message arrived, in message delays
+}
+
+// unit is how long a message takes when messages are counted.
+const unit = time.Millisecond
+
+// Count lets members elect under the textbooks' conventions: every message takes
+// one unit, t_max is two and handling takes none; there is no detector; all have
+// settled under the highest member, which may be dead; every message sent counts. A
+// ring cannot go round without skipping its dead, so there who sends to one is told.
+func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
+	s, err := c.setup()
+	if err != nil {
+		return CountResult{}, err
+	}
+	fresh, err := maker(c.Algorithm, c.Option)
+	if err != nil {
+		return CountResult{}, err
+	}
+	w := newWorld()
+	if err := w.reset(s, fresh, nil); err != nil {
+		return CountResult{}, err
+	}
+	_, w.refuses = fresh().(interface{ Successor() election.ID })
+	w.settleAll()
+	start := c.Start
+	if len(start) == 0 {
+		start = []election.ID{c.lowest()}
+	}
+	from := w.now
+	for _, id := range start {
+		w.tell(w.bySlot(id), election.Campaign)
+	}
+	return w.countResult(from)
+}
+
+func (c CountConfig) setup() (scenario.Setup, error) {
+	if c.Nodes < 1 || c.Nodes > scenario.MaxMembers {
+		return scenario.Setup{}, fmt.Errorf("%d members: give 1 to %d", c.Nodes, scenario.MaxMembers)
+	}
+	s := scenario.Setup{Algorithm: c.Algorithm, Option: c.Option, NoDetector: true, NoDisk: true, Seed: c.Seed,
+		Latency: scenario.Span{Min: unit, Max: unit}, Timing: election.Timing{Heartbeat: 1, TMax: 2 * unit, TProcess: 1}}
+	for i := 1; i <= c.Nodes; i++ {
+		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
+	}
+	known := func(id election.ID) bool {
+		n, err := strconv.Atoi(string(id))
+		return err == nil && n >= 1 && n <= c.Nodes
+	}
+	for _, id := range slices.Concat(c.Start, c.Crashed) {
+		if !known(id) {
+			return scenario.Setup{}, fmt.Errorf("member %q: give one of 1 to %d", id, c.Nodes)
+		}
+	}
+	for _, id := range c.Start {
+		if slices.Contains(c.Crashed, id) {
+			return scenario.Setup{}, fmt.Errorf("member %s cannot start an election: it is among the crashed", id)
+		}
+	}
+	if len(c.Crashed) >= c.Nodes {
+		return scenario.Setup{}, fmt.Errorf("all %d members are crashed: leave one alive", c.Nodes)
+	}
+	s.Absent, s.Settled = c.Crashed, true
+	return s, s.Validate()
+}
+
+func (c CountConfig) lowest() election.ID {
+	for i := 1; ; i++ {
+		if id := election.ID(strconv.Itoa(i)); !slices.Contains(c.Crashed, id) {
+			return id
+		}
+	}
+}
+
+// settleAll lets the members' first messages pass and forgets them.
+func (w *world) settleAll() {
+	w.runTo(w.now + 10*unit)
+	w.checks.mark()
+}
+
+// countResult waits until no message is on its way and no timer runs.
+func (w *world) countResult(from time.Duration) (CountResult, error) {
+	r := CountResult{Messages: map[election.MessageKind]int{}}
+	last := from
+	limit := from + time.Duration(100+20*len(w.procs))*unit
+	for {
+		o, ok := w.queue.due(limit)
+		if !ok || w.checks.broken != nil {
+			break
+		}
+		w.now = o.at
+		if o.kind == datagramArrival && w.datagrams.flights[o.place].to.condition == scenario.Alive {
+			last = o.at
+		}
+		w.happen(&o)
+	}
+	if w.checks.broken != nil {
+		return r, w.checks.broken
+	}
+	for _, p := range w.procs {
+		if p.condition != scenario.Alive {
+			continue
+		}
+		if r.Leader != election.None && r.Leader != p.view.Leader.ID {
+			return r, fmt.Errorf("no agreement after %v: %s follows %s, another follows %s", w.now-from, p.rank.ID, p.view.Leader.ID, r.Leader)
+		}
+		r.Leader = p.view.Leader.ID
+	}
+	if w.bySlot(r.Leader).condition != scenario.Alive {
+		return r, fmt.Errorf("%s is taken for the leader and is dead: nobody has found out", r.Leader)
+	}
+	for kind, n := range w.checks.counted {
+		r.Messages[kind] = n
+	}
+	r.Rounds = int(w.checks.rounds)
+	r.Units = int((last - from) / unit)
+	return r, nil
+}

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// disk keeps what was saved, and what was before it.
+type disk struct {
+	log         [][]byte // what a core of its own keeps
+	nextRecords [][]byte
+	appends     bool // the outstanding write is to log
+	replaces    bool // all of it
+
+	now, before election.State
+	saving      bool
+	next        election.State
+	slow        time.Duration // on top of the usual
+	began, due  time.Duration // of the outstanding write: when it began, by the clock of its process, and when it will be over
+	failing     bool
+	failed      bool // the last save was refused
+	rolledBack  bool // ever
+}
+
+// save writes off the loop.
+func (w *world) save(p *process, s election.State) {
+	if w.setup.NoDisk {
+		w.step(p, election.Event{Kind: election.Saved})
+		return
+	}
+	w.checks.saves(w, p, s.Token)
+	p.disk.saving, p.disk.next, p.disk.began, p.disk.appends = true, s, p.clock.at(w.now), false
+	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
+}
+
+// writes has the outstanding write be over at that time, and no sooner.
+func (w *world) writes(p *process, due time.Duration) {
+	p.disk.due = due
+	w.queue.push(occurrence{at: due, kind: diskDone, place: int32(p.place), life: p.life})
+}
+
+// hung is how long a disk that hangs takes: longer than any run.
+const hung = 100 * 365 * 24 * time.Hour
+
+// hangs says that a write will not be over within any bound.
+func (d *disk) hangs() bool { return d.slow >= time.Minute }
+
+// unsaved says that a member may follow a leadership that is not on its disk: that has
+// refused, or has not answered for T.
+func (w *world) unsaved(p *process) bool {
+	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
+}
+
+// setDisk changes how a disk works. One that is well again ends a write that was to
+// take longer.
+func (w *world) setDisk(p *process, slow time.Duration, failing bool) {
+	p.disk.slow, p.disk.failing = slow, failing
+	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {
+		w.writes(p, soon)
+	}
+}
+
+type diskError struct{}
+
+func (diskError) Error() string { return "the simulated disk refuses to write" }
+
+func (w *world) saved(p *process, life uint64) {
+	if p.life != life || !p.disk.saving || w.now != p.disk.due {
+		return
+	}
+	err := w.writeOut(p)
+	if p.condition == scenario.Frozen {
+		p.hasSaved, p.savedErr = true, err
+		return
+	}
+	w.step(p, election.Event{Kind: election.Saved, Err: err})
+}
+
+func (w *world) writeOut(p *process) error {
+	d := &p.disk
+	d.saving = false
+	if d.failing || d.slow > 0 {
+		w.checks.fault = w.now
+	}
+	if d.failed = d.failing; d.failing {
+		return diskError{}
+	}
+	if d.appends {
+		if d.replaces {
+			d.log = nil
+		}
+		d.log = append(d.log, d.nextRecords...)
+		return nil
+	}
+	if d.now.Token != d.next.Token {
+		p.heldAt = w.now
+	}
+	d.before, d.now = d.now, d.next
+	return nil
+}

@@ -1,0 +1,115 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+)
+
+// This file checks what a step does against the rules.
+
+func (x *explorer) broken(i int, rule, format string, args ...any) *invariant.Violation {
+	return &invariant.Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
+}
+
+func (x *explorer) follow(c *state, i int, e *effect) (v *invariant.Violation) {
+	c.machines[i] = e.to
+	if len(e.actions) > 90 {
+		return x.broken(i, invariant.Rest, "it saves again and again")
+	}
+	if e.wrong != "" {
+		return x.broken(i, invariant.Phases, "%s", e.wrong)
+	}
+	for k := range e.actions {
+		switch a := &e.actions[k]; a.kind {
+		case election.NotifyElected, election.NotifyLost:
+			v = x.elected(c, i, a)
+		case election.Save:
+			v = x.saves(c, i, a.token)
+		case election.Send:
+			v = x.sends(c, i, a)
+		}
+		if v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+func (x *explorer) saves(c *state, i int, t election.Token) *invariant.Violation {
+	if c.disks[i].Above(t) {
+		return x.broken(i, invariant.Monotone, "its disk has %v and it saves %v", c.disks[i], t)
+	}
+	if t.Leader == x.ranks[i] && t != c.disks[i] && c.floor[i] >= t.Epoch && !c.asked {
+		return x.broken(i, invariant.Asked, "it claims %v, and a member that it could ask had epoch %d when it started", t, c.floor[i])
+	}
+	c.disks[i] = t
+	return nil
+}
+
+func (x *explorer) elected(c *state, i int, a *act) *invariant.Violation {
+	old := c.told[i]
+	if a.kind == election.NotifyLost {
+		c.told[i] = election.Token{}
+		if a.token != old || !old.Defined() {
+			return x.broken(i, invariant.Lost, "it loses %v while its leader is %v", a.token, old)
+		}
+		return nil
+	}
+	c.told[i], c.floor[i] = a.token, 0
+	leader := slices.Index(x.ranks, a.token.Leader)
+	switch {
+	case leader < 0:
+		return x.broken(i, invariant.Claimed, "it tells of a leader who is no member")
+	case old.Defined():
+		return x.broken(i, invariant.Lost, "it tells of %v and has not lost %v", a.token, old)
+	case a.token.Above(c.disks[i]):
+		return x.broken(i, invariant.Saved, "it tells of %v and its disk has %v", a.token, c.disks[i])
+	case c.disks[i].Above(a.token):
+		return x.broken(i, invariant.Monotone, "its disk has %v and it tells of %v", c.disks[i], a.token)
+	case a.token.Above(c.disks[leader]):
+		return x.broken(i, invariant.Claimed, "it follows %v, which nobody has claimed", a.token)
+	}
+	return nil
+}
+
+func (x *explorer) sends(c *state, i int, a *act) *invariant.Violation {
+	m, to := a.envelope.m, a.to
+	if m.Token.Above(c.disks[i]) {
+		return x.broken(i, invariant.Saved, "it sends a %s of %v and its disk has %v", m.Kind, m.Token, c.disks[i])
+	}
+	if x.log != nil {
+		x.log(trace.Entry{At: x.ticks, Member: m.From, What: "sends", Peer: m.To, Token: m.Token, Message: m})
+	}
+	if c.machines[to] != nil {
+		x.push(c, i, to, a.envelope)
+		if len(c.pipes[i*x.n+to]) > 32 {
+			return x.broken(i, invariant.Bounded, "32 messages wait on the way to %s", m.To)
+		}
+		return nil
+	}
+	back := c.pipes[to*x.n+i]
+	if len(back) == 0 || back[len(back)-1] != goodbye {
+		x.push(c, to, i, goodbye) // the dial is refused
+	}
+	return nil
+}
+
+// atRest judges a state in which nothing is left to happen by itself.
+func (x *explorer) atRest(c *state) *invariant.Violation {
+	highest := -1
+	for i, m := range c.machines {
+		if m != nil {
+			highest = i
+		}
+	}
+	for i, m := range c.machines {
+		if m != nil && c.told[i].Leader != x.ranks[highest] || m != nil && c.told[i] != c.told[highest] {
+			return x.broken(i, invariant.Converges, "nothing is left to happen, and its leader is %s, not %s", invariant.OrNone(c.told[i]), x.ranks[highest].ID)
+		}
+	}
+	return nil
+}

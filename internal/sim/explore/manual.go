@@ -1,0 +1,120 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+)
+
+// Play plays a manual script, in which nothing happens by itself: each delivery and
+// each timer is a step, as [Search] writes its findings. It gives the time that passed,
+// a millisecond a step.
+func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (time.Duration, error) {
+	if len(s.Setup.Members) > maxExplored {
+		return 0, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
+	}
+	count := func(do scenario.Verb) (n int) {
+		for _, step := range s.Steps {
+			if step.Do == do {
+				n++
+			}
+		}
+		return n
+	}
+	c := Config{Algorithm: s.Setup.Algorithm, Option: s.Setup.Option, Crashes: count(scenario.Crash), Restarts: count(scenario.Restart), Suspicions: len(s.Steps), Initiators: count(scenario.Campaign)}
+	if t, err := newTimed(maker, c, s.Setup.Members); t != nil || err != nil {
+		if err != nil {
+			return 0, err
+		}
+		t.log = log
+		return t.play(s)
+	}
+	x, err := newExplorer(maker, c, s.Setup.Members)
+	if err != nil {
+		return 0, err
+	}
+	x.log = log
+	return x.play(s)
+}
+
+// follow takes the steps of a script from at on, unless v is wrong there already. asMove
+// finds the move that a step means, or says why it cannot be; ticks counts the time of a search.
+func follow[S any](s *scenario.Scenario, x space[S], at S, v *invariant.Violation, asMove func(S, *scenario.Step) (move, string), ticks *time.Duration) (S, error) {
+	for i := range s.Steps {
+		if v != nil {
+			break
+		}
+		step := &s.Steps[i]
+		mv, why := asMove(at, step)
+		if why != "" {
+			return at, s.Unmet(step, *ticks, why)
+		}
+		at, v = x.after(at, mv)
+	}
+	if v != nil {
+		return at, v
+	}
+	return at, nil
+}
+
+func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
+	first, v := x.first()
+	at, err := follow(s, space[*state](x), first, v, x.asMove, &x.ticks)
+	if err != nil {
+		return 0, err
+	}
+	if v := x.rest(at, x.moves(at, nil)); v != nil {
+		return 0, v
+	}
+	return x.ticks, nil
+}
+
+// asMove finds the move that a step means, or says why it cannot be.
+func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
+	var ids []election.ID
+	ids = append(ids, s.Members...)
+	for _, l := range s.Links {
+		ids = append(ids, l.A, l.B)
+	}
+	mv := move{a: uint8(x.index(ids[0]))}
+	if len(ids) > 1 {
+		mv.b = uint8(x.index(ids[1]))
+	}
+	switch s.Do {
+	case scenario.Deliver:
+		mv.kind = deliverHead
+		if len(c.pipes[int(mv.a)*x.n+int(mv.b)]) == 0 {
+			return mv, "nothing is on its way there"
+		}
+	case scenario.Fire:
+		mv.kind = fireTimer
+		no := -1
+		if m := c.machines[mv.a]; m != nil {
+			no = slices.Index(m.timers, s.Word)
+		}
+		if no < 0 {
+			return mv, "that timer is not armed"
+		}
+		mv.no = uint8(no)
+	case scenario.Crash:
+		mv.kind = crashMember
+	case scenario.Restart:
+		mv.kind = startMember
+	case scenario.Campaign:
+		mv.kind = callElection
+	case scenario.Suspect:
+		mv.kind = suspectPeer
+	case scenario.Trust:
+		mv.kind = trustPeer
+	case scenario.Beat:
+		mv.kind = beatPeer
+	default:
+		return mv, "a manual script of " + x.c.Algorithm + " has only deliver, fire, crash, restart, campaign, suspect, trust and beat"
+	}
+	return mv, ""
+}

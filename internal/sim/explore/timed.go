@@ -1,0 +1,283 @@
+package explore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// This file searches cores that keep time themselves. Messages take any order, but no
+// time: time passes when nothing is left to deliver, to the next moment at which a member
+// has something to do. A false suspicion comes of a member that is stopped, and goes on,
+// at any moment within longestStop times T.
+
+// cluster is a whole cluster at one point of a search. It is not changed once it has been reached.
+type cluster struct {
+	members                  []*moment
+	pipes                    [][]parcel // from·n + to
+	linked                   uint64     // a·n + b: a has a link to b
+	stopped                  uint64
+	pause                    time.Duration    // for how long a member has been stopped
+	led                      []election.Token // by whom each epoch was led, as far as it was told
+	crashes, restarts, stops int8
+}
+
+// longestStop is how many times T a member is stopped at the most: what is longer ago than
+// 2·T matters to nobody, and who is alone meanwhile asks for ever.
+const longestStop = 4
+
+// parcel is a message on its way, or the end of the connection.
+type parcel struct {
+	m   *timedMessage // nil: the end
+	age time.Duration // since its stamp
+}
+
+// timed knows what all states have in common.
+type timed struct {
+	c     Config
+	n     int
+	ranks []election.Rank
+	list  []election.Member
+	fresh func() election.Algorithm
+	store *pasts
+	met   *aloneness
+	t     time.Duration
+	log   func(trace.Entry)
+	ticks time.Duration
+}
+
+// newTimed gives nothing for an algorithm without a core of its own.
+func newTimed(maker scenario.Maker, c Config, ranks []election.Rank) (*timed, error) {
+	fresh, err := maker(c.Algorithm, c.Option)
+	if err != nil {
+		return nil, err
+	}
+	own, ok := fresh().(machine.CoreMaker)
+	if !ok {
+		return nil, nil
+	}
+	if c.Initiators > 0 {
+		return nil, fmt.Errorf("algorithm %s: its searches have no initiators: who asks for an election is refused while there is a leader", c.Algorithm)
+	}
+	x := &timed{c: c, n: len(ranks), ranks: ranks, fresh: fresh, t: election.Timing{}.WithDefaults().T()}
+	for _, r := range ranks {
+		x.list = append(x.list, election.Member{Rank: r, Address: string(r.ID)})
+	}
+	core, err := own.NewCore(x.config(0, nil, 1))
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := core.(timedCore); !ok {
+		return nil, fmt.Errorf("algorithm %s cannot be explored: its core is none that can be compared", c.Algorithm)
+	}
+	x.store, x.met = newPasts(x), &aloneness{}
+	return x, nil
+}
+
+func (x *timed) config(i int, disk [][]byte, life uint64) machine.Config {
+	c := machine.Config{Self: x.ranks[i], Address: x.list[i].Address, Members: x.list, Algorithm: x.fresh(), Incarnation: life, Seed: uint64(i), Records: disk}
+	if x.log != nil {
+		c.Trace = func(r election.Record) {
+			if x.store.silent {
+				return
+			}
+			x.log(trace.Entry{At: x.ticks, Member: r.Member, What: r.What, Peer: r.Peer, Token: r.Token, Why: r.Why})
+		}
+	}
+	return c
+}
+
+func (x *timed) boot(i int, p *past) (*instance, error) {
+	core, err := x.fresh().(machine.CoreMaker).NewCore(x.config(i, p.disk, p.cause.life))
+	if err != nil {
+		return nil, err
+	}
+	core.(timedCore).Still()
+	return &instance{core: core.(timedCore), origin: instant, now: instant, disk: p.disk}, nil
+}
+
+// event is a cause as this instance takes it in: a stamp is a time of its own leadership, or
+// one that it gives back.
+func (x *timed) event(at *instance, c timedCause) election.Event {
+	switch c.kind {
+	case itStarts:
+		return election.Event{Kind: election.Started}
+	case linkUp:
+		return election.Event{Kind: election.LinkUp, Peer: x.ranks[c.peer].ID, Rank: x.ranks[c.peer], Incarnation: c.life}
+	case linkDown:
+		return election.Event{Kind: election.LinkDown, Peer: x.ranks[c.peer].ID}
+	case dialFailed:
+		return election.Event{Kind: election.DialFailed, Peer: x.ranks[c.peer].ID, Refused: c.refused}
+	case itHears:
+		m := *c.m.m
+		switch m.Kind {
+		case election.Beat:
+			m.Stamp = int64(at.now.Sub(at.origin) + stampBias - c.age)
+		case election.Ack:
+			m.Stamp = int64(at.now.Sub(at.origin)-c.age) + 1
+		case at.core.Awaits():
+			at.votes += xxh3.Hash(append([]byte(m.From), m.Data...))
+		}
+		return election.Event{Kind: election.Received, Message: &m}
+	default:
+		return election.Event{Kind: election.Woke}
+	}
+}
+
+func (x *timed) index(id election.ID) int {
+	return slices.IndexFunc(x.ranks, func(r election.Rank) bool { return r.ID == id })
+}
+
+func (x *timed) fork() space[*cluster] {
+	y := *x
+	return &y
+}
+
+// first is the state that a search begins with: somebody has led for a while.
+func (x *timed) first() (*cluster, *invariant.Violation) {
+	c := &cluster{members: make([]*moment, x.n), pipes: make([][]parcel, x.n*x.n)}
+	for i := range c.members {
+		c.members[i] = &moment{self: i, dead: true, next: map[timedCause]*timedEffect{}}
+	}
+	r := &round{x: x, c: c}
+	for i := range c.members {
+		r.start(i)
+		r.settle()
+	}
+	for passed := time.Duration(0); passed < 3*x.t && r.broken == nil; {
+		mv := x.moves(c, nil)[0]
+		if mv.kind == passTime {
+			passed += c.next()
+		}
+		r.do(mv)
+	}
+	c.crashes, c.restarts, c.stops = int8(x.c.Crashes), int8(x.c.Restarts), int8(x.c.Suspicions)
+	return c, r.broken
+}
+
+func (c *cluster) clone() *cluster {
+	d := *c
+	d.members, d.pipes = slices.Clone(c.members), slices.Clone(c.pipes)
+	return &d
+}
+
+func (x *timed) after(c *cluster, mv move) (*cluster, *invariant.Violation) {
+	x.ticks += time.Millisecond
+	r := &round{x: x, c: c.clone()}
+	r.do(mv)
+	return r.c, r.broken
+}
+
+func (c *cluster) isStopped(i int) bool { return c.stopped>>i&1 == 1 }
+
+// runs reports whether a member takes in what happens.
+func (c *cluster) runs(i int) bool { return !c.members[i].dead && !c.isStopped(i) }
+
+// next is how long nobody has anything to do.
+func (c *cluster) next() time.Duration {
+	next := never
+	for i, m := range c.members {
+		if c.runs(i) {
+			next = min(next, m.due)
+		}
+	}
+	return max(next, 0)
+}
+
+// moves are all that may happen next.
+func (x *timed) moves(c *cluster, to []move) []move {
+	quiet := true
+	for link, pipe := range c.pipes {
+		if len(pipe) > 0 && c.runs(link%x.n) {
+			to, quiet = append(to, move{kind: deliverHead, a: uint8(link / x.n), b: uint8(link % x.n)}), false
+		}
+	}
+	for i, m := range c.members {
+		a := uint8(i)
+		switch {
+		case m.dead && c.restarts > 0:
+			to = append(to, move{kind: startMember, a: a})
+		case !m.dead && c.isStopped(i):
+			to = append(to, move{kind: wakeMember, a: a})
+		case !m.dead && c.stops > 0:
+			to = append(to, move{kind: stopMember, a: a})
+		}
+		if !m.dead && c.crashes > 0 {
+			to = append(to, move{kind: crashMember, a: a})
+		}
+	}
+	if quiet && c.next() != never && c.pause < longestStop*x.t {
+		to = append(to, move{kind: passTime})
+	}
+	return x.reduced(c, to)
+}
+
+// rest: time never ends.
+func (x *timed) rest(*cluster, []move) *invariant.Violation { return nil }
+
+func (x *timed) tooFar(*cluster) bool { return false }
+
+// mayBeTold are the leaderships of which somebody may still tell, or that are after those:
+// who told of an earlier one than it has told of would break a rule itself.
+func (x *timed) mayBeTold(c *cluster) []election.Token {
+	least := c.members[0].held
+	for _, m := range c.members {
+		least = min(least, m.held)
+	}
+	i := slices.IndexFunc(c.led, func(t election.Token) bool { return t.Epoch >= least })
+	if i < 0 {
+		return nil
+	}
+	return c.led[i:]
+}
+
+// long is how long ago something was that might as well be longer ago: a lease counted
+// from it has ended, and its answer is overdue.
+func (x *timed) long() time.Duration { return x.t + 1 }
+
+// key appends all that decides what may follow, and what would break a rule.
+func (x *timed) key(c *cluster, b []byte) []byte {
+	b = append(b, byte(c.crashes), byte(c.restarts), byte(c.stops))
+	b = binary.LittleEndian.AppendUint64(b, c.linked)
+	b = binary.AppendUvarint(b, c.stopped)
+	b = binary.AppendUvarint(b, uint64(c.pause))
+	for _, m := range c.members {
+		b = binary.LittleEndian.AppendUint32(b, m.number)
+	}
+	b = x.appendTold(c, b)
+	for _, pipe := range c.pipes {
+		b = x.appendPipe(pipe, b)
+	}
+	return b
+}
+
+func (x *timed) appendTold(c *cluster, b []byte) []byte {
+	for _, t := range x.mayBeTold(c) {
+		b = append(binary.AppendUvarint(b, t.Epoch), byte(x.index(t.Leader.ID)))
+	}
+	return b
+}
+
+func (x *timed) appendPipe(pipe []parcel, b []byte) []byte {
+	b = append(b, 0xff, byte(len(pipe)))
+	for _, p := range pipe {
+		if p.m == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = append(binary.AppendUvarint(b, uint64(p.m.number)), 0)
+		if stamped(p.m.m) {
+			b = binary.AppendUvarint(b, uint64(min(p.age, x.long())))
+		}
+	}
+	return b
+}

@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+)
+
+// history is what has happened in a run so far, as checkers look back at it: it changes
+// when all of them have looked. It has the first broken rule, too, which ends the run.
+type history struct {
+	broken *invariant.Violation
+
+	places []placeRecord // by place
+	claims map[election.Token]int
+	top    uint64 // the highest epoch that anyone has tried to save
+
+	calm  []time.Duration // from·n + to: since when nothing has happened to the pair; nil for big clusters
+	whole []time.Duration // the same, but for changes of the list
+	fault time.Duration   // when anything last went wrong anywhere, but for a member's end
+	n     int
+
+	told    uint64 // views that have changed
+	changes int    // claims since the last mark
+	rounds  uint64 // the highest round number sent since then
+	lost    []int
+	counted map[election.MessageKind]int // nil: nobody asks
+	states  []election.MemberState       // at·n + of
+}
+
+// placeRecord is what is remembered of one place.
+type placeRecord struct {
+	held    election.Token // the highest told to watchers in this life, or on disk at its start
+	since   time.Duration  // of the present view
+	begun   time.Duration  // of its own last leadership
+	own     election.Token // that leadership
+	yields  bool           // it steps down for another as soon as its work has stopped
+	told    bool           // it has had a leader in this life
+	intact  bool           // its file was never rolled back
+	wasDue  bool           // its deadline had passed before this step
+	unsaved election.Token // the last that it has followed although its disk did not take it
+	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
+	stalled election.Token // it leads, and has been stopped for longer than T
+	spared  time.Time      // until when others' words spared its leader before this step
+}
+
+func (c *history) reset(w *world) {
+	n := len(w.setup.Members)
+	c.broken, c.top, c.n, c.changes, c.rounds, c.fault = nil, 0, n, 0, 0, 0
+	if c.claims == nil {
+		c.claims = map[election.Token]int{}
+	}
+	clear(c.claims)
+	c.places = sized(c.places, n)
+	c.lost = sized(c.lost, n)
+	pairs := n * n
+	if n > pairsUpTo {
+		pairs = 0
+	}
+	c.calm, c.whole, c.states = sized(c.calm, pairs), sized(c.whole, pairs), sized(c.states, pairs)
+	for i := range c.whole {
+		c.whole[i] = -1 // before the first start
+	}
+	c.counted = nil
+	if w.log != nil || w.setup.NoDetector {
+		c.counted = map[election.MessageKind]int{}
+	}
+}
+
+// sized gives n zeros, in s if it has room.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+func (c *history) fail(w *world, p *process, rule, format string, args ...any) {
+	if c.broken == nil {
+		c.broken = &invariant.Violation{Rule: rule, Member: w.name(p), At: w.now, What: fmt.Sprintf(format, args...)}
+	}
+}
+
+// started takes note of a new life and what its disk knows.
+func (c *history) started(w *world, p *process) {
+	for p.place >= len(c.places) {
+		c.places = append(c.places, placeRecord{})
+		c.lost = append(c.lost, 0)
+	}
+	guard := c.places[p.place].guard
+	c.places[p.place] = placeRecord{guard: guard, intact: !p.disk.rolledBack && !w.setup.NoDisk}
+	if !w.setup.NoDisk {
+		c.places[p.place].held = p.disk.now.Token
+	}
+}
+
+// about looks at a member just before its step.
+func (c *history) about(w *world, p *process) {
+	s := &c.places[p.place]
+	deadline, ok := p.machine.Deadline()
+	if w.quorum {
+		return
+	}
+	s.wasDue = ok && deadline.Sub(epochOfTime) <= p.clock.at(w.now)
+	s.stalled = election.Token{}
+	s.spared = spared(p)
+	if p.stall > w.setup.Timing.Bears() && p.view.Leader.ID == p.rank.ID && !w.setup.NoDetector {
+		s.stalled = p.view
+	}
+}
+
+// hasTold takes note of what a member has told its watchers.
+func (c *history) hasTold(w *world, p *process, a *election.Action) {
+	s := &c.places[p.place]
+	c.told++
+	mine := a.Token.Leader.ID == p.rank.ID
+	s.since = w.now
+	if a.Kind == election.NotifyLost {
+		c.lost[p.place]++
+		s.yields = a.Cause == election.CauseResigned && mine
+		return
+	}
+	s.held, s.told = a.Token, true
+	if mine {
+		c.changes++
+		c.claims[a.Token] = p.place
+		s.begun, s.own = w.now, a.Token
+	} else if !w.quorum && w.unsaved(p) {
+		s.unsaved = a.Token
+	}
+}
+
+// wantsSaved takes note of what a member wants on disk.
+func (c *history) wantsSaved(t election.Token) { c.top = max(c.top, t.Epoch) }
+
+// hasSent takes note of a message, if anybody counts them.
+func (c *history) hasSent(m *election.Message) {
+	if c.counted != nil {
+		c.counted[m.Kind]++
+		c.rounds = max(c.rounds, m.Round.Number)
+	}
+}
+
+// allUp: who starts settled takes the others for up.
+func (c *history) allUp(p *process) {
+	if len(c.states) > 0 {
+		for i := range c.n {
+			c.states[p.place*c.n+i] = election.StateUp
+		}
+	}
+}
+
+// notified takes note of what a member says of another.
+func (c *history) notified(w *world, p *process, a *election.Action) {
+	to, ok := w.slots[a.Member]
+	if ok && len(c.states) > 0 && p.place < c.n {
+		c.states[p.place*c.n+to] = a.Status
+	}
+	if ok && (a.Status == election.StateAdded || a.Status == election.StateRemoved) {
+		p.peers[to].known = a.Status == election.StateAdded
+		if a.Status == election.StateRemoved {
+			p.peers[to].dropped = w.now
+		} else {
+			p.peers[to].since = w.now
+		}
+		c.disturbedPair(w, p, to)
+	}
+	if w.log != nil && a.Status == election.StateUnreachable {
+		w.log(trace.Entry{At: w.now, Member: w.name(p), What: "reports", Peer: a.Member, Why: string(a.Status)})
+	}
+}

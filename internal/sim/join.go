@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// joining is how a process asks to be let into a cluster: what [machine.Newcomer]
+// decides, with the lab's network.
+type joining struct {
+	through []int // slots of whom it asks; none: it has its list from a configuration
+	left    []int // of them, who have not answered
+	asked   int   // answers awaited in this round
+	begunAt time.Duration
+	asks    machine.Newcomer // what the answers mean
+	met     bool             // a connection to a member has stood, in this life
+	paused  bool             // the next round is to come
+	back    []int            // slots of those that are asked to let it return
+}
+
+// admission is what a newcomer is told by who lets it in. What the newcomer itself
+// holds, its own entry alone for a list, goes with its asking.
+type admission = machine.Admission
+
+// askTime is how long a newcomer waits for an answer: for the connection, and then
+// for what is said on it.
+func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, true) }
+
+// join starts p as a process that knows nobody but whom it asks, and what its
+// file says.
+func (w *world) join(p *process, through []election.ID) error {
+	lives := p.condition == scenario.Alive || p.condition == scenario.Frozen
+	if lives && !p.ending {
+		return nil
+	}
+	w.throughThese(p, through)
+	if lives {
+		return nil // its work has not stopped yet; when it starts again it joins
+	}
+	w.note(p, "joins", "through "+scenario.JoinIDs(through, ", "))
+	w.checks.disturbedAt(p, w.now-1)
+	return w.start(p)
+}
+
+// throughThese says whom p asks to be let in.
+func (w *world) throughThese(p *process, members []election.ID) {
+	p.through = p.through[:0]
+	for _, id := range members {
+		p.through = append(p.through, w.slots[id])
+	}
+}
+
+// beginJoin starts the first round of a life.
+func (w *world) beginJoin(p *process) {
+	p.left = append(p.left[:0], p.through...)
+	p.asked, p.asks, p.met, p.paused = 0, machine.Newcomer{}, false, false
+	w.askAround(p)
+}
+
+func (w *world) askAround(p *process) {
+	p.paused = false
+	p.asked = len(p.left)
+	p.asks.BeginRound()
+	for _, slot := range p.left {
+		w.ask(p, slot)
+	}
+}
+
+func (w *world) ask(p *process, slot int) {
+	c := w.newConn()
+	c.asks = true
+	own, _ := p.machine.Entry(p.rank.ID)
+	w.connect(p, slot, c, frame{kind: ask, in: &admission{List: []election.Member{own}, Token: p.machine.Held()}})
+}
+
+// rejoin asks one member, or everyone through whom it joins, once more.
+func (w *world) rejoin(p *process, to election.ID) {
+	if to != election.None {
+		w.askToReturn(p, w.slots[to])
+		return
+	}
+	p.left = append(p.left[:0], p.through...)
+	p.asks.Again()
+	if p.asked == 0 && !p.paused && len(p.left) > 0 {
+		w.askAround(p)
+	}
+}
+
+// askAgain begins another round.
+func (w *world) askAgain(p *process, life uint64) {
+	switch {
+	case p.life != life:
+	case p.condition == scenario.Frozen:
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.TMax, kind: nextRound, place: int32(p.place), life: life})
+	default:
+		w.askAround(p)
+	}
+}
+
+// letIn answers a newcomer, as the process that owns e does, or its kernel.
+func (w *world) letIn(e *endpoint, f *frame) {
+	q, from := e.proc, e.other()
+	e.state = closed
+	if q.condition != scenario.Alive {
+		w.push(from, frame{kind: refusal})
+		return
+	}
+	newcomer := f.in.List[0]
+	newcomer.Departure, newcomer.Fixed, newcomer.Pinned = election.Present, false, false
+	err := q.sameTimes(from.proc)
+	if err == nil {
+		err = q.machine.AdmitJoin(epochOfTime.Add(q.clock.at(w.now)), newcomer, from.inc)
+	}
+	if err != nil {
+		w.push(from, frame{kind: refusal, err: err})
+		return
+	}
+	w.step(q, election.Event{Kind: election.JoinRequested, Member: newcomer, Token: f.in.Token})
+	t, age := q.machine.Vouch()
+	w.push(from, frame{kind: admitted, in: &admission{List: q.machine.List(), Token: t, Age: age}})
+}
+
+// answered takes in one answer of a round; in and err are nil when there was none.
+func (w *world) answered(e *endpoint, in *admission, err error) {
+	p := e.proc
+	if e.state != opening || e.life != p.life {
+		return
+	}
+	e.state = closed
+	if slices.Contains(p.back, e.peer) {
+		w.returned(p, e.peer, in)
+		return
+	}
+	if p.asks.Answered(in, err) {
+		p.left = slices.DeleteFunc(p.left, func(slot int) bool { return slot == e.peer })
+		if err != nil {
+			p.refused = err
+			w.note(p, "is refused by "+string(w.procs[e.peer].rank.ID), err.Error())
+		}
+	}
+	if p.asked--; p.asked == 0 {
+		w.roundOver(p)
+	}
+}
+
+// roundOver tells the Machine what a round has brought.
+func (w *world) roundOver(p *process) {
+	begins := !p.asks.Begun()
+	ev, tell, fatal := p.asks.RoundOver(p.met)
+	if fatal != nil {
+		w.quit(p, fatal)
+		return
+	}
+	if len(p.left) > 0 {
+		p.paused = true
+		at := p.clock.when(p.clock.at(w.now) + p.asks.Pause(w.setup.Timing))
+		w.queue.push(occurrence{at: at, kind: nextRound, place: int32(p.place), life: p.life})
+	}
+	if begins {
+		p.begunAt = w.now
+	}
+	if tell {
+		w.step(p, ev)
+	}
+}
+
+// askToReturn asks one member, unless that is under way.
+func (w *world) askToReturn(p *process, slot int) {
+	if p.condition == scenario.Alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
+		p.back = append(p.back, slot)
+		w.ask(p, slot)
+	}
+}
+
+// returned takes in the answer to that.
+func (w *world) returned(p *process, slot int, in *admission) {
+	p.back = slices.DeleteFunc(p.back, func(s int) bool { return s == slot })
+	if in != nil {
+		w.step(p, p.asks.Returned(in))
+	}
+}
+
+// quit begins the end of a process by its own will, or because of err: it gives
+// the lead away, and goes when its work has stopped.
+func (w *world) quit(p *process, err error) {
+	if p.ending {
+		return
+	}
+	p.ending, p.halted = true, err
+	last := func() { w.step(p, election.Event{Kind: election.Closing}) } // in one turn: it may end with that
+	if p.busy {
+		last()
+		return
+	}
+	w.turn(p, last)
+}
+
+// exit is the last thing that a process does. What it has said before arrives.
+func (w *world) exit(p *process) {
+	p.ending = false // else its last step would end it again
+	if p.leaves {
+		p.leaves = false
+		w.step(p, election.Event{Kind: election.Leaving})
+		if p.condition != scenario.Alive {
+			return // it was just removed, too
+		}
+	}
+	if p.disk.saving {
+		_ = w.writeOut(p)
+	}
+	why := ""
+	if p.halted != nil {
+		why = p.halted.Error()
+	}
+	w.note(p, "exits", why)
+	w.end(p, scenario.Dead)
+	w.endConnections(p, false)
+}
+
+// leave has a process give up its membership and go.
+func (w *world) leave(p *process) {
+	if p.condition == scenario.Alive && !p.ending {
+		w.note(p, "leaves", "")
+		p.leaves = true
+		w.quit(p, nil)
+	}
+}
+
+// change is what the user does to the list at p.
+func (w *world) change(p *process, step *scenario.Step, of *process) {
+	if p.condition != scenario.Alive {
+		return
+	}
+	if step.Do == scenario.Add {
+		what := string(of.rank.ID)
+		if step.Ranked {
+			what += " with priority " + strconv.Itoa(step.Priority)
+		}
+		w.note(p, "adds", what)
+		w.step(p, election.Event{Kind: election.MemberAdded, On: step.Ranked, Member: election.Member{
+			Rank: election.Rank{Priority: step.Priority, ID: of.rank.ID}, Address: string(of.rank.ID), Observer: of.observer}})
+		return
+	}
+	w.note(p, "removes", string(of.rank.ID))
+	w.step(p, election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
+}
+
+// listed gives the members that p's list holds now.
+func (p *process) listed() (ids []election.ID) {
+	for _, e := range p.machine.List() {
+		if e.Departure == election.Present {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// named is what a process has to do with named elections.
+type named struct {
+	assigned *assignment.Core                // nil: the script has none
+	stoodFor map[string]assignment.Candidacy // in later lives too
+
+	leads map[string]lead          // now, as it was told
+	led   map[string]uint64        // the highest epoch that it has led under in this life
+	toils map[string]bool          // whose work runs
+	sees  map[place]election.Token // as its watchers were told
+	tops  map[place]uint64         // the highest epoch that they were told of
+	ends  []ending                 // of work that was told to stop
+}
+
+// place is one seat of a named election.
+type place struct {
+	name string
+	seat int
+}
+
+// lead is what a process leads of a named election.
+type lead struct {
+	election.Token
+	seat int
+}
+
+type ending struct {
+	at   time.Duration
+	name string
+}
+
+// namesElections says whether a script has named elections.
+func namesElections(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Do == scenario.Stand })
+}
+
+// namedPart has lists of more than two names go in several messages, as production's of more
+// than two thousand do.
+const namedPart = 100
+
+// wait is how long a lead of a named election may last without a word.
+func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }
+
+// namedBound is what named elections may take beyond the cluster's own: what others hold
+// is over, twice, what was lost is asked for, and two hand-overs.
+func namedBound(s scenario.Setup) time.Duration {
+	return 3*wait(s.Timing) + 20*s.Timing.T() + 3*s.Drain + 40*s.Timing.Heartbeat
+}
+
+// beginNamed has a process stand for what it stood for before.
+func (w *world) beginNamed(p *process, c machine.Config) {
+	p.named = named{stoodFor: p.stoodFor}
+	if !w.named {
+		return
+	}
+	p.leads, p.led, p.toils, p.sees, p.tops = map[string]lead{}, map[string]uint64{}, map[string]bool{}, map[place]election.Token{}, map[place]uint64{}
+	if p.stoodFor == nil {
+		p.stoodFor = map[string]assignment.Candidacy{}
+	}
+	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
+	at := epochOfTime.Add(p.clock.at(w.now))
+	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
+		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: p.stoodFor[name]})
+	}
+}
+
+// campaignNamed has a user do something about an election at p.
+func (w *world) campaignNamed(p *process, step *scenario.Step) {
+	if p.condition != scenario.Alive {
+		return // it has ended by itself, removed, or is frozen: nobody can ask it
+	}
+	w.note(p, string(step.Do)+"s "+step.Word, "")
+	switch step.Do {
+	case scenario.Stand:
+		how := assignment.Candidacy{Weight: max(step.Weight, 1), Seats: max(step.Seats, 1), Prefer: step.Prefer}
+		w.seats[step.Word] = max(w.seats[step.Word], how.Seats)
+		if p.stoodFor != nil {
+			p.stoodFor[step.Word] = how
+		}
+		w.command(p, func(at time.Time) []election.Action {
+			return p.assigned.Campaign(at, assignment.Stand{Name: step.Word, Candidacy: how})
+		})
+	case scenario.Withdraw:
+		delete(p.stoodFor, step.Word)
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Withdraw(at, step.Word) })
+	case scenario.Yield:
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Resign(at, step.Word) })
+	case scenario.Give:
+		w.request(p, assignment.Request{Do: assignment.DoTransfer, Name: step.Word, Member: step.Via[0]})
+	}
+}
+
+func (w *world) drain(p *process, step *scenario.Step) {
+	do := map[scenario.Verb]string{scenario.Drain: assignment.DoDrain, scenario.Undrain: assignment.DoUndrain}[step.Do]
+	w.note(p, "is asked to "+do, string(step.Members[0]))
+	w.request(p, assignment.Request{Do: do, Member: step.Members[0], Force: true})
+}
+
+func (w *world) request(p *process, r assignment.Request) {
+	w.command(p, func(at time.Time) []election.Action {
+		_, actions := p.assigned.Request(at, r)
+		return actions
+	})
+}
+
+// command has a process do something between its steps.
+func (w *world) command(p *process, f func(time.Time) []election.Action) {
+	if p.condition != scenario.Alive || p.assigned == nil {
+		return
+	}
+	w.turn(p, func() { w.stepBy(p, &election.Event{Kind: election.Woke}, f) })
+}
+
+// namedChanges takes in what the last step has changed: work is told before anybody.
+func (w *world) namedChanges(p *process) []assignment.Change {
+	if p.assigned == nil {
+		return nil
+	}
+	changes := slices.Clone(p.assigned.Changes())
+	for i := range changes {
+		w.namedChange(p, &changes[i])
+	}
+	return changes
+}
+
+func (w *world) namedChange(p *process, ch *assignment.Change) {
+	if ch.Gone && !ch.Lost {
+		return
+	}
+	w.moves++
+	w.checks.told++
+	w.checks.named(w, p, ch)
+	mine := ch.Token.Leader.ID == p.rank.ID
+	at := place{ch.Name, ch.Seat}
+	if ch.Lost {
+		delete(p.sees, at)
+		if mine {
+			delete(p.leads, ch.Name)
+			p.ends = append(p.ends, ending{w.now + w.setup.Drain, ch.Name})
+			w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: namedDone, place: int32(p.place), life: p.life})
+		}
+		return
+	}
+	p.sees[at], p.tops[at] = ch.Token, ch.Token.Epoch
+	if mine {
+		p.leads[ch.Name], p.led[ch.Name] = lead{ch.Token, ch.Seat}, ch.Token.Epoch
+	}
+}
+
+// namedFollows has work begin for what the last step has brought.
+func (w *world) namedFollows(p *process, changes []assignment.Change) {
+	for i := range changes {
+		name := changes[i].Name
+		if !p.leads[name].Defined() || p.leads[name].Token != changes[i].Token || changes[i].Lost || p.toils[name] || p.condition != scenario.Alive {
+			continue
+		}
+		p.toils[name] = true
+		w.stepBy(p, &election.Event{Kind: election.Woke}, func(at time.Time) []election.Action { return p.assigned.Working(at, name, true) })
+	}
+}
+
+// namedStopped: the work of former leads has stopped.
+func (w *world) namedStopped(p *process, life uint64) {
+	if p.life != life {
+		return
+	}
+	if p.condition == scenario.Frozen { // it goes on after the thaw
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: namedDone, place: int32(p.place), life: life})
+		return
+	}
+	for i := 0; i < len(p.ends); {
+		e := p.ends[i]
+		if e.at > w.now {
+			i++
+			continue
+		}
+		p.ends = slices.Delete(p.ends, i, i+1)
+		delete(p.toils, e.name)
+		w.command(p, func(at time.Time) []election.Action { return p.assigned.Working(at, e.name, false) })
+	}
+}

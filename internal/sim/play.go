@@ -1,0 +1,382 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/explore"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/internal/sim/trace"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// Outcome is what a run came to.
+type Outcome struct {
+	Elapsed  time.Duration                // simulated
+	Agreed   time.Duration                // the longest that an agree or settle took
+	Share    float64                      // the largest part of its bound that one took
+	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
+	Leader   election.ID                  // of the highest token that anyone has at the end
+	Ended    []time.Duration              // when each step was over that could be taken; nil unless logged
+}
+
+// Play runs the scenario and tells log (nil: nobody) all that happens. Its error
+// is a *[invariant.Violation] of the rules, an *[scenario.Unmet] expectation, or a setup that cannot be.
+func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
+	if s.Setup.Manual {
+		elapsed, err := explore.Play(s, maker, log)
+		return Outcome{Elapsed: elapsed}, err
+	}
+	return newWorld().play(s, maker, log)
+}
+
+func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
+	fresh, err := maker(s.Setup.Algorithm, s.Setup.Option)
+	if err != nil {
+		return Outcome{}, err
+	}
+	w.roster = changesList(s)
+	w.named, w.seats = namesElections(s), map[string]int{}
+	if err := w.reset(s.Setup.Filled(), fresh, log); err != nil {
+		return Outcome{}, err
+	}
+	if counts(s) && w.checks.counted == nil {
+		w.checks.counted = map[election.MessageKind]int{}
+	}
+	var o Outcome
+	for i := range s.Steps {
+		if err := w.take(s, &s.Steps[i], &o); err != nil {
+			o.Elapsed = w.now
+			return o, err
+		}
+		if log != nil {
+			o.Ended = append(o.Ended, w.now)
+		}
+	}
+	o.Elapsed, o.Messages = w.now, w.checks.counted
+	var top election.Token
+	for _, p := range w.procs {
+		if p.view.Above(top) {
+			top = p.view
+		}
+	}
+	o.Leader = top.Leader.ID
+	return o, nil
+}
+
+// changesList says whether members come or go.
+func changesList(s *scenario.Scenario) bool {
+	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
+		return slices.Contains(MembershipFaults(), step.Do) || step.Do == scenario.Duplicate && len(step.Via) > 0
+	})
+}
+
+// boundOf is how long agreement may take: where members come and go, also a round
+// of asking with the pause before it, and how long one that was removed takes to
+// believe it.
+func boundOf(s *scenario.Scenario) time.Duration {
+	bound := s.Setup.Bound()
+	if changesList(s) {
+		t := s.Setup.Filled().Timing
+		bound += machine.JoinBackoff + askTime(t) + 3*t.T()
+	}
+	if namesElections(s) {
+		bound += namedBound(s.Setup.Filled())
+	}
+	return bound
+}
+
+func counts(s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Expect.What == "messages" })
+}
+
+func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) error {
+	var err error
+	switch step.Do {
+	case scenario.Run:
+		w.runTo(w.now + step.For)
+	case scenario.At:
+		if step.For < w.now {
+			return s.Unmet(step, w.now, "it is later by now")
+		}
+		w.runTo(step.For)
+	case scenario.Agree:
+		bound := step.For
+		if bound == 0 {
+			bound = boundOf(s)
+		}
+		o.took(w.demand(bound, false), bound)
+	case scenario.Settle:
+		w.calmDown(step.Word)
+		o.took(w.demand(boundOf(s), true), boundOf(s))
+		w.demandTold(boundOf(s))
+	case scenario.Expect:
+		if got := w.meets(&step.Expect); got != "" {
+			return s.Unmet(step, w.now, got)
+		}
+	default:
+		err = w.strike(step)
+	}
+	if w.checks.broken != nil {
+		return w.checks.broken
+	}
+	return err
+}
+
+// took notes how long an agreement took, of how long it might.
+func (o *Outcome) took(d, bound time.Duration) {
+	o.Agreed, o.Share = max(o.Agreed, d), max(o.Share, float64(d)/float64(bound))
+}
+
+// strike does what a step does to members and links.
+func (w *world) strike(step *scenario.Step) error {
+	switch step.Do {
+	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Reject, scenario.Delay:
+		w.strikeLinks(step)
+	case scenario.Partition:
+		w.partition(step.Sides)
+	case scenario.Mark:
+		w.checks.mark()
+	case scenario.Join:
+		return w.join(w.bySlot(step.Members[0]), step.Via)
+	case scenario.Add, scenario.Remove:
+		w.change(w.bySlot(step.Via[0]), step, w.bySlot(step.Members[0]))
+	case scenario.Drain, scenario.Undrain:
+		w.drain(w.bySlot(step.Via[0]), step)
+	case scenario.Stand, scenario.Withdraw, scenario.Yield, scenario.Give:
+		w.campaignNamed(w.bySlot(step.Members[0]), step)
+	case scenario.Transfer:
+		w.transfer(w.bySlot(step.Members[0]), step.Via[0])
+	case scenario.Suspect, scenario.Trust:
+		at, of := w.bySlot(step.Members[0]), step.Members[1]
+		kind := map[scenario.Verb]election.EventKind{scenario.Suspect: election.PeerDown, scenario.Trust: election.PeerUp}[step.Do]
+		w.note(at, map[scenario.Verb]string{scenario.Suspect: "is told that it is down:", scenario.Trust: "is told that it is up:"}[step.Do], string(of))
+		w.step(at, election.Event{Kind: kind, Peer: of})
+	default:
+		for _, id := range step.Members {
+			if err := w.strikeMember(step, w.bySlot(id)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) strikeMember(step *scenario.Step, p *process) error {
+	switch step.Do {
+	case scenario.Start, scenario.Restart:
+		return w.restart(p, step.Word)
+	case scenario.Crash:
+		w.crash(p, step.Word == "torn")
+	case scenario.PowerOff:
+		w.powerOff(p)
+	case scenario.Freeze:
+		w.freeze(p)
+	case scenario.Thaw:
+		w.thaw(p)
+	case scenario.Campaign:
+		w.tell(p, election.Campaign)
+	case scenario.Leave:
+		w.leave(p)
+	case scenario.Resign:
+		w.tell(p, election.Resigned)
+	case scenario.Health:
+		w.health(p, step.Word)
+	case scenario.Tell:
+		w.tells(p, step.Word)
+	case scenario.Duplicate:
+		return w.duplicate(p, step.Via)
+	case scenario.Clock:
+		if step.Word == "drift" {
+			w.drift(p, step.PPM)
+		} else {
+			w.jump(p, step.For)
+		}
+	case scenario.Times:
+		w.note(p, "is to start with other times", step.For.String()+" "+step.Process.String())
+		p.times.TMax, p.times.TProcess = step.For, step.Process
+	case scenario.Disk:
+		w.note(p, "disk "+strings.TrimSpace(step.Word+" "+spell(step.For)), "")
+		slow := step.For
+		if step.Word == "hang" {
+			slow = hung
+		}
+		w.setDisk(p, slow, step.Word == "fail")
+	}
+	return nil
+}
+
+func spell(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// duplicate starts a second process with p's id, on a host of its own. Who joins can be
+// dialed there.
+func (w *world) duplicate(p *process, through []election.ID) error {
+	q := &process{}
+	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
+	q.observer, q.times = p.observer, p.times
+	w.procs = append(w.procs, q)
+	if len(through) == 0 {
+		w.note(p, "is claimed by a second process", "")
+		return w.start(q)
+	}
+	w.note(p, "is claimed by a second process", "which joins through "+scenario.JoinIDs(through, ", "))
+	w.throughThese(q, through)
+	return w.start(q)
+}
+
+func (w *world) strikeLinks(step *scenario.Step) {
+	links := step.Links
+	if len(links) == 0 { // heal alone: all
+		w.noteAll("all links heal")
+		for _, a := range w.procs[:w.net.n] {
+			for _, b := range w.procs[:w.net.n] {
+				w.healLink(a, b)
+			}
+		}
+		return
+	}
+	for _, l := range links {
+		a, b := w.bySlot(l.A), w.bySlot(l.B)
+		if step.Do == scenario.Reset {
+			w.resetLink(a, b)
+			continue
+		}
+		w.noteLink(step.Do, l, step.For)
+		w.strikeLink(step, a, b)
+		if l.Both {
+			w.strikeLink(step, b, a)
+		}
+	}
+}
+
+func (w *world) strikeLink(step *scenario.Step, a, b *process) {
+	switch step.Do {
+	case scenario.Cut:
+		w.cutLink(a, b)
+	case scenario.Reject:
+		w.rejectLink(a, b)
+	case scenario.Heal:
+		w.healLink(a, b)
+	case scenario.Delay:
+		w.checks.disturbed(w, a)
+		w.checks.disturbed(w, b)
+		w.net.delay[a.slot*w.net.n+b.slot] = step.For
+	}
+}
+
+func (w *world) noteAll(what string) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: "all:", What: what, Fault: true})
+	}
+}
+
+func (w *world) noteLink(do scenario.Verb, l scenario.Link, d time.Duration) {
+	if w.log != nil {
+		w.log(trace.Entry{At: w.now, Member: election.ID(l.String()), What: strings.TrimSpace(string(do) + " " + spell(d)), Fault: true})
+	}
+}
+
+func (w *world) partition(sides [][]election.ID) {
+	var names []string
+	for i, side := range sides {
+		names = append(names, scenario.JoinIDs(side, ","))
+		for _, other := range sides[i+1:] {
+			for _, a := range side {
+				for _, b := range other {
+					w.cutLink(w.bySlot(a), w.bySlot(b))
+					w.cutLink(w.bySlot(b), w.bySlot(a))
+				}
+			}
+		}
+	}
+	w.noteAll("partition " + strings.Join(names, " | "))
+}
+
+func (c *history) mark() {
+	c.changes = 0
+	clear(c.lost)
+	clear(c.counted)
+}
+
+// meets gives "" when e holds, else what is the case instead.
+func (w *world) meets(e *scenario.Expectation) string {
+	switch e.What {
+	case "changes":
+		return compare(int64(w.checks.changes), e, "changes of leader")
+	case "lost":
+		return compare(int64(w.checks.lost[w.slots[election.ID(e.Of)]]), e, "losses of a leader at "+e.Of)
+	case "messages":
+		return compare(int64(w.checks.counted[election.MessageKind(e.Of)]), e, e.Of+" messages")
+	case "refused":
+		for _, p := range w.procs[w.net.n:] {
+			if string(p.rank.ID) == e.Of && p.refused != nil && !p.view.Defined() {
+				return ""
+			}
+		}
+		return "no second " + e.Of + " was refused"
+	case "halted":
+		return w.meetsHalt(w.bySlot(election.ID(e.Of)))
+	}
+	for _, p := range w.procs[:w.net.n] {
+		if p.machine == nil || p.condition != scenario.Alive && len(e.On) == 0 || len(e.On) > 0 && !slices.Contains(e.On, p.rank.ID) {
+			continue
+		}
+		if got := w.meetsAt(p, e); got != "" {
+			return got
+		}
+	}
+	return ""
+}
+
+func (w *world) meetsAt(p *process, e *scenario.Expectation) string {
+	ok := true
+	switch e.What {
+	case "leader":
+		ok = string(p.view.Leader.ID) == e.Of
+	case "members":
+		if got := scenario.JoinIDs(p.listed(), ","); got != e.Of {
+			return fmt.Sprintf("%s lists %s", p.rank.ID, got)
+		}
+	case "told":
+		if got := p.told(election.ID(e.Of)); got != e.Said {
+			return fmt.Sprintf("%s has it that %s tells %s", p.rank.ID, e.Of, got)
+		}
+	case "undefined":
+		ok = !p.view.Defined()
+	case "epoch":
+		ok = p.view.Epoch == uint64(e.N)
+	case "state":
+		of := w.slots[election.ID(e.Of)]
+		if got := w.checks.states[p.place*w.checks.n+of]; of != p.slot && got != e.State {
+			return fmt.Sprintf("%s has %s as %q", p.rank.ID, e.Of, got)
+		}
+	}
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("%s, which is %s, has %s for its leader", p.rank.ID, p.condition, invariant.OrNone(p.view))
+}
+
+func (w *world) meetsHalt(p *process) string {
+	if p.condition == scenario.Dead && p.halted != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s is %s, and no Machine has halted it", p.rank.ID, p.condition)
+}
+
+func compare(n int64, e *scenario.Expectation, what string) string {
+	ok := map[string]bool{"=": n == e.N, "<": n < e.N, "<=": n <= e.N, ">": n > e.N, ">=": n >= e.N}[e.Op]
+	if ok {
+		return ""
+	}
+	return fmt.Sprintf("there were %d %s", n, what)
+}

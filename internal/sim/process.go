@@ -1,0 +1,364 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/machine"
+)
+
+// process is one member's process on its host: it drives the Machine as the
+// runtime does.
+type process struct {
+	place int // in world.procs
+	slot  int // of its id; a second claimant shares it
+	rank  election.Rank
+
+	machine     machine.Core
+	named       // elections beside the cluster's own
+	condition   scenario.Condition
+	life        uint64 // goes up at every start and end: what was meant for another life is void
+	incarnation uint64
+	clock       clock
+	disk        disk
+
+	wakeAt    time.Duration // the earliest wake scheduled, or never
+	frozenAt  time.Duration // own time of the freeze
+	stall     time.Duration // how long the last freeze lasted, until the first step after it
+	working   bool
+	observer  bool            // it follows and never leads
+	timing    election.Timing // of this life
+	times     election.Timing // that its next one starts with
+	unhealthy bool            // its own check has failed
+	savedErr  error
+	hasSaved  bool // a save ended while frozen, with savedErr
+	after     []election.Event
+	busy      bool
+
+	joining
+	ending bool  // it goes as soon as its work has stopped
+	leaves bool  // and gives up its membership
+	halted error // why its Machine takes no further part, if it does not
+
+	peers   []peer      // by slot
+	stalled []*endpoint // arrivals that wait for a thaw
+
+	view    election.Token // as its watchers were told; zero: undefined
+	says    string         // what it tells of itself; empty: nothing
+	refused error          // why its own hello was refused, if it was
+	resting bool           // told to resign, and neither restarted nor asked to campaign since
+	started time.Duration
+	heldAt  time.Duration // when the disk's token last changed
+}
+
+// peer is what a process has to do with another member.
+type peer struct {
+	ends    []*endpoint
+	heard   bool          // in this life
+	known   bool          // the Machine has told of it; kept only where the list changes
+	since   time.Duration // of known
+	dropped time.Duration // when the Machine last told that it is no member any more
+}
+
+const never = time.Duration(1<<63 - 1)
+
+func (p *process) reset(place, slot int, r election.Rank, n int) {
+	life := p.life + 1
+	peers, stalled, after := p.peers, p.stalled[:0], p.after[:0]
+	if len(peers) != n {
+		peers = make([]peer, n)
+	}
+	for i := range peers {
+		clear(peers[i].ends)
+		peers[i] = peer{ends: peers[i].ends[:0]}
+	}
+	*p = process{place: place, slot: slot, rank: r, life: life, wakeAt: never,
+		peers: peers, stalled: stalled, after: after}
+}
+
+// name tells a second claimant from the member itself.
+func (w *world) name(p *process) election.ID {
+	if p.place == p.slot {
+		return p.rank.ID
+	}
+	return p.rank.ID + "'"
+}
+
+// address is where a process is dialed. That of a second claimant is on the list only if
+// it has joined; where it has its list from a configuration, the member's own address is.
+func (w *world) address(p *process) string {
+	if len(p.through) == 0 {
+		return string(p.rank.ID)
+	}
+	return string(w.name(p))
+}
+
+// newest is the highest incarnation that a process with an id has had.
+func (w *world) newest(slot int) uint64 {
+	newest := w.procs[slot].incarnation
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot {
+			newest = max(newest, q.incarnation)
+		}
+	}
+	return newest
+}
+
+// listed is the process that listens where p's list has a member.
+func (w *world) listed(p *process, slot int) *process {
+	at := w.procs[slot]
+	if len(w.procs) == w.net.n {
+		return at
+	}
+	e, _ := p.machine.Entry(at.rank.ID)
+	for _, q := range w.procs[w.net.n:] {
+		if q.slot == slot && e.Address == string(w.name(q)) {
+			return q
+		}
+	}
+	return at
+}
+
+func (w *world) start(p *process) error {
+	p.life++
+	p.timing = p.times
+	p.incarnation = w.newest(p.slot) + 1
+	p.condition, p.started = scenario.Alive, w.now
+	p.view, p.working, p.resting, p.unhealthy, p.refused = election.Token{}, false, false, false, nil
+	p.wakeAt, p.hasSaved, p.stall = never, false, 0
+	p.ending, p.leaves, p.halted, p.says = false, false, nil, ""
+	p.back = p.back[:0]
+	for i := range p.peers {
+		p.peers[i].heard = false
+	}
+	c := machine.Config{
+		Self: p.rank, Address: w.address(p), Members: w.list, Algorithm: w.make(), Timing: p.timing,
+		NoPreempt: w.setup.NoPreempt, NoDetector: w.setup.NoDetector, Observer: p.observer, LeadUnhealthy: w.setup.LeadUnhealthy,
+		Incarnation: p.incarnation, Seed: w.rng.pcg.Uint64(),
+	}
+	_, w.quorum = c.Algorithm.(machine.CoreMaker)
+	if len(p.through) > 0 {
+		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // others tell it
+	}
+	if len(w.setup.Lists) > 0 {
+		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
+	}
+	c.Expect = w.setup.Expect
+	if !w.setup.NoDisk {
+		c.State, c.Records = p.disk.now, p.disk.log
+	}
+	if w.log != nil {
+		c.Trace = w.record
+	}
+	if w.setup.Settled && w.now == 0 {
+		w.settle(p, &c)
+	}
+	w.checks.started(w, p)
+	m, err := machine.NewCore(c)
+	if err != nil {
+		return err
+	}
+	p.machine = m
+	w.beginNamed(p, c)
+	if w.roster {
+		w.checks.enrolled(w, p)
+	}
+	if len(p.through) > 0 {
+		w.beginJoin(p)
+		return nil
+	}
+	w.step(p, election.Event{Kind: election.Started})
+	return nil
+}
+
+// settle has a process begin in a leadership that everyone agrees on.
+func (w *world) settle(p *process, c *machine.Config) {
+	t := w.settledToken()
+	p.disk.now = election.State{ID: p.rank.ID, Incarnation: p.incarnation, Token: t}
+	p.disk.before = p.disk.now
+	c.State, c.Following = election.State{}, t
+	w.checks.top = max(w.checks.top, t.Epoch)
+	w.checks.allUp(p)
+	if t.Leader.ID != p.rank.ID {
+		w.checks.claims[t] = w.slots[t.Leader.ID]
+	}
+}
+
+// step is one turn of the driver's loop: what follows at once is done in the
+// same turn.
+func (w *world) step(p *process, ev election.Event) {
+	if p.busy {
+		p.after = append(p.after, ev)
+		return
+	}
+	w.turn(p, func() { w.stepOnce(p, &ev) })
+}
+
+// turn does what first does, and all that follows from it at once.
+func (w *world) turn(p *process, first func()) {
+	p.busy = true
+	first()
+	for i := 0; i < len(p.after) && p.condition == scenario.Alive; i++ {
+		next := p.after[i]
+		w.stepOnce(p, &next)
+		if i > 1000 {
+			w.checks.fail(w, p, invariant.Rest, "it has taken 1000 steps without pausing")
+			break
+		}
+	}
+	p.busy = false
+	if len(p.after) > 0 {
+		clear(p.after)
+		p.after = p.after[:0]
+	}
+	switch {
+	case p.condition != scenario.Alive:
+	case p.ending && !p.working:
+		w.exit(p)
+	default:
+		w.arm(p)
+	}
+}
+
+func (w *world) stepOnce(p *process, ev *election.Event) {
+	w.stepBy(p, ev, func(at time.Time) []election.Action {
+		if p.assigned == nil {
+			return p.machine.Step(at, *ev)
+		}
+		return p.assigned.Step(at, *ev)
+	})
+	if w.roster {
+		w.checks.performed(w, p)
+	}
+}
+
+// stepBy does what a step asks for.
+func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
+	w.checks.about(w, p)
+	actions := step(epochOfTime.Add(p.clock.at(w.now)))
+	w.checks.stepped(w, p, ev.Message, actions) // the event itself stays off the heap
+	p.stall = 0
+	changes := w.namedChanges(p)
+	for i := range actions {
+		w.perform(p, &actions[i])
+	}
+	w.namedFollows(p, changes)
+}
+
+// deadline is when p is to be stepped next.
+func (p *process) deadline() (time.Time, bool) {
+	if p.assigned != nil {
+		return p.assigned.Deadline()
+	}
+	return p.machine.Deadline()
+}
+
+func (w *world) perform(p *process, a *election.Action) {
+	switch a.Kind {
+	case election.NotifyElected, election.NotifyLost:
+		w.elect(p, a)
+	case election.Save:
+		w.save(p, a.State)
+	case election.Send:
+		w.send(p, a.To, a.Message)
+	case election.Dial:
+		w.dial(p, a.To)
+	case election.Hangup:
+		w.hangup(p, a.To)
+	case election.Notify:
+		w.checks.notified(w, p, a)
+		if a.Status == election.StateRemoved {
+			w.hangup(p, a.Member)
+		}
+	case election.Rejoin:
+		w.rejoin(p, a.To)
+	case election.Halt:
+		w.quit(p, a.Err)
+	case election.Append:
+		w.appendLog(p, a)
+	case election.Warn:
+		w.note(p, "warns", a.Err.Error())
+	}
+}
+
+func (w *world) elect(p *process, a *election.Action) {
+	w.checks.elected(w, p, a)
+	if a.Kind == election.NotifyElected {
+		p.view = a.Token
+		if w.setup.Work && a.Token.Leader.ID == p.rank.ID {
+			p.working = true
+			w.step(p, election.Event{Kind: election.Working, On: true})
+		}
+		return
+	}
+	p.view = election.Token{}
+	if p.working && a.Token.Leader.ID == p.rank.ID {
+		w.queue.push(occurrence{at: w.now + w.setup.Drain, kind: workDone, place: int32(p.place), life: p.life})
+	}
+}
+
+func (w *world) workStopped(p *process, life uint64) {
+	if p.life != life || !p.working {
+		return
+	}
+	if p.condition == scenario.Frozen { // it goes on after the thaw
+		w.queue.push(occurrence{at: w.now + w.setup.Timing.Heartbeat, kind: workDone, place: int32(p.place), life: life})
+		return
+	}
+	p.working = false
+	w.step(p, election.Event{Kind: election.Working})
+}
+
+// arm schedules the next wake. An earlier one that turns out needless is cheaper
+// than taking it back.
+func (w *world) arm(p *process) {
+	deadline, ok := p.deadline()
+	if !ok {
+		return
+	}
+	at := max(p.clock.when(deadline.Sub(epochOfTime)), w.now)
+	if at < p.wakeAt {
+		p.wakeAt = at
+		w.queue.push(occurrence{at: at, kind: wake, place: int32(p.place), life: p.life})
+	}
+}
+
+func (w *world) wake(p *process, life uint64) {
+	if p.life != life || p.condition != scenario.Alive || p.wakeAt > w.now {
+		return
+	}
+	p.wakeAt = never
+	deadline, ok := p.deadline()
+	if ok && p.clock.at(w.now) >= deadline.Sub(epochOfTime) {
+		w.step(p, election.Event{Kind: election.Woke})
+		return
+	}
+	w.arm(p)
+}
+
+// health is what its own check finds.
+func (w *world) health(p *process, state string) {
+	w.note(p, "is "+state, "")
+	if p.condition == scenario.Alive {
+		p.unhealthy = state == "unhealthy"
+		w.step(p, election.Event{Kind: election.Health, On: !p.unhealthy})
+	}
+}
+
+func (w *world) tell(p *process, k election.EventKind) {
+	if p.condition == scenario.Alive {
+		p.resting = k == election.Resigned
+		w.step(p, election.Event{Kind: k})
+	}
+}
+
+// transfer has the user ask p to hand the lead over to a member.
+func (w *world) transfer(p *process, to election.ID) {
+	if p.condition == scenario.Alive {
+		p.resting = p.resting || p.machine.AdmitTransfer(to) == nil && to != p.rank.ID
+		w.step(p, election.Event{Kind: election.Transfer, Peer: to})
+	}
+}

@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"math/rand/v2"
+	"time"
+)
+
+// rng draws from a PCG, whose sequence is fixed by its definition, with a
+// reduction of our own: no later release of Go can change what a seed means.
+type rng struct{ pcg rand.PCG }
+
+func (c *rng) seed(s uint64) { c.pcg.Seed(s, 0x9e3779b97f4a7c15) }
+
+// below gives 0 … n−1; n is far below 2^32, so that the bias does not matter.
+func (c *rng) below(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	return int(c.pcg.Uint64() >> 32 * uint64(n) >> 32)
+}
+
+func (c *rng) in(s scenario.Span) time.Duration {
+	if s.Max <= s.Min {
+		return s.Min
+	}
+	return s.Min + time.Duration(c.pcg.Uint64()%uint64(s.Max-s.Min+1))
+}
+
+// one in n.
+func (c *rng) one(n int) bool { return c.below(n) == 0 }

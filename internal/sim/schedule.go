@@ -1,0 +1,300 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// Schedule is the random scenario of that seed.
+func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
+	c = c.filled()
+	g := generator{c: &c, seed: seed}
+	g.rng.seed(seed ^ 0xba707a) // the world draws from the seed itself
+	s := &scenario.Scenario{Name: "seed " + strconv.FormatUint(seed, 10), Setup: g.setup(seed)}
+	g.s = s
+	g.allowed = scenario.NewPreconditions(&s.Setup)
+	g.begin()
+	g.born()
+	g.standAll()
+	g.wait()
+	for range c.PerRun {
+		g.happenings()
+		if g.s.Setup.OneLeader() {
+			g.siege()
+		}
+		if g.fault() && !g.rng.one(4) {
+			g.wait()
+		}
+	}
+	g.finish()
+	return s
+}
+
+type generator struct {
+	c       *SoakConfig
+	s       *scenario.Scenario
+	seed    uint64
+	rng     rng
+	allowed scenario.Preconditions
+
+	hangs, duplicates, stalls, ranks, elections *rng // nil: they do not happen
+
+	weights, seats map[string]int // of named elections
+}
+
+// begin says which of the draws happen again and again in this schedule.
+func (g *generator) begin() {
+	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks, DrawElections: &g.elections} {
+		if drawn, ok := g.draw(d, 3); ok {
+			*c = drawn
+		}
+	}
+}
+
+// setup draws a cluster: most often the defaults.
+func (g *generator) setup(seed uint64) scenario.Setup {
+	s := scenario.Setup{Algorithm: g.c.Algorithm, Option: g.c.Option, Timing: g.c.Timing, Seed: seed}
+	if s.Option == "" && len(g.c.Options) > 0 {
+		s.Option = g.c.Options[g.rng.below(len(g.c.Options))]
+	}
+	nodes := g.c.Nodes
+	if s.OneLeader() && g.rng.one(2) {
+		nodes = 1 + g.rng.below(nodes) // majorities of even and of small sets
+	}
+	for i := 1; i <= nodes; i++ {
+		s.Members = append(s.Members, election.Rank{ID: election.ID(strconv.Itoa(i))})
+	}
+	g.vary(&s)
+	g.newcomers(&s)
+	g.founding(&s)
+	s.NoPreempt = g.rng.one(4)
+	if g.rng.one(2) {
+		s.Work = true
+		s.Drain = [...]time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond, 3 * time.Second}[g.rng.below(4)]
+	}
+	f := s.Filled()
+	switch g.rng.below(4) {
+	case 0: // as slow as the timing allows
+		s.Latency = scenario.Span{Min: time.Millisecond, Max: g.slowest(&f)}
+	case 1:
+		s.Latency = scenario.Span{Min: 50 * time.Microsecond, Max: time.Millisecond}
+	}
+	if g.rng.one(8) {
+		s.Observers = []election.ID{s.Members[g.rng.below(len(s.Members))].ID}
+	}
+	s.LeadUnhealthy = g.rng.one(3)
+	if none := g.rng.one(8); none && !s.OneLeader() {
+		s.NoDisk = true
+	} else if g.rng.one(4) {
+		s.Fsync = scenario.Span{Min: time.Millisecond, Max: 200 * time.Millisecond}
+	}
+	if most := f.Timing.TProcess; s.Fsync.Max > most {
+		s.Fsync.Max = most // that is part of handling a message
+	}
+	g.varyLinks(&s)
+	return s
+}
+
+// slowest is how long a message may take: t_max, also by a clock that runs fast.
+func (g *generator) slowest(s *scenario.Setup) time.Duration {
+	if s.OneLeader() {
+		return s.Timing.TMax - s.Timing.TMax/50
+	}
+	return s.Timing.TMax
+}
+
+// wait lets a time pass: none to speak of, about a message's, about a suspicion's.
+func (g *generator) wait() {
+	t := g.s.Setup.Filled().Timing
+	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
+	g.do(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
+}
+
+// do adds a step if it can be.
+func (g *generator) do(s scenario.Step) bool {
+	if g.allowed.Take(s) != nil {
+		return false
+	}
+	g.s.Steps = append(g.s.Steps, s)
+	return true
+}
+
+// member draws one, the highest as often as all others together: it leads.
+func (g *generator) member() election.ID {
+	m := g.s.Setup.Members
+	i := len(m) - 1
+	for i > 0 && g.rng.one(2) {
+		i--
+	}
+	if g.rng.one(3) {
+		i = g.rng.below(len(m))
+	}
+	return m[i].ID
+}
+
+func (g *generator) link() (scenario.Link, bool) {
+	l := scenario.Link{A: g.member(), B: g.member(), Both: g.rng.one(2)}
+	if g.rng.one(2) {
+		l.A, l.B = l.B, l.A
+	}
+	return l, l.A != l.B
+}
+
+// fault adds one fault and tells whether it could.
+func (g *generator) fault() bool {
+	s := scenario.Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
+	switch s.Do {
+	case scenario.Cut, scenario.Reset, scenario.Delay:
+		l, ok := g.link()
+		if !ok {
+			return false
+		}
+		s.Links = []scenario.Link{l}
+		if s.Do == scenario.Delay {
+			s.For = time.Duration(1+g.rng.below(1200)) * time.Millisecond
+		}
+	case scenario.Partition:
+		return g.partition(s)
+	case scenario.Heal:
+		if l, ok := g.link(); ok && g.rng.one(3) {
+			s.Links = []scenario.Link{l}
+		}
+	case scenario.Restart, scenario.Start:
+		return g.restart(s)
+	case scenario.Join:
+		return g.join()
+	case scenario.Add, scenario.Remove:
+		s.Members, s.Via = []election.ID{g.member()}, []election.ID{g.member()}
+		if s.Do == scenario.Add && g.ranks != nil && g.ranks.one(2) {
+			s.Ranked, s.Priority = true, g.ranks.below(7)-3
+		}
+		if s.Do == scenario.Add && s.Members[0] == s.Via[0] {
+			return false
+		}
+	default:
+		s.Members = []election.ID{g.member()}
+		g.detail(&s)
+	}
+	return g.do(s)
+}
+
+func (g *generator) detail(s *scenario.Step) {
+	switch s.Do {
+	case scenario.Crash:
+		if g.rng.one(4) {
+			s.Word = "torn"
+		}
+	case scenario.Disk:
+		s.Word = [...]string{"slow", "fail", "ok"}[g.rng.below(3)]
+		if s.Word == "slow" {
+			s.For = time.Duration(1+g.rng.below(800)) * time.Millisecond
+		}
+	case scenario.Transfer:
+		s.Via = []election.ID{g.member()}
+	case scenario.Health:
+		s.Word = [...]string{"unhealthy", "healthy"}[g.rng.below(2)]
+	case scenario.Tell:
+		s.Word = [...]string{"a", "b", "c", scenario.Nothing}[g.rng.below(4)]
+	case scenario.Clock:
+		s.Word = [...]string{"drift", "jump"}[g.rng.below(2)]
+		if s.Word == "drift" {
+			s.PPM = int64(g.rng.below(2001) - 1000)
+			if g.s.Setup.OneLeader() {
+				s.PPM *= 5 // half the drift that it counts on: another clock may err as far the other way
+			}
+		} else {
+			s.For = time.Hour
+		}
+	}
+}
+
+// restart brings back any of the dead.
+func (g *generator) restart(s scenario.Step) bool {
+	for range len(g.s.Setup.Members) {
+		s.Members = []election.ID{g.member()}
+		s.Word = ""
+		if !g.s.Setup.NoDisk && g.rng.one(6) && !g.s.Setup.OneLeader() {
+			s.Word = "rollback"
+		}
+		if g.do(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// joins says whether members come and go in these schedules.
+func (g *generator) joins() bool { return slices.Contains(g.c.Faults, scenario.Join) }
+
+// newcomers draws who is on nobody's list: some, or, so that a cluster is born,
+// all or all but one.
+func (g *generator) newcomers(s *scenario.Setup) {
+	if !g.joins() {
+		return
+	}
+	oneIn := 3
+	if g.rng.one(6) {
+		oneIn = 1
+	}
+	founder := g.rng.below(len(s.Members) + 1) // the last: nobody
+	for i, r := range s.Members {
+		if i != founder && g.rng.one(oneIn) {
+			s.Newcomers = append(s.Newcomers, r.ID)
+		}
+	}
+}
+
+// born has most newcomers join at once.
+func (g *generator) born() {
+	for range g.s.Setup.Newcomers {
+		if g.rng.one(3) {
+			g.wait()
+		}
+		if g.rng.below(4) > 0 {
+			g.join()
+		}
+	}
+}
+
+// join has any of the dead join, through up to three others.
+func (g *generator) join() bool {
+	m := g.s.Setup.Members
+	for range m {
+		s := scenario.Step{Do: scenario.Join, Members: []election.ID{g.member()}}
+		for range 1 + g.rng.below(3) {
+			if via := g.member(); via != s.Members[0] && !slices.Contains(s.Via, via) {
+				s.Via = append(s.Via, via)
+			}
+		}
+		if len(s.Via) > 0 && g.do(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func (g *generator) partition(s scenario.Step) bool {
+	s.Sides = make([][]election.ID, 2)
+	for _, r := range g.s.Setup.Members {
+		side := g.rng.below(2)
+		s.Sides[side] = append(s.Sides[side], r.ID)
+	}
+	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.do(s)
+}
+
+// finish brings some of the dead back and demands agreement.
+func (g *generator) finish() {
+	for _, r := range g.s.Setup.Members {
+		if g.rng.one(2) {
+			g.do(scenario.Step{Do: scenario.Restart, Members: []election.ID{r.ID}})
+		}
+	}
+	for range g.s.Setup.Newcomers {
+		g.join()
+	}
+	g.settle()
+}

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
+)
+
+// This file draws what random faults seldom come to and a lease has to withstand: the
+// leader is cut off, and within T those who have promised it something are restarted,
+// lose their power, or have their clocks changed.
+
+// siege draws one of these, for an algorithm that promises one leader.
+func (g *generator) siege() {
+	if g.rng.below(3) > 0 {
+		return
+	}
+	g.wait()
+	t := g.s.Setup.Filled().Timing
+	leader := g.member()
+	g.skew(leader)
+	if g.rng.one(3) {
+		g.slow(leader, t)
+	} else {
+		g.isolate(leader)
+	}
+	for range 1 + g.rng.below(2*len(g.s.Setup.Members)) {
+		g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(t.T() / 3)})
+		g.unsettle(leader)
+	}
+	g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(2 * t.T())})
+	if g.rng.one(2) {
+		g.do(scenario.Step{Do: scenario.Heal})
+	}
+}
+
+// skew has the leader's clock run as slowly as it may, and the others' as fast.
+func (g *generator) skew(leader election.ID) {
+	if g.rng.one(2) {
+		return
+	}
+	for _, r := range g.s.Setup.Members {
+		ppm := int64(5000)
+		if r.ID == leader {
+			ppm = -ppm
+		}
+		g.do(scenario.Step{Do: scenario.Clock, Members: []election.ID{r.ID}, Word: "drift", PPM: ppm})
+	}
+}
+
+// slow has what the leader sends or hears take up to twice T.
+func (g *generator) slow(leader election.ID, t election.Timing) {
+	for _, r := range g.s.Setup.Members {
+		if l := (scenario.Link{A: leader, B: r.ID}); r.ID != leader && g.rng.below(4) > 0 {
+			if g.rng.one(2) {
+				l.A, l.B = l.B, l.A
+			}
+			g.do(scenario.Step{Do: scenario.Delay, Links: []scenario.Link{l}, For: g.rng.upTo(2 * t.T())})
+		}
+	}
+}
+
+// isolate cuts the leader off, with a companion or alone.
+func (g *generator) isolate(leader election.ID) {
+	s := scenario.Step{Do: scenario.Partition, Sides: make([][]election.ID, 2)}
+	for _, r := range g.s.Setup.Members {
+		side := 1
+		if r.ID == leader || g.rng.one(4) {
+			side = 0
+		}
+		s.Sides[side] = append(s.Sides[side], r.ID)
+	}
+	if len(s.Sides[1]) > 0 {
+		g.do(s)
+	}
+}
+
+// unsettle does something to a member that may have made a promise.
+func (g *generator) unsettle(leader election.ID) {
+	m := g.s.Setup.Members
+	who := []election.ID{m[g.rng.below(len(m))].ID}
+	if who[0] == leader && g.rng.below(4) > 0 {
+		return
+	}
+	again := func(first scenario.Verb) {
+		if g.do(scenario.Step{Do: first, Members: who}) {
+			if g.rng.one(2) {
+				g.do(scenario.Step{Do: scenario.Run, For: g.rng.upTo(10 * time.Millisecond)})
+			}
+			g.do(scenario.Step{Do: scenario.Restart, Members: who})
+		}
+	}
+	switch g.rng.below(5) {
+	case 0:
+		again(scenario.Crash)
+	case 1, 2:
+		again(scenario.PowerOff)
+	case 3:
+		g.do(scenario.Step{Do: scenario.Clock, Members: who, Word: "jump", For: time.Hour})
+	case 4:
+		g.do(scenario.Step{Do: scenario.Campaign, Members: who})
+	}
+}
