@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // This file has the loop keep what named elections need: who stands, who works, and what
@@ -47,7 +47,7 @@ func (n *Node) standFor(s *call, elections ...*Election) (err error) {
 			err = ErrClosed
 			return
 		}
-		fresh := make([]assignment.Stand, 0, len(elections))
+		fresh := make([]named.Stand, 0, len(elections))
 		for _, e := range elections {
 			if n.candidates[e.name] != nil {
 				continue
@@ -56,7 +56,7 @@ func (n *Node) standFor(s *call, elections ...*Election) (err error) {
 				err = ErrTooManyElections
 				return
 			}
-			fresh = append(fresh, assignment.Stand{Name: e.name, Candidacy: e.how})
+			fresh = append(fresh, named.Stand{Name: e.name, Candidacy: e.how})
 		}
 		s.alone, s.left = []*call{s}, len(elections)
 		rest := make([]candidate, len(fresh))
@@ -221,7 +221,7 @@ func (n *Node) perform(actions []election.Action) {
 
 // tellLost tells what a step has changed as far as this member's own leads have ended by
 // it, work being the first to know, and gives the rest: the others need not wait for that.
-func (n *Node) tellLost(now time.Time) (rest []assignment.Change) {
+func (n *Node) tellLost(now time.Time) (rest []named.Change) {
 	if n.named == nil {
 		return nil
 	}
@@ -243,7 +243,7 @@ func (n *Node) tellLost(now time.Time) (rest []assignment.Change) {
 	return changes[last:]
 }
 
-func (n *Node) cancelNamed(c *candidate, ch assignment.Change) {
+func (n *Node) cancelNamed(c *candidate, ch named.Change) {
 	cause := ch.Cause
 	if n.closing {
 		cause = CauseStopped
@@ -257,7 +257,7 @@ func (n *Node) cancelNamed(c *candidate, ch assignment.Change) {
 
 // tellElections tells the rest of what a step has changed, and what the coordinator has
 // answered; then the core is told of the work that this has begun.
-func (n *Node) tellElections(rest []assignment.Change, now time.Time) {
+func (n *Node) tellElections(rest []named.Change, now time.Time) {
 	if n.named == nil {
 		return
 	}
@@ -273,7 +273,7 @@ func (n *Node) tellElections(rest []assignment.Change, now time.Time) {
 	n.tellWork()
 }
 
-func (n *Node) tellElection(ch assignment.Change, now time.Time) {
+func (n *Node) tellElection(ch named.Change, now time.Time) {
 	v := View{Election: ch.Name, Seat: ch.Seat, Since: now}
 	if ch.Gone && !ch.Lost {
 		n.elections.forget(ch.Name, ch.Seat)

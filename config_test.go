@@ -32,7 +32,7 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"addresses that steer", Config{Listen: "\x1b[31m:7400", Advertise: "$(touch x):1", Join: []string{"a b:1"}},
 			[]string{`listen address "\x1b[31m:7400"`, `advertised address "$(touch x):1"`, `join through "a b:1"`}},
 		{"a member's address", Config{ID: "1", Peers: []Peer{member("2", "a;b:1")}}, []string{`address "a;b:1" of member 2`}},
-		{"an algorithm's name", Config{Algorithm: named{bully.New(), "\x1b[31m"}}, []string{`algorithm name "\x1b[31m"`}},
+		{"an algorithm's name", Config{Algorithm: renamed{bully.New(), "\x1b[31m"}}, []string{`algorithm name "\x1b[31m"`}},
 		{"too many bytes", Config{ID: "0", Peers: crowd(2000, 255)}, []string{"member list is full"}},
 		{"mixed kinds", Config{ID: "1", Peers: []Peer{member("two", "127.0.0.1:7402")}}, []string{"id two is of another kind (name) than 1 (integer)"}},
 		{"twice", Config{ID: "1", Peers: []Peer{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
@@ -63,12 +63,12 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 }
 
 // named is an algorithm with another name.
-type named struct {
+type renamed struct {
 	Algorithm
 	name string
 }
 
-func (n named) Name() string { return n.name }
+func (n renamed) Name() string { return n.name }
 
 // crowd is n members with addresses so long.
 func crowd(n, length int) (list []Peer) {

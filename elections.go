@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // Election is one of the many elections of a cluster, as one member takes part in it:
@@ -17,35 +17,35 @@ import (
 type Election struct {
 	node *Node
 	name string
-	how  assignment.Candidacy
+	how  named.Candidacy
 	err  error // what is wrong with it
 }
 
 // ElectionOption changes how a member stands for an election.
-type ElectionOption func(*assignment.Candidacy)
+type ElectionOption func(*named.Candidacy)
 
 // Weight says what an election costs its leader beside others: the elections are spread so
 // that no member bears more than the heaviest above another; 1 to 1,048,576, default 1. Of
 // what the candidates say the greatest counts.
-func Weight(n int) ElectionOption { return func(c *assignment.Candidacy) { c.Weight = n } }
+func Weight(n int) ElectionOption { return func(c *named.Candidacy) { c.Weight = n } }
 
 // Prefer says that this member is to lead when it may: it is given the election, by a
 // hand-over, although another leads, and whatever its share.
-func Prefer() ElectionOption { return func(c *assignment.Candidacy) { c.Prefer = true } }
+func Prefer() ElectionOption { return func(c *named.Candidacy) { c.Prefer = true } }
 
 // Seats says how many members lead an election at once, each under a token of its own; 1 to
 // 64, default 1. Of what the candidates say the greatest counts.
-func Seats(n int) ElectionOption { return func(c *assignment.Candidacy) { c.Seats = n } }
+func Seats(n int) ElectionOption { return func(c *named.Candidacy) { c.Seats = n } }
 
 // MaxElections is how many elections a cluster holds, and MaxElectionName how long the
 // name of one may be, in bytes.
 const (
-	MaxElections    = assignment.MaxElections
-	MaxElectionName = assignment.MaxName
+	MaxElections    = named.MaxElections
+	MaxElectionName = named.MaxName
 )
 
 // ErrTooManyElections says that a cluster holds [MaxElections].
-var ErrTooManyElections = assignment.ErrTooMany
+var ErrTooManyElections = named.ErrTooMany
 
 // Election gives the election of that name: 1 to [MaxElectionName] bytes of UTF-8 without
 // control characters, taken in the form NFC. All elections of a cluster share its members,
@@ -60,7 +60,7 @@ func (n *Node) Election(name string, options ...ElectionOption) *Election {
 	for _, o := range options {
 		o(&e.how)
 	}
-	canonical, err := assignment.Name(name)
+	canonical, err := named.Name(name)
 	if err == nil {
 		e.name = canonical
 		e.how, err = e.how.Check()
@@ -240,7 +240,7 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	views := e.Watch(ctx)
-	if err := e.node.request(ctx, assignment.Request{Do: assignment.DoTransfer, Name: e.name, Member: id}); err != nil {
+	if err := e.node.request(ctx, named.Request{Do: named.DoTransfer, Name: e.name, Member: id}); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(e.Leaders(), func(v View) bool { return v.Token.Leader.ID == id }) {
@@ -307,12 +307,12 @@ func (n *Node) ListElections() []View {
 // member stands for, unless with force: then nobody leads those. Any member may ask. It lasts
 // across coordinators, and until the cluster as a whole has stopped.
 func (n *Node) Drain(ctx context.Context, id ID, force bool) error {
-	return n.requestOf(ctx, assignment.DoDrain, id, force)
+	return n.requestOf(ctx, named.DoDrain, id, force)
 }
 
 // Undrain ends what [Node.Drain] has begun.
 func (n *Node) Undrain(ctx context.Context, id ID) error {
-	return n.requestOf(ctx, assignment.DoUndrain, id, false)
+	return n.requestOf(ctx, named.DoUndrain, id, false)
 }
 
 // Drained are the members that are drained, as far as this one knows.
@@ -330,7 +330,7 @@ func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) erro
 	if err != nil {
 		return err
 	}
-	return n.request(ctx, assignment.Request{Do: do, Member: id, Force: force})
+	return n.request(ctx, named.Request{Do: do, Member: id, Force: force})
 }
 
 // ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
@@ -338,7 +338,7 @@ func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) erro
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
 // request has the coordinator asked, and gives its answer.
-func (n *Node) request(ctx context.Context, r assignment.Request) error {
+func (n *Node) request(ctx context.Context, r named.Request) error {
 	answer := make(chan string, 1)
 	var number uint64
 	err := n.call(ctx, func() {

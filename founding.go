@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // This file tells of a member that founds no cluster, and for what it waits.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // join asks every address of Config.Join to be let into the cluster, round after round,

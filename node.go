@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/logqueue"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/net/transport"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // Node is one running member of an election. Its methods may be called from any
@@ -44,9 +44,9 @@ type Node struct {
 
 	// The loop's alone.
 	machine     machine.Core
-	stepped     time.Duration    // when it was stepped last, on clock
-	steppedAgo  time.Duration    // and how long the time before was ago then
-	named       *assignment.Core // goes around machine; nil: there is the cluster's own election alone
+	stepped     time.Duration // when it was stepped last, on clock
+	steppedAgo  time.Duration // and how long the time before was ago then
+	named       *named.Core   // goes around machine; nil: there is the cluster's own election alone
 	candidates  map[string]*candidate
 	asked       map[uint64]chan string   // requests to the coordinator of the named elections
 	atWork      int                      // functions that run for named elections

@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/logqueue"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // Start begins taking part. It returns once the node listens and its state is
@@ -136,7 +136,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	}
 	n.machine = machine
 	if n.cfg.Wire == nil {
-		n.named = assignment.New(assignment.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
+		n.named = named.New(named.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
 	}
 	n.standing, n.stood = StandingEligible, n.born
 	n.history = newHistory(View{Election: n.cfg.Election, Since: n.born})

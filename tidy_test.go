@@ -18,32 +18,32 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "machine", "assignment", "quorum", "superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/machine", "internal/core/named", "quorum", "superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                           {"election", "machine", "assignment", "internal/net/network", "internal/net/transport", "internal/net/wire", "internal/net/security", "internal/disk/statefile", "internal/disk/datadir", "internal/logqueue", "internal/clock", "internal/disk/logfile", "internal/eventlog", "internal/overdue"},
+	"":                           {"election", "internal/core/machine", "internal/core/named", "internal/net/network", "internal/net/transport", "internal/net/wire", "internal/net/security", "internal/disk/statefile", "internal/disk/datadir", "internal/logqueue", "internal/clock", "internal/disk/logfile", "internal/eventlog", "internal/overdue"},
 	"election":                   {},
 	"compat/boss":                {"", "election", "internal/net/network", "internal/net/refusal"},
 	"election/*":                 {"election"},
-	"machine":                    {"election", "machine/roster"},
-	"machine/roster":             {"election"},
-	"quorum":                     {"election", "machine"},
-	"assignment":                 {"election", "machine"},
-	"internal/sim":               {"election", "machine", "assignment", "internal/sim/*"},
-	"internal/sim/explore":       {"election", "machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
+	"internal/core/machine":      {"election", "internal/core/roster"},
+	"internal/core/roster":       {"election"},
+	"quorum":                     {"election", "internal/core/machine"},
+	"internal/core/named":        {"election", "internal/core/machine"},
+	"internal/sim":               {"election", "internal/core/machine", "internal/core/named", "internal/sim/*"},
+	"internal/sim/explore":       {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
 	"internal/sim/invariant":     {"election", "internal/sim/scenario"},
 	"internal/sim/trace":         {"election", "internal/sim/scenario"},
-	"internal/sim/scenario":      {"election", "machine"},
+	"internal/sim/scenario":      {"election", "internal/core/machine"},
 	"electiontest/*":             {""},
-	"electiontest":               {"election", "machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
+	"electiontest":               {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"superpeer":                  {},
 	"superpeer/*":                {"superpeer", "superpeer/*"},
 	"superpeer/overlay":          {"superpeer", "superpeer/coordinate", "internal/net/security"},
 	"internal/*":                 {"", "election", "internal/*"},
-	"internal/command/jobs":      {"", "assignment", "election", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
+	"internal/command/jobs":      {"", "internal/core/named", "election", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/peeragent": {"internal/api", "internal/follow", "internal/command/hooks", "superpeer/overlay"},
 	"internal/disk/datadir":      {},
 	"internal/disk/logfile":      {"internal/disk/datadir"},

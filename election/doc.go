@@ -73,5 +73,5 @@
 // electiontest.Run tries it, and names the rule that it breaks. Package
 // examples/algorithm/franklin is one from the literature, with messages of its own.
 //
-// [machine.Machine]: https://pkg.go.dev/github.com/batuta-dev/batuta/machine#Machine
+// [machine.Machine]: https://pkg.go.dev/github.com/batuta-dev/batuta/internal/core/machine#Machine
 package election

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/net/wire"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // listener hears what an algorithm says, in the lab, and whether it would arrive in

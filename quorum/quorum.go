@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // DefaultDrift is by how much the rates of two members' clocks may differ, as a part.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // asking is a command that asks one agent over HTTP.
@@ -136,7 +136,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 			path += "?election=" + url.QueryEscape(name)
 		}
 		return missing(get(ctx, a, c, path, func(l api.Leader) error {
-			if canonical, _ := assignment.Name(name); name != "" && l.Election != canonical {
+			if canonical, _ := named.Name(name); name != "" && l.Election != canonical {
 				return fmt.Errorf("agent %s tells of election %q alone: it runs an earlier version", a.http, l.Election)
 			}
 			said, ok := l.Meta[key]

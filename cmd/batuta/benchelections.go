@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 func newBenchElectionsCommand(e env) *cobra.Command {
@@ -38,14 +38,14 @@ Progress goes to standard error.`,
 		Args: cobra.NoArgs,
 	}
 	b.register(cmd, 5)
-	cmd.Flags().IntVar(&b.elections, "elections", 10000, fmt.Sprintf("`number` of elections, as many as members to %d", assignment.MaxElections))
+	cmd.Flags().IntVar(&b.elections, "elections", 10000, fmt.Sprintf("`number` of elections, as many as members to %d", named.MaxElections))
 	cmd.Flags().DurationVar(&b.rest, "rest", 10*time.Second, "`time` for which the cluster is measured at rest")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check(); err != nil {
 			return err
 		}
-		if b.elections < b.nodes || b.elections > assignment.MaxElections {
-			return cli.Usagef("--elections %d: give %d, one for each member, to %d", b.elections, b.nodes, assignment.MaxElections)
+		if b.elections < b.nodes || b.elections > named.MaxElections {
+			return cli.Usagef("--elections %d: give %d, one for each member, to %d", b.elections, b.nodes, named.MaxElections)
 		}
 		if b.rest < time.Second {
 			return cli.Usagef("--rest %v: give a second or more", b.rest)

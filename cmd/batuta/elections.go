@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 func newElectionsCommand(e env) *cobra.Command {
@@ -63,7 +63,7 @@ func checkElection(name string) error {
 	if name == "" {
 		return nil
 	}
-	if _, err := assignment.Name(name); err != nil {
+	if _, err := named.Name(name); err != nil {
 		return cli.Usagef("%w", err)
 	}
 	return nil

@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // defaultFinish is well within what "batuta drain" waits for.
@@ -100,7 +100,7 @@ func (j *job) shows() func(election string) bool {
 	case j.file != nil:
 		return func(string) bool { return true }
 	case j.election.name != "":
-		canonical, _ := assignment.Name(j.election.name) // it has been checked
+		canonical, _ := named.Name(j.election.name) // it has been checked
 		return func(name string) bool { return name == canonical }
 	}
 	return nil

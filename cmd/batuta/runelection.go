@@ -4,9 +4,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	runner "github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // runElection says which election "batuta run" is about.
@@ -36,10 +36,10 @@ func (r *runElection) check(f *agentFlags) error {
 		return cli.Usagef("--prefer goes with --election NAME: add that, or leave it out; --priority is for the cluster's own")
 	case r.name == "":
 		return nil
-	case r.weight < 1 || r.weight > assignment.MaxWeight:
-		return cli.Usagef("--weight %d: give a number of 1 to %d", r.weight, assignment.MaxWeight)
-	case r.seats < 1 || r.seats > assignment.MaxSeats:
-		return cli.Usagef("--seats %d: give a number of 1 to %d", r.seats, assignment.MaxSeats)
+	case r.weight < 1 || r.weight > named.MaxWeight:
+		return cli.Usagef("--weight %d: give a number of 1 to %d", r.weight, named.MaxWeight)
+	case r.seats < 1 || r.seats > named.MaxSeats:
+		return cli.Usagef("--seats %d: give a number of 1 to %d", r.seats, named.MaxSeats)
 	}
 	if err := manyElections("--election", f); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (r *runElection) node(n *batuta.Node) runner.Node {
 	if r == nil || r.name == "" {
 		return n
 	}
-	return runner.Under(n, n.Election(r.name, func(how *assignment.Candidacy) {
-		*how = assignment.Candidacy{Weight: r.weight, Prefer: r.prefer, Seats: r.seats}
+	return runner.Under(n, n.Election(r.name, func(how *named.Candidacy) {
+		*how = named.Candidacy{Weight: r.weight, Prefer: r.prefer, Seats: r.seats}
 	}))
 }
 

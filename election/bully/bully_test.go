@@ -8,7 +8,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // ANSWER says "stand back, I take it from here": only a higher rank may.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/ring"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // second is member 2 of a list ring of three, started at the time it gives.

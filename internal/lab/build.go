@@ -21,7 +21,7 @@ const program = "github.com/batuta-dev/batuta/internal/lab/wasm"
 // they are compiled without inlining, which takes 140 kB off what a page loads.
 var rarely = []string{"encoding/...", "fmt", "math/big", "net/netip", "reflect", "strconv", "strings",
 	"github.com/fxamacker/cbor/v2", "golang.org/x/text/...", "google.golang.org/protobuf/...",
-	"github.com/batuta-dev/batuta/assignment", "github.com/batuta-dev/batuta/election/...", "github.com/batuta-dev/batuta/machine/roster", "github.com/batuta-dev/batuta/internal/lab/player", "github.com/batuta-dev/batuta/internal/lab/wasm/...",
+	"github.com/batuta-dev/batuta/internal/core/named", "github.com/batuta-dev/batuta/election/...", "github.com/batuta-dev/batuta/internal/core/roster", "github.com/batuta-dev/batuta/internal/lab/player", "github.com/batuta-dev/batuta/internal/lab/wasm/...",
 	"github.com/batuta-dev/batuta/internal/sim", "github.com/batuta-dev/batuta/internal/sim/invariant", "github.com/batuta-dev/batuta/internal/sim/scenario", "github.com/batuta-dev/batuta/internal/sim/trace"}
 
 // Build compiles the simulator and gives it compressed, with the script of the go

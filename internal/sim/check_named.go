@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"github.com/batuta-dev/batuta/assignment"
+	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
@@ -23,7 +23,7 @@ func (c *namedChecker) begin(*world) {
 	c.tops, c.used = map[place]uint64{}, map[spent]bool{}
 }
 
-func (c *namedChecker) names(w *world, p *process, ch *assignment.Change) {
+func (c *namedChecker) names(w *world, p *process, ch *named.Change) {
 	at := place{ch.Name, ch.Seat}
 	sees, top, mine := p.sees[at], p.tops[at], ch.Token.Leader.ID == p.rank.ID
 	switch {
@@ -43,7 +43,7 @@ func (c *namedChecker) names(w *world, p *process, ch *assignment.Change) {
 }
 
 // leads looks at who else leads a name when a member begins to.
-func (c *namedChecker) leads(w *world, p *process, ch *assignment.Change) {
+func (c *namedChecker) leads(w *world, p *process, ch *named.Change) {
 	at, seats := place{ch.Name, ch.Seat}, w.seats[ch.Name]
 	if w.quorum {
 		if id := (spent{ch.Name, ch.Token.Epoch}); ch.Token.Epoch <= c.tops[at] || c.used[id] {

@@ -1,8 +1,8 @@
 package sim
 
 import (
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // phaseChecker: a Machine's phase moves as its table allows.

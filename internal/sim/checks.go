@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
@@ -57,7 +57,7 @@ type (
 	}
 	// namings: p is about to take in a change of a named election.
 	namings interface {
-		names(w *world, p *process, ch *assignment.Change)
+		names(w *world, p *process, ch *named.Change)
 	}
 )
 
@@ -230,7 +230,7 @@ func (c *checks) ended(w *world, p *process, as scenario.Condition) {
 	}
 }
 
-func (c *checks) named(w *world, p *process, ch *assignment.Change) {
+func (c *checks) named(w *world, p *process, ch *named.Change) {
 	for _, k := range c.of(w).namings {
 		k.names(w, p, ch)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // joining is how a process asks to be let into a cluster: what [machine.Newcomer]

@@ -174,7 +174,7 @@ func (h *hunt) search() string {
 			}
 		}
 	}
-	for _, pkg := range slices.Compact([]string{dir, "machine", "election/bully", "election/ring"}) {
+	for _, pkg := range slices.Compact([]string{dir, "internal/core/machine", "election/bully", "election/ring"}) {
 		name := h.fails(pkg, "-test.skip=^Test(Soak|Scenarios|Explore|ClosedForms|RandomOrder)$")
 		if name != "" {
 			return "test " + pkg + " " + name

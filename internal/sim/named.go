@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/named"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
-	"github.com/batuta-dev/batuta/machine"
 )
 
-// named is what a process has to do with named elections.
-type named struct {
-	assigned *assignment.Core                // nil: the script has none
-	stoodFor map[string]assignment.Candidacy // in later lives too
+// namedProcess is what a process has to do with named elections.
+type namedProcess struct {
+	assigned *named.Core                // nil: the script has none
+	stoodFor map[string]named.Candidacy // in later lives too
 
 	leads map[string]lead          // now, as it was told
 	led   map[string]uint64        // the highest epoch that it has led under in this life
@@ -61,18 +61,18 @@ func namedBound(s scenario.Setup) time.Duration {
 
 // beginNamed has a process stand for what it stood for before.
 func (w *world) beginNamed(p *process, c machine.Config) {
-	p.named = named{stoodFor: p.stoodFor}
+	p.namedProcess = namedProcess{stoodFor: p.stoodFor}
 	if !w.named {
 		return
 	}
 	p.leads, p.led, p.toils, p.sees, p.tops = map[string]lead{}, map[string]uint64{}, map[string]bool{}, map[place]election.Token{}, map[place]uint64{}
 	if p.stoodFor == nil {
-		p.stoodFor = map[string]assignment.Candidacy{}
+		p.stoodFor = map[string]named.Candidacy{}
 	}
-	p.assigned = assignment.New(assignment.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
+	p.assigned = named.New(named.Config{Core: p.machine, Election: c.Election, Timing: c.Timing, Incarnation: c.Incarnation, Algorithm: c.Algorithm, Trace: c.Trace, PartBytes: namedPart})
 	at := epochOfTime.Add(p.clock.at(w.now))
 	for _, name := range slices.Sorted(maps.Keys(p.stoodFor)) {
-		p.assigned.Campaign(at, assignment.Stand{Name: name, Candidacy: p.stoodFor[name]})
+		p.assigned.Campaign(at, named.Stand{Name: name, Candidacy: p.stoodFor[name]})
 	}
 }
 
@@ -84,13 +84,13 @@ func (w *world) campaignNamed(p *process, step *scenario.Step) {
 	w.note(p, string(step.Do)+"s "+step.Word, "")
 	switch step.Do {
 	case scenario.Stand:
-		how := assignment.Candidacy{Weight: max(step.Weight, 1), Seats: max(step.Seats, 1), Prefer: step.Prefer}
+		how := named.Candidacy{Weight: max(step.Weight, 1), Seats: max(step.Seats, 1), Prefer: step.Prefer}
 		w.seats[step.Word] = max(w.seats[step.Word], how.Seats)
 		if p.stoodFor != nil {
 			p.stoodFor[step.Word] = how
 		}
 		w.command(p, func(at time.Time) []election.Action {
-			return p.assigned.Campaign(at, assignment.Stand{Name: step.Word, Candidacy: how})
+			return p.assigned.Campaign(at, named.Stand{Name: step.Word, Candidacy: how})
 		})
 	case scenario.Withdraw:
 		delete(p.stoodFor, step.Word)
@@ -98,17 +98,17 @@ func (w *world) campaignNamed(p *process, step *scenario.Step) {
 	case scenario.Yield:
 		w.command(p, func(at time.Time) []election.Action { return p.assigned.Resign(at, step.Word) })
 	case scenario.Give:
-		w.request(p, assignment.Request{Do: assignment.DoTransfer, Name: step.Word, Member: step.Via[0]})
+		w.request(p, named.Request{Do: named.DoTransfer, Name: step.Word, Member: step.Via[0]})
 	}
 }
 
 func (w *world) drain(p *process, step *scenario.Step) {
-	do := map[scenario.Verb]string{scenario.Drain: assignment.DoDrain, scenario.Undrain: assignment.DoUndrain}[step.Do]
+	do := map[scenario.Verb]string{scenario.Drain: named.DoDrain, scenario.Undrain: named.DoUndrain}[step.Do]
 	w.note(p, "is asked to "+do, string(step.Members[0]))
-	w.request(p, assignment.Request{Do: do, Member: step.Members[0], Force: true})
+	w.request(p, named.Request{Do: do, Member: step.Members[0], Force: true})
 }
 
-func (w *world) request(p *process, r assignment.Request) {
+func (w *world) request(p *process, r named.Request) {
 	w.command(p, func(at time.Time) []election.Action {
 		_, actions := p.assigned.Request(at, r)
 		return actions
@@ -124,7 +124,7 @@ func (w *world) command(p *process, f func(time.Time) []election.Action) {
 }
 
 // namedChanges takes in what the last step has changed: work is told before anybody.
-func (w *world) namedChanges(p *process) []assignment.Change {
+func (w *world) namedChanges(p *process) []named.Change {
 	if p.assigned == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (w *world) namedChanges(p *process) []assignment.Change {
 	return changes
 }
 
-func (w *world) namedChange(p *process, ch *assignment.Change) {
+func (w *world) namedChange(p *process, ch *named.Change) {
 	if ch.Gone && !ch.Lost {
 		return
 	}
@@ -160,7 +160,7 @@ func (w *world) namedChange(p *process, ch *assignment.Change) {
 }
 
 // namedFollows has work begin for what the last step has brought.
-func (w *world) namedFollows(p *process, changes []assignment.Change) {
+func (w *world) namedFollows(p *process, changes []named.Change) {
 	for i := range changes {
 		name := changes[i].Name
 		if !p.leads[name].Defined() || p.leads[name].Token != changes[i].Token || changes[i].Lost || p.toils[name] || p.condition != scenario.Alive {

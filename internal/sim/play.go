@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/explore"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // Outcome is what a run came to.

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // process is one member's process on its host: it drives the Machine as the
@@ -17,13 +17,13 @@ type process struct {
 	slot  int // of its id; a second claimant shares it
 	rank  election.Rank
 
-	machine     machine.Core
-	named       // elections beside the cluster's own
-	condition   scenario.Condition
-	life        uint64 // goes up at every start and end: what was meant for another life is void
-	incarnation uint64
-	clock       clock
-	disk        disk
+	machine      machine.Core
+	namedProcess // elections beside the cluster's own
+	condition    scenario.Condition
+	life         uint64 // goes up at every start and end: what was meant for another life is void
+	incarnation  uint64
+	clock        clock
+	disk         disk
 
 	wakeAt    time.Duration // the earliest wake scheduled, or never
 	frozenAt  time.Duration // own time of the freeze

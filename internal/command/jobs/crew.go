@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // Config sets up a [Crew].
@@ -202,7 +202,7 @@ const fullPause = 10 * time.Second
 
 // work stands for one election until ctx or node ends.
 func (c *Crew) work(ctx context.Context, node *batuta.Node, h *hand) {
-	election := node.Election(h.line.Name, func(how *assignment.Candidacy) { *how = h.line.How })
+	election := node.Election(h.line.Name, func(how *named.Candidacy) { *how = h.line.How })
 	for {
 		var err error
 		if h.runner != nil {

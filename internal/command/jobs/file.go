@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/assignment"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // Bounds of a file.
@@ -32,7 +32,7 @@ type Line struct {
 	Number int    // of the line, from 1
 	Text   string // as it stands in the file
 	Name   string // of the election, in its canonical form
-	How    assignment.Candidacy
+	How    named.Candidacy
 	Argv   []string  // the command; nil: it just leads
 	Plan   *run.Plan // when that runs; nil: for as long as the member leads
 }
@@ -133,7 +133,7 @@ func (f Format) line(text string) (l Line, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l.Name, err = assignment.Name(words[0]); err != nil {
+	if l.Name, err = named.Name(words[0]); err != nil {
 		return l, err
 	}
 	if l.Name == f.Own {
@@ -199,11 +199,11 @@ func (l *Line) options(words []string) (rest []string, err error) {
 		case w == "prefer":
 			l.How.Prefer = true
 		case given && key == "weight":
-			err = number(&l.How.Weight, value, assignment.MaxWeight)
+			err = number(&l.How.Weight, value, named.MaxWeight)
 		case given && key == "seats" && l.Plan != nil:
 			err = errors.New("at most one run of a job at a time: leave it out")
 		case given && key == "seats":
-			err = number(&l.How.Seats, value, assignment.MaxSeats)
+			err = number(&l.How.Seats, value, named.MaxSeats)
 		case given && key == "missed" && l.Plan == nil:
 			err = errors.New("it is for jobs, which have a schedule: leave it out")
 		case given && key == "missed":

@@ -16,8 +16,8 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/election/bully"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 func stateOf(epoch uint64) election.State {

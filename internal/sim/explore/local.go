@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // A cluster has millions of states, and each member only thousands. So a search

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // This file says what may happen in a state, and does it.

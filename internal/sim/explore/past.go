@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // A core that keeps time itself, and what it stands on, cannot be copied. But it is pure:

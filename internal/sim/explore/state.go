@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // state is a whole cluster at one point of a search: no time, only what is done,

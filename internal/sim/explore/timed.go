@@ -9,10 +9,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
-	"github.com/batuta-dev/batuta/machine"
 )
 
 // This file searches cores that keep time themselves. Messages take any order, but no

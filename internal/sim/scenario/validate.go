@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/machine"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
 // Validate reports every fault of s at once, or nil. Algorithm and Option are

@@ -1,0 +1,84 @@
+package machine_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/batuta-dev/batuta/election"
+	. "github.com/batuta-dev/batuta/internal/core/machine"
+)
+
+// replaced is member 2 at "here", which hears from its leader that the list has it at
+// "there", and asks who is there.
+func replaced(t *testing.T) *Machine {
+	t.Helper()
+	m := newMachine(t, "2", func(c *Config) { c.Address = "here" })
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("5"), Incarnation: 1})
+	if got := asks(m.Step(start, from("5", Message{Kind: Members, List: []Member{{Rank: rank("2"), Address: "there", Version: 2}}}))); !got {
+		t.Fatal("it does not ask at the address that the list has of it")
+	}
+	return m
+}
+
+// asks reports whether a member dials its own address on the list.
+func asks(actions []Action) bool { return slices.Contains(kinds(actions), "dial>2") }
+
+// ends reports whether a member gives up because another process has its id, at "there".
+func ends(actions []Action) bool {
+	return slices.ContainsFunc(actions, func(a Action) bool {
+		return a.Kind == Halt && a.Err == ErrSameID && a.Address == "there"
+	})
+}
+
+func answer(incarnation uint64, own Member) Event {
+	return Event{Kind: DialFailed, Peer: "2", Err: ErrSameID, Incarnation: incarnation, Member: own}
+}
+
+func TestOfTwoProcessesWithOneIDTheLaterEnds(t *testing.T) {
+	m := replaced(t)
+	if got := m.Step(start, answer(6, Member{})); !ends(got) {
+		t.Errorf("an earlier process is at its place, and it goes on: %+v", got)
+	}
+	m = replaced(t)
+	got := m.Step(start, answer(8, Member{}))
+	if told := news(got, "5"); ends(got) || len(told) != 1 || told[0].Address != "here" || told[0].Version != 3 {
+		t.Errorf("a later process has taken its place: it ends (%v) or does not say where it is: %v", ends(got), told)
+	}
+}
+
+// Both have gone on the list again: by the newest entry the place is this process's.
+func TestTheNewestEntrySaysWhoseThePlaceIs(t *testing.T) {
+	m := replaced(t)
+	if got := m.Step(start, answer(6, Member{Rank: rank("2"), Address: "here", Version: 3})); ends(got) {
+		t.Errorf("it ends, although the list has it here: %+v", got)
+	}
+}
+
+// A member whose own address a user has spelled otherwise finds itself there, once.
+func TestAnAddressThatLeadsBackIsNotAskedAgain(t *testing.T) {
+	m := replaced(t)
+	if got := m.Step(start, answer(7, Member{})); ends(got) {
+		t.Errorf("it has found itself, and ends: %+v", got)
+	}
+	for at := start; at.Before(start.Add(10 * time.Second)); at = at.Add(50 * time.Millisecond) {
+		if asks(m.Step(at, Event{Kind: Woke})) {
+			t.Fatalf("it asks again after %v", at.Sub(start))
+		}
+	}
+}
+
+// Nobody is at the new address yet: it is asked again, and the member goes on meanwhile.
+func TestAnAddressWhereNobodyIsIsAskedAgain(t *testing.T) {
+	m := replaced(t)
+	for try := range 3 {
+		at := start.Add(time.Duration(try) * time.Second)
+		if got := m.Step(at, Event{Kind: DialFailed, Peer: "2", Refused: true}); ends(got) || asks(got) {
+			t.Fatalf("nobody is there: it ends (%v), or asks at once", ends(got))
+		}
+		if asks(m.Step(at.Add(999*time.Millisecond), Event{Kind: Woke})) || !asks(m.Step(at.Add(time.Second), Event{Kind: Woke})) {
+			t.Fatalf("it does not ask once more after a second")
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package machine
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/roster"
+)
+
+// This file lets newcomers in, and forgets those that never come. What may come onto the
+// list is the roster's to say.
+
+// epochLead is how far a newcomer's word on its epoch is believed, above the leadership
+// that is known.
+const epochLead = 1 << 16
+
+// AdmitJoin reports whether e may join through this member: nil, or why not
+// ([election.ErrRemoved], [election.ErrSameID], [election.ErrOldIncarnation], [election.ErrMixedKind], [election.ErrFull],
+// [election.ErrTooManyJoins], [election.ErrWornOut]). Who was removed may not, whatever it says of its
+// entry: that it was added again is heard from a member. It changes nothing.
+func (m *Machine) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
+	if err := m.roster.MayEnter(e, m.cfg.Closed); err != nil {
+		return err
+	}
+	if err := m.Admit(now, e.Rank, incarnation); err != nil && err != election.ErrNotMember {
+		return err
+	}
+	if _, changes := m.roster.Newcomer(e); changes && m.roster.Crowded(now) {
+		return election.ErrTooManyJoins
+	}
+	return nil
+}
+
+// joinRequested lets a newcomer in through this member. The driver has asked AdmitJoin.
+// The newcomer tells what it holds: the version of its own entry, for it may have
+// heard of its leaving before we have, and t, the highest leadership on its disk.
+func (m *Machine) joinRequested(e election.Member, t election.Token) {
+	if m.roster.MayEnter(e, m.cfg.Closed) != nil || e.ID == m.cfg.Self.ID {
+		return
+	}
+	// No further than the others would believe us: they drop what is far above.
+	if t.Epoch <= min(election.MaxEpoch, m.view.Epoch+epochLead) {
+		m.heardHighest(t.Epoch)
+	}
+	e, changes := m.roster.Newcomer(e)
+	if changes {
+		m.roster.CountJoin(m.now)
+		m.change(e)
+	}
+	if !m.live() { // it is told of no leader, and awaits one
+		m.members[m.index[e.ID]].eligibility = election.IneligibleJoining
+	}
+}
+
+// forgetStrangers has a leader look at those that a join has put on the list some
+// time ago: who was heard stays, the others go without a trace. Time in which this
+// process was stopped does not count: it could not have heard them.
+func (m *Machine) forgetStrangers() {
+	var due []election.Member
+	awake := later(m.origin, m.resumed)
+	for i := range m.members {
+		peer := &m.members[i]
+		e, _ := m.Entry(peer.ID)
+		switch {
+		case !e.New || m.now.Sub(later(peer.since, awake)) < roster.ForgetAfter:
+			continue
+		case i == m.me || !peer.heard.IsZero():
+			e.New = false
+		default:
+			e.Departure = election.Left
+			e.Version++
+		}
+		due = append(due, e)
+	}
+	m.merge(append(due, m.roster.Old()...), m.cfg.Self.ID)
+}
+
+// tellForgotten answers one that still has entries which were forgotten.
+func (m *Machine) tellForgotten(to election.ID, stale []election.Member) {
+	if i, ok := m.index[to]; ok && i != m.me && m.members[i].link && len(stale) > 0 {
+		m.sendList(i, stale)
+	}
+}

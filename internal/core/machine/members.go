@@ -1,0 +1,172 @@
+package machine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/roster"
+)
+
+// member is what a Machine knows of a member.
+type member struct {
+	election.Member
+	incarnation uint64
+	state       election.MemberState // as last notified
+	down        bool                 // counts as gone until it is heard again
+	eligibility election.Eligibility // why it does not stand, as it last said
+	saidAt      time.Time            // when it said so itself
+	polled      bool                 // it is asked whether that still holds
+	deaf        bool                 // it has not answered that in time, nor said anything since
+	eligibleAt  time.Time            // when it said that it stands, and had not before
+	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
+	draining    bool                 // its work of an ended leadership may still run, as it last said
+	epoch       uint64               // of the token it last acknowledged
+	awaited     bool                 // its reply to a probe is awaited
+	probed      bool                 // it has been asked in this discovery
+	askedAt     time.Time            // when that was; zero: it has ended since
+	replied     bool                 // and has answered
+	reports     election.ID          // it leads, as this one says, and is not on our list yet
+
+	link        bool          // a connection stands
+	dialing     bool          // a dial is under way
+	anew        bool          // no dial has failed since its link ended, or since it leads without one
+	redial      time.Time     // not before
+	backoff     time.Duration // until the dial after that
+	heard       time.Time     // when it last said anything; zero: never
+	missed      time.Time     // when a dial to it last failed
+	used        time.Time     // when more than a routine message last went to it
+	comes       time.Time     // when that will have come, at the latest
+	pending     time.Time     // when the first of those went to which it has not said anything; zero: it has
+	unconfirmed []sent        // what went to it, until it shows that it has come; never changed, but replaced
+	rebuffedAt  time.Time     // when it refused us as another process than it knows; zero: it did not
+	refusal     error         // why it refuses our connections, though it lives; nil: it does not, or does not answer
+	refusedAt   time.Time     // since when it does
+	version     uint64        // of the member states it has acknowledged
+
+	relays
+
+	since    time.Time // when it was put on the list, in this life
+	differs  bool      // its list is another than ours, as it last said
+	nextPull time.Time // not before is it asked for that
+}
+
+// roll is who there is: the list, and what is known of each that is on it.
+type roll struct {
+	roster  roster.Roster
+	members []member        // lowest rank first, this one included
+	ranks   []election.Rank // the same, for the Algorithm
+	index   map[election.ID]int
+	me      int // of this member in members
+}
+
+// enlist takes up the member list: what the disk remembers, and what the configuration
+// says.
+func (m *Machine) enlist(c Config) {
+	own := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
+	if c.Self.Priority != 0 && !c.Joins {
+		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
+	}
+	m.roster = roster.New(own, c.State.Members, c.Members)
+	m.listSaved()
+	m.members = make([]member, 0, len(m.roster.All()))
+	for _, e := range m.roster.All() {
+		if e.Departure != election.Present && e.ID != c.Self.ID {
+			m.mustNotify(e)
+			continue
+		}
+		known := member{Member: e, eligibility: e.Eligibility()}
+		if e.ID == c.Self.ID {
+			known.Rank, known.incarnation, known.state = c.Self, c.Incarnation, election.StateUp
+		}
+		m.members = append(m.members, known)
+	}
+	m.rank()
+}
+
+// rank puts the members in order after any of their ranks may have changed.
+func (m *Machine) rank() {
+	slices.SortFunc(m.members, func(a, b member) int { return a.Compare(b.Rank) })
+	m.index = make(map[election.ID]int, len(m.members)) // a clone may share the old one
+	m.ranks = make([]election.Rank, len(m.members))
+	for i, e := range m.members {
+		m.index[e.ID], m.ranks[i] = i, e.Rank
+	}
+	m.me = m.index[m.cfg.Self.ID]
+}
+
+// enroll puts one more among the members.
+func (m *Machine) enroll(known member) {
+	m.members = append(m.members, known)
+	m.rank()
+	m.statesChanged()
+}
+
+// strike takes a member off.
+func (m *Machine) strike(i int) {
+	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
+	m.rank()
+	m.statesChanged()
+}
+
+// others calls f for every member but this one, highest rank first: who is
+// likeliest to lead hears first.
+func (m *Machine) others(f func(i int, peer *member)) {
+	for i := len(m.members) - 1; i >= 0; i-- {
+		if i != m.me {
+			f(i, &m.members[i])
+		}
+	}
+}
+
+// Self is this member, as it ranks now.
+func (m *Machine) Self() election.Rank { return m.cfg.Self }
+
+// setState notes what is known of a member and tells when it has changed.
+func (m *Machine) setState(i int, s election.MemberState) {
+	peer := &m.members[i]
+	if peer.state == s || i == m.me {
+		return
+	}
+	peer.state = s
+	m.statesChanged()
+	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
+}
+
+// Standing is why this member does not stand for election; [election.Eligible] when it does.
+func (m *Machine) Standing() election.Eligibility { return m.toldEligibility() }
+
+// MemberView is what a member knows of another.
+type MemberView struct {
+	election.Member
+	State       election.MemberState // [election.StateAdded] until more is known
+	Epoch       uint64               // of the token it last acknowledged to the leader
+	Heard       time.Time            // when it last said anything to this member; zero: never
+	Incarnation uint64               // 0: unknown
+	Eligibility election.Eligibility
+	Meta        map[string]string // what it tells of itself; not to be changed
+}
+
+// QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
+// those of its steps.
+type QuorumView struct {
+	Voters     [][]election.ID           // two sets while one takes over from another: each must agree
+	Term       uint64                    // the highest that this member knows
+	Lease      time.Time                 // until when what it leads may run; zero: it leads nothing
+	Answered   map[election.ID]time.Time // of a leader: when the beat left that each other voter has answered last; it counts to the lease from then
+	Promise    time.Time                 // until when it grants no vote; zero: it grants them
+	PromisedTo election.ID               // whom it has heard lead; none: nobody since it started
+}
+
+// Members are all members as this one sees them, lowest rank first.
+func (m *Machine) Members() []MemberView {
+	views := make([]MemberView, len(m.members))
+	for i, e := range m.members {
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID)}
+		if e.state == election.StateUnknown {
+			views[i].State = election.StateAdded
+		}
+	}
+	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.view.Epoch, m.now, m.eligibility()
+	return views
+}

@@ -1,0 +1,126 @@
+package machine_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/batuta-dev/batuta/election"
+	. "github.com/batuta-dev/batuta/internal/core/machine"
+)
+
+// What a round of asking brings: the lists of all who admit, the highest leadership of
+// theirs, and only what a person can mend ends a member that nobody knows.
+func TestWhatARoundOfAskingBrings(t *testing.T) {
+	full := errors.New("the list is full")
+	low := &Admission{List: members("1"), Token: token(2, rank("1")), Age: 2}
+	high := &Admission{List: members("2"), Token: token(3, rank("2")), Age: 3}
+	for name, c := range map[string]struct {
+		in       []*Admission
+		refusals []error
+		met      bool
+		list     int
+		token    Token
+		fatal    error
+	}{
+		"nobody answers":                   {in: []*Admission{nil}, refusals: []error{nil}},
+		"the higher leadership counts":     {in: []*Admission{low, high}, refusals: []error{nil, nil}, list: 2, token: high.Token},
+		"whoever tells it first":           {in: []*Admission{high, low}, refusals: []error{nil, nil}, list: 2, token: high.Token},
+		"refused by one, admitted by one":  {in: []*Admission{nil, low}, refusals: []error{full, nil}, list: 1, token: low.Token},
+		"refused":                          {in: []*Admission{nil}, refusals: []error{full}, fatal: full},
+		"refused, and known without that":  {in: []*Admission{nil}, refusals: []error{full}, met: true},
+		"an earlier process is remembered": {in: []*Admission{nil}, refusals: []error{ErrSameID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n Newcomer
+			n.BeginRound()
+			for i, in := range c.in {
+				if in != nil {
+					again := *in
+					in = &again
+				}
+				heard := n.Answered(in, c.refusals[i])
+				if want := in != nil || c.refusals[i] == full; heard != want {
+					t.Errorf("answer %d need not be asked for again: %v, want %v", i, heard, want)
+				}
+			}
+			ev, tell, fatal := n.RoundOver(c.met)
+			if !errors.Is(fatal, c.fatal) {
+				t.Fatalf("fatal: %v, want %v", fatal, c.fatal)
+			}
+			if tell == (c.fatal != nil) || tell && ev.Kind != Started || len(ev.List) != c.list || ev.Token != c.token {
+				t.Errorf("the Machine is told %v: %+v, want %d members and %v", tell, ev, c.list, c.token)
+			}
+			if c.fatal != nil {
+				return
+			}
+			n.BeginRound()
+			if ev, tell, _ := n.RoundOver(c.met); tell {
+				t.Errorf("a second round that brings nothing is told: %+v", ev)
+			}
+			n.BeginRound()
+			n.Answered(&Admission{List: members("1")}, nil)
+			if ev, tell, _ := n.RoundOver(c.met); !tell || ev.Kind != JoinAccepted {
+				t.Errorf("a later round that brings something is told %v: %+v, want a welcome", tell, ev)
+			}
+		})
+	}
+}
+
+// The pauses between rounds double, and begin anew when the Machine has to join again.
+func TestThePausesOfANewcomer(t *testing.T) {
+	var n Newcomer
+	ms := func(d int) time.Duration { return time.Duration(d) * time.Millisecond }
+	for i, want := range []time.Duration{ms(300), ms(600), ms(1000), ms(1000)} {
+		if got := n.Pause(Timing{Heartbeat: ms(300)}); got != want {
+			t.Errorf("pause %d: %v, want %v", i, got, want)
+		}
+	}
+	n.Again()
+	if got := n.Pause(Timing{Heartbeat: ms(300)}); got != ms(300) {
+		t.Errorf("asked to join again: %v, want %v", got, ms(300))
+	}
+}
+
+// Whom it has let in is asked like all others, also while that one awaits a leader and has said
+// nothing yet: it may have joined through another, too, and follow the leader of that one.
+func TestWhomItHasLetInIsAsked(t *testing.T) {
+	for _, said := range []Eligibility{"", IneligibleJoining, IneligibleUnfounded, Eligible} {
+		m := newMachine(t, "1", func(c *Config) { c.Members, c.Newcomer = members("1"), true })
+		m.Step(start, Event{Kind: Started})
+		m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("2")}})
+		if said != "" {
+			m.Step(start, from("2", Message{Kind: Probe, Eligibility: said}))
+		}
+		got := m.Step(start, Event{Kind: JoinRequested, Member: Member{Rank: rank("3")}, Token: token(2, rank("3"))})
+		if asked(got, "2") == 0 || asked(got, "3") == 0 {
+			t.Errorf("2 says %q, and 3 knows of a leader: %q, want both asked", said, kinds(got))
+		}
+	}
+}
+
+// A leader that a member reports, and that has yet to come onto the list, leads all the same: the member
+// is asked again when its list has come.
+func TestALeaderThatIsNotYetListedLeads(t *testing.T) {
+	m := newMachine(t, "5", nil)
+	m.Step(start, Event{Kind: Started})
+	m.Step(start, Event{Kind: LinkUp, Rank: rank("4"), Incarnation: 1})
+	report := Message{Kind: ProbeReply, Token: token(3, rank("6")), Follows: true, Age: time.Millisecond, Digest: 1}
+	got := kinds(m.Step(start, from("4", report)))
+	for _, id := range []ID{"1", "2", "3"} {
+		got = append(got, kinds(m.Step(start, Event{Kind: DialFailed, Peer: id, Refused: true}))...)
+	}
+	if !slices.Contains(got, "get-members>4") || slices.Contains(got, "save") {
+		t.Fatalf("4 reports a leader that is not on the list: %q, want no claim, and 4 asked for its list", got)
+	}
+	if got := m.Step(start, from("4", Message{Kind: Members, List: members("6")})); asked(got, "4") == 0 {
+		t.Fatalf("its list has come: %q, want 4 asked again", kinds(got))
+	}
+	m.Step(start, Event{Kind: Saved})
+	m.Step(start, from("4", report))
+	m.Step(start, Event{Kind: Saved})
+	if m.View() != report.Token {
+		t.Errorf("it follows %v, want %v", m.View(), report.Token)
+	}
+}

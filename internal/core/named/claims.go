@@ -1,0 +1,240 @@
+package named
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file takes in what members tell the coordinator.
+
+// receive takes in another member's frame.
+func (o *office) receive(from election.ID, f *frame) {
+	p := o.peer(from)
+	if f.Stamp > p.stamp || f.Whole {
+		o.heard(p, f.Stamp)
+	}
+	switch f.Op {
+	case opReport, opAlike:
+		o.reported(p, f)
+	case opAsk:
+		p.wants, p.differs = p.reported, true
+		o.c.flushSoon()
+	case opRequest:
+		if f.Request != nil {
+			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.asked(*f.Request)})
+		}
+	}
+}
+
+// heard takes note of a member's word. One that was silent for too long may lead again.
+func (o *office) heard(p *peer, stamp int64) {
+	late := o.c.now.Sub(p.heard) > o.c.wait
+	p.stamp, p.heard, p.silent = stamp, o.c.now, false
+	if late {
+		o.reconsider(p)
+	}
+}
+
+// reported takes in what a member tells: all, or what has changed.
+func (o *office) reported(p *peer, f *frame) {
+	if !f.Whole {
+		if !p.reported || f.Base != p.version || f.Incarnation != p.incarnation {
+			o.ask(p)
+			return
+		}
+		p.version = f.Version
+		o.takes(p, f, f.Claims, f.Raise)
+		return
+	}
+	if f.Part == 0 {
+		p.parts, p.raise, p.part, p.partsOf = nil, nil, 0, reportID{f.Version, f.Incarnation}
+	}
+	if f.Part != p.part || p.partsOf != (reportID{f.Version, f.Incarnation}) { // of two that were sent, parts of each may be lost
+		return
+	}
+	p.parts, p.raise, p.part = append(p.parts, f.Claims...), append(p.raise, f.Raise...), p.part+1
+	if p.part < f.Parts {
+		return
+	}
+	if f.Op == opAlike && (f.Alike == nil || f.Digest != o.c.digest) {
+		p.parts, p.raise = nil, nil
+		o.ask(p) // it says what it says of other assignments
+		return
+	}
+	o.reportedAll(p, f)
+}
+
+func (o *office) reportedAll(p *peer, f *frame) {
+	if p.incarnation != f.Incarnation && p.incarnation != 0 {
+		o.free(p, "another process has its place", election.CauseCrashed) // what the old one led is over
+	}
+	p.incarnation, p.version, p.reported, p.down = f.Incarnation, f.Version, true, false
+	p.wants, p.has, p.differs, p.known = true, f.Digest, false, true
+	o.mentions(p.parts)
+	if f.Op == opAlike {
+		o.takesAlike(p, *f.Alike)
+	}
+	for _, k := range o.ordered() {
+		if k.told != o.reports && k.candidate(p) != nil {
+			o.claims(k, p, claim{Name: k.name})
+		}
+	}
+	o.takes(p, f, p.parts, p.raise)
+	p.parts, p.raise = nil, nil
+	o.notHeld(p)
+	o.settle()
+	o.reconsider(p)
+}
+
+// takes takes in claims.
+func (o *office) takes(p *peer, f *frame, claims []claim, raise []Seat) {
+	if p.fit != f.Fit {
+		p.fit = f.Fit
+		o.reconsider(p)
+	}
+	for _, cl := range claims {
+		o.claimed(p, cl)
+	}
+	o.raised(raise)
+	o.c.flushSoon()
+}
+
+// claimedAll takes in what this member itself tells.
+func (o *office) claimedAll(claims []claim) {
+	for _, cl := range claims {
+		o.claimed(o.me, cl)
+	}
+	o.raised(o.c.raises(claims))
+}
+
+// raised takes in under what epochs somebody has seen seats.
+func (o *office) raised(seats []Seat) {
+	for _, at := range seats {
+		if k := o.contests[at.Name]; k != nil && at.Seat < max(k.want, len(k.seats)) {
+			s := k.seat(at.Seat)
+			s.top, k.last = max(s.top, at.Epoch), max(k.last, at.Epoch)
+			o.raise(k)
+		}
+	}
+}
+
+// raise gives the leaders of seats for which a higher epoch is known one above that.
+func (o *office) raise(k *contest) {
+	for _, s := range k.seats {
+		top := s.top
+		if k.want == 1 && s.index == 0 {
+			top = k.last
+		}
+		if !s.expected && s.leader != election.None && top > s.epoch {
+			s.to = s.leader
+			o.release(k, s, "a higher epoch is known than its leader's") // of another side of a partition, or of a cluster that began anew
+		}
+	}
+}
+
+// ask has a member tell all, once in two heartbeats.
+func (o *office) ask(p *peer) {
+	if !p.askedAt.IsZero() && o.c.now.Sub(p.askedAt) < 2*o.c.timing.Heartbeat {
+		return
+	}
+	p.askedAt = o.c.now
+	o.c.send(p.id, &frame{Op: opAsk})
+}
+
+// acked takes in what a member's acknowledgement tells.
+func (o *office) acked(from election.ID, s *election.Shares) {
+	p := o.peer(from)
+	if p.reported && s.Stamp > p.stamp {
+		o.heard(p, s.Stamp)
+	}
+	if !p.reported || s.Version != p.version {
+		o.ask(p)
+	}
+}
+
+// claimed takes in one claim.
+func (o *office) claimed(p *peer, cl claim) {
+	k := o.contests[cl.Name]
+	if k == nil {
+		if !cl.Stands && cl.Epoch == 0 || len(o.contests) >= MaxElections {
+			return
+		}
+		k = o.contest(cl.Name)
+	}
+	o.claims(k, p, cl)
+}
+
+// claims takes in what a member claims of a contest.
+func (o *office) claims(k *contest, p *peer, cl claim) {
+	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
+	o.stands(k, p, cl)
+	for _, s := range k.seats {
+		if s.leader == p.id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
+			cause := election.CauseResigned
+			if cl.Resigned {
+				s.avoid, s.pin = p.id, true
+			}
+			o.vacate(k, s, cause)
+		}
+	}
+	if cl.Epoch > 0 {
+		o.holds(k, p.id, cl)
+	}
+	o.raise(k)
+	o.want(k)
+}
+
+// stands notes whether a member is a candidate.
+func (o *office) stands(k *contest, p *peer, cl claim) {
+	can := k.candidate(p)
+	if can == nil {
+		if !cl.Stands && cl.Epoch == 0 {
+			return
+		}
+		can = o.enters(k, p)
+	}
+	if can.stands != cl.Stands {
+		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]
+	}
+	if can.stands != cl.Stands || can.prefer != cl.Prefer || int(can.weight) != cl.Weight || can.held != cl.Epoch {
+		o.uneven = true
+	}
+	can.stands, can.weight, can.prefer, can.seats, can.held = cl.Stands, int32(cl.Weight), cl.Prefer, int8(cl.Seats), cl.Epoch
+	if !cl.Stands && cl.Epoch == 0 {
+		k.leaves(p)
+	}
+	weight, want := 0, 0
+	for i := range k.candidates {
+		if other := &k.candidates[i]; other.stands {
+			weight, want = max(weight, int(other.weight)), max(want, int(other.seats))
+		}
+	}
+	if weight > 0 && (weight != k.weight || want != k.want) {
+		for _, s := range k.seats {
+			if s.charged != nil {
+				s.charged.load += weight - k.weight
+			}
+		}
+		k.weight, k.want = weight, want
+		o.uneven = true
+	}
+}
+
+// holds takes in that a member leads a seat, or still works for it. Of two that do the
+// higher epoch stays.
+func (o *office) holds(k *contest, id election.ID, cl claim) {
+	s := k.seat(cl.Seat)
+	switch {
+	case s.leader == id && s.epoch == cl.Epoch:
+		s.expected = false
+	case cl.Epoch > s.epoch, cl.Epoch == s.epoch && id.Compare(s.last) >= 0:
+		o.note("keeps", k, s, id, cl.Epoch, "it tells that it holds it")
+		delete(o.moving, key{k.name, s.index})
+		s.epoch, s.expected, s.asked, s.cause = cl.Epoch, false, time.Time{}, election.CauseSuperseded
+		o.seatAt(k, s, id)
+		o.changes(k, s)
+	default:
+		o.changes(k, s) // it is told of the higher one
+	}
+}

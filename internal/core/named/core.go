@@ -1,0 +1,395 @@
+package named
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/machine"
+)
+
+// EpochBits is by how much the coordinator's epoch is shifted in a name's.
+const EpochBits = 24
+
+// maxEpoch bounds a name's epoch. The coordinator's is at most 2^53: one above 2^38, which
+// no cluster reaches that nobody lies to, names nothing.
+const maxEpoch = 1 << 62
+
+// Config sets up a [Core].
+type Config struct {
+	Core        machine.Core          // required: the member's own
+	Election    string                // the name of the cluster's own election; default "default"
+	Timing      election.Timing       // as the Core's
+	Incarnation uint64                // as the Core's
+	Algorithm   election.Algorithm    // as the Core's
+	Trace       func(election.Record) // told what was assigned and why; may be nil
+	PartBytes   int                   // about how much of a list of names goes in one message; default 128 KiB
+}
+
+// Core is a member with all its named elections. See the package's comment.
+type Core struct {
+	machine.Core
+	self        election.ID
+	election    string
+	incarnation uint64
+	timing      election.Timing
+	hold        time.Duration // how long a holder counts on an echo
+	wait        time.Duration // how long the coordinator counts on it
+	leased      bool          // leaderships are leases: what a dial tells frees nothing
+	partBytes   int
+	trace       func(election.Record)
+
+	now, last, origin time.Time
+	out               []election.Action
+	changes           []Change
+	replies           []Reply
+	view              election.Token // the coordinator, as of the last step
+	flushAt, flushed  time.Time
+
+	member
+	table
+	started bool
+	office  *office // nil: another coordinates, or nobody
+	elected bool    // this member does, from the next step on
+}
+
+// Change is one change of what this member sees of a name: Token leads it, or has ceased
+// to, by Cause.
+type Change struct {
+	Name  string
+	Seat  int
+	Token election.Token // its Leader has an id alone
+	Lost  bool
+	Cause election.Cause
+	Gone  bool // nobody stands for it any more; Token is zero if nobody led it
+}
+
+// leaseholder is a core whose leaderships are leases.
+type leaseholder interface {
+	Guard() time.Time // until when what they have begun may still run
+}
+
+// New gives the Core around c.Core.
+func New(c Config) *Core {
+	if c.Election == "" {
+		c.Election = "default"
+	}
+	t := c.Timing.WithDefaults()
+	out := &Core{
+		Core: c.Core, self: c.Core.Self().ID, election: c.Election, incarnation: c.Incarnation, timing: t, trace: c.Trace,
+		member: newMember(), table: newTable(),
+	}
+	if out.partBytes = c.PartBytes; c.PartBytes <= 0 {
+		out.partBytes = partBytes
+	}
+	out.wait = 2*t.Bears() + t.Heartbeat
+	out.hold = out.wait
+	if l, ok := c.Algorithm.(interface {
+		Lease(time.Duration) time.Duration
+	}); ok {
+		out.hold, out.leased = l.Lease(out.wait), true
+	}
+	return out
+}
+
+// settles is how long a new coordinator waits for what is held under an earlier one, by
+// whatever times that went.
+func (c *Core) settles() time.Duration {
+	if e, ok := c.Core.(interface{ Earlier() time.Duration }); ok {
+		return max(c.wait, 3*e.Earlier()) // 2·T and a heartbeat, which is below T, by the times of then
+	}
+	return c.wait
+}
+
+func newTable() table {
+	return table{seats: map[key]*entry{}, names: map[string]int{}, gone: map[key]uint64{}, drained: map[election.ID]bool{}}
+}
+
+// Step handles one event and returns what to do about it, in order, after what Changes
+// tells. Both are valid until the next call that returns actions.
+func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
+	c.begin(now)
+	named := ev.Kind == election.Received && ev.Message.Kind == election.Named
+	inner := ev
+	if named {
+		inner = election.Event{Kind: election.Woke}
+	}
+	if ev.Kind == election.Received {
+		c.hears(ev.Message)
+	}
+	c.forward(inner)
+	if named {
+		c.follow()
+		c.receive(ev.Message)
+	}
+	return c.finish()
+}
+
+// begin begins a step: what has ended by time ends first.
+func (c *Core) begin(now time.Time) {
+	c.out, c.changes, c.replies = c.out[:0], c.changes[:0], c.replies[:0]
+	if now.Before(c.now) {
+		now = c.now
+	}
+	c.last, c.now = c.now, now
+	if c.origin.IsZero() {
+		c.origin, c.last = now, now
+	}
+	c.expire()
+	if c.office != nil && c.now.Sub(c.last) > c.timing.Bears() {
+		c.office.stalled()
+	}
+}
+
+// wake begins a step that is a user's: what time has brought is known first.
+func (c *Core) wake(now time.Time) {
+	c.begin(now)
+	if c.started {
+		c.forward(election.Event{Kind: election.Woke})
+		c.follow()
+	}
+}
+
+// forward steps the member's own core.
+func (c *Core) forward(ev election.Event) {
+	c.started = c.started || ev.Kind == election.Started
+	for _, a := range c.Core.Step(c.now, ev) {
+		switch a.Kind {
+		case election.Notify:
+			c.notified(a.Member, a.Status)
+		case election.Send:
+			a.Message = c.share(a.To, a.Message)
+		}
+		c.out = append(c.out, a)
+	}
+}
+
+// finish ends a step: who coordinates may be another, and what has changed is told.
+func (c *Core) finish() []election.Action {
+	c.follow()
+	c.due()
+	c.look()
+	if !c.flushAt.IsZero() && !c.now.Before(c.flushAt) {
+		c.flush()
+	}
+	return c.out
+}
+
+// Changes are what the last step has changed, in order.
+func (c *Core) Changes() []Change { return c.changes }
+
+// Flush tells at once what has changed.
+func (c *Core) Flush(now time.Time) []election.Action {
+	c.wake(now)
+	c.flush()
+	return c.out
+}
+
+// Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
+func (c *Core) Pinned(name string, seat int) bool {
+	e := c.seats[key{name, seat}]
+	return e != nil && e.Pinned
+}
+
+// Drained are the members that are to lead nothing.
+func (c *Core) Drained() []election.ID { return c.drainedList() }
+
+// Until is when this member leads no named election any more if it hears nothing.
+func (c *Core) Until() time.Time { return c.until }
+
+// Deadline is when to step it next.
+func (c *Core) Deadline() (time.Time, bool) {
+	at, ok := c.Core.Deadline()
+	wake := func(t time.Time) {
+		if !t.IsZero() && (!ok || t.Before(at)) {
+			at, ok = t, true
+		}
+	}
+	wake(c.flushAt)
+	if c.elected {
+		wake(c.now)
+	}
+	if c.leading > 0 || c.sees && !c.view.Defined() {
+		wake(c.until)
+	}
+	if c.office != nil {
+		wake(c.office.checkAt)
+	} else {
+		wake(c.retryAt)
+	}
+	return at, ok
+}
+
+// coordinator is who coordinates, as far as this member knows. A leader of the cluster
+// whose own work has still to stop goes on: nobody else may begin.
+func (c *Core) coordinator() election.Token {
+	if v := c.View(); v.Defined() || c.office == nil {
+		return v
+	}
+	if m, ok := c.Core.(interface{ Phase() machine.Phase }); ok && m.Phase() == machine.PhaseDraining {
+		return c.office.token
+	}
+	if l, ok := c.Core.(leaseholder); ok && c.now.Before(l.Guard()) {
+		return c.office.token
+	}
+	return election.Token{}
+}
+
+// same reports whether two tokens name one leadership. Its leader's priority may change
+// meanwhile.
+func same(a, b election.Token) bool { return a.Epoch == b.Epoch && a.Leader.ID == b.Leader.ID }
+
+// follow takes note of who coordinates.
+func (c *Core) follow() {
+	now := c.coordinator()
+	if now.Leader.ID == c.self && now.Defined() {
+		c.until = c.now.Add(c.hold)
+	}
+	if same(now, c.view) {
+		if c.elected {
+			c.elected = false
+			c.takeOffice(now)
+		}
+		c.checkFit()
+		return
+	}
+	c.view = now
+	c.office, c.whole, c.elected = nil, nil, false
+	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
+		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again"})
+	}
+	clear(c.requests)
+	c.member.reset()
+	switch {
+	case !now.Defined():
+	case now.Leader.ID == c.self:
+		c.elected = true // it takes office in the next step: the others hear first that it leads
+	default:
+		c.reportAnew()
+	}
+	c.checkFit()
+}
+
+// notified takes note of a member's state.
+func (c *Core) notified(id election.ID, s election.MemberState) {
+	if c.office != nil && id != c.self {
+		c.office.stateOf(id, s)
+	}
+}
+
+// due does what its time has come for.
+func (c *Core) due() {
+	switch {
+	case c.office != nil && c.passed(c.office.checkAt):
+		c.office.check()
+	case c.office == nil && c.passed(c.retryAt):
+		c.reportAll() // it has not been answered
+	}
+}
+
+func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
+
+// flushSoon has what has changed told: at once if nothing was of late, else with what
+// comes meanwhile.
+func (c *Core) flushSoon() {
+	if c.flushAt.IsZero() {
+		c.flushAt = c.now
+		if next := c.flushed.Add(c.timing.Heartbeat / 20); next.After(c.now) {
+			c.flushAt = next
+		}
+	}
+}
+
+// flushNow has it told in this step.
+func (c *Core) flushNow() { c.flushAt = c.now }
+
+// flush tells what has changed.
+func (c *Core) flush() {
+	c.flushAt, c.flushed = time.Time{}, c.now
+	if c.office != nil {
+		c.office.flush()
+	} else {
+		c.report()
+	}
+}
+
+// stamp is this member's own time; never 0.
+func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
+
+// send sends a frame of the present coordinator's time. Who has been removed meanwhile is
+// not to be reached any more.
+func (c *Core) send(to election.ID, f *frame) {
+	if !c.Knows(to) {
+		return
+	}
+	c.out = append(c.out, election.Action{Kind: election.Send, To: to, Message: &election.Message{
+		Kind: election.Named, Election: c.election, From: c.self, To: to, Token: c.view, Highest: c.Highest(), Data: f.encode()}})
+}
+
+// receive takes a frame in.
+func (c *Core) receive(m *election.Message) {
+	if !c.Knows(m.From) || m.From == c.self || m.Election != c.election || !c.view.Defined() || !same(m.Token, c.view) {
+		return // late, or early: whoever sent it says it again
+	}
+	f, err := decode(m.Data)
+	switch {
+	case err != nil:
+	case c.office != nil:
+		c.office.receive(m.From, f)
+	case m.From == c.view.Leader.ID:
+		c.told(f)
+	}
+}
+
+// share adds to a beat or an acknowledgement what it tells of named elections. A message
+// may go to several members: this one's is a copy.
+func (c *Core) share(to election.ID, m *election.Message) *election.Message {
+	var s election.Shares
+	switch {
+	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
+		p := c.office.peers[to]
+		if p == nil || !p.reported {
+			return m
+		}
+		if p.names == 0 && len(c.seats) == 0 && len(c.drained) == 0 {
+			return m // nothing is shared
+		}
+		s = election.Shares{Echo: p.stamp, Version: c.version, Digest: c.digest}
+	case m.Kind == election.Ack && c.office == nil && c.welcomed && same(m.Token, c.view) && to == c.view.Leader.ID:
+		if len(c.campaigns)+len(c.holds)+len(c.seats) == 0 {
+			return m // nobody uses them
+		}
+		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
+	default:
+		return m
+	}
+	out := *m
+	out.Shares = &s
+	return &out
+}
+
+// hears takes in what a beat or an acknowledgement tells.
+func (c *Core) hears(m *election.Message) {
+	s := m.Shares
+	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
+		return
+	}
+	switch {
+	case m.Kind == election.Beat && c.office == nil && m.From == c.view.Leader.ID:
+		c.vouched(s.Echo)
+		if c.welcomed && (s.Version != c.version || s.Digest != c.digest) {
+			c.ask()
+		} else if c.welcomed {
+			c.ordered() // while there is time: a new coordinator begins with it
+		}
+	case m.Kind == election.Ack && c.office != nil:
+		c.office.acked(m.From, s)
+	}
+}
+
+func (c *Core) note(what, name string, peer election.ID, t election.Token, why string) {
+	if c.trace != nil {
+		c.trace(election.Record{At: c.now, Member: c.self, Election: name, What: what, Peer: peer, Token: t, Why: why})
+	}
+}

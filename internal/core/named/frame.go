@@ -1,0 +1,218 @@
+package named
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// op says what a frame is.
+type op uint8
+
+const (
+	opReport  op = 1 + iota // member → coordinator: Claims; Whole: all there are, in Parts
+	opAssign                // coordinator → member: Seats that have changed from Base to Version; Whole: all there are, in Parts
+	opSame                  // coordinator → member: its report is taken in, and the assignments are those that it has, under Version
+	opAsk                   // tell all
+	opRelease               // coordinator → member: stop leading Seats
+	opRequest               // member → coordinator: Request
+	opReply                 // coordinator → member: what has come of Number
+	opAlike                 // as opReport of all, in few words: see Alike
+)
+
+// frame is what members tell each other of named elections, in Message.Data of kind
+// [election.Named]. Each belongs to one coordinator's time, the message's Token.
+type frame struct {
+	Op      op     `cbor:"1,keyasint"`
+	Stamp   int64  `cbor:"2,keyasint,omitempty"` // to the coordinator: when it left, in the sender's time
+	Echo    int64  `cbor:"3,keyasint,omitempty"` // to a member: its last stamp
+	Version uint64 `cbor:"4,keyasint,omitempty"`
+	Base    uint64 `cbor:"5,keyasint,omitempty"`
+	Whole   bool   `cbor:"6,keyasint,omitempty"`
+	Part    int    `cbor:"7,keyasint,omitempty"`
+	Parts   int    `cbor:"8,keyasint,omitempty"`
+	Digest  uint64 `cbor:"9,keyasint,omitempty"` // of the assignments that the sender has
+
+	Incarnation uint64        `cbor:"10,keyasint,omitempty"` // report: of the sender's process
+	Fit         bool          `cbor:"11,keyasint,omitempty"` // report: it may lead
+	Claims      []claim       `cbor:"12,keyasint,omitempty"`
+	Seats       []Seat        `cbor:"13,keyasint,omitempty"`
+	Drained     []election.ID `cbor:"14,keyasint,omitempty"` // assign: who is to lead nothing
+	Forced      []election.ID `cbor:"19,keyasint,omitempty"` // assign: who of them gives up what nobody else stands for, too
+
+	Number  uint64   `cbor:"15,keyasint,omitempty"` // request and reply
+	Request *Request `cbor:"16,keyasint,omitempty"`
+	Error   string   `cbor:"17,keyasint,omitempty"`
+
+	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: those that the sender has seen under a higher Epoch, this one, than they have
+
+	// In opAlike: how the sender stands for each name with one seat in the assignments of which Digest is,
+	// but for those that Claims mention. It holds those of them that are assigned to it.
+	Alike *claim `cbor:"20,keyasint,omitempty"`
+
+	encoded cbor.RawMessage // Seats, where several members are sent the same; see encodeEach
+}
+
+// claim is what a member tells of one name.
+type claim struct {
+	_        struct{} `cbor:",toarray"`
+	Name     string
+	Stands   bool // it is a candidate
+	Weight   int
+	Prefer   bool
+	Seats    int
+	Seat     int    // that it holds
+	Epoch    uint64 // under which it does; 0: it holds none
+	Over     bool   // its lead has ended, and its work has still to stop
+	Done     uint64 // the last epoch that it has given up
+	Last     uint64 // the highest that it knows of
+	Resigned bool   // it gave that up of its own will, and stays a candidate
+}
+
+// check says what no honest member would claim.
+func (c claim) check() error {
+	if c.Weight < 0 || c.Weight > MaxWeight || c.Seats < 0 || c.Seats > MaxSeats || c.Seat < 0 || c.Seat >= MaxSeats || max(c.Epoch, c.Done, c.Last) > maxEpoch {
+		return fmt.Errorf("a claim of %.64q: weight %d, seat %d of %d, epochs %d, %d, %d", c.Name, c.Weight, c.Seat, c.Seats, c.Epoch, c.Done, c.Last)
+	}
+	return nil
+}
+
+// Seat is one assignment: who leads a name, and under which epoch.
+type Seat struct {
+	_      struct{} `cbor:",toarray"`
+	Name   string
+	Seat   int         // from 0; of a name with one leader it is 0
+	Leader election.ID // None: nobody
+	Epoch  uint64      // of the leader, or of the last
+	Pinned bool        // the leader was chosen by hand, or by another's resignation: its share does not move it
+	Gone   bool        // nobody stands for it any more
+	Cause  election.Cause
+}
+
+type key struct {
+	name string
+	seat int
+}
+
+func (s Seat) key() key { return key{s.Name, s.Seat} }
+
+func (s Seat) token() election.Token {
+	if s.Leader == election.None {
+		return election.Token{}
+	}
+	return election.Token{Epoch: s.Epoch, Leader: election.Rank{ID: s.Leader}}
+}
+
+// partBytes is how much of names goes in one frame by default: with the rest of each entry
+// well below [election.MaxData].
+const partBytes = 128 << 10
+
+// entryBytes is more than an entry takes beside its name, ids included.
+const entryBytes = 48 + election.MaxID
+
+// parts cuts a list, so that each part fits into a frame of so many bytes; one at least.
+func parts[E any](list []E, most int, size func(E) int) [][]E {
+	out, from, bytes := [][]E{}, 0, 0
+	for i, e := range list {
+		if bytes += size(e); bytes > most && i > from {
+			out, from, bytes = append(out, list[from:i]), i, size(e)
+		}
+	}
+	return append(out, list[from:])
+}
+
+func claimSize(c claim) int { return len(c.Name) + 48 }
+func seatSize(s Seat) int   { return len(s.Name) + len(s.Leader) + 48 }
+
+// maxParts is more than any whole list comes to.
+const maxParts = MaxElections * (MaxName + entryBytes) / partBytes
+
+var encoding, decoding = modes()
+
+func modes() (cbor.EncMode, cbor.DecMode) {
+	enc, err := cbor.EncOptions{}.EncMode()
+	if err != nil {
+		panic(err) // our own options are wrong
+	}
+	dec, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxNestedLevels: 6, MaxArrayElements: MaxElections * 2, MaxMapPairs: 64}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return enc, dec
+}
+
+func (f *frame) encode() []byte {
+	if f.encoded == nil {
+		return encode(f)
+	}
+	rest := *f
+	rest.encoded = nil
+	return encode(struct {
+		frame
+		Seats cbor.RawMessage `cbor:"13,keyasint"`
+	}{rest, f.encoded})
+}
+
+func encode(v any) []byte {
+	data, err := encoding.Marshal(v)
+	if err != nil {
+		panic(err) // plain structs of numbers and text
+	}
+	return data
+}
+
+// encodeEach encodes lists of seats, each once for all that it goes to.
+func encodeEach(lists [][]Seat) (encoded []cbor.RawMessage) {
+	for _, list := range lists {
+		encoded = append(encoded, encode(list))
+	}
+	return encoded
+}
+
+// decode reads a frame, and refuses what no honest member would send.
+func decode(data []byte) (*frame, error) {
+	f := &frame{}
+	if err := decoding.Unmarshal(data, f); err != nil {
+		return nil, err
+	}
+	if f.Part < 0 || f.Parts < 0 || f.Parts > maxParts || f.Part >= max(f.Parts, 1) || f.Version > 1<<62 || f.Base > 1<<62 || len(f.Error) > 4096 || max(len(f.Drained), len(f.Forced)) > election.MaxMembers {
+		return nil, fmt.Errorf("part %d of %d, version %d after %d", f.Part, f.Parts, f.Version, f.Base)
+	}
+	for _, c := range f.Claims {
+		if _, err := Name(c.Name); err != nil {
+			return nil, err
+		}
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+	}
+	if f.Alike != nil {
+		if err := f.Alike.check(); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range slices.Concat(f.Seats, f.Raise) {
+		if _, err := Name(s.Name); err != nil {
+			return nil, err
+		}
+		if s.Seat < 0 || s.Seat >= MaxSeats || s.Epoch > maxEpoch || !election.Printable(string(s.Cause), 64) {
+			return nil, fmt.Errorf("an assignment of %.64q: seat %d, epoch %d", s.Name, s.Seat, s.Epoch)
+		}
+		if err := election.CheckIDs(s.Leader); err != nil {
+			return nil, err
+		}
+	}
+	if err := election.CheckIDs(slices.Concat(f.Drained, f.Forced)...); err != nil {
+		return nil, err
+	}
+	if r := f.Request; r != nil {
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}

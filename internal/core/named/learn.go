@@ -1,0 +1,209 @@
+package named
+
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file takes in what the coordinator tells the members.
+
+// told takes in a frame of the coordinator's.
+func (c *Core) told(f *frame) {
+	c.vouched(f.Echo)
+	switch f.Op {
+	case opAsk:
+		c.reportAll()
+	case opSame:
+		if f.Digest != c.digest {
+			c.ask()
+			return
+		}
+		c.welcome()
+		c.table.of, c.version = c.view, f.Version
+		c.offers()
+	case opAssign:
+		c.assigned(f)
+	case opRelease:
+		for _, s := range f.Seats {
+			if h := c.holds[s.Name]; h != nil && h.seat == s.Seat && h.epoch == s.Epoch {
+				c.lose(s.Name, h, election.CauseResigned)
+			}
+		}
+	case opReply:
+		if c.requests[f.Number] {
+			delete(c.requests, f.Number)
+			c.replies = append(c.replies, Reply{Number: f.Number, Error: f.Error})
+		}
+	}
+}
+
+func (c *Core) welcome() { c.welcomed, c.retryAt, c.retries = true, time.Time{}, 0 }
+
+// assigned takes in assignments: those that have changed, or all.
+func (c *Core) assigned(f *frame) {
+	if !f.Whole {
+		if !c.welcomed || !same(c.table.of, c.view) || f.Base != c.version {
+			if c.welcomed && f.Version > c.version {
+				c.ask()
+			}
+			return
+		}
+		for _, s := range f.Seats {
+			c.learn(s)
+		}
+		c.drain(f.Drained, f.Forced)
+		c.version = f.Version
+		return
+	}
+	if f.Part == 0 {
+		c.whole, c.wholeOf, c.part = []Seat{}, f.Version, 0
+	}
+	if c.whole == nil || f.Part != c.part || f.Version != c.wholeOf { // of two that were sent, parts of each may be lost
+		c.whole = nil
+		return
+	}
+	c.part++
+	c.whole = append(c.whole, f.Seats...)
+	if c.part < f.Parts {
+		return
+	}
+	c.welcome()
+	c.install(c.whole)
+	c.whole = nil
+	c.drain(f.Drained, f.Forced)
+	c.table.of, c.version, c.askedAt = c.view, f.Version, 0
+	c.offers()
+}
+
+// install takes in all assignments, which are in order.
+func (c *Core) install(all []Seat) {
+	stays := make(map[key]bool, len(all))
+	for _, s := range all {
+		stays[s.key()] = true
+	}
+	for _, e := range c.ordered() {
+		if !stays[e.key()] {
+			s := e.Seat
+			s.Gone = true
+			c.learn(s)
+		}
+	}
+	for _, s := range all {
+		c.learn(s)
+	}
+}
+
+// learn takes in one assignment.
+func (c *Core) learn(s Seat) {
+	name := s.Name
+	h := c.holds[name]
+	if h != nil && !h.over && h.seat == s.Seat && (s.Leader != c.self || s.Epoch != h.epoch || s.Gone) {
+		if s.Epoch < h.epoch && !s.Gone {
+			c.touch(name) // it is told of the higher one
+		}
+		c.lose(name, h, election.CauseSuperseded)
+	}
+	k := s.key()
+	if s.Gone {
+		if e := c.seats[k]; e != nil {
+			c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: e.shown.Defined(), Cause: election.CauseResigned, Gone: true})
+		}
+		c.set(s)
+		c.settled(name)
+		return
+	}
+	c.set(s)
+	if s.Leader == c.self {
+		c.offered(s)
+	} else if s.Epoch > c.spent[name] && c.holds[name] == nil { // under the same it may be named again, by what it told before
+		c.settled(name)
+	}
+	c.show(k, s.Cause)
+}
+
+// settled forgets what this member has given up of a name, unless a seat of it is still said
+// to be this member's, or is nobody's under an epoch that it may have led: the coordinator may
+// not have heard yet, and hear first what it was told before.
+func (c *Core) settled(name string) {
+	if last, ok := c.spent[name]; ok && !c.mayReturn(name, c.self, last) {
+		delete(c.spent, name)
+	}
+}
+
+// offers looks at all that this member was assigned and does not lead.
+func (c *Core) offers() {
+	for _, e := range c.ordered() {
+		if e.Leader == c.self {
+			c.offered(e.Seat)
+			c.show(e.key(), "")
+		}
+	}
+}
+
+// offered takes a name that was assigned to this member, or declines it.
+func (c *Core) offered(s Seat) {
+	h := c.holds[s.Name]
+	_, stands := c.campaigns[s.Name]
+	switch {
+	case h != nil && h.seat == s.Seat && h.epoch == s.Epoch:
+	case c.spent[s.Name] >= s.Epoch:
+		c.touch(s.Name) // the coordinator has not heard yet
+	case h != nil || !stands || !c.fit || !c.now.Before(c.until):
+		c.spend(s.Name, s.Epoch, false)
+	default:
+		c.holds[s.Name] = &hold{seat: s.Seat, epoch: s.Epoch}
+		c.leading++
+	}
+}
+
+// show tells watchers if what they see of a seat has changed.
+func (c *Core) show(k key, cause election.Cause) {
+	e := c.seats[k]
+	if e == nil {
+		return
+	}
+	now := e.token()
+	if e.Leader == c.self {
+		if h := c.holds[k.name]; h == nil || h.over || h.seat != k.seat || h.epoch != e.Epoch {
+			now = election.Token{}
+		}
+	}
+	if !c.sees {
+		now = election.Token{}
+	} else if now.Epoch < e.top {
+		now = election.Token{} // its epoch is about to be raised:
+		c.touch(k.name)        // the coordinator is told of the higher one
+	}
+	if now == e.shown {
+		return
+	}
+	if e.shown.Defined() {
+		if cause == "" {
+			cause = election.CauseSuperseded
+		}
+		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: e.shown, Lost: true, Cause: cause})
+	}
+	if e.shown, e.top = now, max(e.top, now.Epoch); now.Defined() {
+		c.changes = append(c.changes, Change{Name: k.name, Seat: k.seat, Token: now})
+	}
+}
+
+// look: where nobody coordinates, whoever led is shown for as long as a lead lasts, and nobody
+// after that; all again once a coordinator has told what is so now.
+func (c *Core) look() {
+	sees := c.sees
+	switch {
+	case c.view.Defined():
+		sees = sees || c.office != nil || c.welcomed
+	case !c.now.Before(c.until):
+		sees = false
+	}
+	if sees == c.sees {
+		return
+	}
+	c.sees = sees
+	for _, e := range c.ordered() {
+		c.show(e.key(), election.CauseSilent)
+	}
+}

@@ -1,0 +1,50 @@
+package named
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// A member that hears no coordinator shows the others' leads for as long as one lasts, and nobody
+// after that, until a coordinator tells what is so.
+func TestWithoutACoordinatorNobodyIsShown(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 6)
+	m := c.members["1"]
+	shown := func() (n int) {
+		for _, token := range m.seen {
+			if token.Defined() {
+				n++
+			}
+		}
+		return n
+	}
+	before := maps.Clone(m.seen)
+	for _, id := range []election.ID{"2", "3"} {
+		c.cut[[2]election.ID{"1", id}], c.cut[[2]election.ID{id, "1"}] = true, true
+	}
+	c.run(600 * time.Millisecond)
+	m.view = election.Token{}
+	m.step(election.Event{Kind: election.Woke})
+	if n := shown(); n != 6 {
+		t.Errorf("%d names are shown led while a new coordinator may come", n)
+	}
+	c.run(m.c.wait)
+	if n := shown(); n != 0 {
+		t.Errorf("%d names are shown led for as long as nobody coordinates", n)
+	}
+	c.run(3 * time.Second)
+	clear(c.cut)
+	c.lead(1, "3", "1")
+	c.run(2 * time.Second)
+	if shares := c.shares(6); !even(shares) {
+		t.Errorf("shares %v", shares)
+	}
+	for k, was := range before {
+		if was.Leader.ID == "1" && m.seen[k] == was {
+			t.Errorf("%s is led again as %v, which has ended", k.name, was)
+		}
+	}
+}

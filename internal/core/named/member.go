@@ -1,0 +1,351 @@
+package named
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// member is what this member stands for and leads.
+type member struct {
+	campaigns map[string]Candidacy
+	holds     map[string]*hold
+	leading   int               // of holds, how many are not over
+	spent     map[string]uint64 // the last epoch of a name that it has given up, while the others may not know
+	resigned  map[string]bool   // of those, given up of its own will
+
+	until    time.Time // when its leads end
+	vouch    int64     // the last stamp that was echoed
+	fit      bool      // it may lead
+	dirty    map[string]bool
+	reported uint64 // version of what the coordinator was told
+	welcomed bool   // the coordinator has taken in all
+	retryAt  time.Time
+	retries  int
+
+	requests map[uint64]bool // that wait for the coordinator
+	number   uint64
+}
+
+// hold is one name that this member leads, or led and still works for.
+type hold struct {
+	seat    int
+	epoch   uint64
+	over    bool // it leads no more
+	working bool // the user's work runs
+	resigns bool // it ended of its own will
+	lapsed  bool // its time has passed once: another may lead, whatever is heard later
+}
+
+func newMember() member {
+	return member{campaigns: map[string]Candidacy{}, holds: map[string]*hold{}, spent: map[string]uint64{}, resigned: map[string]bool{}, dirty: map[string]bool{}, requests: map[uint64]bool{}}
+}
+
+// reset forgets what the last coordinator was told.
+func (m *member) reset() {
+	m.reported, m.welcomed, m.retryAt, m.retries = 0, false, time.Time{}, 0
+}
+
+// Stand is a name that a member stands for, and how.
+type Stand struct {
+	Name string
+	Candidacy
+}
+
+// Campaign has this member stand for elections. They have been checked.
+func (c *Core) Campaign(now time.Time, stands ...Stand) []election.Action {
+	c.wake(now)
+	for _, s := range stands {
+		c.campaigns[s.Name] = s.Candidacy
+		c.touch(s.Name)
+	}
+	return c.finish()
+}
+
+// Full reports whether this member may not stand for one more name, beside so many others
+// that are new.
+func (c *Core) Full(name string, others int) bool {
+	_, mine := c.campaigns[name]
+	return !mine && c.names[name] == 0 && max(len(c.names), len(c.campaigns))+others >= MaxElections
+}
+
+// Withdraw has it stand for some no more; what it leads of them it gives away.
+func (c *Core) Withdraw(now time.Time, names ...string) []election.Action {
+	c.wake(now)
+	for _, name := range names {
+		delete(c.campaigns, name)
+		c.touch(name)
+		if h := c.holds[name]; h != nil {
+			c.lose(name, h, election.CauseResigned)
+		}
+	}
+	return c.finish()
+}
+
+// Resign gives a name away, to another candidate if there is one.
+func (c *Core) Resign(now time.Time, name string) []election.Action {
+	c.wake(now)
+	if h := c.holds[name]; h != nil && !h.over {
+		h.resigns = true
+		c.lose(name, h, election.CauseResigned)
+	}
+	return c.finish()
+}
+
+// Begin says that the user's work has begun for names that this member leads.
+func (c *Core) Begin(now time.Time, names []string) []election.Action {
+	for _, name := range names {
+		if h := c.holds[name]; h != nil {
+			h.working = true // before anything ends by time
+		}
+	}
+	c.wake(now)
+	return c.finish()
+}
+
+// Working says that the user's work for a name has begun, or has all stopped.
+func (c *Core) Working(now time.Time, name string, on bool) []election.Action {
+	c.wake(now)
+	if h := c.holds[name]; h != nil {
+		h.working = on
+		if !on && h.over {
+			c.gaveUp(name, h)
+		}
+	}
+	return c.finish()
+}
+
+// Leads is the token under which this member leads a name now; zero: it does not.
+func (c *Core) Leads(name string) (election.Token, int) {
+	if h := c.holds[name]; h != nil && !h.over {
+		return c.mine(h), h.seat
+	}
+	return election.Token{}, 0
+}
+
+// Vouched is until when what this member's lead of a name has begun may still run if nothing
+// more is heard; past the end of the lead while its work stops. Zero: nothing may.
+func (c *Core) Vouched(name string) time.Time {
+	if h := c.holds[name]; h != nil && !h.lapsed {
+		return c.until
+	}
+	return time.Time{}
+}
+
+// Lease is how long a lead lasts from when it was vouched for, where another waits for its
+// end; 0: nobody does.
+func (c *Core) Lease() time.Duration {
+	if !c.leased {
+		return 0
+	}
+	return c.hold
+}
+
+func (c *Core) mine(h *hold) election.Token {
+	return election.Token{Epoch: h.epoch, Leader: election.Rank{ID: c.self}}
+}
+
+// touch has a name told to the coordinator.
+func (c *Core) touch(name string) {
+	c.dirty[name] = true
+	c.flushSoon()
+}
+
+// expire ends what lasts no longer.
+func (c *Core) expire() {
+	if c.now.Before(c.until) {
+		return
+	}
+	for _, h := range c.holds {
+		h.lapsed = true
+	}
+	if c.leading == 0 {
+		return
+	}
+	cause := election.CauseSilent
+	if c.now.Sub(c.last) > c.timing.Bears() {
+		cause = election.CauseStalled
+	}
+	c.loseAll(cause)
+}
+
+func (c *Core) loseAll(cause election.Cause) {
+	for _, name := range slices.Sorted(maps.Keys(c.holds)) {
+		c.lose(name, c.holds[name], cause)
+	}
+}
+
+// lose ends a lead at once in this member's own eyes, and in the others' when the work
+// has stopped.
+func (c *Core) lose(name string, h *hold, cause election.Cause) {
+	if h.over {
+		return
+	}
+	h.over = true
+	c.leading--
+	c.show(key{name, h.seat}, cause)
+	if !h.working {
+		c.gaveUp(name, h)
+		return
+	}
+	c.touch(name)
+}
+
+// gaveUp: nothing of a lead runs any more.
+func (c *Core) gaveUp(name string, h *hold) {
+	delete(c.holds, name)
+	c.spend(name, h.epoch, h.resigns)
+}
+
+// spend remembers an epoch as one that this member does not lead under any more.
+func (c *Core) spend(name string, epoch uint64, resigned bool) {
+	c.spent[name] = max(c.spent[name], epoch)
+	if resigned {
+		c.resigned[name] = true
+	}
+	c.touch(name)
+}
+
+// vouched takes in an echo: what this member leads lasts from when that stamp left.
+func (c *Core) vouched(echo int64) {
+	if echo <= c.vouch || echo > c.stamp() {
+		return
+	}
+	c.vouch = echo
+	if until := c.origin.Add(time.Duration(echo-1) + c.hold); until.After(c.until) {
+		c.until = until
+	}
+}
+
+// checkFit: a member that may not lead gives up what it leads.
+func (c *Core) checkFit() {
+	fit := false
+	switch c.Standing() {
+	case election.IneligibleObserver, election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining:
+	default:
+		fit = true
+	}
+	if fit == c.fit {
+		return
+	}
+	c.fit = fit
+	if !fit {
+		c.loseAll(election.CauseResigned)
+	}
+	c.flushSoon()
+	if c.office == nil && c.view.Defined() {
+		c.dirtyFit()
+	} else if c.office != nil {
+		c.office.uneven = true
+		c.office.reconsider(c.office.me)
+	}
+}
+
+// dirtyFit has the report that tells it bear something: the first name will do, always the
+// same, so that a seed gives one run.
+func (c *Core) dirtyFit() {
+	first := ""
+	for name := range c.campaigns {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	if first != "" {
+		c.dirty[first] = true
+	}
+}
+
+// claimOf is what this member tells of a name.
+func (c *Core) claimOf(name string) claim {
+	cl := claim{Name: name, Done: c.spent[name], Last: c.table.last(name), Resigned: c.resigned[name]}
+	if can, ok := c.campaigns[name]; ok {
+		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
+	}
+	if h := c.holds[name]; h != nil {
+		cl.Seat, cl.Epoch, cl.Over = h.seat, h.epoch, h.over
+	}
+	return cl
+}
+
+// claims are what it tells of those names, in order; nil: of all.
+func (c *Core) claimsOf(names map[string]bool) []claim {
+	var sorted []string
+	if names != nil {
+		sorted = slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
+	} else {
+		sorted = slices.AppendSeq(make([]string, 0, len(c.campaigns)+len(c.holds)+len(c.spent)), maps.Keys(c.campaigns))
+		sorted = slices.AppendSeq(sorted, maps.Keys(c.holds))
+		sorted = slices.AppendSeq(sorted, maps.Keys(c.spent))
+		for k, e := range c.seats {
+			if e.top > e.Epoch {
+				sorted = append(sorted, k.name)
+			}
+		}
+	}
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	list := make([]claim, len(sorted))
+	for i, name := range sorted {
+		list[i] = c.claimOf(name)
+	}
+	return list
+}
+
+// raises are the seats of those names that were seen under a higher epoch than they have.
+func (c *Core) raises(claims []claim) (list []Seat) {
+	for _, cl := range claims {
+		for i, left := 0, c.names[cl.Name]; i < MaxSeats && left > 0; i++ {
+			if e := c.seats[key{cl.Name, i}]; e != nil {
+				if left--; e.top > e.Epoch {
+					list = append(list, Seat{Name: cl.Name, Seat: i, Epoch: e.top})
+				}
+			}
+		}
+	}
+	return list
+}
+
+// reportAll tells the coordinator everything, and again until it answers.
+func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(nil)) }
+
+func (c *Core) tellAll(f frame, claims []claim) {
+	c.retries = min(c.retries+1, 5)
+	c.retryAt = c.now.Add(c.timing.T() << (c.retries - 1))
+	c.reported++
+	list := parts(claims, c.partBytes, claimSize)
+	f.Stamp, f.Version, f.Whole, f.Parts, f.Digest, f.Incarnation, f.Fit = c.stamp(), c.reported, true, len(list), c.digest, c.incarnation, c.fit
+	for i, p := range list {
+		f.Part, f.Claims, f.Raise = i, p, c.raises(p)
+		c.send(c.view.Leader.ID, &f)
+	}
+	c.allTold()
+}
+
+// report tells the coordinator what has changed.
+func (c *Core) report() {
+	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
+		return // it is told with all the rest
+	}
+	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
+		c.reported++
+		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
+			Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
+	}
+	c.allTold()
+}
+
+// allTold: nothing is to be told any more.
+func (c *Core) allTold() {
+	c.dirty, c.resigned = emptied(c.dirty), emptied(c.resigned)
+}
+
+// ask has the coordinator tell all, once in two heartbeats.
+func (c *Core) ask() {
+	if c.askedAt != 0 && c.stamp()-c.askedAt < int64(2*c.timing.Heartbeat) {
+		return
+	}
+	c.askedAt = c.stamp()
+	c.send(c.view.Leader.ID, &frame{Op: opAsk, Stamp: c.stamp()})
+}

@@ -1,0 +1,60 @@
+package named
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Bounds.
+const (
+	MaxName      = 256     // bytes of an election's name
+	MaxElections = 1 << 16 // names in one cluster
+	MaxSeats     = 64      // leaders at once of one name
+	MaxWeight    = 1 << 20 // what one name may cost its leader
+)
+
+// ErrTooMany says that a cluster has [MaxElections] names.
+var ErrTooMany = fmt.Errorf("%d elections, and a cluster holds at most %d: end some, or use another cluster", MaxElections, MaxElections)
+
+// Name gives the canonical form of an election's name (Unicode NFC), or says what is
+// wrong with it: it has 1 to [MaxName] bytes of UTF-8, all of which print or are spaces.
+func Name(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("an election needs a name")
+	}
+	if !utf8.ValidString(name) {
+		return "", fmt.Errorf("election name %.64q is no UTF-8", name)
+	}
+	if name = norm.NFC.String(name); len(name) > MaxName {
+		return "", fmt.Errorf("election name of %d bytes is too long: at most %d", len(name), MaxName)
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "", fmt.Errorf("election name %.64q holds what does not print: leave out control characters", name)
+	}
+	return name, nil
+}
+
+// Candidacy is how a member stands for one election. The zero value works.
+type Candidacy struct {
+	Weight int  // what the election costs its leader, 1 to [MaxWeight]; default 1. Of several candidates' the greatest counts
+	Prefer bool // this member is to lead if it may
+	Seats  int  // how many lead at once, 1 to [MaxSeats]; default 1. Of several candidates' the greatest counts
+}
+
+// Check gives c with its defaults, or says what is wrong with it.
+func (c Candidacy) Check() (Candidacy, error) {
+	c.Weight, c.Seats = max(c.Weight, 0), max(c.Seats, 0)
+	switch {
+	case c.Weight > MaxWeight:
+		return c, fmt.Errorf("weight %d: at most %d", c.Weight, MaxWeight)
+	case c.Seats > MaxSeats:
+		return c, fmt.Errorf("%d seats: at most %d", c.Seats, MaxSeats)
+	}
+	c.Weight, c.Seats = max(c.Weight, 1), max(c.Seats, 1)
+	return c, nil
+}

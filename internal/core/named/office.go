@@ -1,0 +1,388 @@
+package named
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// office is a coordinator's: it lasts for one leadership of the cluster.
+type office struct {
+	c        *Core
+	token    election.Token
+	since    time.Time
+	settled  bool  // whoever may hold anything has told, or has lost it by time
+	me       *peer // this member, which is not among peers
+	peers    map[election.ID]*peer
+	contests map[string]*contest
+	room     []*candidate // see candidates
+	order    []*contest   // by name; see ordered
+	stale    bool         // order is to be made anew
+
+	floor    uint64                 // the least epoch of a name that is new
+	todo     []*contest             // that may have a seat to fill
+	changed  []*contest             // with seats to tell of
+	drains   bool                   // who is drained has changed
+	moving   map[key]*contest       // seats whose leader was asked for their release
+	releases map[election.ID][]Seat // to be asked for
+	spent    bool                   // its epoch has no more numbers
+	uneven   bool                   // shares are to be looked at
+	levelAt  time.Time              // and not before
+	checkAt  time.Time
+	reports  uint64 // of all that members have made
+}
+
+// peer is a member, as the coordinator knows it.
+type peer struct {
+	id          election.ID
+	incarnation uint64
+	reported    bool      // it has told all
+	version     uint64    // of what it has told
+	stamp       int64     // its last
+	heard       time.Time // when that came
+	fit         bool
+	down        bool
+	askedAt     time.Time // when it was last asked for all
+	wants       bool      // it is to be told all,
+	has         uint64    // unless the digest of what it has, which this is, says
+	differs     bool      // that it need not; with differs it has said that it must
+	silent      bool      // it was not heard for so long that all it led is over
+	known       bool      // it has told all in this coordinator's time
+	names       int       // that it stands for
+	leads       int       // seats that it leads
+	load        int       // what those cost it, and what it is meant to lead
+	able        bool      // see refit
+	parts       []claim   // of a report that has not come whole
+	raise       []Seat
+	part        int // its next
+	partsOf     reportID
+}
+
+// reportID tells one report of all from another.
+type reportID struct{ version, incarnation uint64 }
+
+// contest is one name.
+type contest struct {
+	name       string
+	weight     int
+	want       int         // seats
+	candidates []candidate // in order
+	seats      []*seat
+	last       uint64 // the highest epoch known
+	entry      *entry // of its first seat in the table, if it had one when this coordinator began
+	told       uint64 // the number of the last report of all that told of it
+	todo       bool   // it is among those
+	changed    bool   // and among those
+}
+
+// candidate is one member's word on one name: the coordinator has as many as names times
+// members, so it is kept small.
+type candidate struct {
+	of     *peer
+	held   uint64 // the epoch under which it holds a seat, or still works; 0: none
+	weight int32  // at most MaxWeight
+	seats  int8   // at most MaxSeats
+	stands bool
+	prefer bool
+}
+
+type seat struct {
+	index    int
+	leader   election.ID
+	epoch    uint64
+	top      uint64      // the highest epoch that anyone is known to have seen it led under
+	last     election.ID // who led under epoch, as far as is known
+	charged  *peer       // in whose load it counts
+	expected bool        // its leader has not told so to this coordinator
+	to       election.ID // whom it is meant for next
+	avoid    election.ID // who has just given it away
+	pin      bool        // its next leader is chosen by hand
+	pinned   bool
+	changed  bool      // it is to be told of
+	asked    time.Time // when its leader was asked to release it; zero: it was not
+	why      string    // of that
+	cause    election.Cause
+}
+
+func (o *office) peer(id election.ID) *peer {
+	p := o.peers[id]
+	if p == nil {
+		p = &peer{id: id}
+		o.peers[id] = p
+	}
+	return p
+}
+
+// who is a member, this one too; nil: it is not known.
+func (o *office) who(id election.ID) *peer {
+	if id == o.c.self {
+		return o.me
+	}
+	return o.peers[id]
+}
+
+func (o *office) contest(name string) *contest {
+	k := o.contests[name]
+	if k == nil {
+		k = &contest{name: name, weight: 1, want: 1}
+		o.contests[name] = k
+		o.stale = true
+	}
+	return k
+}
+
+// ordered are all contests, by name.
+func (o *office) ordered() []*contest {
+	if o.stale {
+		o.order, o.stale = sorted(o.contests, byName), false
+	}
+	return o.order
+}
+
+func byName(a, b *contest) int { return strings.Compare(a.name, b.name) }
+
+// candidate is a member as a candidate, until the next enters; nil: it is none.
+func (k *contest) candidate(p *peer) *candidate {
+	for i := range k.candidates {
+		if k.candidates[i].of == p {
+			return &k.candidates[i]
+		}
+	}
+	return nil
+}
+
+// enters makes a member a candidate.
+func (o *office) enters(k *contest, p *peer) *candidate {
+	if k.candidates == nil {
+		k.candidates = make([]candidate, 0, len(o.peers)+1) // most stand for it, as a rule
+	}
+	at := 0
+	for at < len(k.candidates) && k.candidates[at].of.id.Compare(p.id) < 0 {
+		at++
+	}
+	k.candidates = slices.Insert(k.candidates, at, candidate{of: p})
+	return &k.candidates[at]
+}
+
+// leaves makes it none.
+func (k *contest) leaves(p *peer) {
+	k.candidates = slices.DeleteFunc(k.candidates, func(can candidate) bool { return can.of == p })
+}
+
+// seat gives one seat of a contest, and makes it if need be.
+func (k *contest) seat(i int) *seat {
+	for len(k.seats) <= i {
+		k.seats = append(k.seats, &seat{index: len(k.seats)})
+	}
+	return k.seats[i]
+}
+
+// seatAt has a seat belong to a member, in the books.
+func (o *office) seatAt(k *contest, s *seat, id election.ID) {
+	if p := o.who(s.leader); p != nil {
+		p.leads--
+	}
+	var to *peer
+	if s.leader = id; id != election.None {
+		s.last = id
+		if to = o.me; id != o.c.self {
+			to = o.peer(id)
+		}
+		to.leads++
+	}
+	o.charge(k, s, to)
+}
+
+// charge has a seat count in a member's load; nil: in nobody's.
+func (o *office) charge(k *contest, s *seat, p *peer) {
+	if s.charged != nil {
+		s.charged.load -= k.weight
+	}
+	if s.charged = p; p != nil {
+		p.load += k.weight
+	}
+}
+
+// want has a contest looked at.
+func (o *office) want(k *contest) {
+	if !k.todo {
+		k.todo = true
+		o.todo = append(o.todo, k)
+	}
+	o.c.flushSoon()
+}
+
+// wanted are the contests to be looked at, by name.
+func (o *office) wanted() []*contest {
+	if len(o.todo) < len(o.contests)/8 {
+		slices.SortFunc(o.todo, byName)
+		return o.todo
+	}
+	list := make([]*contest, 0, len(o.todo))
+	for _, k := range o.ordered() {
+		if k.todo {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// reconsider has all looked at for which a member stands.
+func (o *office) reconsider(p *peer) {
+	for _, k := range o.ordered() {
+		if !k.todo && k.candidate(p) != nil {
+			o.want(k)
+		}
+	}
+	o.uneven = true
+	o.c.flushSoon()
+}
+
+// vacate has nobody lead a seat: nothing of its last leader's runs any more.
+func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
+	o.seatAt(k, s, election.None)
+	delete(o.moving, key{k.name, s.index})
+	s.expected, s.asked, s.cause, s.pinned = false, time.Time{}, cause, false
+	o.changes(k, s)
+	o.uneven = true
+	o.want(k)
+}
+
+// changes has the others told of a seat.
+func (o *office) changes(k *contest, s *seat) {
+	if s.changed = true; !k.changed {
+		k.changed = true
+		o.changed = append(o.changed, k)
+	}
+}
+
+// notHeld frees what a member was expected to hold, and has not told of.
+func (o *office) notHeld(p *peer) {
+	for _, k := range o.ordered() {
+		for _, s := range k.seats {
+			if s.expected && s.leader == p.id {
+				o.vacate(k, s, election.CauseResigned)
+			}
+		}
+	}
+}
+
+// forget has what a member still works for hold up nobody: it is not heard any more.
+func (o *office) forget(p *peer) {
+	for _, k := range o.ordered() {
+		if can := k.candidate(p); can != nil && can.held > 0 {
+			can.held = 0
+			o.want(k)
+		}
+	}
+}
+
+// free takes everything from a member that cannot lead any more.
+func (o *office) free(p *peer, why string, cause election.Cause) {
+	if p.leads == 0 {
+		return
+	}
+	o.c.note("frees", "", p.id, election.Token{}, why)
+	for _, k := range o.ordered() {
+		for _, s := range k.seats {
+			if s.leader != p.id {
+				continue
+			}
+			if can := k.candidate(p); can != nil {
+				can.held = 0
+			}
+			o.vacate(k, s, cause)
+		}
+	}
+}
+
+// stateOf takes note of a member's state.
+func (o *office) stateOf(id election.ID, s election.MemberState) {
+	p := o.peer(id)
+	switch s {
+	case election.StateUp:
+		if p.known && !p.reported {
+			o.ask(p)
+		}
+		o.reconsider(p)
+	case election.StateDown:
+		o.gone(p)
+	}
+}
+
+// gone: a member's process is gone. Under a lease only time tells that its leads are.
+func (o *office) gone(p *peer) {
+	if !o.c.leased {
+		p.down, p.reported, p.able = true, false, false
+		o.forget(p)
+		o.free(p, "its process is gone", election.CauseCrashed)
+		o.settle()
+		o.reconsider(p)
+	}
+}
+
+// settle ends the time in which what others hold is not known.
+func (o *office) settle() {
+	if o.settled {
+		return
+	}
+	if o.c.now.Sub(o.since) <= o.c.settles() {
+		if o.c.leased && len(o.peers) > 0 {
+			return
+		}
+		for _, m := range o.c.Members() {
+			if p := o.peers[m.ID]; m.ID != o.c.self && !(p != nil && (p.reported || p.down)) {
+				return
+			}
+		}
+	}
+	o.settled = true
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		if p := o.peers[id]; !p.reported {
+			o.free(p, "it has not told what it holds", election.CauseSilent)
+		}
+	}
+	o.uneven = true
+	o.c.flushNow()
+}
+
+// stalled: this process was stopped, and does not know who was silent meanwhile.
+func (o *office) stalled() {
+	for _, p := range o.peers {
+		p.heard = o.c.now
+	}
+}
+
+// check does what is due now and then.
+func (o *office) check() {
+	o.checkAt = o.c.now.Add(o.c.timing.T() / 2)
+	o.settle()
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		p := o.peers[id]
+		if p.reported && o.c.now.Sub(p.heard) > o.c.wait && !p.silent {
+			p.silent = true
+			o.forget(p)
+			o.free(p, "it was silent for too long", election.CauseSilent)
+		}
+	}
+	if len(o.moving) > 0 {
+		for _, k := range o.ordered() {
+			for _, s := range k.seats {
+				if !s.asked.IsZero() && o.c.now.Sub(s.asked) > o.c.timing.T() {
+					s.asked = o.c.now
+					o.askRelease(k, s)
+				}
+			}
+		}
+	}
+	if o.uneven || len(o.todo) > 0 {
+		o.c.flushSoon()
+	}
+}
+
+func (o *office) note(what string, k *contest, s *seat, id election.ID, epoch uint64, why string) {
+	o.c.note(what, k.name, id, election.Token{Epoch: epoch, Leader: election.Rank{ID: id}}, why)
+}

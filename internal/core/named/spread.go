@@ -1,0 +1,372 @@
+package named
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// MaxHandovers is how many names may be handed over at one time for the sake of shares:
+// the next are begun as these end.
+const MaxHandovers = 256
+
+// fit reports whether a member may be given anything now.
+func (o *office) fit(id election.ID) bool {
+	if o.c.isDrained(id) {
+		return false
+	}
+	if id == o.c.self {
+		return o.c.fit
+	}
+	p := o.peers[id]
+	return p != nil && p.reported && p.fit && !p.down && o.c.now.Sub(p.heard) <= o.c.wait && o.c.Knows(id)
+}
+
+// refit looks at who is fit: that is asked of each candidate of each name.
+func (o *office) refit() {
+	o.me.able = o.fit(o.c.self)
+	for id, p := range o.peers {
+		p.able = o.fit(id)
+	}
+}
+
+// candidates are those of a name that may be given a seat of it, in order, going by refit; good
+// until the next are asked for.
+func (o *office) candidates(k *contest, but *peer) (list []*candidate) {
+	list = o.room[:0]
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.of.able && can.stands && can.held == 0 && can.of != but && !k.sits(can.of.id) {
+			list = append(list, can)
+		}
+	}
+	o.room = list
+	return list
+}
+
+// sits reports whether a member leads a seat of a name, or is to.
+func (k *contest) sits(id election.ID) bool {
+	return slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader == id })
+}
+
+// best is who is to lead a seat next; nil: nobody can.
+func (o *office) best(k *contest, s *seat) *candidate {
+	list := o.candidates(k, nil)
+	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.of.id == s.to }); i >= 0 {
+		return list[i]
+	}
+	if slices.ContainsFunc(list, func(can *candidate) bool { return can.of.id != s.avoid }) {
+		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.of.id == s.avoid })
+	}
+	return o.least(list)
+}
+
+// least is the one with the least load, of those that prefer it if any do.
+func (o *office) least(list []*candidate) (best *candidate) {
+	for _, can := range list {
+		switch {
+		case best == nil, can.prefer && !best.prefer, can.prefer == best.prefer && can.of.load < best.of.load:
+			best = can
+		}
+	}
+	return best
+}
+
+// fill gives the seats of a contest that nobody leads.
+func (o *office) fill(k *contest) {
+	room := k.want - o.busy(k)
+	for i := 0; i < k.want && room > 0; i++ {
+		s := k.seat(i)
+		if s.leader != election.None {
+			continue
+		}
+		can := o.best(k, s)
+		if can == nil {
+			return
+		}
+		o.assign(k, s, can.of.id)
+		room--
+	}
+}
+
+// busy is how many lead a seat of a name, also one that it has no more, or still work for
+// one that they do not lead any more: of two sides of a partition that have met.
+func (o *office) busy(k *contest) (n int) {
+	for _, s := range k.seats {
+		if s.leader != election.None {
+			n++
+		}
+	}
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.held > 0 && !k.sits(can.of.id) {
+			n++
+		}
+	}
+	return n
+}
+
+// assign gives a seat that nobody leads.
+func (o *office) assign(k *contest, s *seat, id election.ID) {
+	next := max(k.last+1, o.floor)
+	if next >= (min(o.token.Epoch, maxEpoch>>EpochBits-2)+1)<<EpochBits {
+		o.exhausted()
+		return
+	}
+	why := s.why
+	switch {
+	case why != "":
+	case s.epoch == 0:
+		why = "it is new"
+	default:
+		why = "its last leader's time has ended: " + string(s.cause)
+	}
+	o.note("assigns", k, s, id, next, why)
+	k.last, s.epoch = next, next
+	s.pinned = s.pin && (s.to == election.None || s.to == id)
+	s.pin, s.why, s.to, s.avoid = false, "", election.None, election.None
+	o.seatAt(k, s, id)
+	o.changes(k, s)
+	o.uneven = true
+}
+
+// exhausted: this coordinator's epoch has no more numbers for a name. Another epoch does.
+func (o *office) exhausted() {
+	if o.spent {
+		return
+	}
+	o.spent = true
+	o.c.note("resigns", "", o.c.self, o.token, "its epoch has no more numbers for names")
+	o.c.forward(election.Event{Kind: election.Resigned})
+}
+
+// release has the leader of a seat asked to end its work.
+func (o *office) release(k *contest, s *seat, why string) {
+	if s.leader == election.None || !s.asked.IsZero() {
+		return
+	}
+	s.asked, s.why = o.c.now, why
+	o.moving[key{k.name, s.index}] = k
+	o.note("hands over", k, s, s.leader, s.epoch, why)
+	o.askRelease(k, s)
+}
+
+func (o *office) askRelease(k *contest, s *seat) {
+	at := Seat{Name: k.name, Seat: s.index, Leader: s.leader, Epoch: s.epoch}
+	if s.leader != o.c.self {
+		o.releases[s.leader] = append(o.releases[s.leader], at)
+		o.c.flushSoon()
+		return
+	}
+	if h := o.c.holds[k.name]; h != nil && h.seat == s.index && h.epoch == s.epoch {
+		o.c.lose(k.name, h, election.CauseResigned)
+	}
+}
+
+// level has names handed over whose leader ought to be another: one that is drained or
+// not preferred, or with a share of more than the heaviest name above another's. It looks
+// at each name once, and begins so many hand-overs as may be under way.
+func (o *office) level() {
+	if !o.uneven || !o.settled || o.c.now.Before(o.levelAt) || len(o.moving) >= MaxHandovers {
+		return
+	}
+	o.levelAt = o.c.now.Add(o.c.timing.Heartbeat / 10)
+	before := len(o.moving)
+	if all := o.levelAll(o.mean()); all && len(o.moving) == before {
+		all = o.levelAll(0) // who cannot lead everything leaves more to those who can
+		o.uneven = !all
+	}
+}
+
+// mean is the share of each that may lead, were all alike.
+func (o *office) mean() int {
+	sum, members := o.me.load, 0
+	if o.me.able {
+		members++
+	}
+	for _, p := range o.peers {
+		sum += p.load
+		if p.able {
+			members++
+		}
+	}
+	return sum / max(members, 1)
+}
+
+// levelAll looks at each seat, and takes shares down to least. It is false if there were
+// too many hand-overs to get through.
+func (o *office) levelAll(least int) bool {
+	heaviest := 0
+	for _, k := range o.ordered() {
+		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
+			heaviest = max(heaviest, k.weight)
+		}
+	}
+	for _, k := range o.ordered() {
+		for _, s := range k.seats {
+			if len(o.moving) >= MaxHandovers {
+				return false // the rest when these have ended
+			}
+			if s.leader != election.None && s.asked.IsZero() && !s.expected {
+				o.levelSeat(k, s, heaviest, least)
+			}
+		}
+	}
+	return true
+}
+
+func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
+	if s.index >= k.want {
+		o.release(k, s, "it has fewer seats")
+		return
+	}
+	others := o.candidates(k, nil)
+	if o.c.isDrained(s.leader) {
+		if to := o.least(others); to != nil || o.c.drained[s.leader] {
+			o.move(k, s, to, "its leader is drained")
+		}
+		return
+	}
+	leader := k.candidate(o.who(s.leader))
+	if s.pinned || leader == nil || !leader.stands {
+		return
+	}
+	to := o.least(others)
+	switch {
+	case to == nil:
+	case to.prefer && !leader.prefer:
+		o.move(k, s, to, "another is preferred")
+	case to.prefer == leader.prefer && leader.of.load-to.of.load > heaviest && leader.of.load-k.weight >= least:
+		o.move(k, s, to, "its leader's share is too large")
+	}
+}
+
+// move hands a seat over to a candidate; nil: to nobody.
+func (o *office) move(k *contest, s *seat, to *candidate, why string) {
+	s.to = election.None
+	if to != nil {
+		s.to = to.of.id
+		o.charge(k, s, to.of)
+	}
+	o.release(k, s, why)
+}
+
+// flush decides, and tells who is concerned.
+func (o *office) flush() {
+	c := o.c
+	o.own()
+	if o.settled {
+		o.refit()
+		for _, k := range o.wanted() {
+			o.fill(k)
+		}
+		o.level()
+		for _, k := range o.todo {
+			k.todo = false
+			o.dissolve(k)
+		}
+		o.todo = nil
+	}
+	o.own()
+	o.publish()
+	if o.uneven && len(o.moving) < MaxHandovers && o.settled {
+		c.flushAt = o.levelAt
+	}
+	if len(c.dirty) > 0 || len(o.changed) > 0 {
+		c.flushSoon()
+	}
+}
+
+// own takes in what this member itself has to tell.
+func (o *office) own() {
+	for len(o.c.dirty) > 0 {
+		claims := o.c.claimsOf(o.c.dirty)
+		o.c.allTold()
+		o.claimedAll(claims)
+	}
+}
+
+// dissolve forgets a name that nobody stands for or leads.
+func (o *office) dissolve(k *contest) {
+	if len(k.candidates) > 0 || slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
+		return
+	}
+	o.floor = max(o.floor, k.last+1)
+	delete(o.contests, k.name)
+	o.stale = true
+	for _, s := range k.seats {
+		delete(o.moving, key{k.name, s.index})
+		o.changes(k, s)
+	}
+}
+
+// publish tells the members which assignments have changed: each in order, the whole to
+// those that need it.
+func (o *office) publish() {
+	c := o.c
+	var list []Seat
+	slices.SortFunc(o.changed, byName)
+	for _, k := range o.changed {
+		k.changed = false
+		for _, s := range k.seats {
+			if s.changed {
+				s.changed = false
+				list = append(list, o.entry(key{k.name, s.index}))
+			}
+		}
+	}
+	o.changed = nil
+	base, had := c.version, c.digest
+	if len(list) > 0 || o.drains {
+		for _, s := range list {
+			c.learn(s)
+		}
+		c.version++
+		o.drains = false
+	}
+	deltas := parts(list, c.partBytes, seatSize)
+	if c.version == base {
+		deltas = nil
+	}
+	c.version += uint64(max(len(deltas)-1, 0))
+	news, whole := encodeEach(deltas), []cbor.RawMessage(nil)
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		p := o.peers[id]
+		switch {
+		case !p.reported:
+		case p.wants && (p.has != had || p.differs):
+			if whole == nil {
+				whole = encodeEach(parts(c.list(), c.partBytes, seatSize))
+			}
+			for i, list := range whole {
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
+			}
+		default:
+			if p.wants { // it has what there was
+				c.send(id, &frame{Op: opSame, Echo: p.stamp, Version: base, Digest: had})
+			}
+			for i, list := range news {
+				from := base + uint64(i)
+				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Base: from, Version: from + 1, encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
+			}
+		}
+		p.wants = false
+		if p.reported && len(o.releases[id]) > 0 {
+			for _, list := range parts(o.releases[id], c.partBytes, seatSize) {
+				c.send(id, &frame{Op: opRelease, Echo: p.stamp, Seats: list})
+			}
+		}
+	}
+	clear(o.releases)
+}
+
+// entry is one seat as members are told of it.
+func (o *office) entry(at key) Seat {
+	k := o.contests[at.name]
+	if k == nil || at.seat >= len(k.seats) || at.seat >= k.want && k.seats[at.seat].leader == election.None {
+		return Seat{Name: at.name, Seat: at.seat, Gone: true}
+	}
+	s := k.seats[at.seat]
+	return Seat{Name: at.name, Seat: at.seat, Leader: s.leader, Epoch: s.epoch, Pinned: s.pinned, Cause: s.cause}
+}

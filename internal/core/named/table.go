@@ -1,0 +1,176 @@
+package named
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// table is all assignments, as one member knows them.
+type table struct {
+	seats   map[key]*entry
+	names   map[string]int       // how many seats each has here
+	drained map[election.ID]bool // who is to lead nothing; true: who gives up what nobody else stands for, too
+	gone    map[key]uint64       // the highest epochs shown of seats that are gone; at most MaxElections
+	digest  uint64
+	version uint64
+	order   []*entry       // by name and seat; see ordered
+	stale   bool           // order is to be made anew
+	sees    bool           // what it has is shown; see look
+	of      election.Token // the coordinator who counts version
+
+	whole   []Seat // of a transfer under way; nil: there is none
+	wholeOf uint64 // the version that it is of
+	part    int    // its next
+	askedAt int64  // when all was last asked for; 0: it is not
+}
+
+// entry is one assignment, and what watchers were last told of it.
+type entry struct {
+	Seat
+	shown election.Token
+	top   uint64 // the highest epoch ever shown
+}
+
+// set takes in one assignment, and gives its entry; nil: there is none any more.
+func (t *table) set(s Seat) *entry {
+	e := t.seats[s.key()]
+	if e != nil {
+		t.digest ^= hash(e.Seat)
+	}
+	if s.Gone {
+		if e != nil {
+			if len(t.gone) >= MaxElections {
+				clear(t.gone)
+			}
+			t.gone[s.key()] = e.top
+			delete(t.seats, s.key())
+			t.stale = true
+			if t.names[s.Name]--; t.names[s.Name] == 0 {
+				delete(t.names, s.Name)
+			}
+		}
+		return nil
+	}
+	if e == nil {
+		e = &entry{top: t.gone[s.key()]}
+		delete(t.gone, s.key())
+		t.seats[s.key()] = e
+		t.stale = true
+		t.names[s.Name]++
+	}
+	e.Seat = s
+	t.digest ^= hash(s)
+	return e
+}
+
+// drain says who is to lead nothing, and who of them gives up what nobody else stands for, too.
+func (t *table) drain(ids, forced []election.ID) {
+	for id := range t.drained {
+		t.digest ^= hashText(string(id), 7)
+	}
+	clear(t.drained)
+	for _, id := range ids {
+		if !t.isDrained(id) {
+			t.drained[id] = slices.Contains(forced, id)
+			t.digest ^= hashText(string(id), 7)
+		}
+	}
+}
+
+func (t *table) isDrained(id election.ID) bool {
+	_, is := t.drained[id]
+	return is
+}
+
+func (t *table) drainedList() []election.ID { return slices.Sorted(maps.Keys(t.drained)) }
+
+func (t *table) forcedList() []election.ID {
+	return slices.DeleteFunc(t.drainedList(), func(id election.ID) bool { return !t.drained[id] })
+}
+
+// ordered are all entries, in order.
+func (t *table) ordered() []*entry {
+	if t.stale {
+		t.order, t.stale = sorted(t.seats, bySeat), false
+	}
+	return t.order
+}
+
+// sorted are the values of a map, in order.
+func sorted[K comparable, V any](m map[K]V, order func(a, b V) int) []V {
+	list := slices.AppendSeq(make([]V, 0, len(m)), maps.Values(m))
+	slices.SortFunc(list, order)
+	return list
+}
+
+// list is all of it, in order.
+func (t *table) list() []Seat {
+	list := make([]Seat, 0, len(t.seats))
+	for _, e := range t.ordered() {
+		list = append(list, e.Seat)
+	}
+	return list
+}
+
+func bySeat(a, b *entry) int {
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	return a.Seat.Seat - b.Seat.Seat
+}
+
+// last is the highest epoch known of a name.
+func (t *table) last(name string) uint64 {
+	highest := t.gone[key{name, 0}]
+	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
+		if e := t.seats[key{name, i}]; e != nil {
+			highest, left = max(highest, e.Epoch, e.top), left-1
+		}
+	}
+	return highest
+}
+
+// mayReturn reports whether a seat of a name is a member's, or may be given back to it under an
+// epoch up to last: whoever holds it is not known.
+func (t *table) mayReturn(name string, id election.ID, last uint64) bool {
+	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
+		if e := t.seats[key{name, i}]; e != nil {
+			if left--; e.Leader == id || e.Leader == election.None && e.Epoch <= last {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hash is of what members must have alike of a seat.
+func hash(s Seat) uint64 {
+	h := hashText(s.Name, 0) ^ uint64(s.Seat)*0xd6e8feb86659fd93
+	h = hashText(string(s.Leader), h^s.Epoch*0x9e3779b97f4a7c15)
+	if s.Pinned {
+		h = ^h
+	}
+	return h
+}
+
+func hashText(text string, h uint64) uint64 {
+	h ^= 14695981039346656037 // FNV-1a
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211
+	}
+	h ^= h >> 29
+	h *= 0xbf58476d1ce4e5b9
+	return h ^ h>>32
+}
+
+// emptied gives a map without entries: another one if it had many, whose room it would keep.
+func emptied[K comparable, V any](m map[K]V) map[K]V {
+	if len(m) > 64 {
+		return map[K]V{}
+	}
+	clear(m)
+	return m
+}
