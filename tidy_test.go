@@ -18,7 +18,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/machine", "internal/core/named", "quorum", "superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -39,12 +39,12 @@ var mayImport = map[string][]string{
 	"internal/sim/scenario":      {"election", "internal/core/machine"},
 	"electiontest/*":             {""},
 	"electiontest":               {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
-	"superpeer":                  {},
-	"superpeer/*":                {"superpeer", "superpeer/*"},
-	"superpeer/overlay":          {"superpeer", "superpeer/coordinate", "internal/net/security"},
+	"internal/superpeer":         {},
+	"internal/superpeer/*":       {"internal/superpeer", "internal/superpeer/*"},
+	"superpeer":                  {"internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
 	"internal/*":                 {"", "election", "internal/*"},
 	"internal/command/jobs":      {"", "internal/core/named", "election", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
-	"internal/command/peeragent": {"internal/api", "internal/follow", "internal/command/hooks", "superpeer/overlay"},
+	"internal/command/peeragent": {"internal/api", "internal/follow", "internal/command/hooks", "superpeer"},
 	"internal/disk/datadir":      {},
 	"internal/disk/logfile":      {"internal/disk/datadir"},
 	"internal/disk/statefile":    {"election", "internal/disk/datadir"},
@@ -59,7 +59,7 @@ var mayImport = map[string][]string{
 	"internal/net/refusal":       {},
 	"internal/command/algorithm": {"election", "election/*", "quorum"},
 	"internal/lab":               {"internal/web"},
-	"internal/lab/*":             {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "superpeer", "superpeer/lab"},
+	"internal/lab/*":             {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
 	"internal/web":               {},
 	"internal/clock":             {},
 	"internal/follow":            {},
@@ -72,7 +72,7 @@ var mayImport = map[string][]string{
 	"engines":                    {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
 	"engines/*":                  {"", "engines"},
 	"engines/internal/*":         {"", "engines", "internal/testkit/freeport"},
-	"examples/relay":             {"superpeer/overlay"},
+	"examples/relay":             {"superpeer"},
 	"engines/cmd/*":              {"*"},
 	"examples/fencing":           {"", "quorum"},
 	"docs/*":                     {"*"},
@@ -169,11 +169,11 @@ func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
 	for path, file := range sources(t, ".") {
 		for _, spec := range file.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
-			inside := strings.HasPrefix(filepath.ToSlash(path), "superpeer/overlay/")
+			inside := strings.HasPrefix(filepath.ToSlash(path), "superpeer/")
 			if strings.HasPrefix(name, "github.com/hashicorp/memberlist") && !inside {
-				t.Errorf("%s imports %s: only superpeer/overlay may", path, name)
+				t.Errorf("%s imports %s: only superpeer may", path, name)
 			}
-			if strings.HasPrefix(name, module+"/superpeer/overlay") && !inside && !overlayUsers(path) {
+			if strings.HasPrefix(name, module+"/superpeer") && !inside && !overlayUsers(path) {
 				t.Errorf("%s imports %s: it would compile memberlist", path, name)
 			}
 		}

@@ -1,144 +1,210 @@
 package superpeer
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Method names how super peers are chosen.
-type Method string
-
-// The methods. All share attachment, leases and registrars.
+// Defaults of [Config].
 const (
-	Tokens      Method = "tokens"       // the refined protocol; default
-	Textbook    Method = "textbook"     // the source's repulsion, to the letter
-	Prefix      Method = "prefix"       // the source's k-bit rule: 2^k super peers
-	PrefixExact Method = "prefix-exact" // N equal ranges of the identifier space
-	Random      Method = "random"       // N random nodes that stay where they are
+	DefaultListen   = "127.0.0.1:7600"
+	DefaultFraction = 0.02
+	DefaultRound    = time.Second
 )
 
-// ranged tells whether nodes are served by identifier instead of by distance.
-func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
+// Membership says who knows whom.
+type Membership string
 
-// Config is the same on every node of an overlay. The zero value of each field
-// but Fraction and Router stands for its default.
+// The memberships.
+const (
+	MembershipFull Membership = "full" // every node knows all; default
+	MembershipCore Membership = "core" // super peers know each other, the others a few of them; for thousands of nodes
+)
+
+// Config describes a node and its overlay. Method, Fraction, Capacity, Round and Membership are the
+// overlay's: a node that has others is not let in.
 type Config struct {
-	Method   Method  // default Tokens
-	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
-	Capacity int     // C: the most nodes that one super peer serves, itself not counted; 0: no limit
-	Metric   Metric  // default: 2 dimensions, no wrap
-	Router   Router  // the DHT that finds a token's registrar
+	Overlay  string        // the overlay's name, which keeps strangers apart; default "default"
+	Method   rules.Method  // default superpeer.Tokens
+	Fraction float64       // the share of nodes that are super peers, in (0, 1]; default 0.02
+	Capacity int           // the most nodes that one super peer serves, itself not counted; 0: no limit
+	Round    time.Duration // how often a node acts, and an overlay's unit of time; default 1s, at least 50ms
 
-	Lease    Round   // rounds that a client's place is kept without renewal; default 10
-	Renew    Round   // rounds between a client's renewals; default 4
-	Gate     float64 // relative gain that a move of a token must promise; default 0.005, with a capacity 0.03
-	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
-	Warmup   Round   // rounds that a token stays before it may jump; default 6
+	Membership Membership // default MembershipFull; MembershipCore goes with tokens, textbook and random
 
-	// Margin is how many milliseconds nearer another super peer must be for a served node to
-	// change to it. Measured round trips differ by that much by chance. Default 1, or 0 where positions
-	// are exact; a negative value stands for 0.
-	Margin float32
+	ID        string   // for people; at most 64 bytes; default drawn at random
+	Listen    string   // HOST:PORT, for UDP and TCP; default 127.0.0.1:7600; port 0 picks one
+	Advertise string   // HOST:PORT that others are told; default where it listens
+	Join      []string // HOST:PORT of nodes to join through, tried until one answers; none: it founds the overlay
+	Service   string   // what the others are told of this node's service, such as its HOST:PORT; at most 128 bytes
+	Secret    string   // file with the cluster's secret, by which all that is sent is encrypted
+	Insecure  bool     // listen beyond loopback without Secret
+
+	// Measure is a service's own distance to the node at addr, its Service where it has
+	// said one. Default: the least round trip of three small packets. Only what it measures decides; it is
+	// called once for each value, which is believed for 60 rounds.
+	Measure func(ctx context.Context, addr string) (time.Duration, error)
+
+	Transport memberlist.Transport // in place of UDP and TCP; nil: those
+	Seed      uint64               // of this node's choices; 0: drawn at random
+	Logger    *slog.Logger         // default: none
 }
 
-// Defaults returns c with its zero fields replaced.
-func (c Config) Defaults() Config {
+// ErrConfig says that a Config cannot work.
+var ErrConfig = errors.New("configuration")
+
+// Bounds of what a node says of itself.
+const (
+	maxID      = 64
+	maxService = 128
+	minRound   = 50 * time.Millisecond
+	maxRound   = time.Minute
+)
+
+// withDefaults returns c with its zero fields replaced.
+func (c Config) withDefaults() Config {
+	if c.Overlay == "" {
+		c.Overlay = "default"
+	}
 	if c.Method == "" {
-		c.Method = Tokens
+		c.Method = rules.Tokens
 	}
-	if c.Metric.Dims == 0 {
-		c.Metric.Dims = 2
+	if c.Fraction == 0 {
+		c.Fraction = DefaultFraction
 	}
-	if c.Lease == 0 {
-		c.Lease = 10
+	if c.Round == 0 {
+		c.Round = DefaultRound
 	}
-	if c.Renew == 0 {
-		c.Renew = 4
+	if c.Membership == "" {
+		c.Membership = MembershipFull
 	}
-	if c.Gate == 0 {
-		c.Gate = 0.005
-		if c.Capacity > 0 {
-			c.Gate = 0.03 // where places are short, every move unsettles many
-		}
+	if c.Listen == "" {
+		c.Listen = DefaultListen
 	}
-	if c.JumpGate == 0 {
-		c.JumpGate = 1.3
-		if c.Capacity > 0 {
-			c.JumpGate = 2.5 // likewise
-		}
-	}
-	if c.Warmup == 0 {
-		c.Warmup = 6
-	}
-	if c.Margin == 0 && !c.Metric.Exact {
-		c.Margin = 1
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-// margin is Margin where a negative one is 0.
-func (c *Config) margin() float32 { return max(0, c.Margin) }
-
-// Validate reports every fault of c, or nil.
+// Validate reports every fault of c, or nil. Its errors wrap [ErrConfig]; a capacity that
+// cannot work makes one that wraps [superpeer.ErrImpossible] and shows the sum.
 func (c Config) Validate() error {
-	c = c.Defaults()
+	c = c.withDefaults()
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
-	switch c.Method {
-	case Tokens, Textbook, Prefix, PrefixExact, Random:
+	node := c.node(rules.NewRing(nil))
+	if err := node.Validate(); err != nil {
+		faults = append(faults, err)
+	} else if err := workable(c.Fraction, c.Capacity); err != nil {
+		faults = append(faults, err)
+	}
+	switch c.Membership {
+	case MembershipFull:
+	case MembershipCore:
+		if c.Method == rules.Prefix || c.Method == rules.PrefixExact {
+			fault("membership core with method %s: its ranges are those of all nodes; take tokens, or full", c.Method)
+		}
 	default:
-		fault("method %q: want tokens, textbook, prefix, prefix-exact or random", c.Method)
+		fault("membership %q: want full or core", c.Membership)
 	}
-	if math.IsNaN(float64(c.Margin)) || math.IsInf(float64(c.Margin), 0) {
-		fault("margin %v: want a finite number of milliseconds", c.Margin)
+	if c.Round < minRound || c.Round > maxRound {
+		fault("round %v: want %v to %v", c.Round, minRound, maxRound)
 	}
-	if !(c.Fraction > 0 && c.Fraction <= 1) {
-		fault("fraction %v: want more than 0 and at most 1", c.Fraction)
+	if len(c.Overlay) > 128 {
+		fault("overlay %q: want at most 128 bytes", c.Overlay)
 	}
-	if c.Capacity < 0 {
-		fault("capacity %d: want at least 1, or 0 for no limit", c.Capacity)
+	if !plain(c.ID, maxID) {
+		fault("id %q: want at most %d bytes of printable text", c.ID, maxID)
 	}
-	if c.Metric.Dims < 0 || c.Metric.Dims > MaxDims {
-		fault("dimensions %d: want 1 to %d", c.Metric.Dims, MaxDims)
+	if !plain(c.Service, maxService) {
+		fault("service %q: want at most %d bytes of printable text", c.Service, maxService)
 	}
-	if c.Router == nil {
-		fault("no router: give the DHT that finds a token's registrar")
+	if c.Capacity > math.MaxInt32/2 {
+		fault("capacity %d: want at most %d", c.Capacity, math.MaxInt32/2)
 	}
-	if c.Renew < 1 || c.Lease < c.Renew+2 {
-		fault("lease %d, renew %d: want a lease of at least renew+2 rounds", c.Lease, c.Renew)
+	if c.Transport == nil {
+		faults = append(faults, c.checkAddresses()...)
 	}
-	return errors.Join(faults...)
-}
-
-// Wanted is the number of super peers that n nodes shall have: ⌈ρ·n⌉, at most n.
-func (c *Config) Wanted(n int) int {
-	// Without the small step back, 0.01·10000 would come out as 101.
-	w := int(math.Ceil(c.Fraction*float64(n) - 1e-9))
-	return max(0, min(w, n))
-}
-
-// Count is the number of tokens for n nodes: [Config.Wanted], or the 2^k of the
-// k-bit rule.
-func (c *Config) Count(n int) int {
-	w := c.Wanted(n)
-	if c.Method == Prefix {
-		return min(1<<PrefixBits(w), n)
-	}
-	return w
-}
-
-// ErrImpossible says that the super peers asked for cannot serve the nodes
-// there are.
-var ErrImpossible = errors.New("capacity impossible")
-
-// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the other
-// nodes: C·⌈ρn⌉ ≥ n − ⌈ρn⌉. The error wraps ErrImpossible and shows the sum.
-func (c *Config) Feasible(n int) error {
-	w := c.Wanted(n)
-	if c.Capacity == 0 || c.Capacity*w >= n-w {
+	if len(faults) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d super peers × capacity %d = %d places for %d other nodes; raise the capacity to %d or the fraction to %.4g",
-		ErrImpossible, w, c.Capacity, w*c.Capacity, n-w, (n-w+w-1)/w, 1/float64(c.Capacity+1))
+	return fmt.Errorf("%w: %w", ErrConfig, errors.Join(faults...))
+}
+
+func (c *Config) checkAddresses() (faults []error) {
+	host, _, err := splitAddress(c.Listen)
+	if err != nil {
+		return []error{fmt.Errorf("listen %q: %w", c.Listen, err)}
+	}
+	if !host.IsLoopback() && c.Secret == "" && !c.Insecure {
+		faults = append(faults, fmt.Errorf("listen %s: anybody who reaches it could take part; give a secret file, or say insecure", c.Listen))
+	}
+	if c.Advertise != "" {
+		if host, port, err := splitAddress(c.Advertise); err != nil || host.IsUnspecified() || port == 0 {
+			faults = append(faults, fmt.Errorf("advertise %q: want IP:PORT at which others reach this node", c.Advertise))
+		}
+	} else if host.IsUnspecified() {
+		faults = append(faults, fmt.Errorf("listen %s names no address to tell the others; give advertise", c.Listen))
+	}
+	for _, addr := range c.Join {
+		if _, port, err := net.SplitHostPort(addr); err != nil || port == "" || port == "0" {
+			faults = append(faults, fmt.Errorf("join %q: want HOST:PORT", addr))
+		}
+	}
+	return faults
+}
+
+// workable refuses a capacity with which an overlay that grows could not serve all.
+func workable(fraction float64, capacity int) error {
+	if capacity == 0 || float64(capacity)*fraction >= 1-fraction-1e-9 {
+		return nil
+	}
+	return fmt.Errorf("%w: of 1000 nodes, %.4g super peers × capacity %d = %.4g places for %.4g others; raise the capacity to %d or the fraction to %.4g",
+		rules.ErrImpossible, 1000*fraction, capacity, 1000*fraction*float64(capacity), 1000*(1-fraction),
+		int(math.Ceil((1-fraction)/fraction-1e-9)), 1/float64(capacity+1))
+}
+
+// node is what the pure part needs to know. Homes are asked every round whether they still
+// live: whoever loses its super peer has its deputy within three rounds.
+func (c *Config) node(router rules.Router) rules.Config {
+	return rules.Config{
+		Method: c.Method, Fraction: c.Fraction, Capacity: c.Capacity, Router: router,
+		Metric: rules.Metric{Dims: rules.MaxDims}, Renew: 1,
+	}.Defaults()
+}
+
+func splitAddress(addr string) (netip.Addr, int, error) {
+	host, text, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.Addr{}, 0, errors.New("want IP:PORT")
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return ip, 0, errors.New("want an IP address, not a name")
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return ip, 0, errors.New("want a port of 0 to 65535")
+	}
+	return ip, port, nil
+}
+
+func plain(text string, limit int) bool {
+	return len(text) <= limit && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd })
 }

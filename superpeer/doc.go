@@ -1,21 +1,21 @@
-// Package superpeer elects some of many nodes to serve the rest, so that every
-// node has a super peer near it, super peers are spread evenly, their share of
-// all nodes is the one asked for, and none serves more than a fixed number
-// (docs/sources.md, "Coordinator", elections in large systems).
+// Package superpeer makes a process one of many nodes of which some are elected to serve
+// the rest: it is the driver of package superpeer on real machines.
 //
-// Both of the source's ways are here. A reserved prefix of a DHT's identifier
-// space says which node each range belongs to (prefix.go). N tokens in a
-// geometric space move away from each other until they are spread out
-// (textbook.go); the refined protocol, which is the default, moves them to
-// where the round trips they measured say they serve best (tokens.go).
+//	m, err := overlay.Join(ctx, overlay.Config{
+//		Join: []string{"10.0.0.1:7600"}, Fraction: 0.02, Capacity: 100, Secret: "/etc/batuta/secret",
+//	})
+//	...
+//	for ev := range m.Watch(ctx) { … } // became a super peer, home changed, a client came
 //
-// A [Node] is one process's part in it: pure, without clock, socket, goroutine,
-// lock or randomness of its own. It is given messages, measured round trips and
-// what gossip has brought, and answers with [Actions]. It knows a handful of
-// super peers and its own clients, never the whole. The same Node runs in the
-// laboratory (package lab) and on real processes.
+// Membership, failure detection and gossip are those of github.com/hashicorp/memberlist
+// (SWIM), coordinates are Vivaldi's; one goroutine owns the [superpeer.Node] and gives it
+// messages, measured round trips, rounds of the clock and randomness.
 //
-// What is held for certain: a node never serves more than Capacity others, and
-// a token's version fences its older holders. What is only reached once churn
-// stops: that exactly ⌈ρ·n⌉ tokens live and that every node is served.
+// What is held for certain: a super peer never serves more than Capacity others. What is
+// only reached once churn stops: that exactly ⌈ρ·n⌉ super peers live and that every node
+// has one. While a partition lasts each side has its own; when it heals the older of two
+// holders of a token gives it up.
+//
+// Every node knows the list of all nodes, unless Config.Membership says that super peers alone know
+// each other; docs/superpeers.md says how far either goes.
 package superpeer

@@ -1,39 +1,34 @@
 package superpeer_test
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// A driver carries what a node does to the others and back.
+// A node alone founds an overlay, and becomes its only super peer.
 func Example() {
-	ring := superpeer.NewRing([]superpeer.Place{{Key: 7, Peer: 0}})
-	cfg := superpeer.Config{Fraction: 0.1, Router: ring}.Defaults()
-	node := superpeer.New(&cfg, 0, 7, 1)
-	node.Charged(0, 0) // the ring makes it the registrar of the only token
-
-	var out superpeer.Actions
-	for round := superpeer.Round(0); round < 8; round++ {
-		out.Reset()
-		node.Wake(round, 1, &out)
-		for i := 0; i < len(out.Send); i++ { // all to itself here
-			m := out.Send[i]
-			node.Receive(round, &m, &out)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	m, err := superpeer.Join(ctx, superpeer.Config{
+		ID: "a", Listen: "127.0.0.1:0", Fraction: 0.1, Capacity: 20, Round: 50 * time.Millisecond,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer m.Close()
+	for ev, err := range m.Watch(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if ev.Kind == superpeer.EventSuper {
+			fmt.Println(m.ID(), "serves", len(m.Clients()), "others under token", ev.Token)
+			return
 		}
 	}
-	token, version, ok := node.Holding()
-	fmt.Println(token, version, ok)
-	// Output: 0 1 true
-}
-
-func ExampleRangeOf() {
-	const n = 3
-	for _, p := range []uint64{0, 1 << 62, 1<<64 - 1} {
-		fmt.Println(superpeer.RangeOf(p, n))
-	}
-	// Output:
-	// 0
-	// 0
-	// 2
+	// Output: a serves 0 others under token 0
 }

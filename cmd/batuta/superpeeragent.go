@@ -21,8 +21,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/internal/command/resident"
 	"github.com/batuta-dev/batuta/internal/follow"
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
 	"github.com/batuta-dev/batuta/superpeer"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
 )
 
 // defaultPeerHTTP is where the first super peer's agent of a machine is asked.
@@ -30,7 +30,7 @@ const defaultPeerHTTP = "127.0.0.1:7700"
 
 // peerFlags are the flags of "superpeer agent".
 type peerFlags struct {
-	config    overlay.Config
+	config    superpeer.Config
 	method    string
 	members   string
 	http      string
@@ -44,14 +44,14 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 	c := &f.config
 	fs.StringVar(&c.Overlay, "cluster", "default", "`name` of the overlay; nodes of another are refused")
 	fs.StringVar(&c.ID, "id", "", "this node's `name` for people (default drawn at random)")
-	fs.StringVar(&c.Listen, "listen", overlay.DefaultListen, "`host:port`, UDP and TCP, where nodes reach it; port 0 picks one")
+	fs.StringVar(&c.Listen, "listen", superpeer.DefaultListen, "`host:port`, UDP and TCP, where nodes reach it; port 0 picks one")
 	fs.StringVar(&c.Advertise, "advertise", "", "`host:port` it tells the others (default the listen address)")
 	fs.StringSliceVar(&c.Join, "join", nil, "`host:port` of any node to join through; repeatable; none: it founds the overlay")
-	fs.Float64Var(&c.Fraction, "fraction", overlay.DefaultFraction, "`share` of the nodes that shall be super peers; the same on all")
+	fs.Float64Var(&c.Fraction, "fraction", superpeer.DefaultFraction, "`share` of the nodes that shall be super peers; the same on all")
 	fs.IntVar(&c.Capacity, "capacity", 0, "most `nodes` that one super peer serves, itself not counted; 0 for no limit; the same on all")
-	fs.StringVar(&f.method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random; the same on all")
-	fs.StringVar(&f.members, "membership", string(overlay.MembershipFull), "full: every node knows all; core: super peers know each other, the others a few of them, for thousands of nodes; the same on all")
-	fs.DurationVar(&c.Round, "round", overlay.DefaultRound, "how often a node acts: more than twice the longest round trip; the same on all")
+	fs.StringVar(&f.method, "method", string(rules.Tokens), "tokens, textbook, prefix, prefix-exact or random; the same on all")
+	fs.StringVar(&f.members, "membership", string(superpeer.MembershipFull), "full: every node knows all; core: super peers know each other, the others a few of them, for thousands of nodes; the same on all")
+	fs.DurationVar(&c.Round, "round", superpeer.DefaultRound, "how often a node acts: more than twice the longest round trip; the same on all")
 	fs.StringVar(&c.Service, "service", "", "`text` told to the others of this node's service, such as its HOST:PORT")
 	fs.StringVar(&c.Secret, "secret-file", "", "`file` with the cluster's shared secret, as 'batuta secret new' prints it: all that is sent is encrypted")
 	fs.BoolVar(&c.Insecure, "insecure", false, "serve addresses beyond loopback although nobody there has to prove anything")
@@ -69,7 +69,7 @@ func (f *peerFlags) register(fs *pflag.FlagSet) {
 
 // check finds every flag that cannot stand before anything starts.
 func (f *peerFlags) check() error {
-	f.config.Method, f.config.Membership = superpeer.Method(f.method), overlay.Membership(f.members)
+	f.config.Method, f.config.Membership = rules.Method(f.method), superpeer.Membership(f.members)
 	f.security.secretFile, f.security.insecure = f.config.Secret, f.config.Insecure
 	if f.config.Fraction == 0 {
 		return cli.Usagef("--fraction 0: want more than 0 and at most 1")
@@ -129,7 +129,7 @@ type peerRun struct {
 	flags *peerFlags
 	cmd   *cobra.Command
 	log   *slog.Logger
-	node  *overlay.Member
+	node  *superpeer.Member
 
 	tokens *api.Tokens
 	ends   []func(context.Context)
@@ -175,7 +175,7 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		a.node, err = overlay.Join(ctx, config)
+		a.node, err = superpeer.Join(ctx, config)
 	}()
 	ended := false
 	for {
@@ -195,7 +195,7 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 		return false, nil
 	case ended:
 		return false, a.node.Close()
-	case errors.Is(err, overlay.ErrConfig), errors.Is(err, overlay.ErrRefused):
+	case errors.Is(err, superpeer.ErrConfig), errors.Is(err, superpeer.ErrRefused):
 		return false, cli.Exit(cli.Usage, err)
 	}
 	return err == nil, err
@@ -281,7 +281,7 @@ func (a *peerRun) print(ready peeragent.Line) {
 		write = peeragent.Line.WriteJSON
 	}
 	unread := write(ready, a.stdout)
-	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, a.node.Watch) {
+	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, a.node.Watch) {
 		if unread != nil {
 			a.log.Warn("events are not printed any more: nobody reads them", "error", unread)
 			return

@@ -23,7 +23,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // settleWithin is generous: what takes seconds may take a busy machine much longer.
@@ -95,7 +95,7 @@ func (g *peerGroup) start(flags ...string) *peerProcess {
 	return m
 }
 
-func (g *peerGroup) status(m *peerProcess) (s overlay.Status, err error) {
+func (g *peerGroup) status(m *peerProcess) (s superpeer.Status, err error) {
 	client := http.Client{Timeout: 30 * time.Second}
 	r, err := client.Get("http://" + m.http + "/v1/status")
 	if err != nil {
@@ -172,9 +172,9 @@ func (m *peerProcess) servedAgain(dead string, killed time.Time) (orphan bool, a
 	home := ""
 	for _, l := range m.lines {
 		switch {
-		case l.Event == overlay.EventSuper:
+		case l.Event == superpeer.EventSuper:
 			home = m.id
-		case l.Event == overlay.EventHome && l.Home != nil:
+		case l.Event == superpeer.EventHome && l.Home != nil:
 			home = *l.Home
 		default:
 			continue
@@ -224,7 +224,7 @@ func (g *peerGroup) crashSuper(m *peerProcess, round time.Duration) {
 // TestSuperPeersOnRealProcesses kills super peers and others with kill -9.
 func TestSuperPeersOnRealProcesses(t *testing.T) {
 	fulltest.Parallel(t)
-	for _, membership := range []overlay.Membership{overlay.MembershipFull, overlay.MembershipCore} {
+	for _, membership := range []superpeer.Membership{superpeer.MembershipFull, superpeer.MembershipCore} {
 		t.Run(string(membership), func(t *testing.T) {
 			fulltest.Parallel(t)
 			killSuperPeers(t, membership)
@@ -232,7 +232,7 @@ func TestSuperPeersOnRealProcesses(t *testing.T) {
 	}
 }
 
-func killSuperPeers(t *testing.T, membership overlay.Membership) {
+func killSuperPeers(t *testing.T, membership superpeer.Membership) {
 	const round = 300 * time.Millisecond
 	n := fulltest.Size(7, 62)
 	g := &peerGroup{T: t, watch: stalltest.Start(t), dir: stalltest.Dir(t)}

@@ -15,7 +15,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // newPeerAsking makes a command that asks a super peer's agent, which is where that is by
@@ -44,7 +44,7 @@ func newSuperpeerStatusCommand(e env) *cobra.Command {
 		if a.json {
 			return a.printIndented(raw)
 		}
-		var s overlay.Status
+		var s superpeer.Status
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return fmt.Errorf("agent %s: answer is not batuta's: %w", a.http, err)
 		}
@@ -65,7 +65,7 @@ func (a *asking) printIndented(raw json.RawMessage) error {
 	return err
 }
 
-func printPeer(w io.Writer, s *overlay.Status) error {
+func printPeer(w io.Writer, s *superpeer.Status) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "node\t%s at %s, overlay %s\n", s.ID, s.Address, s.Overlay)
 	switch {
@@ -89,7 +89,7 @@ func printPeer(w io.Writer, s *overlay.Status) error {
 	r := &s.Requirements
 	for i, x := range []struct {
 		name string
-		overlay.Requirement
+		superpeer.Requirement
 	}{{"low latency", r.Latency}, {"spread evenly", r.Spread}, {"predefined share", r.Share}, {"bounded load", r.Capacity}} {
 		mark := "holds"
 		if !x.Holds {

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/lab"
+	"github.com/batuta-dev/batuta/internal/superpeer/live"
 	"github.com/batuta-dev/batuta/superpeer"
-	"github.com/batuta-dev/batuta/superpeer/lab"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
-	"github.com/batuta-dev/batuta/superpeer/overlay/live"
 )
 
 func newSuperpeerLiveCommand(e env) *cobra.Command {
@@ -32,7 +32,7 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
   batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Method, o.Membership = superpeer.Method(method), overlay.Membership(members)
+			o.Method, o.Membership = rules.Method(method), superpeer.Membership(members)
 			if err := readLive(&o, rtt); err != nil {
 				return cli.Exit(cli.Usage, err)
 			}
@@ -61,8 +61,8 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes (default as many as hosts in the matrix, else 200); more share hosts")
 	flags.Float64Var(&o.Fraction, "fraction", 0.05, "share of the nodes that shall be super peers")
 	flags.IntVar(&o.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
-	flags.StringVar(&method, "method", string(superpeer.Tokens), "tokens, textbook, prefix, prefix-exact or random")
-	flags.StringVar(&members, "membership", string(overlay.MembershipFull), "full or core")
+	flags.StringVar(&method, "method", string(rules.Tokens), "tokens, textbook, prefix, prefix-exact or random")
+	flags.StringVar(&members, "membership", string(superpeer.MembershipFull), "full or core")
 	flags.IntVar(&o.Rounds, "rounds", 120, "rounds to run, once all have joined")
 	flags.DurationVar(&o.Round, "round", 0, "how long a round is (default 1s)")
 	flags.Float64Var(&o.Loss, "loss", 0, "`share` of packets that the network loses")

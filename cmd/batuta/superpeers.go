@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/superpeer"
-	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 
 func newSuperpeersCommand(e env) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // superpeers runs the command with args and gives its exit code and output.
@@ -104,7 +104,7 @@ func read(t *testing.T, path string) string {
 func TestAPeersStatusShowsWhatHasBeenWrongForAWhile(t *testing.T) {
 	for _, warnings := range [][]string{nil, {"5 super peers live, 3 are wanted, for 90 s"}} {
 		var out strings.Builder
-		if err := printPeer(&out, &overlay.Status{ID: "n1", Warnings: warnings}); err != nil {
+		if err := printPeer(&out, &superpeer.Status{ID: "n1", Warnings: warnings}); err != nil {
 			t.Fatal(err)
 		}
 		if k := strings.Count(out.String(), "WARNING"); k != len(warnings) || k > 0 && !strings.Contains(out.String(), warnings[0]) {

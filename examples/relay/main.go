@@ -15,7 +15,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // How far a line has come: the first byte of its packet.
@@ -26,7 +26,7 @@ const (
 )
 
 func main() {
-	c := overlay.Config{Fraction: 0.3}
+	c := superpeer.Config{Fraction: 0.3}
 	flag.StringVar(&c.ID, "id", "", "this node's name")
 	flag.StringVar(&c.Listen, "listen", "127.0.0.1:7600", "where the overlay reaches it")
 	join := flag.String("join", "", "any node to join through")
@@ -40,7 +40,7 @@ func main() {
 		log.Fatal(err)
 	}
 	c.Service = lines.LocalAddr().String() // told to all: where lines are sent
-	node, err := overlay.Join(context.Background(), c)
+	node, err := superpeer.Join(context.Background(), c)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,13 +7,13 @@ import (
 	"io"
 	"math"
 
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // Chart is who serves whom, as all super peers say.
 type Chart struct {
-	Status overlay.Status  `json:"status"` // of the node that was asked
-	Groups []overlay.Group `json:"super_peers"`
+	Status superpeer.Status  `json:"status"` // of the node that was asked
+	Groups []superpeer.Group `json:"super_peers"`
 }
 
 const (

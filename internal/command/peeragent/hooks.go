@@ -8,7 +8,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/follow"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // Hooks say what to run. A command is its words; no shell reads it.
@@ -23,8 +23,8 @@ type Hooks struct {
 func (h *Hooks) Any() bool { return len(h.OnSuper)+len(h.OnClient) > 0 }
 
 // Follow runs hooks for what happens to node, one at a time and in order, until it ends.
-func (h *Hooks) Follow(node *overlay.Member) {
-	for ev, err := range follow.On(context.Background(), overlay.ErrBehind, node.Watch) {
+func (h *Hooks) Follow(node *superpeer.Member) {
+	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, node.Watch) {
 		if err != nil {
 			h.Log.Error("hooks have missed what happened meanwhile and go on with what holds now", "error", err)
 			continue
@@ -33,12 +33,12 @@ func (h *Hooks) Follow(node *overlay.Member) {
 	}
 }
 
-func (h *Hooks) see(node *overlay.Member, ev overlay.Event) {
+func (h *Hooks) see(node *superpeer.Member, ev superpeer.Event) {
 	set := []string{"BATUTA_EVENT=" + ev.Kind, "BATUTA_ID=" + node.ID()}
 	switch {
-	case ev.Kind == overlay.EventSuper:
+	case ev.Kind == superpeer.EventSuper:
 		h.run("on-super", h.OnSuper, append(set, fmt.Sprintf("BATUTA_TOKEN=%d:%d", ev.Version, ev.Token)))
-	case ev.Kind == overlay.EventHome && ev.Home != nil:
+	case ev.Kind == superpeer.EventHome && ev.Home != nil:
 		h.run("on-client", h.OnClient, append(set, "BATUTA_HOME="+ev.Home.ID, "BATUTA_ADDRESS="+ev.Home.Address, "BATUTA_SERVICE="+ev.Home.Service))
 	}
 }

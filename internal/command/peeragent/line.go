@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // Line is one event as a program reads it: "--events json" and /v1/events.
@@ -41,18 +41,18 @@ type Line struct {
 }
 
 // Ready is an agent's first line.
-func Ready(s overlay.Status, http string) Line {
+func Ready(s superpeer.Status, http string) Line {
 	return Line{Time: api.Stamp{Time: time.Now()}, Event: "ready", ID: s.ID, Overlay: s.Overlay, Listen: s.Address,
 		HTTP: http, Method: s.Method, Fraction: s.Fraction, Capacity: s.Capacity}
 }
 
 // LineOf is an event that node id saw.
-func LineOf(id string, ev overlay.Event) Line {
+func LineOf(id string, ev superpeer.Event) Line {
 	l := Line{Time: api.Stamp{Time: ev.Time}, Event: ev.Kind, ID: id}
 	switch ev.Kind {
-	case overlay.EventSuper, overlay.EventOrdinary:
+	case superpeer.EventSuper, superpeer.EventOrdinary:
 		l.Token, l.Version = &ev.Token, ev.Version
-	case overlay.EventHome:
+	case superpeer.EventHome:
 		none := ""
 		l.Home = &none
 		if ev.Home != nil {
@@ -61,7 +61,7 @@ func LineOf(id string, ev overlay.Event) Line {
 				l.RTTms = &ev.RTT
 			}
 		}
-	case overlay.EventClient:
+	case superpeer.EventClient:
 		l.Client, l.Address, l.Service, l.State = ev.Client.ID, ev.Client.Address, ev.Client.Service, "went"
 		if ev.Came {
 			l.State = "came"
@@ -98,11 +98,11 @@ func (l *Line) text() string {
 			http = ", HTTP on " + l.HTTP
 		}
 		return fmt.Sprintf("node %s of overlay %s listens on %s%s", l.ID, l.Overlay, l.Listen, http)
-	case overlay.EventSuper:
+	case superpeer.EventSuper:
 		return fmt.Sprintf("%s is a super peer (token %d, version %d)", l.ID, *l.Token, l.Version)
-	case overlay.EventOrdinary:
+	case superpeer.EventOrdinary:
 		return fmt.Sprintf("%s is a super peer no longer (token %d)", l.ID, *l.Token)
-	case overlay.EventHome:
+	case superpeer.EventHome:
 		if l.Home == nil || *l.Home == "" {
 			return l.ID + " has no super peer"
 		}
@@ -113,7 +113,7 @@ func (l *Line) text() string {
 		return fmt.Sprintf("%s is served by %s at %s%s", l.ID, *l.Home, l.Address, way)
 	case "behind":
 		return "these events were read too slowly, and some are left out: what follows is so now"
-	case overlay.EventClient:
+	case superpeer.EventClient:
 		return fmt.Sprintf("client %s at %s %s", l.Client, l.Address, l.State)
 	}
 	return l.Event

@@ -3,12 +3,12 @@ package peeragent
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // collector reads a node's status when it is asked, and keeps nothing.
 type collector struct {
-	node    *overlay.Member
+	node    *superpeer.Member
 	version string
 }
 

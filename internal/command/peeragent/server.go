@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/batuta-dev/batuta/internal/api"
-	"github.com/batuta-dev/batuta/superpeer/overlay"
+	"github.com/batuta-dev/batuta/superpeer"
 )
 
 // maxStreams is how many event streams are open at one time.
@@ -22,7 +22,7 @@ const maxStreams = 64
 
 // Server is the HTTP API of one node.
 type Server struct {
-	node    *overlay.Member
+	node    *superpeer.Member
 	log     *slog.Logger
 	streams chan struct{}
 	http    *http.Server
@@ -30,7 +30,7 @@ type Server struct {
 
 // NewServer makes the API of node: it may be asked by IP address, as localhost and under
 // names; tokens nil: by whoever reaches it.
-func NewServer(node *overlay.Member, version string, tokens *api.Tokens, log *slog.Logger, names ...string) *Server {
+func NewServer(node *superpeer.Member, version string, tokens *api.Tokens, log *slog.Logger, names ...string) *Server {
 	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", s.status)
@@ -52,7 +52,7 @@ func NewServer(node *overlay.Member, version string, tokens *api.Tokens, log *sl
 }
 
 // NewHealthServer answers /super, /healthz and /readyz by yes or no to whoever asks.
-func NewHealthServer(node *overlay.Member, log *slog.Logger) *Server {
+func NewHealthServer(node *superpeer.Member, log *slog.Logger) *Server {
 	s := &Server{node: node, log: log}
 	mux := http.NewServeMux()
 	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return bare{w} })
@@ -115,7 +115,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
 	list := s.node.Clients()
 	if list == nil {
-		list = []overlay.Client{}
+		list = []superpeer.Client{}
 	}
 	api.AnswerMuch(w, r, list)
 }
@@ -171,7 +171,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	f := api.NewFeed(r.Context(), s.log)
 	go func() {
 		defer f.End()
-		api.Pour(f, overlay.ErrBehind, s.node.Watch, func(ev overlay.Event, behind bool) (string, any) {
+		api.Pour(f, superpeer.ErrBehind, s.node.Watch, func(ev superpeer.Event, behind bool) (string, any) {
 			l := LineOf(s.node.ID(), ev)
 			if behind {
 				l = BehindLine(s.node.ID(), time.Now())

@@ -20,9 +20,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 	"github.com/batuta-dev/batuta/internal/sim/trace"
+	superlab "github.com/batuta-dev/batuta/internal/superpeer/lab"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/web"
-	superlab "github.com/batuta-dev/batuta/superpeer/lab"
 )
 
 // served is the lab that all tests look at, until the last of them has ended: a start

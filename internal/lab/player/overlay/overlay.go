@@ -4,8 +4,8 @@ package overlay
 import (
 	"math"
 
-	"github.com/batuta-dev/batuta/superpeer"
-	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 
 // Config says which overlay to look at.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/batuta-dev/batuta/internal/lab/player/overlay"
-	"github.com/batuta-dev/batuta/superpeer/lab"
+	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 
 // What the page shows round by round is the run of "batuta superpeers simulate".

@@ -1,0 +1,144 @@
+package superpeer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Method names how super peers are chosen.
+type Method string
+
+// The methods. All share attachment, leases and registrars.
+const (
+	Tokens      Method = "tokens"       // the refined protocol; default
+	Textbook    Method = "textbook"     // the source's repulsion, to the letter
+	Prefix      Method = "prefix"       // the source's k-bit rule: 2^k super peers
+	PrefixExact Method = "prefix-exact" // N equal ranges of the identifier space
+	Random      Method = "random"       // N random nodes that stay where they are
+)
+
+// ranged tells whether nodes are served by identifier instead of by distance.
+func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
+
+// Config is the same on every node of an overlay. The zero value of each field
+// but Fraction and Router stands for its default.
+type Config struct {
+	Method   Method  // default Tokens
+	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
+	Capacity int     // C: the most nodes that one super peer serves, itself not counted; 0: no limit
+	Metric   Metric  // default: 2 dimensions, no wrap
+	Router   Router  // the DHT that finds a token's registrar
+
+	Lease    Round   // rounds that a client's place is kept without renewal; default 10
+	Renew    Round   // rounds between a client's renewals; default 4
+	Gate     float64 // relative gain that a move of a token must promise; default 0.005, with a capacity 0.03
+	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
+	Warmup   Round   // rounds that a token stays before it may jump; default 6
+
+	// Margin is how many milliseconds nearer another super peer must be for a served node to
+	// change to it. Measured round trips differ by that much by chance. Default 1, or 0 where positions
+	// are exact; a negative value stands for 0.
+	Margin float32
+}
+
+// Defaults returns c with its zero fields replaced.
+func (c Config) Defaults() Config {
+	if c.Method == "" {
+		c.Method = Tokens
+	}
+	if c.Metric.Dims == 0 {
+		c.Metric.Dims = 2
+	}
+	if c.Lease == 0 {
+		c.Lease = 10
+	}
+	if c.Renew == 0 {
+		c.Renew = 4
+	}
+	if c.Gate == 0 {
+		c.Gate = 0.005
+		if c.Capacity > 0 {
+			c.Gate = 0.03 // where places are short, every move unsettles many
+		}
+	}
+	if c.JumpGate == 0 {
+		c.JumpGate = 1.3
+		if c.Capacity > 0 {
+			c.JumpGate = 2.5 // likewise
+		}
+	}
+	if c.Warmup == 0 {
+		c.Warmup = 6
+	}
+	if c.Margin == 0 && !c.Metric.Exact {
+		c.Margin = 1
+	}
+	return c
+}
+
+// margin is Margin where a negative one is 0.
+func (c *Config) margin() float32 { return max(0, c.Margin) }
+
+// Validate reports every fault of c, or nil.
+func (c Config) Validate() error {
+	c = c.Defaults()
+	var faults []error
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	switch c.Method {
+	case Tokens, Textbook, Prefix, PrefixExact, Random:
+	default:
+		fault("method %q: want tokens, textbook, prefix, prefix-exact or random", c.Method)
+	}
+	if math.IsNaN(float64(c.Margin)) || math.IsInf(float64(c.Margin), 0) {
+		fault("margin %v: want a finite number of milliseconds", c.Margin)
+	}
+	if !(c.Fraction > 0 && c.Fraction <= 1) {
+		fault("fraction %v: want more than 0 and at most 1", c.Fraction)
+	}
+	if c.Capacity < 0 {
+		fault("capacity %d: want at least 1, or 0 for no limit", c.Capacity)
+	}
+	if c.Metric.Dims < 0 || c.Metric.Dims > MaxDims {
+		fault("dimensions %d: want 1 to %d", c.Metric.Dims, MaxDims)
+	}
+	if c.Router == nil {
+		fault("no router: give the DHT that finds a token's registrar")
+	}
+	if c.Renew < 1 || c.Lease < c.Renew+2 {
+		fault("lease %d, renew %d: want a lease of at least renew+2 rounds", c.Lease, c.Renew)
+	}
+	return errors.Join(faults...)
+}
+
+// Wanted is the number of super peers that n nodes shall have: ⌈ρ·n⌉, at most n.
+func (c *Config) Wanted(n int) int {
+	// Without the small step back, 0.01·10000 would come out as 101.
+	w := int(math.Ceil(c.Fraction*float64(n) - 1e-9))
+	return max(0, min(w, n))
+}
+
+// Count is the number of tokens for n nodes: [Config.Wanted], or the 2^k of the
+// k-bit rule.
+func (c *Config) Count(n int) int {
+	w := c.Wanted(n)
+	if c.Method == Prefix {
+		return min(1<<PrefixBits(w), n)
+	}
+	return w
+}
+
+// ErrImpossible says that the super peers asked for cannot serve the nodes
+// there are.
+var ErrImpossible = errors.New("capacity impossible")
+
+// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the other
+// nodes: C·⌈ρn⌉ ≥ n − ⌈ρn⌉. The error wraps ErrImpossible and shows the sum.
+func (c *Config) Feasible(n int) error {
+	w := c.Wanted(n)
+	if c.Capacity == 0 || c.Capacity*w >= n-w {
+		return nil
+	}
+	return fmt.Errorf("%w: %d super peers × capacity %d = %d places for %d other nodes; raise the capacity to %d or the fraction to %.4g",
+		ErrImpossible, w, c.Capacity, w*c.Capacity, n-w, (n-w+w-1)/w, 1/float64(c.Capacity+1))
+}

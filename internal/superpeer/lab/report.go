@@ -1,0 +1,255 @@
+package lab
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// Report is what a run has shown. Figures stand for the last round.
+type Report struct {
+	Method  superpeer.Method `json:"method"`
+	Space   string           `json:"space"`
+	Seed    uint64           `json:"seed"`
+	Rounds  int              `json:"rounds"`
+	Nodes   int              `json:"nodes"`
+	Wanted  int              `json:"wanted"` // super peers
+	Live    int              `json:"live"`
+	Figures                  // of the method
+
+	Capacity      int      `json:"capacity"`       // 0: no limit
+	CapViolations int      `json:"cap_violations"` // super peers over capacity, added over all rounds
+	RatioKMedoids *float64 `json:"ratio_kmedoids"` // mean latency over that of k-medoids; null where there is none
+	RatioBound    *float64 `json:"ratio_bound"`    // over the space's bound; null where none is known
+	Bound         *float64 `json:"bound"`          // milliseconds
+
+	// SettledRound is the first round from which on, to the end or to the first
+	// churn, the number of super peers is right and the mean latency stays within
+	// 3 % of what it is at the end of that time; null when that is only so in its
+	// last tenth.
+	SettledRound  *int       `json:"settled_round"`
+	NumberMissed  int        `json:"number_missed"` // rounds after settling, and not within 20 of churn, with live ≠ wanted
+	MovesPerToken float64    `json:"moves_per_token"`
+	Messages      float64    `json:"messages_per_node_round"` // mean over the rounds; gossip counts as one
+	Recovery      []Recovery `json:"recovery"`
+	Seconds       float64    `json:"seconds"`
+	Baselines     Baselines  `json:"baselines"`
+
+	samples []Sample
+	churned []int
+	picture picture
+}
+
+// Baselines are arrangements chosen with full knowledge; null where they would
+// take too long.
+type Baselines struct {
+	Random   *Figures `json:"random"`
+	KCenter  *Figures `json:"kcenter"`
+	KMedoids *Figures `json:"kmedoids"` // where there is a cap, capacitated
+}
+
+// Recovery is how a change of many nodes at once was overcome.
+type Recovery struct {
+	Round   int     `json:"round"`
+	Served  *int    `json:"served_after"`     // rounds until at least 99.9 % were served; null: never
+	Latency float64 `json:"latency_after_20"` // mean latency 20 rounds later over that before
+}
+
+func newReport(o Options) *Report {
+	name := o.Space
+	if o.RTT != nil {
+		name = "rtt"
+	}
+	return &Report{Method: o.Method, Space: name, Seed: o.Seed, Rounds: o.Rounds, Capacity: o.Capacity, Recovery: []Recovery{}}
+}
+
+// Samples are what each round was like.
+func (r *Report) Samples() []Sample { return r.samples }
+
+func (r *Report) last() *Sample {
+	if len(r.samples) == 0 {
+		return nil
+	}
+	return &r.samples[len(r.samples)-1]
+}
+
+func (r *Report) add(s Sample, cfg *superpeer.Config) {
+	r.CapViolations += s.Over
+	r.samples = append(r.samples, s)
+	r.MovesPerToken += float64(s.Moves) / float64(max(cfg.Count(s.Nodes), 1))
+	r.Messages += s.Messages / float64(r.Rounds)
+}
+
+// finish measures the last round and computes what else is to be shown.
+func (r *Report) finish(w *world) {
+	holders := w.holders()
+	o, _ := w.look(holders, true)
+	r.Nodes, r.Wanted, r.Live = w.n, w.cfg.Wanted(w.n), len(holders)
+	r.Figures = figures(o.lats, o.loads, w.n-len(holders))
+	last := r.last()
+	last.Mean, last.Unserved, last.measured = r.Mean, r.Unserved, true
+	live := w.live()
+	r.Baselines = baselines(w, live, r.Wanted)
+	if m := r.Baselines.KMedoids; m != nil && m.Mean > 0 {
+		r.RatioKMedoids = ptr(r.Mean / m.Mean)
+	}
+	if b := w.space.bound(r.Wanted, live); b > 0 {
+		r.Bound, r.RatioBound = ptr(b), ptr(r.Mean/b)
+	}
+	r.settle(&w.cfg)
+	for _, at := range r.churned {
+		if len(r.churned) <= maxRecoveries {
+			r.Recovery = append(r.Recovery, r.recover(at))
+		}
+	}
+	r.picture = takePicture(w)
+}
+
+// maxRecoveries is the number of changes up to which each is one of its own;
+// with more, churn is steady.
+const maxRecoveries = 10
+
+func ptr[T any](x T) *T { return &x }
+
+func baselines(w *world, live []int32, k int) (b Baselines) {
+	capacity := w.cfg.Capacity
+	random := randomCenters(live, k, w.seed)
+	b.Random = ptr(chosen(w.space, live, random, capacity))
+	if c := kcenter(w.space, live, k, w.seed); c != nil {
+		b.KCenter = ptr(chosen(w.space, live, c, capacity))
+	}
+	if len(live) <= medoidLimit {
+		m := kmedoids(w.space, live, random)
+		if capacity > 0 {
+			m = cappedReference(w.space, live, m, capacity, w.seed)
+		}
+		b.KMedoids = ptr(chosen(w.space, live, m, capacity))
+	}
+	return b
+}
+
+// settle finds the settled round and counts where the number was wrong later.
+func (r *Report) settle(cfg *superpeer.Config) {
+	end := len(r.samples)
+	if len(r.churned) > 0 {
+		end = r.churned[0]
+	}
+	if end == 0 {
+		return
+	}
+	final := r.samples[end-1].Mean
+	first := end
+	for first > 0 {
+		s := &r.samples[first-1]
+		if s.Live != cfg.Count(s.Nodes) || math.Abs(s.Mean-final) > 0.03*final {
+			break
+		}
+		first--
+	}
+	if first > end-max(1, end/10) {
+		return
+	}
+	r.SettledRound = ptr(r.samples[first].Round)
+	calm := first
+	for i, s := range r.samples {
+		for _, at := range r.churned {
+			if i == at {
+				calm = at + 20
+			}
+		}
+		if i >= calm && s.Live != s.Wanted {
+			r.NumberMissed++
+		}
+	}
+}
+
+func (r *Report) recover(at int) Recovery {
+	v := Recovery{Round: at}
+	for i := at; i < len(r.samples); i++ {
+		if s := &r.samples[i]; s.measured && s.Unserved <= 0.001 {
+			v.Served = ptr(i - at + 1)
+			break
+		}
+	}
+	if at > 0 && r.samples[at-1].Mean > 0 {
+		v.Latency = r.samples[min(at+19, len(r.samples)-1)].Mean / r.samples[at-1].Mean
+	}
+	return v
+}
+
+// WriteTable prints r for a person: the method beside the baselines.
+func (r *Report) WriteTable(out io.Writer) error {
+	fmt.Fprintf(out, "%s in %s: %d nodes, %d super peers wanted, seed %d, %d rounds\n\n",
+		r.Method, r.Space, r.Nodes, r.Wanted, r.Seed, r.Rounds)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	columns := []*Figures{&r.Figures, r.Baselines.Random, r.Baselines.KCenter, r.Baselines.KMedoids}
+	fmt.Fprintf(t, "\t%s\trandom\tk-center\tk-medoids\t\n", r.Method)
+	row := func(name, format string, value func(*Figures) any) {
+		cells := []string{name}
+		for _, c := range columns {
+			cell := "–"
+			if c != nil {
+				cell = fmt.Sprintf(format, value(c))
+			}
+			cells = append(cells, cell)
+		}
+		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
+	}
+	row("mean latency ms", "%.3f", func(f *Figures) any { return f.Mean })
+	row("p95 latency ms", "%.3f", func(f *Figures) any { return f.P95 })
+	row("covering radius ms", "%.3f", func(f *Figures) any { return f.Radius })
+	row("largest load", "%d", func(f *Figures) any { return f.LoadMax })
+	row("load variation", "%.3f", func(f *Figures) any { return f.LoadCV })
+	row("Jain index", "%.3f", func(f *Figures) any { return f.Jain })
+	row("unserved", "%.4f", func(f *Figures) any { return f.Unserved })
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return r.writeRest(out)
+}
+
+func (r *Report) writeRest(out io.Writer) error {
+	fmt.Fprintf(out, "\n1 low latency     %s × k-medoids, %s × the space's bound (%s ms)\n",
+		maybe("%.3f", r.RatioKMedoids), maybe("%.3f", r.RatioBound), maybe("%.3f", r.Bound))
+	fmt.Fprintf(out, "2 spread evenly   covering radius %.3f ms, load variation %.3f\n", r.Radius, r.LoadCV)
+	fmt.Fprintf(out, "3 share           %d live, %d wanted; wrong in %d rounds after settling\n", r.Live, r.Wanted, r.NumberMissed)
+	limit := "no capacity set"
+	if r.Capacity > 0 {
+		limit = fmt.Sprintf("capacity %d, exceeded %d times", r.Capacity, r.CapViolations)
+	}
+	fmt.Fprintf(out, "4 bounded load    largest %d; %s\n", r.LoadMax, limit)
+	fmt.Fprintf(out, "settled in round %s; %.1f moves a token, %.1f messages a node and round; %.1f s\n",
+		maybe("%d", r.SettledRound), r.MovesPerToken, r.Messages, r.Seconds)
+	for _, v := range r.Recovery {
+		fmt.Fprintf(out, "churn in round %d: 99.9 %% served after %s rounds, latency after 20 rounds %.3f × that before\n",
+			v.Round, maybe("%d", v.Served), v.Latency)
+	}
+	_, err := fmt.Fprintln(out)
+	return err
+}
+
+func maybe[T any](format string, p *T) string {
+	if p == nil {
+		return "–"
+	}
+	return fmt.Sprintf(format, *p)
+}
+
+// WriteCSV prints a line a round.
+func (r *Report) WriteCSV(out io.Writer) error {
+	if _, err := fmt.Fprintln(out, "round,nodes,wanted,live,missing,mean_latency,load_max,capacity,over_capacity,unserved,moves,messages_per_node"); err != nil {
+		return err
+	}
+	for _, s := range r.samples {
+		_, err := fmt.Fprintf(out, "%d,%d,%d,%d,%d,%.4f,%d,%d,%d,%.6f,%d,%.3f\n", s.Round, s.Nodes, s.Wanted, s.Live,
+			s.Live-s.Wanted, s.Mean, s.LoadMax, r.Capacity, s.Over, s.Unserved, s.Moves, s.Messages)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

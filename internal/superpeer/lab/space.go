@@ -1,0 +1,55 @@
+package lab
+
+import (
+	"math"
+
+	"github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// space is a population and the true round trips between its members, which are
+// numbered by slot. Only slots below size are valid.
+type space interface {
+	size() int
+	rtt(a, b int32) float32 // milliseconds, symmetric
+	// settle puts another node into slot, as the generator would, or, in a space
+	// with a fixed population, the same one again.
+	settle(slot int32, seed uint64)
+	// grow adds slots and says how many it could.
+	grow(n int) int
+	metric() superpeer.Metric
+	// point is where the slot truly lies, ok false where only round trips exist.
+	point(slot int32) (superpeer.Position, bool)
+	// bound is a mean latency that k super peers cannot beat, or one that the best
+	// arrangement tends to as nodes get dense; 0 where none is known.
+	bound(k int, live []int32) float64
+	// shape is the extent of the map for drawing, 0 by 0 where there is none.
+	shape() (w, h float64)
+	// draw is the slot's place on that map.
+	draw(slot int32) (x, y float64)
+}
+
+// rng is splitmix64, whose whole state is a number: one can be had for each
+// slot, so that a node's place depends on nothing but its seed.
+type rng uint64
+
+func (r *rng) next() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	return superpeer.Mix(uint64(*r))
+}
+
+// unit returns a number in [0, 1).
+func (r *rng) unit() float64 { return float64(r.next()>>11) / (1 << 53) }
+
+func (r *rng) below(n int) int { return int(r.next() % uint64(n)) }
+
+// normal returns a standard normal number (Box and Muller, 1958).
+func (r *rng) normal() float64 {
+	u := 1 - r.unit()
+	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*r.unit())
+}
+
+// seeded is a generator for purpose of seed, and of one slot's where that is
+// part of it.
+func seeded(seed, purpose, slot uint64) rng {
+	return rng(superpeer.Mix(superpeer.Mix(superpeer.Mix(seed+1)+purpose) + slot))
+}

@@ -1,0 +1,411 @@
+// Package live runs an overlay of many nodes in one process, each with its own memberlist,
+// over a network in memory that imposes measured round trips, and sets what comes out
+// beside the laboratory's result and k-medoids for the same round trips and seed.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/fabric"
+	"github.com/batuta-dev/batuta/internal/superpeer/lab"
+	"github.com/batuta-dev/batuta/superpeer"
+)
+
+// Options describe a run. The zero value of each field is its default.
+type Options struct {
+	RTT      *lab.Matrix   // between the hosts; required
+	Nodes    int           // default as many as hosts; more share hosts
+	Method   rules.Method  // default superpeer.Tokens
+	Fraction float64       // default 0.05
+	Capacity int           // default 0: no limit
+	Round    time.Duration // default 1s
+	Rounds   int           // default 120; counted from when all have joined
+
+	Membership superpeer.Membership // default overlay.MembershipFull
+
+	Loss float64 // share of packets that are lost, in [0, 1)
+	Late float64 // share of packets that take up to half a round longer, in [0, 1]
+
+	Kills []Kill
+	Seed  uint64       // default 1
+	Quick bool         // leave out the laboratory and its baselines
+	Each  func(Sample) // called after each round; may be nil
+}
+
+// Kill takes nodes out without a word.
+type Kill struct {
+	At     int     // round
+	Share  float64 // of all nodes, at random
+	Supers int     // super peers, besides
+}
+
+// Sample is what a round was like. Latencies are the imposed round trips.
+type Sample struct {
+	Round    int     `json:"round"`
+	Nodes    int     `json:"nodes"` // alive
+	Wanted   int     `json:"wanted"`
+	Live     int     `json:"live"`
+	Unserved int     `json:"unserved"` // ordinary nodes without a super peer that lives
+	Mean     float64 `json:"mean_latency"`
+	LoadMax  int     `json:"load_max"`
+	Over     int     `json:"over_capacity"`
+	Orphans  int     `json:"orphans"`      // of those whose super peer was killed last: not served yet
+	Changed  int     `json:"changed_home"` // nodes with another super peer than a round before
+}
+
+// Report is what a run has shown.
+type Report struct {
+	Membership string  `json:"membership"`
+	Method     string  `json:"method"`
+	Nodes      int     `json:"nodes"`
+	Rounds     int     `json:"rounds"`
+	RoundMS    float64 `json:"round_ms"`
+	Capacity   int     `json:"capacity"`
+	Last       Sample  `json:"last"`
+	// Ratio is the mean latency over the last tenth of the rounds by that of k-medoids, LabRatio
+	// the laboratory's for the same matrix, seed and rounds; null where not computed.
+	Ratio    *float64 `json:"ratio_kmedoids"`
+	LabRatio *float64 `json:"lab_ratio_kmedoids"`
+	LabMean  *float64 `json:"lab_mean_latency"`
+	Mean     float64  `json:"mean_latency"`     // over the last tenth
+	Exact    *int     `json:"exact_from"`       // first round from which on the number was right to the end or the first kill
+	CapOver  int      `json:"cap_violations"`   // added over all rounds
+	Changes  int      `json:"home_changes"`     // by all nodes, over the last half of the rounds
+	Bytes    float64  `json:"bytes_a_node_s"`   // sent, over the last half, headers included
+	CPU      float64  `json:"cpu_a_node"`       // of one core, over the last half; 0 where it cannot be told
+	Memory   float64  `json:"memory_a_node"`    // bytes of heap and stacks, at the end
+	Recovery []Mended `json:"recovery"`         // by kill
+	Joined   float64  `json:"joined_after_s"`   // until all had joined
+	Samples  []Sample `json:"samples"`          // by round
+	Seconds  float64  `json:"seconds"`          // all in all
+	Refused  uint64   `json:"messages_refused"` // as impossible; by all nodes
+	Dropped  uint64   `json:"messages_dropped"` // for want of room
+}
+
+// Mended is how a kill was overcome, in rounds; null: not until the next or the end.
+type Mended struct {
+	Round   int  `json:"round"`
+	Killed  int  `json:"killed"`
+	Orphans int  `json:"orphans"`            // clients of the super peers killed
+	Served  *int `json:"orphans_99_after"`   // 99 % of those served again
+	Exact   *int `json:"number_exact_after"` // as many super peers as wanted again
+}
+
+// Validate reports what cannot work, or nil.
+func (o Options) Validate() error {
+	o, err := o.defaults()
+	if err != nil {
+		return err
+	}
+	c := superpeer.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity, Round: o.Round, Membership: o.Membership}
+	if !(o.Loss >= 0 && o.Loss < 1) {
+		return fmt.Errorf("loss %v: want a share from 0 to less than 1", o.Loss)
+	}
+	if !(o.Late >= 0 && o.Late <= 1) {
+		return fmt.Errorf("late %v: want a share from 0 to 1", o.Late)
+	}
+	for _, k := range o.Kills {
+		if k.At >= o.Rounds {
+			return fmt.Errorf("kill in round %d: want a round before %d", k.At, o.Rounds)
+		}
+	}
+	return c.Validate()
+}
+
+func (o Options) defaults() (Options, error) {
+	if o.RTT == nil {
+		return o, errors.New("no round trips: give a matrix")
+	}
+	if o.Nodes == 0 {
+		o.Nodes = o.RTT.Size()
+	}
+	if o.Fraction == 0 {
+		o.Fraction = 0.05
+	}
+	if o.Round == 0 {
+		o.Round = time.Second
+	}
+	if o.Rounds == 0 {
+		o.Rounds = 120
+	}
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	if o.Method == "" {
+		o.Method = rules.Tokens
+	}
+	if o.Membership == "" {
+		o.Membership = superpeer.MembershipFull
+	}
+	o.RTT = o.RTT.Spread(o.Nodes, o.Seed)
+	return o, nil
+}
+
+// group is all nodes of a run, by host.
+type group struct {
+	o         Options
+	net       *fabric.Fabric
+	members   []*superpeer.Member // nil: killed
+	wires     []*fabric.Transport
+	cfg       rules.Config
+	homes     []int // by host, a round ago; -1: not served
+	orphans   []int
+	killed    uint64 // messages refused by those that are gone
+	lost      uint64 // and dropped
+	sent      uint64 // bytes, by them
+	rng       uint64
+	remaining int
+}
+
+// Run plays o. It takes Rounds times Round, and some time before to join and after to
+// compute.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o, err := o.defaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	g := &group{o: o, rng: o.Seed, members: make([]*superpeer.Member, o.Nodes), wires: make([]*fabric.Transport, o.Nodes)}
+	g.cfg = rules.Config{Method: o.Method, Fraction: o.Fraction, Capacity: o.Capacity}.Defaults()
+	g.net = fabric.New(func(a, b int) time.Duration {
+		return time.Duration(float64(o.RTT.RTT(a, b)) * float64(time.Millisecond))
+	})
+	if o.Loss > 0 || o.Late > 0 {
+		g.net.Disturb(disturbance(o))
+	}
+	defer g.close()
+	if err := g.join(ctx); err != nil {
+		return nil, err
+	}
+	r := &Report{Membership: string(o.Membership), Method: string(o.Method), Nodes: o.Nodes, Rounds: o.Rounds, RoundMS: 1000 * o.Round.Seconds(), Capacity: o.Capacity, Recovery: []Mended{}}
+	r.Joined = time.Since(began).Seconds()
+	if err := g.play(ctx, r); err != nil {
+		return nil, err
+	}
+	r.Memory = memory() / float64(g.remaining)
+	g.traffic(r)
+	g.close()
+	r.finish()
+	if !o.Quick {
+		err = r.compare(o)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	return r, err
+}
+
+// play lets the rounds pass and looks at each.
+func (g *group) play(ctx context.Context, r *Report) error {
+	clock := time.NewTicker(g.o.Round)
+	defer clock.Stop()
+	var half usage
+	for round := range g.o.Rounds {
+		for _, k := range g.o.Kills {
+			if k.At == round {
+				r.Recovery = append(r.Recovery, g.kill(k))
+			}
+		}
+		if round == g.o.Rounds/2 {
+			half = g.usage()
+		}
+		select {
+		case <-clock.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s := g.look(round + 1)
+		if s.Live != s.Wanted {
+			time.Sleep(g.o.Round / 2) // a token on its way is in nobody's hands
+			s.Live = g.supers()
+		}
+		r.Samples = append(r.Samples, s)
+		if g.o.Each != nil {
+			g.o.Each(s)
+		}
+	}
+	r.Bytes, r.CPU = g.usage().since(half, g.remaining)
+	return nil
+}
+
+// look measures the present.
+func (g *group) look(round int) Sample {
+	s := Sample{Round: round, Nodes: g.remaining, Wanted: g.cfg.Count(g.remaining)}
+	sum, served := 0.0, 0
+	home := make([]int, len(g.members))
+	for i, m := range g.members {
+		home[i] = -1
+		if m == nil {
+			continue
+		}
+		if m.IsSuperPeer() {
+			home[i] = i
+			s.Live++
+			load := len(m.Clients())
+			s.LoadMax = max(s.LoadMax, load)
+			if g.o.Capacity > 0 && load > g.o.Capacity {
+				s.Over++
+			}
+			continue
+		}
+		if h, ok := m.Home(); ok {
+			if k, err := strconv.Atoi(h.ID); err == nil && g.members[k] != nil && g.members[k].IsSuperPeer() {
+				home[i] = k
+				sum += float64(g.o.RTT.RTT(i, k))
+				served++
+				continue
+			}
+		}
+		s.Unserved++
+	}
+	s.Mean = sum / float64(max(served, 1))
+	for i, k := range home {
+		if g.homes != nil && k >= 0 && g.homes[i] >= 0 && k != g.homes[i] {
+			s.Changed++
+		}
+	}
+	g.homes = home
+	for _, i := range g.orphans {
+		if g.members[i] != nil && home[i] < 0 {
+			s.Orphans++
+		}
+	}
+	return s
+}
+
+func (g *group) supers() (k int) {
+	for _, m := range g.members {
+		if m != nil && m.IsSuperPeer() {
+			k++
+		}
+	}
+	return k
+}
+
+// kill takes nodes out as kill -9 does.
+func (g *group) kill(k Kill) Mended {
+	var doomed []int
+	live := g.live()
+	for range int(k.Share * float64(len(live))) {
+		i := int(g.next() % uint64(len(live)))
+		doomed = append(doomed, live[i])
+		live = slices.Delete(live, i, i+1)
+	}
+	supers := k.Supers
+	for _, i := range live {
+		if supers > 0 && g.members[i].IsSuperPeer() {
+			doomed = append(doomed, i)
+			supers--
+		}
+	}
+	g.orphans = nil
+	for _, i := range g.live() {
+		if h, ok := g.members[i].Home(); ok && !slices.Contains(doomed, i) {
+			if k, _ := strconv.Atoi(h.ID); slices.Contains(doomed, k) {
+				g.orphans = append(g.orphans, i)
+			}
+		}
+	}
+	var wait sync.WaitGroup
+	for _, i := range doomed {
+		t := g.members[i].Status().Traffic
+		g.killed, g.lost = g.killed+t.Refused, g.lost+t.Dropped
+		g.sent += g.wires[i].Sent()
+		g.wires[i].Shutdown() // nothing more is heard of it from here on
+		wait.Go(g.members[i].Kill)
+	}
+	wait.Wait()
+	for _, i := range doomed {
+		g.members[i] = nil
+	}
+	g.remaining -= len(doomed)
+	return Mended{Round: k.At, Killed: len(doomed), Orphans: len(g.orphans)}
+}
+
+func (g *group) live() (list []int) {
+	for i, m := range g.members {
+		if m != nil {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+func (g *group) next() uint64 {
+	g.rng += 0x9e3779b97f4a7c15
+	return rules.Mix(g.rng)
+}
+
+func (g *group) traffic(r *Report) {
+	r.Refused, r.Dropped = g.killed, g.lost
+	for _, i := range g.live() {
+		t := g.members[i].Status().Traffic
+		r.Refused, r.Dropped = r.Refused+t.Refused, r.Dropped+t.Dropped
+	}
+}
+
+// finish sums the rounds up.
+func (r *Report) finish() {
+	n := len(r.Samples)
+	r.Last = r.Samples[n-1]
+	tail := max(1, n/10)
+	for _, s := range r.Samples[n-tail:] {
+		r.Mean += s.Mean / float64(tail)
+	}
+	calm := n
+	if len(r.Recovery) > 0 {
+		calm = r.Recovery[0].Round
+	}
+	for i := calm; i > 0 && r.Samples[i-1].Live == r.Samples[i-1].Wanted; i-- {
+		r.Exact = &r.Samples[i-1].Round
+	}
+	for i := range r.Samples {
+		r.CapOver += r.Samples[i].Over
+		if i >= n/2 {
+			r.Changes += r.Samples[i].Changed
+		}
+	}
+	for k := range r.Recovery {
+		v := &r.Recovery[k]
+		end := n
+		if k+1 < len(r.Recovery) {
+			end = r.Recovery[k+1].Round
+		}
+		v.mend(r.Samples[v.Round:end])
+	}
+}
+
+// mend finds the rounds after which all was well again.
+func (v *Mended) mend(after []Sample) {
+	for i, s := range after {
+		if v.Served == nil && 100*s.Orphans <= v.Orphans {
+			v.Served = ptr(i + 1)
+		}
+	}
+	for i := len(after); i > 0 && after[i-1].Live == after[i-1].Wanted; i-- {
+		v.Exact = ptr(i)
+	}
+}
+
+func ptr[T any](x T) *T { return &x }
+
+// compare plays the same in the laboratory, which also gives k-medoids.
+func (r *Report) compare(o Options) error {
+	l, err := lab.Run(lab.Options{Method: o.Method, RTT: o.RTT, Fraction: o.Fraction, Capacity: o.Capacity, Rounds: o.Rounds, Seed: o.Seed})
+	if err != nil {
+		return err
+	}
+	r.LabMean, r.LabRatio = ptr(l.Mean), l.RatioKMedoids
+	if m := l.Baselines.KMedoids; m != nil && m.Mean > 0 {
+		r.Ratio = ptr(r.Mean / m.Mean)
+	}
+	return nil
+}

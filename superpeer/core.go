@@ -1,0 +1,386 @@
+package superpeer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// core is the membership for large overlays. Super peers know each other, by a memberlist of their
+// own: the core. Ring, registrars and gossip are the core's. All others hold a memberlist
+// that has joined nobody, for its transport and encryption; they know their home, which tells
+// them n and some super peers with each renewal, and whom messages name.
+//
+// A node enters the core when a token is granted or offered to it, and before it hears of that;
+// it leaves when it has been without for a while.
+type core struct {
+	d    *driver
+	m    *Member
+	most int // nodes known from messages alone
+
+	list     *memberlist.Memberlist // nil: not in the core
+	entering bool
+	entries  int             // into the core so far; of who enters
+	held     []rules.Message // grants and offers, until we are in it
+	needed   rules.Round     // when it last had to be in the core
+
+	gauge    gauge
+	told     int                        // nodes, as we were told
+	toldAt   rules.Round                // when that was
+	live     int                        // super peers, as we were told
+	unserved map[rules.Peer]rules.Round // who asked for a place and has none
+	notices  []notice                   // this round's; outside the core those of askEvery rounds
+	turn     uint64
+
+	asking   chan struct{} // holds a token while nobody is being asked
+	merging  chan struct{} // likewise
+	asks     string        // who is being asked
+	superAt  rules.Round   // when a super peer that lives was last heard of
+	askedAt  rules.Round   // when another node asked us whom we know
+	patience rules.Round   // rounds without super peers before this node founds a core
+}
+
+// What a node of a core keeps to, in rounds unless said otherwise.
+const (
+	stayInCore  = 12 // without a token
+	askEvery    = 3  // while nobody serves it
+	foundAfter  = 10 // without super peers, and up to as many again twice, drawn by chance
+	foundAlone  = 60 // more where nobody asks it
+	askedLately = 9
+	waitingFor  = 3 // for which one that asked for a place counts as waiting
+	sweepEvery  = 8
+	maxHeld     = 8  // grants and offers
+	maxDoors    = 4  // addresses by which the core is tried to be entered
+	clientBook  = 32 // super peers that a client knows
+	nearOnes    = 16 // super peers of which one is passed on each time
+	unlikely    = 16 // times the mean load, which no super peer has
+	leastWait   = 64 // nodes, which always may be waiting
+)
+
+func newCore(d *driver) *core {
+	c := &core{d: d, m: d.m, most: maxMet(d.m.cfg.Fraction, d.m.cfg.Capacity), unserved: map[rules.Peer]rules.Round{}}
+	c.asking, c.merging = make(chan struct{}, 1), make(chan struct{}, 1)
+	c.asking <- struct{}{}
+	c.merging <- struct{}{}
+	c.askedAt, c.patience = -askedLately, foundAfter+rules.Round(d.next()%(2*foundAfter))
+	return c
+}
+
+// ring implements [membership]: it is the core's, and empty outside.
+func (c *core) ring(since uint64) ([]rules.Place, uint64) {
+	if c.list == nil {
+		if since == 0 {
+			return nil, 0
+		}
+		return []rules.Place{}, 0
+	}
+	return c.m.peers.places(since)
+}
+
+// nodes implements [membership].
+func (c *core) nodes() int {
+	if c.list != nil {
+		return c.gauge.n
+	}
+	return c.told
+}
+
+// failed implements [membership]: nobody outside the core is told that a super peer is gone.
+func (c *core) failed(k *known) {
+	if c.list == nil {
+		c.m.book.forget(uid(k.Key))
+	}
+}
+
+// round implements [membership].
+func (c *core) round(now rules.Round) {
+	d := c.d
+	if c.list != nil || now%askEvery == 0 {
+		c.notices = c.m.book.snapshot()
+	}
+	if now%sweepEvery == 0 {
+		c.sweep(now)
+	}
+	for p, at := range c.unserved {
+		if now-at > waitingFor {
+			delete(c.unserved, p)
+		}
+	}
+	_, _, holding := d.node.Holding()
+	if holding {
+		c.needed = now
+	}
+	if c.list == nil {
+		c.outside(now)
+		return
+	}
+	c.superAt = now
+	c.gauge.take(c.sum(), int(2*c.m.book.gap(d.cfg.Count(d.size)))+6)
+	if now-c.needed > stayInCore && c.m.peers.listing() > 1 {
+		c.leave()
+		return
+	}
+	c.inside(now)
+}
+
+// sweep forgets whom nobody speaks of, but for whom the Node may turn to.
+func (c *core) sweep(now rules.Round) {
+	pinned := map[uid]bool{uid(c.d.homeKey()): true}
+	for _, l := range c.d.node.Serving() {
+		pinned[c.m.peers.uidOf(l.Peer)] = true
+	}
+	for i := range c.notices {
+		pinned[c.notices[i].holder] = true
+	}
+	c.m.peers.sweep(now, pinned)
+}
+
+// sum adds up what super peers say they serve. One alone cannot make it large: what no super peer
+// serves is not believed, nor that more wait than are served.
+func (c *core) sum() int {
+	most := int32(unlikely/c.d.cfg.Fraction) + leastWait
+	sum, wait := 0, len(c.unserved)
+	if _, _, holding := c.d.node.Holding(); holding {
+		sum = 1 + len(c.d.node.Serving())
+	}
+	for i := range c.notices {
+		if n := &c.notices[i]; n.holder != c.d.self {
+			sum += 1 + int(min(n.load, most))
+			wait = max(wait, int(n.waits))
+		}
+	}
+	return max(sum+min(wait, max(sum, leastWait)), c.m.peers.listing())
+}
+
+// hold implements [membership]: a token comes to nobody outside the core.
+func (c *core) hold(m *rules.Message) bool {
+	switch m.Kind {
+	case rules.Grant, rules.Offer:
+		c.needed = c.d.round
+		if c.list != nil {
+			return false
+		}
+		if len(c.held) < maxHeld {
+			c.held = append(c.held, *m)
+		}
+		c.enter(c.doors(m.From), false)
+		return true
+	case rules.Attach:
+		if m.Peer == rules.None {
+			c.unserved[m.From] = c.d.round
+		}
+	}
+	return false
+}
+
+// doors are the addresses of those who should know the core: our home and super peers that we have
+// heard of. Only who knows none of these believes from.
+func (c *core) doors(from rules.Peer) (list []string) {
+	add := func(k *known, ok bool) {
+		if ok && len(list) < maxDoors && !slices.Contains(list, k.Address) {
+			list = append(list, k.Address)
+		}
+	}
+	add(c.m.peers.at(c.d.node.Home()))
+	known := c.m.book.snapshot()
+	for range maxDoors {
+		if len(known) > 0 {
+			add(c.m.peers.of(known[c.d.next()%uint64(len(known))].holder))
+		}
+	}
+	if len(list) == 0 {
+		add(c.m.peers.at(from))
+	}
+	return list
+}
+
+// outsider tells whether this node does without a list of the super peers.
+func (c *core) outsider() bool { return c != nil && c.list == nil }
+
+// enter joins the core through one of doors; found makes it a core by itself.
+func (c *core) enter(doors []string, found bool) {
+	if c.entering || len(doors) == 0 && !found {
+		return
+	}
+	c.entering = true
+	c.m.peers.unlistAll()
+	go func() {
+		list, err := c.m.openCore(doors)
+		done := func() {
+			c.entering = false
+			held := c.held
+			c.held = nil
+			if err != nil {
+				c.m.peers.unlistAll()
+				c.m.cfg.Logger.Debug("the super peers cannot be joined", "error", err)
+				return
+			}
+			c.entered(list)
+			for i := range held {
+				c.d.consider(&held[i])
+			}
+		}
+		select {
+		case c.d.calls <- done:
+		case <-c.m.done:
+			if err == nil {
+				_ = list.Shutdown() // so are we
+			}
+		}
+	}()
+}
+
+func (c *core) entered(list *memberlist.Memberlist) {
+	c.list, c.needed = list, c.d.round
+	c.gauge = gauge{n: max(1, min(c.told, c.m.peers.listing()*int(unlikely/c.d.cfg.Fraction)))} // our home may have lied
+	c.m.book.bound(maxHeard)
+	c.d.meet()
+	c.d.publish()
+}
+
+// leave tells the core that this node is an ordinary one again.
+func (c *core) leave() {
+	list := c.list
+	c.told, c.list = c.gauge.n, nil
+	c.m.book.bound(clientBook)
+	c.m.peers.unlistAll()
+	c.d.meet()
+	round := c.m.cfg.Round
+	go func() {
+		_ = list.Leave(round) // else it counts as dead a little later
+		_ = list.Shutdown()
+	}()
+}
+
+// outside is a round of a node that is not in the core.
+func (c *core) outside(now rules.Round) {
+	d := c.d
+	if len(c.notices) > 0 {
+		if k, ok := c.m.peers.of(c.notices[d.next()%uint64(len(c.notices))].holder); ok {
+			d.watch(k)
+		}
+	}
+	if d.node.Home() != rules.None {
+		return
+	}
+	if now%askEvery == 0 {
+		c.ask(c.somebody())
+	}
+	lone, first := now-c.superAt, len(c.m.others()) == 0
+	waited := lone >= c.patience && (first || now-c.askedAt < askedLately)
+	if first && c.told == 0 || waited || lone >= foundAlone+c.patience {
+		c.superAt = now
+		c.enter(nil, true)
+	}
+}
+
+// inside is a round of a node in the core: a partition may have ended, and what an overlay's
+// parts know of each other is what messages and those whom nodes join through have told.
+func (c *core) inside(now rules.Round) {
+	d := c.d
+	if now%rejoinEvery != 0 {
+		return
+	}
+	size := c.m.peers.listing()
+	luck := float64(d.next()>>11) / (1 << 53)
+	addr, share := c.m.peers.retry(d.next())
+	switch lost := now/rejoinEvery%2 == 0 && addr != ""; {
+	case lost && luck < max(share, 2/float64(size)):
+		c.ask(addr)
+	case !lost && luck < 2/float64(size): // the lost may be dead: who lives is asked by turns
+		c.ask(c.somebody())
+	}
+	if now >= d.compare {
+		n := uint64(max(minCompare, size))
+		d.compare = now + rules.Round(n/2+d.next()%n)
+		c.merge(c.m.peers.member(d.next()))
+	}
+}
+
+// somebody is whom to ask when super peers are missed: a super peer of which we have heard, one to
+// join through, or any node that we know, by turns.
+func (c *core) somebody() string {
+	d := c.d
+	c.turn++
+	for range 3 {
+		c.turn++
+		switch c.turn % 3 {
+		case 0:
+			if join := c.m.others(); len(join) > 0 {
+				return join[d.next()%uint64(len(join))]
+			}
+		case 1:
+			if n := len(c.notices); n > 0 && c.list == nil {
+				if k, ok := c.m.peers.of(c.notices[d.next()%uint64(n)].holder); ok {
+					return k.Address
+				}
+			}
+		default:
+			if k := c.m.peers.some(d.next(), false); k != nil {
+				return k.Address
+			}
+		}
+	}
+	return ""
+}
+
+// ask exchanges with the node at addr whom each knows; read takes in the answer.
+func (c *core) ask(addr string) {
+	if c.once(addr, c.m.list, c.asking) {
+		c.asks = addr
+	}
+}
+
+// merge joins the core that the node at addr is in with ours.
+func (c *core) merge(addr string) { c.once(addr, c.list, c.merging) }
+
+func (c *core) once(addr string, list *memberlist.Memberlist, token chan struct{}) bool {
+	if addr == "" || addr == c.m.Address() || list == nil {
+		return false
+	}
+	select {
+	case <-token:
+	default:
+		return false
+	}
+	go func() {
+		_, _ = list.Join([]string{addr}) // nobody there: it is gone
+		token <- struct{}{}
+	}()
+	return true
+}
+
+// part says farewell to whom no memberlist tells of it.
+func (c *core) part() {
+	d := c.d
+	for _, l := range d.node.Serving() {
+		d.send(&rules.Message{Kind: rules.Gone, To: l.Peer, Peer: rules.None})
+	}
+	if home := d.node.Home(); home != rules.None {
+		d.send(&rules.Message{Kind: rules.Detach, To: home, Peer: rules.None})
+	}
+	if c.list != nil {
+		_ = c.list.Leave(min(2*c.m.cfg.Round, time.Second)) // else it counts as dead a little later
+	}
+}
+
+// picker is the core's ring, which knows whom a token that nobody holds may go to: a client of
+// this node, else any that it has heard of.
+type picker struct {
+	*router
+	c *core
+}
+
+// Pick implements [superpeer.Picker].
+func (p *picker) Pick(draw uint64) (rules.Peer, bool) {
+	if leases := p.c.d.node.Serving(); len(leases) > 0 {
+		return leases[draw%uint64(len(leases))].Peer, true
+	}
+	if k := p.c.m.peers.some(draw, false); k != nil && draw%4 != 0 {
+		return k.peer, true
+	}
+	return p.Owner(draw)
+}

@@ -1,0 +1,133 @@
+package superpeer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// withCore has conf's memberlist join nobody: it carries messages, and answers who asks whom it
+// knows. Beside it there is room for the core's.
+func (m *Member) withCore(conf *memberlist.Config) {
+	under, ok := conf.Transport.(memberlist.NodeAwareTransport)
+	if !ok {
+		under = unnamed{conf.Transport}
+	}
+	m.fork = newFork(under, conf.Label)
+	conf.Transport, conf.SkipInboundLabelCheck = m.fork, true
+	conf.ProbeInterval, conf.GossipInterval = 0, 0 // there is nobody to probe, and nothing to tell
+	m.room -= len(coreSuffix)
+	m.book.core = true
+	m.book.bound(clientBook)
+	m.core = newCore(m.driver)
+	m.driver.group, m.peers.core = m.core, m.core
+	d := &door{delegate{m}}
+	conf.Delegate, conf.Ping, conf.Events, conf.Alive, conf.Merge = d, nil, m.peers, d, m.peers
+}
+
+// coreSuffix of a label makes the core's.
+const coreSuffix = "/core"
+
+// coreRetransmit times log₁₀ of the members, rounded up each, is how often one passes on who came or
+// went: with more than 100 nine times, which misses one in e⁹ until lists are compared. In the core nodes
+// come and go with the tokens; the list of all nodes is quieter.
+const coreRetransmit = 3
+
+// comeback is by how much memberlist's incarnation of a node that comes back to the core begins
+// higher than the last time: above all by which it denied then that it was gone. Under none higher it is listed
+// by those alone who have not heard that it left, and the others, among them holders of tokens
+// of which it is the registrar by now, do not speak to it.
+const comeback = 8
+
+// openCore joins the core through any of doors; with none it makes one.
+func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
+	conf := m.memberlistConfig(m.peers.self)
+	conf.Label += coreSuffix
+	conf.Transport, conf.SkipInboundLabelCheck = m.fork.prong(conf.Label), true
+	conf.AdvertiseAddr, conf.AdvertisePort = m.node.Addr.String(), int(m.node.Port)
+	conf.BindPort = int(m.node.Port)
+	conf.RetransmitMult = coreRetransmit
+	f := &feed{m.peers}
+	conf.Events = f
+	m.peers.mu.Lock()
+	m.peers.feed = f
+	m.peers.mu.Unlock()
+	list, err := memberlist.Create(conf)
+	if err != nil {
+		return nil, errors.Join(err, conf.Transport.Shutdown())
+	}
+	for range m.core.entries * comeback {
+		_ = list.UpdateNode(time.Millisecond) // it is told to nobody yet
+	}
+	m.core.entries++
+	if len(doors) == 0 {
+		return list, nil
+	}
+	var errs []error
+	for _, addr := range doors {
+		n, err := list.Join([]string{addr})
+		if n > 0 && err == nil {
+			return list, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+	}
+	return nil, errors.Join(append(errs, list.Shutdown())...)
+}
+
+// feed is what one of the core's memberlists, one after the other, tells.
+type feed struct{ p *peers }
+
+// NotifyJoin implements [memberlist.EventDelegate].
+func (f *feed) NotifyJoin(n *memberlist.Node) { f.p.joined(n, f) }
+
+// NotifyUpdate implements [memberlist.EventDelegate].
+func (f *feed) NotifyUpdate(n *memberlist.Node) { f.p.joined(n, f) }
+
+// NotifyLeave implements [memberlist.EventDelegate].
+func (f *feed) NotifyLeave(n *memberlist.Node) { f.p.left(n, f) }
+
+// door is what the memberlist asks and tells that joins nobody.
+type door struct{ delegate }
+
+// errElsewhere keeps memberlist from listing who is none of the core.
+var errElsewhere = errors.New("it is in no list of this node's")
+
+// NotifyAlive implements [memberlist.AliveDelegate].
+func (d *door) NotifyAlive(n *memberlist.Node) error {
+	if n.Name != d.m.peers.self.name() {
+		return errElsewhere
+	}
+	return nil
+}
+
+// GetBroadcasts implements [memberlist.Delegate]: gossip is the core's.
+func (d *door) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState implements [memberlist.Delegate]: whom we know.
+func (d *door) LocalState(bool) []byte { return d.m.know() }
+
+// MergeRemoteState implements [memberlist.Delegate].
+func (d *door) MergeRemoteState(b []byte, _ bool) { d.NotifyMsg(b) }
+
+// shutdown ends the core's memberlist, if there is one.
+func (c *core) shutdown() {
+	if c.list != nil {
+		_ = c.list.Shutdown() // its transport is the other's
+	}
+}
+
+// unnamed is a transport that knows addresses alone.
+type unnamed struct{ memberlist.Transport }
+
+// WriteToAddress implements [memberlist.NodeAwareTransport].
+func (t unnamed) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	return t.WriteTo(b, a.Addr)
+}
+
+// DialAddressTimeout implements [memberlist.NodeAwareTransport].
+func (t unnamed) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	return t.DialTimeout(a.Addr, timeout)
+}

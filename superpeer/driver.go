@@ -1,0 +1,447 @@
+package superpeer
+
+import (
+	"context"
+	"time"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// Bounds of what a driver does at a time.
+const (
+	inboxSize  = 2048
+	maxProbing = 64 // round trips measured at one time; more wait
+	maxStreams = 16 // messages sent as streams at one time; more are lost
+	ticks      = 4  // of the driver in a round
+	maxLocal   = 64 // messages to itself in one step
+)
+
+// driver is the goroutine that owns the Node.
+type driver struct {
+	m     *Member
+	group membership
+	cfg   rules.Config
+	self  uid
+	peer  rules.Peer // our own handle
+	node  rules.Node
+	draw  uint64 // of the driver's own choices
+	ring  *router
+	out   rules.Actions
+	local []rules.Message
+
+	began   time.Time
+	round   rules.Round // of the last Wake
+	woke    time.Time   // when that was
+	size    int
+	changed uint64 // of peers, as last seen
+	missed  bool   // somebody has written who is not listed
+	charged map[int32]bool
+	fence   fence
+	claims  claims
+	told    notice
+	toldAt  rules.Round
+	renewal renewal
+
+	share, unserved trouble
+
+	probing map[rules.Peer]bool
+	waiting []rules.Peer // to be probed
+	trips   trips
+	streams chan struct{}
+	inbox   chan []byte
+	probed  chan probe
+	calls   chan func()
+	compare rules.Round
+	rejoin  chan struct{} // holds a token while nobody is being tried again
+	asked   map[uid]chan<- []Client
+}
+
+type probe struct {
+	peer rules.Peer
+	rtt  float32
+	ok   bool
+}
+
+// router is the ring of all nodes.
+type router struct{ *rules.Ring }
+
+func newDriver(m *Member, self uid, seed uint64) *driver {
+	d := &driver{
+		m: m, self: self, draw: rules.Mix(seed + 77), ring: &router{rules.NewRing(nil)},
+		charged: map[int32]bool{}, fence: fence{}, claims: claims{}, probing: map[rules.Peer]bool{}, trips: trips{},
+		streams: make(chan struct{}, maxStreams), inbox: make(chan []byte, inboxSize),
+		probed: make(chan probe, maxProbing), calls: make(chan func()), rejoin: make(chan struct{}, 1),
+		asked: map[uid]chan<- []Client{}, round: -1,
+	}
+	d.rejoin <- struct{}{}
+	d.group = &full{d: d}
+	return d
+}
+
+func (d *driver) next() uint64 {
+	d.draw += 0x9e3779b97f4a7c15
+	return rules.Mix(d.draw)
+}
+
+// start makes the Node once memberlist has listed us.
+func (d *driver) start() {
+	d.cfg = d.m.cfg.node(d.ring)
+	if c := d.m.core; c != nil {
+		d.cfg.Router = &picker{d.ring, c}
+	}
+	d.peer = d.m.peers.handle(d.self)
+	d.node = rules.New(&d.cfg, d.peer, uint64(d.self), d.next())
+	d.began = time.Now()
+	d.publish()
+}
+
+// run steps the Node until ctx ends. Nodes that have started together do not act together.
+func (d *driver) run(ctx context.Context) {
+	defer close(d.m.done)
+	step := d.m.cfg.Round / ticks
+	first := time.NewTimer(time.Duration(d.next() % uint64(step)))
+	defer first.Stop()
+	select {
+	case <-first.C:
+	case <-ctx.Done():
+		return
+	}
+	d.began = time.Now()
+	clock := time.NewTicker(step)
+	defer clock.Stop()
+	d.tick()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-clock.C:
+			d.tick()
+		case raw := <-d.inbox:
+			d.receive(raw)
+		case p := <-d.probed:
+			d.measured(p)
+		case f := <-d.calls:
+			f()
+		}
+	}
+}
+
+// tick wakes the Node once a round.
+func (d *driver) tick() {
+	now := rules.Round(time.Since(d.began) / d.m.cfg.Round)
+	if now <= d.round {
+		d.renewal.repeat(d)
+		return
+	}
+	passed := now - d.round
+	d.round, d.woke = now, time.Now()
+	d.meet()
+	tokens := d.cfg.Count(d.size)
+	d.m.book.expire(now, int(passed), tokens)
+	d.fence.expire(tokens)
+	d.claims.expire(now)
+	at := d.m.place.Coordinate()
+	d.node.Locate(at.Position())
+	if d.node.Deadline() <= now {
+		d.step(now, func() { d.node.Wake(now, d.size, &d.out) })
+	}
+	d.group.round(now)
+	d.complain(passed)
+	d.publish()
+}
+
+// now is the round that what happens belongs to. What comes late in a round belongs to the
+// next: a deadline of one round is two thirds of one by the clock at least.
+func (d *driver) now() rules.Round {
+	if time.Since(d.woke) < d.m.cfg.Round/3 {
+		return d.round
+	}
+	return d.round + 1
+}
+
+// meet takes in who has come and gone, and sees of which tokens we are the registrar.
+func (d *driver) meet() {
+	for _, u := range d.m.peers.takeGone() {
+		d.m.book.forget(u)
+		d.m.place.Forget(u.name())
+	}
+	d.m.peers.numbers.forget(d.size, func(u uid) bool { _, ok := d.m.peers.of(u); return ok })
+	places, changed := d.group.ring(d.changed)
+	if places != nil {
+		d.changed, d.ring.Ring = changed, rules.NewRing(places)
+	}
+	if size := d.group.nodes(); places != nil || size != d.size {
+		d.size = size
+		d.recharge()
+	}
+}
+
+func (d *driver) recharge() {
+	tokens := int32(d.cfg.Count(d.size))
+	for t := range tokens {
+		d.charge(t)
+	}
+	for t := range d.charged {
+		if owner, ok := d.ring.Owner(d.cfg.TokenKey(t, d.size)); !ok || owner != d.peer {
+			d.node.Relieved(t)
+			delete(d.charged, t)
+		}
+	}
+}
+
+// charge has the Node keep the record of token if that is ours to do.
+func (d *driver) charge(token int32) {
+	if d.charged[token] || int(token) >= d.limits().tokens {
+		return
+	}
+	if owner, ok := d.ring.Owner(d.cfg.TokenKey(token, d.size)); ok && owner == d.peer {
+		d.charged[token] = true
+		d.node.Charged(d.now(), token)
+	}
+}
+
+// step lets the Node act and does what it asks for.
+func (d *driver) step(now rules.Round, act func()) {
+	d.out.Reset()
+	act()
+	d.settle(now)
+	for i := 0; len(d.local) > 0 && i < maxLocal; i++ {
+		m := d.local[0]
+		d.local = d.local[1:]
+		if fenced(m.Kind) {
+			d.allow(m.Token, m.Version) // what it tells itself is true: a liar's version has to fit it
+		}
+		d.out.Reset()
+		d.give(now, &m)
+		d.settle(now)
+	}
+	d.local = nil
+	d.notice()
+}
+
+// settle answers the Node's look, starts its probes and sends its messages.
+func (d *driver) settle(now rules.Round) {
+	for k := 0; k < len(d.out.Probe) || d.out.Look.Near > 0; {
+		if d.out.Look.Near > 0 {
+			q := d.out.Look
+			d.out.Look.Near = 0
+			d.node.Heard(now, d.m.book.hear(&q, &d.cfg.Metric, d.m.peers.handle), &d.out)
+			continue
+		}
+		p := d.out.Probe[k]
+		if _, listed := d.m.peers.at(p); !listed || p == d.peer {
+			d.node.Probed(now, p, 0, false, &d.out)
+		} else if rtt, ok := d.trips.of(p, now); ok {
+			d.node.Probed(now, p, rtt, true, &d.out)
+		} else {
+			d.probe(p)
+		}
+		k++
+	}
+	for i := range d.out.Send {
+		d.send(&d.out.Send[i])
+	}
+	if d.out.Announce {
+		d.announce(&d.out.Tell)
+	}
+}
+
+// probe has a round trip measured.
+func (d *driver) probe(peer rules.Peer) {
+	switch {
+	case d.probing[peer]: // its answer is for all who ask
+	case len(d.probing)-len(d.waiting) >= maxProbing:
+		d.probing[peer] = true
+		d.waiting = append(d.waiting, peer)
+	default:
+		d.probing[peer] = true
+		d.launch(peer)
+	}
+}
+
+// nearest is the shortest round trip told apart, in milliseconds: below it a scheduler's
+// whims decide, and tokens would move for ever in one room.
+const nearest = 1
+
+func (d *driver) launch(peer rules.Peer) {
+	k, ok := d.m.peers.at(peer)
+	d.m.counts.probes.Add(1)
+	go func() {
+		result := probe{peer: peer}
+		if ok {
+			if rtt, err := d.m.measure(k); err == nil && rtt >= 0 && rtt <= maxRTT*time.Millisecond {
+				result.rtt, result.ok = max(nearest, float32(rtt.Seconds()*1000)), true
+			}
+		}
+		select {
+		case d.probed <- result:
+		case <-d.m.done:
+		}
+	}()
+}
+
+// measure is the round trip to k, or the service's own distance.
+func (m *Member) measure(k *known) (time.Duration, error) {
+	if m.cfg.Measure == nil {
+		return least(m.cfg.Round/sampleGap, func() (time.Duration, error) { return m.ping(k) })
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Round)
+	defer cancel()
+	addr := k.Service
+	if addr == "" {
+		addr = k.Address
+	}
+	return m.cfg.Measure(ctx, addr)
+}
+
+func (d *driver) measured(p probe) {
+	delete(d.probing, p.peer)
+	if len(d.waiting) > 0 {
+		d.launch(d.waiting[0])
+		d.waiting = d.waiting[1:]
+	}
+	now := d.now()
+	if p.ok {
+		d.trips.keep(p.peer, p.rtt, now)
+	} else if k, ok := d.m.peers.at(p.peer); ok {
+		d.group.failed(k)
+	}
+	d.step(now, func() { d.node.Probed(now, p.peer, p.rtt, p.ok, &d.out) })
+}
+
+func (d *driver) send(m *rules.Message) {
+	if c := d.m.core; c != nil && (m.Kind == rules.Accept || m.Kind == rules.Gone) {
+		delete(c.unserved, m.To)
+	}
+	if m.To == d.peer {
+		d.local = append(d.local, *m)
+		return
+	}
+	k, ok := d.m.peers.at(m.To)
+	if !ok {
+		return // gone
+	}
+	raw, err := d.m.peers.encode(m, d.round)
+	if err != nil || len(raw) > maxMessage {
+		d.m.counts.dropped.Add(1)
+		return
+	}
+	if m.Kind == rules.Renew {
+		d.renewal = renewal{message: *m, waits: true, at: time.Now()}
+	}
+	d.transmit(k, raw, m.Kind == rules.Transfer)
+}
+
+// transmit sends as one packet what fits into one and may be lost, else as a stream.
+func (d *driver) transmit(k *known, raw []byte, reliable bool) {
+	d.m.counts.sent.Add(1)
+	d.m.counts.bytesOut.Add(uint64(len(raw)))
+	if !reliable && len(raw) <= maxPacket {
+		_ = d.m.list.SendBestEffort(&k.node, raw) // best effort
+		return
+	}
+	select {
+	case d.streams <- struct{}{}:
+	default:
+		d.m.counts.dropped.Add(1)
+		return
+	}
+	go func() {
+		defer func() { <-d.streams }()
+		if err := d.m.list.SendReliable(&k.node, raw); err != nil {
+			d.m.counts.dropped.Add(1)
+		}
+	}()
+}
+
+// receive checks what has come and gives it to the Node.
+func (d *driver) receive(raw []byte) {
+	l := d.limits()
+	switch raw[0] {
+	case tagAnnounce:
+		d.announced(raw)
+	case tagMessage:
+		m, err := d.m.peers.decode(raw[1:], l)
+		if err != nil {
+			d.missed = d.missed || err == errStranger
+			d.refuse(err)
+		} else if !d.group.hold(&m) {
+			d.consider(&m)
+		}
+	default:
+		d.m.counts.refused.Add(1)
+	}
+}
+
+// announced takes in what gossip has brought.
+func (d *driver) announced(raw []byte) {
+	wanted := d.cfg.Count(d.size)
+	n, ok := decodeNotice(raw[1:], surplus(wanted), d.cfg.Capacity)
+	k, listed := d.m.peers.of(n.holder)
+	listed = listed && (k.listed || d.m.core.outsider())
+	d.missed = d.missed || ok && !listed
+	if n.holder == d.self {
+		return // our own has come back
+	}
+	if !ok || !listed || !d.allow(n.Token, n.Version) {
+		d.m.counts.refused.Add(1)
+		return
+	}
+	if int(n.Token) >= wanted && d.m.core == nil {
+		d.m.book.surplus(&n, d.round)
+		return
+	}
+	d.m.book.learn(&n, d.round)
+}
+
+// consider gives m to the Node if it may be true.
+func (d *driver) consider(m *rules.Message) {
+	if err := d.credible(m); err != nil {
+		d.refuse(err)
+	} else if fenced(m.Kind) && !d.allow(m.Token, m.Version) {
+		d.refuse(errBad{"a version that nobody can have come to"})
+	} else {
+		d.handle(m)
+	}
+}
+
+func (d *driver) refuse(err error) {
+	d.m.counts.refused.Add(1)
+	d.m.cfg.Logger.Debug("message refused", "error", err)
+}
+
+func (d *driver) limits() limits {
+	nodes := max(d.size, 2)
+	if d.m.core != nil {
+		nodes = max(2*nodes, baseMet) // it is not known as well
+	}
+	return limits{now: d.now(), lease: d.cfg.Lease, capacity: d.cfg.Capacity, nodes: nodes, tokens: surplus(d.cfg.Count(max(d.size, 1)))}
+}
+
+func (d *driver) handle(m *rules.Message) {
+	m.To = d.peer
+	switch m.Kind {
+	case kindWhom:
+		d.answerWhom(m)
+		return
+	case kindServe:
+		d.served(m)
+		return
+	case kindKnow:
+		return // the core has read it
+	case rules.Accept, rules.Gone:
+		d.renewal.answered(m.From)
+	}
+	now := d.now()
+	d.step(now, func() { d.give(now, m) })
+}
+
+// give has the Node handle m. Whoever is asked as a registrar, by itself too, keeps a record of
+// the token even if that is wanted no more: only so its holder hears of it.
+func (d *driver) give(now rules.Round, m *rules.Message) {
+	switch m.Kind {
+	case rules.Keep, rules.Where, rules.Move:
+		d.charge(m.Token)
+	}
+	d.node.Receive(now, m, &d.out)
+}

@@ -1,0 +1,397 @@
+package superpeer
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/batuta-dev/batuta/internal/net/security"
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
+)
+
+// Member is this process's part in an overlay. All methods may be called at any time from
+// any goroutine.
+type Member struct {
+	cfg     Config
+	log     *memberLog
+	list    *memberlist.Memberlist
+	node    memberlist.Node     // our own, which never moves: memberlist would be asked under its lock
+	ring    *memberlist.Keyring // nil: nothing is encrypted
+	peers   *peers
+	book    *book
+	room    int    // for news at most in a packet that is sent anyhow
+	core    *core  // nil: every node knows all
+	fork    *prong // where there is a core
+	pings   pings
+	asked   atomic.Int64 // announcements told to who asks whom we know
+	place   *coordinate.Estimator
+	driver  *driver
+	view    atomic.Pointer[view]
+	watch   watchers
+	counts  counters
+	done    chan struct{}
+	cancel  context.CancelFunc
+	closing sync.Once
+	closed  error
+}
+
+// view is what readers see.
+type view struct {
+	self    Peer
+	super   bool
+	token   int32
+	version uint32
+	home    *Peer
+	rtt     float64 // milliseconds to home; negative: not measured
+	clients []Client
+	nodes   int
+	core    bool // it is in the core
+	live    int  // super peers, as it has heard or was told
+
+	shareWrong, unserved time.Duration // for how long
+}
+
+// ErrClosed says that the member has left its overlay.
+var ErrClosed = errors.New("this member has left its overlay")
+
+// Join starts a node and joins the overlay through any of Config.Join, which it tries until
+// one answers or ctx ends; with none it founds an overlay. Close ends it.
+func Join(ctx context.Context, c Config) (*Member, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	m := &Member{cfg: c, book: newBook(), done: make(chan struct{}), pings: pings{wait: map[uint64]chan<- pong{}}}
+	m.watch.init()
+	if err := m.open(); err != nil {
+		return nil, err
+	}
+	if err := m.enter(ctx); err != nil {
+		_ = m.list.Shutdown() // err says more
+		return nil, err
+	}
+	running, cancel := context.WithCancel(context.Background())
+	m.cancel = cancel
+	m.driver.start()
+	go m.driver.run(running)
+	return m, nil
+}
+
+// open starts memberlist.
+func (m *Member) open() error {
+	c := &m.cfg
+	number := drawUID()
+	seed := c.Seed
+	if seed == 0 {
+		seed = uint64(drawUID())
+	} else {
+		number = uid(rules.Mix(seed)) | 1
+	}
+	own := meta{c.Method, c.Fraction, uint32(c.Capacity), c.Round.Truncate(time.Millisecond), c.ID, c.Service, c.Membership == MembershipCore}
+	m.peers = newPeers(own, nil)
+	m.peers.self = number
+	m.place = coordinate.New(seed)
+	m.driver = newDriver(m, number, seed)
+	m.log = &memberLog{to: c.Logger}
+	if c.Secret != "" {
+		keys, err := security.GossipKeys(c.Secret, c.Overlay)
+		if err != nil {
+			return fmt.Errorf("%w: secret: %w", ErrConfig, err)
+		}
+		if m.ring, err = memberlist.NewKeyring(keys, keys[0]); err != nil {
+			return fmt.Errorf("%w: secret: %w", ErrConfig, err)
+		}
+	}
+	conf := m.memberlistConfig(number)
+	// What memberlist takes of a packet: two bytes, the label and encryption; of one with a ping
+	// or an answer more than leastPing.
+	m.room = conf.UDPBufferSize - 2 - 2 - len(conf.Label) - leastPing
+	if m.cfg.Secret != "" {
+		m.room -= 29
+	}
+	if err := m.bind(conf); err != nil {
+		return err
+	}
+	if c.Membership == MembershipCore {
+		m.withCore(conf)
+	}
+	list, err := memberlist.Create(conf)
+	if err != nil {
+		_ = conf.Transport.Shutdown() // err says more
+		return fmt.Errorf("membership: %w", err)
+	}
+	m.list, m.node = list, *list.LocalNode()
+	m.node.Addr = append(net.IP(nil), m.node.Addr...)
+	return nil
+}
+
+func drawUID() uid {
+	var b [8]byte
+	crand.Read(b[:]) // never fails
+	return uid(binary.BigEndian.Uint64(b[:])) | 1
+}
+
+// bind has conf listen, and say where others reach it.
+func (m *Member) bind(conf *memberlist.Config) error {
+	if m.cfg.Transport != nil {
+		conf.Transport = m.cfg.Transport
+		return nil
+	}
+	host, port, err := splitAddress(m.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("%w: listen %q: %w", ErrConfig, m.cfg.Listen, err)
+	}
+	conf.BindPort, conf.AdvertisePort = port, port
+	if m.cfg.Advertise != "" {
+		told, port, err := splitAddress(m.cfg.Advertise)
+		if err != nil {
+			return fmt.Errorf("%w: advertise %q: %w", ErrConfig, m.cfg.Advertise, err)
+		}
+		conf.AdvertiseAddr, conf.AdvertisePort = told.String(), port
+	}
+	if conf.Transport, err = listen(host, port); err != nil {
+		return fmt.Errorf("listen %s: %w; free the port or give another", m.cfg.Listen, err)
+	}
+	return nil
+}
+
+// leastPing is less than any of memberlist's own messages takes.
+const leastPing = 30
+
+// memberlistConfig has all of memberlist's times follow the round.
+func (m *Member) memberlistConfig(number uid) *memberlist.Config {
+	round := m.cfg.Round
+	conf := memberlist.DefaultLANConfig()
+	conf.Name = number.name()
+	conf.Logger = log.New(m.log, "", 0)
+	if conf.Label = "batuta/" + m.cfg.Overlay; m.ring != nil {
+		conf.Keyring = m.ring
+	}
+	conf.ProbeInterval = 2 * round                           // the half that ProbeTimeout leaves is for the indirect probes of one whose packet was lost
+	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how our place is measured
+	conf.SuspicionMult = 3
+	conf.SuspicionMaxTimeoutMult = 2
+	conf.GossipInterval = round / 5
+	conf.GossipNodes = 3
+	conf.GossipToTheDeadTime = 60 * round
+	conf.PushPullInterval = 0 // the driver's own: see minCompare
+	conf.TCPTimeout = max(5*round, 2*time.Second)
+	conf.RetransmitMult = 4
+	conf.QueueCheckInterval = 30 * round
+	conf.DisableTcpPings = false
+	conf.EnableCompression = false // costs more than it saves
+	conf.HandoffQueueDepth = 4096
+	d := &delegate{m}
+	conf.Delegate, conf.Ping = d, d
+	conf.Events, conf.Alive, conf.Merge = m.peers, m.peers, m.peers
+	conf.DelegateProtocolMin, conf.DelegateProtocolMax, conf.DelegateProtocolVersion = 1, 1, 1
+	return conf
+}
+
+// others are the addresses to join through that are not our own.
+func (m *Member) others() (list []string) {
+	for _, addr := range m.cfg.Join {
+		if addr != m.Address() && addr != m.cfg.Advertise {
+			list = append(list, addr)
+		}
+	}
+	return list
+}
+
+// enter joins through any of the addresses given.
+func (m *Member) enter(ctx context.Context) error {
+	others := m.others()
+	if len(others) == 0 {
+		return nil
+	}
+	for {
+		n, err := m.list.Join(others)
+		if n > 0 {
+			return nil
+		}
+		err = explain(err)
+		if errors.Is(err, ErrRefused) {
+			return fmt.Errorf("join: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("join: %w: %w", err, context.Cause(ctx))
+		case <-time.After(m.cfg.Round):
+		}
+	}
+}
+
+// ErrRefused says that the overlay's nodes do not let this one in, or it not them: another
+// secret, overlay or setting. It will not help to try again.
+var ErrRefused = errors.New("refused")
+
+// explain makes one line of memberlist's, and says what is to be done where that is known.
+func explain(err error) error {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	for _, mark := range []string{"is not encrypted", "is encrypted", "No installed keys could decrypt", "decrypt"} {
+		if strings.Contains(text, mark) {
+			return fmt.Errorf("%w: %s: give all nodes of an overlay the same secret file and name", ErrRefused, text)
+		}
+	}
+	if strings.Contains(text, "here it is") {
+		return fmt.Errorf("%w: %s: give all nodes of an overlay the same method, fraction, capacity, round and membership", ErrRefused, text)
+	}
+	if strings.HasSuffix(text, "EOF") {
+		return fmt.Errorf("%s: it hung up: it may be of another overlay or have another secret", text)
+	}
+	return errors.New(text)
+}
+
+// Reload reads the secret file again: what it holds now is used and believed from here on.
+func (m *Member) Reload() error {
+	if m.ring == nil {
+		return nil
+	}
+	keys, err := security.GossipKeys(m.cfg.Secret, m.cfg.Overlay)
+	if err != nil {
+		return fmt.Errorf("secret: %w", err)
+	}
+	old := m.ring.GetKeys()
+	for _, k := range keys {
+		if err := m.ring.AddKey(k); err != nil {
+			return err
+		}
+	}
+	if err := m.ring.UseKey(keys[0]); err != nil {
+		return err
+	}
+	for _, k := range old {
+		if !containsKey(keys, k) {
+			err = errors.Join(err, m.ring.RemoveKey(k))
+		}
+	}
+	return err
+}
+
+func containsKey(keys [][]byte, key []byte) bool {
+	for _, k := range keys {
+		if string(k) == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close leaves the overlay, says so to the others, and ends the member. Clients turn to
+// their deputies.
+func (m *Member) Close() error {
+	m.closing.Do(func() {
+		m.cancel()
+		<-m.done
+		if m.core != nil {
+			m.core.part()
+			m.core.shutdown()
+		}
+		left := m.list.Leave(min(2*m.cfg.Round, time.Second))
+		m.closed = m.list.Shutdown()
+		if left != nil {
+			m.cfg.Logger.Debug("leave", "error", left)
+		}
+		m.watch.close(nil)
+	})
+	return m.closed
+}
+
+// Kill ends the member without a word, as a crash does. It is for tests.
+func (m *Member) Kill() {
+	m.closing.Do(func() {
+		m.cancel()
+		<-m.done
+		if m.core != nil {
+			m.core.shutdown()
+		}
+		m.closed = m.list.Shutdown()
+		m.watch.close(nil)
+	})
+}
+
+// Done is closed when the member has ended.
+func (m *Member) Done() <-chan struct{} { return m.done }
+
+// Address is where others reach the member.
+func (m *Member) Address() string {
+	return net.JoinHostPort(m.node.Addr.String(), fmt.Sprint(m.node.Port))
+}
+
+// delegate is what memberlist asks and tells.
+type delegate struct{ m *Member }
+
+// NodeMeta implements [memberlist.Delegate].
+func (d *delegate) NodeMeta(limit int) []byte { return d.m.peers.own.encode() }
+
+// NotifyMsg implements [memberlist.Delegate]. The bytes are memberlist's.
+func (d *delegate) NotifyMsg(raw []byte) {
+	d.m.counts.received.Add(1)
+	d.m.counts.bytesIn.Add(uint64(len(raw)))
+	if len(raw) < 2 || len(raw) > maxMessage {
+		d.m.counts.refused.Add(1)
+		return
+	}
+	switch {
+	case raw[0] == tagPing:
+		d.m.pinged(raw)
+		return
+	case raw[0] == tagPong:
+		d.m.ponged(raw)
+		return
+	}
+	select {
+	case d.m.driver.inbox <- append([]byte(nil), raw...):
+	default:
+		d.m.counts.dropped.Add(1) // best effort
+	}
+}
+
+// GetBroadcasts implements [memberlist.Delegate].
+func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
+	return d.m.book.broadcasts(overhead, limit, limit <= d.m.room)
+}
+
+// LocalState implements [memberlist.Delegate]: who joins hears of the super peers at once.
+func (d *delegate) LocalState(bool) []byte {
+	var b []byte
+	for _, n := range d.m.book.snapshot() {
+		raw := n.encode()
+		b = append(append(b, byte(len(raw))), raw...)
+	}
+	return b
+}
+
+// MergeRemoteState implements [memberlist.Delegate].
+func (d *delegate) MergeRemoteState(b []byte, _ bool) {
+	for len(b) > 1 && 1+int(b[0]) <= len(b) {
+		d.NotifyMsg(b[1 : 1+int(b[0])])
+		b = b[1+int(b[0]):]
+	}
+}
+
+// AckPayload implements [memberlist.PingDelegate]: our coordinate.
+func (d *delegate) AckPayload() []byte { return encodeCoordinate(d.m.place.Coordinate()) }
+
+// NotifyPingComplete implements [memberlist.PingDelegate]: a measured round trip moves our
+// coordinate.
+func (d *delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration, payload []byte) {
+	at, ok := decodeCoordinate(payload)
+	if !ok || d.m.place.Update(other.Name, at, rtt) != nil {
+		d.m.counts.refused.Add(1)
+	}
+}
+
+// memberLog passes on what memberlist logs.
+type memberLog struct{ to slogger }

@@ -1,0 +1,114 @@
+package superpeer
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
+)
+
+// Nodes measure round trips by messages of their own: nodes that no memberlist lists measure them too, and a ping of
+// memberlist carries news, whose few copies would all go to the measured node. A ping is a nonce, the
+// node asked and the sender's address; the answer is the nonce and a coordinate.
+const (
+	pingHead = 1 + 8 + 8
+	pongHead = 1 + 8
+)
+
+// pings are those that wait for their answer.
+type pings struct {
+	mu   sync.Mutex
+	last uint64
+	wait map[uint64]chan<- pong
+}
+
+type pong struct {
+	at   time.Time
+	from coordinate.Coordinate
+}
+
+var errSilent = errors.New("no answer to a ping")
+
+// ping measures the round trip to k, and moves our coordinate by it.
+func (m *Member) ping(k *known) (time.Duration, error) {
+	answer := make(chan pong, 1)
+	m.pings.mu.Lock()
+	m.pings.last++
+	nonce := m.pings.last
+	m.pings.wait[nonce] = answer
+	m.pings.mu.Unlock()
+	defer func() {
+		m.pings.mu.Lock()
+		delete(m.pings.wait, nonce)
+		m.pings.mu.Unlock()
+	}()
+	b := binary.BigEndian.AppendUint64([]byte{tagPing}, nonce)
+	b = binary.BigEndian.AppendUint64(b, k.Key)
+	b = append(b, introduce(m.peers.self, &known{node: m.node}).Addr...)
+	sent := time.Now()
+	if err := m.list.SendBestEffort(&k.node, b); err != nil {
+		return 0, err
+	}
+	late := time.NewTimer(m.cfg.Round * 9 / 10)
+	defer late.Stop()
+	select {
+	case p := <-answer:
+		rtt := p.at.Sub(sent)
+		if m.place.Update(k.node.Name, p.from, rtt) != nil {
+			m.counts.refused.Add(1)
+		}
+		return rtt, nil
+	case <-late.C:
+		return 0, errSilent
+	}
+}
+
+// pinged answers a ping that was for us.
+func (m *Member) pinged(raw []byte) {
+	n := len(raw) - pingHead - 2
+	if n != net.IPv4len && n != net.IPv6len || binary.BigEndian.Uint64(raw[9:]) != uint64(m.peers.self) {
+		m.counts.refused.Add(1)
+		return
+	}
+	addr := append(net.IP(nil), raw[pingHead:pingHead+n]...)
+	b := append([]byte{tagPong}, raw[1:pongHead]...)
+	b = append(b, encodeCoordinate(m.place.Coordinate())...)
+	_ = m.list.SendBestEffort(&memberlist.Node{Addr: addr, Port: binary.BigEndian.Uint16(raw[pingHead+n:])}, b) // best effort
+}
+
+// ponged hands an answer to who waits for it.
+func (m *Member) ponged(raw []byte) {
+	if len(raw) < pongHead {
+		m.counts.refused.Add(1)
+		return
+	}
+	at, ok := decodeCoordinate(raw[pongHead:])
+	m.pings.mu.Lock()
+	defer m.pings.mu.Unlock()
+	answer := m.pings.wait[binary.BigEndian.Uint64(raw[1:])]
+	if !ok || answer == nil {
+		m.counts.refused.Add(1)
+		return
+	}
+	delete(m.pings.wait, binary.BigEndian.Uint64(raw[1:]))
+	answer <- pong{time.Now(), at}
+}
+
+// watch measures how far k is for the sake of our coordinate, and whether it is there.
+func (d *driver) watch(k *known) {
+	d.m.counts.probes.Add(1)
+	go func() {
+		if _, err := d.m.ping(k); err == nil {
+			return
+		}
+		select {
+		case d.calls <- func() { d.group.failed(k) }:
+		case <-d.m.done:
+		}
+	}()
+}

@@ -1,0 +1,328 @@
+package superpeer
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// Status is what a node knows of itself and its overlay.
+type Status struct {
+	ID       string  `json:"id"`
+	Overlay  string  `json:"overlay"`
+	Address  string  `json:"address"`
+	Method   string  `json:"method"`
+	Fraction float64 `json:"fraction"`
+
+	Membership string  `json:"membership"` // full or core
+	SuperPeer  bool    `json:"super_peer"`
+	Token      *int32  `json:"token"` // null on an ordinary node
+	Version    uint32  `json:"version,omitempty"`
+	Home       *Peer   `json:"-"` // nil on a super peer, and while nobody serves the node
+	RTT        float64 `json:"-"` // to the home, milliseconds; negative: not measured or none
+	Clients    int     `json:"clients"`
+	Capacity   int     `json:"capacity"` // 0: no limit
+	Nodes      int     `json:"nodes"`
+	Wanted     int     `json:"wanted"` // super peers
+	Live       int     `json:"live"`   // super peers of which this node has heard lately
+	Round      float64 `json:"round_seconds"`
+	Encrypted  bool    `json:"encrypted"`
+
+	// Home and RTT as JSON: null where there is none.
+	HomeID      *string  `json:"home"`
+	HomeAddress string   `json:"home_address,omitempty"`
+	HomeService string   `json:"home_service,omitempty"`
+	RTTms       *float64 `json:"rtt_ms"`
+
+	ShareWrong float64  `json:"share_wrong_seconds"` // for how long Live has not been Wanted
+	Unserved   float64  `json:"unserved_seconds"`    // for how long no super peer has served this node
+	Warnings   []string `json:"warnings"`            // what has been wrong for a while: Live for 30 rounds, service for 10
+
+	Requirements Requirements `json:"requirements"`
+	Traffic      Traffic      `json:"traffic"`
+}
+
+// Requirements are the four that docs/sources.md, "Coordinator", sets for super peers, as
+// far as this node can tell.
+type Requirements struct {
+	Latency  Requirement `json:"1_low_latency"`
+	Spread   Requirement `json:"2_spread_evenly"`
+	Share    Requirement `json:"3_predefined_share"`
+	Capacity Requirement `json:"4_bounded_load"`
+}
+
+// Requirement is one of them.
+type Requirement struct {
+	Holds bool   `json:"holds"`
+	Says  string `json:"says"`
+}
+
+// Traffic counts since the start. memberlist's own is not in it.
+type Traffic struct {
+	Sent     uint64 `json:"messages_sent"`
+	Received uint64 `json:"messages_received"`
+	BytesOut uint64 `json:"bytes_sent"`
+	BytesIn  uint64 `json:"bytes_received"`
+	Probes   uint64 `json:"probes"`
+	Refused  uint64 `json:"refused"` // what could not be true
+	Dropped  uint64 `json:"dropped"` // what there was no room for
+}
+
+// Status is the present state.
+func (m *Member) Status() (s Status) {
+	v := m.view.Load()
+	cfg := m.cfg.node(rules.NewRing(nil))
+	s = Status{
+		ID: v.self.ID, Overlay: m.cfg.Overlay, Address: m.Address(), Method: string(m.cfg.Method), Fraction: m.cfg.Fraction, Membership: string(m.cfg.Membership),
+		SuperPeer: v.super, Home: v.home, RTT: round3(v.rtt), Clients: len(v.clients), Capacity: m.cfg.Capacity,
+		Nodes: v.nodes, Wanted: cfg.Count(v.nodes), Round: m.cfg.Round.Seconds(), Encrypted: m.ring != nil,
+		Traffic: m.counts.read(),
+	}
+	if v.super {
+		s.Token, s.Version = &v.token, v.version
+	}
+	if v.home != nil {
+		s.HomeID, s.HomeAddress, s.HomeService = &v.home.ID, v.home.Address, v.home.Service
+		if v.rtt >= 0 {
+			rtt := s.RTT
+			s.RTTms = &rtt
+		}
+	}
+	heard := m.heard(v)
+	s.Live, s.ShareWrong, s.Unserved = v.live, v.shareWrong.Seconds(), v.unserved.Seconds()
+	s.Warnings = s.warnings(m.cfg.Round)
+	s.Requirements = judge(&s, heard, &cfg.Metric)
+	return s
+}
+
+func (c *counters) read() Traffic {
+	return Traffic{c.sent.Load(), c.received.Load(), c.bytesOut.Load(), c.bytesIn.Load(), c.probes.Load(), c.refused.Load(), c.dropped.Load()}
+}
+
+// heard are the super peers there are, this node with what it serves now.
+func (m *Member) heard(v *view) []notice {
+	list := m.book.snapshot()
+	kept := list[:0]
+	for _, n := range list {
+		if n.holder != m.peers.self {
+			kept = append(kept, n)
+		}
+	}
+	if v.super {
+		own := notice{holder: m.peers.self, load: int32(len(v.clients)), mean: meanOf(v.clients)}
+		own.Token, own.At = v.token, m.position()
+		kept = append(kept, own)
+	}
+	return kept
+}
+
+func (m *Member) position() rules.Position {
+	c := m.place.Coordinate()
+	return c.Position()
+}
+
+func meanOf(clients []Client) float32 {
+	sum, k := 0.0, 0
+	for i := range clients {
+		if clients[i].RTT >= 0 {
+			sum += clients[i].RTT
+			k++
+		}
+	}
+	if k == 0 {
+		return -1
+	}
+	return float32(sum / float64(k))
+}
+
+// evenLoads is Jain's index of fairness from which on loads count as even: with half of
+// it, half of the super peers would serve all.
+const evenLoads = 0.5
+
+func judge(s *Status, heard []notice, metric *rules.Metric) (r Requirements) {
+	served, ways, most := 0, 0.0, 0
+	sum, squares := 0.0, 0.0
+	for _, n := range heard {
+		load := float64(n.load)
+		sum, squares, most = sum+load, squares+load*load, max(most, int(n.load))
+		if n.mean >= 0 {
+			ways += load * float64(n.mean)
+			served += int(n.load)
+		}
+	}
+	mean := ways / float64(max(served, 1))
+	ordinary := s.Nodes - len(heard)
+	r.Latency = Requirement{
+		Holds: s.SuperPeer || s.Home != nil,
+		Says:  fmt.Sprintf("%s; %d of %d ordinary nodes are served, their mean round trip is %.1f ms", ownWay(s), int(sum), max(ordinary, 0), mean),
+	}
+	jain := 1.0
+	if squares > 0 {
+		jain = sum * sum / (float64(len(heard)) * squares)
+	}
+	r.Spread = Requirement{
+		Holds: jain >= evenLoads,
+		Says:  fmt.Sprintf("loads are even to %.2f of 1 (Jain); the nearest two super peers are about %s apart", jain, closest(heard, metric)),
+	}
+	r.Share = Requirement{Holds: s.Live == s.Wanted, Says: fmt.Sprintf("%d super peers live, ⌈%.4g × %d nodes⌉ = %d wanted", s.Live, s.Fraction, s.Nodes, s.Wanted)}
+	if s.Method == string(rules.Prefix) {
+		r.Share.Says = fmt.Sprintf("%d super peers live, 2^k = %d wanted", s.Live, s.Wanted)
+	}
+	r.Capacity = Requirement{Holds: s.Capacity == 0 || most <= s.Capacity, Says: fmt.Sprintf("the busiest serves %d; no limit is set", most)}
+	if s.Capacity > 0 {
+		r.Capacity.Says = fmt.Sprintf("the busiest serves %d, the limit is %d", most, s.Capacity)
+	}
+	return r
+}
+
+func ownWay(s *Status) string {
+	switch {
+	case s.SuperPeer:
+		return "this node is a super peer"
+	case s.Home == nil:
+		return "this node has no super peer now"
+	case s.RTT < 0:
+		return "this node's super peer is " + s.Home.ID
+	}
+	return fmt.Sprintf("this node's super peer %s is %.1f ms away", s.Home.ID, s.RTT)
+}
+
+// maxCompared is up to how many super peers all pairs are compared.
+const maxCompared = 500
+
+func closest(heard []notice, metric *rules.Metric) string {
+	least := math.Inf(1)
+	if len(heard) <= maxCompared {
+		for i := range heard {
+			for j := range i {
+				least = min(least, float64(metric.Estimate(&heard[i].At, &heard[j].At)))
+			}
+		}
+	}
+	if math.IsInf(least, 1) {
+		return "– ms"
+	}
+	return fmt.Sprintf("%.0f ms", least)
+}
+
+func round3(x float64) float64 { return math.Round(1000*x) / 1000 }
+
+// Group is a super peer and whom it serves.
+type Group struct {
+	Peer
+	Token   int32    `json:"token"`
+	X       float64  `json:"x"` // where its coordinate puts it, milliseconds
+	Y       float64  `json:"y"`
+	Self    bool     `json:"self,omitempty"` // the node that was asked
+	Answers bool     `json:"answers"`        // false: it did not say whom it serves
+	Clients []Placed `json:"clients"`
+}
+
+// Placed is a client and where its coordinate puts it.
+type Placed struct {
+	Client
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// Map asks all super peers that this node has heard of whom they serve, until all have
+// answered, ctx ends, or two rounds have passed.
+func (m *Member) Map(ctx context.Context) ([]Group, error) {
+	v := m.view.Load()
+	var list []Group
+	waiting := map[int]chan []Client{}
+	for _, n := range m.heard(v) {
+		g := Group{Token: n.Token, X: float64(n.At.X[0]), Y: float64(n.At.X[1]), Clients: []Placed{}}
+		if n.holder == m.peers.self {
+			g.Peer, g.Self, g.Answers, g.Clients = v.self, true, true, placed(v.clients)
+			list = append(list, g)
+			continue
+		}
+		k, ok := m.peers.of(n.holder)
+		if !ok {
+			continue
+		}
+		g.Peer = k.Peer
+		answer := make(chan []Client, 1)
+		if err := m.call(ctx, func(d *driver) { d.askWhom(k, answer) }); err != nil {
+			return nil, err
+		}
+		waiting[len(list)] = answer
+		list = append(list, g)
+	}
+	late, cancel := context.WithTimeout(ctx, 2*m.cfg.Round)
+	defer cancel()
+	for i, answer := range waiting {
+		select {
+		case clients := <-answer:
+			list[i].Answers, list[i].Clients = true, placed(clients)
+		case <-late.Done():
+			select { // the others have had their time too
+			case clients := <-answer:
+				list[i].Answers, list[i].Clients = true, placed(clients)
+			default:
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func placed(clients []Client) []Placed {
+	list := make([]Placed, len(clients))
+	for i, c := range clients {
+		list[i] = Placed{c, float64(c.at.X[0]), float64(c.at.X[1])}
+	}
+	return list
+}
+
+// call has f done by the goroutine that owns the Node.
+func (m *Member) call(ctx context.Context, f func(*driver)) error {
+	done := make(chan struct{})
+	select {
+	case m.driver.calls <- func() { f(m.driver); close(done) }:
+		<-done
+		return nil
+	case <-m.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// askWhom asks a super peer whom it serves.
+func (d *driver) askWhom(k *known, answer chan<- []Client) {
+	raw, err := d.m.peers.encode(&rules.Message{Kind: kindWhom, To: k.peer, Peer: rules.None}, d.round)
+	if err != nil {
+		return
+	}
+	d.asked[uid(k.Key)] = answer
+	d.transmit(k, raw, false)
+}
+
+// answerWhom tells whom this node serves.
+func (d *driver) answerWhom(m *rules.Message) {
+	k, ok := d.m.peers.at(m.From)
+	if !ok {
+		return
+	}
+	raw, err := d.m.peers.encode(&rules.Message{Kind: kindServe, To: m.From, Peer: rules.None, Leases: d.node.Serving()}, d.round)
+	if err == nil && len(raw) <= maxMessage {
+		d.transmit(k, raw, false)
+	}
+}
+
+func (d *driver) served(m *rules.Message) {
+	from := d.m.peers.uidOf(m.From)
+	if answer := d.asked[from]; answer != nil {
+		delete(d.asked, from)
+		select {
+		case answer <- d.m.clients(m.Leases):
+		default:
+		}
+	}
+}

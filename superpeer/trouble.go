@@ -1,0 +1,143 @@
+package superpeer
+
+import (
+	"fmt"
+	"time"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// Rounds after which a state that ends by itself counts as trouble, and after which the log reports it again.
+const (
+	shareTrouble  = 30
+	servedTrouble = 10
+	repeatTrouble = 300
+)
+
+// trouble is for how long something has been wrong, in rounds.
+type trouble struct {
+	rounds rules.Round
+	said   rules.Round // of rounds, when the log reported it last; 0: not yet
+}
+
+// count takes in that passed rounds more were wrong, or that all is right. report: the log reports that it is wrong;
+// over: that it has ended.
+func (t *trouble) count(wrong bool, passed, after rules.Round) (report, over bool) {
+	if !wrong {
+		over = t.said > 0
+		*t = trouble{}
+		return false, over
+	}
+	t.rounds += passed
+	report = t.rounds >= after && (t.said == 0 || t.rounds-t.said >= repeatTrouble)
+	if report {
+		t.said = t.rounds
+	}
+	return report, false
+}
+
+// complain logs what has been wrong for a while, once a round.
+func (d *driver) complain(passed rules.Round) {
+	log := d.m.cfg.Logger
+	_, _, super := d.node.Holding()
+	live, wanted := d.live(super), d.cfg.Count(d.size)
+	switch report, over := d.share.count(live != wanted, passed, shareTrouble); {
+	case report:
+		log.Warn("the number of super peers is wrong", "live", live, "wanted", wanted, "nodes", d.size, "for", d.lasted(&d.share).String(), "action", shareAction)
+	case over:
+		log.Info("the number of super peers is right again", "live", live)
+	}
+	unserved := !super && d.node.Home() == rules.None
+	switch report, over := d.unserved.count(unserved, passed, servedTrouble); {
+	case report:
+		log.Warn("no super peer serves this node", "live", live, "wanted", wanted, "nodes", d.size, "for", d.lasted(&d.unserved).String(), "action", servedAction)
+	case over:
+		log.Info("this node is served again, or is a super peer")
+	}
+}
+
+// What to do about it.
+const (
+	shareAction  = "check the load of the machines and the loss of the network; a longer round (--round) on all nodes helps"
+	servedAction = "check that super peers can be reached and have room (--capacity, --fraction)"
+)
+
+// live is how many super peers there are as far as this node has heard, itself included.
+func (d *driver) live(super bool) int {
+	if c := d.m.core; c.outsider() {
+		return c.live
+	}
+	return d.m.book.supers(d.self, super)
+}
+
+// lasted is how long t has been so.
+func (d *driver) lasted(t *trouble) time.Duration { return time.Duration(t.rounds) * d.m.cfg.Round }
+
+// warnings are for people: what has been wrong for a while.
+func (s *Status) warnings(round time.Duration) []string {
+	list := []string{}
+	if s.ShareWrong >= (shareTrouble * round).Seconds() {
+		list = append(list, fmt.Sprintf("%d super peers live, %d are wanted, for %.0f s: %s", s.Live, s.Wanted, s.ShareWrong, shareAction))
+	}
+	if s.Unserved >= (servedTrouble * round).Seconds() {
+		list = append(list, fmt.Sprintf("no super peer has served this node for %.0f s: %s", s.Unserved, servedAction))
+	}
+	return list
+}
+
+// rival is a node that goes on announcing a token of which the book knows another holder, or one that is not
+// wanted: a super peer too many.
+type rival struct{ first, last rules.Round }
+
+// suspect notes that n was refused because its holder should not have the token. One that has passed its token on
+// falls silent; one that still announces it later is a super peer too many, and all are to know how many there are.
+func (b *book) suspect(n *notice, now rules.Round) {
+	if b.core || n.waits == over || !b.contend(n.holder, now) {
+		return
+	}
+	b.said[n.holder] = word{n.seq, now}
+	b.hot = append(b.hot, &entry{notice: *n, heard: now})
+}
+
+// contend notes that holder was a rival at that round; false: there is no room.
+func (b *book) contend(holder uid, at rules.Round) bool {
+	r, ok := b.rivals[holder]
+	if !ok {
+		r.first = at
+	}
+	if !ok && len(b.rivals) >= maxHeard {
+		return false
+	}
+	r.last = max(r.last, at)
+	b.rivals[holder] = r
+	return true
+}
+
+// surplus notes an announcement of a token that is not wanted.
+func (b *book) surplus(n *notice, now rules.Round) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, ok := b.said[n.holder]; !ok || n.seq > last.seq {
+		b.suspect(n, now)
+	}
+}
+
+// supers is how many super peers there are as far as is known, self among them if it is one.
+func (b *book) supers(self uid, super bool) (k int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.entries {
+		if e.waits != over && e.holder != self {
+			k++
+		}
+	}
+	for u, r := range b.rivals {
+		if _, listed := b.token[u]; !listed && u != self && r.last-r.first >= minTellGap {
+			k++
+		}
+	}
+	if super {
+		k++
+	}
+	return k
+}

@@ -1,0 +1,293 @@
+package superpeer
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// What an [Event] tells.
+const (
+	EventSuper    = "super"    // this node is a super peer now
+	EventOrdinary = "ordinary" // it is none any longer
+	EventHome     = "home"     // it is served by another super peer now; with no Home: by none
+	EventClient   = "client"   // a client came or went
+)
+
+// Event is something that has happened to this node.
+type Event struct {
+	Time    time.Time
+	Kind    string // one of the above
+	Token   int32  // EventSuper, EventOrdinary
+	Version uint32
+	Home    *Peer   // EventHome; nil: nobody serves it
+	RTT     float64 // EventHome: milliseconds; negative: not measured
+	Client  *Client // EventClient
+	Came    bool    // EventClient
+}
+
+// Client is a node that this one serves.
+type Client struct {
+	Peer
+	RTT float64 `json:"rtt_ms"` // as it measured it, milliseconds; negative: not measured
+	at  rules.Position
+}
+
+// ErrBehind ends a Watch whose reader is too far behind.
+var ErrBehind = errors.New("the reader is behind: events were lost; watch anew")
+
+// maxBehind is how many events wait for a reader.
+const maxBehind = 1024
+
+// watchers are those who watch.
+type watchers struct {
+	mu   sync.Mutex
+	all  map[*watcher]bool
+	over bool
+}
+
+type watcher struct {
+	events chan *Event
+	err    error
+}
+
+func (w *watchers) init() { w.all = map[*watcher]bool{} }
+
+func (w *watchers) add(first []Event) *watcher {
+	x := &watcher{events: make(chan *Event, maxBehind+len(first))}
+	for i := range first {
+		x.events <- &first[i]
+	}
+	if w.over {
+		close(x.events)
+		return x
+	}
+	w.all[x] = true
+	return x
+}
+
+func (w *watchers) remove(x *watcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all[x] {
+		delete(w.all, x)
+		close(x.events)
+	}
+}
+
+func (w *watchers) tell(list []Event) {
+	for i := range list {
+		for x := range w.all {
+			select {
+			case x.events <- &list[i]:
+			default:
+				x.err = ErrBehind
+				delete(w.all, x)
+				close(x.events)
+			}
+		}
+	}
+}
+
+func (w *watchers) close(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	for x := range w.all {
+		x.err = err
+		delete(w.all, x)
+		close(x.events)
+	}
+}
+
+// Watch gives what happens to this node, first what holds now, until ctx or the member
+// ends. A reader that is far behind gets ErrBehind at the end.
+func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		m.watch.mu.Lock()
+		x := m.watch.add(m.view.Load().events(time.Now()))
+		m.watch.mu.Unlock()
+		defer m.watch.remove(x)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case e, ok := <-x.events:
+				switch {
+				case ok:
+					if !yield(*e, nil) {
+						return
+					}
+				case x.err != nil:
+					yield(Event{}, x.err)
+					return
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+// events are what a view says to somebody who has seen nothing yet.
+func (v *view) events(now time.Time) []Event {
+	empty := &view{rtt: -1}
+	list := v.since(empty, now)
+	if !v.super && v.home == nil {
+		list = append(list, Event{Time: now, Kind: EventHome, RTT: -1})
+	}
+	return list
+}
+
+// since is what has happened between two views.
+func (v *view) since(old *view, now time.Time) (list []Event) {
+	if old.super && (!v.super || old.token != v.token) {
+		list = append(list, Event{Time: now, Kind: EventOrdinary, Token: old.token, Version: old.version})
+	}
+	if v.super && (!old.super || old.token != v.token) {
+		list = append(list, Event{Time: now, Kind: EventSuper, Token: v.token, Version: v.version})
+	}
+	if !v.super && !samePeer(v.home, old.home) {
+		list = append(list, Event{Time: now, Kind: EventHome, Home: v.home, RTT: v.rtt})
+	}
+	return append(list, clientsSince(v.clients, old.clients, now)...)
+}
+
+func samePeer(a, b *Peer) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// clientsSince compares two lists that are sorted by key.
+func clientsSince(fresh, old []Client, now time.Time) (list []Event) {
+	for len(fresh) > 0 || len(old) > 0 {
+		switch {
+		case len(old) == 0 || len(fresh) > 0 && fresh[0].Key < old[0].Key:
+			list = append(list, Event{Time: now, Kind: EventClient, Client: &fresh[0], Came: true})
+			fresh = fresh[1:]
+		case len(fresh) == 0 || old[0].Key < fresh[0].Key:
+			list = append(list, Event{Time: now, Kind: EventClient, Client: &old[0]})
+			old = old[1:]
+		default:
+			fresh, old = fresh[1:], old[1:]
+		}
+	}
+	return list
+}
+
+// notice publishes at once what readers must not wait for.
+func (d *driver) notice() {
+	v := d.m.view.Load()
+	token, _, super := d.node.Holding()
+	if super != v.super || super && token != v.token || !super && d.homeKey() != keyOf(v.home) {
+		d.publish()
+	}
+}
+
+func (d *driver) homeKey() uint64 { return uint64(d.m.peers.uidOf(d.node.Home())) }
+
+func keyOf(p *Peer) uint64 {
+	if p == nil {
+		return 0
+	}
+	return p.Key
+}
+
+// publish shows readers what holds now.
+func (d *driver) publish() {
+	v := &view{rtt: -1, nodes: d.size}
+	if k, ok := d.m.peers.of(d.self); ok {
+		v.self = k.Peer
+	}
+	v.token, v.version, v.super = d.node.Holding()
+	if k, ok := d.m.peers.at(d.node.Home()); ok && !v.super {
+		v.home, v.rtt = &k.Peer, float64(d.node.HomeRTT())
+	}
+	v.clients = d.m.clients(d.node.Serving())
+	v.live, v.shareWrong, v.unserved = d.live(v.super), d.lasted(&d.share), d.lasted(&d.unserved)
+	if c := d.m.core; c != nil {
+		v.core = c.list != nil
+	}
+	old := d.m.view.Load()
+	if old == nil {
+		old = &view{rtt: -1}
+	}
+	if old.super && !v.super {
+		d.retire()
+	}
+	d.m.watch.mu.Lock()
+	defer d.m.watch.mu.Unlock()
+	d.m.view.Store(v)
+	d.m.watch.tell(v.since(old, time.Now()))
+}
+
+// clients are who leases name, by key. Those that memberlist has lost are left out.
+func (m *Member) clients(leases []rules.Lease) []Client {
+	list := make([]Client, 0, len(leases))
+	for i := range leases {
+		if k, ok := m.peers.at(leases[i].Peer); ok {
+			list = append(list, Client{k.Peer, float64(leases[i].RTT), leases[i].At})
+		}
+	}
+	slices.SortFunc(list, func(a, b Client) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// ID is the node's name for people, drawn at random unless it was given.
+func (m *Member) ID() string { return m.view.Load().self.ID }
+
+// Home is the super peer that serves this node. ok is false while there is none, and on a
+// super peer.
+func (m *Member) Home() (home Peer, ok bool) {
+	v := m.view.Load()
+	if v.home == nil {
+		return Peer{}, false
+	}
+	return *v.home, true
+}
+
+// IsSuperPeer tells whether this node serves others.
+func (m *Member) IsSuperPeer() bool { return m.view.Load().super }
+
+// Clients are the nodes that this one serves.
+func (m *Member) Clients() []Client { return slices.Clone(m.view.Load().clients) }
+
+// SuperPeers are the other super peers that this node has heard of lately.
+func (m *Member) SuperPeers() (list []Peer) {
+	for _, n := range m.book.snapshot() {
+		if k, ok := m.peers.of(n.holder); ok && n.holder != m.peers.self {
+			list = append(list, k.Peer)
+		}
+	}
+	return list
+}
+
+// ErrNoHolder says that nobody is known to hold a token yet.
+var ErrNoHolder = errors.New("no super peer is known for this key yet")
+
+// Lookup is the super peer in whose range of the identifier space key lies: with the
+// methods prefix and prefix-exact the one that serves the nodes of that range. Hash what
+// you look up, so that keys are spread evenly.
+func (m *Member) Lookup(key uint64) (Peer, error) {
+	v := m.view.Load()
+	cfg := m.cfg.node(rules.NewRing(nil))
+	token := int32(rules.RangeOf(key, cfg.Count(v.nodes)))
+	if v.super && v.token == token {
+		return v.self, nil
+	}
+	if u, ok := m.book.holder(token); ok {
+		if k, ok := m.peers.of(u); ok {
+			return k.Peer, nil
+		}
+	}
+	return Peer{}, ErrNoHolder
+}

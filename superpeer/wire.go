@@ -1,0 +1,295 @@
+package superpeer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fxamacker/cbor/v2"
+
+	rules "github.com/batuta-dev/batuta/internal/superpeer"
+)
+
+// Every user message of memberlist begins with one of these bytes.
+const (
+	tagMessage  = 'm' // a superpeer.Message, or one of the driver's own
+	tagAnnounce = 'a' // an announcement, see gossip.go
+	tagPing     = 'p' // see ping.go
+	tagPong     = 'q'
+)
+
+// The driver's own messages, beside those of package superpeer.
+const (
+	kindWhom  rules.Kind = 200 + iota // whom do you serve?
+	kindServe                         // these: Leases
+	kindKnow                          // whom I know: Told, Nodes, Size, Live; see core.go
+)
+
+// Bounds of what is believed.
+const (
+	maxRTT     = 60_000 // milliseconds
+	maxExtent  = 10_000 // of a position, milliseconds
+	maxSum     = 1e9    // of savings, milliseconds
+	maxVersion = 1 << 31
+	maxOthers  = 16
+	maxMessage = 1 << 20 // bytes
+	maxPacket  = 1200    // bytes that go as one packet; more goes as a stream
+)
+
+// message is a superpeer.Message on its way: processes go by their uid, times by how many
+// rounds are left. New keys may be added, and are skipped by old readers.
+type message struct {
+	Kind    rules.Kind `cbor:"0,keyasint"`
+	From    uid        `cbor:"1,keyasint"`
+	Peer    uid        `cbor:"2,keyasint,omitempty"`
+	Token   int32      `cbor:"3,keyasint,omitempty"`
+	Version uint32     `cbor:"4,keyasint,omitempty"`
+	Slot    int32      `cbor:"5,keyasint,omitempty"`
+	RTT     float32    `cbor:"6,keyasint,omitempty"`
+	Alt     float32    `cbor:"7,keyasint,omitempty"`
+	Load    int32      `cbor:"8,keyasint,omitempty"`
+	At      []float32  `cbor:"9,keyasint,omitempty"`
+	Others  []referral `cbor:"10,keyasint,omitempty"`
+	Peers   []uid      `cbor:"11,keyasint,omitempty"`
+	Times   []float32  `cbor:"12,keyasint,omitempty"`
+	Leases  []lease    `cbor:"13,keyasint,omitempty"`
+	To      uid        `cbor:"14,keyasint,omitempty"`
+	Number  uint64     `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node that has none
+
+	// Where the membership is the core's.
+	Nodes []introduction `cbor:"16,keyasint,omitempty"` // the sender and those named above
+	Told  [][]byte       `cbor:"17,keyasint,omitempty"` // announcements
+	Size  int            `cbor:"18,keyasint,omitempty"` // nodes in the overlay
+	Live  int            `cbor:"19,keyasint,omitempty"` // super peers
+	Core  bool           `cbor:"20,keyasint,omitempty"` // the sender is one of them, or about to be
+}
+
+type referral struct {
+	_     struct{} `cbor:",toarray"`
+	Peer  uid
+	Token int32
+}
+
+type lease struct {
+	_    struct{} `cbor:",toarray"`
+	Peer uid
+	Left rules.Round
+	RTT  float32
+	Alt  float32
+	At   []float32
+}
+
+var (
+	encoder = must(cbor.EncOptions{ShortestFloat: cbor.ShortestFloat16}.EncMode())
+	decoder = must(cbor.DecOptions{MaxArrayElements: 1 << 16, MaxMapPairs: 64, MaxNestedLevels: 6,
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden}.DecMode())
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // of options that are written here
+	}
+	return v
+}
+
+// encode makes m ready to be sent in round now. The driver alone calls it, and decode.
+func (p *peers) encode(m *rules.Message, now rules.Round) ([]byte, error) {
+	w := message{
+		Kind: m.Kind, From: p.self, Peer: p.uidOf(m.Peer), Token: m.Token, Version: m.Version, Slot: m.Slot,
+		RTT: m.RTT, Alt: m.Alt, Load: m.Load, At: coordinates(&m.At), Times: m.Times, To: p.uidOf(m.To),
+	}
+	w.Number = p.numbers.next(w.To)
+	for _, r := range m.Others {
+		w.Others = append(w.Others, referral{Peer: p.uidOf(r.Peer), Token: r.Token})
+	}
+	for _, x := range m.Peers {
+		w.Peers = append(w.Peers, p.uidOf(x))
+	}
+	for i := range m.Leases {
+		l := &m.Leases[i]
+		w.Leases = append(w.Leases, lease{Peer: p.uidOf(l.Peer), Left: l.Until - now, RTT: l.RTT, Alt: l.Alt, At: coordinates(&l.At)})
+	}
+	if p.core != nil {
+		p.core.adorn(&w)
+	}
+	body, err := encoder.Marshal(&w)
+	return append([]byte{tagMessage}, body...), err
+}
+
+func coordinates(at *rules.Position) []float32 {
+	if *at == (rules.Position{}) {
+		return nil
+	}
+	return append(at.X[:], at.Height)
+}
+
+// limits are what a message may hold in an overlay.
+type limits struct {
+	now      rules.Round
+	lease    rules.Round
+	capacity int // 0: none
+	nodes    int
+	tokens   int
+}
+
+// errBad says that a message cannot be true, and is dropped.
+type errBad struct{ what string }
+
+// errStranger says that the sender is not listed: it has no part in the overlay, or we have
+// missed its coming.
+var errStranger = errBad{"its sender is not listed"}
+
+func (e errBad) Error() string { return "message refused: " + e.what }
+
+// decode reads a message and checks all of it: what it gives can be handed to a Node.
+func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
+	if len(raw) > maxMessage {
+		return m, errBad{fmt.Sprintf("%d bytes, at most %d are read", len(raw), maxMessage)}
+	}
+	var w message
+	if err := decoder.Unmarshal(raw, &w); err != nil {
+		return m, errBad{err.Error()}
+	}
+	if p.core != nil && w.From != p.self && (w.To == 0 || w.To == p.self) {
+		p.meet(&w, l.now)
+	}
+	p.mu.Lock()
+	from := p.byUID[w.From]
+	p.mu.Unlock()
+	switch {
+	case w.From == p.self:
+		return m, errBad{"it says that we have sent it"}
+	case from == nil:
+		return m, errStranger
+	case w.To != 0 && w.To != p.self:
+		return m, errBad{"it was for another"}
+	}
+	m = rules.Message{
+		Kind: w.Kind, From: from.peer, Peer: rules.None, Token: w.Token, Version: w.Version,
+		Slot: w.Slot, RTT: w.RTT, Alt: w.Alt, Load: w.Load, Key: uint64(w.From),
+	}
+	if w.Peer != 0 {
+		m.Peer = p.handle(w.Peer)
+	}
+	if err := w.check(l); err != nil {
+		return m, err
+	}
+	if m.At, err = position(w.At); err != nil {
+		return m, err
+	}
+	if m.Peer == rules.None && slices.Contains(namesPeer, m.Kind) {
+		return m, errBad{"it names nobody who is listed"}
+	}
+	if err := p.lists(&w, &m, l); err != nil {
+		return m, err
+	}
+	if w.Number != 0 && !p.numbers.fresh(w.From, w.Number) {
+		return m, errBad{"it has come before"}
+	}
+	if p.core != nil {
+		p.core.read(&w)
+	}
+	return m, nil
+}
+
+// namesPeer are the kinds that mean nothing without a Peer.
+var namesPeer = []rules.Kind{rules.Move, rules.Confirm, rules.Recommend}
+
+// check refuses numbers that cannot be true.
+func (w *message) check(l limits) error {
+	switch {
+	case !knownKind(w.Kind):
+		return errBad{fmt.Sprintf("kind %d", w.Kind)}
+	case w.Token < 0 || int(w.Token) >= l.tokens:
+		return errBad{fmt.Sprintf("token %d of %d", w.Token, l.tokens)}
+	case w.Version > maxVersion:
+		return errBad{fmt.Sprintf("version %d", w.Version)}
+	case w.Slot < 0 || w.Load < 0:
+		return errBad{"a negative count"}
+	case !trip(w.RTT):
+		return errBad{fmt.Sprintf("a round trip of %v ms", w.RTT)}
+	case !(math.Abs(float64(w.Alt)) <= maxSum):
+		return errBad{fmt.Sprintf("%v ms saved", w.Alt)}
+	case len(w.Others) > maxOthers:
+		return errBad{fmt.Sprintf("%d referrals", len(w.Others))}
+	case len(w.Peers) > l.nodes || len(w.Times) > l.nodes:
+		return errBad{"more nodes than there are"}
+	case len(w.Leases) > l.nodes || l.capacity > 0 && len(w.Leases) > l.capacity:
+		return errBad{fmt.Sprintf("%d leases, with capacity %d and %d nodes", len(w.Leases), l.capacity, l.nodes)}
+	}
+	for _, t := range w.Times {
+		if !trip(t) {
+			return errBad{fmt.Sprintf("a round trip of %v ms", t)}
+		}
+	}
+	return nil
+}
+
+func knownKind(k rules.Kind) bool {
+	switch {
+	case k >= rules.Attach && k <= rules.Recommend,
+		k >= rules.Offer && k <= rules.Transfer,
+		k >= rules.Assess && k <= rules.Hush,
+		k >= rules.Grant && k <= rules.Here,
+		k == kindWhom, k == kindServe, k == kindKnow:
+		return true
+	}
+	return false
+}
+
+// trip tells whether ms may be a round trip; negative means: not measured.
+func trip(ms float32) bool { return ms >= -maxRTT && ms <= maxRTT }
+
+func position(at []float32) (p rules.Position, err error) {
+	if len(at) == 0 {
+		return p, nil
+	}
+	if len(at) != rules.MaxDims+1 {
+		return p, errBad{fmt.Sprintf("a position of %d numbers", len(at))}
+	}
+	for _, x := range at {
+		if !(math.Abs(float64(x)) <= maxExtent) {
+			return p, errBad{fmt.Sprintf("a position %v ms away", x)}
+		}
+	}
+	copy(p.X[:], at)
+	if p.Height = at[rules.MaxDims]; p.Height < 0 {
+		return p, errBad{"a position below the ground"}
+	}
+	return p, nil
+}
+
+// lists fills in those who are listed. Nobody is named twice.
+func (p *peers) lists(w *message, m *rules.Message, l limits) error {
+	for _, r := range w.Others {
+		if peer := p.handle(r.Peer); peer != rules.None && r.Token >= 0 && int(r.Token) < l.tokens {
+			m.Others = append(m.Others, rules.Referral{Peer: peer, Token: r.Token})
+		}
+	}
+	seen := map[rules.Peer]bool{}
+	for _, u := range w.Peers {
+		peer := p.handle(u) // one that is not listed keeps its place: answers go by the order
+		if peer != rules.None && seen[peer] {
+			peer = rules.None
+		}
+		seen[peer] = true
+		m.Peers = append(m.Peers, peer)
+	}
+	m.Times = w.Times
+	clear(seen)
+	for _, x := range w.Leases {
+		peer := p.handle(x.Peer)
+		at, err := position(x.At)
+		if err != nil || !trip(x.RTT) || !(math.Abs(float64(x.Alt)) <= maxSum) {
+			return errBad{"a lease that cannot be true"}
+		}
+		if peer == rules.None || seen[peer] {
+			continue
+		}
+		seen[peer] = true
+		m.Leases = append(m.Leases, rules.Lease{
+			Peer: peer, Until: l.now + max(0, min(x.Left, l.lease)), RTT: x.RTT, Alt: x.Alt, At: at, Key: uint64(x.Peer),
+		})
+	}
+	return nil
+}
