@@ -1,4 +1,4 @@
-package batuta_test
+package tidy
 
 import (
 	"go/ast"
@@ -24,58 +24,87 @@ var pure = []string{"election", "election/bully", "election/ring", "internal/cor
 // one way. A package follows its own line, else that of the nearest directory; without
 // one it may import none. A test may import what it likes.
 var mayImport = map[string][]string{
-	"":                           {"election", "internal/core/machine", "internal/core/named", "internal/net/network", "internal/net/transport", "internal/net/wire", "internal/net/security", "internal/disk/statefile", "internal/disk/datadir", "internal/logqueue", "internal/clock", "internal/disk/logfile", "internal/eventlog", "internal/overdue"},
-	"election":                   {},
-	"compat/boss":                {"", "election", "internal/net/network", "internal/net/refusal"},
-	"election/*":                 {"election"},
-	"internal/core/machine":      {"election", "internal/core/roster"},
-	"internal/core/roster":       {"election"},
-	"quorum":                     {"election", "internal/core/machine"},
-	"internal/core/named":        {"election", "internal/core/machine"},
-	"internal/sim":               {"election", "internal/core/machine", "internal/core/named", "internal/sim/*"},
-	"internal/sim/explore":       {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
-	"internal/sim/invariant":     {"election", "internal/sim/scenario"},
-	"internal/sim/trace":         {"election", "internal/sim/scenario"},
-	"internal/sim/scenario":      {"election", "internal/core/machine"},
-	"electiontest/*":             {""},
-	"electiontest":               {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
-	"internal/superpeer":         {},
-	"internal/superpeer/*":       {"internal/superpeer", "internal/superpeer/*"},
-	"superpeer":                  {"internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
-	"internal/*":                 {"", "election", "internal/*"},
-	"internal/command/jobs":      {"", "internal/core/named", "election", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
-	"internal/command/peeragent": {"internal/api", "internal/follow", "internal/command/hooks", "superpeer"},
-	"internal/disk/datadir":      {},
-	"internal/disk/logfile":      {"internal/disk/datadir"},
-	"internal/disk/statefile":    {"election", "internal/disk/datadir"},
-	"internal/net/wire":          {"election"},
-	"internal/net/network":       {"election"},
-	"internal/net/security":      {},
-	"internal/testkit/memnet":    {"internal/net/transport"},
-	"batutahttp":                 {"", "internal/api"},
-	"batutaprom":                 {"", "internal/api"},
-	"batutatest":                 {"", "election", "election/bully", "internal/testkit/memnet"},
-	"internal/net/transport":     {"election", "internal/net/network", "internal/net/wire", "internal/net/refusal"},
-	"internal/net/refusal":       {},
-	"internal/command/algorithm": {"election", "election/*", "quorum"},
-	"internal/lab":               {"internal/web"},
-	"internal/lab/*":             {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
+	// What a service imports.
+	"election":           {},
+	"election/bully":     {"election"},
+	"election/ring":      {"election"},
+	"quorum":             {"election", "internal/core/machine"},
+	"":                   {"election", "internal/core/machine", "internal/core/named", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
+	"superpeer":          {"internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
+	"compat/boss":        {"", "election", "internal/net/network", "internal/net/refusal"},
+	"batutahttp":         {"", "internal/api"},
+	"batutaprom":         {"", "internal/api"},
+	"batutatest":         {"", "election", "election/bully", "internal/testkit/memnet"},
+	"electiontest":       {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
+	"electiontest/*":     {""},
+	"engines":            {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
+	"engines/*":          {"", "engines"},
+	"engines/internal/*": {"", "engines", "internal/testkit/freeport"},
+
+	// What decides.
+	"internal/core/roster":          {"election"},
+	"internal/core/machine":         {"election", "internal/core/roster"},
+	"internal/core/named":           {"election", "internal/core/machine"},
+	"internal/superpeer":            {},
+	"internal/superpeer/coordinate": {"internal/superpeer"},
+
+	// What a node stands on.
+	"internal/net/network":    {"election"},
+	"internal/net/wire":       {"election"},
+	"internal/net/security":   {},
+	"internal/net/refusal":    {},
+	"internal/net/transport":  {"election", "internal/net/network", "internal/net/wire", "internal/net/refusal"},
+	"internal/disk/datadir":   {},
+	"internal/disk/logfile":   {"internal/disk/datadir"},
+	"internal/disk/statefile": {"election", "internal/disk/datadir"},
+	"internal/clock":          {},
+	"internal/eventlog":       {},
+	"internal/logqueue":       {},
+	"internal/overdue":        {},
+
+	// What stands on nodes: the HTTP API, then what commands are made of, then the commands.
 	"internal/web":               {},
-	"internal/clock":             {},
 	"internal/follow":            {},
-	"internal/eventlog":          {},
-	"internal/overdue":           {},
-	"internal/logqueue":          {},
+	"internal/api":               {"", "election", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
+	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
+	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
+	"internal/command/peeragent": {"superpeer", "internal/api", "internal/command/hooks", "internal/follow"},
+	"internal/command/resident":  {},
+	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule"},
+	"internal/command/run/*":     {},
+	"internal/command/schedule":  {"election"},
+	"internal/command/systemd":   {},
+	"internal/command/vip":       {},
 	"cmd/batuta":                 {"*"},
 	"cmd/batuta/*":               {"*"},
-	"examples/*":                 {"", "election", "election/*"},
-	"engines":                    {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
-	"engines/*":                  {"", "engines"},
-	"engines/internal/*":         {"", "engines", "internal/testkit/freeport"},
-	"examples/relay":             {"superpeer"},
 	"engines/cmd/*":              {"*"},
-	"examples/fencing":           {"", "quorum"},
-	"docs/*":                     {"*"},
+
+	// What plays it all in virtual time.
+	"internal/sim/scenario":     {"election", "internal/core/machine"},
+	"internal/sim/invariant":    {"election", "internal/sim/scenario"},
+	"internal/sim/trace":        {"election", "internal/sim/scenario"},
+	"internal/sim/explore":      {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
+	"internal/sim":              {"election", "internal/core/machine", "internal/core/named", "internal/sim/*"},
+	"internal/superpeer/fabric": {},
+	"internal/superpeer/lab":    {"internal/superpeer", "internal/superpeer/coordinate"},
+	"internal/superpeer/live":   {"superpeer", "internal/superpeer", "internal/superpeer/fabric", "internal/superpeer/lab"},
+	"internal/lab":              {"internal/web"},
+	"internal/lab/*":            {"election", "internal/lab", "internal/command/algorithm", "internal/lab/*", "internal/sim", "internal/sim/*", "internal/superpeer", "internal/superpeer/lab"},
+
+	// Tests and examples.
+	"internal/testkit/browsertest": {},
+	"internal/testkit/freeport":    {},
+	"internal/testkit/fulltest":    {},
+	"internal/testkit/memnet":      {"internal/net/transport"},
+	"internal/testkit/mutant":      {},
+	"internal/testkit/stalltest":   {"internal/clock"},
+	"internal/tidy":                {},
+	"examples/*":                   {"", "election", "election/*"},
+	"examples/relay":               {"superpeer"},
+	"examples/fencing":             {"", "quorum"},
+	"docs/*":                       {"*"},
 }
 
 func TestPurity(t *testing.T) {
@@ -133,7 +162,7 @@ func TestImportsRunOneWay(t *testing.T) {
 				continue
 			}
 			if target = strings.TrimPrefix(target, "/"); !allowed(dir, target) {
-				t.Errorf("%s imports %s: imports run cmd → agent, run, hooks → root → machine, transport, statefile → election, algorithms → election", path, name)
+				t.Errorf("%s imports %s: imports run cmd → internal/command → internal/api → the root → internal/core, net and disk → election", path, name)
 			}
 		}
 	}
@@ -169,11 +198,11 @@ func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
 	for path, file := range sources(t, ".") {
 		for _, spec := range file.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
-			inside := strings.HasPrefix(filepath.ToSlash(path), "superpeer/")
+			inside := strings.HasPrefix(path, "superpeer/") || strings.HasPrefix(path, "internal/superpeer/fabric/")
 			if strings.HasPrefix(name, "github.com/hashicorp/memberlist") && !inside {
-				t.Errorf("%s imports %s: only superpeer may", path, name)
+				t.Errorf("%s imports %s: only superpeer and its network in memory may", path, name)
 			}
-			if strings.HasPrefix(name, module+"/superpeer") && !inside && !overlayUsers(path) {
+			if name == module+"/superpeer" && !overlayUsers(path) {
 				t.Errorf("%s imports %s: it would compile memberlist", path, name)
 			}
 		}
@@ -183,7 +212,7 @@ func TestWhoImportsBatutaDoesNotCompileMemberlist(t *testing.T) {
 // overlayUsers are the commands and examples about super peers.
 func overlayUsers(path string) bool {
 	dir := filepath.ToSlash(filepath.Dir(path))
-	return slices.Contains([]string{"cmd/batuta", "internal/command/peeragent", "examples/relay"}, dir)
+	return slices.Contains([]string{"cmd/batuta", "internal/command/peeragent", "internal/superpeer/live", "examples/relay"}, dir)
 }
 
 func allowed(dir, target string) bool {
