@@ -38,7 +38,7 @@ func Run(t *testing.T, fresh func() election.Algorithm) {
 		})
 	}
 	t.Run("no rule breaks under random faults", func(t *testing.T) {
-		Soak(t, maker, sim.SoakConfig{Algorithm: "the algorithm", From: 1, To: schedules})
+		Soak(t, maker, SoakConfig{Algorithm: "the algorithm", From: 1, To: schedules})
 	})
 	t.Run("what it sends arrives", arrives)
 }
@@ -93,7 +93,7 @@ const schedules = 2000
 
 // Soak plays the random schedules of c, with testing.Short a tenth of them. None
 // may break a rule; of those that do, the first is shrunk and shown.
-func Soak(t *testing.T, maker scenario.Maker, c sim.SoakConfig) {
+func Soak(t *testing.T, maker Maker, c SoakConfig) {
 	t.Helper()
 	if testing.Short() {
 		c.To = c.From + (c.To-c.From)/10
@@ -115,7 +115,7 @@ func Soak(t *testing.T, maker scenario.Maker, c sim.SoakConfig) {
 }
 
 // play plays a script and tells which rule it breaks, and how.
-func play(t *testing.T, maker scenario.Maker, rule string, s *scenario.Scenario) {
+func play(t *testing.T, maker Maker, rule string, s *Scenario) {
 	log := trace.Log{Messages: true}
 	_, err := playCaught(s, maker, log.Add)
 	if err == nil {
@@ -128,7 +128,7 @@ func play(t *testing.T, maker scenario.Maker, rule string, s *scenario.Scenario)
 }
 
 // playCaught turns a panic of the algorithm into an error.
-func playCaught(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (o sim.Outcome, err error) {
+func playCaught(s *Scenario, maker Maker, log func(trace.Entry)) (o sim.Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panics: %v", r)

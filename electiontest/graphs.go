@@ -14,7 +14,7 @@ import (
 // cuts stay; stride n plays every nth of them. setup is lines for each scenario, such
 // as "algorithm ring". On each graph the members are born, the cuts come later, the
 // highest crashes, and it returns.
-func Graphs(t *testing.T, maker scenario.Maker, n, stride int, setup string) {
+func Graphs(t *testing.T, maker Maker, n, stride int, setup string) {
 	t.Helper()
 	links, failed := n*(n-1)/2, 0
 	for g, no := uint(0), 0; g < 1<<links; g++ {

@@ -17,7 +17,7 @@ import (
 // Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, one
 // subtest a file. What a file expects must come true, and the trace must be the
 // one in it; update writes the trace into the file instead, unless a rule breaks.
-func Scenarios(t *testing.T, maker scenario.Maker, pattern string, update bool) {
+func Scenarios(t *testing.T, maker Maker, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -42,7 +42,7 @@ func Scenarios(t *testing.T, maker scenario.Maker, pattern string, update bool) 
 }
 
 // Load reads a scenario file.
-func Load(file string) (*scenario.Scenario, error) {
+func Load(file string) (*Scenario, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Load(file string) (*scenario.Scenario, error) {
 
 // Replay plays a scenario. Its error is the first rule or expectation that breaks,
 // with the trace, or where the trace is not the scenario's own.
-func Replay(maker scenario.Maker, s *scenario.Scenario) error {
+func Replay(maker Maker, s *Scenario) error {
 	log := trace.Log{Messages: s.Messages}
 	if _, err := sim.Play(s, maker, log.Add); err != nil {
 		return fmt.Errorf("%w\n%s", err, log.Text())
@@ -64,7 +64,7 @@ func Replay(maker scenario.Maker, s *scenario.Scenario) error {
 }
 
 // rewrite writes the trace that a scenario gives into its file.
-func rewrite(t *testing.T, maker scenario.Maker, s *scenario.Scenario) {
+func rewrite(t *testing.T, maker Maker, s *Scenario) {
 	log := trace.Log{Messages: s.Messages}
 	if _, err := sim.Play(s, maker, log.Add); err != nil {
 		t.Errorf("%v\n%s", err, log.Text())

@@ -17,6 +17,18 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
+// Method names how super peers are chosen.
+type Method = rules.Method
+
+// The methods. All share attachment, leases and registrars (docs/superpeers.md).
+const (
+	Tokens      = rules.Tokens      // the refined protocol; default
+	Textbook    = rules.Textbook    // the source's repulsion, to the letter
+	Prefix      = rules.Prefix      // the source's k-bit rule: 2^k super peers
+	PrefixExact = rules.PrefixExact // N equal ranges of the identifier space
+	Random      = rules.Random      // N random nodes that stay where they are
+)
+
 // Defaults of [Config].
 const (
 	DefaultListen   = "127.0.0.1:7600"
@@ -37,7 +49,7 @@ const (
 // overlay's: a node that has others is not let in.
 type Config struct {
 	Overlay  string        // the overlay's name, which keeps strangers apart; default "default"
-	Method   rules.Method  // default superpeer.Tokens
+	Method   Method        // default Tokens
 	Fraction float64       // the share of nodes that are super peers, in (0, 1]; default 0.02
 	Capacity int           // the most nodes that one super peer serves, itself not counted; 0: no limit
 	Round    time.Duration // how often a node acts, and an overlay's unit of time; default 1s, at least 50ms
@@ -79,7 +91,7 @@ func (c Config) withDefaults() Config {
 		c.Overlay = "default"
 	}
 	if c.Method == "" {
-		c.Method = rules.Tokens
+		c.Method = Tokens
 	}
 	if c.Fraction == 0 {
 		c.Fraction = DefaultFraction

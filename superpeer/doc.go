@@ -1,14 +1,14 @@
 // Package superpeer makes a process one of many nodes of which some are elected to serve
-// the rest: it is the driver of package superpeer on real machines.
+// the rest. It drives the rules of internal/superpeer on real machines.
 //
-//	m, err := overlay.Join(ctx, overlay.Config{
+//	m, err := superpeer.Join(ctx, superpeer.Config{
 //		Join: []string{"10.0.0.1:7600"}, Fraction: 0.02, Capacity: 100, Secret: "/etc/batuta/secret",
 //	})
 //	...
 //	for ev := range m.Watch(ctx) { … } // became a super peer, home changed, a client came
 //
 // Membership, failure detection and gossip are those of github.com/hashicorp/memberlist
-// (SWIM), coordinates are Vivaldi's; one goroutine owns the [superpeer.Node] and gives it
+// (SWIM), coordinates are Vivaldi's; one goroutine owns the node's state machine and gives it
 // messages, measured round trips, rounds of the clock and randomness.
 //
 // What is held for certain: a super peer never serves more than Capacity others. What is

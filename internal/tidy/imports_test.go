@@ -261,6 +261,29 @@ func sources(t *testing.T, dir string) map[string]*ast.File {
 	return files
 }
 
+// TestAnExampleCanBeCopied: a stranger who takes an example into a module of their own can import no internal package.
+// The tests of fencing play real processes and need the kits.
+func TestAnExampleCanBeCopied(t *testing.T) {
+	err := filepath.WalkDir("examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "examples/fencing/") && strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fileSet, path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			if name, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(name, module+"/internal/") {
+				t.Errorf("%s imports %s, which only this module may", path, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The engines are a module of their own: who uses batuta without them downloads, checks and
 // compiles nothing of theirs.
 func TestTheEnginesAreAModuleOfTheirOwn(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/examples/algorithm/franklin"
-	"github.com/batuta-dev/batuta/internal/sim"
 )
 
 // The kit tries it as it tries batuta's own.
@@ -25,7 +24,7 @@ func count(t *testing.T, order []election.ID, start election.ID) int {
 	maker := func(string, string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return franklin.New(order...) }, nil
 	}
-	r, err := sim.Count(maker, sim.CountConfig{Algorithm: "franklin", Nodes: n, Start: []election.ID{start}})
+	r, err := electiontest.Count(maker, electiontest.CountConfig{Algorithm: "franklin", Nodes: n, Start: []election.ID{start}})
 	if err != nil {
 		t.Fatalf("n=%d: %v", n, err)
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	Round    time.Duration // default 1s
 	Rounds   int           // default 120; counted from when all have joined
 
-	Membership superpeer.Membership // default overlay.MembershipFull
+	Membership superpeer.Membership // default superpeer.MembershipFull
 
 	Loss float64 // share of packets that are lost, in [0, 1)
 	Late float64 // share of packets that take up to half a round longer, in [0, 1]
