@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -177,3 +179,246 @@ func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
 	entry.List = n.machine.List()
 	return entry
 }
+
+// This file tells of a member that founds no cluster, and for what it waits.
+
+// How soon a member that waits says so, and how often again.
+const (
+	firstWord = 2 * time.Second
+	nextWord  = 10 * time.Second
+)
+
+// newcomer reports whether this member knows the others by nothing but where to ask:
+// it founds no cluster then, unless it is told to.
+func (c Config) newcomer() bool {
+	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID })
+	return len(c.Join) > 0 && !listed && !c.Bootstrap && c.Wire == nil
+}
+
+// checkFounding finds settings that contradict each other, or can never come true.
+func (c Config) checkFounding() error {
+	count := len(c.Peers)
+	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) == c.ID }) {
+		count++
+	}
+	_, own := c.Algorithm.(machine.CoreMaker)
+	switch {
+	case own && (c.Bootstrap || c.Expect > 0):
+		return config("bootstrap and expect: algorithm %s founds a cluster by its list of members alone; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
+	case c.Expect < 0:
+		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
+	case c.Bootstrap && c.Expect > 1:
+		return config("bootstrap founds a cluster at once, and expect %d awaits others first: leave one of them out", c.Expect)
+	case c.Bootstrap && c.Observer:
+		return config("bootstrap: an observer never leads, and so founds nothing: leave one of them out")
+	case c.Expect > count && len(c.Peers) > 0 && len(c.Join) == 0:
+		return config("expect %d members, and the list has %d: lower it, or correct the list", c.Expect, count)
+	}
+	return nil
+}
+
+// awaited says for what this member waits before it stands; "" when it does not.
+func (n *Node) awaited() string {
+	switch aside := n.machine.Standing(); {
+	case aside == election.IneligibleUnfounded:
+	case aside == election.IneligibleJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
+		if _, own := n.machine.(*machine.Machine); !own {
+			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a --member list alone", strings.Join(n.cfg.Join, ", "))
+		}
+	default:
+		return ""
+	}
+	known := 1
+	for _, m := range n.machine.Members() {
+		if m.ID != n.id && !m.Heard.IsZero() {
+			known++
+		}
+	}
+	switch {
+	case n.cfg.Expect > 0:
+		return fmt.Sprintf("waits until %d members know each other (--expect): by now it knows %d, itself included", n.cfg.Expect, known)
+	case known == 1:
+		return fmt.Sprintf("nobody answers at %s, and it founds no cluster by itself: start a member there, or this one with --bootstrap, once", strings.Join(n.cfg.Join, ", "))
+	}
+	return fmt.Sprintf("%d members know each other, none of them has heard of a leader, and none founds a cluster by itself: start one of them with --bootstrap, once, or all with --expect N", known)
+}
+
+// sayAwaited logs for what this member waits, again and again until it does not.
+func (n *Node) sayAwaited(ctx context.Context) {
+	for pause := firstWord; ; pause = nextWord {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		words := ""
+		if n.call(ctx, func() { words = n.awaited() }) != nil || words == "" {
+			return
+		}
+		n.cfg.Logger.Warn("this member leads nothing yet", "why", words)
+	}
+}
+
+// This file finds the address that a member which listens everywhere tells the others.
+
+// everywhere reports whether to listen on addr is to listen on every address of the
+// machine: nobody else can be told that.
+func everywhere(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// settleAddress sets what this member tells the others before anybody hears of it. It
+// stays open while no member can be told apart from nowhere: see locate.
+func (n *Node) settleAddress(saved []election.Member) {
+	switch {
+	case n.cfg.Advertise != "":
+		return
+	case n.cfg.Wire != nil || !everywhere(n.addr):
+		n.cfg.Advertise = n.addr
+		for _, p := range n.cfg.Peers {
+			if p.ID == n.id && elsewhere(p.Addr, n.addr) {
+				n.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or give --advertise if that leads here", "list", p.Addr, "listen", n.addr)
+			}
+		}
+		return
+	}
+	for _, p := range n.cfg.Peers {
+		if p.ID == n.id && !everywhere(p.Addr) {
+			n.cfg.Advertise = p.Addr
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+	defer cancel()
+	if n.cfg.Advertise = n.route(n.contacts(ctx)); n.cfg.Advertise != "" {
+		return
+	}
+	for _, e := range saved {
+		if e.ID == n.id {
+			n.cfg.Advertise = e.Address
+		}
+	}
+}
+
+// elsewhere reports that two addresses are plainly not one: their ports differ, or their
+// hosts are two IP addresses. What a name stands for is not looked up.
+func elsewhere(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil {
+		return false
+	}
+	ipA, errA := netip.ParseAddr(hostA)
+	ipB, errB := netip.ParseAddr(hostB)
+	return portA != portB || errA == nil && errB == nil && ipA.Unmap() != ipB.Unmap()
+}
+
+// contacts are the addresses of those whom this member is to reach.
+func (n *Node) contacts(ctx context.Context) []string {
+	addrs := n.lookup(ctx)
+	for _, p := range n.cfg.Peers {
+		if p.ID != n.id {
+			addrs = append(addrs, p.Addr)
+		}
+	}
+	return addrs
+}
+
+// route gives the address of this machine from which it reaches one of addrs, with
+// the port on which this member listens; "" if it reaches none. Nothing is sent.
+func (n *Node) route(addrs []string) string {
+	_, port, err := net.SplitHostPort(n.addr)
+	if err != nil {
+		return ""
+	}
+	loopback := ""
+	for _, addr := range addrs {
+		c, err := net.DialTimeout("udp", addr, lookupTime)
+		if err != nil {
+			continue
+		}
+		local, _, err := net.SplitHostPort(c.LocalAddr().String())
+		c.Close()
+		ip, errIP := netip.ParseAddr(local)
+		switch at := net.JoinHostPort(local, port); {
+		case err != nil || errIP != nil || ip.IsLinkLocalUnicast():
+		case ip.IsLoopback():
+			loopback = at // where all of them are on this machine
+		default:
+			return at
+		}
+	}
+	return loopback
+}
+
+// locate finds the address that settleAddress has left open, as soon as one of those
+// whom this member is to reach can be reached, and tells the Machine. It reports
+// whether the address is known.
+func (n *Node) locate(ctx context.Context, addrs []string) bool {
+	known := false
+	if n.call(ctx, func() { known = n.cfg.Advertise != "" }) != nil || known {
+		return known
+	}
+	addr := n.route(addrs)
+	if addr == "" {
+		return false
+	}
+	return n.call(ctx, func() {
+		n.cfg.Advertise = addr
+		n.transport.Advertise(addr)
+		n.cfg.Logger.Warn("the others reach this member here, as its connections tell; --advertise sets another", "address", addr)
+		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
+	}) == nil
+}
+
+// keepLocating locates this member in a cluster whose members are all configured.
+func (n *Node) keepLocating(ctx context.Context) {
+	for !n.locate(ctx, n.contacts(ctx)) {
+		select {
+		case <-time.After(machine.JoinBackoff):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// checkReach finds a member that could tell nobody where it is.
+func (c Config) checkReach() error {
+	if c.Wire != nil || c.Advertise != "" || !everywhere(c.Listen) || len(c.Join) > 0 {
+		return nil
+	}
+	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID || !everywhere(p.Addr) }) {
+		return nil
+	}
+	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set --advertise HOST:PORT, or listen on one address", c.Listen)
+}
+
+// duplicateID notes that others refuse this member because its id is in use.
+type duplicateID struct{ since, last time.Time }
+
+// sameID ends the node when another process, at holder, has its id, not only seems to
+// have it for the moment that the others need to see an earlier one gone. Where holder is
+// empty the other has started later, has this member's place, and nobody hears this one.
+func (n *Node) sameID(holder string, by ID) {
+	now := time.Now()
+	if now.Sub(n.duplicate.last) > 2*n.timeout+duplicatePause {
+		n.duplicate.since = now
+	}
+	n.duplicate.last = now
+	if now.Sub(n.duplicate.since) <= 2*n.timeout {
+		return
+	}
+	where := "the process at " + election.Shown(holder)
+	if holder == "" {
+		where = "a process that has started later"
+	}
+	n.fail(config("id %s is in use by %s, as member %s says: give each process its own id", n.id, where, by))
+}
+
+// duplicatePause is longer than a Machine waits between two dials.
+const duplicatePause = 2 * time.Second

@@ -1,12 +1,17 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // elections is what watchers see of named elections.
@@ -148,4 +153,315 @@ func (e *elections) end() {
 	if e.every != nil {
 		e.every.End()
 	}
+}
+
+// This file has the loop keep what named elections need: who stands, who works, and what
+// watchers see.
+
+// candidate is one name that this member stands for. It is the loop's.
+type candidate struct {
+	name    string
+	calls   []*call // that have not returned
+	working []*work
+	since   time.Time // when its last lead began
+}
+
+// call is one call of [Election.Lead] or [Node.LeadEach].
+type call struct {
+	// Of Lead.
+	of      *candidate
+	history *history // this member's own leaderships
+
+	// Of LeadEach.
+	ctx     context.Context
+	fn      func(context.Context, Leadership) error // nil: it is Lead
+	alone   []*call                                 // itself: of the names that no other call stands for
+	running sync.WaitGroup
+	left    int        // names that it stands for; the loop's
+	ended   chan error // has something when it is to return
+}
+
+// standFor has this member stand for elections on behalf of a call.
+func (n *Node) standFor(s *call, elections ...*Election) (err error) {
+	if n.cfg.Observer {
+		return n.observes(elections[0].name)
+	}
+	errCall := n.call(context.Background(), func() {
+		if n.closing {
+			err = ErrClosed
+			return
+		}
+		fresh := make([]named.Stand, 0, len(elections))
+		for _, e := range elections {
+			if n.candidates[e.name] != nil {
+				continue
+			}
+			if n.named.Full(e.name, len(fresh)) {
+				err = ErrTooManyElections
+				return
+			}
+			fresh = append(fresh, named.Stand{Name: e.name, Candidacy: e.how})
+		}
+		s.alone, s.left = []*call{s}, len(elections)
+		rest := make([]candidate, len(fresh))
+		for _, e := range elections {
+			c := n.candidates[e.name]
+			if c == nil {
+				c, rest = &rest[0], rest[1:]
+				c.name, c.calls, c.since = e.name, s.alone[:1:1], time.Now()
+				n.candidates[e.name] = c
+			} else {
+				c.calls = append(c.calls, s)
+			}
+			n.joins(c, s)
+		}
+		n.perform(n.named.Campaign(n.now(), fresh...))
+	})
+	return cmp.Or(errCall, err)
+}
+
+// withdraw ends a call's standing for some names, or all that it stands for; for what no other call stands
+// for this member stands no more.
+func (n *Node) withdraw(s *call, elections ...*Election) {
+	n.call(context.Background(), func() {
+		var over []string
+		for _, e := range elections {
+			if n.leaves(s, e.name) {
+				over = append(over, e.name)
+			}
+		}
+		n.perform(n.named.Withdraw(n.now(), over...))
+	})
+}
+
+// leaves ends a call's standing for a name, and tells whether it was the last.
+func (n *Node) leaves(s *call, name string) (last bool) {
+	c := n.candidates[name]
+	if c == nil || !slices.Contains(c.calls, s) {
+		return false
+	}
+	s.left--
+	if len(c.calls) > 1 {
+		c.calls = slices.DeleteFunc(slices.Clone(c.calls), func(other *call) bool { return other == s })
+		return false
+	}
+	delete(n.candidates, name)
+	return true
+}
+
+// joins has a call learn of the lead that this member has already.
+func (n *Node) joins(c *candidate, s *call) {
+	token, seat := n.named.Leads(c.name)
+	if s.fn == nil {
+		s.of, s.history = c, newHistory(View{Election: c.name, Seat: seat, Token: token, Since: c.since})
+	} else if token.Defined() {
+		n.beginEach(c, s, token)
+	}
+}
+
+// tellOwn tells of a lead of this member's that begins or is over.
+func (n *Node) tellOwn(c *candidate, v View) {
+	c.since = v.Since
+	for _, s := range c.calls {
+		if s.fn == nil {
+			s.history.add(event(v))
+		} else if v.Defined() {
+			n.beginEach(c, s, v.Token)
+		}
+	}
+}
+
+// beginEach runs LeadEach's function under a lead.
+func (n *Node) beginEach(c *candidate, s *call, token Token) {
+	if n.closing || s.ctx.Err() != nil {
+		return
+	}
+	w := newWork(s.ctx, token)
+	n.countIn(c, w)
+	l := Leadership{Election: c.name, Token: token, Since: c.since}
+	s.running.Go(func() {
+		led, err := w.run(n.cfg.Logger, l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
+		if led && s.ctx.Err() == nil {
+			n.finishedEach(c, s, err)
+		}
+	})
+}
+
+// finishedEach: the function has ended by itself. This member stands for that election no
+// more; if something is wrong, for none.
+func (n *Node) finishedEach(c *candidate, s *call, err error) {
+	n.call(context.Background(), func() {
+		if n.leaves(s, c.name) {
+			n.perform(n.named.Withdraw(n.now(), c.name))
+		}
+		if err != nil || s.left == 0 {
+			select {
+			case s.ended <- err:
+			default: // it ends already
+			}
+		}
+	})
+}
+
+// countIn counts work in. The core knows of it before it does anything else: see tellWork.
+func (n *Node) countIn(c *candidate, w *work) {
+	c.working = append(c.working, w)
+	n.atWork++
+	if len(c.working) == 1 {
+		n.begun = append(n.begun, c.name)
+	}
+}
+
+// tellWork tells the core of the work that has begun in a step.
+func (n *Node) tellWork() {
+	if len(n.begun) == 0 {
+		return
+	}
+	names := n.begun
+	n.begun = nil
+	n.perform(n.named.Begin(n.now(), names))
+}
+
+// beginNamed counts Lead's work in; nil when token has ended.
+func (n *Node) beginNamed(ctx context.Context, c *candidate, token Token) *work {
+	return n.workIn(ctx, token, func(w *work) bool {
+		if leads, _ := n.named.Leads(c.name); leads != token || n.closing {
+			return false
+		}
+		n.countIn(c, w)
+		n.tellWork()
+		return true
+	})
+}
+
+// finishNamed counts work out. If it was still leading, it gives the election away.
+func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
+	n.call(context.Background(), func() {
+		token, _ := n.named.Leads(c.name)
+		led = token == w.token
+		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
+		n.atWork--
+		if led {
+			n.perform(n.named.Resign(n.now(), c.name))
+		}
+		if len(c.working) == 0 {
+			n.perform(n.named.Working(n.now(), c.name, false))
+		}
+	})
+	w.cancel(nil)
+	return led
+}
+
+// perform does what a step asks for, after what that has changed is told of this member's
+// own leads that are over; then it tells the rest.
+func (n *Node) perform(actions []election.Action) {
+	now := time.Now()
+	rest := n.tellLost(now)
+	for _, a := range actions {
+		n.do(a, now)
+	}
+	n.tellElections(rest, now)
+}
+
+// tellLost tells what a step has changed as far as this member's own leads have ended by
+// it, work being the first to know, and gives the rest: the others need not wait for that.
+func (n *Node) tellLost(now time.Time) (rest []named.Change) {
+	if n.named == nil {
+		return nil
+	}
+	changes := n.named.Changes()
+	last := 0
+	for i, ch := range changes {
+		if !ch.Lost || ch.Token.Leader.ID != n.id {
+			continue
+		}
+		last = i + 1
+		if c := n.candidates[ch.Name]; c != nil {
+			n.cancelNamed(c, ch)
+		}
+	}
+	for _, ch := range changes[:last] {
+		n.tellElection(ch, now)
+	}
+	n.elections.until.Store(int64(n.named.Until().Sub(n.born)))
+	return changes[last:]
+}
+
+func (n *Node) cancelNamed(c *candidate, ch named.Change) {
+	cause := ch.Cause
+	if n.closing {
+		cause = CauseStopped
+	}
+	for _, w := range c.working {
+		if w.token == ch.Token {
+			w.cancel(&LostError{ch.Token, cause})
+		}
+	}
+}
+
+// tellElections tells the rest of what a step has changed, and what the coordinator has
+// answered; then the core is told of the work that this has begun.
+func (n *Node) tellElections(rest []named.Change, now time.Time) {
+	if n.named == nil {
+		return
+	}
+	for _, ch := range rest {
+		n.tellElection(ch, now)
+	}
+	for _, r := range n.named.Replies() {
+		if answer := n.asked[r.Number]; answer != nil {
+			delete(n.asked, r.Number)
+			answer <- r.Error
+		}
+	}
+	n.tellWork()
+}
+
+func (n *Node) tellElection(ch named.Change, now time.Time) {
+	v := View{Election: ch.Name, Seat: ch.Seat, Since: now}
+	if ch.Gone && !ch.Lost {
+		n.elections.forget(ch.Name, ch.Seat)
+		return
+	}
+	if ch.Lost {
+		v.Lost, v.Cause = ch.Token, ch.Cause
+	} else {
+		v.Token, v.Address = ch.Token, n.address(ch.Token.Leader.ID)
+	}
+	n.elections.tell(v)
+	if c := n.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == n.id {
+		n.tellOwn(c, v)
+	}
+	if ch.Gone {
+		n.elections.forget(ch.Name, ch.Seat)
+	}
+}
+
+func event(v View) Event {
+	kind := EventLeader
+	if !v.Defined() {
+		kind = EventLost
+	}
+	return Event{Time: v.Since, Kind: kind, View: v}
+}
+
+// endElections ends what tells of them.
+func (n *Node) endElections() {
+	for _, c := range n.candidates {
+		for _, s := range c.calls {
+			if s.history != nil {
+				s.history.End()
+			}
+		}
+	}
+	n.elections.end()
+}
+
+// unlessLate gives v, or an undefined view if it names this member and its time has
+// passed.
+func (n *Node) unlessLate(v View) View {
+	if late := n.clock.Now() - time.Duration(n.elections.until.Load()); v.Token.Leader.ID == n.id && late >= 0 {
+		return View{Election: v.Election, Seat: v.Seat, Since: time.Now().Add(-late), Lost: v.Token, Cause: election.CauseStalled}
+	}
+	return v
 }

@@ -3,14 +3,17 @@ package batuta
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // Role is what part a member plays.
@@ -276,4 +279,289 @@ func (n *Node) record(r Record) {
 	}
 	n.trace.records[n.trace.next] = r
 	n.trace.next = (n.trace.next + 1) % traceSize
+}
+
+// Standing says whether a member stands for election, and if not, why.
+type Standing string
+
+// Standings.
+const (
+	StandingEligible  Standing = "eligible"  // it stands, or leads
+	StandingUnhealthy Standing = "unhealthy" // its own check has failed; it leads as a last resort at most
+	StandingResigned  Standing = "resigned"  // it stepped down; until a later leader's time ends, or nobody leads for 2·T
+	StandingObserver  Standing = "observer"  // it is set up to follow only
+	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
+	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
+	StandingJoining   Standing = "joining"   // it awaits the leader of the cluster that it joins, or that there is one
+	StandingRefused   Standing = "refused"   // a live member of its list refuses its connections
+	StandingClosing   Standing = "closing"   // its process is about to end
+	StandingRemoved   Standing = "removed"   // it is no member any more
+)
+
+// standings are the Machine's words for them.
+var standings = map[election.Eligibility]Standing{
+	election.Eligible:            StandingEligible,
+	election.IneligibleUnhealthy: StandingUnhealthy,
+	election.LastResort:          StandingUnhealthy,
+	election.IneligibleResigned:  StandingResigned,
+	election.StandsNext:          StandingResigned,
+	election.IneligibleObserver:  StandingObserver,
+	election.IneligibleWorking:   StandingDraining,
+	election.IneligibleUnsaved:   StandingUnsaved,
+	election.IneligibleJoining:   StandingJoining,
+	election.IneligibleUnfounded: StandingJoining,
+	election.IneligibleRefused:   StandingRefused,
+	election.IneligibleClosing:   StandingClosing,
+	election.IneligibleGone:      StandingRemoved,
+}
+
+// diskHealth is how saving goes. It belongs to the loop.
+type diskHealth struct {
+	began  time.Duration // when the outstanding save did, on the node's clock; 0: none is
+	err    error         // of the last save
+	failed uint64        // saves, all told
+}
+
+// saveBegins takes note that a save begins.
+func (n *Node) saveBegins() { n.disk.began = max(n.clock.Now(), 1) }
+
+// wasSaved takes note of how it ended, and logs what has changed.
+func (n *Node) wasSaved(err error) {
+	was := n.disk.err
+	n.disk.began, n.disk.err = 0, err
+	switch {
+	case err != nil:
+		if n.disk.failed++; was == nil || was.Error() != err.Error() {
+			n.cfg.Logger.Warn("the state cannot be saved: this member follows, and does not stand for election until it can", "error", err)
+		}
+	case was != nil:
+		n.cfg.Logger.Warn("the state can be saved again", "failed", n.disk.failed)
+	}
+}
+
+// trouble says what is wrong with the disk; "" when nothing is known to be.
+func (n *Node) trouble() string {
+	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.timeout {
+		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
+	}
+	if n.disk.err != nil {
+		return n.disk.err.Error()
+	}
+	return ""
+}
+
+// whyIneligible says in words why this member does not stand; "" when it does.
+func (n *Node) whyIneligible() string {
+	switch standings[n.machine.Standing()] {
+	case StandingUnhealthy:
+		return cmp.Or(n.healthError, "its first check has not ended yet")
+	case StandingResigned:
+		if n.retired {
+			return "Lead has returned, so no work of a leader runs here: it stands again when Lead is called again, or it is asked to campaign"
+		}
+		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
+	case StandingObserver:
+		return "it is set up to follow only"
+	case StandingDraining:
+		return "what it ran as leader " + n.machine.Held().String() + " has not stopped yet"
+	case StandingUnsaved:
+		return n.trouble()
+	case StandingJoining:
+		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
+	case StandingRefused:
+		return n.whyRefused()
+	case StandingClosing:
+		return "it closes"
+	case StandingRemoved:
+		return "it is on nobody's list any more"
+	}
+	return ""
+}
+
+// whyRefused reports the members for which this one does not lead, and what to do.
+func (n *Node) whyRefused() string {
+	m, ok := n.machine.(interface{ RefusedBy() []election.ID })
+	if !ok {
+		return ""
+	}
+	var words, remedies []string
+	for _, id := range m.RefusedBy() {
+		why := n.net.Refusal(id)
+		if why == "" {
+			continue // it has let this one in since
+		}
+		words = append(words, fmt.Sprintf("member %s (%s)", id, why))
+		reason, _, _ := strings.Cut(why, ":")
+		if remedy := remedyOf(wire.Reason(reason)); !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	return "it does not lead next to members that refuse it: " + strings.Join(words, ", ") + ": " + strings.Join(remedies, "; ")
+}
+
+// remedyOf is what to do about a member that refuses this one.
+func remedyOf(why wire.Reason) string {
+	switch why {
+	case wire.ReasonNotMember:
+		return "add this member to their list with \"batuta members add\", or correct the lists"
+	case wire.ReasonSecurity:
+		return "give all members one secret, or certificates of one authority"
+	case wire.ReasonTimes:
+		return "give all members the same --t-max and --t-process"
+	}
+	return "give all members the same " + string(why)
+}
+
+// noteStanding logs and tells a standing that has changed.
+func (n *Node) noteStanding() {
+	now := standings[n.machine.Standing()]
+	if now == n.standing || n.closing {
+		return
+	}
+	why := n.whyIneligible()
+	n.cfg.Logger.Info("standing", "was", string(n.standing), "is", string(now), "why", why)
+	n.standing, n.stood = now, time.Now()
+	n.history.add(Event{Time: n.stood, Kind: EventStanding, View: n.view(), Standing: now, Why: why})
+	if now == StandingUnsaved && n.disk.err == nil {
+		n.cfg.Logger.Warn("the disk does not answer: this member does not stand for election until it does", "error", n.trouble())
+	}
+}
+
+// This file measures what T is to be longer than: how long those are silent whom this
+// member watches, and for how long its own loop is held up.
+
+// Rhythm is the longest that a member has seen of late: in the last 10 minutes, or
+// since it started.
+type Rhythm struct {
+	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has heard none twice
+	Stall     time.Duration // for which its loop ran late
+	RoundTrip time.Duration // from a beat of its own to the acknowledgement; 0: it has led nobody
+
+	// The same of the last two seconds: who asks every second misses nothing.
+	RecentSilence, RecentStall, RecentRoundTrip time.Duration
+}
+
+// Headroom is the part of T that the longest silence and stall have left, from 1 down;
+// below 0 they would have made a suspect.
+func (r Rhythm) Headroom(t time.Duration) float64 {
+	return 1 - float64(max(r.Silence, r.Stall))/float64(t)
+}
+
+// rhythm belongs to the loop.
+type rhythm struct {
+	heard                     map[ID]time.Duration // when the leader, or a follower, was last heard in this leadership
+	beats                     map[ID]beat          // to each follower, the last
+	silence, stall, roundTrip peaks
+}
+
+// beat is one that has left, and is to be acknowledged.
+type beat struct {
+	stamp int64
+	at    time.Duration
+}
+
+// How long figures are kept.
+const (
+	rhythmKept   = 10 * time.Minute
+	rhythmRecent = 2 * time.Second
+)
+
+// peaks keeps the greatest of some durations for a while: short and long.
+type peaks struct{ recent, kept peak }
+
+func (p *peaks) add(now, d time.Duration) {
+	p.recent.add(now, d, rhythmRecent)
+	p.kept.add(now, d, rhythmKept)
+}
+
+// peak keeps the greatest duration of the last span at least, and of twice that at
+// most.
+type peak struct {
+	turn        int64
+	now, before time.Duration
+}
+
+func (p *peak) add(now, d, span time.Duration) {
+	p.roll(now, span)
+	p.now = max(p.now, d)
+}
+
+func (p *peak) of(now, span time.Duration) time.Duration {
+	p.roll(now, span)
+	return max(p.now, p.before)
+}
+
+func (p *peak) roll(now, span time.Duration) {
+	switch turn := int64(now / span); {
+	case turn == p.turn:
+	case turn == p.turn+1:
+		p.turn, p.before, p.now = turn, p.now, 0
+	default:
+		p.turn, p.before, p.now = turn, 0, 0
+	}
+}
+
+// takesIn notes what a message tells of the rhythm.
+func (r *rhythm) takesIn(now time.Duration, m *election.Message) {
+	if m.Kind != election.Beat && m.Kind != election.Ack {
+		return // others go now and then
+	}
+	if last, ok := r.heard[m.From]; ok {
+		r.silence.add(now, now-last)
+	}
+	if r.heard == nil {
+		r.heard = map[ID]time.Duration{}
+	}
+	r.heard[m.From] = now
+	if b, ok := r.beats[m.From]; ok && m.Kind == election.Ack && m.Stamp == b.stamp {
+		r.roundTrip.add(now, now-b.at)
+	}
+}
+
+// sends notes a beat that leaves.
+func (r *rhythm) sends(now time.Duration, to ID, m *election.Message) {
+	if m.Kind == election.Beat {
+		if r.beats == nil {
+			r.beats = map[ID]beat{}
+		}
+		r.beats[to] = beat{m.Stamp, now}
+	}
+}
+
+// forgets has nothing count any more that lasts from before: another leads, or a
+// member is gone.
+func (r *rhythm) forgets(ids ...ID) {
+	for _, id := range ids {
+		delete(r.heard, id)
+		delete(r.beats, id)
+	}
+	if len(ids) == 0 {
+		clear(r.heard)
+		clear(r.beats)
+	}
+}
+
+// figures are what the rhythm comes to.
+func (r *rhythm) figures(now time.Duration) Rhythm {
+	return Rhythm{
+		Silence: r.silence.kept.of(now, rhythmKept), Stall: r.stall.kept.of(now, rhythmKept), RoundTrip: r.roundTrip.kept.of(now, rhythmKept),
+		RecentSilence: r.silence.recent.of(now, rhythmRecent), RecentStall: r.stall.recent.of(now, rhythmRecent), RecentRoundTrip: r.roundTrip.recent.of(now, rhythmRecent),
+	}
+}
+
+// silence is how long ago the last sign of a leadership came that ends now.
+func (n *Node) silence(token Token, cause Cause) time.Duration {
+	switch cause {
+	case election.CauseResigned, election.CauseRemoved, election.CauseStopped:
+		return 0 // it was announced
+	}
+	if token.Leader.ID == n.id {
+		return n.steppedAgo
+	}
+	for _, m := range n.machine.Members() {
+		if m.ID == token.Leader.ID && !m.Heard.IsZero() {
+			return max(0, n.stepped-m.Heard.Sub(n.born))
+		}
+	}
+	return 0 // it was known from other members only
 }

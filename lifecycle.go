@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -169,4 +172,117 @@ func (n *Node) load() (state election.State, err error) {
 	n.id = ID(n.cfg.ID)
 	n.cfg.Logger = n.cfg.Logger.With("id", n.cfg.ID, "cluster", n.cfg.Cluster)
 	return state, errors.Join(n.cfg.checkMembers()...)
+}
+
+// This file ends a node: its work first, then the others are told, then the disk.
+
+// leave begins the end: whoever works is told, and the lead is given away when
+// that has returned.
+func (n *Node) leave() {
+	if !n.closing {
+		n.closing = true
+		n.emit(election.Event{Kind: election.Closing})
+	}
+}
+
+// end stops everything. Nothing works any more, and the others know.
+func (n *Node) end() {
+	n.timer.Stop()
+	if v := n.view(); v.Defined() {
+		n.loseTo(v.Token, election.CauseStopped, time.Now())
+	}
+	if n.departing.Load() {
+		n.emit(election.Event{Kind: election.Leaving})
+		n.drain()
+	}
+	if n.named != nil {
+		n.perform(n.named.Flush(n.now()))
+	}
+	n.disconnect()
+	saved := n.awaitSave()
+	n.last = n.status()
+	if saved {
+		n.err = errors.Join(n.err, n.closeStore())
+	}
+	n.history.End()
+	n.endElections()
+	n.close()
+	n.closeLogs()
+	n.release()
+	close(n.done)
+}
+
+// awaitSave waits for the outstanding save, T at most, and tells whether it has ended.
+// One that hangs is left behind, and closes the store when it ends: until then nobody
+// else may open that.
+func (n *Node) awaitSave() bool {
+	saved := make(chan struct{})
+	go func() {
+		n.saving.Wait()
+		close(saved)
+	}()
+	timer := time.NewTimer(n.timeout)
+	defer timer.Stop()
+	select {
+	case <-saved:
+		return true
+	case <-timer.C:
+	}
+	n.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", n.trouble())
+	go func() {
+		<-saved
+		_ = n.closeStore() // nobody is left to be told
+	}()
+	return false
+}
+
+func (n *Node) closeStore() error {
+	if n.records != nil {
+		defer n.records.Close()
+	}
+	if c, ok := n.store.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// claimed has the algorithm of every node that runs in this process, as a
+// set of claim. It is the package's, since two nodes may have nothing in common but that value.
+var claimed sync.Map
+
+// claim is what two nodes cannot both step.
+type claim struct {
+	of      reflect.Type
+	pointer uintptr // kept alive by the node's Config
+}
+
+// claimOf is false for an algorithm that is copied when it is given, or has nothing in it.
+func claimOf(a Algorithm) (claim, bool) {
+	v := reflect.ValueOf(a)
+	switch v.Kind() {
+	case reflect.Pointer:
+		return claim{v.Type(), v.Pointer()}, v.Type().Elem().Size() > 0
+	case reflect.Map, reflect.Chan:
+		return claim{v.Type(), v.Pointer()}, true
+	}
+	return claim{}, false
+}
+
+// claim makes the algorithm this node's, unless it is another's.
+func (n *Node) claim() error {
+	c, shared := claimOf(n.cfg.Algorithm)
+	if !shared {
+		return nil
+	}
+	if _, taken := claimed.LoadOrStore(c, true); taken {
+		return config("algorithm %s is that of another Node, which would step it at the same time: give each Node a value of its own, by calling what makes it, such as bully.New(), for each", n.cfg.Algorithm.Name())
+	}
+	return nil
+}
+
+// release lets another node have the algorithm.
+func (n *Node) release() {
+	if c, shared := claimOf(n.cfg.Algorithm); shared {
+		claimed.Delete(c)
+	}
 }

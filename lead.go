@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -192,3 +193,84 @@ func (n *Node) cancelWork(token Token, cause Cause) {
 		}
 	}
 }
+
+// leased is a core whose leaderships hold for a lease, not for as long as nobody says
+// otherwise.
+type leased interface {
+	// Guard is until when what its leaderships have begun may still run; past their end,
+	// while the work stops. Zero: nothing may.
+	Guard() time.Time
+}
+
+// leasing is an Algorithm that gives such leases, of that length for a silence of t.
+type leasing interface {
+	Lease(t time.Duration) time.Duration
+}
+
+// Lease tells for how much longer the work of this member's leadership may run if the
+// node renews nothing from now on (left), and how long a lease is when it has just been
+// renewed (whole). Nobody else leads before it has ended, and it is renewed for as long as
+// the work takes to stop. With a best-effort Algorithm there is none, and both are 0.
+// Without a leadership left is 0 or less. Its error is ctx's, or [ErrClosed].
+func (n *Node) Lease(ctx context.Context) (left, whole time.Duration, err error) {
+	if a, ok := n.cfg.Algorithm.(leasing); ok {
+		whole = a.Lease(n.timeout)
+	}
+	left, err = ask(ctx, n, func() (left time.Duration) {
+		if c, ok := n.machine.(leased); ok && !c.Guard().IsZero() {
+			left = c.Guard().Sub(n.now())
+		}
+		return left
+	})
+	return left, whole, err
+}
+
+// Lease is [Node.Lease] for this election: for how much longer the work of this member's
+// leadership of it may run if the node hears nothing more from its coordinator (left), and for
+// how long after a word of the coordinator's (whole). The coordinator renews it for as long as
+// the work takes to stop. Under a best-effort Algorithm another may lead before it has ended,
+// and whole is 0. Without a leadership left is 0 or less.
+func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err error) {
+	switch {
+	case e.err != nil:
+		return 0, 0, e.err
+	case e.own():
+		return e.node.Lease(ctx)
+	}
+	n := e.node
+	lease, err := ask(ctx, n, func() (l struct{ left, whole time.Duration }) {
+		l.whole = n.named.Lease()
+		if until := n.named.Vouched(e.name); !until.IsZero() {
+			l.left = until.Sub(n.now())
+		}
+		return l
+	})
+	return lease.left, lease.whole, err
+}
+
+// Elector is one election as one candidate takes part in it: a [Node], and whatever else keeps
+// the same promises. Module github.com/batuta-dev/batuta/engines has it on engines
+// that are run already, such as etcd. Package electiontest/electortest tries whether one keeps them:
+//
+//   - Views come in order: lost for one leadership before leader for the next, tokens that never decrease.
+//   - The work of a leadership has returned before the next leadership begins, wherever, unless its
+//     process or its connections have failed.
+//   - IsLeader compares clocks; it is false before anybody could tell that the leadership is lost.
+//   - After Close nothing runs, and every method returns at once, with [ErrClosed] where it has an error.
+type Elector interface {
+	// Lead runs fn once per leadership of this candidate, with a context that is cancelled when it
+	// ends; see [Node.Lead].
+	Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error
+	// Watch yields the views of this candidate in order, the present one first; see [Node.Watch].
+	Watch(ctx context.Context) iter.Seq2[View, error]
+	// Leader is the present view. It names this candidate only while IsLeader does.
+	Leader() View
+	// IsLeader reports whether this candidate leads right now.
+	IsLeader() bool
+	// Resign steps down; no effect when not leading. The work is told, and waited for, before another leads.
+	Resign(ctx context.Context) error
+	// Close gives the lead away when the work has returned, and ends the candidate.
+	Close() error
+}
+
+var _ Elector = (*Node)(nil)

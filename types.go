@@ -1,6 +1,8 @@
 package batuta
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"github.com/batuta-dev/batuta/election"
+)
 
 // Peer is a member as a person names it: in [Config] and to [Node.AddMember].
 type Peer struct {
