@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 // program is batuta, as "go build" makes it.
 var program = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(dir, "batuta")
-	if out, err := exec.Command("go", "build", "-o", file, "../../../cmd/batuta").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", file, "./cmd/batuta")
+	build.Dir = "../../.." // its module
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return file, nil
