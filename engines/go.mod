@@ -3,7 +3,7 @@ module github.com/batuta-dev/batuta/engines
 go 1.26.0
 
 require (
-	github.com/batuta-dev/batuta v0.0.0
+	github.com/batuta-dev/batuta v0.1.0
 	github.com/google/uuid v1.6.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/spf13/cobra v1.10.2
@@ -83,5 +83,3 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
-
-replace github.com/batuta-dev/batuta => ..

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Serves the modules of HEAD as a release, and uses them as a stranger does: a service fetches the library and leads,
+# and both commands are installed. It says which modules the service compiles.
+set -euo pipefail
+cd "$(dirname "$0")"
+version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go run ./moduleproxy "$(git rev-parse --show-toplevel)" "$work/proxy" "$version"
+GOPROXY="file://$work/proxy,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
+export GOPROXY GOMODCACHE="$work/cache" GOBIN="$work/bin" GOWORK=off GOFLAGS="-mod=mod -modcacherw" GONOSUMDB="github.com/batuta-dev/*"
+
+mkdir "$work/service"
+cd "$work/service"
+cat >main.go <<'GO'
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election/bully"
+)
+
+func main() {
+	node, err := batuta.Start(context.Background(), batuta.Config{ID: "1", Algorithm: bully.New(), Listen: "127.0.0.1:0"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = node.Lead(context.Background(), func(context.Context, batuta.Leadership) error {
+		fmt.Println("a service leads")
+		return context.Canceled
+	})
+	fmt.Println(err)
+	node.Close()
+}
+GO
+go mod init example.com/service
+go get "github.com/batuta-dev/batuta@$version"
+go mod tidy
+go run .
+compiled=$(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' . | grep -v example.com | sort -u)
+printf 'A service compiles:\n%s\n' "$compiled"
+if [ "$(wc -l <<<"$compiled")" -gt 7 ]; then
+	echo "that is more than batuta and six modules" >&2
+	exit 1
+fi
+
+cd "$work"
+go install "github.com/batuta-dev/batuta/cmd/batuta@$version"
+go install "github.com/batuta-dev/batuta/engines/cmd/batuta-engine@$version"
+"$GOBIN/batuta" demo >"$work/demo"
+"$GOBIN/batuta-engine" --help >"$work/help"
+echo "both commands are installed, and run"
