@@ -6,10 +6,17 @@ cd "$(dirname "$0")"
 version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-go run ./moduleproxy "$(git rev-parse --show-toplevel)" "$work/proxy" "$version"
-GOPROXY="file://$work/proxy,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
-export GOPROXY GOMODCACHE="$work/cache" GOBIN="$work/bin" GOWORK=off GOFLAGS="-mod=mod -modcacherw" GONOSUMDB="github.com/batuta-dev/*"
+cache=$(go env GOMODCACHE)
+forget() { # what an earlier commit served under this version
+	chmod -R u+w "$cache/github.com/batuta-dev" 2>/dev/null || true
+	rm -rf "$cache/github.com/batuta-dev" "$cache/cache/download/github.com/batuta-dev"
+}
+trap 'forget; rm -rf "$work"' EXIT
+forget
+git clone -q .. "$work/clone"
+go run ./moduleproxy "$work/clone" "$work/proxy" "$version"
+GOPROXY="file://$work/proxy,$(go env GOPROXY)"
+export GOPROXY GOBIN="$work/bin" GOWORK=off GOFLAGS=-mod=mod GONOSUMDB="github.com/batuta-dev/*"
 
 mkdir "$work/service"
 cd "$work/service"
