@@ -315,6 +315,9 @@ func readBody(w http.ResponseWriter, r *http.Request, v any, example string) boo
 	in := json.NewDecoder(r.Body)
 	in.DisallowUnknownFields()
 	err := in.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names types of Go
+		err = fmt.Errorf("a %s has no place at %q", wrong.Value, "/"+wrong.Field)
+	}
 	if err != nil {
 		fail(w, http.StatusBadRequest, "body: %v; send %s", err, example)
 	}
