@@ -101,6 +101,13 @@ func (m *tester) Deadline() (time.Time, bool) { return m.nextBeat, !m.nextBeat.I
 // Step is that of the member's own core.
 func (m *tester) Step(now time.Time, ev election.Event) (out []election.Action) {
 	switch {
+	case ev.Kind == election.Resigned:
+		for _, id := range m.ids {
+			if id != m.id {
+				out = append(out, election.Action{Kind: election.Send, To: id, Message: &election.Message{Kind: election.Resign, Election: "default", From: m.id, To: id, Token: m.view}})
+			}
+		}
+		m.view, m.nextBeat = election.Token{}, time.Time{}
 	case ev.Kind == election.PeerDown:
 		m.down[ev.Peer] = true
 		out = append(out, election.Action{Kind: election.Notify, Member: ev.Peer, Status: election.StateDown})

@@ -52,6 +52,7 @@ type Core struct {
 	started bool
 	office  *office // nil: another coordinates, or nobody
 	elected bool    // this member does, from the next step on
+	former  former  // the last coordinator that has resigned
 }
 
 // Change is one change of what this member sees of a name: Token leads it, or has ceased
@@ -139,6 +140,13 @@ func (c *Core) begin(now time.Time) {
 	c.expire()
 	if c.office != nil && c.now.Sub(c.last) > c.timing.Bears() {
 		c.office.stalled()
+	}
+	if c.leased && c.now.Sub(c.last) >= c.timing.T() { // stopped, or its clock was set ahead, and little time has passed
+		c.former = former{}
+		if c.office != nil {
+			c.office.since = c.now
+			c.office.stalled()
+		}
 	}
 }
 
@@ -342,7 +350,7 @@ func (c *Core) receive(m *election.Message) {
 	}
 }
 
-// share adds to a beat or an acknowledgement what it tells of named elections. A message
+// share adds to a beat, an acknowledgement or a resignation what it tells of named elections. A message
 // may go to several members: this one's is a copy.
 func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	var s election.Shares
@@ -361,6 +369,10 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 			return m // nobody uses them
 		}
 		s = election.Shares{Stamp: c.stamp(), Version: c.reported}
+	case m.Kind == election.Resign && c.office != nil && c.leased && same(m.Token, c.office.token):
+		out := *m
+		out.Data = remains(c.office).encode()
+		return &out
 	default:
 		return m
 	}
@@ -369,9 +381,12 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	return &out
 }
 
-// hears takes in what a beat or an acknowledgement tells.
+// hears takes in what a beat, an acknowledgement or a resignation tells.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
+	if m.Kind == election.Resign {
+		c.former.hears(c, m)
+	}
 	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
 		return
 	}

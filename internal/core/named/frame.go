@@ -3,6 +3,7 @@ package named
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -21,10 +22,11 @@ const (
 	opRequest               // member → coordinator: Request
 	opReply                 // coordinator → member: what has come of Number
 	opAlike                 // as opReport of all, in few words: see Alike
+	opEnded                 // in a coordinator's resignation: what may still be held, by Wait, Rest and Holders
 )
 
 // frame is what members tell each other of named elections, in Message.Data of kind
-// [election.Named]. Each belongs to one coordinator's time, the message's Token.
+// [election.Named]; opEnded goes in that of [election.Resign]. Each belongs to one coordinator's time, the message's Token.
 type frame struct {
 	Op      op     `cbor:"1,keyasint"`
 	Stamp   int64  `cbor:"2,keyasint,omitempty"` // to the coordinator: when it left, in the sender's time
@@ -53,6 +55,10 @@ type frame struct {
 	// but for those that Claims mention. It holds those of them that are assigned to it.
 	Alike *claim `cbor:"20,keyasint,omitempty"`
 
+	Wait    time.Duration `cbor:"21,keyasint,omitempty"` // ended: how long the sender counted on a holder
+	Rest    time.Duration `cbor:"22,keyasint,omitempty"` // ended: after that only Holders hold anything
+	Holders []holder      `cbor:"23,keyasint,omitempty"` // ended: the processes that the sender has confirmed
+
 	encoded cbor.RawMessage // Seats, where several members are sent the same; see encodeEach
 }
 
@@ -70,6 +76,31 @@ type claim struct {
 	Done     uint64 // the last epoch that it has given up
 	Last     uint64 // the highest that it knows of
 	Resigned bool   // it gave that up of its own will, and stays a candidate
+}
+
+// holder is a process that a former coordinator has confirmed, and for how long at most it may
+// hold what it holds.
+type holder struct {
+	_           struct{} `cbor:",toarray"`
+	ID          election.ID
+	Incarnation uint64
+	Left        time.Duration
+}
+
+// checkEnded refuses times of a former coordinator that no honest one sends.
+func (f *frame) checkEnded() error {
+	if len(f.Holders) > election.MaxMembers || min(f.Wait, f.Rest) < 0 || max(f.Wait, f.Rest) > maxWait {
+		return fmt.Errorf("%d holders, a wait of %v and a rest of %v", len(f.Holders), f.Wait, f.Rest)
+	}
+	for _, h := range f.Holders {
+		if h.Left < 0 || h.Left > maxWait {
+			return fmt.Errorf("a holder has %v left", h.Left)
+		}
+		if err := election.CheckIDs(h.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check says what no honest member would claim.
@@ -126,6 +157,9 @@ func parts[E any](list []E, most int, size func(E) int) [][]E {
 
 func claimSize(c claim) int { return len(c.Name) + 48 }
 func seatSize(s Seat) int   { return len(s.Name) + len(s.Leader) + 48 }
+
+// maxWait is more than any coordinator waits: times are at most 24 h each.
+const maxWait = 1000 * time.Hour
 
 // maxParts is more than any whole list comes to.
 const maxParts = MaxElections * (MaxName + entryBytes) / partBytes
@@ -207,6 +241,9 @@ func decode(data []byte) (*frame, error) {
 		}
 	}
 	if err := election.CheckIDs(slices.Concat(f.Drained, f.Forced)...); err != nil {
+		return nil, err
+	}
+	if err := f.checkEnded(); err != nil {
 		return nil, err
 	}
 	if r := f.Request; r != nil {

@@ -329,7 +329,7 @@ func (o *office) settle() {
 	if o.settled {
 		return
 	}
-	if o.c.now.Sub(o.since) <= o.c.settles() {
+	if !o.c.now.After(o.c.former.over(o)) {
 		if o.c.leased && len(o.peers) > 0 {
 			return
 		}

@@ -1,12 +1,18 @@
 package named
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"maps"
+	"slices"
+	"time"
 
-// This file begins a coordinator's time.
+	"github.com/batuta-dev/batuta/election"
+)
+
+// This file begins a coordinator's time, and ends it.
 
 // takeOffice has this member coordinate, from what it knows as a follower.
 func (c *Core) takeOffice(t election.Token) {
-	o := &office{c: c, token: t, since: c.now, me: &peer{id: c.self}, peers: map[election.ID]*peer{},
+	o := &office{c: c, token: t, since: c.now, me: &peer{id: c.self, incarnation: c.incarnation}, peers: map[election.ID]*peer{},
 		moving: map[key]*contest{}, releases: map[election.ID][]Seat{}}
 	o.floor = min(t.Epoch, maxEpoch>>EpochBits-2) << EpochBits
 	c.office, c.version = o, 1
@@ -58,4 +64,66 @@ func (o *office) takeSeat(k *contest, e *entry) {
 		s.pinned, s.expected = e.Pinned, true
 		o.seatAt(k, s, e.Leader)
 	}
+}
+
+// former is a coordinator that has resigned, and what it has sent about holders.
+type former struct {
+	epoch uint64    // of its leadership
+	at    time.Time // when that arrived
+	*frame
+}
+
+// remains is what may still be held under a coordinator that resigns. Under a lease that is
+// final: it confirms nobody from now on, and its epoch has no other leadership.
+func remains(o *office) *frame {
+	c := o.c
+	f := &frame{Op: opEnded, Wait: c.settles()}
+	if !o.settled {
+		f.Rest = max(c.former.over(o).Sub(c.now), 0)
+	}
+	if len(c.holds) > 0 || o.spent { // spent: it may be given more in this step
+		f.Holders = append(f.Holders, holder{ID: c.self, Incarnation: c.incarnation, Left: f.Wait})
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.peers)) {
+		p := o.peers[id]
+		if left := p.heard.Add(f.Wait).Sub(c.now); p.reported && !p.silent && left > 0 {
+			f.Holders = append(f.Holders, holder{ID: id, Incarnation: p.incarnation, Left: left})
+		}
+	}
+	return f
+}
+
+// hears takes in what a coordinator that resigns has sent about holders.
+func (last *former) hears(c *Core, m *election.Message) {
+	if !c.leased || !c.Knows(m.From) || m.From == c.self || m.Election != c.election || m.Token.Leader.ID != m.From || m.Token.Epoch <= last.epoch {
+		return
+	}
+	if f, err := decode(m.Data); err == nil && f.Op == opEnded {
+		*last = former{m.Token.Epoch, c.now, f}
+	}
+}
+
+// over is when members that have not reported to a coordinator hold nothing any more.
+//
+// Earlier coordinators have confirmed nobody since this one's lease began: the time that a lead
+// lasts, counted from then, is enough. Less is enough where the coordinator of the epoch before has
+// resigned: no coordinator was between the two. Beyond what that one waited for, only those that it
+// has confirmed can hold anything. They have reported to this one, or their time has an end.
+func (last *former) over(o *office) time.Time {
+	c := o.c
+	own := o.since.Add(c.settles())
+	if !c.leased || last.epoch == 0 || last.epoch+1 != o.token.Epoch {
+		return own
+	}
+	left := last.Rest
+	for _, h := range last.Holders {
+		if p := o.who(h.ID); p == nil || p != o.me && !p.reported || p.incarnation != h.Incarnation {
+			left = max(left, h.Left)
+		}
+	}
+	longer := max(c.settles()-last.Wait, 0) // it may have counted by shorter times
+	if at := last.at.Add(left + longer); at.Before(own) {
+		return at
+	}
+	return own
 }
