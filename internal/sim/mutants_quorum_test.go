@@ -26,6 +26,7 @@ var quorumMutants = []wrong{
 	{"quorum: leads before it knows what was committed", "quorum/leader.go", "\tif !c.settled || c.drains", "\tif c.drains", "soak quorum 1:500: what was committed is never lost"},
 	{"quorum: one configuration's majority is enough", "quorum/leader.go", "\t\tif i == 0 || at < least {", "\t\tif i == 0 {", "test quorum TestALeaseTakesAMajorityOfBothConfigurations"},
 	{"quorum: who is on no list is never let in", "quorum/guests.go", "\treturn guests < MaxMembers && (", "\treturn false && (", "scenario quorum/testdata/away_during_join.txt"},
+	{"quorum: a member that connected before it was listed is not up", "quorum/members.go", "\t\t\tif p.link {\n\t\t\t\tc.setState(p, election.StateUp)", "\t\t\tif false {\n\t\t\t\tc.setState(p, election.StateUp)", "scenario quorum/testdata/removed_comes_back.txt"},
 	{"quorum: a number that was removed is not told of", "quorum/cards.go", "\tif its.Void != 0 && ", "\tif false && ", "scenario quorum/testdata/added_anew.txt"},
 	{"quorum: who closes keeps the lead", "quorum/stance.go", "\tc.leave(0, \"it closes\")\n", "", "scenario quorum/testdata/leader_leaves.txt"},
 	{"quorum: who is removed keeps the newest log for itself", "quorum/stance.go", "c.roster.votes(c.me.Number)\n", "c.eligible()\n", "scenario quorum/testdata/promoted_unheard.txt"},
