@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Serves the modules of HEAD as a release, and uses them as a stranger does: a service fetches the library and leads,
-# and both commands are installed. It says which modules the service compiles.
+# and both commands are installed, the lab included. It says which modules the service compiles.
 set -euo pipefail
 cd "$(dirname "$0")"
 version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)
@@ -61,4 +61,6 @@ go install "github.com/batuta-dev/batuta/cmd/batuta@$version"
 go install "github.com/batuta-dev/batuta/engines/cmd/batuta-engine@$version"
 "$GOBIN/batuta" demo >"$work/demo"
 "$GOBIN/batuta-engine" --help >"$work/help"
+"$GOBIN/batuta" lab --static "$work/lab" # compiles the simulator from the module that it was installed from
+ls "$work/lab"/*.wasm*
 echo "both commands are installed, and run"
