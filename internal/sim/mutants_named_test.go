@@ -38,4 +38,5 @@ var namedMutants = []wrong{
 	{"named: each coordinator in a row waits in full", "internal/core/named/takeover.go", "at.Before(own)", "false && at.Before(own)", "scenario quorum/testdata/coordinators_in_a_row.txt"},
 	{"named: a leap of the clock ends a coordinator's wait", "internal/core/named/core.go", "		c.office.since = c.now\n", "", "scenario quorum/testdata/rolling_times_leap.txt: each seat of a named election is led by one member at a time: under quorum ever, else where nothing is broken between the two and their coordinator"},
 	{"named: a leap of the clock ends what the former coordinator waited for", "internal/core/named/core.go", "	c.former = former{}\n", "", "test internal/core/named TestWhatIsNotKnownIsWaitedForInFull"},
+	{"named: a coordinator alone assigns at once", "internal/core/named/office.go", "if o.c.leased { // a member", "if o.c.leased && len(o.peers) > 0 { // a member", "scenario quorum/testdata/removed_holds_a_name.txt: each seat of a named election is led by one member at a time: under quorum ever, else where nothing is broken between the two and their coordinator"},
 }

@@ -350,7 +350,7 @@ func (c *Core) receive(m *election.Message) {
 	}
 }
 
-// share adds to a beat, an acknowledgement or a resignation what it tells of named elections. A message
+// share adds the part about named elections to a beat, an acknowledgement or a resignation. A message
 // may go to several members: this one's is a copy.
 func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	var s election.Shares
@@ -381,7 +381,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	return &out
 }
 
-// hears takes in what a beat, an acknowledgement or a resignation tells.
+// hears takes in that part of a beat, an acknowledgement or a resignation.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
 	if m.Kind == election.Resign {

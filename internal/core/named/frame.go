@@ -25,7 +25,7 @@ const (
 	opEnded                 // in a coordinator's resignation: what may still be held, by Wait, Rest and Holders
 )
 
-// frame is what members tell each other of named elections, in Message.Data of kind
+// frame is what members send each other about named elections, in Message.Data of kind
 // [election.Named]; opEnded goes in that of [election.Resign]. Each belongs to one coordinator's time, the message's Token.
 type frame struct {
 	Op      op     `cbor:"1,keyasint"`

@@ -330,7 +330,7 @@ func (o *office) settle() {
 		return
 	}
 	if !o.c.now.After(o.c.former.over(o)) {
-		if o.c.leased && len(o.peers) > 0 {
+		if o.c.leased { // a member that has been removed may hold what it led, so one that is alone waits too
 			return
 		}
 		for _, m := range o.c.Members() {

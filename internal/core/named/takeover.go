@@ -99,7 +99,7 @@ func (last *former) hears(c *Core, m *election.Message) {
 		return
 	}
 	if f, err := decode(m.Data); err == nil && f.Op == opEnded {
-		*last = former{m.Token.Epoch, c.now, f}
+		*last = former{m.Token.Epoch, c.now, &frame{Wait: f.Wait, Rest: f.Rest, Holders: f.Holders}}
 	}
 }
 

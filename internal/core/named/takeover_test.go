@@ -63,8 +63,8 @@ func TestCoordinatorsThatResignInARowWaitOnce(t *testing.T) {
 	}
 }
 
-// What the former coordinator waited for when it resigned counts alone where its successor follows
-// at once: after one that did not resign, and after a leap of the clock, the wait is whole.
+// A successor that follows at once waits for the rest of the former coordinator's wait alone. After
+// one that did not resign, and after a leap of the clock, the wait is whole.
 func TestWhatIsNotKnownIsWaitedForInFull(t *testing.T) {
 	for what, between := range map[string]func(c *cluster){
 		"another coordinated in between": func(c *cluster) { c.resign("5", 3, "4") },
