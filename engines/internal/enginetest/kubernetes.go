@@ -24,7 +24,7 @@ import (
 
 // RealKubernetes names the program of Kubernetes' own API server, for tests to use that. To build it takes minutes:
 //
-//	go -C engines/internal/kubetest build -o /tmp/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
+//	GOWORK=off go -C engines/internal/kubetest build -o /tmp/kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver
 const RealKubernetes = "BATUTA_TEST_KUBERNETES"
 
 // token is whom the API server believes.

@@ -1,7 +1,5 @@
 // This module has no code: it says what Kubernetes' own API server is built from, for tests that are asked to use it
 // (BATUTA_TEST_KUBERNETES; see package enginetest).
-module has no code: it says from what Kubernetes' own API server is built, for tests alone
-// (BATUTA_TEST_KUBERNETES=1; see enginetest.ServeKubernetes).
 module github.com/batuta-dev/batuta/engines/internal/kubetest
 
 go 1.26.0
