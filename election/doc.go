@@ -1,11 +1,12 @@
 // Package election is the contract between an [Algorithm], the machine that keeps it
-// right (package machine), and the driver that performs what that decides: an [Event]
+// right (internal/core/machine), and the driver that performs what that decides: an [Event]
 // happens, an [Action] is to be done, a [Message] goes from member to member, and a
 // [Token] is one leadership. It has no clock, goroutine, socket, file, lock, logger or
 // randomness, and imports nothing of batuta.
 //
 // # For the author of a driver
 //
+// The cores are internal, so a driver belongs to this module.
 // A driver owns one core, such as a [machine.Machine], and is the only one to use it. It
 // knows the time, the network and the disk; the core knows none of them.
 //

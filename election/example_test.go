@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/electiontest"
 )
 
 // Patient is an algorithm: whoever finds no leader waits the longer the lower it
@@ -59,12 +58,12 @@ func Example() {
 	maker := func(string, string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return Patient{} }, nil
 	}
-	s, err := scenario.Parse("patient", "members 1 2 3\nagree\nexpect leader 3\ncrash 3\nagree\nexpect leader 2")
+	s, err := electiontest.Parse("patient", "members 1 2 3\nagree\nexpect leader 3\ncrash 3\nagree\nexpect leader 2")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	outcome, err := sim.Play(s, maker, nil)
+	outcome, err := electiontest.Play(maker, s)
 	fmt.Println(outcome.Leader, err)
 	// Output: 2 <nil>
 }

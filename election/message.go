@@ -19,7 +19,7 @@ const (
 	GetMembers MessageKind = "get-members" // send me yours, it is another than mine
 	Ping       MessageKind = "ping"        // to a member that the algorithm watches: Stamp
 	Pong       MessageKind = "pong"        // its answer: the Stamp
-	Named      MessageKind = "named"       // Data: of named elections, see package assignment
+	Named      MessageKind = "named"       // Data: of named elections, see internal/core/named
 	Relay      MessageKind = "relay"       // Carried: to be passed on, or passed on; Ended: its receiver is not reached here
 )
 
@@ -109,7 +109,7 @@ type Message struct {
 
 	Data []byte // what an algorithm, or a core of its own, says in its own layout; at most [MaxData] bytes
 
-	Shares *Shares // Beat and Ack, where there are named elections: see package assignment
+	Shares *Shares // Beat and Ack, where there are named elections: see internal/core/named
 }
 
 // Shares is what a beat and its acknowledgement tell of named elections.

@@ -4,8 +4,7 @@ import (
 	"fmt"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/sim"
-	"github.com/batuta-dev/batuta/internal/sim/scenario"
+	"github.com/batuta-dev/batuta/electiontest"
 )
 
 // In a test of your own algorithm, one line does it:
@@ -19,12 +18,12 @@ func Example() {
 	maker := func(string, string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return &patient{} }, nil
 	}
-	s, err := scenario.Parse("patient", "members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2")
+	s, err := electiontest.Parse("patient", "members 1 2 3\nagree\ncrash 3\nagree\nexpect leader 2")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	outcome, err := sim.Play(s, maker, nil)
+	outcome, err := electiontest.Play(maker, s)
 	fmt.Println(outcome.Leader, err)
 	// Output: 2 <nil>
 }

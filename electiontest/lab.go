@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// What the functions of this package take and return is the simulator's own.
+// The functions of this package take and return types of the simulator.
 type (
 	// A Scenario is a script of the simulator, as [Load] reads it (docs/scenarios.md).
 	Scenario = scenario.Scenario
@@ -13,11 +13,34 @@ type (
 	Maker = scenario.Maker
 	// A SoakConfig has the seeds that [Soak] plays, the faults that it draws, and their rates.
 	SoakConfig = sim.SoakConfig
+	// A SoakResult has the schedules that were played, and those that broke a rule.
+	SoakResult = sim.SoakResult
+	// A Verb is a fault or a call that a schedule of [Soak] may have, such as "crash".
+	Verb = scenario.Verb
+	// A Draw is what else varies between the schedules of [Soak], such as the members' clocks.
+	Draw = sim.Draw
+	// An Outcome is how a scenario ended.
+	Outcome = sim.Outcome
 	// A CountConfig has the members of the election that [Count] counts, and which of them begin.
 	CountConfig = sim.CountConfig
 	// A CountResult has the messages of an election by kind, and how long it took.
 	CountResult = sim.CountResult
 )
+
+// SoakFaults are the faults that schedules are made of by default.
+func SoakFaults() []Verb { return sim.SoakFaults() }
+
+// MembershipFaults are those of schedules in which members come and go.
+func MembershipFaults() []Verb { return sim.MembershipFaults() }
+
+// DefaultDraws are what else varies by default.
+func DefaultDraws() []Draw { return sim.DefaultDraws() }
+
+// Parse reads a scenario from text (docs/scenarios.md); name is for its errors.
+func Parse(name, text string) (*Scenario, error) { return scenario.Parse(name, text) }
+
+// Play plays a scenario. Its error is the first rule or expectation that breaks.
+func Play(maker Maker, s *Scenario) (Outcome, error) { return sim.Play(s, maker, nil) }
 
 // Count plays one election in a calm cluster and counts its messages as textbooks do. It returns an error
 // when the configuration is invalid, maker does not have the algorithm, or the members do not agree.

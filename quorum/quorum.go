@@ -99,7 +99,7 @@ func (a *Algorithm) Lease(t time.Duration) time.Duration {
 	return t - time.Duration(float64(t)*a.drift) - margin(t)
 }
 
-// NewCore checks c and gives the member that it describes.
+// NewCore checks c and gives the member that it describes. Its types are internal: batuta's own drivers call it.
 func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
 	if err := errors.Join(c.Validate(), a.Validate()); err != nil {
 		return nil, err

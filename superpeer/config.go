@@ -77,6 +77,9 @@ type Config struct {
 // ErrConfig says that a Config cannot work.
 var ErrConfig = errors.New("configuration")
 
+// ErrImpossible is wrapped where the super peers that are asked for cannot serve all nodes.
+var ErrImpossible = rules.ErrImpossible
+
 // Bounds of what a node says of itself.
 const (
 	maxID      = 64
@@ -112,7 +115,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Validate reports every fault of c, or nil. Its errors wrap [ErrConfig]; a capacity that
-// cannot work makes one that wraps [superpeer.ErrImpossible] and shows the sum.
+// cannot work makes one that wraps [ErrImpossible] and shows the sum.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error
@@ -185,7 +188,7 @@ func workable(fraction float64, capacity int) error {
 		return nil
 	}
 	return fmt.Errorf("%w: of 1000 nodes, %.4g super peers × capacity %d = %.4g places for %.4g others; raise the capacity to %d or the fraction to %.4g",
-		rules.ErrImpossible, 1000*fraction, capacity, 1000*fraction*float64(capacity), 1000*(1-fraction),
+		ErrImpossible, 1000*fraction, capacity, 1000*fraction*float64(capacity), 1000*(1-fraction),
 		int(math.Ceil((1-fraction)/fraction-1e-9)), 1/float64(capacity+1))
 }
 

@@ -374,7 +374,7 @@ type picker struct {
 	c *core
 }
 
-// Pick implements [superpeer.Picker].
+// Pick implements [rules.Picker].
 func (p *picker) Pick(draw uint64) (rules.Peer, bool) {
 	if leases := p.c.d.node.Serving(); len(leases) > 0 {
 		return leases[draw%uint64(len(leases))].Peer, true

@@ -8,7 +8,7 @@
 //	for ev := range m.Watch(ctx) { … } // became a super peer, home changed, a client came
 //
 // Membership, failure detection and gossip are those of github.com/hashicorp/memberlist
-// (SWIM), coordinates are Vivaldi's; one goroutine owns the node's state machine and gives it
+// (SWIM); coordinates are Vivaldi's. One goroutine owns the node's state machine. It gives it
 // messages, measured round trips, rounds of the clock and randomness.
 //
 // What is held for certain: a super peer never serves more than Capacity others. What is

@@ -98,7 +98,7 @@ func (m *meta) differs(other *meta) error {
 }
 
 // uid is a process's number: its name in memberlist, its key on the ring, and what stands
-// for a [superpeer.Peer] in messages. It is drawn at random when the process starts.
+// for a [rules.Peer] in messages. It is drawn at random when the process starts.
 type uid uint64
 
 func (u uid) name() string { return fmt.Sprintf("%016x", uint64(u)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// Nodes measure round trips by messages of their own: nodes that no memberlist lists measure them too, and a ping of
-// memberlist carries news, whose few copies would all go to the measured node. A ping is a nonce, the
+// Nodes measure round trips by messages of their own. Nodes that no memberlist lists measure them too. A ping of
+// memberlist carries news, and all its few copies would go to the measured node. A ping is a nonce, the
 // node asked and the sender's address; the answer is the nonce and a coordinate.
 const (
 	pingHead = 1 + 8 + 8

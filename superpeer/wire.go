@@ -12,13 +12,13 @@ import (
 
 // Every user message of memberlist begins with one of these bytes.
 const (
-	tagMessage  = 'm' // a superpeer.Message, or one of the driver's own
+	tagMessage  = 'm' // a rules.Message, or one of the driver's own
 	tagAnnounce = 'a' // an announcement, see gossip.go
 	tagPing     = 'p' // see ping.go
 	tagPong     = 'q'
 )
 
-// The driver's own messages, beside those of package superpeer.
+// The driver's own messages, beside those of internal/superpeer.
 const (
 	kindWhom  rules.Kind = 200 + iota // whom do you serve?
 	kindServe                         // these: Leases
@@ -36,7 +36,7 @@ const (
 	maxPacket  = 1200    // bytes that go as one packet; more goes as a stream
 )
 
-// message is a superpeer.Message on its way: processes go by their uid, times by how many
+// message is a rules.Message on its way: processes go by their uid, times by how many
 // rounds are left. New keys may be added, and are skipped by old readers.
 type message struct {
 	Kind    rules.Kind `cbor:"0,keyasint"`

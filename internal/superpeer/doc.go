@@ -13,7 +13,7 @@
 // lock or randomness of its own. It is given messages, measured round trips and
 // what gossip has brought, and answers with [Actions]. It knows a handful of
 // super peers and its own clients, never the whole. The same Node runs in the
-// laboratory (package lab) and on real processes.
+// laboratory (package lab), and on real processes in the public package superpeer.
 //
 // What is held for certain: a node never serves more than Capacity others, and
 // a token's version fences its older holders. What is only reached once churn

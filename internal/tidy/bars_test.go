@@ -29,15 +29,15 @@ func TestMain(m *testing.M) {
 // bars are what a new part may reach. A part that is above a bar today stands in bars.txt
 // with its figure, which may fall and not rise.
 var bars = map[string]float64{
-	"methods": 60,  // of a type
-	"files":   15,  // of a package, without tests
-	"loop":    5,   // files of a package that call each other in a circle
-	"who":     1.5, // who, whom, whose, whoever in 1,000 words of a package's comments
-	"tell":    2,   // tell, say, hear and word
-	"one":     8,   // one, another, other, nobody
-	"public":  15,  // packages that a module outside can import
-	"root":    17,  // source files of the root package
-	"lines":   70_000,
+	"methods": 60,     // of a type
+	"files":   15,     // of a package, without tests
+	"loop":    5,      // files of a package that call each other in a circle
+	"who":     1.5,    // who, whom, whose, whoever in 1,000 words of a package's comments
+	"tell":    2,      // tell, say, hear and word
+	"one":     8,      // one, another, other, nobody
+	"public":  15,     // packages that a module outside can import
+	"root":    17,     // source files of the root package
+	"lines":   70_000, // without tests and their kits
 }
 
 // TestBars compares the figures of the tree with the bars. To see all figures:

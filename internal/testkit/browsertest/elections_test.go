@@ -25,7 +25,7 @@ type crowded struct {
 	more []batuta.View
 }
 
-// ListElections implements [agent.Elections].
+// ListElections implements [api.Elections].
 func (c crowded) ListElections() []batuta.View {
 	list := append(c.Node.ListElections(), c.more...)
 	slices.SortFunc(list, func(a, b batuta.View) int { return cmp.Compare(a.Election, b.Election) })
