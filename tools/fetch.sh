@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Serves the modules of HEAD as a release, and uses them as a stranger does: a service fetches the library and leads,
-# and both commands are installed, the lab included. It says which modules the service compiles.
+# Serves the modules of HEAD as a release, and uses them as a stranger does. A service fetches the library and leads;
+# both commands are installed, the lab included. It lists the modules that the service compiles.
 set -euo pipefail
 cd "$(dirname "$0")"
 version=$(sed -n 's,.*github.com/batuta-dev/batuta \(v[0-9.]*\)$,\1,p' ../engines/go.mod)

@@ -73,7 +73,7 @@ func sourceDir(ctx context.Context) (string, error) {
 	}
 	dir, err := goCommand(ctx, ".", "list", "-f", "{{.Dir}}", program)
 	if err != nil {
-		return "", errors.New("this program neither carries it nor finds batuta's source: use a release, or run \"go run ./cmd/batuta lab\" in a checkout")
+		return "", errors.New("this program neither carries it nor finds batuta's source: use a release, install it again with \"go install\", or run \"go run ./cmd/batuta lab\" in a checkout")
 	}
 	return dir, nil
 }
@@ -83,7 +83,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
-	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {
 		said := strings.TrimSpace(errs.String())
 		if said == "" {

@@ -1,5 +1,5 @@
-// Command moduleproxy writes the modules of a commit as a module proxy serves them, in files below a directory. With it
-// CI fetches and installs batuta as a stranger will:
+// Command moduleproxy writes the modules of a commit as a module proxy serves them, in files below a directory.
+// CI fetches and installs batuta with it, as a stranger will:
 //
 //	go run ./moduleproxy REPOSITORY DIRECTORY VERSION
 //	GOPROXY=file://DIRECTORY,https://proxy.golang.org GONOSUMDB=github.com/batuta-dev/* go get github.com/batuta-dev/batuta@VERSION
