@@ -141,8 +141,8 @@ type MemberStatus struct {
 	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
 	Meta     map[string]string // what it tells of itself; not to be changed
 
-	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did, or
-	// Address has no name.
+	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did,
+	// Address has no name, or the member is connected.
 	Unresolved string
 }
 

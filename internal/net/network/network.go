@@ -32,7 +32,7 @@ type Network interface {
 	// once one stands, and where no end says so.
 	Refusal(id election.ID) string
 	// Unresolved is why the name in the address of a member did not resolve when it was last dialed; "" if
-	// it did, or the address has none.
+	// it did, the address has none, or the member is connected.
 	Unresolved(id election.ID) string
 	// Linked reports whether a link to a member stands.
 	Linked(id election.ID) bool

@@ -137,7 +137,7 @@ func (t *Transport) Unresolved(id election.ID) string {
 func (t *Transport) resolves(p *peer, err error) {
 	was, name := p.unresolved, (*net.DNSError)(nil)
 	p.unresolved = ""
-	if !errors.As(err, &name) {
+	if !errors.As(err, &name) || len(p.conns) > 0 { // the member has connected meanwhile
 		return
 	}
 	p.unresolved = election.Shown(fmt.Sprintf("%s: correct the address %s, or the name server", name, p.addr))

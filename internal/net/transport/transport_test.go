@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -236,4 +238,20 @@ func (s *stopped) Read(b []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	return s.Conn.Read(b)
+}
+
+// A dial whose name did not resolve may end after the member itself has connected: it has no fault to report then.
+func TestALateLookupOfAConnectedMemberIsNoFault(t *testing.T) {
+	var live sync.WaitGroup
+	var out bytes.Buffer
+	tr, p, _ := twoConnections(t, &live)
+	tr.site.Log = slog.New(slog.NewTextHandler(&out, nil))
+	late := &net.DNSError{Err: "no such host", Name: "two.test"}
+	if tr.resolves(p, late); tr.Unresolved("2") != "" || out.Len() > 0 {
+		t.Errorf("connected: %q is reported and %q logged", tr.Unresolved("2"), out.String())
+	}
+	p.conns = nil
+	if tr.resolves(p, late); tr.Unresolved("2") == "" || out.Len() == 0 {
+		t.Error("not connected: nothing is reported or logged")
+	}
 }
