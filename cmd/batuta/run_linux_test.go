@@ -279,7 +279,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 		old, epoch, resigned := all, command.Token, leaderOf(command)
 		c.resign(resigned)
 		command, all = c.family(3)
-		c.calls(resigned, "campaign") // else all have resigned soon, and nobody leads for 2·T
+		c.calls(resigned, "campaign") // else all three have soon resigned, and no member leads for 2·T
 		if command.Token == epoch {
 			t.Errorf("two commands under one token %s", epoch)
 		}
