@@ -275,7 +275,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 	c := newCrew(t, 3, append(unhurried, "--grace", "20ms", "--preempt=false"), "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
-	for range fulltest.Size(10, 1000) {
+	for range fulltest.Size(10, 200) {
 		old, epoch, resigned := all, command.Token, leaderOf(command)
 		c.resign(resigned)
 		command, all = c.family(3)

@@ -5,14 +5,13 @@ import (
 
 	"github.com/batuta-dev/batuta/electiontest"
 	"github.com/batuta-dev/batuta/internal/sim"
-	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
 
 // Random faults, then peace: everyone agrees, and no rule is broken on the way.
 func TestSoak(t *testing.T) {
 	for _, algorithm := range algorithms {
 		t.Run(algorithm, func(t *testing.T) {
-			electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](600, 3000)})
+			electiontest.Soak(t, maker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: 600})
 		})
 	}
 }
