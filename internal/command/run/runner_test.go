@@ -128,8 +128,8 @@ func TestWhatARunLeavesIsClearedBeforeTheNextLead(t *testing.T) {
 			return nil
 		}
 	}, f.argv("deaf")...)
+	defer close(next) // also when no command comes, or the run hangs
 	w := f.Next()
-	defer close(next)
 	go s.node.Resign(t.Context())
 	select {
 	case <-cleared:
