@@ -128,7 +128,7 @@ func TestWhatARunLeavesIsClearedBeforeTheNextLead(t *testing.T) {
 			return nil
 		}
 	}, f.argv("deaf")...)
-	defer close(next) // also when no command comes, or the run hangs
+	defer close(next) // even if no command comes: the run ends only then
 	w := f.Next()
 	go s.node.Resign(t.Context())
 	select {
