@@ -158,7 +158,9 @@ def follow(ip):
         except OSError as why:
             log(unreachable=ip, why=str(why))
             boss = boss_conn = None
-            return
+    if boss is None:  # it announced itself and went: without an election nobody would lead
+        threading.Thread(target=call_elections, daemon=True).start()
+        return
     log(boss=ip)
     threading.Thread(target=subordinate, args=(conn, ip), daemon=True).start()
 
