@@ -147,7 +147,7 @@ func TestACommandThatEndsLeavesNobodyBehind(t *testing.T) {
 func TestALeaseThatIsNotRenewedKills(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := begin(t, f, lease, long, f.argv("child")...)
+	r := begin(t, f, ample, long, f.argv("child")...)
 	family := []*runtest.Worker{f.Next(), f.Next()}
 	r.renew.Store(false)
 	if got := r.wait(); !got.Expired || got.Signal != syscall.SIGKILL {
@@ -162,7 +162,7 @@ func TestALeaseThatIsNotRenewedKills(t *testing.T) {
 func TestALeaseEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := begin(t, f, lease, long, f.argv("deaf")...)
+	r := begin(t, f, ample, long, f.argv("deaf")...)
 	f.Next()
 	r.renew.Store(false)
 	r.cancel(nil)
@@ -236,7 +236,7 @@ func TestAStrictLeaseThatIsRenewedLasts(t *testing.T) {
 func TestALastTime(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginCommand(t, f, lease, &Command{Argv: f.argv(), Env: os.Environ(), Grace: long, Last: long})
+	r := beginCommand(t, f, ample, &Command{Argv: f.argv(), Env: os.Environ(), Grace: long, Last: long})
 	w := f.Next()
 	r.renew.Store(false)
 	f.Hears(w, "terminated")
@@ -248,7 +248,7 @@ func TestALastTime(t *testing.T) {
 func TestALastTimeEndsToo(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
-	r := beginCommand(t, f, lease, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: lease})
+	r := beginCommand(t, f, ample, &Command{Argv: f.argv("deaf"), Env: os.Environ(), Grace: long, Last: lease})
 	w := f.Next()
 	r.renew.Store(false)
 	f.Hears(w, "terminated")
