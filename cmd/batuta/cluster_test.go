@@ -56,7 +56,7 @@ func mustCrash(t *testing.T, c *cluster, m *member) {
 // it takes the lead back when it returns.
 func TestKillLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
-	for round := range fulltest.Size(5, 200) {
+	for round := range fulltest.Size(5, 100) {
 		victim := now.leader
 		mustCrash(t, c, victim)
 		next := mustAgree(t, c, now.epoch+1, "")
@@ -72,7 +72,7 @@ func TestKillLeader(t *testing.T) {
 // that it has lost; then it takes the lead back.
 func TestFreezeLeader(t *testing.T) {
 	c, now := startCluster(t, 5)
-	for round := range fulltest.Size(2, 50) {
+	for round := range fulltest.Size(2, 25) {
 		victim, epoch, frozen := now.leader, now.epoch, time.Now()
 		if _, err := c.freeze(victim); err != nil {
 			t.Fatal(err)

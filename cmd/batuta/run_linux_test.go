@@ -210,7 +210,7 @@ func TestRunPassesOnSoon(t *testing.T) {
 	c.startAll()
 	_, old := c.settle("3", 1)
 	var took []time.Duration
-	for range fulltest.Size(7, 60) {
+	for range fulltest.Size(7, 30) {
 		began := time.Now()
 		c.signal("3", syscall.SIGKILL)
 		command, _ := c.family(1)
@@ -275,7 +275,7 @@ func TestRunPassesOnAlone(t *testing.T) {
 	c := newCrew(t, 3, append(unhurried, "--grace", "20ms", "--preempt=false"), "deaf", "child", "stray", lockFile(t))
 	c.startAll()
 	command, all := c.family(3)
-	for range fulltest.Size(10, 200) {
+	for range fulltest.Size(10, 100) {
 		old, epoch, resigned := all, command.Token, leaderOf(command)
 		c.resign(resigned)
 		command, all = c.family(3)

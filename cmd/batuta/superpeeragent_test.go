@@ -255,7 +255,7 @@ func killSuperPeers(t *testing.T, membership superpeer.Membership) {
 	}
 	g.checkCommands(wanted())
 
-	for range fulltest.Size(1, 3) {
+	for range fulltest.Size(1, 2) {
 		supers := g.await("stay settled", wanted())
 		g.crashSuper(supers[len(supers)-1], round)
 	}

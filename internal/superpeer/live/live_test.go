@@ -111,7 +111,7 @@ func TestFiveHundredNodesInOneProcess(t *testing.T) {
 // TestACoreGrowsServesAndMends is the same with super peers that alone know each other: a small crowd
 // without BATUTA_TEST_FULL=1.
 func TestACoreGrowsServesAndMends(t *testing.T) {
-	nodes := fulltest.Size(60, 490)
+	nodes := fulltest.Size(60, 245)
 	const rounds = 200
 	r := inVirtualTime(t, Options{
 		RTT: synthetic(t), Nodes: nodes, Fraction: 0.05, Capacity: 40, Rounds: rounds, Membership: superpeer.MembershipCore,
