@@ -190,10 +190,15 @@ type agreement struct {
 // await returns once all running members name the same leader, under an epoch
 // of minEpoch at least; the one named by leader, if it is not empty.
 func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
+	return c.awaitOne(ctx, minEpoch, func(m *member) bool { return leader == "" || m.id == leader })
+}
+
+// awaitOne is await for a leader that fits.
+func (c *cluster) awaitOne(ctx context.Context, minEpoch uint64, fits func(*member) bool) (agreement, error) {
 	var a agreement
 	err := c.until(ctx, agreeWithin, func() (ok bool) {
 		a, ok = c.agreed()
-		return ok && a.epoch >= minEpoch && (leader == "" || a.leader.id == leader)
+		return ok && a.epoch >= minEpoch && fits(a.leader)
 	})
 	if errors.Is(err, errInVain) {
 		err = fmt.Errorf("no agreement within %v: %s", agreeWithin, c.views())

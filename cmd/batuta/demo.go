@@ -116,7 +116,7 @@ func (d *demo) start(ctx context.Context) error {
 	if err := d.cluster.startAll(); err != nil {
 		return err
 	}
-	return d.outcome(ctx, demoStep{Step: "start"}, d.began, 1, d.cluster.members[d.nodes-1].id)
+	return d.outcome(ctx, demoStep{Step: "start"}, d.began, 1, d.nodes-1)
 }
 
 func (d *demo) round(ctx context.Context, round int) error {
@@ -144,23 +144,23 @@ func (d *demo) crash(ctx context.Context, round int) error {
 		return err
 	}
 	d.tell(at, "kill -9", "%s, the leader (process %d)", victim.id, pid)
-	return d.outcome(ctx, demoStep{Round: round, Step: "crash", Member: victim.id}, at, d.now.epoch+1, "")
+	return d.outcome(ctx, demoStep{Round: round, Step: "crash", Member: victim.id}, at, d.now.epoch+1, 0)
 }
 
 // comeBack starts the member that is down again; it takes over if it outranks the leader.
 func (d *demo) comeBack(ctx context.Context, round int) error {
 	i := slices.IndexFunc(d.cluster.members, func(m *member) bool { return m.process == nil })
 	back := d.cluster.members[i]
-	leader, epoch := "", d.now.epoch
+	lowest, epoch := 0, d.now.epoch
 	if i > slices.Index(d.cluster.members, d.now.leader) {
-		leader, epoch = back.id, epoch+1
+		lowest, epoch = i, epoch+1
 	}
 	at := d.cluster.mark()
 	d.tell(at, "return", "%s starts again", back.id)
 	if err := d.cluster.start(back); err != nil {
 		return err
 	}
-	return d.outcome(ctx, demoStep{Round: round, Step: "return", Member: back.id}, at, epoch, leader)
+	return d.outcome(ctx, demoStep{Round: round, Step: "return", Member: back.id}, at, epoch, lowest)
 }
 
 func (d *demo) resign(ctx context.Context, round int) error {
@@ -170,13 +170,14 @@ func (d *demo) resign(ctx context.Context, round int) error {
 		return err
 	}
 	d.tell(at, "resign", "%s steps down", leader.id)
-	return d.outcome(ctx, demoStep{Round: round, Step: "resign", Member: leader.id}, at, d.now.epoch+1, "")
+	return d.outcome(ctx, demoStep{Round: round, Step: "resign", Member: leader.id}, at, d.now.epoch+1, 0)
 }
 
-// outcome waits for all to agree after a step that was taken at at, and tells.
-func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint64, leader string) error {
+// outcome waits for all to agree after a step that was taken at at, and tells. The leader is
+// the member at index lowest or a higher one, which may have resigned and lead again.
+func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint64, lowest int) error {
 	var err error
-	if d.now, err = d.cluster.await(ctx, epoch, leader); err != nil {
+	if d.now, err = d.cluster.awaitOne(ctx, epoch, func(m *member) bool { return slices.Index(d.cluster.members, m) >= lowest }); err != nil {
 		return err
 	}
 	s.At = milliseconds(at.Sub(d.began))
