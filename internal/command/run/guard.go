@@ -103,7 +103,14 @@ func (g *guard) read() {
 		return
 	}
 	orders, open := g.inbox.take()
-	for _, o := range orders {
+	for i, o := range orders {
+		if o.Do == orderStart { // a guard that starts slowly finds the renewals of this order behind it
+			for _, later := range orders[i+1:] {
+				if later.Do == orderRenew {
+					o.Until, o.Ask = max(o.Until, later.Until), max(o.Ask, later.Ask)
+				}
+			}
+		}
 		g.obey(o)
 	}
 	if !open {

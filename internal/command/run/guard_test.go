@@ -83,6 +83,34 @@ func TestRenewalsThatWaitCount(t *testing.T) {
 	}
 }
 
+// A guard that took longer than a lease to start reads the renewals that wait behind its
+// order before it judges that order by its clock.
+func TestASlowGuardStartsARenewedCommand(t *testing.T) {
+	runtime.LockOSThread() // the starter of a command must live as long
+	defer runtime.UnlockOSThread()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	defer theirs.Close()
+	f := newFactory(t)
+	g := &guard{inbox: inbox{fd: int(theirs.Fd())}, pipe: newPipe(theirs), wake: make(chan struct{})}
+	agent := newPipe(ours)
+	agent.tell(order{Do: orderStart, Command: &Command{Argv: f.argv("deaf"), Env: os.Environ()}, Until: now().add(-1)})
+	agent.tell(order{Do: orderRenew, Until: now().add(long)})
+	if g.read(); g.group == nil {
+		t.Fatal("the command is not started although its lease was renewed")
+	}
+	if g.checkTime(now()); g.expired {
+		t.Error("the renewal does not count")
+	}
+	w := f.Next()
+	g.kill()
+	f.Dies(w)
+	syscall.Wait4(w.Pid, nil, 0, nil)
+}
+
 // A renewal may come after a later one; it takes nothing away.
 func TestARenewalNeverShortensTheLease(t *testing.T) {
 	until := now().add(long)

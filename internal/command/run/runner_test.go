@@ -24,7 +24,8 @@ type single struct {
 func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(),
+		TMax: 500 * time.Millisecond, TProcess: time.Second}) // a lease that a slow start does not outlast
 	if err != nil {
 		t.Fatal(err)
 	}
