@@ -190,11 +190,11 @@ type agreement struct {
 // await returns once all running members name the same leader, under an epoch
 // of minEpoch at least; the one named by leader, if it is not empty.
 func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
-	return c.awaitOne(ctx, minEpoch, func(m *member) bool { return leader == "" || m.id == leader })
+	return c.awaitLeader(ctx, minEpoch, func(m *member) bool { return leader == "" || m.id == leader })
 }
 
-// awaitOne is await for a leader that fits.
-func (c *cluster) awaitOne(ctx context.Context, minEpoch uint64, fits func(*member) bool) (agreement, error) {
+// awaitLeader is await for a leader that fits.
+func (c *cluster) awaitLeader(ctx context.Context, minEpoch uint64, fits func(*member) bool) (agreement, error) {
 	var a agreement
 	err := c.until(ctx, agreeWithin, func() (ok bool) {
 		a, ok = c.agreed()

@@ -174,10 +174,10 @@ func (d *demo) resign(ctx context.Context, round int) error {
 }
 
 // outcome waits for all to agree after a step that was taken at at, and tells. The leader is
-// the member at index lowest or a higher one, which may have resigned and lead again.
+// the member at index lowest, or above it: that may have resigned and lead again.
 func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint64, lowest int) error {
 	var err error
-	if d.now, err = d.cluster.awaitOne(ctx, epoch, func(m *member) bool { return slices.Index(d.cluster.members, m) >= lowest }); err != nil {
+	if d.now, err = d.cluster.awaitLeader(ctx, epoch, func(m *member) bool { return slices.Index(d.cluster.members, m) >= lowest }); err != nil {
 		return err
 	}
 	s.At = milliseconds(at.Sub(d.began))

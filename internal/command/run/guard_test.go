@@ -97,7 +97,7 @@ func TestASlowGuardStartsARenewedCommand(t *testing.T) {
 	f := newFactory(t)
 	g := &guard{inbox: inbox{fd: int(theirs.Fd())}, pipe: newPipe(theirs), wake: make(chan struct{})}
 	agent := newPipe(ours)
-	agent.tell(order{Do: orderStart, Command: &Command{Argv: f.argv("deaf"), Env: os.Environ()}, Until: now().add(-1)})
+	agent.tell(order{Do: orderStart, Command: &Command{Argv: f.argv("deaf"), Env: os.Environ()}, Until: now().add(-1), Leap: long})
 	agent.tell(order{Do: orderRenew, Until: now().add(long)})
 	if g.read(); g.group == nil {
 		t.Fatal("the command is not started although its lease was renewed")
