@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// documented compares what docs/verification.md has between the two comments that a name
+// documented compares what a page has between the two comments that a name
 // marks with what it should have; -update writes that.
-func documented(t *testing.T, name, want string) {
+func documented(t *testing.T, page, name, want string) {
 	t.Helper()
-	const file = "../../docs/verification.md"
+	file := "../../" + page
 	from, to := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
 	text, err := os.ReadFile(file)
 	if err != nil {
