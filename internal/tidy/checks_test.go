@@ -66,3 +66,41 @@ func TestChecksExist(t *testing.T) {
 		t.Errorf("only %d names were found", checked)
 	}
 }
+
+// The messages by which a reader finds a row of the page on trouble are those of the program.
+func TestMessagesOfTroubleshootingExist(t *testing.T) {
+	var source strings.Builder
+	err := fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(name)
+		source.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for n, line := range prose(t, "docs/troubleshooting.md") {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		sign, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+		for _, message := range quoted.FindAllString(sign, -1) {
+			for part := range strings.SplitSeq(strings.Trim(message, "`"), "…") {
+				part = strings.Trim(part, " :,;")
+				if len(part) < 12 || !strings.Contains(part, " ") || strings.HasPrefix(part, "batuta ") {
+					continue
+				}
+				checked++
+				if !strings.Contains(source.String(), part) {
+					t.Errorf("docs/troubleshooting.md:%d: no message has %q", n+1, part)
+				}
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d messages were found", checked)
+	}
+}
