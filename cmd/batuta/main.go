@@ -57,7 +57,7 @@ Every flag can also stand in a YAML file (--config) and in the environment
 that over the file.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader or not
-the leader, 4 no agent answers, 5 no such member or election. See batuta help exit-codes.`,
+the leader, 4 no agent answers, 5 no such member, election or job. See batuta help exit-codes.`,
 		Example: `  batuta demo
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 \
     --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
@@ -93,8 +93,8 @@ func newExitCodesTopic() *cobra.Command {
 		Long: "The exit codes of every command:\n\n" + cli.Codes + `
 
 The same failure has the same code in every command, whether the address of the agent
-was given or is the default. batuta run ends with 0 when its command has, and with 1 or 2 as above; a command's own
-exit code is in the log.`,
+was given or is the default. batuta run ends with 0 when its command has, and with 1 or 2
+as above; a command's own exit code is in the log.`,
 		Example: `  # what a script makes of them
   leader=$(batuta leader) || case $? in
   3) echo "no leader yet" ;;

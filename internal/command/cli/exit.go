@@ -25,7 +25,7 @@ const (
 	Usage    = 2 // wrong usage or configuration: only the user can mend it
 	NoLeader = 3 // no leader is known, or the member asked is not the leader
 	NoAgent  = 4 // no agent answers
-	Unknown  = 5 // there is no such member or election
+	Unknown  = 5 // there is no such member, election or job
 )
 
 // Codes says what each exit code means, one per line.
@@ -34,7 +34,7 @@ const Codes = `  0  done
   2  wrong usage or configuration: one line says what, where and how to fix it
   3  no leader is known, or the member asked is not the leader
   4  no agent answers at the address asked
-  5  no such member or election`
+  5  no such member, election or job`
 
 // Error is an error with the exit code it stands for.
 type Error struct {
