@@ -51,7 +51,7 @@ func newAgentCommand(e env) *cobra.Command {
 	var j job
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run a member of a cluster",
+		Short: "Run a cluster member",
 		Long:  agentLong,
 		Example: `  # three members on one machine, in three terminals
   batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403

@@ -118,7 +118,7 @@ func newLeaderCommand(e env) *cobra.Command {
 	var key, name string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "leader",
-		Short: "Print the leader's id",
+		Short: "Print the leader's ID (exit code 3 if there is none)",
 		Long: `leader prints the leader's id, or with --meta KEY what the leader tells of itself
 under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
 known, and with 1 when the leader tells nothing under that key. With --election NAME it is
@@ -159,7 +159,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 func newResignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "resign",
-		Short:   "Have the leader step down",
+		Short:   "Make the leader step down",
 		Long:    "resign has the member asked give up its leadership; exit code 3 when it is not the leader.",
 		Example: "  batuta resign --http 127.0.0.1:7503",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
@@ -170,7 +170,7 @@ func newResignCommand(e env) *cobra.Command {
 func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "campaign",
-		Short:   "Have a member start an election",
+		Short:   "Call an election",
 		Example: "  batuta campaign --http 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return a.post(ctx, c, "/v1/campaign", "an election has begun")
@@ -199,7 +199,7 @@ func newWatchCommand(e env) *cobra.Command {
 	var all bool
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "watch",
-		Short: "Print events, the current view first, until interrupted",
+		Short: "Stream events",
 		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
 --election NAME of one of many, and with --elections of all.`,
 		Example: `  batuta watch --http 127.0.0.1:7501

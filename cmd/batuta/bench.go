@@ -22,15 +22,11 @@ import (
 )
 
 func newBenchCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:     "bench",
-		Short:   "Measure on this machine",
+		Short:   "Measure failover on this machine",
 		Example: "  batuta bench failover --nodes 5 --rounds 100",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchMemberCommand(e))
-	return cmd
+	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchMemberCommand(e))
 }
 
 func newBenchFailoverCommand(e env) *cobra.Command {

@@ -14,19 +14,11 @@ import (
 )
 
 func newConfigCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:     "config",
-		Short:   "Check a configuration, or show what it comes to",
+		Short:   "Check or print the configuration",
 		Example: "  batuta config check --config /etc/batuta.yaml",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("unknown command %q; use check or show", args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(newConfigCheckCommand(e), newConfigShowCommand(e))
-	return cmd
+	}, newConfigCheckCommand(e), newConfigShowCommand(e))
 }
 
 // settings are all flags that a file may set for "batuta agent" and "batuta run".

@@ -22,7 +22,7 @@ func newDemoCommand(e env) *cobra.Command {
 	d := &demo{env: e}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch processes elect a leader, lose it and take it back",
+		Short: "Watch five local members elect, lose and replace a leader",
 		Long: `demo starts members as child processes on loopback ports. In each round it kills
 the leader (kill -9), waits for the next, brings the killed one back, and has
 the leader resign. It prints each step and its time, and leaves nothing behind.`,

@@ -22,7 +22,7 @@ import (
 func newElectionsCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "elections",
-		Short: "List the named elections, and who leads each",
+		Short: "List named elections",
 		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
 for which some member stands (batuta run --election, or a service's node.Election). Each
 has a leader of its own; the cluster's own election is not among them.`,
@@ -81,7 +81,7 @@ func newTransferCommand(e env) *cobra.Command {
 	var name string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "transfer [ELECTION] ID",
-		Short: "Have the leader hand over to one member",
+		Short: "Hand leadership to a member",
 		Long: `transfer has the leader make way for one member, which leads next: the leader's work
 is stopped first, and the command ends when the other leads. It is refused where that
 one is down, does not stand for election, or would lose the lead again to a member that
@@ -134,7 +134,7 @@ func newDrainCommand(e env) *cobra.Command {
 	var wait time.Duration
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "drain ID",
-		Short: "Move all named elections away from a member, before maintenance",
+		Short: "Move named elections off a member",
 		Long: `drain moves the named elections away from a member, each when its work there has stopped,
 and keeps them away until batuta undrain. The command ends when that member leads none; after
 --wait it says which it still leads, and ends with exit code 1: they are handed over when their
@@ -238,7 +238,7 @@ func some(names []string) string {
 func newUndrainCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "undrain ID",
-		Short:   "Have a drained member lead named elections again",
+		Short:   "Let a drained member lead named elections again",
 		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
 		Example: "  batuta undrain 3 --http 127.0.0.1:7501",
 		Args:    cli.Exactly("ID", "4"),

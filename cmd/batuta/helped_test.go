@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
@@ -24,4 +25,18 @@ func TestTheTextsOfFlagsAreAligned(t *testing.T) {
 		}
 	}
 	visit(newRootCommand(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
+}
+
+// The first screen has every command, in a section.
+func TestEveryCommandIsOnTheFirstScreen(t *testing.T) {
+	var out bytes.Buffer
+	root := newRootCommand(env{stdout: &out, stderr: &out})
+	if err := root.Help(); err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range root.Commands() {
+		if line := fmt.Sprintf("\n  %-12s %s\n", cmd.Name(), cmd.Short); cmd.IsAvailableCommand() && !strings.Contains(out.String(), line) {
+			t.Errorf("%s is in no section of helpTexts", cmd.Name())
+		}
+	}
 }

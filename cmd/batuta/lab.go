@@ -29,7 +29,7 @@ func newLabCommand(e env) *cobra.Command {
 	c := &labCommand{env: e}
 	cmd := &cobra.Command{
 		Use:   "lab",
-		Short: "Open the lab in the browser: watch elections, stop time, crash members",
+		Short: "Watch and break elections in the browser",
 		Long: `lab serves the lab's page until it is interrupted: the simulator of "batuta sim",
 compiled to WebAssembly, which runs in the browser and asks nobody else. Choose an
 algorithm, play, pause and scrub, click members and links to crash, freeze or cut

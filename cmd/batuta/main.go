@@ -48,20 +48,12 @@ func run(ctx context.Context, args []string, e env) int {
 func newRootCommand(e env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "batuta",
-		Short: "Elect one leader among processes, with no service beside them",
-		Long: `batuta lets a set of processes agree on one leader: everyone knows who it is,
-and what only a leader may do runs in one place.
-
-Every flag can also stand in a YAML file (--config) and in the environment
-(--t-max is BATUTA_T_MAX); the command line wins over the environment, and
-that over the file.
-
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 no leader or not
-the leader, 4 no agent answers, 5 no such member, election or job. See batuta help exit-codes.`,
+		Short: "Elect one leader among processes, with no server to run",
+		Long:  "batuta elects one leader among processes on several machines, with no server to run.",
 		Example: `  batuta demo
-  batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 \
-    --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
-  batuta status --http 127.0.0.1:7501`,
+  batuta agent --id 1 --listen 10.0.0.1:7400 --secret-file cluster.key \
+    --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400
+  batuta run --config /etc/batuta.yaml -- ./worker`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -80,9 +72,28 @@ the leader, 4 no agent answers, 5 no such member, election or job. See batuta he
 	root.SetVersionTemplate(versionLine())
 	root.AddCommand(subcommands(e)...)
 	cli.RefuseTopics(root)
+	helpTexts.Install(root)
 	cli.CodeFailures(root)
 	complete(root)
 	return root
+}
+
+// helpTexts are those that are about all commands.
+var helpTexts = cli.Help{
+	Commands: []cli.Section{
+		{Title: "Try it", Names: []string{"demo", "lab"}},
+		{Title: "Take part", Names: []string{"agent", "run", "vip", "lock"}},
+		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "watch", "explain"}},
+		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain"}},
+		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune"}},
+		{Title: "Measure", Names: []string{"bench", "sim", "superpeer"}},
+		{Title: "More", Names: []string{"help", "completion", "version"}},
+	},
+	Config: "cluster",
+	Foot: `Settings: flags, then BATUTA_* variables (--t-max is BATUTA_T_MAX), then --config FILE.
+Exit codes: 0 done, 1 failed, 2 usage, 3 no leader, 4 no agent, 5 not found; batuta help exit-codes
+Docs: https://github.com/batuta-dev/batuta
+Bugs: https://github.com/batuta-dev/batuta/issues`,
 }
 
 // newExitCodesTopic is a page of help, and no command.

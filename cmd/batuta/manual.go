@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -24,6 +25,7 @@ func newManCommand(e env) *cobra.Command {
 			header := &doc.GenManHeader{Section: "1", Source: "batuta " + version(), Manual: "batuta"}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // the date would make each run differ
+			root.Long += "\n\n" + strings.ReplaceAll(helpTexts.Foot, "\n", "\n\n") + "\n\nExit codes:\n" + strings.ReplaceAll("\n"+cli.Codes, "\n", "\n    ")
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("man pages: %w", err)
 			}

@@ -18,7 +18,7 @@ import (
 func newMembersCommand(e env) *cobra.Command {
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "members",
-		Short: "List the members and their states; add or remove one",
+		Short: "List, add or remove members",
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
 The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
 itself: two followers do not talk to each other at rest, and "-" stands there.`,
@@ -58,7 +58,7 @@ func newMembersAddCommand(e env) *cobra.Command {
 	var priority int
 	cmd := &cobra.Command{
 		Use:   "add ID=HOST:PORT",
-		Short: "Put a member on the list, one that was removed too",
+		Short: "Add a member, or one that was removed",
 		Long: `add puts a member on the list of the agent asked, and every other learns of it.
 A member that joins by itself (batuta agent --join) need not be added; one that was
 removed must be. Adding a member again changes its address, and with --priority what
@@ -89,7 +89,7 @@ func newMembersRemoveCommand(e env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "remove ID",
-		Short: "Take a member off the list; it is refused until it is added again",
+		Short: "Remove a member until it is added again",
 		Long: `remove takes a member off the list of the agent asked, and every other learns of
 it. Its agent ends with exit code 1, now or when it returns. Removing the leader
 makes the others elect.

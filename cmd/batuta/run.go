@@ -75,7 +75,7 @@ func newRunCommand(e env) *cobra.Command {
 	var j job
 	cmd := &cobra.Command{
 		Use:     "run [flags] [-- COMMAND [ARG…]]",
-		Short:   "Run a command only while this member leads",
+		Short:   "Run a command or cron jobs on the leader only",
 		Long:    runLong,
 		Example: runExample,
 		Args: func(_ *cobra.Command, args []string) error {

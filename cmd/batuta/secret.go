@@ -18,13 +18,11 @@ import (
 )
 
 func newSecretCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:     "secret",
-		Short:   "Make a secret that members share",
+		Short:   "Create a cluster secret or an API token",
 		Example: "  batuta secret new > cluster.key",
-		RunE:    subcommandOnly("new"),
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, &cobra.Command{
 		Use:   "new",
 		Short: "Print a fresh secret for --secret-file, or a token for --http-token-file",
 		Long: `new prints 32 random bytes in base64, on a line. Where standard output is a file it
@@ -44,7 +42,6 @@ away. Members read the file again by themselves.`,
 			return err
 		},
 	})
-	return cmd
 }
 
 // closed makes a file that is written to readable by its owner alone.
@@ -60,26 +57,13 @@ func closed(out io.Writer) error {
 	return f.Chmod(0o600)
 }
 
-// subcommandOnly is for a command that does nothing itself.
-func subcommandOnly(names string) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return cli.Usagef("unknown command %q; use %s", args[0], names)
-		}
-		return cmd.Help()
-	}
-}
-
 func newTLSCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "tls",
-		Short: "Make certificates for members: a small authority",
+		Short: "Create certificates",
 		Example: `  batuta tls ca --cluster payments
   batuta tls issue 1 --cluster payments --host 10.0.0.1`,
-		RunE: subcommandOnly("ca or issue"),
-	}
-	cmd.AddCommand(newTLSCACommand(e), newTLSIssueCommand(e))
-	return cmd
+	}, newTLSCACommand(e), newTLSIssueCommand(e))
 }
 
 // pki is where certificates are made.

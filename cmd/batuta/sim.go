@@ -20,9 +20,9 @@ import (
 )
 
 func newSimCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "sim",
-		Short: "The lab: simulate elections under virtual time and faults",
+		Short: "Simulate elections and faults",
 		Long: `sim runs the very state machines that agents run, under virtual time, on a network,
 disks and clocks that fail on purpose. The same seed gives the same trace on
 every machine.`,
@@ -30,11 +30,7 @@ every machine.`,
   batuta sim soak --seeds 1:100000
   batuta sim count --algorithm bully --nodes 9 --probe all --crashed 9
   batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSimRunCommand(e), newSimSoakCommand(e), newSimCountCommand(e), newSimExploreCommand(e))
-	return cmd
+	}, newSimRunCommand(e), newSimSoakCommand(e), newSimCountCommand(e), newSimExploreCommand(e))
 }
 
 // labError says with which exit code the lab's errors end: a broken rule or

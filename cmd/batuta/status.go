@@ -21,7 +21,7 @@ func newStatusCommand(e env) *cobra.Command {
 	var also []string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "status",
-		Short: "Tell who leads, since when and why, and what each member sees",
+		Short: "Show who leads, since when, and why",
 		Long: `status asks one agent, and with --also others beside it: who leads, since when
 and why; whether those asked say the same; how long a failover takes with this
 configuration, and what is promised.`,
@@ -44,7 +44,7 @@ configuration, and what is promised.`,
 func newExplainCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "explain",
-		Short: "Tell what a member did lately, step by step, and why",
+		Short: "Show why leadership changed",
 		Example: `  batuta explain --http 127.0.0.1:7501
   batuta explain --http 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {

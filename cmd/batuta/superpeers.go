@@ -17,24 +17,18 @@ import (
 )
 
 func newSuperpeersCommand(e env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "superpeers",
-		Aliases: []string{"superpeer"},
-		Short:   "Choose some of many nodes to serve the rest",
+	return cli.Group(&cobra.Command{
+		Use:     "superpeer",
+		Aliases: []string{"superpeers"},
+		Short:   "Elect many leaders in a large overlay",
 		Long: `Super peers: elections in systems where one leader is not enough. agent runs a
 node on this machine, status, watch and map ask one; live and simulate try it on
-many nodes. "batuta superpeer" is the same command.`,
+many nodes.`,
 		Example: `  batuta superpeer agent --id a --fraction 0.02 --capacity 100
   batuta superpeer status
-  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(newSuperpeerAgentCommand(e), newSuperpeerStatusCommand(e), newSuperpeerWatchCommand(e), newSuperpeerMapCommand(e),
+  batuta superpeer simulate --nodes 10000 --fraction 0.01 --svg map.svg`,
+	}, newSuperpeerAgentCommand(e), newSuperpeerStatusCommand(e), newSuperpeerWatchCommand(e), newSuperpeerMapCommand(e),
 		newSuperpeerLiveCommand(e), newSuperpeersSimulateCommand(e))
-	return cmd
 }
 
 // superpeersFlags are the flags of "superpeers simulate" as given.
@@ -59,10 +53,10 @@ true round trips in milliseconds. The same flags give the same result.
 Churn is a share and a round: 10%@60 replaces a tenth of the nodes in round 60,
 +10%@60 adds as many, -10%@60 removes them, 0.5% replaces that share in every
 round; several are separated by commas.`,
-		Example: `  batuta superpeers simulate --nodes 10000 --fraction 0.01 --svg map.svg
-  batuta superpeers simulate --space internet --capacity 150 --json
-  batuta superpeers simulate --rtt measured.csv --fraction 0.05 --rounds 200
-  batuta superpeers simulate --method prefix-exact --churn 10%@60 --csv rounds.csv`,
+		Example: `  batuta superpeer simulate --nodes 10000 --fraction 0.01 --svg map.svg
+  batuta superpeer simulate --space internet --capacity 150 --json
+  batuta superpeer simulate --rtt measured.csv --fraction 0.05 --rounds 200
+  batuta superpeer simulate --method prefix-exact --churn 10%@60 --csv rounds.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.simulate(cmd, e)

@@ -18,7 +18,7 @@ func newTuneCommand(e env) *cobra.Command {
 	var lasts time.Duration
 	cmd := &cobra.Command{
 		Use:   "tune",
-		Short: "Tell which times this network and these machines allow",
+		Short: "Recommend timeouts for this network",
 		Long: `tune watches a member for a while and tells the smallest --heartbeat, --t-max and
 --t-process with which nobody would have been suspected: by the longest silence
 beyond a heartbeat, the longest that the member itself ran late, and the longest

@@ -25,7 +25,7 @@ func newVIPCommand(e env) *cobra.Command {
 	var dev string
 	cmd := &cobra.Command{
 		Use:   "vip ADDRESS/BITS… --dev DEV [agent flags]",
-		Short: "Hold a floating address while this member leads",
+		Short: "Hold a floating IP address on the leader",
 		Long: `vip joins a cluster as "batuta agent" does. While this member leads, the network
 device has the addresses, IPv4 or IPv6, and neighbours are told so by gratuitous ARP
 or unsolicited neighbour advertisement, again and again. Clients need one address, and

@@ -46,7 +46,7 @@ func (h *Hooks) Words(flag string) []string {
 	return words
 }
 
-// LeadHooks are those of who takes part in an election.
+// LeadHooks are the hooks of a process that takes part in an election.
 type LeadHooks struct{ Hooks }
 
 // Register adds the flags; who is what a process of this kind is called.

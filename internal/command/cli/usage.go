@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A Section is a part of a help text: a title, and names of commands or of flags, in order.
+// A name that a command does not have is left out.
+type Section struct {
+	Title string
+	Names []string
+}
+
+// Help is the part of a program's help texts that is about all its commands.
+type Help struct {
+	Commands []Section // of the root
+	Flags    []Section // of a command with more than [wall] flags
+	Config   string    // a flag whose commands show --config
+	Foot     string    // last lines of the root's
+}
+
+// A wall of flags is shown in sections; lines of flags end before the column width.
+const (
+	wall  = 20
+	width = 100
+)
+
+// Install has root and all below it print h.
+func (h Help) Install(root *cobra.Command) {
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		var b strings.Builder
+		useLines(&b, cmd)
+		if !cmd.HasParent() {
+			h.commands(&b, cmd)
+			fmt.Fprintf(&b, "\nExamples:\n%s\n\n%s\n", cmd.Example, h.Foot)
+		} else {
+			subcommands(&b, cmd)
+			if cmd.HasExample() {
+				fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+			}
+			h.flags(&b, cmd)
+		}
+		_, err := io.WriteString(cmd.OutOrStderr(), b.String())
+		return err
+	})
+}
+
+// isGroup is the annotation of a command that has no work of its own, only subcommands.
+const isGroup = "batuta_group"
+
+// Group makes cmd a command that prints its help, with these subcommands.
+func Group(cmd *cobra.Command, of ...*cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.Annotations = map[string]string{isGroup: "yes"}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(of...)
+	return cmd
+}
+
+func useLines(b *strings.Builder, cmd *cobra.Command) {
+	before := "Usage: "
+	if cmd.Runnable() && cmd.Annotations[isGroup] == "" {
+		fmt.Fprintf(b, "%s%s\n", before, strings.Replace(cmd.UseLine(), "[flags]", "[FLAGS]", 1))
+		before = "       "
+	}
+	switch {
+	case !cmd.HasParent():
+		fmt.Fprintf(b, "%s%s COMMAND [FLAGS]\n", before, cmd.CommandPath())
+	case cmd.HasAvailableSubCommands():
+		fmt.Fprintf(b, "%s%s COMMAND\n", before, cmd.CommandPath())
+	}
+}
+
+// commands lists those of the root by section.
+func (h Help) commands(b *strings.Builder, root *cobra.Command) {
+	for _, s := range h.Commands {
+		title := "\n" + s.Title + "\n"
+		for _, name := range s.Names {
+			for _, c := range root.Commands() {
+				if c.Name() == name && (c.IsAvailableCommand() || name == "help") {
+					fmt.Fprintf(b, "%s  %-12s %s\n", title, name, c.Short)
+					title = ""
+				}
+			}
+		}
+	}
+}
+
+func subcommands(b *strings.Builder, cmd *cobra.Command) {
+	title := "\nCommands:\n"
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			fmt.Fprintf(b, "%s  %-12s %s\n", title, c.Name(), c.Short)
+			title = ""
+		}
+	}
+}
+
+// flags lists those of cmd, by section if there are many.
+func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
+	left := map[string]*pflag.Flag{}
+	var names []string
+	take := func(f *pflag.Flag) {
+		if !f.Hidden {
+			left[f.Name] = f
+			names = append(names, f.Name)
+		}
+	}
+	cmd.LocalFlags().VisitAll(take)
+	if config := cmd.InheritedFlags().Lookup("config"); config != nil && left[h.Config] != nil {
+		take(config)
+	}
+	if cmd.Annotations[isGroup] != "" {
+		return
+	}
+	slices.Sort(names)
+	var sections []Section
+	if len(names) > wall {
+		sections = h.Flags
+	}
+	for _, s := range append(slices.Clone(sections), Section{"Flags", names}) {
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		set.SortFlags = false
+		for _, name := range s.Names {
+			if f := left[name]; f != nil {
+				set.AddFlag(f)
+				delete(left, name)
+			}
+		}
+		if set.HasFlags() {
+			fmt.Fprintf(b, "\n%s:\n%s", s.Title, set.FlagUsagesWrapped(width))
+		}
+	}
+}
