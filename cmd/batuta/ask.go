@@ -37,7 +37,8 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
-	cmd.Flags().StringVar(&a.http, "http", "", "`host:port` of any agent's HTTP API, or unix:PATH; its ready event names it (default what "+systemConfig+" says, else "+defaultHTTP+")")
+	cmd.Flags().StringVar(&a.http, "agent", "", "`HOST:PORT` or unix:PATH of any agent's HTTP API, as in its ready event (default the http setting in "+systemConfig+", else "+defaultHTTP+")")
+	cli.Alias(cmd.Flags(), "agent", "http")
 	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
 	a.access.register(cmd.Flags())
 	jsonFlag(cmd, &a.json)
@@ -52,7 +53,7 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		}
 		client, err := api.NewClient(a.http, a.let)
 		if err != nil {
-			return cli.Usagef("--http: %w", err)
+			return cli.Usagef("--agent: %w", err)
 		}
 		if !a.json {
 			a.stdout = shownWriter{a.stdout}
@@ -71,7 +72,7 @@ func (a *asking) find() error {
 		return nil
 	}
 	if a.env.agent == "" {
-		return cli.Usagef("which agent? give --http HOST:PORT or set BATUTA_HTTP; an agent's ready event names its address")
+		return cli.Usagef("which agent? give --agent HOST:PORT or set BATUTA_AGENT; an agent's ready event names its address")
 	}
 	a.http = a.env.agent
 	return nil
@@ -123,10 +124,10 @@ func newLeaderCommand(e env) *cobra.Command {
 under that key (see --meta of batuta agent). It ends with exit code 3 when no leader is
 known, and with 1 when the leader tells nothing under that key. With --election NAME it is
 the leader of one of many elections; exit code 5 when there is none of that name.`,
-		Example: `  batuta leader --http 127.0.0.1:7501
+		Example: `  batuta leader --agent 127.0.0.1:7501
   curl -fsS "$(batuta leader --meta url)/orders"
   batuta leader --election shard-17
-  test "$(batuta leader --http 127.0.0.1:7501)" = "$(hostname)" && echo here`,
+  test "$(batuta leader --agent 127.0.0.1:7501)" = "$(hostname)" && echo here`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		if err := checkElection(name); err != nil {
 			return err
@@ -152,7 +153,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "meta", "", "print what the leader tells of itself under that `key`, instead of its id")
-	cmd.Flags().Lookup("meta").Annotations = map[string][]string{cli.ByHand: nil} // a member's is another
+	cli.ByHand(cmd.Flags(), "meta") // a member's is another
 	return cmd
 }
 
@@ -161,7 +162,7 @@ func newResignCommand(e env) *cobra.Command {
 		Use:     "resign",
 		Short:   "Make the leader step down",
 		Long:    "resign has the member asked give up its leadership; exit code 3 when it is not the leader.",
-		Example: "  batuta resign --http 127.0.0.1:7503",
+		Example: "  batuta resign --agent 127.0.0.1:7503",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return a.post(ctx, c, "/v1/resign", "the lead is given away")
 	})
@@ -171,7 +172,7 @@ func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:     "campaign",
 		Short:   "Call an election",
-		Example: "  batuta campaign --http 127.0.0.1:7501",
+		Example: "  batuta campaign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return a.post(ctx, c, "/v1/campaign", "an election has begun")
 	})
@@ -202,9 +203,9 @@ func newWatchCommand(e env) *cobra.Command {
 		Short: "Stream events",
 		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
 --election NAME of one of many, and with --elections of all.`,
-		Example: `  batuta watch --http 127.0.0.1:7501
+		Example: `  batuta watch --agent 127.0.0.1:7501
   batuta watch --election shard-17
-  batuta watch --http 127.0.0.1:7501 --json | jq .leader`,
+  batuta watch --agent 127.0.0.1:7501 --json | jq .leader`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		of := url.Values{}
 		switch {
@@ -231,6 +232,6 @@ func newWatchCommand(e env) *cobra.Command {
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().BoolVar(&all, "elections", false, "also those of the many elections; see batuta elections")
-	cmd.Flags().Lookup("elections").Annotations = map[string][]string{cli.ByHand: nil} // a member's is a file
+	cli.ByHand(cmd.Flags(), "elections") // a member's is a file
 	return cmd
 }

@@ -11,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
 // Who does not say which agent asks that of the machine's configuration, else the one
@@ -35,23 +39,64 @@ func TestAnAgentIsFoundOnItsMachine(t *testing.T) {
 	for _, tt := range []struct {
 		name, config, agent string
 		args                []string
+		variables           map[string]string
 		code                int
 		says                string
 	}{
-		{"at the default", "", api, nil, 0, "asked"},
-		{"by the file", file(api), dead, nil, 0, "asked"},
-		{"by a file that leaves it open", file("127.0.0.1:0"), api, nil, 0, "asked"},
-		{"flags win", file(dead), dead, []string{"--http", api}, 0, "asked"},
-		{"the file wins", file(dead), api, nil, 4, "does not answer"},
-		{"nowhere", "", dead, nil, 4, "agent " + dead + " does not answer: connect: connection refused; start it, or give as --http the address that an agent's ready event names"},
-		{"no file", filepath.Join(t.TempDir(), "none"), "", nil, 2, "which agent? give --http HOST:PORT"},
+		{"at the default", "", api, nil, nil, 0, "asked"},
+		{"by the file", file(api), dead, nil, nil, 0, "asked"},
+		{"by a file that leaves it open", file("127.0.0.1:0"), api, nil, nil, 0, "asked"},
+		{"flags win", file(dead), dead, []string{"--agent", api}, map[string]string{"BATUTA_AGENT": dead}, 0, "asked"},
+		{"by the earlier name", file(dead), dead, []string{"--http", api}, map[string]string{"BATUTA_HTTP": dead}, 0, "asked"},
+		{"variables win over the file", file(dead), dead, nil, map[string]string{"BATUTA_AGENT": api, "BATUTA_HTTP": dead}, 0, "asked"},
+		{"by the variable's earlier name", file(dead), dead, nil, map[string]string{"BATUTA_HTTP": api}, 0, "asked"},
+		{"the file wins", file(dead), api, nil, nil, 4, "does not answer"},
+		{"nowhere", "", dead, nil, nil, 4, "agent " + dead + " does not answer: connect: connection refused; start it, or give as --agent the address that an agent's ready event names"},
+		{"no file", filepath.Join(t.TempDir(), "none"), "", nil, nil, 2, "which agent? give --agent HOST:PORT"},
 	} {
 		var out bytes.Buffer
 		code := run(t.Context(), append([]string{"status"}, tt.args...), env{stdout: &out, stderr: &out, config: tt.config, agent: tt.agent,
-			lookup: func(string) (string, bool) { return "", false }})
+			lookup: func(name string) (string, bool) { v, ok := tt.variables[name]; return v, ok }})
 		if code != tt.code || !strings.Contains(out.String(), tt.says) {
 			t.Errorf("%s: exit code %d, want %d and %q: %s", tt.name, code, tt.code, tt.says, out.String())
 		}
+	}
+}
+
+// Where no agent answers, every command that asks one ends with the same exit code, at the
+// default address and at one that is given.
+func TestNoAgentIsTheSameFailureEverywhere(t *testing.T) {
+	nowhere, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere.Close()
+	dead, commands := nowhere.Addr().String(), 0
+	arguments := map[string][]string{"transfer": {"9"}, "drain": {"9"}, "undrain": {"9"}, "remove": {"9"}, "add": {"9=127.0.0.1:1"}}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+		if cmd.Flags().Lookup("agent") == nil {
+			return
+		}
+		commands++
+		for _, at := range [][]string{nil, {"--agent", dead}} {
+			if strings.HasPrefix(cmd.CommandPath(), "batuta superpeer") && at == nil {
+				continue // its default is not of the test's choosing
+			}
+			var out bytes.Buffer
+			args := append(append(strings.Fields(cmd.CommandPath())[1:], arguments[cmd.Name()]...), at...)
+			code := run(t.Context(), args, env{stdout: &out, stderr: &out, agent: dead, lookup: func(string) (string, bool) { return "", false }})
+			if code != cli.NoAgent || !strings.Contains(out.String(), "agent "+dead+" does not answer") {
+				t.Errorf("%q ended with %d: %s", args, code, out.String())
+			}
+		}
+	}
+	visit(newRootCommand(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
+	if commands < 10 {
+		t.Errorf("only %d commands ask an agent", commands)
 	}
 }
 

@@ -16,10 +16,11 @@ import (
 // choices are the values of flags, by name.
 var choices = map[string][]string{
 	"algorithm":  algorithm.Names(),
+	"agent":      nil, // an address: no file's name
 	"announce":   {"both", "new_boss", "identification"},
 	"events":     {"json", "text", "off"},
 	"fault":      faults(),
-	"http":       nil, // an address: no file's name
+	"http":       nil,
 	"listen":     nil,
 	"log-format": {"text", "json"},
 	"log-level":  {"debug", "info", "warn", "error"},
@@ -54,7 +55,7 @@ func complete(cmd *cobra.Command) {
 
 // members gives those that the agent knows which the command is to ask.
 func members(cmd *cobra.Command, args []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
-	addr, err := cmd.Flags().GetString("http")
+	addr, err := cmd.Flags().GetString("agent")
 	if addr == "" {
 		addr = defaultHTTP
 	}

@@ -26,7 +26,7 @@ func newElectionsCommand(e env) *cobra.Command {
 		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
 for which some member stands (batuta run --election, or a service's node.Election). Each
 has a leader of its own; the cluster's own election is not among them.`,
-		Example: `  batuta elections --http 127.0.0.1:7501
+		Example: `  batuta elections --agent 127.0.0.1:7501
   batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/elections", a.printElections)
@@ -56,7 +56,7 @@ func (a *asking) printElections(list []api.NamedElection) error {
 // is a member's own.
 func electionFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "election", "", "`name` of one of many elections; see batuta elections (default the cluster's own)")
-	cmd.Flags().Lookup("election").Annotations = map[string][]string{cli.ByHand: nil}
+	cli.ByHand(cmd.Flags(), "election")
 }
 
 func checkElection(name string) error {
@@ -90,8 +90,8 @@ outranks it; with --preempt=false on all of them any member keeps what it is giv
 With the name of one of many elections (batuta elections) that one is handed over, and any
 agent may be asked; for the cluster's own, the leader's (exit code 3 at another). An
 unknown election or member is exit code 5.`,
-		Example: `  batuta transfer 2 --http 127.0.0.1:7503
-  batuta transfer shard-17 2 --http 127.0.0.1:7501`,
+		Example: `  batuta transfer 2 --agent 127.0.0.1:7503
+  batuta transfer shard-17 2 --agent 127.0.0.1:7501`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && name == "" {
 				return nil
@@ -143,8 +143,8 @@ command reports so, and batuta transfer or batuta resign at that member's agent 
 
 It is refused when nobody else stands for one of them. With --force those are given up, too,
 and nobody leads them.`,
-		Example: `  batuta drain 3 --http 127.0.0.1:7501 && ssh host3 reboot
-  batuta undrain 3 --http 127.0.0.1:7501`,
+		Example: `  batuta drain 3 --agent 127.0.0.1:7501 && ssh host3 reboot
+  batuta undrain 3 --agent 127.0.0.1:7501`,
 		Args: cli.Exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		id := a.args[0]
@@ -240,7 +240,7 @@ func newUndrainCommand(e env) *cobra.Command {
 		Use:     "undrain ID",
 		Short:   "Let a drained member lead named elections again",
 		Long:    "undrain ends what batuta drain has begun: the member gets its share of the named elections again.",
-		Example: "  batuta undrain 3 --http 127.0.0.1:7501",
+		Example: "  batuta undrain 3 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID", "4"),
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		if _, err := election.ParseID(a.args[0]); err != nil {

@@ -22,7 +22,7 @@ func newMembersCommand(e env) *cobra.Command {
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
 The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
 itself: two followers do not talk to each other at rest, and "-" stands there.`,
-		Example: "  batuta members --http 127.0.0.1:7501",
+		Example: "  batuta members --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/members", a.printMembers)
 	})
@@ -64,7 +64,7 @@ A member that joins by itself (batuta agent --join) need not be added; one that 
 removed must be. Adding a member again changes its address, and with --priority what
 it ranks by: at once, and until its agent starts again with a --priority of its own.
 Without it what is known of its priority stays.`,
-		Example: "  batuta members add 4=10.0.0.4:7400 --http 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --http 127.0.0.1:7501",
+		Example: "  batuta members add 4=10.0.0.4:7400 --agent 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
 	cmd.Flags().IntVar(&priority, "priority", 0, "a `number` that ranks before the id; default what is known")
@@ -98,7 +98,7 @@ Of a quorum a majority decides on it. It is refused where too few of the voters 
 left are reached to lead, unless --force is said: then nobody leads until more than half of
 them are back. What is left of a lost majority is refused all the same: start enough of the
 others again, with their data directories.`,
-		Example: "  batuta members remove 4 --http 127.0.0.1:7501",
+		Example: "  batuta members remove 4 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID", "4"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")

@@ -25,9 +25,9 @@ func newStatusCommand(e env) *cobra.Command {
 		Long: `status asks one agent, and with --also others beside it: who leads, since when
 and why; whether those asked say the same; how long a failover takes with this
 configuration, and what is promised.`,
-		Example: `  batuta status --http 127.0.0.1:7501
-  batuta status --http 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
-  BATUTA_HTTP=127.0.0.1:7501 batuta status --json`,
+		Example: `  batuta status --agent 127.0.0.1:7501
+  batuta status --agent 127.0.0.1:7501 --also 127.0.0.1:7502 --also 127.0.0.1:7503
+  BATUTA_AGENT=127.0.0.1:7501 batuta status --json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/status", func(s api.Status) error {
 			var trace []api.Record
@@ -45,8 +45,8 @@ func newExplainCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "explain",
 		Short: "Show why leadership changed",
-		Example: `  batuta explain --http 127.0.0.1:7501
-  batuta explain --http 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
+		Example: `  batuta explain --agent 127.0.0.1:7501
+  batuta explain --agent 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/trace", a.printTrace)
 	})

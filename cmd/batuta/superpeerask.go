@@ -26,7 +26,7 @@ func newPeerAsking(e env, cmd *cobra.Command, ask func(context.Context, *asking,
 	}
 	cmd = newAskingCommand(e, cmd, ask)
 	cmd.Annotations = nil // the system's file is of a member of an election
-	cmd.Flags().Lookup("http").Usage = "`host:port` of a node's HTTP API, or unix:PATH; its ready event names it (default " + defaultPeerHTTP + ")"
+	cmd.Flags().Lookup("agent").Usage = "`HOST:PORT` or unix:PATH of a node's HTTP API, as in its ready event (default " + defaultPeerHTTP + ")"
 	return cmd
 }
 
@@ -35,7 +35,7 @@ func newSuperpeerStatusCommand(e env) *cobra.Command {
 		Use:   "status",
 		Short: "Show a node's view of its overlay and of what super peers must meet",
 		Example: `  batuta superpeer status
-  batuta superpeer status --http 127.0.0.1:7701 --json`,
+  batuta superpeer status --agent 127.0.0.1:7701 --json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		var raw json.RawMessage
 		if err := c.Get(ctx, "/v1/status", &raw); err != nil {
@@ -105,7 +105,7 @@ func newSuperpeerWatchCommand(e env) *cobra.Command {
 		Use:   "watch",
 		Short: "Print what happens to a node, first what holds now, until interrupted",
 		Example: `  batuta superpeer watch
-  batuta superpeer watch --http 127.0.0.1:7701 --json | jq .home`,
+  batuta superpeer watch --agent 127.0.0.1:7701 --json | jq .home`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return c.Watch(ctx, func(line []byte) error {
 			if a.json {
@@ -130,7 +130,7 @@ nodes where their coordinates put them, each joined to its super peer. With
 --json it prints the same as data, round trips as they were measured. An ordinary
 node of --membership core knows 32 super peers at most: ask a super peer for all.`,
 		Example: `  batuta superpeer map > overlay.svg
-  batuta superpeer map --http 127.0.0.1:7701 --svg overlay.svg
+  batuta superpeer map --agent 127.0.0.1:7701 --svg overlay.svg
   batuta superpeer map --json | jq '.super_peers[] | {id, clients: (.clients | length)}'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		var raw json.RawMessage

@@ -26,8 +26,8 @@ round trip of a beat. The leader sees all members; a follower sees the leader
 alone. What is recommended has four times the room: machines have worse moments
 than those that were watched, so watch for long, and under load. Interrupted, it
 tells what it has seen until then.`,
-		Example: `  batuta tune --http 127.0.0.1:7503
-  batuta tune --for 1h --http 127.0.0.1:7503 --json`,
+		Example: `  batuta tune --agent 127.0.0.1:7503
+  batuta tune --for 1h --agent 127.0.0.1:7503 --json`,
 	}
 	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "`time` to watch, a second or more")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {

@@ -131,7 +131,7 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 		return nil, fmt.Errorf("agent %s: %w", c.addr, ctx.Err())
 	}
 	if err != nil {
-		return nil, unreachable("agent %s does not answer: %w; start it, or give as --http the address that an agent's ready event names", c.addr, unwrapped(err))
+		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
 		defer resp.Body.Close()

@@ -37,11 +37,11 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	}
 }
 
-// flagNames are those of all commands.
+// flagNames are those of all commands, with earlier names.
 func flagNames(cmd *cobra.Command) (names []string) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(append(names, f.Name), f.Annotations[aliases]...) })
 		for _, sub := range c.Commands() {
 			visit(sub)
 		}

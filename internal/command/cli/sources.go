@@ -28,7 +28,7 @@ func (s Sources) Apply(cmd *cobra.Command) error {
 		return err
 	}
 	path, _ := cmd.Flags().GetString("config")
-	if path == "" && cmd.Annotations[Asks] != "" && !cmd.Flags().Changed("http") && readable(s.System) {
+	if path == "" && cmd.Annotations[Asks] != "" && !cmd.Flags().Changed("agent") && readable(s.System) {
 		path = s.System // of the agent on this machine
 	}
 	if path == "" {
@@ -59,15 +59,18 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 		if underRun && (f.Name == "id" || f.Name == "election") {
 			return // these tell a worker about its own leadership
 		}
-		name := variable(f.Name)
-		value, ok := lookup(name)
-		if !ok || value == "" {
+		for _, n := range append([]string{f.Name}, f.Annotations[aliases]...) {
+			name := variable(n)
+			value, _ := lookup(name)
+			if value == "" {
+				continue
+			}
+			if err := setWords(f.Value, value); err != nil {
+				faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, badValue(f.Value, err)))
+			}
+			MarkSourced(f, name)
 			return
 		}
-		if err := setWords(f.Value, value); err != nil {
-			faults = append(faults, fmt.Errorf("%s=%q: %w", name, value, badValue(f.Value, err)))
-		}
-		MarkSourced(f, name)
 	})
 	return Exit(Usage, errors.Join(faults...))
 }
@@ -196,7 +199,14 @@ const sourced = "batuta_sourced"
 // MarkSourced notes where the value has come from: a variable, the file, or else.
 func MarkSourced(f *pflag.Flag, source string) {
 	f.Changed = true
-	f.Annotations = map[string][]string{sourced: {source}}
+	annotate(f, sourced, source)
+}
+
+func annotate(f *pflag.Flag, key string, values ...string) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[key] = values
 }
 
 // SourceOf is where a flag's value has come from, as it was marked; "": the command line or
@@ -208,11 +218,28 @@ func SourceOf(f *pflag.Flag) string {
 	return ""
 }
 
-// ByHand is the annotation of a flag that neither a variable nor the file sets: a member's
-// flag of that name means something else.
-const ByHand = "batuta_by_hand"
+const byHand = "batuta_by_hand"
+
+// ByHand keeps variables and the file from setting a flag: a member's flag of that name means
+// something else.
+func ByHand(fs *pflag.FlagSet, name string) { annotate(fs.Lookup(name), byHand) }
 
 func isByHand(f *pflag.Flag) bool {
-	_, hand := f.Annotations[ByHand]
+	_, hand := f.Annotations[byHand]
 	return hand
+}
+
+const aliases = "batuta_aliases"
+
+// Alias has a flag set by its earlier names, too: on the command line, in the file and by
+// variables. No help shows them.
+func Alias(fs *pflag.FlagSet, name string, earlier ...string) {
+	annotate(fs.Lookup(name), aliases, earlier...)
+	normal := fs.GetNormalizeFunc()
+	fs.SetNormalizeFunc(func(fs *pflag.FlagSet, given string) pflag.NormalizedName {
+		if slices.Contains(earlier, given) {
+			given = name
+		}
+		return normal(fs, given)
+	})
 }
