@@ -54,9 +54,12 @@ func newAgentCommand(e env) *cobra.Command {
 		Short: "Run a cluster member",
 		Long:  agentLong,
 		Example: `  # three members on one machine, in three terminals
-  batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
-  batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403
-  batuta agent --id 3 --listen 127.0.0.1:7403 --http 127.0.0.1:7503 --member 1=127.0.0.1:7401 --member 2=127.0.0.1:7402
+  batuta agent --id 1 --listen 127.0.0.1:7401 --http 127.0.0.1:7501 \
+    --member 2=127.0.0.1:7402 --member 3=127.0.0.1:7403
+  batuta agent --id 2 --listen 127.0.0.1:7402 --http 127.0.0.1:7502 \
+    --member 1=127.0.0.1:7401 --member 3=127.0.0.1:7403
+  batuta agent --id 3 --listen 127.0.0.1:7403 --http 127.0.0.1:7503 \
+    --member 1=127.0.0.1:7401 --member 2=127.0.0.1:7402
 
   # a cluster that is born from one member, and grows
   batuta agent --id 1 --listen 127.0.0.1:7401
@@ -64,7 +67,8 @@ func newAgentCommand(e env) *cobra.Command {
 
   # a quorum that grows from one; five members survive any two deaths
   batuta agent --algorithm quorum --id 1 --listen 10.0.0.1:7400 --data-dir /var/lib/batuta
-  batuta agent --algorithm quorum --id 2 --listen 10.0.0.2:7400 --data-dir /var/lib/batuta --join 10.0.0.1:7400
+  batuta agent --algorithm quorum --id 2 --listen 10.0.0.2:7400 --data-dir /var/lib/batuta \
+    --join 10.0.0.1:7400
 
   # a member that gives up the lead while its service is not well
   batuta agent --config /etc/batuta.yaml --check 'curl -fsS http://127.0.0.1:8080/healthz'

@@ -12,7 +12,6 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -35,24 +34,24 @@ type agentFlags struct {
 }
 
 func (f *agentFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.cluster, "cluster", "default", "`name` of the cluster; members of another are refused")
-	fs.StringVar(&f.id, "id", "", "this member's `id` (default a UUIDv4, kept in the data directory)")
-	fs.IntVar(&f.priority, "priority", 0, "a `number` that ranks before the id")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`host:port` where members reach it; port 0 picks one")
-	fs.StringVar(&f.advertise, "advertise", "", "`host:port` it tells the others (default the listen address, or where that is 0.0.0.0, the one from which it reaches them)")
-	fs.StringSliceVar(&f.members, "member", nil, "`id=host:port` of a member, this one included or not; repeatable")
+	fs.StringVar(&f.cluster, "cluster", "default", "`NAME` of the cluster; members of other clusters are refused")
+	fs.StringVar(&f.id, "id", "", "`ID` of this member (default a UUIDv4, kept in the data directory)")
+	fs.IntVar(&f.priority, "priority", 0, "rank of this member, `N`; of equal ones the higher ID ranks first")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:7400", "`HOST:PORT` at which members reach this one; port 0 picks a free one")
+	fs.StringVar(&f.advertise, "advertise", "", "`HOST:PORT` to publish instead of the listen address (default for 0.0.0.0: the address that members are reached from)")
+	fs.StringSliceVar(&f.members, "member", nil, "`ID=HOST:PORT` of a member, this one included or not; repeatable")
 	f.membership.register(fs)
-	fs.StringVar(&f.algorithm, "algorithm", "bully", "`name`: "+strings.Join(algorithm.Names(), ", "))
-	fs.StringVar(&f.probe, "probe", "descending", "Bully's `way` of asking higher members: all or descending")
+	fs.StringVar(&f.algorithm, "algorithm", "bully", algorithmUsage)
+	fs.StringVar(&f.probe, "probe", "descending", "ask higher members in `MODE` all (at once) or descending (one by one) [bully]")
 	f.quorum.register(fs)
-	fs.BoolVar(&f.preempt, "preempt", true, "a higher-ranked member that returns takes over; with --wire boss default false")
-	fs.StringVar(&f.profile, "profile", "lan", "`name` that sets heartbeat, t-max and t-process where they are not set: "+strings.Join(profileNames(), ", "))
-	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`time` between two beats of a leader")
-	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `time` a message travels")
-	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `time` a message is handled")
-	fs.StringVar(&f.dataDir, "data-dir", "", "`directory` that keeps the state, created 0700 (default none: it dies with the process)")
-	fs.StringVar(&f.http, "http", defaultHTTP, "`host:port` of the HTTP API, unix:PATH, or off; where it is not given and the default is taken, any free port")
-	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`name` under which the API may be asked, beside localhost and IP addresses; repeatable")
+	fs.BoolVar(&f.preempt, "preempt", true, "let a higher-ranked member that returns take over; with --wire boss false if not given")
+	fs.StringVar(&f.profile, "profile", "lan", "set heartbeat, t-max and t-process together, by profile `NAME`: "+strings.Join(profileNames(), ", "))
+	fs.DurationVar(&f.heartbeat, "heartbeat", election.DefaultHeartbeat, "`DURATION` between two heartbeats of a leader")
+	fs.DurationVar(&f.tMax, "t-max", election.DefaultTMax, "longest `DURATION` for which a message travels")
+	fs.DurationVar(&f.tProcess, "t-process", election.DefaultTProcess, "longest `DURATION` for which a message is handled")
+	fs.StringVar(&f.dataDir, "data-dir", "", "`DIR` that keeps the state, created with mode 0700 (default none: the state ends with the process)")
+	fs.StringVar(&f.http, "http", defaultHTTP, "`HOST:PORT` or unix:PATH of the HTTP API, or off; if the default port is taken, any free one")
+	fs.StringSliceVar(&f.httpHosts, "http-host", nil, "`NAME` under which the API may be asked, besides localhost and IP addresses; repeatable")
 	f.output.Register(fs, "text")
 	f.hooks.Register(fs, "member")
 	f.wire.register(fs)

@@ -152,7 +152,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 		}), "batuta elections lists them")
 	})
 	electionFlag(cmd, &name)
-	cmd.Flags().StringVar(&key, "meta", "", "print what the leader tells of itself under that `key`, instead of its id")
+	cmd.Flags().StringVar(&key, "meta", "", "print what the leader publishes under `KEY`, instead of its ID")
 	cli.ByHand(cmd.Flags(), "meta") // a member's is another
 	return cmd
 }

@@ -51,7 +51,7 @@ save nothing. Progress goes to standard error.`,
 		Args: cobra.NoArgs,
 	}
 	b.register(cmd, 20)
-	cmd.Flags().StringVar(&b.fault, "fault", "crash", "`how` the leader goes: "+strings.Join(faults(), ", "))
+	cmd.Flags().StringVar(&b.fault, "fault", "crash", "take the leader away by `FAULT`: "+strings.Join(faults(), ", "))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check(); err != nil {
 			return err
@@ -87,12 +87,12 @@ type benchCluster struct {
 
 func (b *benchCluster) register(cmd *cobra.Command, rounds int) {
 	fs := cmd.Flags()
-	fs.IntVar(&b.nodes, "nodes", 5, "`number` of members, 2 to 50")
-	fs.IntVar(&b.rounds, "rounds", rounds, "`number` of rounds, 1 to 1000")
-	fs.StringVar(&b.algorithm, "algorithm", "bully", "`name` of the algorithm")
-	fs.StringVar(&b.profile, "profile", "lan", "`name` of the members' times: "+strings.Join(profileNames(), ", "))
-	fs.StringVar(&b.dataDir, "data-dir", "", "make the members' data `directories` below this one; none: they save nothing (default a temporary directory)")
-	fs.StringVar(&b.secretFile, "secret-file", "", "`file` with a secret that the members share: they speak TLS")
+	fs.IntVar(&b.nodes, "nodes", 5, "`N` members, 2 to 50")
+	fs.IntVar(&b.rounds, "rounds", rounds, "`N` rounds, 1 to 1000")
+	fs.StringVar(&b.algorithm, "algorithm", "bully", algorithmUsage)
+	fs.StringVar(&b.profile, "profile", "lan", "give the members the times of profile `NAME`: "+strings.Join(profileNames(), ", "))
+	fs.StringVar(&b.dataDir, "data-dir", "", "`DIR` for the members' data directories; none: they save nothing (default a temporary directory)")
+	fs.StringVar(&b.secretFile, "secret-file", "", "`FILE` with a secret that the members share: they use TLS")
 	b.quorum.registerTakeover(fs)
 	jsonFlag(cmd, &b.json)
 }

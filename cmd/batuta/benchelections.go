@@ -38,8 +38,8 @@ Progress goes to standard error.`,
 		Args: cobra.NoArgs,
 	}
 	b.register(cmd, 5)
-	cmd.Flags().IntVar(&b.elections, "elections", 10000, fmt.Sprintf("`number` of elections, as many as members to %d", named.MaxElections))
-	cmd.Flags().DurationVar(&b.rest, "rest", 10*time.Second, "`time` for which the cluster is measured at rest")
+	cmd.Flags().IntVar(&b.elections, "elections", 10000, fmt.Sprintf("`N` elections, as many as members to %d", named.MaxElections))
+	cmd.Flags().DurationVar(&b.rest, "rest", 10*time.Second, "measure the idle cluster for `DURATION`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check(); err != nil {
 			return err

@@ -33,9 +33,9 @@ func newBenchMemberCommand(e env) *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	f.register(cmd.Flags())
-	cmd.Flags().IntVar(&b.names, "names", 0, "`number` of elections to stand for")
-	cmd.Flags().StringVar(&b.work, "work", "", "`directory`: each leader appends its token to a file of its election's name there, when it begins and now and then")
-	cmd.Flags().DurationVar(&b.every, "work-every", time.Second, "`time` between two of those")
+	cmd.Flags().IntVar(&b.names, "names", 0, "`N` elections to be a candidate for")
+	cmd.Flags().StringVar(&b.work, "work", "", "`DIR`: each leader appends its token to a file of its election's name there, when it begins and now and then")
+	cmd.Flags().DurationVar(&b.every, "work-every", time.Second, "`DURATION` between two of those")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		b.tally = newTally(b.names)
 		a := &agentRun{env: e, flags: &f, cmd: cmd, beside: b.begin}

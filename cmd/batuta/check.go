@@ -22,8 +22,8 @@ type checkFlags struct {
 }
 
 func (f *checkFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.line, "check", "", "`command` to run every second: while it fails or takes longer than that, this member does not lead; no shell reads it")
-	fs.BoolVar(&f.leadUnhealthy, "lead-unhealthy", false, "lead while the check fails, if nobody else has within 2·T and nobody healthy is in reach")
+	fs.StringVar(&f.line, "check", "", "`COMMAND` to run every second, without a shell; while it fails or takes longer than that, this member does not lead")
+	fs.BoolVar(&f.leadUnhealthy, "lead-unhealthy", false, "lead although the check fails, if there is no leader for 2·T and no healthy member is in reach")
 }
 
 // validate finds out before anything starts whether the check can run.

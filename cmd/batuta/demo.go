@@ -30,9 +30,9 @@ the leader resign. It prints each step and its time, and leaves nothing behind.`
   batuta demo --nodes 9 --rounds 1 --json`,
 		Args: cobra.NoArgs,
 	}
-	cmd.Flags().IntVar(&d.nodes, "nodes", 5, "`number` of members, 2 to 50")
-	cmd.Flags().StringVar(&d.algorithm, "algorithm", "bully", "`name` of the algorithm")
-	cmd.Flags().IntVar(&d.rounds, "rounds", 3, "`number` of rounds, 1 to 1000")
+	cmd.Flags().IntVar(&d.nodes, "nodes", 5, "`N` members, 2 to 50")
+	cmd.Flags().StringVar(&d.algorithm, "algorithm", "bully", algorithmUsage)
+	cmd.Flags().IntVar(&d.rounds, "rounds", 3, "`N` rounds, 1 to 1000")
 	jsonFlag(cmd, &d.json)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLab(d.algorithm, d.nodes, d.rounds); err != nil {

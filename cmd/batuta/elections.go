@@ -55,7 +55,7 @@ func (a *asking) printElections(list []api.NamedElection) error {
 // electionFlag adds --election to a command that asks; what a file or a variable says there
 // is a member's own.
 func electionFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "election", "", "`name` of one of many elections; see batuta elections (default the cluster's own)")
+	cmd.Flags().StringVar(name, "election", "", "`NAME` of a named election, see batuta elections (default the cluster's own)")
 	cli.ByHand(cmd.Flags(), "election")
 }
 
@@ -178,7 +178,7 @@ and nobody leads them.`,
 		return a.report(raw, id+state)
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "also give up what nobody else stands for; nobody leads that then")
-	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "`time` to wait until that member leads none; 0s: not at all")
+	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "wait for up to `DURATION` until that member leads none; 0s: do not wait")
 	return cmd
 }
 

@@ -3,28 +3,60 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
-	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// pflag counts the bytes of a placeholder where it aligns the texts of flags.
-func TestTheTextsOfFlagsAreAligned(t *testing.T) {
-	var visit func(*cobra.Command)
-	visit = func(cmd *cobra.Command) {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind, _ := pflag.UnquoteUsage(f); strings.ContainsFunc(kind, func(r rune) bool { return r > unicode.MaxASCII }) {
-				t.Errorf("%s --%s: the placeholder %q is not ASCII", cmd.CommandPath(), f.Name, kind)
-			}
-		})
+// everyCommand calls visit with each command of the tree, hidden ones too.
+func everyCommand(visit func(*cobra.Command)) {
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		visit(cmd)
 		for _, sub := range cmd.Commands() {
-			visit(sub)
+			walk(sub)
 		}
 	}
-	visit(newRootCommand(env{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}))
+	walk(newRootCommand(env{stdout: io.Discard, stderr: io.Discard}))
+}
+
+// placeholders are the kinds of values that flags have, the same in every command.
+var placeholders = []string{"ID", "HOST:PORT", "ID=HOST:PORT", "DURATION", "N", "FILE", "DIR", "COMMAND", "NAME", "POLICY", "MODE", "FAULT",
+	"KEY", "KEY=VALUE", "LEVEL", "LIST", "CRON", "URI", "TEXT", "FROM:TO"}
+
+func TestThePlaceholdersOfFlagsAreOneVocabulary(t *testing.T) {
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if kind, _ := pflag.UnquoteUsage(f); kind != "" && !slices.Contains(placeholders, kind) {
+				t.Errorf("%s --%s: the placeholder %q is none of %q", cmd.CommandPath(), f.Name, kind, placeholders)
+			}
+		})
+	})
+}
+
+// A help text fits a terminal of 100 columns, and a flag stands in a section where there are
+// many.
+func TestHelpIsNarrow(t *testing.T) {
+	everyCommand(func(cmd *cobra.Command) {
+		var out bytes.Buffer
+		cmd.SetOut(&out)
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > 100 {
+				t.Errorf("%s --help: a line of %d columns: %s", cmd.CommandPath(), columns, line)
+			}
+		}
+		if _, other, more := strings.Cut(out.String(), "\nOther:\n"); more && !cmd.Hidden {
+			t.Errorf("%s --help: flags are in no section of helpTexts: %s", cmd.CommandPath(), other)
+		}
+	})
 }
 
 // The first screen has every command, in a section.

@@ -43,9 +43,9 @@ From a checkout, or after go install, the simulator is built by the go command f
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.http, "http", "127.0.0.1:0", "`host:port` to serve it on; port 0 picks one")
+	f.StringVar(&c.http, "http", "127.0.0.1:0", "`HOST:PORT` to serve it on; port 0 picks a free one")
 	f.BoolVar(&c.open, "open", true, "open it in the browser")
-	f.StringVar(&c.static, "static", "", "write it into `directory` and end")
+	f.StringVar(&c.static, "static", "", "write it into `DIR` and end")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()

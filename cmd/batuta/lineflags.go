@@ -23,12 +23,12 @@ type lineFlags struct {
 }
 
 func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
-	fs.StringVar(&f.elections, "elections", "", "`file` of elections for which this member stands, one a line: NAME [weight=N] [prefer] [seats=N] [COMMAND ARG…], which runs while this member leads it; SIGHUP reads it again")
+	fs.StringVar(&f.elections, "elections", "", "`FILE` of elections for which this member is a candidate, one per line: NAME [weight=N] [prefer] [seats=N] [COMMAND ARG...], which runs while this member leads it; SIGHUP reads it again")
 }
 
 func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
-	fs.StringVar(&f.jobs, "jobs", "", "`file` of jobs, one a line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG…, each an election of its own; SIGHUP reads it again")
-	fs.DurationVar(&f.finish, "finish", defaultFinish, "with --jobs, a `time`: a run that is under way when its job is handed over to another member may take that long to end by itself; then it is stopped")
+	fs.StringVar(&f.jobs, "jobs", "", "`FILE` of jobs, one per line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG..., each an election of its own; SIGHUP reads it again")
+	fs.DurationVar(&f.finish, "finish", defaultFinish, "when a job moves to another member, let a run that is under way go on for `DURATION`, then stop it [--jobs]")
 }
 
 // file is the one that they name; nil: none.

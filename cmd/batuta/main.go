@@ -65,7 +65,7 @@ func newRootCommand(e env) *cobra.Command {
 	}
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
-	root.PersistentFlags().String("config", "", "YAML `file` with flags by name")
+	root.PersistentFlags().String("config", "", "YAML `FILE` with flags by name")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.Version = version()
@@ -88,6 +88,21 @@ var helpTexts = cli.Help{
 		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune"}},
 		{Title: "Measure", Names: []string{"bench", "sim", "superpeer"}},
 		{Title: "More", Names: []string{"help", "completion", "version"}},
+	},
+	Flags: []cli.Section{
+		{Title: "Flags", Names: []string{"config", "cluster", "id", "listen", "member", "join", "data-dir", "algorithm", "secret-file", "http",
+			"dev", "fraction", "capacity"}},
+		{Title: "Identity and members", Names: []string{"advertise", "priority", "bootstrap", "expect", "min-members", "observer", "leave",
+			"reap-after", "meta", "service"}},
+		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "probe", "takeover", "clock-drift",
+			"method", "membership"}},
+		{Title: "Timing", Names: []string{"profile", "heartbeat", "t-max", "t-process", "round"}},
+		{Title: "Work", Names: []string{"restart", "grace", "schedule", "missed", "jobs", "finish", "elections", "check", "check-interval",
+			"check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout"}},
+		{Title: "Security", Names: []string{"insecure", "tls-cert", "tls-key", "tls-ca", "tls-id-template", "allow-plain"}},
+		{Title: "HTTP API", Names: []string{"http-token-file", "http-host", "http-tls-cert", "http-tls-key", "http-advertise", "health-http"}},
+		{Title: "Output", Names: []string{"events", "log-level", "log-format", "json", "help"}},
+		{Title: "Compatibility", Names: []string{"wire", "node-type", "announce"}},
 	},
 	Config: "cluster",
 	Foot: `Settings: flags, then BATUTA_* variables (--t-max is BATUTA_T_MAX), then --config FILE.

@@ -25,12 +25,12 @@ type memberFlags struct {
 }
 
 func (f *memberFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.join, "join", nil, "`host:port` of any member to join through; of a name with several addresses, all; repeatable")
-	fs.BoolVar(&f.bootstrap, "bootstrap", false, "found the cluster if there is none: for one member, once; with --join and no --member nobody else does")
-	fs.IntVar(&f.expect, "expect", 0, "`number` of members that must know each other before the first of all elections")
-	fs.BoolVar(&f.observer, "observer", false, "follow and never lead")
-	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster for good, until joining again")
-	fs.Var(&f.meta, "meta", "`key=value` that this member tells all of itself, such as url=http://10.0.0.5:8080; repeatable")
+	fs.StringSliceVar(&f.join, "join", nil, "`HOST:PORT` of any member to join through; a name with several addresses means all of them; repeatable")
+	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
+	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
+	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
+	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster, until joining again")
+	fs.Var(&f.meta, "meta", "`KEY=VALUE` that this member publishes, such as url=http://10.0.0.5:8080; repeatable")
 	f.check.register(fs)
 }
 

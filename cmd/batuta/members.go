@@ -67,7 +67,7 @@ Without it what is known of its priority stays.`,
 		Example: "  batuta members add 4=10.0.0.4:7400 --agent 127.0.0.1:7501\n  batuta members add 4=10.0.0.4:7400 --priority 10 --agent 127.0.0.1:7501",
 		Args:    cli.Exactly("ID=HOST:PORT", "4=10.0.0.4:7400"),
 	}
-	cmd.Flags().IntVar(&priority, "priority", 0, "a `number` that ranks before the id; default what is known")
+	cmd.Flags().IntVar(&priority, "priority", 0, "rank of the member, `N` (default what is known)")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		m, err := parseMember("member", a.args[0])
 		if err != nil {

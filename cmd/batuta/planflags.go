@@ -13,8 +13,8 @@ import (
 type planFlags struct{ schedule, missed string }
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.schedule, "schedule", "", "`cron` fields at whose ticks the command runs, in UTC: '*/5 * * * *', or 'CRON_TZ=Europe/Madrid 30 4 * * *' (default: it runs for as long as this member leads)")
-	fs.StringVar(&f.missed, "missed", "run", "`what` to do about a tick that fell due while nobody led or a run lasted: run it once, late, or skip it")
+	fs.StringVar(&f.schedule, "schedule", "", "run the command at each time of `CRON`, in UTC: '*/5 * * * *', or 'CRON_TZ=Europe/Madrid 30 4 * * *' (default: run it for as long as this member leads)")
+	fs.StringVar(&f.missed, "missed", "run", "if a run fell due without a leader, or during a run, apply `POLICY` run (once, late) or skip")
 }
 
 // plan is what they say, of a member with those flags; nil: there is no schedule.

@@ -20,12 +20,12 @@ type quorumFlags struct {
 
 func (q *quorumFlags) register(fs *pflag.FlagSet) {
 	q.registerTakeover(fs)
-	fs.Float64Var(&q.drift, "clock-drift", quorum.DefaultDrift, "a quorum's `part` by which the rates of two members' clocks may differ")
+	fs.Float64Var(&q.drift, "clock-drift", quorum.DefaultDrift, "`N`, the part by which the rates of two members' clocks may differ, 0 to 0.5 [quorum]")
 }
 
 func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
 	q.flags = fs
-	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "`when` a quorum replaces a leader that is gone: lease, once its lease has ended; refused, once its address refuses connections, which no firewall, proxy or other machine may do in its place")
+	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "replace a dead leader by `POLICY`: lease, once its lease has ended; refused, once its address refuses connections, which no firewall, proxy or other machine may do in its place [quorum]")
 }
 
 // check says what is wrong with them.

@@ -156,7 +156,7 @@ func (j *job) register(fs *pflag.FlagSet) {
 
 // registerEnd adds the flag that all who run commands have.
 func (j *job) registerEnd(fs *pflag.FlagSet) {
-	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`time` from SIGTERM to SIGKILL")
+	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`DURATION` from SIGTERM to SIGKILL")
 }
 
 // registerAgent adds those of "batuta agent".

@@ -17,10 +17,10 @@ type runElection struct {
 }
 
 func (r *runElection) register(fs *pflag.FlagSet) {
-	fs.IntVar(&r.weight, "weight", 1, "with --election, a `number`: what it costs its leader beside others, which are spread by that")
-	fs.BoolVar(&r.prefer, "prefer", false, "with --election, this member is to lead it when it may")
-	fs.IntVar(&r.seats, "seats", 1, "with --election, a `number` of members that lead it at once, each under a token of its own")
-	fs.StringVar(&r.name, "election", "", "`name` of one of many elections of the cluster: the command runs while this member leads that (default the cluster's own)")
+	fs.IntVar(&r.weight, "weight", 1, "`N` by which elections are spread: what this one costs its leader [--election]")
+	fs.BoolVar(&r.prefer, "prefer", false, "lead the election whenever this member may [--election]")
+	fs.IntVar(&r.seats, "seats", 1, "`N` members lead the election at once, each under a token of its own [--election]")
+	fs.StringVar(&r.name, "election", "", "`NAME` of a named election: run the command while this member leads that (default the cluster's own)")
 }
 
 func (r *runElection) check(f *agentFlags) error {

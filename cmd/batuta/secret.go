@@ -73,9 +73,9 @@ type pki struct {
 }
 
 func (p *pki) register(cmd *cobra.Command, days int) {
-	cmd.Flags().StringVar(&p.cluster, "cluster", "default", "`name` of the cluster")
-	cmd.Flags().StringVar(&p.dir, "dir", ".", "`directory` of the files")
-	cmd.Flags().IntVar(&p.days, "days", days, "how many `days` it is valid")
+	cmd.Flags().StringVar(&p.cluster, "cluster", "default", "`NAME` of the cluster")
+	cmd.Flags().StringVar(&p.dir, "dir", ".", "`DIR` of the files")
+	cmd.Flags().IntVar(&p.days, "days", days, "valid for `N` days")
 }
 
 func (p *pki) check() error {
@@ -156,7 +156,7 @@ ca.pem and ca-key.pem. Give that member the two files as --tls-cert and --tls-ke
 			return p.write(e, fileName(string(id)), cert, key)
 		},
 	}
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "`name` or address under which its HTTP API is asked; repeatable")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "`NAME` or address under which its HTTP API is asked; repeatable")
 	p.register(cmd, 365)
 	return cmd
 }

@@ -27,18 +27,18 @@ type securityFlags struct {
 }
 
 func (f *securityFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.secretFile, "secret-file", "", "`file` with the cluster's shared secret, as 'batuta secret new' prints it; two lines: both are believed")
-	fs.StringVar(&f.tlsCert, "tls-cert", "", "`file` with this member's certificate, which names it: batuta://CLUSTER/ID")
-	fs.StringVar(&f.tlsKey, "tls-key", "", "`file` with the certificate's key")
-	fs.StringVar(&f.tlsCA, "tls-ca", "", "`file` with the authorities whose certificates are believed")
+	fs.StringVar(&f.secretFile, "secret-file", "", "`FILE` with the cluster's secret, as printed by 'batuta secret new'; of two lines both are accepted")
+	fs.StringVar(&f.tlsCert, "tls-cert", "", "`FILE` with this member's certificate, which names it: batuta://CLUSTER/ID")
+	fs.StringVar(&f.tlsKey, "tls-key", "", "`FILE` with the certificate's key")
+	fs.StringVar(&f.tlsCA, "tls-ca", "", "`FILE` with the authorities whose certificates are accepted")
 	fs.StringVar(&f.idTemplate, "tls-id-template", "", "`URI` that certificates have instead, such as spiffe://example.org/batuta/{cluster}/{id}")
-	fs.BoolVar(&f.insecure, "insecure", false, "serve addresses beyond loopback although nobody there has to prove anything")
-	fs.BoolVar(&f.allowPlain, "allow-plain", false, "beside --secret-file or --tls-cert: let in members without, while a cluster changes over; no security meanwhile")
-	fs.StringVar(&f.httpTokens, "http-token-file", "", "`file` of tokens for the HTTP API, one a line with its role, read or operate")
-	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`file` with the HTTP API's certificate (default --tls-cert, else one by the secret)")
-	fs.StringVar(&f.httpKey, "http-tls-key", "", "`file` with that certificate's key")
-	fs.StringVar(&f.httpAdvertise, "http-advertise", "", "`host:port` at which the other agents may ask this one's HTTP API what leaderships it has seen; all members are told")
-	fs.StringVar(&f.healthHTTP, "health-http", "", "`host:port` that answers /leader, /healthz and /readyz by yes or no, and /metrics, without a token")
+	fs.BoolVar(&f.insecure, "insecure", false, "serve addresses beyond loopback to anyone, without a secret, certificates or tokens")
+	fs.BoolVar(&f.allowPlain, "allow-plain", false, "with --secret-file or --tls-cert: accept members without TLS during a migration; no security meanwhile")
+	fs.StringVar(&f.httpTokens, "http-token-file", "", "`FILE` of tokens for the HTTP API, one per line with its role, read or operate")
+	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`FILE` with the HTTP API's certificate (default --tls-cert, else one made from the secret)")
+	fs.StringVar(&f.httpKey, "http-tls-key", "", "`FILE` with the HTTP API's key")
+	fs.StringVar(&f.httpAdvertise, "http-advertise", "", "`HOST:PORT` at which the other agents ask this one's HTTP API for the leaderships that it saw; published to all members")
+	fs.StringVar(&f.healthHTTP, "health-http", "", "`HOST:PORT` that serves /leader, /healthz and /readyz (yes or no) and /metrics, without a token")
 }
 
 func (f *securityFlags) security() batuta.Security {
@@ -189,10 +189,10 @@ func (f *securityFlags) listenHealth() (net.Listener, error) {
 type accessFlags struct{ cluster, secretFile, tlsCA, tokenFile string }
 
 func (f *accessFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.tokenFile, "http-token-file", "", "`file` with a token of the agent's: the first one that operates, else the first")
-	fs.StringVar(&f.tlsCA, "tls-ca", "", "`file` with the authorities to believe of an agent on another machine")
-	fs.StringVar(&f.secretFile, "secret-file", "", "`file` with the cluster's secret, to believe an agent that has it")
-	fs.StringVar(&f.cluster, "cluster", "default", "`name` of the cluster that the secret is of")
+	fs.StringVar(&f.tokenFile, "http-token-file", "", "`FILE` with a token of the agent: the first with role operate, else the first")
+	fs.StringVar(&f.tlsCA, "tls-ca", "", "`FILE` with the authorities to accept of an agent on another machine")
+	fs.StringVar(&f.secretFile, "secret-file", "", "`FILE` with the cluster's secret, to accept an agent that has it")
+	fs.StringVar(&f.cluster, "cluster", "default", "`NAME` of the cluster that the secret is of")
 }
 
 func (f *accessFlags) access() (api.Access, error) {

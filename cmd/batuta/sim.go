@@ -69,13 +69,13 @@ All begin as followers of the highest member.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
-	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 10000")
-	f.StringVar(&c.Option, "probe", "descending", "how Bully asks: `all or descending`")
-	f.StringSliceVar(&start, "start", nil, "who starts, `ID,ID` or all; default the lowest alive")
-	f.StringSliceVar(&crashed, "crashed", nil, "who has crashed unnoticed, `ID,ID`")
-	f.StringVar(&order, "order", "ascending", "of ids on the ring: `ascending, descending or random`")
-	f.Uint64Var(&c.Seed, "seed", 1, "`number` that the random order comes from")
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 10000")
+	f.StringVar(&c.Option, "probe", "descending", "ask higher members in `MODE` all or descending [bully]")
+	f.StringSliceVar(&start, "start", nil, "`LIST` of the IDs that start, or all (default the lowest alive)")
+	f.StringSliceVar(&crashed, "crashed", nil, "`LIST` of the IDs that have crashed unnoticed")
+	f.StringVar(&order, "order", "ascending", "order of the IDs on the ring, `MODE` ascending, descending or random")
+	f.Uint64Var(&c.Seed, "seed", 1, "`N` that the random order comes from")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		maker, err := orderedMaker(c, order)

@@ -46,13 +46,13 @@ replays it.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
-	f.StringVar(&c.Option, "probe", "", "how Bully asks: `all or descending`; default now this, now that")
-	f.IntVar(&c.Nodes, "nodes", 5, "`number` of members, 1 to 50")
-	f.StringVar(&seeds, "seeds", "1:10000", "`FROM:TO`, both played")
-	f.StringVar(&faults, "faults", "", "what may happen, `LIST` of "+verbs(allFaults())+"; all for "+verbs(sim.SoakFaults())+", membership for "+verbs(sim.MembershipFaults())+"; default all")
-	f.StringVar(&draws, "draw", "", "what else varies, `LIST` of "+verbs(sim.Draws())+"; or all, or none; default "+verbs(sim.DefaultDraws()))
-	f.IntVar(&c.PerRun, "faults-per-run", 10, "`number` of faults in a schedule, 1 to 1000")
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.StringVar(&c.Option, "probe", "", "ask higher members in `MODE` all or descending (default both in turn) [bully]")
+	f.IntVar(&c.Nodes, "nodes", 5, "`N` members, 1 to 50")
+	f.StringVar(&seeds, "seeds", "1:10000", "play the seeds `FROM:TO`, both included")
+	f.StringVar(&faults, "faults", "", "draw faults from `LIST`: "+words(allFaults())+"; all for "+words(sim.SoakFaults())+"; membership for "+words(sim.MembershipFaults())+" (default all)")
+	f.StringVar(&draws, "draw", "", "vary `LIST`: "+words(sim.Draws())+"; all; or none (default "+words(sim.DefaultDraws())+")")
+	f.IntVar(&c.PerRun, "faults-per-run", 10, "`N` faults in a schedule, 1 to 1000")
 	f.BoolVar(&list, "list", false, "print each seed that fails, up to 1000, and the rule that it broke")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -77,6 +77,9 @@ replays it.`,
 	}
 	return cmd
 }
+
+// words are verbs that a help text can break into lines.
+func words[T ~string](list []T) string { return strings.ReplaceAll(verbs(list), ",", ", ") }
 
 func verbs[T ~string](list []T) string {
 	words := make([]string, len(list))
@@ -228,15 +231,15 @@ member that is stopped, and goes on, at any moment.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Algorithm, "algorithm", "bully", "`name` of the algorithm")
-	f.StringVar(&c.Option, "probe", "descending", "how Bully asks: `all or descending`")
-	f.IntVar(&c.Nodes, "nodes", 3, "`number` of members, 1 to 8")
-	f.IntVar(&c.Crashes, "crashes", 1, "`number` of crashes at most")
-	f.IntVar(&c.Restarts, "restarts", 1, "`number` of restarts at most")
-	f.IntVar(&c.Suspicions, "suspicions", 1, "`number` of false suspicions and early timers at most")
-	f.IntVar(&c.Initiators, "initiators", 0, "`number` of elections at most that somebody calls for without a suspicion")
-	f.IntVar(&c.Epochs, "epochs", 0, "how far epochs may lie apart, `E`; default any distance")
-	f.Uint64Var(&c.States, "states", 0, "give up after so many, `N`; default never")
+	f.StringVar(&c.Algorithm, "algorithm", "bully", algorithmUsage)
+	f.StringVar(&c.Option, "probe", "descending", "ask higher members in `MODE` all or descending [bully]")
+	f.IntVar(&c.Nodes, "nodes", 3, "`N` members, 1 to 8")
+	f.IntVar(&c.Crashes, "crashes", 1, "`N` crashes at most")
+	f.IntVar(&c.Restarts, "restarts", 1, "`N` restarts at most")
+	f.IntVar(&c.Suspicions, "suspicions", 1, "`N` false suspicions and early timers at most")
+	f.IntVar(&c.Initiators, "initiators", 0, "`N` elections at most that are called without a suspicion")
+	f.IntVar(&c.Epochs, "epochs", 0, "stop where epochs lie `N` apart (default never)")
+	f.Uint64Var(&c.States, "states", 0, "stop after `N` states (default never)")
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx, stop := interruptible(cmd.Context())

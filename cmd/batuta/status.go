@@ -37,7 +37,7 @@ configuration, and what is promised.`,
 			return a.printStatus(s, trace, askOthers(ctx, a.let, also))
 		})
 	})
-	cmd.Flags().StringSliceVar(&also, "also", nil, "`host:port` of another agent's HTTP API, to compare its view; repeatable")
+	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API, to compare its view; repeatable")
 	return cmd
 }
 

@@ -157,6 +157,6 @@ node of --membership core knows 32 super peers at most: ask a super peer for all
 		}
 		return f.Close()
 	})
-	cmd.Flags().StringVar(&path, "svg", "", "`file` to draw into (default standard output)")
+	cmd.Flags().StringVar(&path, "svg", "", "`FILE` to draw into (default standard output)")
 	return cmd
 }

@@ -29,7 +29,7 @@ memory that imposes the round trips of a matrix (or of the space internet), in
 real time, and sets what comes out beside the simulated overlay and k-medoids
 for the same round trips and seed. 500 nodes take about half of a processor.`,
 		Example: `  batuta superpeer live --rtt measured.csv --fraction 0.05 --rounds 300
-  batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1 --json`,
+  batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Method, o.Membership = rules.Method(method), superpeer.Membership(members)
@@ -57,19 +57,19 @@ for the same round trips and seed. 500 nodes take about half of a processor.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&rtt, "rtt", "", "`file` with a square matrix of round trips in milliseconds (default those of the space internet)")
-	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes (default as many as hosts in the matrix, else 200); more share hosts")
-	flags.Float64Var(&o.Fraction, "fraction", 0.05, "share of the nodes that shall be super peers")
-	flags.IntVar(&o.Capacity, "capacity", 0, "most nodes that one super peer serves, itself not counted; 0 for no limit")
-	flags.StringVar(&method, "method", string(rules.Tokens), "tokens, textbook, prefix, prefix-exact or random")
-	flags.StringVar(&members, "membership", string(superpeer.MembershipFull), "full or core")
-	flags.IntVar(&o.Rounds, "rounds", 120, "rounds to run, once all have joined")
-	flags.DurationVar(&o.Round, "round", 0, "how long a round is (default 1s)")
-	flags.Float64Var(&o.Loss, "loss", 0, "`share` of packets that the network loses")
-	flags.Float64Var(&o.Late, "late", 0, "`share` of packets that the network delays by up to half a round")
-	flags.IntVar(&kill, "kill-at", 0, "`round` in which nodes are killed without a word: a tenth of all, or --kill-supers; 0 for none")
-	flags.IntVar(&supers, "kill-supers", 0, "`number` of super peers to kill then, and nobody else")
-	flags.Uint64Var(&o.Seed, "seed", 1, "of what is drawn by chance")
+	flags.StringVar(&rtt, "rtt", "", "`FILE` with a square matrix of round trips in milliseconds (default those of the space internet)")
+	flags.IntVar(&o.Nodes, "nodes", 0, "`N` nodes (default as many as hosts in the matrix, else 200); more share hosts")
+	flags.Float64Var(&o.Fraction, "fraction", 0.05, "`N`, the share of the nodes that are to be super peers")
+	flags.IntVar(&o.Capacity, "capacity", 0, "`N` nodes at most are served by a super peer, itself not counted; 0 for no limit")
+	flags.StringVar(&method, "method", string(rules.Tokens), "choose super peers by method `NAME`: tokens, textbook, prefix, prefix-exact or random")
+	flags.StringVar(&members, "membership", string(superpeer.MembershipFull), "`MODE` full or core; see batuta superpeer agent")
+	flags.IntVar(&o.Rounds, "rounds", 120, "run `N` rounds, once all nodes have joined")
+	flags.DurationVar(&o.Round, "round", 0, "`DURATION` of a round (default 1s)")
+	flags.Float64Var(&o.Loss, "loss", 0, "`N`, the share of packets that the network loses")
+	flags.Float64Var(&o.Late, "late", 0, "`N`, the share of packets that the network delays by up to half a round")
+	flags.IntVar(&kill, "kill-at", 0, "in round `N` kill a tenth of the nodes, or --kill-supers, without notice; 0 for never")
+	flags.IntVar(&supers, "kill-supers", 0, "kill `N` super peers then, and no other nodes")
+	flags.Uint64Var(&o.Seed, "seed", 1, "`N` that everything random comes from")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.BoolVar(&quiet, "no-progress", false, "show no progress")
 	return cmd

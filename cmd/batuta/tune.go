@@ -29,7 +29,7 @@ tells what it has seen until then.`,
 		Example: `  batuta tune --agent 127.0.0.1:7503
   batuta tune --for 1h --agent 127.0.0.1:7503 --json`,
 	}
-	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "`time` to watch, a second or more")
+	cmd.Flags().DurationVar(&lasts, "for", time.Minute, "watch for `DURATION`, a second or more")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
 		if lasts < time.Second {
 			return cli.Usagef("--for %v: watch for a second or more", lasts)

@@ -38,7 +38,7 @@ func versionLine() string {
 
 // jsonFlag adds --json, which turns an answer into JSON.
 func jsonFlag(cmd *cobra.Command, v *bool) {
-	cmd.Flags().BoolVar(v, "json", false, "answer in JSON")
+	cmd.Flags().BoolVar(v, "json", false, "print JSON")
 }
 
 // release is what a package's build says that it is (-ldflags "-X main.release=…").

@@ -39,7 +39,8 @@ What an earlier run has left is taken away at the start.
 
 It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 		Example: `  # on each of two machines or more, their own addresses being 10.0.0.1, 10.0.0.2, …
-  batuta vip 10.0.0.100/24 --dev eth0 --id 1 --listen 10.0.0.1:7400 --secret-file cluster.key --member 2=10.0.0.2:7400
+  batuta vip 10.0.0.100/24 --dev eth0 --id 1 --listen 10.0.0.1:7400 --secret-file cluster.key \
+    --member 2=10.0.0.2:7400
   batuta vip 10.0.0.100/24 2001:db8::100/64 --dev eth0 --config /etc/batuta.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -72,7 +73,7 @@ It needs CAP_NET_ADMIN and CAP_NET_RAW, and Linux.`,
 }
 
 func registerDev(cmd *cobra.Command, dev *string) {
-	cmd.Flags().StringVar(dev, "dev", "", "network `device`, such as eth0")
+	cmd.Flags().StringVar(dev, "dev", "", "`NAME` of the network device, such as eth0")
 }
 
 func vipConfig(dev string, args []string) (c vip.Config, err error) {

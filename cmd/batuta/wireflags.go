@@ -21,9 +21,9 @@ type wireFlags struct {
 
 func (f *wireFlags) register(fs *pflag.FlagSet) {
 	f.set = fs
-	fs.StringVar(&f.name, "wire", "batuta", "`protocol` between members: batuta, or boss: JSON beside nodes that do not run batuta")
-	fs.StringVar(&f.nodeType, "node-type", "", "with --wire boss, the `type` that its nodes have in common, such as scrapper")
-	fs.StringVar(&f.announce, "announce", "both", "with --wire boss, the `way` to announce a boss: both, new_boss or identification")
+	fs.StringVar(&f.name, "wire", "batuta", "speak protocol `NAME` between members: batuta, or boss (JSON, with nodes that do not run batuta)")
+	fs.StringVar(&f.nodeType, "node-type", "", "`NAME` of the type that the nodes have in common, such as scrapper [wire boss]")
+	fs.StringVar(&f.announce, "announce", "both", "announce a boss in `MODE` both, new_boss or identification [wire boss]")
 }
 
 // defaults puts those of the chosen wire in place of the flags' own.

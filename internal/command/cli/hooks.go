@@ -24,7 +24,7 @@ func (h *Hooks) Register(fs *pflag.FlagSet, namesAndHelp ...string) {
 		h.flags = append(h.flags, name)
 		h.lines[name] = fs.String(name, "", namesAndHelp[i+1])
 	}
-	fs.DurationVar(&h.Timeout, "hook-timeout", 10*time.Second, "`time` after which a hook is killed, with its process group")
+	fs.DurationVar(&h.Timeout, "hook-timeout", 10*time.Second, "kill a hook and its process group after `DURATION`")
 }
 
 // Check finds out before anything starts whether the hooks can run.
@@ -52,9 +52,9 @@ type LeadHooks struct{ Hooks }
 // Register adds the flags; who is what a process of this kind is called.
 func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
 	h.Hooks.Register(fs,
-		"on-lead", "`command` to run when this "+who+" begins to lead; no shell reads it, BATUTA_ variables tell what happened",
-		"on-lose", "`command` to run when its leadership has ended, and at the start; before another leads if it was given up",
-		"on-change", "`command` to run when any leadership begins or ends")
+		"on-lead", "`COMMAND` to run when this "+who+" begins to lead, without a shell; BATUTA_ variables describe the event",
+		"on-lose", "`COMMAND` to run when its leadership has ended, and at the start; after a resignation, before the next leads",
+		"on-change", "`COMMAND` to run when any leadership begins or ends")
 }
 
 // Config is for hooks that Check has found good.

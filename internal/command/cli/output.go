@@ -25,9 +25,9 @@ type Output struct {
 
 // Register adds the flags; events is the default form of those.
 func (o *Output) Register(fs *pflag.FlagSet, events string) {
-	fs.StringVar(&o.Events, "events", events, "`form` of events on standard output: json, text or off")
-	fs.StringVar(&o.level, "log-level", "info", "`level`: debug, info, warn or error")
-	fs.StringVar(&o.format, "log-format", "text", "`form` of logs on standard error: text or json")
+	fs.StringVar(&o.Events, "events", events, "print events on standard output in `MODE` json, text or off")
+	fs.StringVar(&o.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
+	fs.StringVar(&o.format, "log-format", "text", "log on standard error in `MODE` text or json")
 }
 
 // Check finds what is wrong with the flags.

@@ -120,11 +120,11 @@ func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 		return
 	}
 	slices.Sort(names)
-	var sections []Section
+	sections, rest := []Section(nil), "Flags"
 	if len(names) > wall {
-		sections = h.Flags
+		sections, rest = h.Flags, "Other"
 	}
-	for _, s := range append(slices.Clone(sections), Section{"Flags", names}) {
+	for _, s := range append(slices.Clone(sections), Section{rest, names}) {
 		set := pflag.NewFlagSet("", pflag.ContinueOnError)
 		set.SortFlags = false
 		for _, name := range s.Names {
