@@ -66,7 +66,7 @@ func (s *settings) check(e env) error {
 	if err := s.job.checkFlags(&s.agent, e); err != nil || s.job.named.jobs == "" || s.job.named.elections == "" {
 		return err
 	}
-	s.job.named.jobs = "" // the agent's is still to be read
+	s.job.named.jobs, s.job.named.finish = "", 0 // the agent's is still to be read
 	return s.job.checkFlags(&s.agent, e)
 }
 
