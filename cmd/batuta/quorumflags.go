@@ -51,7 +51,7 @@ func (q *quorumFlags) unread(algorithm string) error {
 		if of == "" || of == algorithm || !f.Changed || cli.SourceOf(f) == "file" && f.Value.String() == f.DefValue {
 			return
 		}
-		fault = cmp.Or(fault, cli.Usagef("--%s has no effect under --algorithm %s: leave it out, or give --algorithm %s", f.Name, algorithm, of))
+		fault = cmp.Or(fault, cli.Usagef("--%s needs --algorithm %s, and has no effect under %s: leave it out, or give that", f.Name, of, algorithm))
 	})
 	return fault
 }

@@ -38,6 +38,9 @@ func (f *wireFlags) defaults(a *agentFlags) error {
 		if f.nodeType != "" {
 			return cli.Usagef("--node-type %q: it goes with --wire boss; leave it out, or add that", f.nodeType)
 		}
+		if f.announce != "both" {
+			return cli.Usagef("--announce %q: it goes with --wire boss; leave it out, or add that", f.announce)
+		}
 		return nil
 	}
 	if f.nodeType == "" {
