@@ -41,10 +41,10 @@ whom each must reach more than half of the others once; or by one that names nob
 grows: the others --join. Either way each has a --data-dir of its own, others may --join
 later, and a start after the first may keep the first list.
 
-With --elections FILE it stands for each of many elections, whose names stand there one a
-line, and leads its share of them. A command behind a name runs while this member leads that
-one, as "batuta run" has it run; its output goes to standard error, with the name before each
-line, and when it ends with exit code 0 it is started again after a pause.`
+With --elections-file FILE the agent is a candidate for each named election in FILE, one per
+line, and leads its share of them. A command after a name runs while this member leads that
+election, as with "batuta run". Its output goes to standard error, with the name before each
+line. If it ends with exit code 0, it is started again after a pause.`
 
 func newAgentCommand(e env) *cobra.Command {
 	var f agentFlags
@@ -75,7 +75,7 @@ func newAgentCommand(e env) *cobra.Command {
 
   # a candidate for each of a thousand elections, with a worker for each that it leads
   seq -f 'shard-%g ./worker {election}' 1000 > elections.txt
-  batuta agent --config /etc/batuta.yaml --elections elections.txt
+  batuta agent --config /etc/batuta.yaml --elections-file elections.txt
 
   # from a file, events for a program
   batuta agent --config /etc/batuta.yaml --events json`,

@@ -202,7 +202,7 @@ func newWatchCommand(e env) *cobra.Command {
 		Use:   "watch",
 		Short: "Stream events",
 		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
---election NAME of one of many, and with --elections of all.`,
+--election NAME of one of many, and with --all of all.`,
 		Example: `  batuta watch --agent 127.0.0.1:7501
   batuta watch --election shard-17
   batuta watch --agent 127.0.0.1:7501 --json | jq .leader`,
@@ -210,7 +210,7 @@ func newWatchCommand(e env) *cobra.Command {
 		of := url.Values{}
 		switch {
 		case all && name != "":
-			return cli.Usagef("--election does not go with --elections: leave one out")
+			return cli.Usagef("--election does not go with --all: leave one out")
 		case all:
 			of.Set("elections", "true")
 		case name != "":
@@ -231,7 +231,8 @@ func newWatchCommand(e env) *cobra.Command {
 		})
 	})
 	electionFlag(cmd, &name)
-	cmd.Flags().BoolVar(&all, "elections", false, "also those of the many elections; see batuta elections")
-	cli.ByHand(cmd.Flags(), "elections") // a member's is a file
+	cmd.Flags().BoolVar(&all, "all", false, "also events of all named elections, see batuta elections")
+	cli.Alias(cmd.Flags(), "all", "elections")
+	cli.ByHand(cmd.Flags(), "all") // a member's --elections is a file
 	return cmd
 }

@@ -26,7 +26,7 @@ func newBenchCommand(e env) *cobra.Command {
 		Use:     "bench",
 		Short:   "Measure failover on this machine",
 		Example: "  batuta bench failover --nodes 5 --rounds 100",
-	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchMemberCommand(e))
+	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchSuperpeersCommand(e), newBenchMemberCommand(e))
 }
 
 func newBenchFailoverCommand(e env) *cobra.Command {

@@ -33,19 +33,20 @@ coordinator, and after a drain of one member is asked for, counted from just bef
 Then the cluster is left at rest: what the busiest member takes of one core, the resident
 memory of the largest, and the bytes that all of them together send in a second.
 Progress goes to standard error.`,
-		Example: `  batuta bench elections --nodes 5 --elections 10000
-  batuta bench elections --elections 100 --algorithm quorum --rounds 3 --json`,
+		Example: `  batuta bench elections --nodes 5 --count 10000
+  batuta bench elections --count 100 --algorithm quorum --rounds 3 --json`,
 		Args: cobra.NoArgs,
 	}
 	b.register(cmd, 5)
-	cmd.Flags().IntVar(&b.elections, "elections", 10000, fmt.Sprintf("`N` elections, as many as members to %d", named.MaxElections))
+	cmd.Flags().IntVar(&b.elections, "count", 10000, fmt.Sprintf("`N` elections, as many as members to %d", named.MaxElections))
+	cli.Alias(cmd.Flags(), "count", "elections")
 	cmd.Flags().DurationVar(&b.rest, "rest", 10*time.Second, "measure the idle cluster for `DURATION`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := b.check(); err != nil {
 			return err
 		}
 		if b.elections < b.nodes || b.elections > named.MaxElections {
-			return cli.Usagef("--elections %d: give %d, one for each member, to %d", b.elections, b.nodes, named.MaxElections)
+			return cli.Usagef("--count %d: give %d, one for each member, to %d", b.elections, b.nodes, named.MaxElections)
 		}
 		if b.rest < time.Second {
 			return cli.Usagef("--rest %v: give a second or more", b.rest)

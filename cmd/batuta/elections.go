@@ -80,20 +80,20 @@ func missing(err error, list string) error {
 func newTransferCommand(e env) *cobra.Command {
 	var name string
 	cmd := newAskingCommand(e, &cobra.Command{
-		Use:   "transfer [ELECTION] ID",
+		Use:   "transfer ID",
 		Short: "Hand leadership to a member",
 		Long: `transfer has the leader make way for one member, which leads next: the leader's work
 is stopped first, and the command ends when the other leads. It is refused where that
 one is down, does not stand for election, or would lose the lead again to a member that
 outranks it; with --preempt=false on all of them any member keeps what it is given.
 
-With the name of one of many elections (batuta elections) that one is handed over, and any
+With --election NAME (batuta elections) a named election is handed over, and any
 agent may be asked; for the cluster's own, the leader's (exit code 3 at another). An
 unknown election or member is exit code 5.`,
 		Example: `  batuta transfer 2 --agent 127.0.0.1:7503
-  batuta transfer shard-17 2 --agent 127.0.0.1:7501`,
+  batuta transfer 2 --election shard-17 --agent 127.0.0.1:7501`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && name == "" {
+			if len(args) == 2 && name == "" { // the election's name before the ID, as it was written earlier
 				return nil
 			}
 			return cli.Exactly("ID", "4")(cmd, args)

@@ -23,7 +23,8 @@ type lineFlags struct {
 }
 
 func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
-	fs.StringVar(&f.elections, "elections", "", "`FILE` of elections for which this member is a candidate, one per line: NAME [weight=N] [prefer] [seats=N] [COMMAND ARG...], which runs while this member leads it; SIGHUP reads it again")
+	fs.StringVar(&f.elections, "elections-file", "", "`FILE` of elections for which this member is a candidate, one per line: NAME [weight=N] [prefer] [seats=N] [COMMAND ARG...], which runs while this member leads it; SIGHUP reads it again")
+	cli.Alias(fs, "elections-file", "elections")
 }
 
 func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
@@ -33,7 +34,7 @@ func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
 
 // file is the one that they name; nil: none.
 func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedule.Schedule, error)) (*lineFile, error) {
-	l := &lineFile{flag: "--elections", path: f.elections, format: jobs.Format{Own: ownElection, Schedule: parse}}
+	l := &lineFile{flag: "--elections-file", path: f.elections, format: jobs.Format{Own: ownElection, Schedule: parse}}
 	if f.jobs != "" {
 		l.flag, l.path, l.format.Jobs = "--jobs", f.jobs, true
 	}

@@ -97,7 +97,7 @@ var helpTexts = cli.Help{
 		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "probe", "takeover", "clock-drift",
 			"method", "membership"}},
 		{Title: "Timing", Names: []string{"profile", "heartbeat", "t-max", "t-process", "round"}},
-		{Title: "Work", Names: []string{"restart", "grace", "schedule", "missed", "jobs", "finish", "elections", "check", "check-interval",
+		{Title: "Work", Names: []string{"restart", "grace", "schedule", "missed", "jobs", "finish", "elections-file", "check", "check-interval",
 			"check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout"}},
 		{Title: "Security", Names: []string{"insecure", "tls-cert", "tls-key", "tls-ca", "tls-id-template", "allow-plain"}},
 		{Title: "HTTP API", Names: []string{"http-token-file", "http-host", "http-tls-cert", "http-tls-key", "http-advertise", "health-http"}},

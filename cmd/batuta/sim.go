@@ -30,7 +30,7 @@ every machine.`,
   batuta sim soak --seeds 1:100000
   batuta sim count --algorithm bully --nodes 9 --probe all --crashed 9
   batuta sim explore --nodes 3 --crashes 1 --restarts 1 --suspicions 1`,
-	}, newSimRunCommand(e), newSimSoakCommand(e), newSimCountCommand(e), newSimExploreCommand(e))
+	}, newSimRunCommand(e), newSimSoakCommand(e), newSimExploreCommand(e), newSimCountCommand(e), newSimSuperpeersCommand(e))
 }
 
 // labError says with which exit code the lab's errors end: a broken rule or

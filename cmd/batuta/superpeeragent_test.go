@@ -393,7 +393,7 @@ func TestASuperPeersAgentRefusesWhatCannotWork(t *testing.T) {
 
 func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
 	fulltest.Parallel(t)
-	code, out := runCommand(t, "superpeer", "live", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
+	code, out := runCommand(t, "bench", "superpeers", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
 	var r struct {
 		Nodes int      `json:"nodes"`
 		Lab   *float64 `json:"lab_ratio_kmedoids"`
@@ -402,7 +402,7 @@ func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); code != cli.Done || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {
 		t.Errorf("exit %d, %v, %s", code, err, out)
 	}
-	if code, out = runCommand(t, "superpeer", "live", "--nodes", "1"); code != cli.Usage || !strings.Contains(out, "want 2 to") {
+	if code, out = runCommand(t, "bench", "superpeers", "--nodes", "1"); code != cli.Usage || !strings.Contains(out, "want 2 to") {
 		t.Errorf("one node: exit %d, %s", code, out)
 	}
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-func newSuperpeerLiveCommand(e env) *cobra.Command {
+func newBenchSuperpeersCommand(e env) *cobra.Command {
 	var o live.Options
 	var rtt, method, members string
 	var asJSON, quiet bool
 	var kill, supers int
 	cmd := &cobra.Command{
-		Use:   "live",
+		Use:   "superpeers",
 		Short: "Run an overlay of many nodes in this process, over imposed round trips",
-		Long: `live runs real nodes, each with its own membership and gossip, over a network in
+		Long: `superpeers runs real nodes, each with its own membership and gossip, over a network in
 memory that imposes the round trips of a matrix (or of the space internet), in
 real time, and sets what comes out beside the simulated overlay and k-medoids
 for the same round trips and seed. 500 nodes take about half of a processor.`,
-		Example: `  batuta superpeer live --rtt measured.csv --fraction 0.05 --rounds 300
-  batuta superpeer live --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1`,
+		Example: `  batuta bench superpeers --rtt measured.csv --fraction 0.05 --rounds 300
+  batuta bench superpeers --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Method, o.Membership = rules.Method(method), superpeer.Membership(members)

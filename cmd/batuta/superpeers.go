@@ -22,16 +22,15 @@ func newSuperpeersCommand(e env) *cobra.Command {
 		Aliases: []string{"superpeers"},
 		Short:   "Elect many leaders in a large overlay",
 		Long: `Super peers: elections in systems where one leader is not enough. agent runs a
-node on this machine, status, watch and map ask one; live and simulate try it on
-many nodes.`,
+node on this machine; status, watch and map ask one. "batuta sim superpeers" simulates
+many nodes, "batuta bench superpeers" runs them in one process.`,
 		Example: `  batuta superpeer agent --id a --fraction 0.02 --capacity 100
-  batuta superpeer status
-  batuta superpeer simulate --nodes 10000 --fraction 0.01 --svg map.svg`,
+  batuta superpeer status`,
 	}, newSuperpeerAgentCommand(e), newSuperpeerStatusCommand(e), newSuperpeerWatchCommand(e), newSuperpeerMapCommand(e),
-		newSuperpeerLiveCommand(e), newSuperpeersSimulateCommand(e))
+		cli.Earlier("live", newBenchSuperpeersCommand(e)), cli.Earlier("simulate", newSimSuperpeersCommand(e)))
 }
 
-// superpeersFlags are the flags of "superpeers simulate" as given.
+// superpeersFlags are the flags of "sim superpeers" as given.
 type superpeersFlags struct {
 	options       lab.Options
 	method        string
@@ -40,12 +39,12 @@ type superpeersFlags struct {
 	json, noShown bool
 }
 
-func newSuperpeersSimulateCommand(e env) *cobra.Command {
+func newSimSuperpeersCommand(e env) *cobra.Command {
 	var f superpeersFlags
 	cmd := &cobra.Command{
-		Use:   "simulate",
+		Use:   "superpeers",
 		Short: "Play the election of super peers in a simulated overlay",
-		Long: `Simulate plays the shipped protocol on up to two million nodes that know no more
+		Long: `superpeers plays the shipped protocol on up to two million nodes that know no more
 than real ones would, and sets what comes out beside random choice, greedy
 k-center, k-medoids and the space's bound, which know everything. Latencies are
 true round trips in milliseconds. The same flags give the same result.
@@ -53,10 +52,10 @@ true round trips in milliseconds. The same flags give the same result.
 Churn is a share and a round: 10%@60 replaces a tenth of the nodes in round 60,
 +10%@60 adds as many, -10%@60 removes them, 0.5% replaces that share in every
 round; several are separated by commas.`,
-		Example: `  batuta superpeer simulate --nodes 10000 --fraction 0.01 --svg map.svg
-  batuta superpeer simulate --space internet --capacity 150 --json
-  batuta superpeer simulate --rtt measured.csv --fraction 0.05 --rounds 200
-  batuta superpeer simulate --method prefix-exact --churn 10%@60 --csv rounds.csv`,
+		Example: `  batuta sim superpeers --nodes 10000 --fraction 0.01 --svg map.svg
+  batuta sim superpeers --space internet --capacity 150 --json
+  batuta sim superpeers --rtt measured.csv --fraction 0.05 --rounds 200
+  batuta sim superpeers --method prefix-exact --churn 10%@60 --csv rounds.csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.simulate(cmd, e)

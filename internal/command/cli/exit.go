@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,13 +144,28 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		fmt.Fprintf(stderr, "%s: %s\n", cmd.CommandPath(), OneLine(err))
+		fmt.Fprintf(stderr, "%s: %s\n", typed(cmd, args), OneLine(err))
 	}()
 	select {
 	case <-said:
 	case <-time.After(LastWords): // nobody reads it
 	}
 	return CodeOf(err)
+}
+
+// typed is the path of cmd with the aliases that the command line has.
+func typed(cmd *cobra.Command, args []string) string {
+	path := ""
+	for ; cmd != nil; cmd = cmd.Parent() {
+		name := cmd.Name()
+		for _, alias := range cmd.Aliases {
+			if slices.Contains(args, alias) && !slices.Contains(args, name) {
+				name = alias
+			}
+		}
+		path = name + " " + path
+	}
+	return strings.TrimSuffix(path, " ")
 }
 
 // OneLine is err on a single line, for a person and for grep.

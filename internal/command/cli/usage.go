@@ -63,6 +63,12 @@ func Group(cmd *cobra.Command, of ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// Earlier makes cmd run by a name that it had before, which no help shows.
+func Earlier(name string, cmd *cobra.Command) *cobra.Command {
+	cmd.Use, cmd.Hidden = name, true
+	return cmd
+}
+
 func useLines(b *strings.Builder, cmd *cobra.Command) {
 	before := "Usage: "
 	if cmd.Runnable() && cmd.Annotations[isGroup] == "" {

@@ -71,7 +71,7 @@ func (o Options) Validate() error {
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
 	limit, least := MaxNodes, MinNodes
 	if !coordinate.Estimates && (o.RTT != nil || o.Space == "internet") {
-		fault("space %q: where its nodes are is estimated, and not in a browser; want another, or batuta superpeer simulate", "internet")
+		fault("space %q: where its nodes are is estimated, and not in a browser; want another, or batuta sim superpeers", "internet")
 	}
 	switch {
 	case o.RTT != nil:

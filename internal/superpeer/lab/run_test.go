@@ -33,7 +33,7 @@ func churn(t *testing.T, text string) []Change {
 // replay is the command that shows a failing run again.
 func replay(o Options, churn string) string {
 	o = o.Defaults()
-	return fmt.Sprintf("replay: batuta superpeer simulate --method %s --space %s --nodes %d --fraction %g --capacity %d --rounds %d --churn %q --seed %d",
+	return fmt.Sprintf("replay: batuta sim superpeers --method %s --space %s --nodes %d --fraction %g --capacity %d --rounds %d --churn %q --seed %d",
 		o.Method, o.Space, o.Nodes, o.Fraction, o.Capacity, o.Rounds, churn, o.Seed)
 }
 

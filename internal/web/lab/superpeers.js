@@ -1,5 +1,5 @@
 // Super peers: the map of an overlay, whose tokens move from round to round. The run is that of
-// "batuta superpeers simulate", in a simulator of its own.
+// "batuta sim superpeers", in a simulator of its own.
 
 import { $, replace, s, set, text } from './shared/dom.js'
 import { colours, locale } from './shared/page.js'

@@ -16,7 +16,7 @@ type Config struct {
 	Fraction float64 `json:"fraction"`
 	Capacity int     `json:"capacity"`
 	Seed     uint64  `json:"seed"`
-	Churn    string  `json:"churn"` // as of "batuta superpeer simulate"
+	Churn    string  `json:"churn"` // as of "batuta sim superpeers"
 }
 
 // Bounds of what a page looks at.

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/lab"
 )
 
-// What the page shows round by round is the run of "batuta superpeer simulate".
+// What the page shows round by round is the run of "batuta sim superpeers".
 func TestRounds(t *testing.T) {
 	c := overlay.Config{Nodes: 300, Fraction: 0.04, Seed: 3, Churn: "10%@20"}
 	o, err := overlay.New(c)
