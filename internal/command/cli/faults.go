@@ -19,7 +19,7 @@ import (
 func Unread(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w; make it, or correct its name", err)
+		return fmt.Errorf("%w; create it, or correct its name", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w; let this user (%d) read it", err, os.Geteuid())
 	}

@@ -25,7 +25,7 @@ func Command(line string) (argv []string, err error) {
 // Runnable is what Command finds out of argv, the words at the end of line.
 func Runnable(argv []string, line string) error {
 	if _, err := exec.LookPath(argv[0]); err != nil {
-		return err
+		return fmt.Errorf("%w; give the path of a program, or one that is in PATH", err)
 	}
 	shells := []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
 	if what := forShell(line); what != "" && !slices.Contains(shells, path.Base(argv[0])) {

@@ -57,7 +57,7 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		{false, "a weight=many", `give a number of 1 to 1048576`},
 		{false, "a seats=65", `seats=65: give a number of 1 to 64`},
 		{false, "a missed=run", `missed=run: it is for jobs`},
-		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; a name with a space stands in quotes`},
+		{false, "shard 17", `file:1: command: exec: "17": executable file not found in $PATH; give the path of a program, or one that is in PATH; a name with a space stands in quotes`},
 		{false, "a true | cat", `| is for a shell to read`},
 		{false, "a\n" + strings.Repeat("y", maxLine), `file:2: a line of more than 16384 bytes`},
 		{true, "a */5 * * *", `no schedule`},

@@ -16,13 +16,12 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// unmade says why a directory cannot be made. Where it should be there is nothing yet that
-// could be gone.
-func unmade(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: nothing can be made there", err)
+// uncreated says what to do about a directory that cannot be created.
+func uncreated(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || Remedy(err) == err {
+		return fmt.Errorf("%w; give a directory that can be created", err)
 	}
-	return Remedy(err)
+	return fmt.Errorf("%w, or give a directory that can be created", Remedy(err))
 }
 
 // Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
@@ -30,7 +29,7 @@ func unmade(err error) error {
 // it returns lets go of it, as the end of the process does.
 func Lock(dir, lock string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory %s: %w; or name one that can be made", dir, unmade(err))
+		return nil, fmt.Errorf("data directory %s: %w", dir, uncreated(err))
 	}
 	if err := checkAccess(dir); err != nil {
 		return nil, fmt.Errorf("data directory %s %w", dir, err)

@@ -15,10 +15,13 @@ const maxFile = 1 << 20
 
 // ReadPrivate reads a file that holds a secret. It refuses one that others than its
 // owner may read or write; a file of another owner, such as root, may be the group's.
-func ReadPrivate(path string) ([]byte, error) {
+func ReadPrivate(path string) ([]byte, error) { return readPrivate(path, "create it") }
+
+// readPrivate does so, and advises create where there is no such file.
+func readPrivate(path, create string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, unread(path, err)
+		return nil, unread(path, create, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
@@ -37,17 +40,17 @@ func ReadPrivate(path string) ([]byte, error) {
 func readPublic(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, unread(path, err)
+		return nil, unread(path, "create it", err)
 	}
 	defer f.Close()
 	return readAll(f, path)
 }
 
 // unread adds to the error of a file that cannot be opened what to do about it.
-func unread(path string, err error) error {
+func unread(path, create string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w; make it, or correct its name", err)
+		return fmt.Errorf("%w; %s, or correct its name", err, create)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w; this process runs as user %d: chown %d %s", err, os.Geteuid(), os.Geteuid(), path)
 	}
