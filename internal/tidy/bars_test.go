@@ -62,7 +62,7 @@ func TestBars(t *testing.T) {
 		}
 	}
 	if *update {
-		writeExceptions(t, exceptionsFile, above, exceptions)
+		writeExceptions(t, exceptionsFile, "TestBars", above, exceptions)
 	}
 	for _, f := range slices.SortedFunc(maps.Keys(above), byBar) {
 		t.Logf("above the bar: %-8s %-28s %s", f.bar, f.of, number(above[f]))
@@ -102,10 +102,10 @@ func readExceptions(t *testing.T, path string) map[figure]float64 {
 }
 
 // writeExceptions lists what is above its bar, and never with a higher figure than before.
-func writeExceptions(t *testing.T, path string, above, before map[figure]float64) {
+func writeExceptions(t *testing.T, path, test string, above, before map[figure]float64) {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString("# What is above a bar of bars_test.go, with its figure: it may fall, not rise.\n# To lower the figures after a change: go test ./internal/tidy -run TestBars -update\n")
+	fmt.Fprintf(&text, "# What is above a bar of %s, with its figure: it may fall, not rise.\n# To lower the figures after a change: go test ./internal/tidy -run %[1]s -update\n", test)
 	for _, f := range slices.SortedFunc(maps.Keys(above), byBar) {
 		value := above[f]
 		if was, listed := before[f]; listed {

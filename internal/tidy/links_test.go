@@ -107,7 +107,12 @@ func prose(t *testing.T, page string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(string(text), "\n")
+	return withoutCode(string(text))
+}
+
+// withoutCode gives the lines of a text, those of code blocks empty.
+func withoutCode(text string) []string {
+	lines := strings.Split(text, "\n")
 	code := false
 	for i, line := range lines {
 		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
