@@ -212,3 +212,20 @@ func TestGlossary(t *testing.T) {
 		}
 	}
 }
+
+// The index of decisions has each of them.
+func TestEveryDecisionIsInTheIndex(t *testing.T) {
+	index, err := os.ReadFile("docs/adr/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, err := filepath.Glob("docs/adr/[0-9]*.md")
+	if err != nil || len(decisions) == 0 {
+		t.Fatal("there are no decisions", err)
+	}
+	for _, d := range decisions {
+		if !strings.Contains(string(index), "]("+filepath.Base(d)+")") {
+			t.Errorf("docs/adr/README.md does not link to %s", filepath.Base(d))
+		}
+	}
+}
