@@ -11,11 +11,11 @@ import (
 	"syscall"
 )
 
-// This file says who may write the data directory, and what mends one that cannot
+// This file checks the permission to write the data directory, and names what mends a directory that cannot
 // be written.
 
-// checkAccess refuses a data directory that others may write: they could put another
-// epoch or another member list into it. It names the command that mends it.
+// checkAccess refuses a data directory that other users may write: they could put a different
+// epoch or a different member list into it. It names the command that mends it.
 func checkAccess(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func checkFile(name string) error {
 	return nil
 }
 
-// foreignOwner tells the owner of a file, and whether that is neither user uid nor
+// foreignOwner gives the owner of a file, and whether that is neither user uid nor
 // root.
 func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)

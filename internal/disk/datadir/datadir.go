@@ -1,7 +1,7 @@
 //go:build !windows
 
 // Package datadir opens a member's data directory for the files that are kept there,
-// and writes them so that they survive a power cut. Each of its errors says what to do
+// and writes them so that they survive a power cut. Each of its errors names what to do
 // about it.
 package datadir
 
@@ -16,7 +16,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// uncreated says what to do about a directory that cannot be created.
+// uncreated gives the remedy about a directory that cannot be created.
 func uncreated(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || Remedy(err) == err {
 		return fmt.Errorf("%w; give a directory that can be created", err)
