@@ -16,6 +16,7 @@ forget
 git clone -q .. "$work/clone"
 go run ./moduleproxy "$work/clone" "$work/proxy" "$version"
 GOPROXY="file://$work/proxy,$(go env GOPROXY)"
+export GODEBUG=goindex=0 # or the go command goes by the files that an earlier commit had under this version
 export GOPROXY GOBIN="$work/bin" GOWORK=off GOFLAGS=-mod=mod GONOSUMDB="github.com/batuta-dev/*"
 
 mkdir "$work/service"
