@@ -173,7 +173,7 @@ func (d *demo) resign(ctx context.Context, round int) error {
 	return d.outcome(ctx, demoStep{Round: round, Step: "resign", Member: leader.id}, at, d.now.epoch+1, 0)
 }
 
-// outcome waits for all to agree after a step that was taken at at, and tells. The leader is
+// outcome waits for all to agree after a step that was taken at at, and reports it. The leader is
 // the member at index lowest, or above it: that may have resigned and lead again.
 func (d *demo) outcome(ctx context.Context, s demoStep, at time.Time, epoch uint64, lowest int) error {
 	var err error

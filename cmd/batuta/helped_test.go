@@ -39,8 +39,7 @@ func TestThePlaceholdersOfFlagsAreOneVocabulary(t *testing.T) {
 	})
 }
 
-// A help text fits a terminal of 100 columns, and a flag stands in a section where there are
-// many.
+// A help text fits a terminal of 100 columns. Each of many flags has a section.
 func TestHelpIsNarrow(t *testing.T) {
 	everyCommand(func(cmd *cobra.Command) {
 		var out bytes.Buffer
@@ -69,6 +68,31 @@ func TestEveryCommandIsOnTheFirstScreen(t *testing.T) {
 	for _, cmd := range root.Commands() {
 		if line := fmt.Sprintf("\n  %-12s %s\n", cmd.Name(), cmd.Short); cmd.IsAvailableCommand() && !strings.Contains(out.String(), line) {
 			t.Errorf("%s is in no section of helpTexts", cmd.Name())
+		}
+	}
+}
+
+// The sections name nothing that no command has.
+func TestTheSectionsOfHelpNameWhatExists(t *testing.T) {
+	exist := map[string]bool{"help": true}
+	everyCommand(func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { exist["--"+f.Name] = true })
+		if cmd.HasParent() && !cmd.Parent().HasParent() {
+			exist[cmd.Name()] = true
+		}
+	})
+	for _, s := range helpTexts.Commands {
+		for _, name := range s.Names {
+			if !exist[name] {
+				t.Errorf("%s: there is no command %q", s.Title, name)
+			}
+		}
+	}
+	for _, s := range helpTexts.Flags {
+		for _, name := range s.Names {
+			if !exist["--"+name] && name != "help" {
+				t.Errorf("%s: there is no flag --%s", s.Title, name)
+			}
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestMutantsFit(t *testing.T) {
 	}
 }
 
-// docs/verification-mutants.md says of each what catches it; -update writes that.
+// docs/verification-mutants.md names what catches each; -update writes that.
 func TestMutantsAreDocumented(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| mutant | of | caught by |\n| --- | --- | --- |\n")

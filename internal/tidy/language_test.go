@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// pageBars are what a page may reach. A page that is above a bar today stands in language.txt
+// pageBars are what a page may reach. language.txt lists a page that is above a bar today,
 // with its figure, which may fall and not rise.
 var pageBars = map[string]float64{
 	"words":    0,     // of the list: words that the glossary replaces, who, tell, say, hear

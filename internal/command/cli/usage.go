@@ -110,6 +110,9 @@ func subcommands(b *strings.Builder, cmd *cobra.Command) {
 
 // flags lists those of cmd, by section if there are many.
 func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
+	if cmd.Annotations[isGroup] != "" {
+		return
+	}
 	left := map[string]*pflag.Flag{}
 	var names []string
 	take := func(f *pflag.Flag) {
@@ -121,9 +124,6 @@ func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(take)
 	if config := cmd.InheritedFlags().Lookup("config"); config != nil && left[h.Config] != nil {
 		take(config)
-	}
-	if cmd.Annotations[isGroup] != "" {
-		return
 	}
 	slices.Sort(names)
 	sections, rest := []Section(nil), "Flags"
