@@ -72,7 +72,7 @@ func (m *movers) has(n *Node, p Peer) (there bool) {
 	return err == nil && there
 }
 
-// Members move with their disks. Each starts at its new address as the operations page
+// Members move with their disks. Each starts at its new address as docs/members.md
 // has it: with --join, or with a list of the new addresses.
 func TestMembersMoveWithTheirDisks(t *testing.T) {
 	joins := func(at ...int) func(*movers) func(*Config) {

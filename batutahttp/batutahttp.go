@@ -1,5 +1,5 @@
 // Package batutahttp is the HTTP API of an agent for a service that has a server of its
-// own: /leader for load balancers, /healthz and /readyz, and /v1 as docs/operations.md
+// own: /leader for load balancers, /healthz and /readyz, and /v1 as docs/monitoring.md
 // has it; the calls of /v1 that change something are [Operate]'s alone.
 //
 //	mux.Handle("/batuta/", http.StripPrefix("/batuta", batutahttp.Handler(node)))

@@ -263,7 +263,7 @@ func (l *lan) all(i int) (pids []int) {
 }
 
 // A floating address is where the leader is, whatever ends one. It is documented in
-// docs/operations.md what a client loses.
+// docs/reach-the-leader.md what a client loses.
 func TestAFloatingAddress(t *testing.T) {
 	const n = 3
 	l := newLAN(t, n)
