@@ -100,7 +100,7 @@ func (c *Core) holdsAs(e *entry) bool {
 func (o *office) mentions(claims []claim) {
 	o.reports++
 	for _, cl := range claims {
-		if k := o.contests[cl.Name]; k != nil {
+		if k := o.contests.byName[cl.Name]; k != nil {
 			k.told = o.reports
 		}
 	}
@@ -109,7 +109,7 @@ func (o *office) mentions(claims []claim) {
 // takesAlike takes in what a member tells in few words, beside the names that it mentions.
 func (o *office) takesAlike(p *peer, like claim) {
 	several := len(o.c.names) != len(o.c.seats)
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if k.told == o.reports {
 			continue
 		}

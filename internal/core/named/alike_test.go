@@ -30,7 +30,7 @@ func TestANewCoordinatorIsToldInFewWords(t *testing.T) {
 // told is what a coordinator has been told by a member, by name.
 func (o *office) told(id election.ID) map[string]string {
 	all := map[string]string{}
-	for name, k := range o.contests {
+	for name, k := range o.contests.byName {
 		if can := k.candidate(o.who(id)); can != nil {
 			all[name] = fmt.Sprint(can.held, can.weight, can.seats, can.stands, can.prefer)
 		}

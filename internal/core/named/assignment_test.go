@@ -235,7 +235,7 @@ func TestWithdrawAndResign(t *testing.T) {
 			t.Errorf("%s keeps %v, %v of a name that nobody stands for", id, m.c.seats, m.c.spent)
 		}
 	}
-	if n := len(c.members["3"].c.office.contests); n != 0 {
+	if n := len(c.members["3"].c.office.contests.byName); n != 0 {
 		t.Errorf("the coordinator keeps %d contests", n)
 	}
 	c.campaign("x", Candidacy{}, "1") // under an epoch above the last

@@ -10,7 +10,7 @@ import (
 
 // receive takes in another member's frame.
 func (o *office) receive(from election.ID, f *frame) {
-	p := o.peer(from)
+	p := o.peerOf(from)
 	if f.Stamp > p.stamp || f.Whole {
 		o.heard(p, f.Stamp)
 	}
@@ -22,7 +22,7 @@ func (o *office) receive(from election.ID, f *frame) {
 		o.c.flushSoon()
 	case opRequest:
 		if f.Request != nil {
-			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.asked(*f.Request)})
+			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.answer(*f.Request)})
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 	if f.Op == opAlike {
 		o.takesAlike(p, *f.Alike)
 	}
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if k.told != o.reports && k.candidate(p) != nil {
 			o.claims(k, p, claim{Name: k.name})
 		}
@@ -111,7 +111,7 @@ func (o *office) claimedAll(claims []claim) {
 // raised takes in under what epochs somebody has seen seats.
 func (o *office) raised(seats []Seat) {
 	for _, at := range seats {
-		if k := o.contests[at.Name]; k != nil && at.Seat < max(k.want, len(k.seats)) {
+		if k := o.contests.byName[at.Name]; k != nil && at.Seat < max(k.want, len(k.seats)) {
 			s := k.seat(at.Seat)
 			s.top, k.last = max(s.top, at.Epoch), max(k.last, at.Epoch)
 			o.raise(k)
@@ -144,7 +144,7 @@ func (o *office) ask(p *peer) {
 
 // acked takes in what a member's acknowledgement tells.
 func (o *office) acked(from election.ID, s *election.Shares) {
-	p := o.peer(from)
+	p := o.peerOf(from)
 	if p.reported && s.Stamp > p.stamp {
 		o.heard(p, s.Stamp)
 	}
@@ -155,12 +155,12 @@ func (o *office) acked(from election.ID, s *election.Shares) {
 
 // claimed takes in one claim.
 func (o *office) claimed(p *peer, cl claim) {
-	k := o.contests[cl.Name]
+	k := o.contests.byName[cl.Name]
 	if k == nil {
-		if !cl.Stands && cl.Epoch == 0 || len(o.contests) >= MaxElections {
+		if !cl.Stands && cl.Epoch == 0 || len(o.contests.byName) >= MaxElections {
 			return
 		}
-		k = o.contest(cl.Name)
+		k = o.contests.contest(cl.Name)
 	}
 	o.claims(k, p, cl)
 }
@@ -168,7 +168,7 @@ func (o *office) claimed(p *peer, cl claim) {
 // claims takes in what a member claims of a contest.
 func (o *office) claims(k *contest, p *peer, cl claim) {
 	k.last = max(k.last, cl.Last, cl.Epoch, cl.Done)
-	o.stands(k, p, cl)
+	o.candidacy(k, p, cl)
 	for _, s := range k.seats {
 		if s.leader == p.id && s.epoch <= cl.Done && s.epoch != cl.Epoch {
 			cause := election.CauseResigned
@@ -182,17 +182,17 @@ func (o *office) claims(k *contest, p *peer, cl claim) {
 		o.holds(k, p.id, cl)
 	}
 	o.raise(k)
-	o.want(k)
+	o.lookAt(k)
 }
 
-// stands notes whether a member is a candidate.
-func (o *office) stands(k *contest, p *peer, cl claim) {
+// candidacy notes whether a member is a candidate.
+func (o *office) candidacy(k *contest, p *peer, cl claim) {
 	can := k.candidate(p)
 	if can == nil {
 		if !cl.Stands && cl.Epoch == 0 {
 			return
 		}
-		can = o.enters(k, p)
+		can = k.enters(p, len(o.peers)+1)
 	}
 	if can.stands != cl.Stands {
 		p.names += map[bool]int{true: 1, false: -1}[cl.Stands]

@@ -346,7 +346,7 @@ func (c *Core) receive(m *election.Message) {
 	case c.office != nil:
 		c.office.receive(m.From, f)
 	case m.From == c.view.Leader.ID:
-		c.told(f)
+		c.handle(f)
 	}
 }
 

@@ -21,7 +21,7 @@
 // After its leader's release, which comes when the work has stopped; at once when its
 // process is known to be gone; else when the time above has passed. A new coordinator
 // keeps what members tell that they hold, and assigns nothing before each member has
-// told it, is gone, or has lost what it held by time. Under a lease it always waits that
+// handle it, is gone, or has lost what it held by time. Under a lease it always waits that
 // time, so that a name is never led twice. A resignation carries what is left of it, which
 // the coordinator of the next epoch waits for.
 //

@@ -8,8 +8,8 @@ import (
 
 // This file takes in what the coordinator tells the members.
 
-// told takes in a frame of the coordinator's.
-func (c *Core) told(f *frame) {
+// handle takes in a frame of the coordinator's.
+func (c *Core) handle(f *frame) {
 	c.vouched(f.Echo)
 	switch f.Op {
 	case opAsk:

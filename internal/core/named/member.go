@@ -259,7 +259,7 @@ func (c *Core) dirtyFit() {
 
 // claimOf is what this member tells of a name.
 func (c *Core) claimOf(name string) claim {
-	cl := claim{Name: name, Done: c.spent[name], Last: c.table.last(name), Resigned: c.resigned[name]}
+	cl := claim{Name: name, Done: c.spent[name], Last: c.table.lastEpoch(name), Resigned: c.resigned[name]}
 	if can, ok := c.campaigns[name]; ok {
 		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
 	}

@@ -3,7 +3,6 @@ package named
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -17,10 +16,7 @@ type office struct {
 	settled  bool  // whoever may hold anything has told, or has lost it by time
 	me       *peer // this member, which is not among peers
 	peers    map[election.ID]*peer
-	contests map[string]*contest
-	room     []*candidate // see candidates
-	order    []*contest   // by name; see ordered
-	stale    bool         // order is to be made anew
+	contests contests
 
 	floor    uint64                 // the least epoch of a name that is new
 	todo     []*contest             // that may have a seat to fill
@@ -64,50 +60,7 @@ type peer struct {
 // reportID tells one report of all from another.
 type reportID struct{ version, incarnation uint64 }
 
-// contest is one name.
-type contest struct {
-	name       string
-	weight     int
-	want       int         // seats
-	candidates []candidate // in order
-	seats      []*seat
-	last       uint64 // the highest epoch known
-	entry      *entry // of its first seat in the table, if it had one when this coordinator began
-	told       uint64 // the number of the last report of all that told of it
-	todo       bool   // it is among those
-	changed    bool   // and among those
-}
-
-// candidate is one member's word on one name: the coordinator has as many as names times
-// members, so it is kept small.
-type candidate struct {
-	of     *peer
-	held   uint64 // the epoch under which it holds a seat, or still works; 0: none
-	weight int32  // at most MaxWeight
-	seats  int8   // at most MaxSeats
-	stands bool
-	prefer bool
-}
-
-type seat struct {
-	index    int
-	leader   election.ID
-	epoch    uint64
-	top      uint64      // the highest epoch that anyone is known to have seen it led under
-	last     election.ID // who led under epoch, as far as is known
-	charged  *peer       // in whose load it counts
-	expected bool        // its leader has not told so to this coordinator
-	to       election.ID // whom it is meant for next
-	avoid    election.ID // who has just given it away
-	pin      bool        // its next leader is chosen by hand
-	pinned   bool
-	changed  bool      // it is to be told of
-	asked    time.Time // when its leader was asked to release it; zero: it was not
-	why      string    // of that
-	cause    election.Cause
-}
-
-func (o *office) peer(id election.ID) *peer {
+func (o *office) peerOf(id election.ID) *peer {
 	p := o.peers[id]
 	if p == nil {
 		p = &peer{id: id}
@@ -124,62 +77,6 @@ func (o *office) who(id election.ID) *peer {
 	return o.peers[id]
 }
 
-func (o *office) contest(name string) *contest {
-	k := o.contests[name]
-	if k == nil {
-		k = &contest{name: name, weight: 1, want: 1}
-		o.contests[name] = k
-		o.stale = true
-	}
-	return k
-}
-
-// ordered are all contests, by name.
-func (o *office) ordered() []*contest {
-	if o.stale {
-		o.order, o.stale = sorted(o.contests, byName), false
-	}
-	return o.order
-}
-
-func byName(a, b *contest) int { return strings.Compare(a.name, b.name) }
-
-// candidate is a member as a candidate, until the next enters; nil: it is none.
-func (k *contest) candidate(p *peer) *candidate {
-	for i := range k.candidates {
-		if k.candidates[i].of == p {
-			return &k.candidates[i]
-		}
-	}
-	return nil
-}
-
-// enters makes a member a candidate.
-func (o *office) enters(k *contest, p *peer) *candidate {
-	if k.candidates == nil {
-		k.candidates = make([]candidate, 0, len(o.peers)+1) // most stand for it, as a rule
-	}
-	at := 0
-	for at < len(k.candidates) && k.candidates[at].of.id.Compare(p.id) < 0 {
-		at++
-	}
-	k.candidates = slices.Insert(k.candidates, at, candidate{of: p})
-	return &k.candidates[at]
-}
-
-// leaves makes it none.
-func (k *contest) leaves(p *peer) {
-	k.candidates = slices.DeleteFunc(k.candidates, func(can candidate) bool { return can.of == p })
-}
-
-// seat gives one seat of a contest, and makes it if need be.
-func (k *contest) seat(i int) *seat {
-	for len(k.seats) <= i {
-		k.seats = append(k.seats, &seat{index: len(k.seats)})
-	}
-	return k.seats[i]
-}
-
 // seatAt has a seat belong to a member, in the books.
 func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 	if p := o.who(s.leader); p != nil {
@@ -189,7 +86,7 @@ func (o *office) seatAt(k *contest, s *seat, id election.ID) {
 	if s.leader = id; id != election.None {
 		s.last = id
 		if to = o.me; id != o.c.self {
-			to = o.peer(id)
+			to = o.peerOf(id)
 		}
 		to.leads++
 	}
@@ -206,8 +103,8 @@ func (o *office) charge(k *contest, s *seat, p *peer) {
 	}
 }
 
-// want has a contest looked at.
-func (o *office) want(k *contest) {
+// lookAt has a contest looked at by the next flush.
+func (o *office) lookAt(k *contest) {
 	if !k.todo {
 		k.todo = true
 		o.todo = append(o.todo, k)
@@ -217,12 +114,12 @@ func (o *office) want(k *contest) {
 
 // wanted are the contests to be looked at, by name.
 func (o *office) wanted() []*contest {
-	if len(o.todo) < len(o.contests)/8 {
+	if len(o.todo) < len(o.contests.byName)/8 {
 		slices.SortFunc(o.todo, byName)
 		return o.todo
 	}
 	list := make([]*contest, 0, len(o.todo))
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if k.todo {
 			list = append(list, k)
 		}
@@ -232,9 +129,9 @@ func (o *office) wanted() []*contest {
 
 // reconsider has all looked at for which a member stands.
 func (o *office) reconsider(p *peer) {
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if !k.todo && k.candidate(p) != nil {
-			o.want(k)
+			o.lookAt(k)
 		}
 	}
 	o.uneven = true
@@ -248,7 +145,7 @@ func (o *office) vacate(k *contest, s *seat, cause election.Cause) {
 	s.expected, s.asked, s.cause, s.pinned = false, time.Time{}, cause, false
 	o.changes(k, s)
 	o.uneven = true
-	o.want(k)
+	o.lookAt(k)
 }
 
 // changes has the others told of a seat.
@@ -261,7 +158,7 @@ func (o *office) changes(k *contest, s *seat) {
 
 // notHeld frees what a member was expected to hold, and has not told of.
 func (o *office) notHeld(p *peer) {
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
 			if s.expected && s.leader == p.id {
 				o.vacate(k, s, election.CauseResigned)
@@ -272,10 +169,10 @@ func (o *office) notHeld(p *peer) {
 
 // forget has what a member still works for hold up nobody: it is not heard any more.
 func (o *office) forget(p *peer) {
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if can := k.candidate(p); can != nil && can.held > 0 {
 			can.held = 0
-			o.want(k)
+			o.lookAt(k)
 		}
 	}
 }
@@ -286,7 +183,7 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 		return
 	}
 	o.c.note("frees", "", p.id, election.Token{}, why)
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
 			if s.leader != p.id {
 				continue
@@ -301,7 +198,7 @@ func (o *office) free(p *peer, why string, cause election.Cause) {
 
 // stateOf takes note of a member's state.
 func (o *office) stateOf(id election.ID, s election.MemberState) {
-	p := o.peer(id)
+	p := o.peerOf(id)
 	switch s {
 	case election.StateUp:
 		if p.known && !p.reported {
@@ -369,7 +266,7 @@ func (o *office) check() {
 		}
 	}
 	if len(o.moving) > 0 {
-		for _, k := range o.ordered() {
+		for _, k := range o.contests.ordered() {
 			for _, s := range k.seats {
 				if !s.asked.IsZero() && o.c.now.Sub(s.asked) > o.c.timing.T() {
 					s.asked = o.c.now

@@ -52,7 +52,7 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 	c.number++
 	switch {
 	case c.office != nil:
-		c.replies = append(c.replies, Reply{c.number, c.office.asked(r)})
+		c.replies = append(c.replies, Reply{c.number, c.office.answer(r)})
 	case !c.view.Defined():
 		c.replies = append(c.replies, Reply{c.number, c.uncoordinated()})
 	default:
@@ -77,8 +77,8 @@ func (c *Core) Forget(number uint64) { delete(c.requests, number) }
 // Replies are those that the last step has brought.
 func (c *Core) Replies() []Reply { return c.replies }
 
-// asked does what a user asks, and says why not.
-func (o *office) asked(r Request) string {
+// answer does what a user asks, and says why not.
+func (o *office) answer(r Request) string {
 	switch r.Do {
 	case DoTransfer:
 		return o.transfer(r.Name, r.Member)
@@ -92,7 +92,7 @@ func (o *office) asked(r Request) string {
 
 // transfer hands a name over to a member.
 func (o *office) transfer(name string, to election.ID) string {
-	k := o.contests[name]
+	k := o.contests.byName[name]
 	switch {
 	case k == nil:
 		return fmt.Sprintf("no election %q", name)
@@ -119,7 +119,7 @@ func (o *office) transfer(name string, to election.ID) string {
 	}
 	least.to, least.pin = to, true
 	o.release(k, least, "it is transferred to "+string(to))
-	o.want(k)
+	o.lookAt(k)
 	return ""
 }
 
@@ -151,22 +151,12 @@ func (o *office) drain(id election.ID, force bool) string {
 // aloneIn are the elections that nobody would lead if that member did not stand.
 func (o *office) aloneIn(id election.ID) (names []string) {
 	o.refit()
-	for name, k := range o.contests {
-		if o.alone(k, o.who(id)) {
+	for name, k := range o.contests.byName {
+		if o.contests.alone(k, o.who(id)) {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// alone reports whether nobody would lead a contest, or a seat of it, if that member did not
-// stand. Where another leads and it does not, nothing is taken from anybody.
-func (o *office) alone(k *contest, p *peer) bool {
-	if can := k.candidate(p); can == nil || !can.stands {
-		return false
-	}
-	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })
-	return (k.sits(p.id) || !led) && len(o.candidates(k, p)) == 0
 }
 
 func (o *office) undrain(id election.ID) string {

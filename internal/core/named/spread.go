@@ -33,78 +33,21 @@ func (o *office) refit() {
 	}
 }
 
-// candidates are those of a name that may be given a seat of it, in order, going by refit; good
-// until the next are asked for.
-func (o *office) candidates(k *contest, but *peer) (list []*candidate) {
-	list = o.room[:0]
-	for i := range k.candidates {
-		if can := &k.candidates[i]; can.of.able && can.stands && can.held == 0 && can.of != but && !k.sits(can.of.id) {
-			list = append(list, can)
-		}
-	}
-	o.room = list
-	return list
-}
-
-// sits reports whether a member leads a seat of a name, or is to.
-func (k *contest) sits(id election.ID) bool {
-	return slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader == id })
-}
-
-// best is who is to lead a seat next; nil: nobody can.
-func (o *office) best(k *contest, s *seat) *candidate {
-	list := o.candidates(k, nil)
-	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.of.id == s.to }); i >= 0 {
-		return list[i]
-	}
-	if slices.ContainsFunc(list, func(can *candidate) bool { return can.of.id != s.avoid }) {
-		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.of.id == s.avoid })
-	}
-	return o.least(list)
-}
-
-// least is the one with the least load, of those that prefer it if any do.
-func (o *office) least(list []*candidate) (best *candidate) {
-	for _, can := range list {
-		switch {
-		case best == nil, can.prefer && !best.prefer, can.prefer == best.prefer && can.of.load < best.of.load:
-			best = can
-		}
-	}
-	return best
-}
-
 // fill gives the seats of a contest that nobody leads.
 func (o *office) fill(k *contest) {
-	room := k.want - o.busy(k)
+	room := k.want - k.busy()
 	for i := 0; i < k.want && room > 0; i++ {
 		s := k.seat(i)
 		if s.leader != election.None {
 			continue
 		}
-		can := o.best(k, s)
+		can := o.contests.best(k, s)
 		if can == nil {
 			return
 		}
 		o.assign(k, s, can.of.id)
 		room--
 	}
-}
-
-// busy is how many lead a seat of a name, also one that it has no more, or still work for
-// one that they do not lead any more: of two sides of a partition that have met.
-func (o *office) busy(k *contest) (n int) {
-	for _, s := range k.seats {
-		if s.leader != election.None {
-			n++
-		}
-	}
-	for i := range k.candidates {
-		if can := &k.candidates[i]; can.held > 0 && !k.sits(can.of.id) {
-			n++
-		}
-	}
-	return n
 }
 
 // assign gives a seat that nobody leads.
@@ -198,12 +141,12 @@ func (o *office) mean() int {
 // too many hand-overs to get through.
 func (o *office) levelAll(least int) bool {
 	heaviest := 0
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		if slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None }) {
 			heaviest = max(heaviest, k.weight)
 		}
 	}
-	for _, k := range o.ordered() {
+	for _, k := range o.contests.ordered() {
 		for _, s := range k.seats {
 			if len(o.moving) >= MaxHandovers {
 				return false // the rest when these have ended
@@ -221,9 +164,9 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 		o.release(k, s, "it has fewer seats")
 		return
 	}
-	others := o.candidates(k, nil)
+	others := o.contests.candidates(k, nil)
 	if o.c.isDrained(s.leader) {
-		if to := o.least(others); to != nil || o.c.drained[s.leader] {
+		if to := leastLoaded(others); to != nil || o.c.drained[s.leader] {
 			o.move(k, s, to, "its leader is drained")
 		}
 		return
@@ -232,7 +175,7 @@ func (o *office) levelSeat(k *contest, s *seat, heaviest, least int) {
 	if s.pinned || leader == nil || !leader.stands {
 		return
 	}
-	to := o.least(others)
+	to := leastLoaded(others)
 	switch {
 	case to == nil:
 	case to.prefer && !leader.prefer:
@@ -293,8 +236,7 @@ func (o *office) dissolve(k *contest) {
 		return
 	}
 	o.floor = max(o.floor, k.last+1)
-	delete(o.contests, k.name)
-	o.stale = true
+	o.contests.drop(k)
 	for _, s := range k.seats {
 		delete(o.moving, key{k.name, s.index})
 		o.changes(k, s)
@@ -312,7 +254,7 @@ func (o *office) publish() {
 		for _, s := range k.seats {
 			if s.changed {
 				s.changed = false
-				list = append(list, o.entry(key{k.name, s.index}))
+				list = append(list, o.seatEntry(key{k.name, s.index}))
 			}
 		}
 	}
@@ -337,7 +279,7 @@ func (o *office) publish() {
 		case !p.reported:
 		case p.wants && (p.has != had || p.differs):
 			if whole == nil {
-				whole = encodeEach(parts(c.list(), c.partBytes, seatSize))
+				whole = encodeEach(parts(c.seatList(), c.partBytes, seatSize))
 			}
 			for i, list := range whole {
 				c.send(id, &frame{Op: opAssign, Echo: p.stamp, Version: c.version, Whole: true, Part: i, Parts: len(whole), encoded: list, Drained: c.drainedList(), Forced: c.forcedList()})
@@ -361,9 +303,9 @@ func (o *office) publish() {
 	clear(o.releases)
 }
 
-// entry is one seat as members are told of it.
-func (o *office) entry(at key) Seat {
-	k := o.contests[at.name]
+// seatEntry is one seat as members are told of it.
+func (o *office) seatEntry(at key) Seat {
+	k := o.contests.byName[at.name]
 	if k == nil || at.seat >= len(k.seats) || at.seat >= k.want && k.seats[at.seat].leader == election.None {
 		return Seat{Name: at.name, Seat: at.seat, Gone: true}
 	}

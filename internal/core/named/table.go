@@ -99,15 +99,8 @@ func (t *table) ordered() []*entry {
 	return t.order
 }
 
-// sorted are the values of a map, in order.
-func sorted[K comparable, V any](m map[K]V, order func(a, b V) int) []V {
-	list := slices.AppendSeq(make([]V, 0, len(m)), maps.Values(m))
-	slices.SortFunc(list, order)
-	return list
-}
-
-// list is all of it, in order.
-func (t *table) list() []Seat {
+// seatList returns all seats, in order.
+func (t *table) seatList() []Seat {
 	list := make([]Seat, 0, len(t.seats))
 	for _, e := range t.ordered() {
 		list = append(list, e.Seat)
@@ -122,8 +115,8 @@ func bySeat(a, b *entry) int {
 	return a.Seat.Seat - b.Seat.Seat
 }
 
-// last is the highest epoch known of a name.
-func (t *table) last(name string) uint64 {
+// lastEpoch is the highest epoch known of a name.
+func (t *table) lastEpoch(name string) uint64 {
 	highest := t.gone[key{name, 0}]
 	for i, left := 0, t.names[name]; left > 0 && i < MaxSeats; i++ {
 		if e := t.seats[key{name, i}]; e != nil {

@@ -19,7 +19,7 @@ func (c *Core) takeOffice(t election.Token) {
 	c.table.of = t
 	for _, m := range c.Members() {
 		if m.ID != c.self {
-			o.peer(m.ID).down = m.State == election.StateDown && !c.leased
+			o.peerOf(m.ID).down = m.State == election.StateDown && !c.leased
 		}
 	}
 	o.takeOver()
@@ -35,7 +35,7 @@ func (c *Core) takeOffice(t election.Token) {
 // once: nothing is assigned meanwhile.
 func (o *office) takeOver() {
 	list, names, most := o.c.table.ordered(), len(o.c.names), len(o.peers)+1 // most stand for it, as a rule
-	o.contests, o.order = make(map[string]*contest, names), make([]*contest, names)
+	o.contests = contests{byName: make(map[string]*contest, names), order: make([]*contest, names)}
 	contests, candidates := make([]contest, names), make([]candidate, names*most)
 	seats, theirs := make([]seat, len(list)), make([]*seat, len(list))
 	for i := range contests {
@@ -52,7 +52,7 @@ func (o *office) takeOver() {
 			}
 			o.takeSeat(k, e)
 		}
-		o.contests[k.name], o.order[i] = k, k
+		o.contests.byName[k.name], o.contests.order[i] = k, k
 		list, candidates, seats, theirs = list[n:], candidates[most:], seats[n:], theirs[n:]
 	}
 }

@@ -1,0 +1,199 @@
+package named
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// contests are the names that a coordinator assigns, each with its candidates and its seats.
+// It decides which candidate should lead, and reaches no member.
+type contests struct {
+	byName map[string]*contest
+	order  []*contest   // by name; see ordered
+	stale  bool         // order lacks a name, or has one too many
+	room   []*candidate // the array that candidates returns, used again
+}
+
+// contest is one name, its candidates and its seats.
+type contest struct {
+	name       string
+	weight     int
+	want       int         // seats
+	candidates []candidate // in order
+	seats      []*seat
+	last       uint64 // the highest epoch known
+	entry      *entry // of its first seat in the table, if it had one when this coordinator began
+	told       uint64 // the number of the last full report that names it
+	todo       bool   // it is in the coordinator's todo
+	changed    bool   // it is in the coordinator's changed
+}
+
+// candidate is what one member has reported on one name. There are as many as names times
+// members, so the type is kept small.
+type candidate struct {
+	of     *peer
+	held   uint64 // the epoch under which it holds a seat or still works; 0: none
+	weight int32  // at most MaxWeight
+	seats  int8   // at most MaxSeats
+	stands bool
+	prefer bool
+}
+
+type seat struct {
+	index    int
+	leader   election.ID
+	epoch    uint64
+	top      uint64      // the highest epoch that a member has reported for it
+	last     election.ID // the leader of epoch, as far as is known
+	charged  *peer       // in whose load it counts
+	expected bool        // its leader has not reported it to this coordinator
+	to       election.ID // its next leader, if it can
+	avoid    election.ID // the member that has just given it away
+	pin      bool        // its next leader is chosen by hand
+	pinned   bool
+	changed  bool      // members have yet to receive it
+	asked    time.Time // when its leader was asked to release it; zero: it was not
+	why      string    // of that
+	cause    election.Cause
+}
+
+// contest returns the contest of a name, and makes it if need be.
+func (all *contests) contest(name string) *contest {
+	k := all.byName[name]
+	if k == nil {
+		k = &contest{name: name, weight: 1, want: 1}
+		all.byName[name] = k
+		all.stale = true
+	}
+	return k
+}
+
+// ordered returns all contests, by name.
+func (all *contests) ordered() []*contest {
+	if all.stale {
+		all.order, all.stale = sorted(all.byName, byName), false
+	}
+	return all.order
+}
+
+func byName(a, b *contest) int { return strings.Compare(a.name, b.name) }
+
+// drop forgets a contest.
+func (all *contests) drop(k *contest) {
+	delete(all.byName, k.name)
+	all.stale = true
+}
+
+// candidates returns the members that may be given a seat of a name, in order, but one. The list
+// is good until the next call; it depends on able, which refit sets.
+func (all *contests) candidates(k *contest, but *peer) (list []*candidate) {
+	list = all.room[:0]
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.of.able && can.stands && can.held == 0 && can.of != but && !k.sits(can.of.id) {
+			list = append(list, can)
+		}
+	}
+	all.room = list
+	return list
+}
+
+// sits reports whether a member leads a seat of a name.
+func (k *contest) sits(id election.ID) bool {
+	return slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader == id })
+}
+
+// best returns the candidate that should lead a seat next; nil: none can.
+func (all *contests) best(k *contest, s *seat) *candidate {
+	list := all.candidates(k, nil)
+	if i := slices.IndexFunc(list, func(can *candidate) bool { return can.of.id == s.to }); i >= 0 {
+		return list[i]
+	}
+	if slices.ContainsFunc(list, func(can *candidate) bool { return can.of.id != s.avoid }) {
+		list = slices.DeleteFunc(list, func(can *candidate) bool { return can.of.id == s.avoid })
+	}
+	return leastLoaded(list)
+}
+
+// leastLoaded returns the candidate with the least load, of those that prefer the name if any do.
+func leastLoaded(list []*candidate) (best *candidate) {
+	for _, can := range list {
+		switch {
+		case best == nil, can.prefer && !best.prefer, can.prefer == best.prefer && can.of.load < best.of.load:
+			best = can
+		}
+	}
+	return best
+}
+
+// alone reports whether a contest, or a seat of it, would have no leader without that member.
+// It is false where a different member leads: nothing is taken from that one.
+func (all *contests) alone(k *contest, p *peer) bool {
+	if can := k.candidate(p); can == nil || !can.stands {
+		return false
+	}
+	led := slices.ContainsFunc(k.seats, func(s *seat) bool { return s.leader != election.None })
+	return (k.sits(p.id) || !led) && len(all.candidates(k, p)) == 0
+}
+
+// candidate returns a member as a candidate; nil: it is none. It is good until the next enters.
+func (k *contest) candidate(p *peer) *candidate {
+	for i := range k.candidates {
+		if k.candidates[i].of == p {
+			return &k.candidates[i]
+		}
+	}
+	return nil
+}
+
+// enters makes a member a candidate. The contest makes room for as many as there are members.
+func (k *contest) enters(p *peer, members int) *candidate {
+	if k.candidates == nil {
+		k.candidates = make([]candidate, 0, members) // most are candidates, as a rule
+	}
+	at := 0
+	for at < len(k.candidates) && k.candidates[at].of.id.Compare(p.id) < 0 {
+		at++
+	}
+	k.candidates = slices.Insert(k.candidates, at, candidate{of: p})
+	return &k.candidates[at]
+}
+
+// leaves ends a member's candidacy.
+func (k *contest) leaves(p *peer) {
+	k.candidates = slices.DeleteFunc(k.candidates, func(can candidate) bool { return can.of == p })
+}
+
+// seat returns one seat of a contest, and makes it if need be.
+func (k *contest) seat(i int) *seat {
+	for len(k.seats) <= i {
+		k.seats = append(k.seats, &seat{index: len(k.seats)})
+	}
+	return k.seats[i]
+}
+
+// busy counts the members that lead a seat of the name, one that it no longer has included, and
+// those that still work for a seat they have lost, as after a partition.
+func (k *contest) busy() (n int) {
+	for _, s := range k.seats {
+		if s.leader != election.None {
+			n++
+		}
+	}
+	for i := range k.candidates {
+		if can := &k.candidates[i]; can.held > 0 && !k.sits(can.of.id) {
+			n++
+		}
+	}
+	return n
+}
+
+// sorted returns the values of a map, in order.
+func sorted[K comparable, V any](m map[K]V, order func(a, b V) int) []V {
+	list := slices.AppendSeq(make([]V, 0, len(m)), maps.Values(m))
+	slices.SortFunc(list, order)
+	return list
+}
