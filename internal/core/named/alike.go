@@ -1,6 +1,10 @@
 package named
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file has a member tell a new coordinator in few words what both know alike. Where the
 // digests agree both have the same assignments, and of most names a member has to tell just what
@@ -10,27 +14,27 @@ import "cmp"
 // reportAnew tells a new coordinator everything: in few words, unless as many words are needed.
 // If the coordinator knows other assignments it asks for all the rest.
 func (c *Core) reportAnew() {
-	like, unlike := c.inFewWords()
+	like, unlike := c.inFewWords(&c.table, c.self)
 	if like == nil {
 		c.reportAll()
 		return
 	}
-	c.tellAll(frame{Op: opAlike, Alike: like}, c.claimsOf(unlike))
+	c.tellAll(frame{Op: opAlike, Alike: like}, c.claimsOf(&c.table, unlike))
 }
 
 // inFewWords is what this member has to tell of most names, and of which others by themselves; nil: of too many.
-func (c *Core) inFewWords() (like *claim, unlike map[string]bool) {
-	how := c.usual()
-	if unlike = c.unlike(how); 2*len(unlike) > len(c.seats) || len(c.seats) == 0 {
+func (m *member) inFewWords(t *table, self election.ID) (like *claim, unlike map[string]bool) {
+	how := m.usual()
+	if unlike = m.unlike(t, self, how); 2*len(unlike) > len(t.seats) || len(t.seats) == 0 {
 		return nil, nil
 	}
 	return &claim{Stands: true, Weight: how.Weight, Prefer: how.Prefer, Seats: how.Seats}, unlike
 }
 
 // usual is how this member stands for most names.
-func (c *Core) usual() (most Candidacy) {
+func (m *member) usual() (most Candidacy) {
 	counts, last, n := map[Candidacy]int{}, Candidacy{}, 0
-	for _, how := range c.campaigns {
+	for _, how := range m.campaigns {
 		if how != last {
 			counts[last] += n
 			last, n = how, 0
@@ -54,45 +58,45 @@ func (c Candidacy) compare(other Candidacy) int {
 
 // unlike are the names of which this member has to tell something else than its assignments
 // do, or than that it stands for them like that.
-func (c *Core) unlike(like Candidacy) map[string]bool {
+func (m *member) unlike(t *table, self election.ID, like Candidacy) map[string]bool {
 	names, stood, held := map[string]bool{}, 0, 0
-	several := len(c.names) != len(c.seats)
-	for _, e := range c.ordered() {
-		how, stands := c.campaigns[e.Name]
+	several := len(t.names) != len(t.seats)
+	for _, e := range t.ordered() {
+		how, stands := m.campaigns[e.Name]
 		if stands && (!several || e.Seat.Seat == 0) {
 			stood++
 		}
-		holds := e.Leader == c.self && c.holdsAs(e)
+		holds := e.Leader == self && m.holdsAs(e)
 		if holds {
 			held++
 		}
-		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || several && c.names[e.Name] != 1 || e.Leader == c.self && !holds {
+		if !stands || how != like || e.top > e.Epoch || e.Seat.Seat != 0 || several && t.names[e.Name] != 1 || e.Leader == self && !holds {
 			names[e.Name] = true
 		}
 	}
-	if held < len(c.holds) {
-		for name, h := range c.holds {
-			if e := c.seats[key{name, h.seat}]; e == nil || e.Leader != c.self {
+	if held < len(m.holds) {
+		for name, h := range m.holds {
+			if e := t.seats[key{name, h.seat}]; e == nil || e.Leader != self {
 				names[name] = true
 			}
 		}
 	}
-	if stood < len(c.campaigns) {
-		for name := range c.campaigns {
-			if c.names[name] == 0 {
+	if stood < len(m.campaigns) {
+		for name := range m.campaigns {
+			if t.names[name] == 0 {
 				names[name] = true
 			}
 		}
 	}
-	for name := range c.spent {
+	for name := range m.spent {
 		names[name] = true
 	}
 	return names
 }
 
 // holdsAs reports whether this member leads what it was assigned.
-func (c *Core) holdsAs(e *entry) bool {
-	h := c.holds[e.Name]
+func (m *member) holdsAs(e *entry) bool {
+	h := m.holds[e.Name]
 	return h != nil && !h.over && h.seat == e.Seat.Seat && h.epoch == e.Epoch
 }
 
@@ -132,12 +136,12 @@ func (o *office) takesAlike(p *peer, like claim) {
 
 // tellsItself takes in all that this member has to tell as it takes office.
 func (o *office) tellsItself() {
-	like, unlike := o.c.inFewWords()
+	like, unlike := o.c.inFewWords(&o.c.table, o.c.self)
 	if like == nil {
-		o.claimedAll(o.c.claimsOf(nil))
+		o.claimedAll(o.c.claimsOf(&o.c.table, nil))
 		return
 	}
-	claims := o.c.claimsOf(unlike)
+	claims := o.c.claimsOf(&o.c.table, unlike)
 	o.mentions(claims)
 	o.takesAlike(o.me, *like)
 	o.claimedAll(claims)

@@ -194,18 +194,6 @@ func (c *Core) Flush(now time.Time) []election.Action {
 	return c.out
 }
 
-// Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
-func (c *Core) Pinned(name string, seat int) bool {
-	e := c.seats[key{name, seat}]
-	return e != nil && e.Pinned
-}
-
-// Drained are the members that are to lead nothing.
-func (c *Core) Drained() []election.ID { return c.drainedList() }
-
-// Until is when this member leads no named election any more if it hears nothing.
-func (c *Core) Until() time.Time { return c.until }
-
 // Deadline is when to step it next.
 func (c *Core) Deadline() (time.Time, bool) {
 	at, ok := c.Core.Deadline()

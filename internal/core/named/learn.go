@@ -38,7 +38,7 @@ func (c *Core) handle(f *frame) {
 	}
 }
 
-func (c *Core) welcome() { c.welcomed, c.retryAt, c.retries = true, time.Time{}, 0 }
+func (m *member) welcome() { m.welcomed, m.retryAt, m.retries = true, time.Time{}, 0 }
 
 // assigned takes in assignments: those that have changed, or all.
 func (c *Core) assigned(f *frame) {

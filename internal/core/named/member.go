@@ -125,11 +125,14 @@ func (c *Core) Leads(name string) (election.Token, int) {
 	return election.Token{}, 0
 }
 
+// Until is when this member leads no named election any more if it hears nothing.
+func (m *member) Until() time.Time { return m.until }
+
 // Vouched is until when what this member's lead of a name has begun may still run if nothing
 // more is heard; past the end of the lead while its work stops. Zero: nothing may.
-func (c *Core) Vouched(name string) time.Time {
-	if h := c.holds[name]; h != nil && !h.lapsed {
-		return c.until
+func (m *member) Vouched(name string) time.Time {
+	if h := m.holds[name]; h != nil && !h.lapsed {
+		return m.until
 	}
 	return time.Time{}
 }
@@ -245,40 +248,40 @@ func (c *Core) checkFit() {
 
 // dirtyFit has the report that tells it bear something: the first name will do, always the
 // same, so that a seed gives one run.
-func (c *Core) dirtyFit() {
+func (m *member) dirtyFit() {
 	first := ""
-	for name := range c.campaigns {
+	for name := range m.campaigns {
 		if first == "" || name < first {
 			first = name
 		}
 	}
 	if first != "" {
-		c.dirty[first] = true
+		m.dirty[first] = true
 	}
 }
 
 // claimOf is what this member tells of a name.
-func (c *Core) claimOf(name string) claim {
-	cl := claim{Name: name, Done: c.spent[name], Last: c.table.lastEpoch(name), Resigned: c.resigned[name]}
-	if can, ok := c.campaigns[name]; ok {
+func (m *member) claimOf(t *table, name string) claim {
+	cl := claim{Name: name, Done: m.spent[name], Last: t.lastEpoch(name), Resigned: m.resigned[name]}
+	if can, ok := m.campaigns[name]; ok {
 		cl.Stands, cl.Weight, cl.Prefer, cl.Seats = true, can.Weight, can.Prefer, can.Seats
 	}
-	if h := c.holds[name]; h != nil {
+	if h := m.holds[name]; h != nil {
 		cl.Seat, cl.Epoch, cl.Over = h.seat, h.epoch, h.over
 	}
 	return cl
 }
 
 // claims are what it tells of those names, in order; nil: of all.
-func (c *Core) claimsOf(names map[string]bool) []claim {
+func (m *member) claimsOf(t *table, names map[string]bool) []claim {
 	var sorted []string
 	if names != nil {
 		sorted = slices.AppendSeq(make([]string, 0, len(names)), maps.Keys(names))
 	} else {
-		sorted = slices.AppendSeq(make([]string, 0, len(c.campaigns)+len(c.holds)+len(c.spent)), maps.Keys(c.campaigns))
-		sorted = slices.AppendSeq(sorted, maps.Keys(c.holds))
-		sorted = slices.AppendSeq(sorted, maps.Keys(c.spent))
-		for k, e := range c.seats {
+		sorted = slices.AppendSeq(make([]string, 0, len(m.campaigns)+len(m.holds)+len(m.spent)), maps.Keys(m.campaigns))
+		sorted = slices.AppendSeq(sorted, maps.Keys(m.holds))
+		sorted = slices.AppendSeq(sorted, maps.Keys(m.spent))
+		for k, e := range t.seats {
 			if e.top > e.Epoch {
 				sorted = append(sorted, k.name)
 			}
@@ -288,27 +291,13 @@ func (c *Core) claimsOf(names map[string]bool) []claim {
 	sorted = slices.Compact(sorted)
 	list := make([]claim, len(sorted))
 	for i, name := range sorted {
-		list[i] = c.claimOf(name)
-	}
-	return list
-}
-
-// raises are the seats of those names that were seen under a higher epoch than they have.
-func (c *Core) raises(claims []claim) (list []Seat) {
-	for _, cl := range claims {
-		for i, left := 0, c.names[cl.Name]; i < MaxSeats && left > 0; i++ {
-			if e := c.seats[key{cl.Name, i}]; e != nil {
-				if left--; e.top > e.Epoch {
-					list = append(list, Seat{Name: cl.Name, Seat: i, Epoch: e.top})
-				}
-			}
-		}
+		list[i] = m.claimOf(t, name)
 	}
 	return list
 }
 
 // reportAll tells the coordinator everything, and again until it answers.
-func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(nil)) }
+func (c *Core) reportAll() { c.tellAll(frame{Op: opReport}, c.claimsOf(&c.table, nil)) }
 
 func (c *Core) tellAll(f frame, claims []claim) {
 	c.retries = min(c.retries+1, 5)
@@ -328,7 +317,7 @@ func (c *Core) report() {
 	if len(c.dirty) == 0 || !c.view.Defined() || c.reported == 0 {
 		return // it is told with all the rest
 	}
-	for _, p := range parts(c.claimsOf(c.dirty), c.partBytes, claimSize) {
+	for _, p := range parts(c.claimsOf(&c.table, c.dirty), c.partBytes, claimSize) {
 		c.reported++
 		c.send(c.view.Leader.ID, &frame{Op: opReport, Stamp: c.stamp(), Base: c.reported - 1, Version: c.reported,
 			Incarnation: c.incarnation, Fit: c.fit, Claims: p, Raise: c.raises(p)})
@@ -337,8 +326,8 @@ func (c *Core) report() {
 }
 
 // allTold: nothing is to be told any more.
-func (c *Core) allTold() {
-	c.dirty, c.resigned = emptied(c.dirty), emptied(c.resigned)
+func (m *member) allTold() {
+	m.dirty, m.resigned = emptied(m.dirty), emptied(m.resigned)
 }
 
 // ask has the coordinator tell all, once in two heartbeats.

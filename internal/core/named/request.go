@@ -72,7 +72,7 @@ func (c *Core) uncoordinated() string {
 }
 
 // Forget gives up waiting for a reply.
-func (c *Core) Forget(number uint64) { delete(c.requests, number) }
+func (m *member) Forget(number uint64) { delete(m.requests, number) }
 
 // Replies are those that the last step has brought.
 func (c *Core) Replies() []Reply { return c.replies }

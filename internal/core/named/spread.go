@@ -224,7 +224,7 @@ func (o *office) flush() {
 // own takes in what this member itself has to tell.
 func (o *office) own() {
 	for len(o.c.dirty) > 0 {
-		claims := o.c.claimsOf(o.c.dirty)
+		claims := o.c.claimsOf(&o.c.table, o.c.dirty)
 		o.c.allTold()
 		o.claimedAll(claims)
 	}

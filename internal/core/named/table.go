@@ -91,6 +91,15 @@ func (t *table) forcedList() []election.ID {
 	return slices.DeleteFunc(t.drainedList(), func(id election.ID) bool { return !t.drained[id] })
 }
 
+// Pinned reports whether a seat of a name was given to its leader by hand, as far as is known.
+func (t *table) Pinned(name string, seat int) bool {
+	e := t.seats[key{name, seat}]
+	return e != nil && e.Pinned
+}
+
+// Drained are the members that are to lead nothing.
+func (t *table) Drained() []election.ID { return t.drainedList() }
+
 // ordered are all entries, in order.
 func (t *table) ordered() []*entry {
 	if t.stale {
@@ -137,6 +146,20 @@ func (t *table) mayReturn(name string, id election.ID, last uint64) bool {
 		}
 	}
 	return false
+}
+
+// raises are the seats of those names that were seen under a higher epoch than they have.
+func (t *table) raises(claims []claim) (list []Seat) {
+	for _, cl := range claims {
+		for i, left := 0, t.names[cl.Name]; i < MaxSeats && left > 0; i++ {
+			if e := t.seats[key{cl.Name, i}]; e != nil {
+				if left--; e.top > e.Epoch {
+					list = append(list, Seat{Name: cl.Name, Seat: i, Epoch: e.top})
+				}
+			}
+		}
+	}
+	return list
 }
 
 // hash is of what members must have alike of a seat.
