@@ -37,9 +37,9 @@ type conn struct {
 	peer            *peer // once it stands; nil again when it is given up
 	rank            election.Rank
 	incarnation     uint64
-	address         string // where the other end says it listens
+	address         string // where the peer listens, by its handshake
 	order           uint64 // grows with each connection that stands
-	hasQueuedFrames bool   // a dial that has more to say than hello
+	hasQueuedFrames bool   // a dial with more to send than hello
 
 	mu        sync.Mutex
 	net       net.Conn // nil until the dial is through
@@ -65,7 +65,7 @@ type conn struct {
 // bounds are the deadlines of a connection.
 type bounds struct {
 	frame time.Duration // for a frame that has begun
-	write time.Duration // for the other end to read
+	write time.Duration // for the peer to read
 	idle  time.Duration // for a retired connection
 }
 
@@ -215,7 +215,7 @@ func (c *conn) read(limit int) ([]byte, error) {
 	}
 }
 
-// readError tells a frame that drips from a connection that is merely quiet.
+// readError distinguishes a frame that drips from a connection that is merely quiet.
 func (c *conn) readError(err error) error {
 	begun := c.w > c.r
 	switch {
@@ -376,7 +376,7 @@ func (c *conn) closeWriteLocked() {
 	}
 }
 
-// remote is where the other end is, for logs.
+// remote is the peer's address, for logs.
 func (c *conn) remote() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -403,7 +403,7 @@ func (c *conn) closeLocked() {
 	}
 }
 
-// incoming is what a connection goroutine tells the loop.
+// incoming is what a connection goroutine passes to the loop.
 type incoming struct {
 	conn      *conn
 	handshake *wire.Handshake   // a hello, or the answer to ours

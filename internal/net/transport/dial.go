@@ -87,7 +87,7 @@ func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.H
 	return wire.DecodeHandshake(body)
 }
 
-// firstAnswer reads what the other end says first.
+// firstAnswer reads the peer's first frame.
 func (t *Transport) firstAnswer(c *conn, limit int) ([]byte, error) {
 	if c.proof() == nil {
 		return t.firstPlain(c, limit)
@@ -101,12 +101,12 @@ func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.connect(nc, t.soon(ctx)); err != nil || t.security == nil || t.isPlain(addr) {
+	if err := c.connect(nc, t.soon(ctx)); err != nil || t.security == nil || t.plain.has(addr) {
 		return err
 	}
 	err = c.secure(t.security, func(s net.Conn) *tls.Conn { return t.security.Client(s, addr) })
 	if t.security.Plain() && (wasReset(err) || errors.Is(err, errPlain)) {
-		t.setPlain(addr, true) // for the next attempt
+		t.plain.set(addr, true) // for the next attempt
 		return fmt.Errorf("TLS: %w", io.EOF)
 	}
 	return err
@@ -127,13 +127,13 @@ func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (n
 	return d(ctx, addr)
 }
 
-// wasReset tells a process that is shutting down: it accepts the connection and then
+// wasReset recognises a process that is shutting down: it accepts the connection and then
 // resets it.
 func wasReset(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// accept serves a connection that another has dialed.
+// accept serves a connection that a peer has dialed.
 func (t *Transport) accept(nc net.Conn) {
 	c := &conn{bounds: t.bounds, live: &t.live, counters: t.site.Counters, host: hostOf(nc)}
 	if c.connect(nc, time.Now().Add(t.connectTime)) != nil {
@@ -156,7 +156,7 @@ func (t *Transport) accept(nc net.Conn) {
 	})
 }
 
-// firstFrame gives what the other end says first, by TLS if this member has that.
+// firstFrame returns the peer's first frame, by TLS if this member has that.
 func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 	secured := t.security != nil
 	if secured && t.security.Plain() {
@@ -196,7 +196,7 @@ func (t *Transport) receive(c *conn) {
 	}
 }
 
-// tellEnd tells the loop that a connection has ended.
+// tellEnd passes the end of a connection to the loop.
 func (t *Transport) tellEnd(c *conn, err error) {
 	var b *wire.BadFrame
 	var unproven *insecure

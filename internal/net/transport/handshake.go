@@ -78,7 +78,7 @@ func (t *Transport) misdialed(hello *wire.Handshake, at string) {
 	}
 }
 
-// elsewhere says of a member's address that another is found there.
+// elsewhere reports that a member's address has a different process.
 func (t *Transport) elsewhere(p *peer, found election.ID) string {
 	who := "to member " + string(found)
 	if found == t.self.From.ID {
@@ -153,7 +153,7 @@ func (t *Transport) differs(other *wire.Handshake) (why wire.Reason, detail stri
 	return "", ""
 }
 
-// admission says why the Machine refuses a member, if it does.
+// admission returns why the Machine refuses a member, if it does.
 func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, detail string) {
 	switch {
 	case err == nil:
@@ -170,7 +170,7 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 	return wire.ReasonNotMember, err.Error()
 }
 
-// holder says where the process is that has an id.
+// holder returns where the process is that has an id.
 func (t *Transport) holder(id election.ID) string {
 	if p := t.peers[id]; p != nil && p.active != nil {
 		return p.active.address
@@ -193,7 +193,7 @@ func (t *Transport) answeredElsewhere(c *conn, p *peer, answer *wire.Handshake) 
 	t.unreached(p, election.Event{Err: answer.Reason.Err(), Incarnation: answer.Incarnation, Member: t.ownEntry(answer)})
 }
 
-// handleAnswer hears the answer to a hello of ours.
+// handleAnswer receives the answer to this member's hello.
 func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 	p := t.peers[c.to]
 	if p == nil || p.dialing != c {

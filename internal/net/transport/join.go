@@ -41,7 +41,7 @@ func newcomer(hello *wire.Handshake) election.Member {
 	return e
 }
 
-// mayJoin says why a newcomer may not be put on the list, if it may not.
+// mayJoin returns why a newcomer may not be put on the list, if it may not.
 func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail string) {
 	switch err := t.site.AdmitJoin(newcomer(hello), hello.Incarnation); {
 	case hello.From.ID == t.self.From.ID && hello.Incarnation == t.self.Incarnation:
@@ -57,10 +57,10 @@ func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail stri
 	}
 }
 
-// Newcomer is what a member says of itself when it asks to be put on the list.
+// Newcomer is what a member reports of itself when it asks to be put on the list.
 type Newcomer struct {
 	Rank    election.Rank
-	Address string            // where the others reach it
+	Address string            // where members reach it
 	List    []election.Member // its entry on its own list, if there is one
 	Token   election.Token    // the highest that it holds
 }
@@ -144,7 +144,7 @@ func (t *Transport) ask(ctx context.Context, addr string, self func(context.Cont
 	return t.admitted(ctx, c, addr)
 }
 
-// admitted hears the answer to a join.
+// admitted receives the answer to a join.
 func (t *Transport) admitted(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
 	until, _ := ctx.Deadline()
 	if err := c.await(until); err != nil {

@@ -42,7 +42,7 @@ func (t *Transport) drain(wait time.Duration) {
 	}
 }
 
-// takeLast handles what a connection goroutine tells while the Transport shuts down.
+// takeLast handles what a connection goroutine passes on while the Transport shuts down.
 func (t *Transport) takeLast(in incoming) {
 	switch c := in.conn; {
 	case in.err != nil && c.peer != nil:

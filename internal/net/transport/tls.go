@@ -9,19 +9,20 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file is TLS under the frames: who the other end is.
+// This file is TLS under the frames: it proves which member the peer is.
 
-// Security proves the two ends of a connection to each other.
+// Security proves both ends of a connection.
 type Security interface {
 	Client(nc net.Conn, addr string) *tls.Conn // to whoever listens at addr
 	Server(nc net.Conn) *tls.Conn
 	Believes(cs tls.ConnectionState) error          // whether it holds still
-	Proves(cs tls.ConnectionState, id string) error // whether the other end may be a member
+	Proves(cs tls.ConnectionState, id string) error // whether the peer may be a member
 	Forget(addr string)                             // the session with whoever listens there
 	Foreign(cs tls.ConnectionState) bool            // whether it is a member's that believes no authority of this one's
 	Plain() bool                                    // members without TLS are let in, and dialed, too
@@ -175,7 +176,7 @@ func (c *conn) proof() *tls.ConnectionState {
 // toldInsecure finds whether the other end does not believe this one, which it tells
 // once our end of the handshake is over.
 func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
-	t.setPlain(addr, false)
+	t.plain.set(addr, false)
 	var alert *net.OpError
 	if c.tls != nil && errors.As(err, &alert) && alert.Op == "remote error" {
 		t.security.Forget(addr)
@@ -212,18 +213,20 @@ func (t *Transport) Reassess() {
 	}
 }
 
-// isPlain reports whether addr is to be dialed without TLS.
-func (t *Transport) isPlain(addr string) bool {
-	_, plain := t.plain.Load(addr)
+// plainAddrs are the addresses that are dialed without TLS, though this member has it: while a
+// cluster changes over, a member that has none yet ends the connection.
+type plainAddrs struct{ m sync.Map }
+
+func (p *plainAddrs) has(addr string) bool {
+	_, plain := p.m.Load(addr)
 	return plain
 }
 
-// setPlain has addr dialed without TLS next time, or with it: while a cluster changes
-// over, a member that has none yet ends the connection.
-func (t *Transport) setPlain(addr string, plain bool) {
+// set has addr dialed without TLS next time, or with it.
+func (p *plainAddrs) set(addr string, plain bool) {
 	if plain {
-		t.plain.Store(addr, true)
+		p.m.Store(addr, true)
 	} else {
-		t.plain.Delete(addr)
+		p.m.Delete(addr)
 	}
 }

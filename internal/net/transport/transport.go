@@ -33,7 +33,7 @@ type Transport struct {
 	self     wire.Handshake // what this member says of itself, but for its address
 	address  string         // where the others reach it; "": not known yet
 	security Security       // nil: plain
-	plain    sync.Map       // addresses that were dialed without TLS, though this member has it
+	plain    plainAddrs
 	bounds   bounds
 
 	trip        time.Duration // a message there and one back
