@@ -56,6 +56,12 @@ func promises(a Algorithm) (guarantee string, fencing bool) {
 	return GuaranteeBestEffort, false
 }
 
+// fences reports whether the epoch of a's tokens is a fence.
+func fences(a Algorithm) bool {
+	_, fencing := promises(a)
+	return fencing
+}
+
 // durable reports whether an algorithm keeps no promise without a disk.
 func durable(a Algorithm) bool {
 	d, ok := a.(interface{ Durable() bool })

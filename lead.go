@@ -17,6 +17,18 @@ type Leadership struct {
 	Election string
 	Token    Token // its Epoch rises from one leadership to the next, as this member sees them; compare tokens, not epochs
 	Since    time.Time
+	Fencing  bool // whether the epoch of Token is a fence; see Fence
+}
+
+// Fence returns the epoch as a fencing token, for storage that refuses a write under an epoch
+// below the highest that it has seen. It returns 0 and false where the epoch is no fence: with
+// best effort the two sides of a partition count their epochs separately. It is a fence under a
+// quorum and on the engines, where an epoch belongs to a single leadership and rises with each.
+func (l Leadership) Fence() (epoch uint64, ok bool) {
+	if !l.Fencing {
+		return 0, false
+	}
+	return l.Token.Epoch, true
 }
 
 // LostError is why the context that [Node.Lead] gives was cancelled.
@@ -91,7 +103,7 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 			at = h.Next(ctx, at)
 			continue
 		}
-		l := Leadership{Election: at.Event.View.Election, Token: work.token, Since: at.Event.View.Since}
+		l := Leadership{Election: at.Event.View.Election, Token: work.token, Since: at.Event.View.Since, Fencing: fences(n.cfg.Algorithm)}
 		if led, err := work.run(n.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}

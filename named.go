@@ -278,7 +278,7 @@ func (n *Node) beginEach(c *candidate, s *call, token Token) {
 	}
 	w := newWork(s.ctx, token)
 	n.countIn(c, w)
-	l := Leadership{Election: c.name, Token: token, Since: c.since}
+	l := Leadership{Election: c.name, Token: token, Since: c.since, Fencing: fences(n.cfg.Algorithm)}
 	s.running.Go(func() {
 		led, err := w.run(n.cfg.Logger, l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
 		if led && s.ctx.Err() == nil {

@@ -40,7 +40,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batu
 			at = e.history.Next(ctx, at)
 			continue
 		}
-		l := batuta.Leadership{Election: at.Event.View.Election, Token: w.token, Since: at.Event.View.Since}
+		l := batuta.Leadership{Election: at.Event.View.Election, Token: w.token, Since: at.Event.View.Since, Fencing: true}
 		if led, err := e.run(w, l, fn); led && ctx.Err() == nil {
 			return err
 		}

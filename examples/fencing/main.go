@@ -53,6 +53,9 @@ func run(ctx context.Context, config batuta.Config, table string) error {
 	}
 	defer node.Close() // hands over
 	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		if _, fences := l.Fence(); !fences {
+			log.Printf("leadership %s has no fence: its epoch may belong to two leaders", l.Token)
+		}
 		return count(ctx, register, l.Token)
 	})
 	if ctx.Err() != nil {
