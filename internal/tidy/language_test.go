@@ -177,10 +177,35 @@ func sentences(paragraph string) []string {
 
 func last(list []string) []string { return list[max(0, len(list)-5):] }
 
-// The glossary defines each word once, in at most 25 words, and every page links to it.
+// The glossary defines each word once, in at most 25 words, in both languages, and every page
+// links to it.
 func TestGlossary(t *testing.T) {
+	defines(t, "docs/glossary.md")
+	defines(t, "docs/es/glosario.md")
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md", "README.es.md") {
+		glossary := "glossary.md"
+		if page == "README.es.md" {
+			glossary = "docs/es/glosario.md"
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page != "docs/glossary.md" && !strings.Contains(string(text), glossary) {
+			t.Errorf("%s does not link to %s where it first uses a term of it", page, glossary)
+		}
+	}
+}
+
+// defines checks the definitions of one glossary.
+func defines(t *testing.T, page string) {
+	t.Helper()
 	defined := map[string]bool{}
-	joined := strings.ReplaceAll(strings.Join(prose(t, "docs/glossary.md"), "\n"), "\n  ", " ")
+	joined := strings.ReplaceAll(strings.Join(prose(t, page), "\n"), "\n  ", " ")
 	for line := range strings.Lines(joined) {
 		entry, ok := strings.CutPrefix(line, "- ")
 		if !ok {
@@ -188,28 +213,15 @@ func TestGlossary(t *testing.T) {
 		}
 		term, definition, ok := strings.Cut(tag.ReplaceAllString(entry, ""), "**: ")
 		if words := len(strings.Fields(definition)); !ok || words == 0 || words > 25 {
-			t.Errorf("docs/glossary.md: %q: write **term**: definition, of at most 25 words", term)
+			t.Errorf("%s: %q: write **term**: definition, of at most 25 words", page, term)
 		}
 		if defined[term] {
-			t.Errorf("docs/glossary.md: %s** is defined twice", term)
+			t.Errorf("%s: %s** is defined twice", page, term)
 		}
 		defined[term] = true
 	}
 	if len(defined) < 60 {
-		t.Errorf("the glossary defines only %d terms", len(defined))
-	}
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range append(pages, "README.md", "README.es.md") {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if page != "docs/glossary.md" && !strings.Contains(string(text), "glossary.md") {
-			t.Errorf("%s does not link to docs/glossary.md where it first uses a term of it", page)
-		}
+		t.Errorf("%s defines only %d terms", page, len(defined))
 	}
 }
 

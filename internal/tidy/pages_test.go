@@ -92,66 +92,6 @@ func TestFencingIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestTheSpanishReadmeFollows compares what both languages have alike: the structure, what
-// stands in code blocks before a comment, the links, and every figure.
-func TestTheSpanishReadmeFollows(t *testing.T) {
-	english, spanish := skeleton(t, "README.md"), skeleton(t, "README.es.md")
-	for i := range min(len(english), len(spanish)) {
-		if english[i] != spanish[i] {
-			t.Fatalf("README.md has %q where README.es.md has %q", english[i], spanish[i])
-		}
-	}
-	if len(english) != len(spanish) {
-		t.Errorf("README.md has %d headings, lines of code, links and figures, README.es.md %d", len(english), len(spanish))
-	}
-}
-
-var (
-	comment = regexp.MustCompile(`\s*(#|//) .*`)
-	figures = regexp.MustCompile(`\]\([^)]*\)|\d+(?:[.,]\d+)*`)
-)
-
-// skeleton lists a page's headings by level, its lines of code without their comments,
-// its links by target and its numbers.
-func skeleton(t *testing.T, page string) []string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	alike := strings.NewReplacer("README.md", "README.es.md")
-	var parts []string
-	code := false
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		switch level, _, heading := strings.Cut(line, " "); {
-		case strings.HasPrefix(line, "```"):
-			code = !code
-			parts = append(parts, line)
-		case code:
-			parts = append(parts, comment.ReplaceAllString(line, ""))
-		case heading && strings.Trim(level, "#") == "":
-			parts = append(parts, level)
-		default:
-			parts = append(parts, numbers(alike.Replace(line))...)
-		}
-	}
-	return parts
-}
-
-// numbers lists the links and the numbers of a line. Numbers lose their separators: English
-// and Spanish exchange the comma and the point.
-func numbers(line string) []string {
-	var found []string
-	for _, f := range figures.FindAllString(line, -1) {
-		if !strings.HasPrefix(f, "](") {
-			f = strings.NewReplacer(",", "", ".", "").Replace(f)
-		}
-		found = append(found, f)
-	}
-	return found
-}
-
 // declares reports whether a file has a function, or a method as Type.method.
 func declares(t *testing.T, path, name string) bool {
 	t.Helper()

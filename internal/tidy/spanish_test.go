@@ -1,0 +1,144 @@
+package tidy
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// spanish has each Spanish page and the English page that it translates.
+var spanish = map[string]string{
+	"README.es.md":        "README.md",
+	"docs/es/glosario.md": "docs/glossary.md",
+}
+
+// TestSpanishPagesFollow compares what both languages have alike: the headings by level, the
+// code without its comments, the links, and every figure with its unit.
+func TestSpanishPagesFollow(t *testing.T) {
+	for translation, original := range spanish {
+		follows(t, translation, original)
+	}
+}
+
+func follows(t *testing.T, translation, original string) {
+	t.Helper()
+	got, want := skeletonOf(t, translation), skeletonOf(t, original)
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			t.Errorf("%s has %q where %s has %q", translation, got[i], original, want[i])
+			return
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s has %d headings, lines of code, links and figures, %s has %d", translation, len(got), original, len(want))
+	}
+}
+
+// TestSpanishPagesAreListed finds the pages of docs/es that the table leaves out.
+func TestSpanishPagesAreListed(t *testing.T) {
+	for _, page := range markdown(t) {
+		if path.Dir(page) == "docs/es" && spanish[page] == "" {
+			t.Errorf("%s: name the English page that it translates in internal/tidy/spanish_test.go", page)
+		}
+	}
+}
+
+// TestSkeleton has pages that differ, and one that does not.
+func TestSkeleton(t *testing.T) {
+	english := "# Lab\n\nIt takes 1.5\nms ([why](glossary.md#t)).\n\n```sh\nrun --n 3  # three\n```\n"
+	for page, same := range map[string]bool{
+		"# Laboratorio\n\nTarda 1,5 ms ([motivo](es/glosario.md#t)).\n\n```sh\nrun --n 3  # tres\n```\n": true,
+		strings.Replace(english, "1.5\nms", "1.5 s", 1):                                                  false,
+		strings.Replace(english, "1.5", "1.6", 1):                                                        false,
+		strings.Replace(english, "# Lab", "## Lab", 1):                                                   false,
+		strings.Replace(english, "glossary.md", "guarantees.md", 1):                                      false,
+		strings.Replace(english, "glossary.md#t", "glossary.md", 1):                                      false,
+		strings.Replace(english, "--n 3", "--n 4", 1):                                                    false,
+		english + "\nAnother figure: 7.\n":                                                               false,
+	} {
+		got, want := strings.Join(skeleton("docs/x.md", page), "\n"), strings.Join(skeleton("docs/x.md", english), "\n")
+		if (got == want) != same {
+			t.Errorf("%q has the skeleton %q; that of the original is %q", page, got, want)
+		}
+	}
+}
+
+var (
+	comment = regexp.MustCompile(`\s*(#|//) .*`)
+	figures = regexp.MustCompile(`\]\([^)]*\)|<a id="[^"]*">|\d+(?:[.,]\d+)*(?: (?:%|(?:ms|s|MiB)\b))?`)
+)
+
+// skeletonOf is the skeleton of a page of the repository.
+func skeletonOf(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return skeleton(page, string(text))
+}
+
+// skeleton lists a page's headings by level, its lines of code without their comments, its
+// links by target, its anchors and its figures.
+func skeleton(page, text string) []string {
+	var parts, paragraph []string
+	end := func() {
+		parts = append(parts, numbers(page, strings.Join(paragraph, " "))...)
+		paragraph = nil
+	}
+	code := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		level, _, heading := strings.Cut(line, " ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			end()
+			code = !code
+			parts = append(parts, line)
+		case code:
+			parts = append(parts, comment.ReplaceAllString(line, ""))
+		case heading && strings.Trim(level, "#") == "":
+			end()
+			parts = append(parts, level)
+		default:
+			paragraph = append(paragraph, line)
+		}
+	}
+	end()
+	return parts
+}
+
+// numbers lists the links, the anchors and the figures of a text. Figures lose their separators: English
+// and Spanish exchange the comma and the point.
+func numbers(page, text string) []string {
+	var found []string
+	for _, f := range figures.FindAllString(text, -1) {
+		if target, ok := strings.CutPrefix(f, "]("); ok {
+			f = inEnglish(page, strings.TrimSuffix(target, ")"))
+		} else {
+			f = strings.NewReplacer(",", "", ".", "").Replace(f)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// inEnglish is the target of a link from the root of the repository, for a Spanish page the
+// English one.
+func inEnglish(page, link string) string {
+	if strings.Contains(link, "://") {
+		return link
+	}
+	file, fragment, _ := strings.Cut(link, "#")
+	if file == "" {
+		file = page
+	} else {
+		file = path.Join(path.Dir(page), file)
+	}
+	if original, ok := spanish[file]; ok {
+		file = original
+	}
+	return file + "#" + fragment
+}
