@@ -396,7 +396,7 @@ func TestSuperPeersLiveComparesWithTheLaboratory(t *testing.T) {
 	code, out := runCommand(t, "bench", "superpeers", "--nodes", "12", "--fraction", "0.25", "--capacity", "6", "--rounds", "10", "--round", "100ms", "--no-progress", "--json")
 	var r struct {
 		Nodes int      `json:"nodes"`
-		Lab   *float64 `json:"lab_ratio_kmedoids"`
+		Lab   *float64 `json:"lab_mean_latency"`
 		Over  *int     `json:"cap_violations"`
 	}
 	if err := json.Unmarshal([]byte(out), &r); code != cli.Done || err != nil || r.Nodes != 12 || r.Lab == nil || r.Over == nil || *r.Over != 0 {

@@ -26,8 +26,8 @@ func newBenchSuperpeersCommand(e env) *cobra.Command {
 		Short: "Run an overlay of many nodes in this process, over imposed round trips",
 		Long: `superpeers runs real nodes, each with its own membership and gossip, over a network in
 memory that imposes the round trips of a matrix (or of the space internet), in
-real time, and sets what comes out beside the simulated overlay and k-medoids
-for the same round trips and seed. 500 nodes take about half of a processor.`,
+real time, and compares it with the simulated overlay of the same round trips and
+seed. 500 nodes take about half of a processor.`,
 		Example: `  batuta bench superpeers --rtt measured.csv --fraction 0.05 --rounds 300
   batuta bench superpeers --nodes 200 --capacity 25 --fraction 0.05 --kill-at 60 --kill-supers 1`,
 		Args: cobra.NoArgs,
@@ -115,14 +115,12 @@ func printLive(w io.Writer, r *live.Report, asJSON bool) error {
 		}
 		return fmt.Sprint(*p)
 	}
-	ratio := func(p *float64) string {
-		if p == nil {
-			return "–"
-		}
-		return fmt.Sprintf("%.3f", *p)
+	mean := "–"
+	if r.LabMean != nil {
+		mean = fmt.Sprintf("%.2f", *r.LabMean)
 	}
 	fmt.Fprintf(w, "%s, membership %s, %d nodes in one process, %d rounds of %.0f ms; all had joined after %.0f s\n\n", r.Method, r.Membership, r.Nodes, r.Rounds, r.RoundMS, r.Joined)
-	fmt.Fprintf(w, "1 low latency     mean %.2f ms, %s × k-medoids; simulated %s ×\n", r.Mean, ratio(r.Ratio), ratio(r.LabRatio))
+	fmt.Fprintf(w, "1 low latency     mean %.2f ms; simulated %s ms\n", r.Mean, mean)
 	fmt.Fprintf(w, "                  %d changes of home in the last half\n", r.Changes)
 	fmt.Fprintf(w, "2 spread evenly   largest load %d\n", r.Last.LoadMax)
 	fmt.Fprintf(w, "3 share           %d live, %d wanted; right from round %s\n", r.Last.Live, r.Last.Wanted, number(r.Exact))

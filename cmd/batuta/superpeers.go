@@ -45,9 +45,9 @@ func newSimSuperpeersCommand(e env) *cobra.Command {
 		Use:   "superpeers",
 		Short: "Play the election of super peers in a simulated overlay",
 		Long: `superpeers plays the shipped protocol on up to two million nodes that know no more
-than real ones would, and sets what comes out beside random choice, greedy
-k-center, k-medoids and the space's bound, which know everything. Latencies are
-true round trips in milliseconds. The same flags give the same result.
+than real ones would, and compares their mean latency with the space's bound, which
+knows everything. Latencies are true round trips in milliseconds. The same flags
+give the same result.
 
 Churn is a share and a round: 10%@60 replaces a tenth of the nodes in round 60,
 +10%@60 adds as many, -10%@60 removes them, 0.5% replaces that share in every
@@ -217,7 +217,7 @@ func progressBar(w io.Writer, rounds int) func(int) {
 		done := width * round / rounds
 		fmt.Fprintf(w, "\r[%s%s] round %d of %d", strings.Repeat("#", done), strings.Repeat(".", width-done), round, rounds)
 		if round == rounds {
-			fmt.Fprintln(w, "; comparing")
+			fmt.Fprintln(w)
 		}
 	}
 }

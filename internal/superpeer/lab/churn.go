@@ -65,7 +65,7 @@ func parseChange(text string) (c Change, err error) {
 
 func (c Change) due(round int) bool { return c.At < 0 || c.At == round }
 
-// churn applies what is due in the round that begins and tells whether anything
+// churn applies what is due in the round that begins and reports whether anything
 // was.
 func (w *world) churn(changes []Change) bool {
 	any := false

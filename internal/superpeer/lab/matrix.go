@@ -188,7 +188,7 @@ func (s measured) draw(int32) (x, y float64)                   { return 0, 0 }
 // boundLimit is up to how many nodes nearestBound is worth its n² round trips.
 const boundLimit = 20_000
 
-// nearestBound is a bound where only round trips exist: whoever is no super peer
+// nearestBound is a bound where only round trips exist: a node that is no super peer
 // has at least the way to its nearest fellow, so the mean is at least that of
 // the n−k smallest of those. It is far below what can be reached.
 func nearestBound(s space, k int, live []int32) float64 {

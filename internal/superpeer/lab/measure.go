@@ -23,7 +23,33 @@ type Sample struct {
 	measured bool    // Mean and Unserved are this round's own
 }
 
-// outcome is who is served by whom.
+// Figures measure an arrangement by the four requirements of docs/sources.md, "Coordinator".
+// Latencies are true round trips in milliseconds from ordinary nodes to their
+// super peers.
+type Figures struct {
+	Mean     float64 `json:"mean_latency"`
+	P95      float64 `json:"p95_latency"`
+	Radius   float64 `json:"covering_radius"` // the longest way
+	LoadMax  int     `json:"load_max"`        // nodes served by one super peer
+	LoadCV   float64 `json:"load_cv"`
+	Jain     float64 `json:"jain"`
+	Unserved float64 `json:"unserved"` // share of the ordinary nodes
+}
+
+func figures(lats []float32, loads []int, ordinary int) Figures {
+	f := Figures{Mean: mean(lats), P95: percentile(lats, 95)}
+	if len(lats) > 0 {
+		f.Radius = float64(lats[len(lats)-1])
+	}
+	for _, l := range loads {
+		f.LoadMax = max(f.LoadMax, l)
+	}
+	f.LoadCV, f.Jain = spread(loads)
+	f.Unserved = 1 - float64(len(lats))/float64(max(ordinary, 1))
+	return f
+}
+
+// outcome is the super peer of each node.
 type outcome struct {
 	holders []int32   // slots
 	loads   []int     // by holder
@@ -45,7 +71,7 @@ func (w *world) holders() []int32 {
 	return list
 }
 
-// look measures who is served now: a node counts when it and its super peer agree
+// look measures which nodes are served now: a node counts when it and its super peer agree
 // on it and both live.
 func (w *world) look(holders []int32, keep bool) (o outcome, sum float64) {
 	type part struct {

@@ -46,10 +46,3 @@ func meanOfSmallest(xs []float32, k int) float64 {
 	}
 	return sum / float64(max(k, 1))
 }
-
-// parallelChunks is parallel for work that is cheap by item and wants scratch
-// memory: f gets ranges.
-func parallelChunks(n int, f func(from, to int)) {
-	const size = 4096
-	parallel((n+size-1)/size, func(i int) { f(i*size, min(n, (i+1)*size)) })
-}

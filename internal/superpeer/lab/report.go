@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
@@ -23,8 +21,7 @@ type Report struct {
 
 	Capacity      int      `json:"capacity"`       // 0: no limit
 	CapViolations int      `json:"cap_violations"` // super peers over capacity, added over all rounds
-	RatioKMedoids *float64 `json:"ratio_kmedoids"` // mean latency over that of k-medoids; null where there is none
-	RatioBound    *float64 `json:"ratio_bound"`    // over the space's bound; null where none is known
+	RatioBound    *float64 `json:"ratio_bound"`    // mean latency over the space's bound; null where none is known
 	Bound         *float64 `json:"bound"`          // milliseconds
 
 	// SettledRound is the first round from which on, to the end or to the first
@@ -37,19 +34,10 @@ type Report struct {
 	Messages      float64    `json:"messages_per_node_round"` // mean over the rounds; gossip counts as one
 	Recovery      []Recovery `json:"recovery"`
 	Seconds       float64    `json:"seconds"`
-	Baselines     Baselines  `json:"baselines"`
 
 	samples []Sample
 	churned []int
 	picture picture
-}
-
-// Baselines are arrangements chosen with full knowledge; null where they would
-// take too long.
-type Baselines struct {
-	Random   *Figures `json:"random"`
-	KCenter  *Figures `json:"kcenter"`
-	KMedoids *Figures `json:"kmedoids"` // where there is a cap, capacitated
 }
 
 // Recovery is how a change of many nodes at once was overcome.
@@ -92,12 +80,7 @@ func (r *Report) finish(w *world) {
 	r.Figures = figures(o.lats, o.loads, w.n-len(holders))
 	last := r.last()
 	last.Mean, last.Unserved, last.measured = r.Mean, r.Unserved, true
-	live := w.live()
-	r.Baselines = baselines(w, live, r.Wanted)
-	if m := r.Baselines.KMedoids; m != nil && m.Mean > 0 {
-		r.RatioKMedoids = ptr(r.Mean / m.Mean)
-	}
-	if b := w.space.bound(r.Wanted, live); b > 0 {
+	if b := w.space.bound(r.Wanted, w.live()); b > 0 {
 		r.Bound, r.RatioBound = ptr(b), ptr(r.Mean/b)
 	}
 	r.settle(&w.cfg)
@@ -114,23 +97,6 @@ func (r *Report) finish(w *world) {
 const maxRecoveries = 10
 
 func ptr[T any](x T) *T { return &x }
-
-func baselines(w *world, live []int32, k int) (b Baselines) {
-	capacity := w.cfg.Capacity
-	random := randomCenters(live, k, w.seed)
-	b.Random = ptr(chosen(w.space, live, random, capacity))
-	if c := kcenter(w.space, live, k, w.seed); c != nil {
-		b.KCenter = ptr(chosen(w.space, live, c, capacity))
-	}
-	if len(live) <= medoidLimit {
-		m := kmedoids(w.space, live, random)
-		if capacity > 0 {
-			m = cappedReference(w.space, live, m, capacity, w.seed)
-		}
-		b.KMedoids = ptr(chosen(w.space, live, m, capacity))
-	}
-	return b
-}
 
 // settle finds the settled round and counts where the number was wrong later.
 func (r *Report) settle(cfg *superpeer.Config) {
@@ -181,47 +147,19 @@ func (r *Report) recover(at int) Recovery {
 	return v
 }
 
-// WriteTable prints r for a person: the method beside the baselines.
+// WriteTable prints r for a person, by the four requirements.
 func (r *Report) WriteTable(out io.Writer) error {
 	fmt.Fprintf(out, "%s in %s: %d nodes, %d super peers wanted, seed %d, %d rounds\n\n",
 		r.Method, r.Space, r.Nodes, r.Wanted, r.Seed, r.Rounds)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	columns := []*Figures{&r.Figures, r.Baselines.Random, r.Baselines.KCenter, r.Baselines.KMedoids}
-	fmt.Fprintf(t, "\t%s\trandom\tk-center\tk-medoids\t\n", r.Method)
-	row := func(name, format string, value func(*Figures) any) {
-		cells := []string{name}
-		for _, c := range columns {
-			cell := "–"
-			if c != nil {
-				cell = fmt.Sprintf(format, value(c))
-			}
-			cells = append(cells, cell)
-		}
-		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
-	}
-	row("mean latency ms", "%.3f", func(f *Figures) any { return f.Mean })
-	row("p95 latency ms", "%.3f", func(f *Figures) any { return f.P95 })
-	row("covering radius ms", "%.3f", func(f *Figures) any { return f.Radius })
-	row("largest load", "%d", func(f *Figures) any { return f.LoadMax })
-	row("load variation", "%.3f", func(f *Figures) any { return f.LoadCV })
-	row("Jain index", "%.3f", func(f *Figures) any { return f.Jain })
-	row("unserved", "%.4f", func(f *Figures) any { return f.Unserved })
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return r.writeRest(out)
-}
-
-func (r *Report) writeRest(out io.Writer) error {
-	fmt.Fprintf(out, "\n1 low latency     %s × k-medoids, %s × the space's bound (%s ms)\n",
-		maybe("%.3f", r.RatioKMedoids), maybe("%.3f", r.RatioBound), maybe("%.3f", r.Bound))
-	fmt.Fprintf(out, "2 spread evenly   covering radius %.3f ms, load variation %.3f\n", r.Radius, r.LoadCV)
+	fmt.Fprintf(out, "1 low latency     mean %.3f ms, 95 %% within %.3f ms; %s × the space's bound (%s ms)\n",
+		r.Mean, r.P95, maybe("%.3f", r.RatioBound), maybe("%.3f", r.Bound))
+	fmt.Fprintf(out, "2 spread evenly   covering radius %.3f ms, load variation %.3f, Jain index %.3f\n", r.Radius, r.LoadCV, r.Jain)
 	fmt.Fprintf(out, "3 share           %d live, %d wanted; wrong in %d rounds after settling\n", r.Live, r.Wanted, r.NumberMissed)
 	limit := "no capacity set"
 	if r.Capacity > 0 {
 		limit = fmt.Sprintf("capacity %d, exceeded %d times", r.Capacity, r.CapViolations)
 	}
-	fmt.Fprintf(out, "4 bounded load    largest %d; %s\n", r.LoadMax, limit)
+	fmt.Fprintf(out, "4 bounded load    largest %d; %s; %.4f of the nodes unserved\n", r.LoadMax, limit, r.Unserved)
 	fmt.Fprintf(out, "settled in round %s; %.1f moves a token, %.1f messages a node and round; %.1f s\n",
 		maybe("%d", r.SettledRound), r.MovesPerToken, r.Messages, r.Seconds)
 	for _, v := range r.Recovery {

@@ -124,10 +124,16 @@ func (o Options) space() space {
 
 // Run plays the rounds and measures. It returns the faults of o, if any.
 func Run(o Options) (*Report, error) {
+	r, _, err := play(o)
+	return r, err
+}
+
+// play is Run, and gives also the overlay as it is after the last round.
+func play(o Options) (*Report, *world, error) {
 	began := time.Now()
 	v, err := NewWatch(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := newReport(v.o)
 	for range v.o.Rounds {
@@ -142,5 +148,5 @@ func Run(o Options) (*Report, error) {
 	}
 	r.finish(v.w)
 	r.Seconds = time.Since(began).Seconds()
-	return r, nil
+	return r, v.w, nil
 }

@@ -14,7 +14,7 @@ type space interface {
 	// settle puts another node into slot, as the generator would, or, in a space
 	// with a fixed population, the same one again.
 	settle(slot int32, seed uint64)
-	// grow adds slots and says how many it could.
+	// grow adds slots and returns how many it could.
 	grow(n int) int
 	metric() superpeer.Metric
 	// point is where the slot truly lies, ok false where only round trips exist.

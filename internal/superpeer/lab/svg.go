@@ -50,7 +50,7 @@ func takePicture(w *world) (p picture) {
 	return p
 }
 
-// mapper says where slots lie on the map. Where only round trips exist, that is
+// mapper is where slots lie on the map. Where only round trips exist, that is
 // where their coordinates put them.
 func (w *world) mapper(p *picture) func(int32) (x, y float64) {
 	if p.w, p.h = w.space.shape(); p.w > 0 {
@@ -83,8 +83,8 @@ func (r *Report) WriteSVG(out io.Writer) error {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="sans-serif" font-size="11">`+"\n",
 		width, height, width, height)
 	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#fff"/>`+"\n")
-	fmt.Fprintf(b, `<text x="%.0f" y="%.0f" font-size="14">%s in %s: %d nodes, %d super peers (%d wanted), mean %.2f ms, %s × k-medoids</text>`+"\n",
-		margin, margin, r.Method, r.Space, r.Nodes, r.Live, r.Wanted, r.Mean, maybe("%.3f", r.RatioKMedoids))
+	fmt.Fprintf(b, `<text x="%.0f" y="%.0f" font-size="14">%s in %s: %d nodes, %d super peers (%d wanted), mean %.2f ms</text>`+"\n",
+		margin, margin, r.Method, r.Space, r.Nodes, r.Live, r.Wanted, r.Mean)
 	r.drawMap(b)
 	left := mapWidth + 2*margin
 	ms := func(s *Sample) float64 { return s.Mean }

@@ -19,7 +19,7 @@ func NewWatch(o Options) (*Watch, error) {
 	return &Watch{o: o, w: newWorld(o.config(s.metric()), s, o.Nodes, o.Seed)}, nil
 }
 
-// Play plays a round and tells what it was like.
+// Play plays a round and measures it.
 func (v *Watch) Play() Sample {
 	v.churned = v.w.churn(v.o.Churn)
 	v.w.play()
@@ -28,7 +28,7 @@ func (v *Watch) Play() Sample {
 	return s
 }
 
-// Map is where nodes are and whom they belong to. Its coordinates are from 0 to Width and
+// Map is where nodes are and which super peers serve them. Its coordinates are from 0 to Width and
 // Height.
 type Map struct {
 	Width, Height float64

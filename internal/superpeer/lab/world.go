@@ -69,7 +69,7 @@ func newWorld(cfg superpeer.Config, s space, n int, seed uint64) *world {
 	return w
 }
 
-// join starts a node in slot and says where it stands on the ring.
+// join starts a node in slot and returns where it is on the ring.
 func (w *world) join(slot int32) superpeer.Place {
 	peer := superpeer.Peer(len(w.slotOf))
 	w.slotOf = append(w.slotOf, slot)
@@ -93,7 +93,7 @@ func (w *world) leave(slot int32) {
 
 func (w *world) alive(p superpeer.Peer) bool { return w.slotOf[p] >= 0 }
 
-// recharge tells nodes of which tokens they have become registrars.
+// recharge gives nodes the tokens of which they have become registrars.
 func (w *world) recharge() {
 	count := w.cfg.Count(w.n)
 	for t := range max(count, len(w.charged)) {

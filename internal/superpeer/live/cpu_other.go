@@ -4,5 +4,5 @@ package live
 
 import "time"
 
-// cpuTime cannot be told here.
+// cpuTime cannot be measured here.
 func cpuTime() time.Duration { return 0 }

@@ -30,7 +30,7 @@ func disturbance(o Options) func(a, b int) (lost bool, late time.Duration) {
 	}
 }
 
-// Nodes join a few at a time: all of a joining overlay's list is told to each that joins,
+// Nodes join a few at a time: all of a joining overlay's list is sent to each that joins,
 // and each that joins to all.
 const (
 	joining   = 16 // at one time, at most

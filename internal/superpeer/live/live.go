@@ -1,4 +1,4 @@
-// Package live runs an overlay of many nodes in one process, each with its own memberlist,
+// Package live runs an overlay of many nodes in a process, each with its own memberlist,
 // over a network in memory that imposes measured round trips, and sets what comes out
 // beside the laboratory's result and k-medoids for the same round trips and seed.
 package live
@@ -35,7 +35,7 @@ type Options struct {
 
 	Kills []Kill
 	Seed  uint64       // default 1
-	Quick bool         // leave out the laboratory and its baselines
+	Quick bool         // leave out the laboratory
 	Each  func(Sample) // called after each round; may be nil
 }
 
@@ -56,7 +56,7 @@ type Sample struct {
 	Mean     float64 `json:"mean_latency"`
 	LoadMax  int     `json:"load_max"`
 	Over     int     `json:"over_capacity"`
-	Orphans  int     `json:"orphans"`      // of those whose super peer was killed last: not served yet
+	Orphans  int     `json:"orphans"`      // clients of the super peers killed last: not served yet
 	Changed  int     `json:"changed_home"` // nodes with another super peer than a round before
 }
 
@@ -69,17 +69,14 @@ type Report struct {
 	RoundMS    float64 `json:"round_ms"`
 	Capacity   int     `json:"capacity"`
 	Last       Sample  `json:"last"`
-	// Ratio is the mean latency over the last tenth of the rounds by that of k-medoids, LabRatio
-	// the laboratory's for the same matrix, seed and rounds; null where not computed.
-	Ratio    *float64 `json:"ratio_kmedoids"`
-	LabRatio *float64 `json:"lab_ratio_kmedoids"`
+	// LabMean is the laboratory's for the same matrix, seed and rounds; null where not computed.
 	LabMean  *float64 `json:"lab_mean_latency"`
 	Mean     float64  `json:"mean_latency"`     // over the last tenth
 	Exact    *int     `json:"exact_from"`       // first round from which on the number was right to the end or the first kill
 	CapOver  int      `json:"cap_violations"`   // added over all rounds
 	Changes  int      `json:"home_changes"`     // by all nodes, over the last half of the rounds
 	Bytes    float64  `json:"bytes_a_node_s"`   // sent, over the last half, headers included
-	CPU      float64  `json:"cpu_a_node"`       // of one core, over the last half; 0 where it cannot be told
+	CPU      float64  `json:"cpu_a_node"`       // of one core, over the last half; 0 where it cannot be measured
 	Memory   float64  `json:"memory_a_node"`    // bytes of heap and stacks, at the end
 	Recovery []Mended `json:"recovery"`         // by kill
 	Joined   float64  `json:"joined_after_s"`   // until all had joined
@@ -397,15 +394,12 @@ func (v *Mended) mend(after []Sample) {
 
 func ptr[T any](x T) *T { return &x }
 
-// compare plays the same in the laboratory, which also gives k-medoids.
+// compare plays the same in the laboratory.
 func (r *Report) compare(o Options) error {
 	l, err := lab.Run(lab.Options{Method: o.Method, RTT: o.RTT, Fraction: o.Fraction, Capacity: o.Capacity, Rounds: o.Rounds, Seed: o.Seed})
 	if err != nil {
 		return err
 	}
-	r.LabMean, r.LabRatio = ptr(l.Mean), l.RatioKMedoids
-	if m := l.Baselines.KMedoids; m != nil && m.Mean > 0 {
-		r.Ratio = ptr(r.Mean / m.Mean)
-	}
+	r.LabMean = ptr(l.Mean)
 	return nil
 }

@@ -6,32 +6,6 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Figures measure an arrangement by the four requirements of docs/sources.md, "Coordinator".
-// Latencies are true round trips in milliseconds from ordinary nodes to their
-// super peers.
-type Figures struct {
-	Mean     float64 `json:"mean_latency"`
-	P95      float64 `json:"p95_latency"`
-	Radius   float64 `json:"covering_radius"` // the longest way
-	LoadMax  int     `json:"load_max"`        // nodes served by one super peer
-	LoadCV   float64 `json:"load_cv"`
-	Jain     float64 `json:"jain"`
-	Unserved float64 `json:"unserved"` // share of the ordinary nodes
-}
-
-func figures(lats []float32, loads []int, ordinary int) Figures {
-	f := Figures{Mean: mean(lats), P95: percentile(lats, 95)}
-	if len(lats) > 0 {
-		f.Radius = float64(lats[len(lats)-1])
-	}
-	for _, l := range loads {
-		f.LoadMax = max(f.LoadMax, l)
-	}
-	f.LoadCV, f.Jain = spread(loads)
-	f.Unserved = 1 - float64(len(lats))/float64(max(ordinary, 1))
-	return f
-}
-
 // chosen judges super peers picked with full knowledge: everyone goes to the
 // nearest, or where there is a cap, is assigned as capacity allows.
 func chosen(s space, live, centers []int32, capacity int) Figures {
@@ -92,6 +66,13 @@ func nearestCenters(s space, live, centers []int32) []int32 {
 		}
 	}
 	return to
+}
+
+// parallelChunks is parallel for work that is cheap by item and wants scratch
+// memory: f gets ranges.
+func parallelChunks(n int, f func(from, to int)) {
+	const size = 4096
+	parallel((n+size-1)/size, func(i int) { f(i*size, min(n, (i+1)*size)) })
 }
 
 // randomCenters picks k of live.
