@@ -21,6 +21,7 @@ type env struct {
 	environ func() []string             // all of them; nil: none
 	config  string                      // a file that commands which ask an agent read when there is no --config; "": none
 	agent   string                      // where an agent is asked when nothing says where; "": nowhere
+	confirm func(question string) bool  // asks the user; nil: there is no terminal
 
 	schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: [schedule.Parse]
 }
@@ -33,7 +34,11 @@ const (
 
 // system is the world that a process finds.
 func system() env {
-	return env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, environ: os.Environ, config: systemConfig, agent: defaultHTTP}
+	e := env{stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, environ: os.Environ, config: systemConfig, agent: defaultHTTP}
+	if isTerminal(os.Stdin) && isTerminal(os.Stderr) {
+		e.confirm = func(question string) bool { return confirmed(os.Stdin, os.Stderr, question) }
+	}
+	return e
 }
 
 func main() {

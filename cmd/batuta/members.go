@@ -1,16 +1,21 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
@@ -86,7 +91,7 @@ Without it what is known of its priority stays.`,
 }
 
 func newMembersRemoveCommand(e env) *cobra.Command {
-	var force bool
+	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "remove ID",
 		Short: "Remove a member until it is added again",
@@ -94,19 +99,70 @@ func newMembersRemoveCommand(e env) *cobra.Command {
 it. Its agent ends with exit code 1, now or when it returns. Removing the leader
 makes the others elect.
 
+Before it removes the last member, or leaves a quorum without a majority, the command
+asks on a terminal. Elsewhere it needs --yes, and ends with exit code 2 without it.
+
 Of a quorum a majority decides on it. It is refused where too few of the voters that are
-left are reached to lead, unless --force is said: then nobody leads until more than half of
-them are back. What is left of a lost majority is refused all the same: start enough of the
-others again, with their data directories.`,
-		Example: "  batuta members remove 4 --agent 127.0.0.1:7501",
+left are reached to lead, unless --yes or --force is given: then nobody leads until more than
+half of them are back. What is left of a lost majority is refused all the same: start enough
+of the others again, with their data directories.`,
+		Example: "  batuta members remove 4 --agent 127.0.0.1:7501\n  batuta members remove 1 --yes",
 		Args:    cli.Exactly("ID", "4"),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "of a quorum: also where too few live voters are left to lead; nobody leads until more are back")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask before the last member is removed, or the last majority of a quorum")
 	return newAskingCommand(e, cmd, func(ctx context.Context, a *asking, c *api.Client) error {
+		id := a.args[0]
+		if !force && !yes {
+			var s api.Status
+			if err := c.Get(ctx, "/v1/status", &s); err != nil {
+				return err
+			}
+			if loss := lossOf(s, id); loss != "" {
+				if a.confirm == nil || !a.confirm(election.Shown(loss)+". Remove it?") {
+					return cli.Usagef("%s: nothing was removed; to remove it all the same, give --yes", loss)
+				}
+				force = true
+			}
+		}
 		var raw json.RawMessage
-		if err := c.Remove(ctx, a.args[0], force, &raw); err != nil {
+		if err := c.Remove(ctx, id, force || yes, &raw); err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		return a.report(raw, a.args[0]+" is no member any more")
+		return a.report(raw, id+" is no member any more")
 	})
+}
+
+// lossOf is what the cluster loses with a member, if that is more than the member.
+func lossOf(s api.Status, id string) string {
+	members := 0
+	up := map[string]bool{}
+	for _, m := range s.Members {
+		if m.State != string(batuta.StateRemoved) {
+			members++
+		}
+		up[m.ID] = m.State == string(batuta.StateUp)
+	}
+	if members == 1 && slices.ContainsFunc(s.Members, func(m api.Member) bool { return m.ID == id && m.State != string(batuta.StateRemoved) }) {
+		return fmt.Sprintf("%s is the last member: without it no member leads, and its agent ends", id)
+	}
+	if s.Quorum == nil {
+		return ""
+	}
+	for _, voters := range s.Quorum.Voters {
+		left := slices.DeleteFunc(slices.Clone(voters), func(v string) bool { return v == id })
+		reached := slices.DeleteFunc(slices.Clone(left), func(v string) bool { return !up[v] })
+		if len(left) < len(voters) && 2*len(reached) <= len(left) {
+			return fmt.Sprintf("without %s only %d of %d voters are up, which is no majority: no member leads until more than half are", id, len(reached), len(left))
+		}
+	}
+	return ""
+}
+
+// confirmed asks a question on out, and is whether the line read from in says yes.
+func confirmed(in io.Reader, out io.Writer, question string) bool {
+	fmt.Fprintf(out, "%s [y/N] ", question)
+	line, _ := bufio.NewReader(in).ReadString('\n') // no line is no answer
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
 }
