@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/initial"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
@@ -90,7 +91,7 @@ var helpTexts = cli.Help{
 		{Title: "Take part", Names: []string{"agent", "run", "vip"}},
 		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "watch", "explain"}},
 		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain"}},
-		{Title: "Set up", Names: []string{"config", "secret", "tls", "tune"}},
+		{Title: "Set up", Names: []string{"init", "config", "secret", "tls", "tune"}},
 		{Title: "Measure", Names: []string{"bench", "sim", "superpeer"}},
 		{Title: "More", Names: []string{"help", "completion", "version"}},
 	},
@@ -156,6 +157,7 @@ func subcommands(e env) []*cobra.Command {
 		newDemoCommand(e),
 		newBenchCommand(e),
 		newSuperpeersCommand(e),
+		initial.NewCommand(e.stdout),
 		newConfigCommand(e),
 		newSecretCommand(e),
 		newTLSCommand(e),
