@@ -98,7 +98,7 @@ func TestLanguageIsMeasured(t *testing.T) {
 func languagePages(t *testing.T) []string {
 	t.Helper()
 	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md", "examples/README.md", "examples/*/README.md", "examples/algorithm/*/README.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
