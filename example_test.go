@@ -60,6 +60,25 @@ func ExampleNode_Lead() {
 	// the work is done
 }
 
+func ExampleAcquire() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close() // waits for Release
+	held, err := batuta.Acquire(ctx, node)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer held.Release() // when the work has stopped
+	// What only a leader may do goes here, under held.Context().
+	fmt.Println("leading in epoch", held.Token.Epoch, held.Valid())
+	// Output: leading in epoch 1 true
+}
+
 func ExampleNode_Watch() {
 	ctx := context.Background()
 	node, err := alone(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -67,7 +68,12 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	case n.cfg.Observer:
 		return n.observes(n.cfg.Election)
 	case ctx.Err() != nil:
-		return ctx.Err()
+		select {
+		case <-n.done:
+			return n.closed()
+		default:
+			return ctx.Err()
+		}
 	}
 	n.stand()
 	defer n.retire()
@@ -78,6 +84,102 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		}
 		return nil
 	}, n.finish)
+}
+
+// Held is a leadership that [Acquire] or [TryAcquire] gave. Its owner calls [Held.Release], after a loss too.
+// Its methods may be called from any goroutine.
+type Held struct {
+	Leadership
+	elector Elector
+	ctx     context.Context // of the work
+	end     context.CancelFunc
+	over    chan struct{} // closed when Lead has returned
+	err     error         // what it returned
+}
+
+// Acquire waits until this candidate leads, and gives its leadership. It is [Elector.Lead] for work that
+// is no function: the work goes on until [Held.Release], and ctx is for the wait alone.
+//
+// Its error is ctx's, or what Lead returns, such as [ErrClosed] or [ErrObserver].
+func Acquire(ctx context.Context, e Elector) (*Held, error) {
+	held, end := context.WithCancel(context.WithoutCancel(ctx))
+	if ctx.Err() != nil {
+		end()
+	}
+	h, led := &Held{elector: e, end: end, over: make(chan struct{})}, make(chan struct{})
+	go func() {
+		defer close(h.over)
+		h.err = e.Lead(held, func(work context.Context, l Leadership) error {
+			h.Leadership, h.ctx = l, work
+			close(led)
+			<-held.Done()
+			return held.Err()
+		})
+	}()
+	select {
+	case <-led:
+		return h, nil
+	case <-h.over:
+	case <-ctx.Done():
+		h.Release()
+	}
+	if ctx.Err() != nil && errors.Is(h.err, context.Canceled) {
+		return nil, ctx.Err()
+	}
+	return nil, h.err
+}
+
+// Context ends with the leadership, with a *[LostError] as its [context.Cause], and on [Held.Release]. It has the
+// values of the context that Acquire was called with, not its end.
+func (h *Held) Context() context.Context { return h.ctx }
+
+// Valid reports whether this leadership goes on right now. It compares clocks, as [Elector.IsLeader] does.
+func (h *Held) Valid() bool { return h.ctx.Err() == nil && h.elector.Leader().Token == h.Token }
+
+// Release gives the lead away, and returns when the leadership has ended here. Call it when the work has stopped: until
+// then nobody leads next, and a node that closes waits. Releasing again does nothing.
+func (h *Held) Release() {
+	h.end()
+	<-h.over
+}
+
+// ErrNotLeader is wrapped by what [TryAcquire] returns when this candidate does not lead.
+var ErrNotLeader = errors.New("this candidate does not lead")
+
+// TryTimeout is how long [TryAcquire] waits at most while nobody leads.
+const TryTimeout = 3 * time.Second
+
+// TryAcquire is [Acquire] that does not wait for another's leadership to end. Its error wraps [ErrNotLeader] when another
+// leads, and when this candidate does not lead within [TryTimeout].
+func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
+	within, giveUp := context.WithCancelCause(ctx)
+	var watcher sync.WaitGroup
+	defer watcher.Wait()
+	defer giveUp(nil)
+	defer time.AfterFunc(TryTimeout, func() {
+		giveUp(fmt.Errorf("%w: it was not elected within %v: try again later, or wait with Acquire", ErrNotLeader, TryTimeout))
+	}).Stop()
+	watcher.Go(func() {
+		for range e.Watch(within) {
+			if by, taken := taken(e); taken {
+				giveUp(fmt.Errorf("%w: member %s leads election %q: try again later, or wait with Acquire", ErrNotLeader, by.Token.Leader.ID, by.Election))
+			}
+		}
+	})
+	h, err := Acquire(within, e)
+	if cause := context.Cause(within); err == within.Err() && errors.Is(cause, ErrNotLeader) {
+		return nil, cause
+	}
+	return h, err
+}
+
+// taken gives the view of another's leadership, where none is left for this candidate.
+func taken(e Elector) (v View, taken bool) {
+	v = e.Leader()
+	if named, ok := e.(*Election); ok && !named.own() && len(named.Leaders()) < named.how.Seats {
+		return v, false
+	}
+	return v, v.Defined() && !e.IsLeader()
 }
 
 // ErrObserver is wrapped by what [Node.Lead], [Node.LeadEach] and [Election.Lead] return on a member with
@@ -260,7 +362,7 @@ func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err er
 	return lease.left, lease.whole, err
 }
 
-// Elector is one election as one candidate takes part in it: a [Node], and whatever else keeps
+// Elector is one election as one candidate takes part in it: a [Node], a named [Election], and whatever else keeps
 // the same promises. Module github.com/batuta-dev/batuta/engines has it on engines
 // that are run already, such as etcd. Package electiontest/electortest tries whether one keeps them:
 //
@@ -268,7 +370,7 @@ func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err er
 //   - The work of a leadership has returned before the next leadership begins, wherever, unless its
 //     process or its connections have failed.
 //   - IsLeader compares clocks; it is false before anybody could tell that the leadership is lost.
-//   - After Close nothing runs, and every method returns at once, with [ErrClosed] where it has an error.
+//   - After it, or its node, was closed nothing runs, and every method returns at once, with [ErrClosed] where it has an error.
 type Elector interface {
 	// Lead runs fn once per leadership of this candidate, with a context that is cancelled when it
 	// ends; see [Node.Lead].
@@ -281,8 +383,9 @@ type Elector interface {
 	IsLeader() bool
 	// Resign steps down; no effect when not leading. The work is told, and waited for, before another leads.
 	Resign(ctx context.Context) error
-	// Close gives the lead away when the work has returned, and ends the candidate.
-	Close() error
 }
 
-var _ Elector = (*Node)(nil)
+var (
+	_ Elector = (*Node)(nil)
+	_ Elector = (*Election)(nil)
+)

@@ -461,3 +461,29 @@ func TestLeadWithoutWorkIsRefusedAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// What was acquired is valid by the clock, and for its own leadership alone.
+func TestHeldIsValidByTheClock(t *testing.T) {
+	alone(t, func(t *testing.T, n *Node) {
+		first, err := Acquire(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.call(t.Context(), func() {
+			time.Sleep(n.timeout + time.Nanosecond) // the loop stands still
+			if first.Valid() || first.Context().Err() != nil {
+				t.Errorf("after more than T: valid: %v, context: %v", first.Valid(), first.Context().Err())
+			}
+		})
+		<-first.Context().Done()
+		first.Release()
+		second, err := Acquire(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.Valid() || !second.Valid() || !second.Token.Above(first.Token) {
+			t.Errorf("%v is valid: %v, and then %v: %v", first.Token, first.Valid(), second.Token, second.Valid())
+		}
+		second.Release()
+	})
+}

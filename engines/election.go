@@ -170,7 +170,12 @@ func (e *Election) call(ctx context.Context, f func()) error {
 	case <-e.done:
 		return batuta.ErrClosed
 	case <-ctx.Done():
-		return ctx.Err()
+		select {
+		case <-e.done:
+			return batuta.ErrClosed
+		default:
+			return ctx.Err()
+		}
 	}
 	select {
 	case <-c.done:

@@ -25,7 +25,7 @@ func TestConformance(t *testing.T) {
 		m, lines := newMemory(), map[batuta.ID]*line{}
 		return electortest.Candidates{
 			OneLeader: true,
-			Start: func(id batuta.ID) batuta.Elector {
+			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = &line{memory: m}
 				return start(t, lines[id], engines.Config{ID: string(id)})
 			},

@@ -18,12 +18,12 @@ import (
 // broken are candidates that break a promise each, and what the kit has to say.
 var broken = []struct {
 	name, says string
-	wrap       func(node) batuta.Elector
+	wrap       func(node) electortest.Candidate
 }{
-	{"does not wait for the work", "while that of", func(n node) batuta.Elector { return hasty{n} }},
-	{"does not tell that a leadership is lost", "was not told lost", func(n node) batuta.Elector { return silent{n} }},
-	{"leads on after it is closed", "it is closed, and leads", func(n node) batuta.Elector { return &proud{node: n} }},
-	{"forgets what the work has returned", "Lead returned <nil>", func(n node) batuta.Elector { return deaf{n} }},
+	{"does not wait for the work", "while that of", func(n node) electortest.Candidate { return hasty{n} }},
+	{"does not tell that a leadership is lost", "was not told lost", func(n node) electortest.Candidate { return silent{n} }},
+	{"leads on after it is closed", "it is closed, and leads", func(n node) electortest.Candidate { return &proud{node: n} }},
+	{"forgets what the work has returned", "Lead returned <nil>", func(n node) electortest.Candidate { return deaf{n} }},
 }
 
 type hasty struct{ node }
@@ -99,7 +99,7 @@ func try(t *testing.T, name string) {
 		}
 		electortest.RunIn(t, synctest.Test, func(t *testing.T) electortest.Candidates {
 			c := batutatest.New(t, 3)
-			return electortest.Candidates{Start: func(id batuta.ID) batuta.Elector { return b.wrap(node{c.Start(id), c, id}) }}
+			return electortest.Candidates{Start: func(id batuta.ID) electortest.Candidate { return b.wrap(node{c.Start(id), c, id}) }}
 		})
 	}
 }

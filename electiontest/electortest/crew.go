@@ -38,7 +38,7 @@ type shift struct {
 
 // member is one candidate.
 type member struct {
-	batuta.Elector
+	Candidate
 	id     batuta.ID
 	views  chan struct{} // closed when its watcher has ended
 	led    chan error    // what Lead has returned
@@ -57,7 +57,7 @@ func (c *crew) startAll() {
 // start starts one, watches it and has it work.
 func (c *crew) start(id batuta.ID) *member {
 	c.t.Helper()
-	m := &member{Elector: c.Start(id), id: id, views: make(chan struct{}), led: make(chan error, 1)}
+	m := &member{Candidate: c.Start(id), id: id, views: make(chan struct{}), led: make(chan error, 1)}
 	c.members[id] = m
 	views := m.Watch(context.Background())
 	go func() {

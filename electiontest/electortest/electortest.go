@@ -17,7 +17,7 @@ const Patience = time.Minute
 type Candidates struct {
 	// Start has a candidate take part. The ids are "1", "2" and "3". A candidate
 	// that was closed may be started again. The kit closes what it starts.
-	Start func(id batuta.ID) batuta.Elector
+	Start func(id batuta.ID) Candidate
 	// Cut lets nothing pass between a candidate and the others, or the engine, until heal is
 	// called. Nil: it is not tried.
 	Cut func(id batuta.ID) (heal func())
@@ -26,6 +26,12 @@ type Candidates struct {
 	Fail func() (mend func())
 	// OneLeader says that two never lead at once, even when one is cut off.
 	OneLeader bool
+}
+
+// Candidate is an Elector that can be closed: it gives the lead away when its work has returned, and ends.
+type Candidate interface {
+	batuta.Elector
+	Close() error
 }
 
 // Run tries the candidates that fresh sets up, anew for each promise.
@@ -57,6 +63,7 @@ var promises = []struct {
 	{"who resigns keeps the lead until its work has stopped", resigning},
 	{"work that returns gives the lead away", returning},
 	{"a Lead whose context ends returns when its work has", cancelling},
+	{"a lead that was acquired is kept until it is released", acquiring},
 	{"who closes hands over, and nothing runs after", closing},
 	{"every watcher sees every view in order", watching},
 	{"a leader that is cut off leads no more when another does", cutOff},

@@ -25,7 +25,7 @@ func TestNode(t *testing.T) {
 func nodes(t *testing.T, change func(*batuta.Config)) electortest.Candidates {
 	c := batutatest.New(t, 3, change)
 	return electortest.Candidates{
-		Start: func(id batuta.ID) batuta.Elector { return node{c.Start(id), c, id} },
+		Start: func(id batuta.ID) electortest.Candidate { return node{c.Start(id), c, id} },
 		Cut: func(id batuta.ID) func() {
 			c.Isolate(id)
 			return c.Heal
@@ -40,7 +40,7 @@ type node struct {
 	id      batuta.ID
 }
 
-// Close implements [batuta.Elector].
+// Close implements [electortest.Candidate].
 func (n node) Close() error {
 	if n.cluster.Node(n.id) == n.Node {
 		n.cluster.Stop(n.id)

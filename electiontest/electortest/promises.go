@@ -107,6 +107,53 @@ func cancelling(c *crew) {
 	c.agree(s.l.Token)
 }
 
+func acquiring(c *crew) {
+	c.startAll()
+	s := c.agree(batuta.Token{})
+	m := c.members[s.id]
+	within, cancel := context.WithTimeout(c.t.Context(), Patience)
+	defer cancel()
+	held, err := batuta.Acquire(within, m)
+	if err != nil {
+		c.t.Fatalf("Acquire of %s, which leads: %v", s.id, err)
+	}
+	defer held.Release()
+	for id, other := range c.members {
+		if id == s.id {
+			continue
+		}
+		if other, err := batuta.TryAcquire(within, other); err == nil {
+			if held.Valid() {
+				c.t.Errorf("%s has acquired %s while %s goes on", id, other.Token, held.Token)
+			}
+			other.Release()
+		} else if !errors.Is(err, batuta.ErrNotLeader) {
+			c.t.Errorf("TryAcquire of %s, while %s leads: %v", id, s.id, err)
+		}
+	}
+	if err := m.Resign(within); err != nil {
+		c.t.Fatalf("Resign of %s: %v", s.id, err)
+	}
+	if held.Valid() {
+		c.t.Errorf("%s has resigned, and %s is still valid", s.id, held.Token)
+	}
+	await(c, "what was acquired is lost", held.Context().Done())
+	if lost, ok := errors.AsType[*batuta.LostError](context.Cause(held.Context())); !ok || lost.Token != held.Token {
+		c.t.Errorf("%s has ended by %v", held.Token, context.Cause(held.Context()))
+	}
+	time.Sleep(slow)
+	c.mu.Lock()
+	for _, o := range c.shifts {
+		if o.l.Token.Above(held.Token) {
+			c.t.Errorf("the work of %s begins while %s has not been released", o.l.Token, held.Token)
+		}
+	}
+	c.mu.Unlock()
+	held.Release()
+	held.Release()
+	c.agree(held.Token)
+}
+
 func closing(c *crew) {
 	c.drain = slow
 	c.startAll()

@@ -28,7 +28,7 @@ func candidates(t *testing.T, c *enginetest.Etcd, fail func() func()) electortes
 	lines := map[batuta.ID][]*enginetest.Proxy{}
 	return electortest.Candidates{
 		OneLeader: true,
-		Start: func(id batuta.ID) batuta.Elector {
+		Start: func(id batuta.ID) electortest.Candidate {
 			var addrs []string
 			for _, to := range c.Addrs {
 				p := enginetest.NewProxy(t, to)

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 		lines := map[batuta.ID]*enginetest.Proxy{}
 		return electortest.Candidates{
 			OneLeader: true,
-			Start: func(id batuta.ID) batuta.Elector {
+			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = enginetest.NewProxy(t, s.Addr)
 				return start(t, s, lines[id].Addr(), name, engines.Config{ID: string(id)})
 			},

@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 		lines := map[batuta.ID]*enginetest.Proxy{}
 		return electortest.Candidates{
 			OneLeader: true,
-			Start: func(id batuta.ID) batuta.Elector {
+			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = enginetest.NewProxy(t, server.Addr)
 				return start(t, enginetest.DialPostgres(t, lines[id].Addr()), name, engines.Config{ID: string(id)})
 			},

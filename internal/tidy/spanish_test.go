@@ -10,11 +10,10 @@ import (
 
 // spanish has each Spanish page and the English page that it translates.
 var spanish = map[string]string{
-	"README.es.md":           "README.md",
-	"docs/es/algoritmos.md":  "docs/algorithms.md",
-	"docs/es/garantias.md":   "docs/guarantees.md",
-	"docs/es/glosario.md":    "docs/glossary.md",
-	"docs/es/laboratorio.md": "docs/lab.md",
+	"README.es.md":          "README.md",
+	"docs/es/algoritmos.md": "docs/algorithms.md",
+	"docs/es/garantias.md":  "docs/guarantees.md",
+	"docs/es/glosario.md":   "docs/glossary.md",
 }
 
 // TestSpanishPagesFollow compares what both languages have alike: the headings by level, the
