@@ -40,7 +40,7 @@ var expectations = []expectForm{
 	{"halted", "ID", "the member has ended by itself, because it was removed", readOf, writeOf},
 	{"members", "ID,…", "those and no others are on the list", readMemberList, writeOf},
 	{"changes", "OP N", "leaderships that began; OP is one of = < <= > >=", readComparison, writeComparison},
-	{"lost", "ID OP N", "how often that member told of a leadership's end",
+	{"lost", "ID OP N", "how often that member reported the end of a leadership",
 		func(p *parser, e *Expectation) {
 			readOf(p, e)
 			readComparison(p, e)
