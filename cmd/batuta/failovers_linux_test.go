@@ -194,8 +194,8 @@ func (c *crew) fill(id string) {
 // explain logs what each member knows and has done lately.
 func (c *crew) explain() {
 	for i := range c.members {
-		for _, verb := range []string{"status", "explain"} {
-			argv := []string{"timeout", "5", "batuta", verb, "--http", c.http[strconv.Itoa(i+1)]}
+		for _, verb := range [][]string{{"status"}, {"explain", "--trace"}} {
+			argv := append([]string{"timeout", "5", "batuta"}, append(verb, "--http", c.http[strconv.Itoa(i+1)])...)
 			if c.lan != nil {
 				argv = c.lan.in(i+1, argv...)
 			}

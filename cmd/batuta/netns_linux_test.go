@@ -250,7 +250,7 @@ func (l *lan) until(what string, good func() bool) {
 // explain logs what every agent that runs did lately, and why.
 func (l *lan) explain() {
 	for _, m := range l.members {
-		argv := l.in(m.machine(), "batuta", "explain", "--http", "127.0.0.1:7500")
+		argv := l.in(m.machine(), "batuta", "explain", "--trace", "--http", "127.0.0.1:7500")
 		if out, err := exec.Command(argv[0], argv[1:]...).Output(); err == nil {
 			l.t.Logf("member %s at %s:\n%s", m.id, m.listen, out)
 		}

@@ -19,6 +19,7 @@ func TestWhatAnAgentSaysIsEscaped(t *testing.T) {
 		"/v1/status":  `{"id":"` + bad + `","cluster":"c","leader":"` + bad + `","token":"1:1","members":[{"id":"1","address":"` + bad + `:1","state":"` + bad + `","refusal":"` + bad + `"}],"guarantee":"` + bad + `"}`,
 		"/v1/members": `[{"id":"1","address":"` + bad + `:80","state":"up"}]`,
 		"/v1/trace":   `[{"what":"loses","peer":"` + bad + `","why":"` + bad + `"}]`,
+		"/v1/history": `{"events":[{"event":"lost","leader":"` + bad + `","epoch":1,"cause":"` + bad + `","records":[{"what":"loses","peer":"` + bad + `","why":"` + bad + `"}]}]}`,
 		"/v1/leader":  `{"leader":"` + bad + `"}`,
 		"/v1/events":  "",
 	}
@@ -35,9 +36,9 @@ func TestWhatAnAgentSaysIsEscaped(t *testing.T) {
 	}))
 	defer server.Close()
 	addr := strings.TrimPrefix(server.URL, "http://")
-	for _, command := range []string{"status", "members", "explain", "leader", "watch", "resign"} {
+	for _, command := range []string{"status", "members", "explain", "explain --trace", "leader", "watch", "resign"} {
 		var out, errs bytes.Buffer
-		run(t.Context(), []string{command, "--http", addr}, env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
+		run(t.Context(), append(strings.Fields(command), "--http", addr), env{stdout: &out, stderr: &errs, lookup: func(string) (string, bool) { return "", false }})
 		said := out.String() + errs.String()
 		if !strings.Contains(said, `\x1b[31mred\u202e`) {
 			t.Errorf("%s: the text is not there: %q", command, said)

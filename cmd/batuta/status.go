@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/explain"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -42,14 +45,77 @@ configuration, and what is promised.`,
 }
 
 func newExplainCommand(e env) *cobra.Command {
-	return newAskingCommand(e, &cobra.Command{
+	var trace bool
+	var last int
+	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "explain",
 		Short: "Show why leadership changed",
+		Long: `explain prints one sentence for each change of leadership that the agent asked has
+detected, the newest first: the cause, the next leader, and the time in between. With
+--trace it prints each step and message of that member instead, the oldest first.`,
 		Example: `  batuta explain --agent 127.0.0.1:7501
-  batuta explain --agent 127.0.0.1:7501 --json | jq '.[] | select(.what == "claims")'`,
+  batuta explain --last 1
+  batuta explain --json | jq -r '.[] | select(.cause == "silent") | .time'
+  batuta explain --trace`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/trace", a.printTrace)
+		if last < 0 {
+			return cli.Usagef("--last %d is negative: give the number of changes to print, or 0 for all", last)
+		}
+		if trace {
+			return a.explainTrace(ctx, c, last)
+		}
+		var h api.History
+		if err := c.Get(ctx, "/v1/history", &h); err != nil {
+			return err
+		}
+		changes := explain.Changes(h.Events)
+		slices.Reverse(changes)
+		if last > 0 {
+			changes = changes[:min(last, len(changes))]
+		}
+		return a.printChanges(h, changes)
 	})
+	cmd.Flags().BoolVar(&trace, "trace", false, "print each step and message instead, the oldest first")
+	cmd.Flags().IntVar(&last, "last", 0, "print the newest `N` alone (default all that the agent keeps)")
+	return cmd
+}
+
+func (a *asking) explainTrace(ctx context.Context, c *api.Client, last int) error {
+	var records []api.Record
+	if err := c.Get(ctx, "/v1/trace", &records); err != nil {
+		return err
+	}
+	if last > 0 {
+		records = records[max(0, len(records)-last):]
+	}
+	if a.json {
+		return a.printJSON(records)
+	}
+	return a.printTrace(records)
+}
+
+func (a *asking) printJSON(v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.printRaw(raw)
+}
+
+func (a *asking) printChanges(h api.History, changes []explain.Change) error {
+	if a.json {
+		return a.printJSON(changes)
+	}
+	if len(changes) == 0 {
+		_, err := fmt.Fprintf(a.stdout, "no change of leadership since %s, when the agent started: no leader is known; batuta status prints why\n", explain.Moment(h.Began))
+		return err
+	}
+	for _, c := range changes {
+		if _, err := fmt.Fprintln(a.stdout, c.Sentence); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // view is what another agent says, or why it says nothing.
@@ -283,7 +349,7 @@ func (a *asking) printTrace(trace []api.Record) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, r := range trace {
 		what := strings.Join(slices.DeleteFunc([]string{r.What, r.Message, r.Peer}, func(s string) bool { return s == "" }), " ")
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", r.Time.Local().Format("15:04:05.000000"), what, r.Token, r.Why)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\n", r.Time.UTC().Format("2006-01-02T15:04:05.000000Z07:00"), what, r.Token, r.Why)
 	}
 	return out.Flush()
 }

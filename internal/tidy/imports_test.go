@@ -68,6 +68,7 @@ var mayImport = map[string][]string{
 	"internal/api":               {"", "election", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
 	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
+	"internal/command/explain":   {"", "internal/api"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
 	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},

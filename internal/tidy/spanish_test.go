@@ -10,10 +10,11 @@ import (
 
 // spanish has each Spanish page and the English page that it translates.
 var spanish = map[string]string{
-	"README.es.md":          "README.md",
-	"docs/es/algoritmos.md": "docs/algorithms.md",
-	"docs/es/garantias.md":  "docs/guarantees.md",
-	"docs/es/glosario.md":   "docs/glossary.md",
+	"README.es.md":           "README.md",
+	"docs/es/algoritmos.md":  "docs/algorithms.md",
+	"docs/es/garantias.md":   "docs/guarantees.md",
+	"docs/es/glosario.md":    "docs/glossary.md",
+	"docs/es/laboratorio.md": "docs/lab.md",
 }
 
 // TestSpanishPagesFollow compares what both languages have alike: the headings by level, the
