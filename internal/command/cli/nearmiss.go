@@ -24,6 +24,8 @@ func variable(flag string) string {
 // be ignored in silence.
 func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	names := flagNames(cmd)
+	var own []string // its command may have one that is near a flag of a different command
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { own = append(append(own, f.Name), f.Annotations[aliases]...) })
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, "BATUTA_")
@@ -31,7 +33,11 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 			continue
 		}
 		flag := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
-		if near := nearest(flag, names); near != "" && near != flag {
+		near := nearest(flag, own)
+		if near == "" {
+			near = nearest(flag, names)
+		}
+		if near != "" && near != flag {
 			fmt.Fprintf(out, "%s: warning: %s is not read: did you mean %s?\n", cmd.Root().Name(), name, variable(near))
 		}
 	}
