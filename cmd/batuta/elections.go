@@ -25,15 +25,23 @@ func newElectionsCommand(e env) *cobra.Command {
 		Short: "List named elections",
 		Long: `elections lists the named elections of the cluster, as the agent asked sees them: those
 for which some member stands (batuta run --election, or a service's node.Election). Each
-has a leader of its own; the cluster's own election is not among them.`,
+has a leader of its own, marked "(asked)" where that is the member asked; the cluster's own
+election is not among them.`,
 		Example: `  batuta elections --agent 127.0.0.1:7501
   batuta elections --json | jq -r '.[] | select(.leader == "2") | .name'`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/elections", a.printElections)
+		return get(ctx, a, c, "/v1/elections", func(list []api.NamedElection) error {
+			var s api.Status
+			if err := c.Get(ctx, "/v1/status", &s); err != nil {
+				return err
+			}
+			return a.printElections(list, s.ID)
+		})
 	})
 }
 
-func (a *asking) printElections(list []api.NamedElection) error {
+// printElections prints a list of elections, as the member asked sees them.
+func (a *asking) printElections(list []api.NamedElection, asked string) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "ELECTION\tSEAT\tLEADER\tEPOCH\tADDRESS\tSINCE")
 	for _, e := range list {
@@ -44,6 +52,9 @@ func (a *asking) printElections(list []api.NamedElection) error {
 		leader := "-"
 		if e.Leader != nil {
 			leader = *e.Leader
+			if leader == asked {
+				leader += " (asked)"
+			}
 		} else if e.Stopping != "" {
 			leader = "- (" + e.Stopping + " stops)"
 		}

@@ -26,23 +26,28 @@ func newMembersCommand(e env) *cobra.Command {
 		Short: "List, add or remove members",
 		Long: `members lists the members as the agent asked sees them; add and remove change the list.
 The states are what the leader tells. LAST HEARD is when the agent asked last heard a member
-itself: two followers do not talk to each other at rest, and "-" stands there.`,
+itself: two followers do not talk to each other at rest, and "-" stands there.
+MARK marks the leader, and the member asked.`,
 		Example: "  batuta members --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return get(ctx, a, c, "/v1/members", a.printMembers)
+		if a.json {
+			return get[[]api.Member](ctx, a, c, "/v1/members", nil)
+		}
+		return get(ctx, a, c, "/v1/status", a.printMembers)
 	})
 	cmd.AddCommand(newMembersAddCommand(e), newMembersRemoveCommand(e))
 	return cmd
 }
 
-func (a *asking) printMembers(members []api.Member) error {
+// printMembers prints the members of a status.
+func (a *asking) printMembers(s api.Status) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	head, tells := "MEMBER\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(members, func(m api.Member) bool { return len(m.Meta) > 0 })
+	head, tells := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
 	if tells {
 		head += "\tTELLS"
 	}
 	fmt.Fprintln(out, head)
-	for _, m := range members {
+	for _, m := range s.Members {
 		heard := "never"
 		switch {
 		case m.Indirect:
@@ -50,13 +55,27 @@ func (a *asking) printMembers(members []api.Member) error {
 		case !m.LastSeen.IsZero():
 			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
 		if tells {
 			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
 		}
 		fmt.Fprintln(out)
 	}
 	return out.Flush()
+}
+
+// mark is what a table marks a member with: as the leader, and as the member asked.
+func mark(s api.Status, id string) string {
+	leads := s.Leader != nil && *s.Leader == id
+	switch {
+	case leads && id == s.ID:
+		return "leader,asked"
+	case leads:
+		return "leader"
+	case id == s.ID:
+		return "asked"
+	}
+	return "-"
 }
 
 func newMembersAddCommand(e env) *cobra.Command {

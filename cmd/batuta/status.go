@@ -169,7 +169,7 @@ func (a *asking) printStatus(s api.Status, trace []api.Record, others []view) er
 		return err
 	}
 	fmt.Fprintln(a.stdout)
-	return a.printMembers(s.Members)
+	return a.printMembers(s)
 }
 
 // securityLine says what a stranger at the port has to get past.
