@@ -20,11 +20,11 @@ func variable(flag string) string {
 	return "BATUTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// WarnOfVariables tells of variables that are nobody's and nearly a flag's: they would
-// be ignored in silence.
+// WarnOfVariables warns of variables that belong to no flag and nearly to a flag: they would
+// be ignored in silence. The flags of cmd itself are compared first.
 func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	names := flagNames(cmd)
-	var own []string // its command may have one that is near a flag of a different command
+	var own []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { own = append(append(own, f.Name), f.Annotations[aliases]...) })
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
