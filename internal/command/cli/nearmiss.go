@@ -21,11 +21,10 @@ func variable(flag string) string {
 }
 
 // WarnOfVariables warns of variables that belong to no flag and nearly to a flag: they would
-// be ignored in silence. The flags of cmd itself are compared first.
+// be ignored in silence. A flag of any command is known. But where two commands have a flag in
+// singular and plural, that of cmd counts.
 func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
-	names := flagNames(cmd)
-	var own []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { own = append(append(own, f.Name), f.Annotations[aliases]...) })
+	names, own := flagNames(cmd), namesIn(cmd.Flags())
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		rest, ours := strings.CutPrefix(name, "BATUTA_")
@@ -33,9 +32,12 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 			continue
 		}
 		flag := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
-		near := nearest(flag, own)
-		if near == "" {
-			near = nearest(flag, names)
+		near := nearest(flag, names)
+		if !slices.Contains(own, flag) {
+			alike := func(name string) bool { return strings.TrimSuffix(name, "s") == strings.TrimSuffix(flag, "s") }
+			if i := slices.IndexFunc(own, alike); i >= 0 {
+				near = own[i]
+			}
 		}
 		if near != "" && near != flag {
 			fmt.Fprintf(out, "%s: warning: %s is not read: did you mean %s?\n", cmd.Root().Name(), name, variable(near))
@@ -47,7 +49,7 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 func flagNames(cmd *cobra.Command) (names []string) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
-		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(append(names, f.Name), f.Annotations[aliases]...) })
+		names = append(names, namesIn(c.Flags())...)
 		for _, sub := range c.Commands() {
 			visit(sub)
 		}
@@ -56,6 +58,12 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	cmd.Root().PersistentFlags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// namesIn are the names of a set of flags, those that they had before included.
+func namesIn(set *pflag.FlagSet) (names []string) {
+	set.VisitAll(func(f *pflag.Flag) { names = append(append(names, f.Name), f.Annotations[aliases]...) })
+	return names
 }
 
 // didYouMean is a question to add to a fault, or nothing.
