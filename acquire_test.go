@@ -111,7 +111,7 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// A lead that is lost ends by a LostError, and nobody leads next before it is released.
+// A leadership that is lost ends by a LostError, and no member leads next before it is released.
 func TestAcquireLost(t *testing.T) {
 	inEach(t, func(t *testing.T, c *batutatest.Cluster, of func(batuta.ID) batuta.Elector) {
 		e := of("3")
@@ -225,7 +225,7 @@ func TestTryAcquire(t *testing.T) {
 	})
 }
 
-// Without a majority nobody leads: TryAcquire does not wait for one.
+// Without a majority no member leads: TryAcquire does not wait for a leader.
 func TestTryAcquireWhereNobodyLeads(t *testing.T) {
 	for name, of := range map[string]func(*batuta.Node) batuta.Elector{
 		"the cluster's": func(n *batuta.Node) batuta.Elector { return n },

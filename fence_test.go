@@ -25,7 +25,7 @@ func TestAFenceIsThereWhereItIsOne(t *testing.T) {
 			defer n.Close()
 			named := n.Election("report")
 			type work = func(context.Context, Leadership) error
-			for _, way := range []struct { // the cluster's own lead last: without it nobody assigns the named ones
+			for _, way := range []struct { // the cluster's own election last: without its leader no member assigns the named ones
 				name string
 				lead func(context.Context, work) error
 			}{
@@ -48,7 +48,7 @@ func TestAFenceIsThereWhereItIsOne(t *testing.T) {
 	}
 }
 
-// A Leadership that nobody has given has no fence.
+// A Leadership that no election has given has no fence.
 func TestAMadeUpLeadershipHasNoFence(t *testing.T) {
 	if epoch, fences := (Leadership{Token: Token{Epoch: 7}}).Fence(); fences || epoch != 0 {
 		t.Errorf("its fence is %d, %v", epoch, fences)

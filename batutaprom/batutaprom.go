@@ -1,5 +1,5 @@
 // Package batutaprom gives the metrics of an agent to a service that has a Prometheus
-// registry of its own; docs/monitoring.md tells what each means.
+// registry of its own; docs/monitoring.md explains each.
 //
 //	registry.MustRegister(batutaprom.New(node))
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // What a client of keepalived loses, with its defaults, in the same namespaces: what
-// docs/reach-the-leader.md compares with. It is for those who want to see it themselves,
+// docs/reach-the-leader.md compares with. It is for a reader that wants to repeat it,
 //
 //	BATUTA_TEST_KEEPALIVED=1 BATUTA_TEST_FULL=1 go test ./cmd/batuta -run 'AFloatingAddress|Keepalived' -v
 //

@@ -178,7 +178,7 @@ func lossOf(s api.Status, id string) string {
 	return ""
 }
 
-// confirmed asks a question on out, and is whether the line read from in says yes.
+// confirmed asks a question on out, and reports whether the line read from in is a yes.
 func confirmed(in io.Reader, out io.Writer, question string) bool {
 	fmt.Fprintf(out, "%s [y/N] ", question)
 	line, _ := bufio.NewReader(in).ReadString('\n') // no line is no answer

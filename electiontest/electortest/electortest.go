@@ -28,7 +28,7 @@ type Candidates struct {
 	OneLeader bool
 }
 
-// Candidate is an Elector that can be closed: it gives the lead away when its work has returned, and ends.
+// Candidate is an Elector that can be closed: it hands leadership over when its work has returned, and ends.
 type Candidate interface {
 	batuta.Elector
 	Close() error

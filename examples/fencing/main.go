@@ -53,7 +53,7 @@ func run(ctx context.Context, config batuta.Config, table string) error {
 	}
 	defer node.Close() // hands over
 	err = node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
-		return count(ctx, register, l.Token) // l.Fence() is false unless it is a quorum's
+		return count(ctx, register, l.Token) // not l.Fence(): this runs without a quorum, too
 	})
 	if ctx.Err() != nil {
 		return nil // told to end

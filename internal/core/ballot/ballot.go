@@ -5,7 +5,7 @@
 // A candidate asks all members of its list at the same time. A refusal ends the ballot. The
 // candidate leads when each member has promised, is gone, or has been silent for as long as
 // its answer may take, and when the epoch is on disk. So two members that reach each other
-// never both win: each is asked, and a member that promises gives up its own ballot.
+// never both win: both are asked, and a member that promises ends its own ballot.
 //
 // The package has no clock and sends nothing: its owner passes the time and delivers what it
 // returns.

@@ -129,11 +129,11 @@ func (b *Ballot) answer(now time.Time, s Situation, from election.ID, q Question
 // eligible is this member's answer to its own question. A promise to a member forbids a
 // candidacy whatever its epoch is.
 func (b *Ballot) eligible(now time.Time, s Situation, q Question) Answer {
-	s.Listed = true
-	a := b.answer(now, s, b.self, q)
 	if q.Query() {
 		return Answer{Number: q.Number} // asking which member leads needs nothing
 	}
+	s.Listed = true
+	a := b.answer(now, s, b.self, q)
 	if _, holds := b.Promised(now); holds && a.Reason == Granted {
 		a.Reason, a.Wait = Promised, b.until.Sub(now)
 	}

@@ -105,7 +105,7 @@ func (o *office) mentions(claims []claim) {
 	o.reports++
 	for _, cl := range claims {
 		if k := o.contests.byName[cl.Name]; k != nil {
-			k.told = o.reports
+			k.reportedIn = o.reports
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (o *office) mentions(claims []claim) {
 func (o *office) takesAlike(p *peer, like claim) {
 	several := len(o.c.names) != len(o.c.seats)
 	for _, k := range o.contests.ordered() {
-		if k.told == o.reports {
+		if k.reportedIn == o.reports {
 			continue
 		}
 		e := k.entry
@@ -124,7 +124,7 @@ func (o *office) takesAlike(p *peer, like claim) {
 		if e == nil || e.Seat.Seat != 0 || several && o.c.names[k.name] != 1 {
 			continue
 		}
-		k.told = o.reports
+		k.reportedIn = o.reports
 		cl := like
 		cl.Name, cl.Last = k.name, e.Epoch
 		if e.Leader == p.id {

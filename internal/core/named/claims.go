@@ -76,7 +76,7 @@ func (o *office) reportedAll(p *peer, f *frame) {
 		o.takesAlike(p, *f.Alike)
 	}
 	for _, k := range o.contests.ordered() {
-		if k.told != o.reports && k.candidate(p) != nil {
+		if k.reportedIn != o.reports && k.candidate(p) != nil {
 			o.claims(k, p, claim{Name: k.name})
 		}
 	}

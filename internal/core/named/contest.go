@@ -27,7 +27,7 @@ type contest struct {
 	seats      []*seat
 	last       uint64 // the highest epoch known
 	entry      *entry // of its first seat in the table, if it had one when this coordinator began
-	told       uint64 // the number of the last full report that names it
+	reportedIn uint64 // the number of the last full report that names it
 	todo       bool   // it is in the coordinator's todo
 	changed    bool   // it is in the coordinator's changed
 }
@@ -49,7 +49,7 @@ type seat struct {
 	epoch    uint64
 	top      uint64      // the highest epoch that a member has reported for it
 	last     election.ID // the leader of epoch, as far as is known
-	charged  *peer       // in whose load it counts
+	charged  *peer       // the member that has it in its load
 	expected bool        // its leader has not reported it to this coordinator
 	to       election.ID // its next leader, if it can
 	avoid    election.ID // the member that has just given it away
