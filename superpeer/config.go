@@ -20,7 +20,7 @@ import (
 // Method names how super peers are chosen.
 type Method = rules.Method
 
-// The methods. All share attachment, leases and registrars (docs/superpeers.md).
+// The methods. All share attachment, leases and registrars (docs/superpeers-methods.md).
 const (
 	Tokens      = rules.Tokens      // the refined protocol; default
 	Textbook    = rules.Textbook    // the source's repulsion, to the letter

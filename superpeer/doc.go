@@ -17,5 +17,5 @@
 // holders of a token gives it up.
 //
 // Every node knows the list of all nodes, unless Config.Membership says that super peers alone know
-// each other; docs/superpeers.md says how far either goes.
+// each other; docs/superpeers-membership.md and docs/superpeers-core.md give the limits of each.
 package superpeer
