@@ -14,7 +14,7 @@
 // kind that it does not know are counted and dropped, so that later versions may
 // add both.
 //
-// The layouts are [Handshake] and [layout]; docs/wire.md describes them for
+// The layouts are [Handshake] and [layout]; docs/wire.md and docs/wire-messages.md describe them for
 // other languages.
 package wire
 
