@@ -45,6 +45,11 @@ type Options struct {
 	Silence   time.Duration // of a foreign member that is its death; batuta members bear a Heartbeat more; default 90 s
 }
 
+var (
+	errCluster = errors.New("it belongs to another cluster") // a batuta member that is refused
+	errTooLong = errors.New("a frame holds at most 65535 bytes")
+)
+
 // wire is a batuta.Wire.
 type wire struct{ Options }
 
@@ -141,4 +146,37 @@ func (w *wire) Open(l net.Listener, s network.Site) network.Network {
 		n.live.Go(n.lookupAll)
 	}
 	return n
+}
+
+// Between two lookups of the names to join: after one that has failed, and else.
+const (
+	lookupRetry = time.Second
+	lookupPause = 5 * time.Second
+)
+
+// lookupAll looks the names up repeatedly, because their addresses change.
+func (n *connections) lookupAll() {
+	pause, failing := lookupRetry, false
+	for {
+		select {
+		case <-time.After(pause):
+		case <-n.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(n.ctx, lookupPause)
+		peers, err := lookup(ctx, n.site.Join)
+		cancel()
+		if pause = lookupPause; err != nil {
+			pause = lookupRetry
+		}
+		if err != nil && !failing && n.ctx.Err() == nil {
+			n.log.Warn("cannot resolve a name to join through; trying again", "error", err)
+		}
+		failing = err != nil
+		n.Post(func() {
+			for _, p := range peers {
+				n.enlist(p)
+			}
+		})
+	}
 }

@@ -69,8 +69,6 @@ func bad(reason, format string, args ...any) error {
 	return &badFrame{reason, fmt.Sprintf(format, args...)}
 }
 
-var errTooLong = errors.New("a frame holds at most 65535 bytes")
-
 func encode(f *frame) ([]byte, error) {
 	body, err := json.Marshal(f)
 	if err != nil {

@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
-	"os"
+	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -22,28 +20,31 @@ const (
 	acceptPause = 20 * time.Millisecond // when the system cannot accept one
 )
 
-// hosts counts connections by host. It may be used on any goroutine.
-type hosts struct {
+// guests bounds the connections that others have made. It may be used on any goroutine.
+type guests struct {
 	mu    sync.Mutex
-	count map[netip.Addr]int
+	all   int
+	hosts map[netip.Addr]int
 }
 
-// enter counts one in, unless the host has too many.
-func (h *hosts) enter(a netip.Addr) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.count[a] >= maxPerHost {
-		return false
+// enter counts a connection of a host, unless there are too many; leave ends that, once.
+func (g *guests) enter(host netip.Addr) (leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all == maxGuests || g.hosts[host] == maxPerHost {
+		return nil, false
 	}
-	h.count[a]++
-	return true
+	g.all++
+	g.hosts[host]++
+	return sync.OnceFunc(func() { g.leave(host) }), true
 }
 
-func (h *hosts) leave(a netip.Addr) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.count[a]--; h.count[a] == 0 {
-		delete(h.count, a)
+func (g *guests) leave(host netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all--
+	if g.hosts[host]--; g.hosts[host] == 0 {
+		delete(g.hosts, host)
 	}
 }
 
@@ -63,27 +64,14 @@ func (n *connections) acceptAll() {
 			continue
 		}
 		host := hostOf(nc)
-		if !n.hosts.enter(host) {
+		leave, ok := n.guests.enter(host)
+		if !ok {
 			n.site.Counters.Bad("crowded")
 			nc.Close()
 			continue
 		}
-		select {
-		case n.guests <- struct{}{}:
-			n.live.Go(func() { n.serve(nc, host) })
-		default:
-			n.hosts.leave(host)
-			n.site.Counters.Bad("crowded")
-			nc.Close()
-		}
+		n.live.Go(func() { n.serve(nc, host, leave) })
 	}
-}
-
-func hostOf(nc net.Conn) netip.Addr {
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap().WithZone("")
-	}
-	return netip.Addr{}
 }
 
 // inbound is a frame that has come in on a new connection.
@@ -123,10 +111,18 @@ func (in *inbound) report(m *election.Message) bool {
 	return true
 }
 
-// serve reads the one frame of a connection, and replies or keeps it.
-func (n *connections) serve(nc net.Conn, host netip.Addr) {
-	once := sync.OnceFunc(func() { <-n.guests; n.hosts.leave(host) })
-	defer once()
+// called returns the round of the election that the frame calls.
+func (in *inbound) called() election.Round {
+	if in.Batuta == nil || in.Batuta.Message == nil {
+		return election.Round{}
+	}
+	return in.Batuta.Message.inward().Round
+}
+
+// serve reads the one frame of a connection, and replies or keeps it. A connection that is
+// kept leaves the guests.
+func (n *connections) serve(nc net.Conn, host netip.Addr, leave func()) {
+	defer leave()
 	defer nc.Close()
 	stop := context.AfterFunc(n.ctx, func() { nc.Close() })
 	defer stop()
@@ -136,7 +132,7 @@ func (n *connections) serve(nc net.Conn, host netip.Addr) {
 		err = f.from(host)
 	}
 	if err != nil {
-		n.broken(nc, err)
+		n.faults.connection(nc, err)
 		return
 	}
 	in := &inbound{frame: f, nc: nc, reply: make(chan reply, 1)}
@@ -153,7 +149,7 @@ func (n *connections) serve(nc net.Conn, host netip.Addr) {
 			}
 		}
 		if r.keep != nil {
-			once()
+			leave()
 			nc.SetDeadline(time.Time{})
 			n.servePersistent(r.keep)
 		}
@@ -161,33 +157,11 @@ func (n *connections) serve(nc net.Conn, host netip.Addr) {
 	}
 }
 
-// broken counts and logs a frame that makes no sense. That a connection ends is
-// no fault.
-func (n *connections) broken(nc net.Conn, err error) {
-	var b *badFrame
-	reason := ""
-	switch {
-	case errors.As(err, &b):
-		reason = b.reason
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		reason = "cut"
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		reason = "slow"
-	case errors.Is(err, syscall.ETIMEDOUT): // no frame at all: the kernel gave the connection up
-		n.refusals.Warn(n.log, hostOf(nc).String(), "silent", "the other end's machine does not answer; the connection is closed", "peer", nc.RemoteAddr(), "error", err)
-		return
-	default:
-		return
-	}
-	n.site.Counters.Bad(reason)
-	n.refusals.Warn(n.log, hostOf(nc).String(), reason, "bad frame; its connection is closed", "from", nc.RemoteAddr(), "reason", reason, "error", err)
-}
-
 // take hands the Machine what a frame says.
 func (n *connections) take(in *inbound) {
 	n.log.Debug("receives", "type", in.Type, "from", in.IP)
 	p := n.sender(in)
-	if p == nil || n.meet(p, in.frame) != nil {
+	if p == nil || n.site.meet(p, in.frame) != nil {
 		return
 	}
 	in.from = p
@@ -195,15 +169,15 @@ func (n *connections) take(in *inbound) {
 	switch in.Type {
 	case typeIdentification:
 		n.identified(p, in.frame)
-		n.deliver(p, in.Batuta)
+		n.site.deliver(p, in.Batuta)
 	case typeElection:
 		n.asked(p, in.frame)
 	case typeNewBoss:
 		if p.kind == legacy {
 			p.firm = time.Since(p.pushed) < 2*n.timeout
-			n.claimed(p)
+			n.site.claimed(p)
 		} else {
-			n.deliver(p, in.Batuta)
+			n.site.deliver(p, in.Batuta)
 		}
 	}
 }
@@ -224,10 +198,10 @@ func (n *connections) sender(in *inbound) *peer {
 	p := n.peers[id]
 	if p == nil {
 		a, _ := netip.ParseAddr(string(id))
-		return n.enlist(peerAt(a, port(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
+		return n.enlist(peerAt(a, strconv.Itoa(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
 	}
 	if in.Port != 0 {
-		p.addr = net.JoinHostPort(string(id), port(in.Port))
+		p.addr = net.JoinHostPort(string(id), strconv.Itoa(in.Port))
 	}
 	return p
 }
@@ -235,14 +209,14 @@ func (n *connections) sender(in *inbound) *peer {
 // asked hears an election called.
 func (n *connections) asked(p *peer, f *frame) {
 	if p.kind == native {
-		n.deliver(p, f.Batuta)
+		n.site.deliver(p, f.Batuta)
 		return
 	}
 	if n.settled(p) {
 		return
 	}
 	n.rounds++
-	n.hear(p, election.Message{Kind: election.Election, Round: election.Round{Number: n.rounds, Initiator: p.id}})
+	n.site.hear(p, election.Message{Kind: election.Election, Round: election.Round{Number: n.rounds, Initiator: p.id}})
 }
 
 // settle decides on the reply, now that the Machine has had its say.
@@ -253,32 +227,17 @@ func (n *connections) settle(in *inbound) {
 	}
 	switch {
 	case in.Type == typeIdentification && in.temporary():
-		r.frame = n.bytes(n.identification(true, in.message)) // strangers may ask too
+		r.frame = n.self.identification(n.site.leads(), true, in.message) // strangers may ask too
 	case in.from == nil:
-	case in.Type == typeIdentification && n.leads() && !in.boss():
-		r.frame = n.bytes(n.identification(false, nil))
+	case in.Type == typeIdentification && n.site.leads() && !in.boss():
+		r.frame = n.self.identification(n.site.leads(), false, nil)
 		r.keep = newPersistent(in.from, in.nc, false)
 		n.setPersistent(in.from, r.keep)
 	case in.Type == typeElection && in.answered:
-		r.frame = n.bytes(n.own(typeResponse, in.message))
+		r.frame = n.self.bytes(n.self.begin(typeResponse, in.message))
 	}
 	in.reply <- r
 	if r.keep == nil && in.Type == typeIdentification && !in.temporary() && !in.boss() {
 		n.pointOut(in.from) // it has come to the wrong one
 	}
-}
-
-// bytes encodes a frame of our own; nil, and an error in the log, if it is too long.
-func (n *connections) bytes(f *frame) []byte {
-	b, err := encode(f)
-	if errors.Is(err, errTooLong) && f.Batuta != nil && f.Batuta.Message != nil && f.Batuta.Message.States != nil {
-		short := *f.Batuta.Message
-		short.States = nil // what the leader knows of the members is no news they need
-		f.Batuta.Message = &short
-		b, err = encode(f)
-	}
-	if err != nil {
-		n.log.Error("frame not sent", "error", err)
-	}
-	return b
 }

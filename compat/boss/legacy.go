@@ -7,19 +7,13 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// hear hands the Machine a message in a foreign member's name.
-func (n *connections) hear(p *peer, m election.Message) {
-	m.From, m.To, m.Election, m.Digest = p.id, n.site.Self, n.site.Election, n.digest
-	n.site.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: &m})
-}
-
 // Lead implements network.Network: the boss is presented to, and no other
 // connection is kept (docs/sources.md, "Scrapper").
 func (n *connections) Lead(t election.Token) {
 	if !t.Defined() {
 		return
 	}
-	for _, p := range n.sorted() {
+	for _, p := range n.peers.sorted() {
 		p.rival, p.probed = time.Time{}, time.Now()
 		switch l := p.persistent; {
 		case l == nil:
@@ -44,57 +38,30 @@ func (n *connections) identified(p *peer, f *frame) {
 	switch {
 	case p.kind != legacy:
 	case f.boss():
-		n.claimed(p)
+		n.site.claimed(p)
 	default:
-		n.deposed(p)
+		n.site.deposed(p)
 	}
 }
 
 // known hears a foreign member's reply to "who are you?", or to an announcement.
 func (n *connections) known(p *peer, f *frame, asked bool) {
 	switch {
-	case f.boss() && n.leads():
+	case f.boss() && n.site.leads():
 		n.rivalled(p)
 	case f.boss() && asked:
-		n.hear(p, election.Message{Kind: election.ProbeReply, Token: n.term(p)})
-	case f.boss() && n.site.View().Defined() && !n.follows(p):
+		n.site.hear(p, election.Message{Kind: election.ProbeReply, Token: n.site.term(p)})
+	case f.boss() && n.site.View().Defined() && !n.site.follows(p):
 		n.beside(p)
 	case f.boss():
-		n.claimed(p)
+		n.site.claimed(p)
 	case asked:
-		n.hear(p, election.Message{Kind: election.ProbeReply, Age: -1})
+		n.site.hear(p, election.Message{Kind: election.ProbeReply, Age: -1})
 	}
 	if !f.boss() {
 		p.rival = time.Time{}
-		n.deposed(p)
+		n.site.deposed(p)
 	}
-}
-
-// claimed hears a foreign member say that it leads.
-func (n *connections) claimed(p *peer) {
-	n.hear(p, election.Message{Kind: election.Coordinator, Token: n.term(p)})
-}
-
-// term is the token of a foreign member's leadership: the one that it is followed
-// under, or the next above all that is known.
-func (n *connections) term(p *peer) election.Token {
-	view := n.site.View()
-	switch {
-	case view.Leader.ID == p.id:
-		p.token = view // another member may have numbered it higher
-	case !p.token.Above(n.site.Held()):
-		p.token = election.Token{Epoch: max(n.site.Highest(), p.token.Epoch) + 1, Leader: election.Rank{ID: p.id}}
-	}
-	return p.token
-}
-
-// answerFor acknowledges a beat in the name of a foreign member that can be
-// reached.
-func (n *connections) answerFor(p *peer, m *election.Message) {
-	if m.Kind != election.Beat || p.persistent == nil && time.Since(p.heard) > n.site.Timing.T() {
-		return
-	}
-	n.hear(p, election.Message{Kind: election.Ack, Token: m.Token, Stamp: m.Stamp, Version: m.Version})
 }
 
 // translate does what a foreign member would make of a message that it does not
@@ -125,9 +92,9 @@ func (n *connections) keep(p *peer, now time.Time) {
 		l.close() // its end is told by the reader
 		return
 	}
-	if view := n.site.View(); n.follows(p) && (l.heard != l.passed || l.under != view) {
+	if view := n.site.View(); n.site.follows(p) && (l.heard != l.passed || l.under != view) {
 		l.passed, l.under = l.heard, view
-		n.hear(p, election.Message{Kind: election.Beat, Token: view, Stamp: now.UnixNano()})
+		n.site.hear(p, election.Message{Kind: election.Beat, Token: view, Stamp: now.UnixNano()})
 	}
 	if now.Sub(l.beat) >= n.wire.Heartbeat {
 		n.heartbeat(p, now)
@@ -141,7 +108,7 @@ func (n *connections) keep(p *peer, now time.Time) {
 // heartbeat sends one to a foreign member.
 func (n *connections) heartbeat(p *peer, now time.Time) {
 	p.persistent.beat = now
-	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, IsBusy: new(bool), Batuta: n.extra(nil)})
+	b := n.self.heartbeat(nil)
 	for _, l := range append(slices.Clone(p.spares), p.persistent) {
 		l.send(b)
 	}

@@ -49,8 +49,11 @@ func newPersistent(p *peer, nc net.Conn, dialed bool) *persistent {
 // finish closes the connection once all is written that waits.
 func (l *persistent) finish() { l.end() }
 
-// send queues a frame; a reader that has fallen far behind loses the connection.
+// send queues a frame, unless it is nil. A reader that is far behind loses the connection.
 func (l *persistent) send(b []byte) {
+	if b == nil {
+		return
+	}
 	select {
 	case l.out <- b:
 	default:
@@ -58,71 +61,19 @@ func (l *persistent) send(b []byte) {
 	}
 }
 
-// setPersistent takes a connection into use; an older one has served.
-func (n *connections) setPersistent(p *peer, l *persistent) {
-	if old := p.persistent; p.kind == legacy && old != nil && !old.dialed && !l.dialed {
-		p.persistent = nil
-		p.spares = append(p.spares, old) // which of the two it takes for the one is its own affair
-		if len(p.spares) > maxSpares {
-			p.spares[0].close()
-			p.spares = p.spares[1:]
-		}
-	}
-	n.endPersistent(p)
-	p.persistent = l
-	if p.kind == legacy {
-		n.heartbeat(p, time.Now())
-	}
-}
-
-// endPersistent closes the persistent connection to a member and tells nothing of it.
-func (n *connections) endPersistent(p *peer) {
-	if p.persistent == nil {
-		return
-	}
-	for _, l := range append(p.spares, p.persistent) {
-		l.close()
-	}
-	p.persistent, p.spares = nil, nil
-}
-
-func (n *connections) sendPersistent(p *peer, f *frame) {
-	if b := n.bytes(f); b != nil {
-		p.persistent.send(b)
-	}
-}
-
-// servePersistent moves frames until the connection ends.
-func (n *connections) servePersistent(l *persistent) {
-	n.live.Go(func() { n.writePersistent(l) })
-	for {
-		l.nc.SetReadDeadline(time.Time{})
-		f, err := readFrame(l.nc, func() { l.nc.SetReadDeadline(time.Now().Add(n.timeout)) })
-		if err != nil {
-			n.broken(l.nc, err)
-			l.close()
-			n.Post(func() { n.persistentEnded(l) })
-			return
-		}
-		if !n.Post(func() { n.persistentFrame(l, f) }) {
-			l.close()
-			return
-		}
-	}
-}
-
-func (n *connections) writePersistent(l *persistent) {
+// write writes what is queued, until the connection ends or a frame takes longer than timeout.
+func (l *persistent) write(timeout time.Duration) {
 	for {
 		select {
 		case b := <-l.out:
-			if !n.write(l, b) {
+			if !l.writeFrame(b, timeout) {
 				return
 			}
 		case <-l.ending:
 			for {
 				select {
 				case b := <-l.out:
-					if !n.write(l, b) {
+					if !l.writeFrame(b, timeout) {
 						return
 					}
 				default:
@@ -136,8 +87,8 @@ func (n *connections) writePersistent(l *persistent) {
 	}
 }
 
-func (n *connections) write(l *persistent, b []byte) bool {
-	l.nc.SetWriteDeadline(time.Now().Add(n.timeout))
+func (l *persistent) writeFrame(b []byte, timeout time.Duration) bool {
+	l.nc.SetWriteDeadline(time.Now().Add(timeout))
 	if _, err := l.nc.Write(b); err != nil {
 		l.close()
 		return false
@@ -145,21 +96,37 @@ func (n *connections) write(l *persistent, b []byte) bool {
 	return true
 }
 
+func (n *connections) setPersistent(p *peer, l *persistent) {
+	p.setPersistent(l)
+	if p.kind == legacy {
+		n.heartbeat(p, time.Now())
+	}
+}
+
+// servePersistent moves frames until the connection ends.
+func (n *connections) servePersistent(l *persistent) {
+	n.live.Go(func() { l.write(n.timeout) })
+	for {
+		l.nc.SetReadDeadline(time.Time{})
+		f, err := readFrame(l.nc, func() { l.nc.SetReadDeadline(time.Now().Add(n.timeout)) })
+		if err != nil {
+			n.faults.connection(l.nc, err)
+			l.close()
+			n.Post(func() { n.persistentEnded(l) })
+			return
+		}
+		if !n.Post(func() { n.persistentFrame(l, f) }) {
+			l.close()
+			return
+		}
+	}
+}
+
 func (n *connections) persistentEnded(l *persistent) {
-	p := l.peer
-	if i := slices.Index(p.spares, l); i >= 0 {
-		p.spares = slices.Delete(p.spares, i, i+1)
-		return
+	if p := l.peer; p.losePersistent(l) && n.peers[p.id] == p {
+		p.told = time.Now()
+		n.site.linkDown(p)
 	}
-	if p.persistent != l || n.peers[p.id] != p {
-		return
-	}
-	if last := len(p.spares) - 1; last >= 0 {
-		p.persistent, p.spares = p.spares[last], p.spares[:last]
-		return
-	}
-	p.persistent, p.told = nil, time.Now()
-	n.linkDown(p)
 }
 
 // persistentFrame hears a boss or a subordinate. What is not ours is skipped.
@@ -179,11 +146,11 @@ func (n *connections) persistentFrame(l *persistent, f *frame) {
 		n.identified(p, f)
 	case typeNewBoss:
 		if p.kind == legacy {
-			n.claimed(p)
+			n.site.claimed(p)
 		}
 	case typeHeartbeat, typeBatuta:
 		if p.kind == native {
-			n.deliver(p, f.Batuta)
+			n.site.deliver(p, f.Batuta)
 		}
 	}
 }

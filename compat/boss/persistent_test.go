@@ -23,7 +23,7 @@ func writing(t *testing.T) (n *connections, l *persistent, far net.Conn) {
 	n = &connections{timeout: 3 * time.Second, log: slog.New(slog.DiscardHandler)}
 	n.ctx, n.cancel = context.WithCancel(t.Context())
 	l = newPersistent(&peer{id: "172.18.0.5"}, near, false)
-	n.live.Go(func() { n.writePersistent(l) })
+	n.live.Go(func() { l.write(n.timeout) })
 	return n, l, far
 }
 
@@ -111,7 +111,7 @@ func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
 	for range 2000 {
 		beat.States = append(beat.States, election.MemberReport{ID: "2001:db8:1234:5678:9abc:def0:1234:5678", State: election.StateUp, Epoch: 1 << 50})
 	}
-	b := n.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, Batuta: n.extra(beat)})
+	b := n.self.bytes(&frame{Type: typeHeartbeat, MyID: n.self.IP, Batuta: n.self.envelope(beat)})
 	f, err := readFrame(strings.NewReader(string(b)), func() {})
 	if err != nil || f.Batuta == nil || f.Batuta.Message.Stamp != 7 || f.Batuta.Message.States != nil {
 		t.Errorf("got %+v, %v", f, err)
@@ -122,10 +122,10 @@ func TestABeatThatIsTooLongLosesTheStates(t *testing.T) {
 func TestAConnectionThatTheKernelGivesUpIsNoBadFrame(t *testing.T) {
 	n, l, _ := writing(t)
 	defer func() { l.close(); n.live.Wait() }()
-	n.site.Counters = new(network.Counters)
-	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)})
-	n.broken(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded})
-	if _, _, counted := n.site.Counters.Counts(); len(counted) != 1 || counted["slow"] != 1 {
+	n.faults = &faults{log: n.log, counters: new(network.Counters)}
+	n.faults.connection(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ETIMEDOUT)})
+	n.faults.connection(l.nc, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded})
+	if _, _, counted := n.faults.counters.Counts(); len(counted) != 1 || counted["slow"] != 1 {
 		t.Errorf("counted as %v", counted)
 	}
 }

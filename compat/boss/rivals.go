@@ -2,25 +2,13 @@ package boss
 
 import (
 	"net"
-	"net/netip"
 	"strconv"
 	"time"
-
-	"github.com/batuta-dev/batuta/election"
 )
 
 // This file has foreign members that have lost their way find a boss again: those
 // that wait for an announcement which will not come, those whose boss leads no
 // longer, and a boss beside another.
-
-// nobody is the address in whose name an election is called that everyone outranks,
-// by value and as text.
-func (n *connections) nobody() string {
-	if a, err := netip.ParseAddr(n.self.IP); err == nil && a.Is6() {
-		return "0::"
-	}
-	return "0.0.0.0"
-}
 
 // rivalled hears a foreign member say that it leads although we do. A node of source
 // 002 that leads goes on doing so when it hears of another boss, so it is made to hold
@@ -41,7 +29,7 @@ func (n *connections) beside(p *peer) {
 	}
 	switch {
 	case p.id.Compare(boss.id) > 0:
-		n.claimed(p)
+		n.site.claimed(p)
 	case n.site.Self.Compare(p.id) > 0 && !p.firm:
 		n.depose(p)
 	default:
@@ -68,10 +56,10 @@ func (n *connections) still(p *peer) bool {
 // us and leads no longer; if not, it announces itself anew, and we follow.
 func (n *connections) depose(p *peer) {
 	p.pushed = time.Now()
-	f := n.own(typeElection, nil)
-	f.IP, f.Batuta = n.nobody(), nil
+	f := n.self.begin(typeElection, nil)
+	f.IP, f.Batuta = n.self.nobody(), nil
 	n.log.Debug("sends", "type", typeElection, "to", p.id, "ip", f.IP)
-	n.start(&exchange{to: p, frames: [][]byte{n.bytes(f)}, silent: true})
+	n.start(&exchange{to: p, frames: [][]byte{n.self.bytes(f)}, silent: true})
 }
 
 // settled hears a foreign member call an election; true: while another leads there
@@ -83,7 +71,7 @@ func (n *connections) settled(p *peer) bool {
 	case boss == nil || !above:
 		return false
 	case boss == p: // it leads no longer if we answer
-		n.deposed(p)
+		n.site.deposed(p)
 		return false
 	}
 	p.slot.answer(nil)
@@ -112,7 +100,7 @@ func (n *connections) pointOut(p *peer) {
 		n.introduce(p, boss)
 	default:
 		p.point = time.Now().Add(n.site.Timing.T()) // again, if the boss does not answer: its link may be down
-		n.start(&exchange{to: boss, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
+		n.start(&exchange{to: boss, frames: n.question(nil), done: func(f *frame) {
 			if boss.kind == legacy {
 				n.known(boss, f, false)
 			}
@@ -130,7 +118,7 @@ func (n *connections) introduce(p, boss *peer) {
 		f.Port, _ = strconv.Atoi(port)
 	}
 	n.log.Debug("sends", "type", typeNewBoss, "to", p.id, "ip", boss.id)
-	n.start(&exchange{to: p, frames: [][]byte{n.bytes(f)}, mute: true})
+	n.start(&exchange{to: p, frames: [][]byte{n.self.bytes(f)}, mute: true})
 }
 
 // lead leads a foreign member to its boss, when it does not find there by itself.
@@ -154,7 +142,7 @@ func (n *connections) lead(p *peer, now time.Time) {
 			p.probed = now
 			n.identify(p, nil)
 		}
-	case !n.leads() || !p.up:
+	case !n.site.leads() || !p.up:
 	case l != nil:
 	case p.told.IsZero():
 		p.told = now // it has just come, and will present itself
@@ -166,12 +154,12 @@ func (n *connections) lead(p *peer, now time.Time) {
 
 // court announces this member to a foreign one that does not lead itself.
 func (n *connections) court(p *peer) {
-	n.start(&exchange{to: p, frames: [][]byte{n.bytes(n.identification(true, nil))}, done: func(f *frame) {
+	n.start(&exchange{to: p, frames: n.question(nil), done: func(f *frame) {
 		switch {
 		case p.kind != legacy:
-			n.deliver(p, f.Batuta)
+			n.site.deliver(p, f.Batuta)
 			return
-		case !f.boss() && n.leads() && p.persistent == nil:
+		case !f.boss() && n.site.leads() && p.persistent == nil:
 			n.announce(p, nil)
 		}
 		n.known(p, f, false)
@@ -181,7 +169,7 @@ func (n *connections) court(p *peer) {
 // announceAgain announces this member to the foreign ones, but for but, that keep no
 // connection with it.
 func (n *connections) announceAgain(but *peer) {
-	for _, p := range n.sorted() {
+	for _, p := range n.peers.sorted() {
 		if p != but && p.kind == legacy && p.up && p.persistent == nil {
 			n.announce(p, nil)
 		}
@@ -193,7 +181,7 @@ func (n *connections) announceAgain(but *peer) {
 // we do; if there is none, the end of the connection tells it.
 func (n *connections) release(p *peer, now time.Time) {
 	l, view := p.persistent, n.site.View()
-	if n.leads() {
+	if n.site.leads() {
 		l.idle, l.shown = time.Time{}, false
 		return
 	}
@@ -210,11 +198,4 @@ func (n *connections) release(p *peer, now time.Time) {
 	}
 	n.log.Info("a subordinate is let go", "member", p.id)
 	l.close() // its end is told by the reader
-}
-
-// deposed hears that a foreign member does not lead (any more).
-func (n *connections) deposed(p *peer) {
-	if view := n.site.View(); view.Leader.ID == p.id {
-		n.hear(p, election.Message{Kind: election.Resign, Token: view})
-	}
 }

@@ -30,7 +30,7 @@ func (n *connections) shut(wait time.Duration) {
 	await(&ending, wait)
 	n.cancel()
 	for _, p := range n.peers {
-		n.endPersistent(p)
+		p.endPersistent()
 	}
 	n.live.Wait()
 }

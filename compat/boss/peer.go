@@ -1,0 +1,117 @@
+package boss
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
+
+// peers are the other members, by id.
+type peers map[election.ID]*peer
+
+// sorted returns the peers by address.
+func (all peers) sorted() []*peer {
+	return slices.SortedFunc(maps.Values(all), func(a, b *peer) int { return a.id.Compare(b.id) })
+}
+
+// up counts the peers that have a link.
+func (all peers) up() (up int) {
+	for _, p := range all {
+		if p.up {
+			up++
+		}
+	}
+	return up
+}
+
+// textOrder returns two members that would rank the other way round if addresses were compared as text.
+func (all peers) textOrder(self election.ID) (lower, higher election.ID, found bool) {
+	ids := append(slices.Collect(maps.Keys(all)), self)
+	slices.SortFunc(ids, election.ID.Compare)
+	for i := 1; i < len(ids); i++ {
+		if strings.Compare(string(ids[i-1]), string(ids[i])) > 0 {
+			return ids[i-1], ids[i], true
+		}
+	}
+	return "", "", false
+}
+
+// peer is another member.
+type peer struct {
+	id          election.ID
+	addr        string
+	kind        kind
+	incarnation uint64 // of a foreign member: made up here
+	fresh       bool   // on the list, but the Machine has yet to be told
+	gone        bool   // foreign: its process was seen gone; the next is another
+	up          bool   // the Machine counts a link as standing
+	heard       time.Time
+	persistent  *persistent
+	spares      []*persistent  // foreign: a subordinate that was told of us twice at once may come twice
+	opening     bool           // the dial of a persistent connection is under way
+	retry       time.Time      // not before: try again to get one
+	flights     int            // exchanges under way
+	told        time.Time      // when a beat last went over an exchange; foreign: when it was last announced to
+	rival       time.Time      // foreign: since when it has said that it leads although another does; zero: it does not
+	pushed      time.Time      // foreign: when it was last made to hold an election
+	firm        bool           // foreign: it has announced itself after that; it does not rank us above itself
+	point       time.Time      // foreign: when to tell it who leads; zero: never
+	pointed     time.Time      // foreign: when it was last to be told that because it asked; zero: long ago
+	probed      time.Time      // foreign: when it was last asked whether it leads, beside the foreign boss
+	slot        *inbound       // what it has just said, while the Machine decides on the reply
+	token       election.Token // foreign: the leadership that it last had here
+}
+
+type kind uint8
+
+const (
+	unknown kind = iota
+	native       // batuta
+	legacy       // knows nothing of batuta
+)
+
+// endPersistent closes the persistent connections to the member. It reports no event.
+func (p *peer) endPersistent() {
+	if p.persistent == nil {
+		return
+	}
+	for _, l := range append(p.spares, p.persistent) {
+		l.close()
+	}
+	p.persistent, p.spares = nil, nil
+}
+
+// setPersistent takes a connection into use, and ends the one before it. A foreign subordinate
+// may go on with either of the two, so the earlier one becomes a spare.
+func (p *peer) setPersistent(l *persistent) {
+	if old := p.persistent; p.kind == legacy && old != nil && !old.dialed && !l.dialed {
+		p.spares = append(p.spares, old)
+		if len(p.spares) > maxSpares {
+			p.spares[0].close()
+			p.spares = p.spares[1:]
+		}
+	} else {
+		p.endPersistent()
+	}
+	p.persistent = l
+}
+
+// losePersistent removes a connection that has ended, and reports whether it was the last one.
+func (p *peer) losePersistent(l *persistent) bool {
+	if i := slices.Index(p.spares, l); i >= 0 {
+		p.spares = slices.Delete(p.spares, i, i+1)
+		return false
+	}
+	if p.persistent != l {
+		return false
+	}
+	if last := len(p.spares) - 1; last >= 0 {
+		p.persistent, p.spares = p.spares[last], p.spares[:last]
+		return false
+	}
+	p.persistent = nil
+	return true
+}
