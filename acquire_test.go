@@ -148,13 +148,13 @@ func TestAcquireLost(t *testing.T) {
 	})
 }
 
-// A node that closes waits for Release, and gives ErrClosed from then on.
+// A node that is shut down waits for Release, and gives ErrClosed from then on.
 func TestAcquireOfOneThatCloses(t *testing.T) {
 	inEach(t, func(t *testing.T, c *batutatest.Cluster, of func(batuta.ID) batuta.Elector) {
 		e, n, follower, other := of("3"), c.Node("3"), of("1"), c.Node("1")
 		h := acquire(t, e)
 		closed := make(chan struct{})
-		go func() { n.Close(); close(closed) }()
+		go func() { n.Shutdown(context.Background()); close(closed) }()
 		<-h.Context().Done()
 		var lost *batuta.LostError
 		if !errors.As(context.Cause(h.Context()), &lost) || lost.Cause != batuta.CauseStopped {

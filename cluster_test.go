@@ -155,7 +155,7 @@ func (c *cluster) start(id ID, change ...func(*Config)) *Node {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Cleanup(func() { n.Close() })
+	c.t.Cleanup(func() { n.Shutdown(context.Background()) })
 	c.nodes[id] = n
 	return n
 }

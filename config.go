@@ -93,11 +93,6 @@ type Config struct {
 	TMax      time.Duration // longest transmission of a message; default 150 ms
 	TProcess  time.Duration // longest handling of a message; default 300 ms
 
-	// Prepare is called by [Start] when the node is ready but takes no part yet: what
-	// [Node.Events] and [Node.Watch] give there begins with the first event of its
-	// life. It must not wait for the node, as [Node.Status] or [Node.Resign] do.
-	Prepare func(*Node)
-
 	DataDir   string       // directory of the state file, created 0700; default "": state dies with the process
 	Store     Store        // keeps the state instead of DataDir
 	Transport Transport    // default TCP; a Wire only listens with it

@@ -57,7 +57,8 @@
 // [Node.Leader] and [Node.IsLeader] tell it now. [Node.Events] tells all that changes, the states
 // of members too, and [Node.Status] all that is known now. [Node.Resign] steps down,
 // [Node.Transfer] in favour of one member, [Node.Campaign] calls an election, and
-// [Node.Close] hands over and ends.
+// [Node.Shutdown] hands over and ends. [New] makes a node that [Node.Run] runs until its context
+// ends, for an errgroup or a supervisor.
 //
 // [Node.Election] gives one of many elections of the same cluster, each with a leader of
 // its own; they are spread over the members that stand for them by the leader of the cluster,
@@ -73,5 +74,5 @@
 // A process that crashes is seen at once, because its connections end; one that
 // freezes, or a network that goes silent, after T. The kernel frees the memory of
 // a killed process before it closes its connections: a large service is seen dead
-// later than a small agent beside it. Close the Node wherever there is time to.
+// later than a small agent beside it. Shut the Node down wherever there is time to.
 package batuta

@@ -102,7 +102,7 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 		return errNoWork
 	}
 	n, s := e.node, &call{}
-	if err := n.standFor(s, e); err != nil {
+	if err := n.standFor(ctx, s, e); err != nil {
 		return err
 	}
 	defer n.withdraw(s, e)
@@ -138,7 +138,7 @@ func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx 
 	within, stop := context.WithCancel(ctx)
 	defer stop()
 	s := &call{ctx: within, fn: fn, ended: make(chan error, 1)}
-	if err := n.standFor(s, elections...); err != nil {
+	if err := n.standFor(ctx, s, elections...); err != nil {
 		return err
 	}
 	var err error

@@ -39,28 +39,28 @@ func TestTheFirstEventOfALeadershipIsItsLeader(t *testing.T) {
 	})
 }
 
-// What is taken up in Prepare tells the whole life of the node, however late it is read.
-func TestEventsTakenUpInPrepareMissNothing(t *testing.T) {
+// What is taken up before Run tells the whole life of the node, however late it is read.
+func TestEventsTakenUpBeforeRunMissNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []Token
-		n, err := Start(t.Context(), Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere(), Prepare: func(n *Node) {
-			events := n.Events(context.Background())
-			t.Cleanup(func() {
-				for ev := range events {
-					if ev.Kind == EventStanding {
-						continue
-					}
-					told = append(told, ev.View.Token, ev.View.Lost)
-				}
-				one, two := epoch(1), epoch(2)
-				if !slices.Equal(told, []Token{one, {}, {}, one, two, {}, {}, two}) {
-					t.Errorf("told %v", told)
-				}
-			})
-		}})
+		n, err := New(Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere()})
 		if err != nil {
 			t.Fatal(err)
 		}
+		events := n.Events(context.Background())
+		t.Cleanup(func() {
+			for ev := range events {
+				if ev.Kind == EventStanding {
+					continue
+				}
+				told = append(told, ev.View.Token, ev.View.Lost)
+			}
+			one, two := epoch(1), epoch(2)
+			if !slices.Equal(told, []Token{one, {}, {}, one, two, {}, {}, two}) {
+				t.Errorf("told %v", told)
+			}
+		})
+		go n.Run(t.Context())
 		waitView(t, n, "it leads", View.Defined)
 		if err := n.Resign(t.Context()); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election/bully"
@@ -39,6 +40,43 @@ func ExampleStart() {
 	defer node.Close()
 	fmt.Println(node.ID(), "sees", leads(ctx, node).Token.Leader.ID, "lead")
 	// Output: 1 sees 1 lead
+}
+
+func ExampleNode_Run() {
+	node, err := batuta.New(batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // or errgroup.WithContext, signal.NotifyContext
+	ran := make(chan error)
+	go func() { ran <- node.Run(ctx) }() // or group.Go, manager.Add
+	fmt.Println(leads(ctx, node).Token.Leader.ID, "leads")
+	cancel()
+	fmt.Println(<-ran)
+	// Output:
+	// 1 leads
+	// <nil>
+}
+
+func ExampleNode_Shutdown() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	began := make(chan struct{})
+	go node.Lead(ctx, func(ctx context.Context, l batuta.Leadership) error {
+		close(began)
+		<-ctx.Done() // work that stops soon
+		return nil
+	})
+	<-began
+	within, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	fmt.Println(node.Shutdown(within)) // the function has returned, and the lead is handed over
+	// Output: <nil>
 }
 
 func ExampleNode_Lead() {

@@ -211,7 +211,7 @@ func TestWhoLeavesIsForgottenUntilItJoins(t *testing.T) {
 		c := newVirtualCluster(t, 3)
 		c.startAll()
 		c.agree("3")
-		if err := c.nodes["3"].Leave(); err != nil {
+		if err := c.nodes["3"].Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		delete(c.nodes, "3")
@@ -421,7 +421,7 @@ func TestWhoLeavesAtOnceIsForgotten(t *testing.T) {
 				t.Fatal("2 was not let in")
 			}
 		}
-		if err := n.Leave(); err != nil {
+		if err := n.Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		delete(c.nodes, "2")
@@ -494,7 +494,7 @@ func TestAForgottenMemberAsksToReturn(t *testing.T) {
 		c.start("3", joins(c, "1"), durable)
 		c.agree("3")
 		c.lists("1", "2", "3")
-		c.nodes["3"].Leave()
+		c.nodes["3"].Leave(t.Context())
 		delete(c.nodes, "3")
 		c.lists("1", "2")
 		// It comes back with its old list, and with nobody to join through.

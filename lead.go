@@ -67,13 +67,9 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		return errNoWork
 	case n.cfg.Observer:
 		return n.observes(n.cfg.Election)
-	case ctx.Err() != nil:
-		select {
-		case <-n.done:
-			return n.closed()
-		default:
-			return ctx.Err()
-		}
+	}
+	if err := awaitRun(ctx, n); err != nil {
+		return err
 	}
 	n.stand()
 	defer n.retire()
@@ -84,6 +80,24 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		}
 		return nil
 	}, n.finish)
+}
+
+// awaitRun returns when the node runs, or why it does not.
+func awaitRun(ctx context.Context, n *Node) error {
+	if ctx.Err() == nil {
+		select {
+		case <-n.running:
+			return nil
+		case <-ctx.Done():
+		case <-n.done:
+		}
+	}
+	select {
+	case <-n.done:
+		return n.closed()
+	default:
+		return ctx.Err()
+	}
 }
 
 // Held is a leadership that [Acquire] or [TryAcquire] gave. Its owner calls [Held.Release], after a loss too.
@@ -244,9 +258,12 @@ type work struct {
 	cancel context.CancelCauseFunc
 }
 
-func newWork(ctx context.Context, token Token) *work {
+// workKey is what the context of work has a value for.
+type workKey struct{ of *Node }
+
+func newWork(ctx context.Context, n *Node, token Token) *work {
 	w := &work{token: token}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{n}, true))
 	return w
 }
 
@@ -273,7 +290,7 @@ func (n *Node) begin(ctx context.Context, token Token) *work {
 
 // workIn makes work that count takes in, on the loop; nil when it does not.
 func (n *Node) workIn(ctx context.Context, token Token, count func(*work) (begun bool)) *work {
-	w := newWork(ctx, token)
+	w := newWork(ctx, n, token)
 	begun := false
 	n.call(context.WithoutCancel(ctx), func() { begun = count(w) })
 	if !begun {

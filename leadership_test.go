@@ -340,7 +340,7 @@ func TestTheLeadIsGivenAwayOnlyWhenTheWorkHasReturned(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForTheWork(t *testing.T) {
+func TestShutdownWaitsForTheWork(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		begun, ended := make(chan struct{}), make(chan error, 1)
 		var returned time.Time
@@ -357,11 +357,11 @@ func TestCloseWaitsForTheWork(t *testing.T) {
 			})
 		}()
 		<-begun
-		if err := n.Close(); err != nil {
+		if err := n.Shutdown(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if returned.IsZero() {
-			t.Error("Close has returned before the work")
+			t.Error("Shutdown has returned before the work")
 		}
 		if err := <-ended; err != ErrClosed {
 			t.Errorf("Lead gives %v", err)
@@ -425,21 +425,6 @@ func TestEveryWatcherSeesEveryViewInOrder(t *testing.T) {
 					t.Errorf("watcher %d: view %d is %+v after %+v", w, i, v, views[max(i-1, 0)])
 				}
 			}
-		}
-	})
-}
-
-func TestEndOfStartsContextClosesTheNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		n, err := Start(ctx, Config{ID: "1", Algorithm: bully.New(), Transport: newNowhere()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cancel()
-		<-n.Done()
-		if err := n.Err(); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -22,11 +22,30 @@ import (
 	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
-// Start begins taking part. It returns once the node listens and its state is
-// loaded; a leader may not be known yet. When ctx ends the node closes as by
-// [Node.Close]. Its errors wrap [ErrConfig] when only another configuration can correct them.
+// Start is [New], and [Node.Run] on a goroutine of its own. ctx is for the start alone: its end
+// does not end a node that runs. The caller ends the node with [Node.Shutdown] or [Node.Close].
 func Start(ctx context.Context, c Config) (*Node, error) {
+	n, err := newNode(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	go n.Run(context.Background()) // its error is that of Err, Shutdown and Close
+	return n, nil
+}
+
+// New checks c and makes a node, which listens and has loaded its state, but takes no part before
+// [Node.Run]. [Node.Watch] and [Node.Events] called before Run yield everything from the
+// beginning; methods with a context wait for Run. Run the node, or close it: it
+// holds the port and the data directory.
+//
+// The error wraps [ErrConfig] if only another configuration can correct it.
+func New(c Config) (*Node, error) { return newNode(context.Background(), c) }
+
+func newNode(ctx context.Context, c Config) (*Node, error) {
 	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	n := &Node{
@@ -36,6 +55,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		metas:    map[ID]map[string]string{},
 		sent:     map[string]uint64{},
 		commands: make(chan command),
+		running:  make(chan struct{}),
 		done:     make(chan struct{}),
 		rejoin:   make(chan struct{}, 1),
 		saved:    make(chan error, 1), // a saver never waits for the loop
@@ -46,21 +66,19 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 		asked:      map[uint64]chan string{},
 		elections:  newElections(),
 	}
-	if err := n.claim(); err != nil {
+	if err := claimFor(n); err != nil {
 		return nil, err
 	}
 	n.queueLogs()
-	if err := n.prepare(); err != nil {
-		n.release()
+	if err := n.prepare(ctx); err != nil {
+		releaseOf(n)
 		n.closeStore()
 		n.closeLogs()
 		return nil, err
 	}
-	ctx, n.close = context.WithCancel(ctx)
-	if n.cfg.Prepare != nil {
-		n.cfg.Prepare(n)
-	}
-	go n.loop(ctx)
+	n.timer = time.NewTimer(n.timeout)
+	n.ending, n.close = context.WithCancel(context.Background())
+	n.cut, n.abort = context.WithCancel(context.Background())
 	return n, nil
 }
 
@@ -83,7 +101,7 @@ func (n *Node) closeLogs() {
 }
 
 // prepare gets everything ready that can fail.
-func (n *Node) prepare() error {
+func (n *Node) prepare(ctx context.Context) error {
 	state, err := n.load()
 	if err != nil {
 		return err
@@ -91,7 +109,7 @@ func (n *Node) prepare() error {
 	if err := n.secure(); err != nil {
 		return err
 	}
-	n.find()
+	n.find(ctx)
 	listener, err := n.cfg.Transport.Listen(n.cfg.Listen)
 	if err != nil {
 		if datadir.Failed(err) {
@@ -188,6 +206,10 @@ func (n *Node) leave() {
 // end stops everything. Nothing works any more, and the others know.
 func (n *Node) end() {
 	n.timer.Stop()
+	if left := len(n.working) + n.atWork; left > 0 {
+		n.err = errors.Join(n.err, fmt.Errorf("%w: it ended without handing over; functions of Lead that had not returned: %d; have them return soon after their context ends", ErrClosed, left))
+		n.cfg.Logger.Error("the node ends while functions of Lead run: another member may lead before they return", "functions", left)
+	}
 	if v := n.view(); v.Defined() {
 		n.loseTo(v.Token, election.CauseStopped, time.Now())
 	}
@@ -208,7 +230,7 @@ func (n *Node) end() {
 	n.endElections()
 	n.close()
 	n.closeLogs()
-	n.release()
+	releaseOf(n)
 	close(n.done)
 }
 
@@ -268,8 +290,8 @@ func claimOf(a Algorithm) (claim, bool) {
 	return claim{}, false
 }
 
-// claim makes the algorithm this node's, unless it is another's.
-func (n *Node) claim() error {
+// claimFor makes the algorithm this node's, unless it is another's.
+func claimFor(n *Node) error {
 	c, shared := claimOf(n.cfg.Algorithm)
 	if !shared {
 		return nil
@@ -280,8 +302,8 @@ func (n *Node) claim() error {
 	return nil
 }
 
-// release lets another node have the algorithm.
-func (n *Node) release() {
+// releaseOf lets another node have the algorithm.
+func releaseOf(n *Node) {
 	if c, shared := claimOf(n.cfg.Algorithm); shared {
 		claimed.Delete(c)
 	}

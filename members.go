@@ -181,9 +181,12 @@ func (n *Node) awaitChange(ctx context.Context, id ID, done func() bool) error {
 	}
 }
 
-// Leave is [Node.Close] for good: the others strike this member off their lists,
+// Leave is [Node.Shutdown] for good: the others strike this member off their lists,
 // until it joins again.
-func (n *Node) Leave() error {
+func (n *Node) Leave(ctx context.Context) error {
+	if ctx.Value(workKey{n}) != nil {
+		return ErrInWork
+	}
 	n.departing.Store(true)
-	return n.Close()
+	return n.Shutdown(ctx)
 }

@@ -182,9 +182,12 @@ type call struct {
 }
 
 // standFor has this member stand for elections on behalf of a call.
-func (n *Node) standFor(s *call, elections ...*Election) (err error) {
+func (n *Node) standFor(ctx context.Context, s *call, elections ...*Election) (err error) {
 	if n.cfg.Observer {
 		return n.observes(elections[0].name)
+	}
+	if err := awaitRun(ctx, n); err != nil {
+		return err
 	}
 	errCall := n.call(context.Background(), func() {
 		if n.closing {
@@ -276,7 +279,7 @@ func (n *Node) beginEach(c *candidate, s *call, token Token) {
 	if n.closing || s.ctx.Err() != nil {
 		return
 	}
-	w := newWork(s.ctx, token)
+	w := newWork(s.ctx, n, token)
 	n.countIn(c, w)
 	l := Leadership{Election: c.name, Token: token, Since: c.since, Fencing: fences(n.cfg.Algorithm)}
 	s.running.Go(func() {
@@ -308,17 +311,17 @@ func (n *Node) countIn(c *candidate, w *work) {
 	c.working = append(c.working, w)
 	n.atWork++
 	if len(c.working) == 1 {
-		n.begun = append(n.begun, c.name)
+		n.fresh = append(n.fresh, c.name)
 	}
 }
 
 // tellWork tells the core of the work that has begun in a step.
 func (n *Node) tellWork() {
-	if len(n.begun) == 0 {
+	if len(n.fresh) == 0 {
 		return
 	}
-	names := n.begun
-	n.begun = nil
+	names := n.fresh
+	n.fresh = nil
 	n.perform(n.named.Begin(n.now(), names))
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // Node is one running member of an election. Its methods may be called from any
-// goroutine. [Start] makes one; the zero Node is of no use.
+// goroutine. [Start] and [New] make one; the zero Node is of no use.
 type Node struct {
 	id          ID
 	cfg         Config // defaults filled in
@@ -37,7 +37,12 @@ type Node struct {
 	logs      *logqueue.Queue // nil: nothing is logged
 	ownLogs   bool            // logs ends with the node
 	commands  chan command
-	close     context.CancelFunc // asks the loop to end
+	begun     atomic.Bool        // Run was called, or what ends a node that never runs
+	running   chan struct{}      // closed by Run
+	ending    context.Context    // is over when the node is to hand over and end
+	close     context.CancelFunc // ends it
+	cut       context.Context    // is over when the node is to end although work runs
+	abort     context.CancelFunc // ends it
 	done      chan struct{}
 	err       error  // valid once done is closed
 	last      Status // valid once done is closed
@@ -50,7 +55,7 @@ type Node struct {
 	candidates  map[string]*candidate
 	asked       map[uint64]chan string   // requests to the coordinator of the named elections
 	atWork      int                      // functions that run for named elections
-	begun       []string                 // names whose work has begun in this step
+	fresh       []string                 // names whose work has begun in this step
 	transport   *transport.Transport     // nil with Config.Wire
 	net         network.Network          // transport, or the Wire's
 	addrs       map[ID]string            // where the others listen
@@ -94,8 +99,7 @@ type command struct {
 
 // loop is the one goroutine that owns the Machine: it steps it with what arrives, does
 // the actions in their order, and sleeps until the Machine's deadline otherwise.
-func (n *Node) loop(ctx context.Context) {
-	n.timer = time.NewTimer(0)
+func (n *Node) loop() {
 	if n.cfg.Healthy != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
 		n.background(n.checkHealth)
@@ -115,7 +119,7 @@ func (n *Node) loop(ctx context.Context) {
 		n.background(n.keepReloading)
 	}
 	n.drain()
-	end := ctx.Done()
+	end := n.ending.Done()
 	for !n.closing || len(n.working)+n.atWork > 0 {
 		n.arm()
 		var done chan struct{}
@@ -137,6 +141,11 @@ func (n *Node) loop(ctx context.Context) {
 		case <-end:
 			end = nil
 			n.leave()
+		case <-n.cut.Done():
+			n.leave()
+			n.drain()
+			n.end()
+			return
 		}
 		n.drain()
 		if done != nil {
@@ -408,21 +417,76 @@ func (n *Node) Campaign(ctx context.Context) error {
 	})
 }
 
-// Close hands over, if this member leads, and stops. It first tells the functions
-// that [Node.Lead] runs, and waits for them: do not call it from within one. It
-// returns when every goroutine has ended and the port is free; a save that the disk does
-// not answer within T is left behind, which the log says. Closing again does nothing.
-// Its error is why the node had ended before, if it had.
-func (n *Node) Close() error {
-	n.close()
-	<-n.done
+// Run takes part in the election until ctx ends, then hands over and returns. Like
+// [Node.Shutdown] it waits for the functions that [Node.Lead] runs, without a limit of its own.
+// It returns nil after an orderly end, by ctx or by a method, else the fault that [Node.Err] gives.
+//
+// A node runs once: a second Run returns an error, and Run after Close returns [ErrClosed].
+func (n *Node) Run(ctx context.Context) error {
+	if !n.begun.CompareAndSwap(false, true) {
+		select {
+		case <-n.done:
+			return n.closed()
+		default:
+			return fmt.Errorf("member %s runs already: call Run once, and not after Start", n.id)
+		}
+	}
+	defer context.AfterFunc(ctx, n.close)()
+	close(n.running)
+	n.loop()
 	return n.err
 }
 
-// Done is closed when the node has ended, by Close or by itself.
+// ErrInWork is what Shutdown returns to the work of a leadership, which it would wait for: return
+// from the work first, or call it on another goroutine.
+var ErrInWork = errors.New("called from within the work of a leadership, which it would wait for: return from the work first")
+
+// Shutdown hands over, if this member leads, and ends the node. It cancels the contexts of the
+// functions that [Node.Lead] runs, and waits for the functions: no other member leads before they
+// have returned. It returns when every goroutine has ended and the port is free. A save that
+// the disk does not answer within T is left behind, which the log reports.
+//
+// If ctx ends while functions run, Shutdown ends the node without them, as [Node.Close] does, and
+// returns ctx's error joined with that of Close. Called with the context of a function of Lead it
+// returns [ErrInWork] and does nothing. On a node that has ended it returns what Err does.
+func (n *Node) Shutdown(ctx context.Context) error {
+	if ctx.Value(workKey{n}) != nil {
+		return ErrInWork
+	}
+	n.close()
+	if n.begun.CompareAndSwap(false, true) { // it never ran
+		n.closing = true
+		n.end()
+	}
+	select {
+	case <-n.done:
+		return n.err
+	case <-ctx.Done():
+	}
+	n.abort()
+	<-n.done
+	if errors.Is(n.err, ErrClosed) { // work was left behind
+		return errors.Join(ctx.Err(), n.err)
+	}
+	return n.err
+}
+
+// Close is [Node.Shutdown] that waits T, 600 ms by default, for the functions that [Node.Lead]
+// runs, and for a function that calls it too. If one runs longer, the node ends without handing
+// over: to other members this one has crashed. The error then wraps [ErrClosed], and the function
+// may run while another member leads. Closing again does nothing.
+func (n *Node) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
+	defer cancel()
+	n.Shutdown(ctx)
+	return n.err
+}
+
+// Done is closed when the node has ended, by a call or by itself.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err says why the node ended by itself; nil while it runs or after Close.
+// Err is why the node ended by itself, or that it ended before its work; nil while it runs and
+// after an orderly end.
 func (n *Node) Err() error {
 	select {
 	case <-n.done:

@@ -78,8 +78,8 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 }
 
 // Events yields everything this member sees, in order, none skipped, until ctx or
-// the node ends. Its place is taken when Events is called: called in
-// [Config.Prepare] it tells all of the node's life. The present view comes first, as
+// the node ends. Its place is taken when Events is called: between
+// [New] and [Node.Run] that is the beginning of the node. The present view comes first, as
 // the leader event that began it, and the lost event that ended it if nobody leads;
 // nothing when no leader was ever known. So the first event of a leadership is
 // always its leader event. The error is nil but for a reader that falls behind: to

@@ -41,11 +41,11 @@ func (c Config) checkWire() []error {
 const lookupTime = 2 * time.Second
 
 // find adds the members that the Wire finds by itself.
-func (n *Node) find() {
+func (n *Node) find(ctx context.Context) {
 	if n.cfg.Wire == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
 	for _, p := range n.cfg.Wire.Peers(ctx, n.cfg.Join) {
 		known := func(other Peer) bool { return other.ID == p.ID }

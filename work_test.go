@@ -44,7 +44,7 @@ func TestARemovedLeaderWorksUntilItsWorkHasStopped(t *testing.T) {
 			}
 		}
 		<-c.nodes["3"].Done()
-		c.nodes["2"].Close()
-		c.nodes["1"].Close()
+		c.nodes["2"].Shutdown(context.Background())
+		c.nodes["1"].Shutdown(context.Background())
 	})
 }

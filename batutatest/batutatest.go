@@ -158,7 +158,7 @@ func (c *Cluster) running(id batuta.ID) {
 func (c *Cluster) end(id batuta.ID) {
 	n := c.nodes[id]
 	delete(c.nodes, id)
-	if err := n.Close(); err != nil {
+	if err := n.Shutdown(context.Background()); err != nil { // a test that hangs names the work that does
 		c.t.Logf("member %s: %v", id, err)
 	}
 }

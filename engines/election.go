@@ -3,6 +3,8 @@ package engines
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,7 @@ import (
 )
 
 // Election is one candidate of an election on an engine. It is a [batuta.Elector]; its methods may be
-// called from any goroutine. [Start] makes one; the zero Election is of no use.
+// called from any goroutine. [Start] and [New] make one; the zero Election is of no use.
 type Election struct {
 	cfg     Config
 	engine  Engine
@@ -25,11 +27,15 @@ type Election struct {
 	commands chan command
 	looks    chan look
 	answers  chan answer
-	nudge    chan struct{} // have the record looked at now
+	nudge    chan struct{}   // have the record looked at now
+	begun    atomic.Bool     // Run was called, or what ends an election that never runs
+	ctx      context.Context // is over when the election is to give the lead up and end
 	stop     context.CancelFunc
+	cut      context.Context // is over when it is to end although work runs
+	abort    context.CancelFunc
 	done     chan struct{}
+	err      error          // valid once done is closed
 	beside   sync.WaitGroup // goroutines but the loop
-	ctx      context.Context
 
 	// The loop's alone.
 	timer    *time.Timer
@@ -48,6 +54,7 @@ type Election struct {
 	resigned bool
 	freeFrom time.Time // since when nobody leads and we have resigned
 	closing  bool
+	cutShort bool // work that goes on is not waited for
 	lost     map[batuta.Cause]uint64
 	trouble  trouble
 }
@@ -59,14 +66,28 @@ type command struct {
 	done chan struct{}
 }
 
-// Start has a candidate take part in the election that engine keeps. It does not wait
-// for the engine to answer. The engine is closed with the election; ctx is for the start alone. Its error wraps [batuta.ErrConfig].
+// Start is [New], and [Election.Run] on a goroutine of its own. It does not wait for the engine to
+// answer. ctx is for the start alone: its end does not end an election that runs. The caller
+// ends the election with [Election.Shutdown] or [Election.Close].
 func Start(ctx context.Context, engine Engine, c Config) (*Election, error) {
-	c, err := c.withDefaults()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e, err := New(engine, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	go e.Run(context.Background()) // its error is that of Err, Shutdown and Close
+	return e, nil
+}
+
+// New checks c and makes a candidate of the election that engine keeps, which does not ask the
+// engine before [Election.Run]. [Election.Watch] and [Election.Events] called before Run yield
+// everything from the beginning; methods with a context wait for Run. The engine is closed with the
+// election. The error wraps [batuta.ErrConfig].
+func New(engine Engine, c Config) (*Election, error) {
+	c, err := c.withDefaults()
+	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
@@ -76,8 +97,27 @@ func Start(ctx context.Context, engine Engine, c Config) (*Election, error) {
 		commands: make(chan command), looks: make(chan look), answers: make(chan answer), nudge: make(chan struct{}, 1),
 		done: make(chan struct{}), timer: time.NewTimer(0), working: map[*work]struct{}{}, standing: c.StandAlways, lost: map[batuta.Cause]uint64{}}
 	e.ctx, e.stop = context.WithCancel(context.Background())
-	go e.loop()
+	e.cut, e.abort = context.WithCancel(context.Background())
 	return e, nil
+}
+
+// Run takes part in the election until ctx ends, then gives the lead up and returns. Like
+// [Election.Shutdown] it waits for the functions that [Election.Lead] runs, without a limit of its
+// own. It returns nil after an orderly end, else what [Election.Err] does.
+//
+// An election runs once: a second Run returns an error, and Run after Close returns [batuta.ErrClosed].
+func (e *Election) Run(ctx context.Context) error {
+	if !e.begun.CompareAndSwap(false, true) {
+		select {
+		case <-e.done:
+			return batuta.ErrClosed
+		default:
+			return fmt.Errorf("candidate %s runs already: call Run once, and not after Start", e.ID())
+		}
+	}
+	defer context.AfterFunc(ctx, e.stop)()
+	e.loop()
+	return e.err
 }
 
 // ID is this candidate's id.
@@ -146,21 +186,59 @@ func (e *Election) SetHealthy(ctx context.Context, fit bool) error {
 	})
 }
 
-// Close gives the lead up, if this candidate has it, and ends. It first tells the functions that
-// [Election.Lead] runs, and waits for them: do not call it from within one. An
-// engine that does not answer is waited for a fifth of the lease, and has then to see
-// the lease end. Closing again does nothing.
-func (e *Election) Close() error {
+// Shutdown gives the lead up, if this candidate has it, and ends the election. It cancels the
+// contexts of the functions that [Election.Lead] runs, and waits for the functions: no other
+// candidate leads before they have returned. It waits a fifth of the lease for an engine that does not
+// answer; the lease then ends by itself.
+//
+// If ctx ends while functions run, Shutdown ends the election without them, as [Election.Close] does,
+// and returns ctx's error joined with that of Close. Called with the context of a function of Lead
+// it returns [batuta.ErrInWork] and does nothing.
+func (e *Election) Shutdown(ctx context.Context) error {
+	if ctx.Value(workKey{e}) != nil {
+		return batuta.ErrInWork
+	}
 	e.stop()
+	if e.begun.CompareAndSwap(false, true) { // it never ran
+		e.end()
+	}
+	select {
+	case <-e.done:
+		return e.err
+	case <-ctx.Done():
+	}
+	e.abort()
 	<-e.done
+	if e.err != nil {
+		return errors.Join(ctx.Err(), e.err)
+	}
 	return nil
+}
+
+// Close is [Election.Shutdown] that waits [Config.Stop], a fifth of the lease by default, for the functions
+// that [Election.Lead] runs, and for a function that calls it too. If one runs longer, the
+// election ends without giving the record up, and another candidate can lead when the lease has
+// ended, also if the function runs on. The error then wraps [batuta.ErrClosed]. Closing again
+// does nothing.
+func (e *Election) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Stop)
+	defer cancel()
+	e.Shutdown(ctx)
+	return e.err
 }
 
 // Done is closed when the election has been closed.
 func (e *Election) Done() <-chan struct{} { return e.done }
 
-// Err is why an election has ended by itself, which none does: nil.
-func (e *Election) Err() error { return nil }
+// Err is that the election ended before its work; nil while it runs and after an orderly end.
+func (e *Election) Err() error {
+	select {
+	case <-e.done:
+		return e.err
+	default:
+		return nil
+	}
+}
 
 // call does f on the loop, and waits until all that comes of it at once is done.
 func (e *Election) call(ctx context.Context, f func()) error {

@@ -340,3 +340,106 @@ func TestReleaseForAProcessThatHasDied(t *testing.T) {
 		}
 	})
 }
+
+// Made, an election asks the engine nothing before it runs; Run ends with its context, when the work has.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		e, err := engines.New(&line{memory: m}, engines.Config{ID: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		led, ran := make(chan struct{}), make(chan error, 1)
+		go e.Lead(context.Background(), func(ctx context.Context, _ batuta.Leadership) error {
+			close(led)
+			<-ctx.Done()
+			time.Sleep(time.Minute)
+			return nil
+		})
+		time.Sleep(time.Hour)
+		if e.Leader().Defined() {
+			t.Error("it leads before it runs")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ran <- e.Run(ctx) }()
+		<-led
+		if err := e.Run(ctx); err == nil || errors.Is(err, batuta.ErrClosed) {
+			t.Errorf("a second Run gives %v", err)
+		}
+		cancel()
+		began := time.Now()
+		if err := <-ran; err != nil || time.Since(began) < time.Minute {
+			t.Errorf("it ends with %v after %v", err, time.Since(began))
+		}
+		if err := e.Run(t.Context()); err != batuta.ErrClosed {
+			t.Errorf("Run after the end gives %v", err)
+		}
+	})
+}
+
+func TestAnElectionThatNeverRunsIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := engines.New(&line{memory: newMemory()}, engines.Config{ID: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := e.Run(t.Context()); err != batuta.ErrClosed {
+			t.Errorf("Run gives %v", err)
+		}
+	})
+}
+
+// Work that goes on is left behind by Close, and by Shutdown when its context ends; the record is not given up: the
+// next one waits for the end of the lease.
+func TestAnElectionEndsWithoutItsWork(t *testing.T) {
+	for name, end := range map[string]func(*engines.Election) error{
+		"Close": func(e *engines.Election) error { return e.Close() },
+		"Shutdown": func(e *engines.Election) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			err := e.Shutdown(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Shutdown gives %v", err)
+			}
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory()
+			a, b := start(t, &line{memory: m}, engines.Config{ID: "1"}), start(t, &line{memory: m}, engines.Config{ID: "2"})
+			defer b.Close()
+			led, over, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			go func() {
+				ended <- a.Lead(context.Background(), func(ctx context.Context, _ batuta.Leadership) error {
+					if err := a.Shutdown(ctx); err != batuta.ErrInWork {
+						t.Errorf("within the work: %v", err)
+					}
+					close(led)
+					<-over
+					return nil
+				})
+			}()
+			<-led
+			if err := b.Campaign(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := end(a); !errors.Is(err, batuta.ErrClosed) || time.Since(began) > engines.DefaultLease/2 {
+				t.Errorf("%s gives %v after %v", name, err, time.Since(began))
+			}
+			leads(t, b)
+			if d := time.Since(began); d < engines.DefaultLease/2 {
+				t.Errorf("another leads %v after, within the lease", d)
+			}
+			close(over)
+			if err := <-ended; !errors.Is(err, batuta.ErrClosed) {
+				t.Errorf("Lead gives %v", err)
+			}
+		})
+	}
+}

@@ -66,10 +66,13 @@ type work struct {
 	cancel context.CancelCauseFunc
 }
 
+// workKey is what the context of work has a value for.
+type workKey struct{ of *Election }
+
 // begin counts work in; nil when token has ended.
 func (e *Election) begin(ctx context.Context, token batuta.Token) *work {
 	w := &work{token: token}
-	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{e}, true))
 	begun := false
 	e.call(context.WithoutCancel(ctx), func() {
 		if begun = e.token == token && e.late() < 0; begun {

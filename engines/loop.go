@@ -3,6 +3,7 @@ package engines
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/batuta-dev/batuta"
@@ -37,7 +38,7 @@ const (
 
 func (e *Election) loop() {
 	e.beside.Go(e.looker)
-	end := e.ctx.Done()
+	end, cut := e.ctx.Done(), e.cut.Done()
 	for !e.over() {
 		e.advance()
 		e.arm()
@@ -58,6 +59,8 @@ func (e *Election) loop() {
 			end = nil
 			e.closing = true
 			e.lose(batuta.CauseStopped)
+		case <-cut: // end was before
+			cut, e.cutShort = nil, true
 		}
 		if done != nil {
 			close(done)
@@ -68,12 +71,22 @@ func (e *Election) loop() {
 
 // over reports whether nothing is left to do.
 func (e *Election) over() bool {
-	return e.closing && len(e.working) == 0 && !e.asked && !e.holds()
+	if !e.closing || e.asked {
+		return false
+	}
+	if len(e.working) > 0 {
+		return e.cutShort
+	}
+	return !e.holds()
 }
 
 // end stops everything: nothing works, and the record is given up as far as the engine answers.
 func (e *Election) end() {
 	e.timer.Stop()
+	if left := len(e.working); left > 0 {
+		e.err = fmt.Errorf("%w: it ended without giving the record up; functions of Lead that had not returned: %d; have them return soon after their context ends", batuta.ErrClosed, left)
+		e.cfg.Logger.Error("the election ends while functions of Lead run: another candidate may lead before they return", "functions", left)
+	}
 	if v := e.history.view(); v.Defined() {
 		e.tellLost(v.Token, batuta.CauseStopped)
 	}

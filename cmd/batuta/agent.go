@@ -165,11 +165,14 @@ func (a *agentRun) run(ctx context.Context) error {
 // start starts the node. Its events are taken up before it takes part: none that
 // happens until they are printed is missed.
 func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) {
-	config.Prepare = a.watch
-	if a.node, err = batuta.Start(ctx, config); errors.Is(err, batuta.ErrConfig) {
+	if a.node, err = batuta.New(config); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
+	} else if err != nil {
+		return err
 	}
-	return err
+	a.watch(a.node)
+	go a.node.Run(ctx) // wait sees its end
+	return nil
 }
 
 // serveHTTP answers on the listeners that there are, until what it gives is called.
@@ -306,14 +309,14 @@ const sameSignal = time.Second
 // close hands over and stops the node; a second signal cuts it short.
 func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 	closed := make(chan error, 1)
-	end := a.node.Close
+	end := a.node.Shutdown
 	if a.flags.membership.leave {
 		end = a.node.Leave
 	}
 	if a.leaving.IsZero() {
 		a.leaving = time.Now()
 	}
-	go func() { closed <- end() }()
+	go func() { closed <- end(context.WithoutCancel(ctx)) }()
 	for {
 		select {
 		case err := <-closed:

@@ -49,12 +49,14 @@ func printing(t *testing.T, events string, j *job, out *slowReader) *agentRun {
 	t.Helper()
 	a := &agentRun{env: env{stdout: out}, flags: &agentFlags{}, job: j, log: slog.New(slog.DiscardHandler)}
 	a.flags.output.Events = events
-	node, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), Logger: a.log, Prepare: a.watch})
+	node, err := batuta.New(batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), Logger: a.log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { node.Close() })
 	a.node = node
+	a.watch(node)
+	go node.Run(context.Background())
 	return a
 }
 

@@ -59,7 +59,10 @@ type proud struct {
 	closed bool
 }
 
-func (p *proud) Close() error { p.closed = true; return p.node.Close() }
+func (p *proud) Shutdown(ctx context.Context) error {
+	p.closed = true
+	return p.node.Shutdown(ctx)
+}
 
 func (p *proud) IsLeader() bool { return p.closed || p.node.IsLeader() }
 

@@ -190,9 +190,9 @@ func (c *crew) stop(m *member) {
 	c.t.Helper()
 	delete(c.members, m.id)
 	closed := make(chan error, 1)
-	go func() { closed <- m.Close() }()
-	if err := await(c, "Close of "+string(m.id)+" returns", closed); err != nil {
-		c.t.Errorf("Close of %s: %v", m.id, err)
+	go func() { closed <- m.Shutdown(context.Background()) }()
+	if err := await(c, "Shutdown of "+string(m.id)+" returns", closed); err != nil {
+		c.t.Errorf("Shutdown of %s: %v", m.id, err)
 	}
 }
 

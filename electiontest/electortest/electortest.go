@@ -4,6 +4,7 @@
 package electortest
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -28,10 +29,10 @@ type Candidates struct {
 	OneLeader bool
 }
 
-// Candidate is an Elector that can be closed: it hands leadership over when its work has returned, and ends.
+// Candidate is an Elector that can be shut down: it hands leadership over when its work has returned, and ends.
 type Candidate interface {
 	batuta.Elector
-	Close() error
+	Shutdown(ctx context.Context) error
 }
 
 // Run tries the candidates that fresh sets up, anew for each promise.

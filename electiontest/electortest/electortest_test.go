@@ -1,6 +1,7 @@
 package electortest_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -40,10 +41,10 @@ type node struct {
 	id      batuta.ID
 }
 
-// Close implements [electortest.Candidate].
-func (n node) Close() error {
+// Shutdown implements [electortest.Candidate].
+func (n node) Shutdown(ctx context.Context) error {
 	if n.cluster.Node(n.id) == n.Node {
 		n.cluster.Stop(n.id)
 	}
-	return n.Node.Close()
+	return n.Node.Shutdown(ctx)
 }

@@ -163,7 +163,7 @@ func closing(c *crew) {
 	select {
 	case <-s.over:
 	default:
-		c.t.Error("Close has returned before the work")
+		c.t.Error("Shutdown has returned before the work")
 	}
 	if m.IsLeader() {
 		c.t.Error("it is closed, and leads")
@@ -172,7 +172,7 @@ func closing(c *crew) {
 		c.t.Errorf("Lead of one that was closed: %v", err)
 	}
 	await(c, "Watch ends when it is closed", m.views)
-	if err := m.Close(); err != nil {
+	if err := m.Shutdown(context.Background()); err != nil {
 		c.t.Errorf("closing it again: %v", err)
 	}
 	if err := m.Resign(c.t.Context()); !errors.Is(err, batuta.ErrClosed) {

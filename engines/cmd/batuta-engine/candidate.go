@@ -298,7 +298,7 @@ func (c *candidate) work(signals <-chan os.Signal) error {
 		if c.runner != nil && !ended {
 			<-over
 		}
-		c.election.Close()
+		c.election.Shutdown(context.Background())
 	}()
 	return errors.Join(err, c.part(closed, signals))
 }

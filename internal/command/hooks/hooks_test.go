@@ -180,7 +180,7 @@ func TestTheLeadWaitsForOnLose(t *testing.T) {
 	b.next("on-lead leader 1:1").finish()
 	b.next("on-change leader 1:1").finish()
 	closed := make(chan struct{})
-	go func() { b.node.Close(); close(closed) }()
+	go func() { b.node.Shutdown(context.Background()); close(closed) }()
 	lose := b.next("on-lose lost 1:1 stopped")
 	select {
 	case <-closed:
