@@ -45,12 +45,6 @@ func (m *Machine) awaitAnew(i int) {
 // farT is T over a link that has yet to be made.
 func (m *Machine) farT() time.Duration { return m.cfg.Timing.DialTime() + m.cfg.Timing.T() }
 
-// ackTime is how old the newest beat may be that somebody has acknowledged: the silence
-// that is borne, or what an answer and the next beat take where beats are rare.
-func (m *Machine) ackTime() time.Duration {
-	return max(m.cfg.Timing.Bears(), 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat)
-}
-
 // relinking reports whether no link stands, but one that has ended is being made
 // again: nobody can acknowledge anything before it is, or the dial has failed.
 func (m *Machine) relinking() bool {

@@ -11,32 +11,22 @@ import (
 
 // beating is what a leader and its followers keep of the beats between them.
 type beating struct {
-	// A follower's side.
-	stamp   int64     // of the last beat
-	nextAck time.Time // when to acknowledge again although no beat has come
-	seen    uint64    // version of the member states taken from the leader
-
 	// Whom the algorithm has us watch beside the leader.
 	watched  election.ID
 	nextPing time.Time
 
 	// A leader's side.
-	nextBeat time.Time
-	version  uint64 // of the member states; grows with each change
-	states   []election.MemberReport
-	stateOf  uint64 // the version that states shows
+	version uint64 // of the member states; grows with each change
+	states  []election.MemberReport
+	stateOf uint64 // the version that states shows
 }
 
 // statesChanged has the next beats tell the members' states.
 func (b *beating) statesChanged() { b.version++ }
 
-// ackNoLaterThan has the leader hear of us then although no beat has come.
-func (b *beating) ackNoLaterThan(at time.Time) { b.nextAck = at }
-
 // takeLead begins to lead.
 func (m *Machine) takeLead() {
-	m.heardLeaderAt(time.Time{}, time.Time{})
-	m.countAcksFrom(m.now)
+	m.detector.Lead(m.now)
 	m.statesChanged()
 	for i := range m.members {
 		peer := &m.members[i]
@@ -51,7 +41,7 @@ func (m *Machine) takeLead() {
 	if m.cfg.NoDetector {
 		return
 	}
-	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.detector.Beat(m.now)
 	m.wake(m.now)
 }
 
@@ -94,7 +84,7 @@ func (m *Machine) beatAll() {
 		}
 		m.post(i, *msg)
 	})
-	m.nextBeat = m.now.Add(m.cfg.Timing.Heartbeat)
+	m.detector.Beat(m.now)
 }
 
 // acked handles an acknowledgement. The stamp is ours, come back.
@@ -102,10 +92,7 @@ func (m *Machine) acked(from int, msg *election.Message) {
 	if !m.beats() {
 		return
 	}
-	at := m.origin.Add(time.Duration(msg.Stamp))
-	if at.After(m.ackedAt) && !at.After(m.now) {
-		m.countAcksFrom(at)
-	}
+	m.detector.Acked(m.now, m.origin.Add(time.Duration(msg.Stamp)))
 	m.members[from].version = msg.Version
 	if m.members[from].epoch != msg.Token.Epoch {
 		m.members[from].epoch = msg.Token.Epoch
@@ -115,13 +102,11 @@ func (m *Machine) acked(from int, msg *election.Message) {
 
 // takeLeader begins to follow.
 func (m *Machine) takeLeader() {
-	m.stamp, m.seen = 0, 0
-	m.forgetVoucher()
-	m.nextAck = time.Time{}
+	m.detector.Settle()
 	if m.cfg.NoDetector {
 		return
 	}
-	m.wake(m.silentAt())
+	m.wake(m.detector.SilentAt())
 	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
 		m.members[i].anew = true
 		m.redialAt(i, m.now)
@@ -155,10 +140,9 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 	}
 	m.heardLeader()
 	m.members[from].epoch = msg.Token.Epoch
-	m.stamp = msg.Stamp
-	m.nextAck = m.now.Add(2 * m.cfg.Timing.Heartbeat)
+	m.detector.TakeBeat(m.now, msg.Stamp)
 	if msg.States != nil && m.live() {
-		m.seen = msg.Version
+		m.detector.TakeStates(msg.Version)
 		for _, s := range msg.States {
 			i, ok := m.index[s.ID]
 			if !ok || i == m.me || i == from {
@@ -177,7 +161,8 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 }
 
 func (m *Machine) acknowledge(leader int) {
-	m.send(leader, election.Message{Kind: election.Ack, Token: m.View(), Stamp: m.stamp, Version: m.seen})
+	stamp, version := m.detector.Ack()
+	m.send(leader, election.Message{Kind: election.Ack, Token: m.View(), Stamp: stamp, Version: version})
 }
 
 // watchToo watches id beside the leader.

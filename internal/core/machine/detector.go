@@ -6,51 +6,20 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// detector says which members are down; it may be wrong. It is a star, as in
-// docs/sources.md, "Scrapper": the leader beats to every member and each acknowledges; members do
-// not beat to each other.
-type detector struct {
-	// A follower's side.
-	leaderAt     time.Time   // when the leader itself was last heard; zero: not in this leadership
-	vouchedUntil time.Time   // until then others vouch for it
-	voucher      election.ID // who does, of them
-	renewAt      time.Time   // when to ask that one again; zero: there is no need
-	suspected    bool        // vouchers are being asked
-	excusedUntil time.Time   // until then silence may be our own: what has come in waits to be read
-
-	// A leader's side.
-	heardAt time.Time // when anyone was last heard
-	resumed time.Time // when it last woke from a stall
-	ackedAt time.Time // when the newest acknowledged beat had left
-}
-
-// heardLeaderAt begins with a leader: when it was heard itself (zero: by others alone), and
-// until when they vouch for it.
-func (d *detector) heardLeaderAt(heard, vouchedUntil time.Time) {
-	d.leaderAt, d.vouchedUntil = heard, vouchedUntil
-}
-
-// countAcksFrom says that no acknowledgement was due before at, or that one came of a
-// beat that left then.
-func (d *detector) countAcksFrom(at time.Time) { d.ackedAt = at }
-
 func (m *Machine) isLeader(i int) bool {
 	return m.live() && m.view.Leader.ID == m.members[i].ID
 }
 
-// hear takes note that a member lives and that we hear it.
+// hear notes that a message of a member has arrived over its connection.
 func (m *Machine) hear(i int) {
-	if m.now.Sub(m.heardAt) > m.cfg.Timing.T() {
-		m.ackedAt = m.now // we were alone: only now is there someone to acknowledge
-	}
-	m.heardAt = m.now
+	m.detector.Receive(m.now)
 	m.members[i].heard = m.now
 	m.members[i].heardAnything()
 	m.markUp(i)
 }
 
-// markUp: a member lives, by what it says or the leader does: whoever was asked to reach it
-// need not any more.
+// markUp counts a member as up, by its own message or by the leader's report. No member need
+// reach it any more.
 func (m *Machine) markUp(i int) {
 	m.members[i].pingers = nil
 	if m.members[i].down {
@@ -89,68 +58,23 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 	}
 }
 
-// heardLeader takes note that the leader itself was heard.
+// heardLeader notes that a message of the leader itself has arrived.
 func (m *Machine) heardLeader() {
-	m.leaderAt = m.now
+	m.detector.ReceiveLeader(m.now)
 	m.restsOnNoAnswer()
-	if m.suspected {
-		m.endSuspicion()
-	}
+	m.endSuspicion()
 }
 
-// greetedBy takes note that a link to a member stands: its process lives. When that
-// is the leader, its first beat on this link may come T later.
-func (m *Machine) greetedBy(i int) {
-	if beat := m.now.Add(m.cfg.Timing.T()); m.isLeader(i) && beat.After(m.vouchedUntil) {
-		m.vouchedUntil = beat
-	}
-}
-
-// leaderAge is how long ago the leader itself was heard; 0 when that is this
-// member, negative when it is not within memory.
+// leaderAge is the time since the leader itself was received: 0 for this member, negative
+// when it was not in this leadership.
 func (m *Machine) leaderAge() time.Duration {
 	switch {
 	case m.beats():
 		return 0
-	case !m.live() || m.leaderAt.IsZero():
+	case !m.live():
 		return -1
 	}
-	return m.now.Sub(m.leaderAt)
-}
-
-// silentAt is when the leader has been silent for as long as is borne, or nobody vouches any more.
-func (m *Machine) silentAt() time.Time {
-	at := m.leaderAt.Add(m.cfg.Timing.Bears())
-	if m.vouchedUntil.After(at) {
-		at = m.vouchedUntil
-	}
-	return m.excused(at)
-}
-
-// oversleeps takes note that this process was stopped for less than T: its timer came
-// late by that much, or more. What members have said meanwhile waits to be read, so
-// nobody counts as silent before there was as much time again, a heartbeat at most.
-// Lateness below half a heartbeat is the noise of any machine.
-func (m *Machine) oversleeps() {
-	late := m.now.Sub(m.deadline)
-	if m.deadline.IsZero() || late <= m.cfg.Timing.Heartbeat/2 {
-		return
-	}
-	if until := m.now.Add(min(late, m.cfg.Timing.Heartbeat)); until.After(m.excusedUntil) {
-		m.excusedUntil = until
-	}
-}
-
-// excused puts off the moment from which a silence counts, by T at most: a machine
-// that is always late still finds out, within 2·T.
-func (m *Machine) excused(at time.Time) time.Time {
-	if !m.excusedUntil.After(at) {
-		return at
-	}
-	if latest := at.Add(m.cfg.Timing.T()); m.excusedUntil.After(latest) {
-		return latest
-	}
-	return m.excusedUntil
+	return m.detector.Age(m.now)
 }
 
 // watch does what the detector has due by now.
@@ -173,50 +97,38 @@ func (m *Machine) watch() {
 }
 
 func (m *Machine) watchFollowers() {
-	if !m.now.Before(m.nextBeat) {
+	if !m.now.Before(m.detector.BeatAt()) {
 		m.beatAll()
 	}
-	// "Beats are acknowledged": who hears members but is not heard steps down;
-	// who hears nobody leads its group of one.
-	hears := m.now.Sub(m.heardAt) <= m.cfg.Timing.T()
-	if m.leading() && hears && !m.relinking() && m.now.After(m.excused(m.ackedAt.Add(m.ackTime()))) {
+	if m.leading() && m.detector.Unheard(m.now) && !m.relinking() {
 		m.claimsOnlyAnswered()
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
 	}
 }
 
 func (m *Machine) watchLeader() {
-	if !m.nextAck.IsZero() && !m.now.Before(m.nextAck) {
-		m.ackNoLaterThan(m.now.Add(m.cfg.Timing.Heartbeat))
-		if i := m.index[m.view.Leader.ID]; m.members[i].link {
-			m.acknowledge(i) // an old stamp: "I live, but I do not hear you"
+	leader := m.index[m.view.Leader.ID]
+	if m.detector.AckDue(m.now) && m.members[leader].link {
+		m.acknowledge(leader)
+	}
+	if voucher, due := m.detector.Renew(m.now); due {
+		if i, ok := m.index[voucher]; ok {
+			m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 		}
 	}
-	if !m.renewAt.IsZero() && !m.now.Before(m.renewAt) {
-		m.renew()
-	}
-	if !m.suspected && !m.now.Before(m.silentAt()) && !m.firstDial(m.index[m.view.Leader.ID]) {
+	if !m.detector.Suspected() && !m.now.Before(m.detector.SilentAt()) && !m.firstDial(leader) {
 		m.suspect()
 	}
 }
 
-// renew asks the voucher again while its word still holds, so that the answer is
-// here in time: a silent leader is suspected once, not again and again.
-func (m *Machine) renew() {
-	m.renewAt = time.Time{}
-	i, ok := m.index[m.voucher]
-	if ok && !m.suspected && m.vouchedUntil.After(m.leaderAt.Add(m.cfg.Timing.Bears())) {
-		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
-	}
-}
-
-// forgetVoucher: another leads now.
-func (d *detector) forgetVoucher() { d.renewAt = time.Time{} }
-
-// suspect asks the others before a silent leader counts as down.
+// suspect asks all members before a silent leader counts as down.
 func (m *Machine) suspect() {
-	m.suspected = true
-	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+m.quiet())
+	silence := "all its time"
+	if !m.detector.Reported() {
+		silence = m.detector.Age(m.now).Round(time.Millisecond).String()
+	}
+	m.detector.Suspect()
+	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+silence)
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.others(func(i int, peer *member) {
@@ -230,7 +142,7 @@ func (m *Machine) suspect() {
 	}
 }
 
-// mayBeBack reports whether one that counts as down was found so long ago: followers do not
+// mayBeBack reports whether a member was last found down more than T ago: followers do not
 // dial each other.
 func (m *Machine) mayBeBack(peer *member) bool {
 	return peer.down && m.now.Sub(peer.missed) > m.cfg.Timing.T()
@@ -254,25 +166,12 @@ func (m *Machine) bears() string {
 	return m.cfg.Timing.Silence.String()
 }
 
-// quiet says for how long the leader has been silent.
-func (m *Machine) quiet() string {
-	if m.leaderAt.IsZero() {
-		return "all its time"
-	}
-	return m.now.Sub(m.leaderAt).Round(time.Millisecond).String()
-}
-
-// vouched puts the suspicion off until the voucher's own hearing is as old as is borne.
+// vouched ends the suspicion: by received the leader age ago.
 func (m *Machine) vouched(by election.ID, age time.Duration) {
-	if until := m.now.Add(m.cfg.Timing.Bears() - age); until.After(m.vouchedUntil) {
-		m.vouchedUntil, m.voucher = until, by
-		m.renewAt = until.Add(-m.answerTime(m.index[by]))
-		if soon := m.now.Add(m.cfg.Timing.Heartbeat); m.renewAt.Before(soon) {
-			m.renewAt = soon
-		}
-		m.wake(m.renewAt)
+	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by])); !renew.IsZero() {
+		m.wake(renew)
 	}
-	if !m.suspected {
+	if !m.detector.Suspected() {
 		return
 	}
 	m.restsOnNoAnswer()
@@ -280,15 +179,14 @@ func (m *Machine) vouched(by election.ID, age time.Duration) {
 	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()
 	m.setState(m.index[leader], election.StateUnreachable)
-	m.wake(m.vouchedUntil)
+	m.wake(m.detector.Spared())
 }
 
 // unvouched: the suspected leader counts as down.
 func (m *Machine) unvouched(why string) {
-	if !m.suspected {
+	if !m.endSuspicion() {
 		return
 	}
-	m.endSuspicion()
 	i := m.index[m.view.Leader.ID]
 	if m.members[i].link {
 		m.hangUp(i)
@@ -296,15 +194,15 @@ func (m *Machine) unvouched(why string) {
 	m.markDown(i, election.CauseSilent, false, why)
 }
 
-// Spared is until when others' words spare a leader that is silent; for the lab.
-func (m *Machine) Spared() time.Time { return m.vouchedUntil }
+// Spared is until when reports of members spare a silent leader; for the lab.
+func (m *Machine) Spared() time.Time { return m.detector.Spared() }
 
-func (m *Machine) endSuspicion() {
-	if m.suspected {
-		m.suspected = false
+func (m *Machine) endSuspicion() (was bool) {
+	if was = m.detector.Acquit(); was {
 		m.cancel(timerVouch)
 		m.awaitNobody()
 	}
+	return was
 }
 
 // wakeForDetector adds what the detector will have due to the deadline.
@@ -332,31 +230,23 @@ func (m *Machine) wakeForDetector() {
 	m.wakeForNotice()
 	switch {
 	case m.beats():
-		m.wake(m.nextBeat)
+		m.wake(m.detector.BeatAt())
 	case m.live():
-		if !m.renewAt.IsZero() {
-			m.wake(m.renewAt)
+		if at := m.detector.RenewAt(); !at.IsZero() {
+			m.wake(at)
 		}
-		if !m.suspected && !m.firstDial(m.index[m.view.Leader.ID]) {
-			m.wake(m.silentAt())
+		if !m.detector.Suspected() && !m.firstDial(m.index[m.view.Leader.ID]) {
+			m.wake(m.detector.SilentAt())
 		}
-		if !m.nextAck.IsZero() {
-			m.wake(m.nextAck)
+		if at := m.detector.AckAt(); !at.IsZero() {
+			m.wake(at)
 		}
 	}
 }
 
-// stalled reports whether this process, stepped last at last, was stopped until now for longer
-// than others bear: a leader steps at every beat, anyone else at its deadline.
+// stalled reports whether this process was stopped until now for longer than members bear.
 func (m *Machine) stalled(last, now time.Time) bool {
-	if m.cfg.NoDetector {
-		return false
-	}
-	bears := m.cfg.Timing.Bears()
-	if m.beats() {
-		return now.Sub(last) > bears
-	}
-	return !m.deadline.IsZero() && now.Sub(m.deadline) > bears-m.cfg.Timing.Heartbeat
+	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.deadline, m.beats())
 }
 
 // resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
@@ -368,7 +258,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 			m.members[i].heard = m.now
 		}
 	}
-	m.heardAt, m.ackedAt, m.resumed = m.now, m.now, m.now
+	m.detector.Resume(m.now)
 	m.extend(timerHung, m.cfg.Timing.T())
 	m.endSuspicion()
 	if m.leading() {
@@ -380,9 +270,8 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 		return
 	}
 	if m.live() {
-		m.vouchedUntil = m.now.Add(m.cfg.Timing.Bears()) // not leaderAt: others rely on our own hearing
-		m.ackNoLaterThan(m.now)
-		m.wake(m.silentAt())
+		m.detector.ResumeFollowing(m.now)
+		m.wake(m.detector.SilentAt())
 		return
 	}
 	if m.isMine(m.next) {

@@ -96,7 +96,7 @@ func (m *Machine) unanswered(i int) {
 // endIfAllReplied ends the discovery, or the suspicion, that has no answer left to wait for.
 func (m *Machine) endIfAllReplied() {
 	m.endDiscoveryIfAllReplied()
-	if m.suspected && !m.anyAwaited() {
+	if m.detector.Suspected() && !m.anyAwaited() {
 		m.unvouched("nobody vouches for it")
 	}
 }
@@ -164,7 +164,7 @@ func (m *Machine) endDiscoveryIfAllReplied() {
 // discovered ends the discovery with a contest, if nobody has been found to lead.
 func (m *Machine) discovered(why string) {
 	switch {
-	case m.unacknowledged && !m.replied && m.now.Sub(m.heardAt) <= m.cfg.Timing.T():
+	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
 		m.discover("it hears others but no answers")
 		return
 	case m.rebuffed():

@@ -55,7 +55,7 @@ func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch(m.asked)
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.leaderAt.IsZero(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
+	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
 	b = append(append(b, m.doubts...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)

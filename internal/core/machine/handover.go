@@ -47,7 +47,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	m.end(next, cause, true, why)
 	switch {
 	case m.working:
-		m.wake(m.nextBeat)
+		m.wake(m.detector.BeatAt())
 	case doubts != "": // the others have given it up
 		m.discoverInDoubt()
 	default:

@@ -57,7 +57,7 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 // process was stopped does not count: it could not have heard them.
 func (m *Machine) forgetStrangers() {
 	var due []election.Member
-	awake := later(m.origin, m.resumed)
+	awake := later(m.origin, m.detector.Resumed())
 	for i := range m.members {
 		peer := &m.members[i]
 		e, _ := m.Entry(peer.ID)

@@ -143,7 +143,7 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.next = t
 	m.enterPhaseWithoutLeader()
 	m.heardHighest(t.Epoch)
-	m.heardLeaderAt(heard, grace)
+	m.detector.Follow(heard, grace)
 	if !heard.IsZero() {
 		m.endDiscovery() // else the replies still count, if what others heard is over
 	}

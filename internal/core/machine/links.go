@@ -119,7 +119,9 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	if peer.comes.After(m.now) {
 		peer.pending = pending // what goes with our own dial is still on its way
 	}
-	m.greetedBy(i)
+	if m.isLeader(i) {
+		m.detector.Greet(m.now)
+	}
 	m.refuses(i, nil)
 	m.setState(i, election.StateUp)
 	m.wake(m.now.Add(m.cfg.Timing.T()))
@@ -135,7 +137,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	switch {
 	case m.beats():
-		m.countAcksFrom(m.now) // it has heard us; only now can a beat of ours reach it
+		m.detector.CountFrom(m.now) // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)
@@ -156,7 +158,7 @@ func (m *Machine) replaced(i int) {
 		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
 		m.replacing = false
 	}
-	if owed && m.suspected {
+	if owed && m.detector.Suspected() {
 		m.probe(i)
 	}
 }
@@ -164,7 +166,7 @@ func (m *Machine) replaced(i int) {
 // hearsay reports whether a member's leadership is known from others alone: it may
 // be that of a newer process than the one we knew.
 func (m *Machine) hearsay(leader election.ID) bool {
-	return m.leaderAt.IsZero() && (m.live() && m.view.Leader.ID == leader || m.next.Leader.ID == leader)
+	return m.detector.Reported() && (m.live() && m.view.Leader.ID == leader || m.next.Leader.ID == leader)
 }
 
 // linkDown dials again at once: a refusal tells that the process is gone.
@@ -224,13 +226,13 @@ func (m *Machine) hangUpSilent() {
 func (m *Machine) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
 	if m.beats() || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
-		return m.excused(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
+		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
 	answered := peer.comes.Add(t)
 	if most := peer.pending.Add(2 * t); answered.After(most) {
 		answered = most
 	}
-	return m.excused(later(answered, peer.heard.Add(t)).Add(1))
+	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))
 }
 
 // redialAt has a member dialed no sooner than at.

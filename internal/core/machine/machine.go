@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/detector"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -33,7 +34,7 @@ type Machine struct {
 	connections
 	refusals
 	relaying
-	detector
+	detector detector.Detector
 	beating
 	discovery
 	poll
@@ -55,7 +56,7 @@ func New(c Config) (*Machine, error) {
 		c.Election = "default"
 	}
 	c.Timing = c.Timing.WithDefaults()
-	m := &Machine{cfg: c, algorithm: c.Algorithm}
+	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing)}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
 	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
@@ -80,7 +81,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	case m.stalled(last, m.now):
 		m.resumeAfterStall(last)
 	default:
-		m.oversleeps()
+		m.detector.Oversleep(m.now, m.deadline)
 	}
 	m.handle(ev)
 	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
@@ -181,7 +182,7 @@ func (m *Machine) start(ev election.Event) {
 	m.enter(PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
 		m.startUnder(t)
-		m.heardLeaderAt(m.now, time.Time{})
+		m.detector.Follow(m.now, time.Time{})
 		for i := range m.members {
 			m.members[i].state = election.StateUp
 		}
