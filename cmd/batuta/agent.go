@@ -193,6 +193,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 		a.address = cli.Shown(operating)
 		server = api.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
+		server.Reserve(a.job.has)
 		if health != nil {
 			server.HealthElsewhere()
 		}

@@ -93,6 +93,18 @@ func (j *job) reload() error {
 	return j.crew.Change(lines)
 }
 
+// has reports whether this agent stands for that election itself.
+func (j *job) has(election string) bool {
+	switch {
+	case j == nil:
+		return false
+	case j.file != nil:
+		return j.crew.Has(election)
+	}
+	canonical, _ := named.Name(j.election.name) // it has been checked
+	return j.election.name != "" && canonical == election
+}
+
 // shows tells which of the many elections the events are also of; nil: of none.
 func (j *job) shows() func(election string) bool {
 	switch {

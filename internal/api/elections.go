@@ -3,12 +3,14 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
 // Elections is what the API needs of a [Node] that has many elections; of another it tells
@@ -64,6 +66,20 @@ func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answerNews(w, r, list)
+}
+
+// openElection gives an election for which clients stand.
+func (s *Server) openElection(name string, options ...batuta.ElectionOption) (candidacy.Election, error) {
+	if e, ok := s.many(); ok {
+		return e.Election(name, options...), nil
+	}
+	return nil, fmt.Errorf("member %s has no named elections", s.node.ID())
+}
+
+// Reserve refuses clients the elections of which reserved is true: this agent has work of its own there. They
+// never stand for the cluster's own election. It must be called before Serve.
+func (s *Server) Reserve(reserved func(name string) bool) {
+	s.candidacies.Reserve(func(name string) bool { return name == s.node.Leader().Election || reserved(name) })
 }
 
 // works reports whether what this member has begun for an election may still run.

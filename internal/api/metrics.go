@@ -26,6 +26,7 @@ func (s *Server) metricsHandler() http.HandlerFunc {
 		c,
 		s.leaderlessTime.failover,
 		s.refused,
+		s.candidacies,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP

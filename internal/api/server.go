@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
 	"github.com/batuta-dev/batuta/internal/net/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
 )
@@ -69,8 +70,9 @@ type Server struct {
 	healthElsewhere bool                          // load balancers have a server of their own
 	history         *history
 	gatherer        gatherer
-	readOnly        bool         // it takes no calls that change something
-	page            http.Handler // the dashboard's files
+	candidacies     *candidacy.Desk // nil: clients do not stand for elections here
+	readOnly        bool            // it takes no calls that change something
+	page            http.Handler    // the dashboard's files
 	http            *http.Server
 }
 
@@ -84,6 +86,8 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
 	}
+	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Log: log})
+	s.Reserve(func(string) bool { return false })
 	s.http = &http.Server{
 		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
 		ReadTimeout:    readTimeout,
@@ -170,6 +174,10 @@ func (s *Server) routes() []route {
 		{"GET", "/healthz", s.healthy},
 		{"GET", "/readyz", s.ready},
 		{"GET", "/{$}", s.front},
+	}
+	if s.candidacies != nil {
+		routes = append(routes, route{"PUT", "/v1/elections/{name}/candidacy", s.candidacies.Put},
+			route{"DELETE", "/v1/elections/{name}/candidacy", s.candidacies.Delete})
 	}
 	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
 		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})

@@ -67,7 +67,8 @@ var mayImport = map[string][]string{
 	// Packages that stand on nodes: the HTTP API, then what commands are made of, then the commands.
 	"internal/web":               {},
 	"internal/follow":            {},
-	"internal/api":               {"", "election", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api":               {"", "election", "internal/api/candidacy", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api/candidacy":     {""},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
 	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":   {"", "internal/api"},

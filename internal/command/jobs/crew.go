@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -153,6 +154,13 @@ func (c *Crew) Change(lines []Line) error {
 		c.begin(l, before)
 	}
 	return nil
+}
+
+// Has reports whether a line is of that election.
+func (c *Crew) Has(election string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.cfg.Lines, func(l Line) bool { return l.Name == election })
 }
 
 // begin has a line at work once the one before it is over.

@@ -1,0 +1,307 @@
+// Package candidacy lets clients of an agent stand for named elections over HTTP, in any language.
+//
+// A client acknowledges a loss, and then the lead is given away. Each wait for a client has a bound.
+package candidacy
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// Bounds of candidacies.
+const (
+	Max          = 1000             // candidacies of an agent at the same time
+	MinTTL       = time.Second      // of a lease
+	MaxTTL       = 5 * time.Minute  // of a lease, and of a grace
+	DefaultGrace = 5 * time.Second  // for which a stream may leave a loss unacknowledged
+	maxBody      = 4 << 10          // bytes of a request
+	writeTimeout = 10 * time.Second // for each line of a stream
+	askTime      = 900 * time.Millisecond
+	repeatEvery  = 15 * time.Second // of a line on which nothing changes
+)
+
+// Election is what a candidacy needs of a [batuta.Election].
+type Election interface {
+	Name() string
+	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
+	Leaders() []batuta.View
+	Lease(ctx context.Context) (left, whole time.Duration, err error)
+}
+
+// Config is what a [Desk] needs of its agent.
+type Config struct {
+	Member   batuta.ID                                                       // of the agent
+	Open     func(name string, o ...batuta.ElectionOption) (Election, error) // gives a named election; its error is the client's fault
+	Reserved func(name string) bool                                          // whether the agent itself stands for it; nil: for none
+	Log      *slog.Logger                                                    // default: none
+}
+
+// State is how a candidacy stands.
+type State string
+
+// The states of a candidacy.
+const (
+	Waiting State = "waiting"
+	Leading State = "leading"
+	Lost    State = "lost" // until the client acknowledges that its work has stopped, or the bound has passed
+)
+
+// Answer is what a client receives about its candidacy.
+type Answer struct {
+	State     State   `json:"state"`
+	Election  string  `json:"election"`
+	Token     *string `json:"token"`    // "epoch:leader"; null while waiting
+	ValidMS   int64   `json:"valid_ms"` // for how long the work may go on if no further answer arrives
+	LeaseMS   int64   `json:"lease_ms"` // valid_ms after a renewal by the quorum; 0 with best effort
+	Candidacy string  `json:"candidacy"`
+	HeldBy    string  `json:"held_by,omitempty"` // while waiting with no seat free: a member that leads
+	Cause     string  `json:"cause,omitempty"`   // of a loss
+}
+
+// Desk keeps the candidacies of an agent.
+type Desk struct {
+	cfg    Config
+	ended  *prometheus.CounterVec
+	number prometheus.GaugeFunc
+
+	mu     sync.Mutex
+	all    map[string]*candidacy // by id
+	queues map[string]*queue     // by the name of the election
+}
+
+// New makes a Desk without candidacies.
+func New(c Config) *Desk {
+	if c.Reserved == nil {
+		c.Reserved = func(string) bool { return false }
+	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	d := &Desk{cfg: c, all: map[string]*candidacy{}, queues: map[string]*queue{}}
+	d.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_candidacies_ended_total",
+		Help: "Candidacies of HTTP clients that have ended, by how: released, disconnected, expired, unacknowledged, failed; or refused."}, []string{"how"})
+	for _, how := range []string{released, disconnected, expired, unacknowledged, failed, refused} {
+		d.ended.WithLabelValues(how)
+	}
+	d.number = prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "batuta_candidacies", Help: "Candidacies of HTTP clients."}, func() float64 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return float64(len(d.all))
+	})
+	return d
+}
+
+// How a candidacy ends.
+const (
+	released       = "released"       // by DELETE
+	disconnected   = "disconnected"   // the connection of a stream has ended
+	expired        = "expired"        // a lease was not renewed
+	unacknowledged = "unacknowledged" // the grace of a stream has passed after a loss
+	failed         = "failed"         // the member cannot stand, or has ended
+	refused        = "refused"        // beyond Max
+)
+
+// Describe implements [prometheus.Collector].
+func (d *Desk) Describe(ch chan<- *prometheus.Desc) { d.ended.Describe(ch); d.number.Describe(ch) }
+
+// Collect implements [prometheus.Collector].
+func (d *Desk) Collect(ch chan<- prometheus.Metric) { d.ended.Collect(ch); d.number.Collect(ch) }
+
+// Reserve changes which elections are the agent's own, and refused to clients. It must be called before the first
+// request.
+func (d *Desk) Reserve(reserved func(name string) bool) { d.cfg.Reserved = reserved }
+
+// candidacy is a client that stands for an election. The desk's lock guards it.
+type candidacy struct {
+	id     string
+	queue  *queue
+	stream bool
+	bound  time.Duration // the ttl of a lease, the grace of a stream
+	seats  int
+
+	state State
+	token batuta.Token // of the leadership that it has or had
+	cause batuta.Cause // of the loss
+	until time.Time    // when it ends unless it is renewed; zero: a stream that has lost nothing
+	timer *time.Timer  // of until
+
+	stopped chan struct{} // closed when the work of its leadership has stopped
+	changed chan struct{} // closed and replaced at each change of state
+	gone    bool
+	failure error // why it could not stand
+}
+
+// Errors of a request.
+var (
+	errTooMany  = fmt.Errorf("this agent has %d candidacies already: end one, or ask the agent of another member", Max)
+	errReserved = errors.New("the agent itself stands for this election: choose another name")
+)
+
+// stand begins a candidacy.
+func (d *Desk) stand(e Election, c *candidacy) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.cfg.Reserved(e.Name()):
+		return errReserved
+	case len(d.all) >= Max:
+		d.ended.WithLabelValues(refused).Inc()
+		return errTooMany
+	}
+	c.id, c.state = rand.Text(), Waiting
+	c.stopped, c.changed = make(chan struct{}), make(chan struct{})
+	d.all[c.id] = c
+	q := d.queues[e.Name()]
+	if q == nil {
+		q = &queue{desk: d, election: e}
+		d.queues[e.Name()] = q
+		go q.run()
+	}
+	c.queue, q.waiting = q, append(q.waiting, c)
+	if !c.stream {
+		d.expireAfter(c, c.bound, expired)
+	}
+	return nil
+}
+
+// find gives the candidacy of that id for that election; nil: there is none.
+func (d *Desk) find(name, id string) *candidacy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.all[id]; c != nil && c.queue.election.Name() == name {
+		return c
+	}
+	return nil
+}
+
+// renew gives a lease that has lost nothing a new ttl.
+func (d *Desk) renew(c *candidacy, ttl time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !c.gone && c.state != Lost {
+		c.bound = ttl
+		d.expireAfter(c, ttl, expired)
+	}
+}
+
+// expireAfter ends a candidacy after that time, unless this is called again before.
+func (d *Desk) expireAfter(c *candidacy, after time.Duration, how string) {
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	until := time.Now().Add(after)
+	c.until = until
+	c.timer = time.AfterFunc(after, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if c.until.Equal(until) {
+			d.end(c, how)
+		}
+	})
+}
+
+// release acknowledges that the client's work has stopped: the lead is given away, and the candidacy waits again.
+func (d *Desk) release(c *candidacy) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.gone || c.state == Waiting {
+		return
+	}
+	if c.stream && c.timer != nil {
+		c.timer.Stop()
+		c.until = time.Time{}
+	}
+	close(c.stopped)
+	c.turn(Waiting, batuta.Token{})
+}
+
+// finish ends a candidacy by itself.
+func (d *Desk) finish(c *candidacy, how string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.end(c, how)
+}
+
+// end ends a candidacy; whatever it leads is given away. The lock is held.
+func (d *Desk) end(c *candidacy, how string) {
+	if c.gone {
+		return
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	delete(d.all, c.id)
+	d.ended.WithLabelValues(how).Inc()
+	if how == expired || how == unacknowledged {
+		d.cfg.Log.Warn("a client's candidacy has ended at its bound", "election", c.queue.election.Name(), "state", c.state, "how", how, "token", c.token.String())
+	}
+	c.gone = true
+	if c.state != Waiting {
+		close(c.stopped)
+	}
+	c.queue.waiting = slices.DeleteFunc(c.queue.waiting, func(o *candidacy) bool { return o == c })
+	c.turn(Waiting, batuta.Token{})
+	c.queue.stopIfEmpty()
+}
+
+// turn changes the state; readers wake up.
+func (c *candidacy) turn(s State, t batuta.Token) {
+	c.state, c.token = s, t
+	if s != Lost {
+		c.cause = ""
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// answer gives how a candidacy stands, and a channel that is closed when that changes. over: it has ended.
+func (d *Desk) answer(ctx context.Context, c *candidacy) (a Answer, changed <-chan struct{}, over bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	d.mu.Lock()
+	waits := c.state == Waiting
+	d.mu.Unlock()
+	var left, whole time.Duration
+	asked := time.Now()
+	if !waits { // asked before the state is read: what has begun since is valid for longer
+		if left, whole, err = c.queue.election.Lease(ctx); err != nil {
+			return a, nil, false, err
+		}
+	}
+	leaders := c.queue.election.Leaders()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a = Answer{State: c.state, Election: c.queue.election.Name(), Candidacy: c.id, Cause: string(c.cause)}
+	if c.state == Waiting {
+		a.HeldBy = d.heldBy(c, leaders)
+		return a, c.changed, c.gone, nil
+	}
+	token := c.token.String()
+	a.Token, a.LeaseMS = &token, whole.Milliseconds()
+	left -= time.Since(asked)
+	if !c.until.IsZero() {
+		left = min(left, time.Until(c.until))
+	}
+	a.ValidMS = max(left, 0).Milliseconds()
+	return a, c.changed, c.gone, nil
+}
+
+// heldBy gives a member that leads, where no seat is left for a candidacy.
+func (d *Desk) heldBy(c *candidacy, leaders []batuta.View) string {
+	switch q := c.queue; {
+	case q.holder != nil || len(q.waiting) > 0 && q.waiting[0] != c:
+		return string(d.cfg.Member)
+	case len(leaders) >= c.seats && len(leaders) > 0:
+		return string(leaders[0].Token.Leader.ID)
+	}
+	return ""
+}

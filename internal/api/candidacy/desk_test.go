@@ -1,0 +1,427 @@
+package candidacy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
+)
+
+// patience is far longer than anything here takes on a machine that is busy.
+const patience = 30 * time.Second
+
+// election is led here whenever it is asked for, under rising epochs, until lose is called.
+type election struct {
+	name string
+
+	mu    sync.Mutex
+	epoch uint64
+	lose  context.CancelCauseFunc
+	held  int // leaderships that work at this moment
+	most  int
+}
+
+func (e *election) Name() string           { return e.name }
+func (e *election) Leaders() []batuta.View { return nil }
+func (e *election) Lease(context.Context) (left, whole time.Duration, err error) {
+	return time.Minute, 0, nil
+}
+
+func (e *election) Lead(ctx context.Context, fn func(context.Context, batuta.Leadership) error) error {
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		e.epoch++
+		token := batuta.Token{Epoch: e.epoch, Leader: batuta.Rank{ID: "1"}}
+		work, cancel := context.WithCancelCause(ctx)
+		e.lose = func(error) { cancel(&batuta.LostError{Token: token, Cause: batuta.CauseResigned}) }
+		e.held++
+		e.most = max(e.most, e.held)
+		e.mu.Unlock()
+		err := fn(work, batuta.Leadership{Election: e.name, Token: token})
+		lost := work.Err() != nil
+		cancel(nil)
+		e.mu.Lock()
+		e.held--
+		e.mu.Unlock()
+		if !lost {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (e *election) loses() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lose(nil)
+}
+
+// desk is a Desk behind a server.
+type desk struct {
+	*testing.T
+	*candidacy.Desk
+	url string
+
+	mu        sync.Mutex
+	elections map[string]*election
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{T: t, elections: map[string]*election{}}
+	d.Desk = candidacy.New(candidacy.Config{Member: "1", Open: func(name string, _ ...batuta.ElectionOption) (candidacy.Election, error) {
+		return d.election(name), nil
+	},
+		Reserved: func(name string) bool { return name == "own" }})
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /v1/elections/{name}/candidacy", d.Put)
+	mux.HandleFunc("DELETE /v1/elections/{name}/candidacy", d.Delete)
+	s := httptest.NewUnstartedServer(mux)
+	s.Config.ReadTimeout = time.Second
+	s.Start()
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	d.url = s.URL
+	return d
+}
+
+func (d *desk) election(name string) *election {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.elections[name] == nil {
+		d.elections[name] = &election{name: name}
+	}
+	return d.elections[name]
+}
+
+func (d *desk) do(method, path, body string) (code int, a candidacy.Answer) {
+	d.Helper()
+	req, _ := http.NewRequestWithContext(d.Context(), method, d.url+"/v1/elections/"+path, strings.NewReader(body))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		d.Fatalf("%s %s %s answers %d %q: %v", method, path, body, resp.StatusCode, text, err)
+	}
+	return resp.StatusCode, a
+}
+
+func (d *desk) put(path, body string) candidacy.Answer {
+	d.Helper()
+	code, a := d.do("PUT", path, body)
+	if code != http.StatusOK {
+		d.Fatalf("PUT %s %s answers %d", path, body, code)
+	}
+	return a
+}
+
+// await asks until the candidacy is in that state.
+func (d *desk) await(path, id string, state candidacy.State) candidacy.Answer {
+	d.Helper()
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
+		if a := d.put(path, `{"candidacy":"`+id+`"}`); a.State == state {
+			return a
+		}
+	}
+	d.Fatalf("candidacy %s is never %s", id, state)
+	return candidacy.Answer{}
+}
+
+// gone waits until the candidacy has ended.
+func (d *desk) gone(path, id string) {
+	d.Helper()
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
+		if code, _ := d.do("PUT", path, `{"candidacy":"`+id+`"}`); code == http.StatusNotFound {
+			return
+		}
+	}
+	d.Fatalf("candidacy %s never ends", id)
+}
+
+// open begins a stream; end ends its connection.
+func (d *desk) open(path, accept, body string) (next func() candidacy.Answer, end func()) {
+	d.Helper()
+	ctx, cancel := context.WithCancel(d.Context())
+	req, _ := http.NewRequestWithContext(ctx, "PUT", d.url+"/v1/elections/"+path, strings.NewReader(body))
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { cancel(); resp.Body.Close() })
+	in := bufio.NewScanner(resp.Body)
+	return func() (a candidacy.Answer) {
+		for in.Scan() {
+			if line := bytes.TrimPrefix(in.Bytes(), []byte("data: ")); bytes.HasPrefix(line, []byte("{")) {
+				if err := json.Unmarshal(line, &a); err != nil {
+					d.Fatal(err)
+				}
+				return a
+			}
+		}
+		return a
+	}, cancel
+}
+
+func (d *desk) count(how string) (n float64) {
+	d.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(d.Desk)
+	all, err := registry.Gather()
+	if err != nil {
+		d.Fatal(err)
+	}
+	for _, f := range all {
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if l.GetValue() == how {
+					n += m.GetCounter().GetValue()
+				}
+			}
+			if f.GetName() == how {
+				n += m.GetGauge().GetValue()
+			}
+		}
+	}
+	return n
+}
+
+func TestALeaseLeadsUntilItIsReleased(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	first := d.put("x/candidacy", `{"ttl":"1m"}`)
+	if a := d.await("x/candidacy", first.Candidacy, candidacy.Leading); *a.Token != "1:1" || a.ValidMS <= 0 || a.ValidMS > 60000 {
+		t.Errorf("it leads under %+v", a)
+	}
+	second := d.put("x/candidacy", `{"ttl":"1m"}`)
+	if a := d.put("x/candidacy", `{"candidacy":"`+second.Candidacy+`"}`); a.State != candidacy.Waiting || a.HeldBy != "1" {
+		t.Errorf("the second is %+v", a)
+	}
+	if a := d.put("x/candidacy", `{"candidacy":"`+first.Candidacy+`","released":true}`); a.State != candidacy.Waiting {
+		t.Errorf("once released it is %s", a.State)
+	}
+	if a := d.await("x/candidacy", second.Candidacy, candidacy.Leading); *a.Token != "2:1" {
+		t.Errorf("the second leads under %s", *a.Token)
+	}
+	if code, _ := d.do("DELETE", "x/candidacy?candidacy="+second.Candidacy, ""); code != http.StatusOK {
+		t.Errorf("DELETE answers %d", code)
+	}
+	d.await("x/candidacy", first.Candidacy, candidacy.Leading)
+	d.gone("x/candidacy", second.Candidacy)
+	if most := d.election("x").most; most != 1 {
+		t.Errorf("%d lead at once", most)
+	}
+}
+
+func TestALossIsHeldBackUntilItIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	first := d.put("x/candidacy", `{"ttl":"1m"}`)
+	d.await("x/candidacy", first.Candidacy, candidacy.Leading)
+	second := d.put("x/candidacy", `{"ttl":"1m"}`)
+	d.election("x").loses()
+	lost := d.await("x/candidacy", first.Candidacy, candidacy.Lost)
+	if *lost.Token != "1:1" || lost.Cause != string(batuta.CauseResigned) {
+		t.Errorf("it has lost %+v", lost)
+	}
+	if a := d.put("x/candidacy", `{"candidacy":"`+first.Candidacy+`","ttl":"5m"}`); a.ValidMS > 60000 {
+		t.Errorf("a renewal after the loss extends the bound to %d ms", a.ValidMS)
+	}
+	if a := d.put("x/candidacy", `{"candidacy":"`+second.Candidacy+`"}`); a.State != candidacy.Waiting {
+		t.Errorf("the second is %s before the first has acknowledged", a.State)
+	}
+	d.put("x/candidacy", `{"candidacy":"`+first.Candidacy+`","released":true}`)
+	d.await("x/candidacy", second.Candidacy, candidacy.Leading)
+}
+
+func TestALeaseThatIsNotRenewedEnds(t *testing.T) {
+	t.Parallel()
+	for _, loses := range []bool{false, true} {
+		d := newDesk(t)
+		first := d.put("x/candidacy", `{"ttl":"1s"}`)
+		d.await("x/candidacy", first.Candidacy, candidacy.Leading)
+		if loses {
+			d.election("x").loses()
+		}
+		second := d.put("x/candidacy", `{"ttl":"1m"}`)
+		d.await("x/candidacy", second.Candidacy, candidacy.Leading)
+		d.gone("x/candidacy", first.Candidacy)
+		if n := d.count("expired"); n != 1 {
+			t.Errorf("loses %v: %v are counted as expired", loses, n)
+		}
+	}
+}
+
+func TestAStreamLeadsAsLongAsItsConnectionLasts(t *testing.T) {
+	t.Parallel()
+	for _, accept := range []string{"text/event-stream", "application/x-ndjson"} {
+		d := newDesk(t)
+		first, end := d.open("x/candidacy", accept, "")
+		for first().State != candidacy.Leading {
+		}
+		second, _ := d.open("x/candidacy", accept, "")
+		if a := second(); a.State != candidacy.Waiting {
+			t.Errorf("%s: the second is %s", accept, a.State)
+		}
+		end()
+		for second().State != candidacy.Leading {
+		}
+		if n := d.count("disconnected"); n != 1 {
+			t.Errorf("%s: %v are counted as disconnected", accept, n)
+		}
+	}
+}
+
+func TestAStreamAcknowledgesAndWaitsAgain(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	next, _ := d.open("x/candidacy", "", `{"grace":"1m"}`)
+	a := next()
+	for a.State != candidacy.Leading {
+		a = next()
+	}
+	d.election("x").loses()
+	for a.State != candidacy.Lost {
+		a = next()
+	}
+	d.put("x/candidacy", `{"candidacy":"`+a.Candidacy+`","released":true}`)
+	for a.State != candidacy.Leading {
+		a = next()
+	}
+	if *a.Token != "2:1" {
+		t.Errorf("it leads again under %s", *a.Token)
+	}
+}
+
+// A stream that never acknowledges is ended at its bound.
+func TestAStreamThatNeverAcknowledgesIsEnded(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	next, _ := d.open("x/candidacy", "", `{"grace":"20ms"}`)
+	for next().State != candidacy.Leading {
+	}
+	second := d.put("x/candidacy", `{"ttl":"1m"}`)
+	d.election("x").loses()
+	d.await("x/candidacy", second.Candidacy, candidacy.Leading)
+	for next().State != "" {
+	}
+	if n := d.count("unacknowledged"); n != 1 {
+		t.Errorf("%v are counted as unacknowledged", n)
+	}
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	id := d.put("x/candidacy", `{"ttl":"1m"}`).Candidacy
+	next, _ := d.open("x/candidacy", "", "")
+	stream := next().Candidacy
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+	}{
+		{"PUT", "own", `{"ttl":"10s"}`, 409},
+		{"PUT", "own", ``, 409},
+		{"PUT", "y", `{"candidacy":"` + id + `"}`, 404},
+		{"PUT", "y", `{"candidacy":"` + id + `","released":true}`, 404},
+		{"DELETE", "y", `{"candidacy":"` + id + `"}`, 404},
+		{"DELETE", "x", `{"candidacy":"guessed"}`, 404},
+		{"DELETE", "x", ``, 400},
+		{"PUT", "x", `{"candidacy":"` + stream + `","ttl":"10s"}`, 409},
+		{"PUT", "x", `{"candidacy":"` + id + `","seats":2}`, 400},
+		{"PUT", "x", `{"released":true}`, 400},
+		{"PUT", "x", `{"ttl":"1ms"}`, 400},
+		{"PUT", "x", `{"ttl":"24h"}`, 400},
+		{"PUT", "x", `{"ttl":10}`, 400},
+		{"PUT", "x", `{"ttl":"10s","grace":"1s"}`, 400},
+		{"PUT", "x", `{"grace":"-1s"}`, 400},
+		{"PUT", "x", `{"tll":"10s"}`, 400},
+		{"PUT", "x", `{"ttl":"10s"} {}`, 400},
+		{"PUT", "x", `{`, 400},
+		{"PUT", "x", `{"ttl":"` + strings.Repeat("1", 5000) + `"}`, 413},
+	} {
+		if code, _ := d.do(c.method, c.path+"/candidacy", c.body); code != c.code {
+			t.Errorf("%s %s %.60s answers %d, not %d", c.method, c.path, c.body, code, c.code)
+		}
+	}
+	d.await("x/candidacy", id, candidacy.Leading) // nothing of that has harmed it
+}
+
+func TestABodyWithoutEndIsCutOff(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	never, w := io.Pipe()
+	defer w.Close()
+	req, _ := http.NewRequestWithContext(t.Context(), "PUT", d.url+"/v1/elections/x/candidacy", never)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return // the connection is cut
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("it answers %s", resp.Status)
+	}
+}
+
+func TestThereIsAQuota(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	held := d.put("x/candidacy", `{"ttl":"5m"}`)
+	for i := range candidacy.Max - 1 {
+		d.put(fmt.Sprintf("y%d/candidacy", i%10), `{"ttl":"5m"}`)
+	}
+	if code, _ := d.do("PUT", "z/candidacy", `{"ttl":"1m"}`); code != http.StatusServiceUnavailable {
+		t.Errorf("one too many answers %d", code)
+	}
+	if n, all := d.count("refused"), d.count("batuta_candidacies"); n != 1 || all != candidacy.Max {
+		t.Errorf("%v of %v are counted as refused", n, all)
+	}
+	d.await("x/candidacy", held.Candidacy, candidacy.Leading)
+	d.do("DELETE", "x/candidacy?candidacy="+held.Candidacy, "")
+	d.put("z/candidacy", `{"ttl":"1m"}`)
+}
+
+// Clients that come, renew, release and go at the same time never lead at once, and the last to remain leads.
+func TestManyClientsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var clients sync.WaitGroup
+	for i := range 20 {
+		clients.Go(func() {
+			for range 10 {
+				a := d.put("x/candidacy", `{"ttl":"1m"}`)
+				d.do("PUT", "x/candidacy", `{"candidacy":"`+a.Candidacy+`","released":true}`)
+				if i%2 == 0 {
+					d.do("PUT", "x/candidacy", `{"candidacy":"`+a.Candidacy+`","ttl":"2m"}`)
+				}
+				d.do("DELETE", "x/candidacy", `{"candidacy":"`+a.Candidacy+`"}`)
+			}
+		})
+	}
+	clients.Wait()
+	last := d.put("x/candidacy", `{"ttl":"1m"}`)
+	d.await("x/candidacy", last.Candidacy, candidacy.Leading)
+	e := d.election("x")
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.most != 1 {
+		t.Errorf("%d lead at once", e.most)
+	}
+}

@@ -1,0 +1,127 @@
+package candidacy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/batuta-dev/batuta"
+)
+
+// queue has the candidacies of an agent for an election: each leads under a token of its own, in order.
+// The desk's lock guards it.
+type queue struct {
+	desk     *Desk
+	election Election
+	waiting  []*candidacy // the first leads next
+	holder   *candidacy   // that leads, or whose work has still to stop
+	cancel   context.CancelFunc
+}
+
+// run has the member stand for the election until no candidacy is left.
+func (q *queue) run() {
+	for {
+		ctx, ok := q.more()
+		if !ok {
+			return
+		}
+		if err := q.election.Lead(ctx, q.lead); err != nil && ctx.Err() == nil {
+			q.fail(err)
+		}
+	}
+}
+
+// more gives the context of the next candidacies; false: there are none, and the queue is gone.
+func (q *queue) more() (context.Context, bool) {
+	d := q.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.cancel != nil {
+		q.cancel()
+	}
+	if len(q.waiting) == 0 {
+		delete(d.queues, q.election.Name())
+		return nil, false
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	q.cancel = cancel
+	return ctx, true
+}
+
+// fail ends all candidacies: the member cannot stand.
+func (q *queue) fail(err error) {
+	d := q.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !errors.Is(err, batuta.ErrClosed) {
+		d.cfg.Log.Warn("this member cannot stand for an election of its clients", "election", q.election.Name(), "error", err)
+	}
+	for len(q.waiting) > 0 {
+		q.waiting[0].failure = err
+		d.end(q.waiting[0], failed)
+	}
+}
+
+// lead is the work of a leadership: it returns when the client's work has stopped.
+func (q *queue) lead(ctx context.Context, l batuta.Leadership) error {
+	c := q.next(l.Token)
+	if c == nil {
+		return nil
+	}
+	defer q.free(c)
+	select {
+	case <-ctx.Done():
+		q.lose(c, ctx)
+		<-c.stopped
+	case <-c.stopped:
+	}
+	return nil
+}
+
+// next gives the leadership to the first that waits; nil: none does.
+func (q *queue) next(token batuta.Token) *candidacy {
+	q.desk.mu.Lock()
+	defer q.desk.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	c := q.waiting[0]
+	q.holder, q.waiting = c, q.waiting[1:]
+	c.turn(Leading, token)
+	return c
+}
+
+// lose reports a loss to the client. From now on nothing extends its bound.
+func (q *queue) lose(c *candidacy, ctx context.Context) {
+	d := q.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.gone || c.state != Leading {
+		return
+	}
+	if lost, ok := errors.AsType[*batuta.LostError](context.Cause(ctx)); ok {
+		c.cause = lost.Cause
+	}
+	if c.stream {
+		d.expireAfter(c, c.bound, unacknowledged)
+	}
+	c.turn(Lost, c.token)
+}
+
+// free ends a leadership: its candidacy waits again, unless it has ended.
+func (q *queue) free(c *candidacy) {
+	q.desk.mu.Lock()
+	defer q.desk.mu.Unlock()
+	q.holder = nil
+	if !c.gone {
+		c.stopped = make(chan struct{})
+		q.waiting = append(q.waiting, c)
+	}
+	q.stopIfEmpty()
+}
+
+// stopIfEmpty has the member stand no more where no candidacy is left.
+func (q *queue) stopIfEmpty() {
+	if len(q.waiting) == 0 && q.holder == nil && q.cancel != nil {
+		q.cancel()
+	}
+}

@@ -1,0 +1,98 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
+)
+
+// candidate is a client that stands for an election at an agent by a lease.
+type candidate struct {
+	*testing.T
+	at, name, id string
+}
+
+func (c *candidate) put(body string) (a candidacy.Answer) {
+	c.Helper()
+	code, text := call{method: "PUT", path: "/v1/elections/" + c.name + "/candidacy", body: strings.NewReader(body)}.do(c.T, c.at)
+	if err := json.Unmarshal([]byte(text), &a); err != nil || code != http.StatusOK {
+		c.Fatalf("%s answers %d %s", body, code, text)
+	}
+	return a
+}
+
+func standAt(t *testing.T, at, name string) *candidate {
+	t.Helper()
+	c := &candidate{T: t, at: at, name: name}
+	c.id = c.put(`{"ttl":"1m"}`).Candidacy
+	t.Cleanup(c.end)
+	return c
+}
+
+func (c *candidate) await(s candidacy.State) candidacy.Answer {
+	c.Helper()
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
+		if a := c.put(`{"candidacy":"` + c.id + `"}`); a.State == s {
+			return a
+		}
+	}
+	c.Fatalf("it is never %s", s)
+	return candidacy.Answer{}
+}
+
+// end says that its work has stopped, without which a node that closes waits.
+func (c *candidate) end() {
+	req, _ := http.NewRequest("DELETE", "http://"+c.at+"/v1/elections/"+c.name+"/candidacy?candidacy="+c.id, nil)
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+	}
+}
+
+// Clients of two agents stand for an election. The lead that one releases is the other's next. A loss is held back.
+func TestClientsOfTwoAgentsStandForAnElection(t *testing.T) {
+	one, at1 := startNode(t, "1")
+	two, at2 := startNode(t, "2", string(one.Addr()))
+	awaitLead(t, one, "default", "2")
+	first := standAt(t, at1, "payroll")
+	if a := first.await(candidacy.Leading); !strings.HasSuffix(*a.Token, ":1") || a.ValidMS <= 0 || a.LeaseMS != 0 {
+		t.Errorf("it leads under %+v", a)
+	}
+	awaitLead(t, two, "payroll", "1")
+	second := standAt(t, at2, "payroll")
+	if a := second.put(`{"candidacy":"` + second.id + `"}`); a.HeldBy != "1" {
+		t.Errorf("the second learns %+v", a)
+	}
+	first.put(`{"candidacy":"` + first.id + `","released":true}`)
+	led := second.await(candidacy.Leading)
+
+	// It is handed over to 1, and has not ended its work.
+	moved := make(chan error, 1)
+	go func() { moved <- two.Election("payroll").Transfer(t.Context(), "1") }()
+	if lost := second.await(candidacy.Lost); *lost.Token != *led.Token || lost.Cause != string(batuta.CauseResigned) {
+		t.Errorf("the second has lost %+v", lost)
+	}
+	if a := first.put(`{"candidacy":"` + first.id + `"}`); a.State != candidacy.Waiting {
+		t.Errorf("the first is %s while the second has not acknowledged", a.State)
+	}
+	second.end()
+	first.await(candidacy.Leading)
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
+}
+
+// The cluster's own election, and those with work of the agent's own, are no client's.
+func TestElectionsOfTheAgentAreNoClients(t *testing.T) {
+	_, at := startNode(t, "1")
+	for name, want := range map[string]int{"default": http.StatusConflict, "%01": http.StatusBadRequest, strings.Repeat("x", batuta.MaxElectionName+1): http.StatusBadRequest} {
+		code, text := call{method: "PUT", path: "/v1/elections/" + name + "/candidacy", body: strings.NewReader(`{"ttl":"10s"}`)}.do(t, at)
+		if code != want {
+			t.Errorf("election %.20s: %d %s, not %d", name, code, text, want)
+		}
+	}
+}
