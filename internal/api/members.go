@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -92,6 +93,66 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
 	default:
 		answer(w, http.StatusOK, map[string]string{"removed": string(id)})
+	}
+}
+
+// Health is the body of PUT /v1/health.
+type Health struct {
+	Healthy *bool  `json:"healthy"`
+	Why     string `json:"why,omitempty"` // of an unhealthy member
+}
+
+// maxHealthWhy bounds that reason, in bytes.
+const maxHealthWhy = 1000
+
+// settable is a node whose service reports its health and metadata.
+type settable interface {
+	SetHealthy(ctx context.Context, fit bool) error
+	SetUnhealthy(ctx context.Context, why string) error
+	SetMeta(ctx context.Context, pairs map[string]string) error
+}
+
+// setHealth has this member give up every leadership until it is healthy again.
+func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
+	var h Health
+	if !readBody(w, r, &h, `{"healthy":false,"why":"the database is down"}`) {
+		return
+	}
+	if h.Healthy == nil || *h.Healthy && h.Why != "" || len(h.Why) > maxHealthWhy {
+		fail(w, http.StatusBadRequest, "healthy is missing, or why is longer than %d bytes or of a healthy member; send {\"healthy\":false,\"why\":\"the database is down\"}", maxHealthWhy)
+		return
+	}
+	s.set(w, r, "health", h, func(ctx context.Context, n settable) error {
+		if *h.Healthy {
+			return n.SetHealthy(ctx, true)
+		}
+		return n.SetUnhealthy(ctx, cmp.Or(h.Why, "a client of its agent reported it"))
+	})
+}
+
+// setMeta replaces the metadata that this member publishes.
+func (s *Server) setMeta(w http.ResponseWriter, r *http.Request) {
+	pairs := map[string]string{}
+	if readBody(w, r, &pairs, `{"url":"http://10.0.0.3:8080"}`) {
+		s.set(w, r, "meta", pairs, func(ctx context.Context, n settable) error { return n.SetMeta(ctx, pairs) })
+	}
+}
+
+func (s *Server) set(w http.ResponseWriter, r *http.Request, what string, now any, do func(context.Context, settable) error) {
+	n, ok := s.node.(settable)
+	if !ok {
+		fail(w, http.StatusUnprocessableEntity, "member %s takes no %s from its API", s.node.ID(), what)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	switch err := do(ctx, n); {
+	case unreached(err):
+		fail(w, http.StatusGatewayTimeout, "%s: %v", what, err)
+	case err != nil:
+		fail(w, http.StatusBadRequest, "%v", err)
+	default:
+		answer(w, http.StatusOK, now)
 	}
 }
 

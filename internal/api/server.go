@@ -159,6 +159,8 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/members", s.turns.inTurn(s.members)},
 		{"POST", "/v1/members", s.addMember},
 		{"DELETE", "/v1/members/{id}", s.removeMember},
+		{"PUT", "/v1/meta", s.setMeta},
+		{"PUT", "/v1/health", s.setHealth},
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.turns.inTurn(s.trace)},
 		{"GET", "/v1/history", s.turns.inTurn(s.past)},
