@@ -27,7 +27,7 @@ func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 // Answer sends v as JSON, Fail an error as batuta's agents do.
 func Answer(w http.ResponseWriter, code int, v any) { answer(w, code, v) }
 
-// AnswerMuch is Answer for what may be long: it is compressed for who takes that.
+// AnswerMuch is Answer for what may be long: it is compressed for a client that accepts that.
 func AnswerMuch(w http.ResponseWriter, r *http.Request, v any) { answerMuch(w, r, v) }
 
 // Fail answers with an error.

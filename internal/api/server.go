@@ -361,7 +361,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 	send(w, code, append(body, '\n'))
 }
 
-// answerMuch is answer for what may be long: compressed for who takes that.
+// answerMuch is answer for what may be long: compressed for a client that accepts that.
 func answerMuch(w http.ResponseWriter, r *http.Request, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -371,7 +371,7 @@ func answerMuch(w http.ResponseWriter, r *http.Request, v any) {
 	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
 }
 
-// answerNews is answerMuch under a tag (RFC 9110, 8.8.3), and nothing to who has seen
+// answerNews is answerMuch under a tag (RFC 9110, 8.8.3), and nothing to a client that has seen
 // that already. The tag is a weak one: compressed or not the answer has the same.
 func answerNews(w http.ResponseWriter, r *http.Request, v any) {
 	body, err := json.Marshal(v)

@@ -15,8 +15,8 @@ type turns chan struct{}
 
 func newTurns() turns { return make(turns, atOnce) }
 
-// inTurn makes the answer when it is its turn, and sends it afterwards: who reads slowly
-// holds nobody up.
+// inTurn makes the answer when it is its turn, and sends it afterwards: a slow reader
+// delays no answer.
 func (t turns) inTurn(do http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
