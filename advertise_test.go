@@ -21,12 +21,12 @@ func TestWhoListensEverywhereTellsWhereItIsReached(t *testing.T) {
 			*cfg = Config{ID: string(id), Listen: listen, Join: []string{c.members[0].Addr}, Algorithm: bully.New(), Logger: testLog(t, id)}
 		})
 		_, port, _ := net.SplitHostPort(n.Addr())
-		if got, want := n.Status().Advertise, "127.0.0.1:"+port; got != want {
+		if got, want := statusOf(n).Advertise, "127.0.0.1:"+port; got != want {
 			t.Errorf("member %s listens on %s and advertises %s, want %s", id, n.Addr(), got, want)
 		}
 	}
 	c.agree("3")
-	for _, m := range c.nodes["1"].Status().Members {
+	for _, m := range statusOf(c.nodes["1"]).Members {
 		if everywhere(m.Address) {
 			t.Errorf("member %s is listed at %s", m.ID, m.Address)
 		}
@@ -80,7 +80,7 @@ func TestAnAddressThatLeadsToAnotherIsSaidOnce(t *testing.T) {
 				cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
 			})
 			time.Sleep(10 * time.Second) // virtual
-			s := one.Status()
+			s := statusOf(one)
 			if got := s.Members[1].Refusal; !strings.Contains(got, want) {
 				t.Errorf("the status says of member 2 %q, want %q", got, want)
 			}

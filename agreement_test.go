@@ -37,7 +37,7 @@ var differences = []struct {
 func waitStatus(t *testing.T, n *Node, what string, good func(Status) bool) Status {
 	t.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		s := n.Status()
+		s := statusOf(n)
 		if good(s) {
 			return s
 		}
@@ -133,12 +133,12 @@ func TestANewcomerThatDiffersIsToldWhy(t *testing.T) {
 					t.Errorf("got %v, which does not name %s", err, value)
 				}
 			}
-			for _, s := range []Status{n.Status(), newcomer.Status()} {
+			for _, s := range []Status{statusOf(n), statusOf(newcomer)} {
 				if s.Refused[string(test.want)] == 0 {
 					t.Errorf("member %s has refused %v", s.ID, s.Refused)
 				}
 			}
-			if s := n.Status(); len(s.Members) != 1 {
+			if s := statusOf(n); len(s.Members) != 1 {
 				t.Errorf("it stands on the list: %+v", s.Members)
 			}
 		})
@@ -166,7 +166,7 @@ func TestAnotherProtocolVersionIsRefused(t *testing.T) {
 			if answer.Kind != wire.KindRefused || answer.Reason != wire.ReasonVersion || !strings.Contains(answer.Detail, words) {
 				t.Errorf("answer %+v", answer)
 			}
-			if s := n.Status(); s.Refused["version"] != 1 || !strings.Contains(memberIn(s, "1").Refusal, words) {
+			if s := statusOf(n); s.Refused["version"] != 1 || !strings.Contains(memberIn(s, "1").Refusal, words) {
 				t.Errorf("refused %v, and of member 1 it says %q", s.Refused, memberIn(s, "1").Refusal)
 			}
 			n.Close()

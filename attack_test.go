@@ -136,8 +136,8 @@ func (b *besieged) unmoved() {
 func (b *besieged) refused(why wire.Reason, before uint64) {
 	b.t.Helper()
 	leader := b.nodes["3"]
-	within(b.t, "a refusal for "+string(why), func() bool { return leader.Status().Refused[string(why)] > before })
-	if got := leader.Status().Refused[string(why)]; got != before+1 {
+	within(b.t, "a refusal for "+string(why), func() bool { return statusOf(leader).Refused[string(why)] > before })
+	if got := statusOf(leader).Refused[string(why)]; got != before+1 {
 		b.t.Errorf("%d refusals counted for %s, want one", got-before, why)
 	}
 	b.unmoved()
@@ -171,7 +171,7 @@ func (b *besieged) as(id ID) net.Conn {
 	b.nodes[id].Close()
 	delete(b.nodes, id)
 	leader := b.nodes["3"]
-	within(b.t, "the process is gone", func() bool { return leader.Status().Links == 1 })
+	within(b.t, "the process is gone", func() bool { return statusOf(leader).Links == 1 })
 	c := b.secured(issue(b.t, b.ca, member(string(id))))
 	if answer := say(b.t, c, helloFrom(id, "3", nil)); answer.Kind != wire.KindWelcome {
 		b.t.Fatalf("answer %+v", answer)
@@ -197,7 +197,7 @@ func (b *besieged) turnedAway(c *tls.Conn) {
 
 func TestPlainBytesAndOldTLSAreRefused(t *testing.T) {
 	b := besiege(t)
-	count := func() uint64 { return b.nodes["3"].Status().Refused["security"] }
+	count := func() uint64 { return statusOf(b.nodes["3"]).Refused["security"] }
 
 	before, c := count(), b.dial()
 	frame, _ := new(wire.Encoder).Handshake(helloFrom("2", "3", nil))
@@ -243,7 +243,7 @@ func TestCertificatesThatAreNotAMembersAreRefused(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			b.t = t
-			before := b.nodes["3"].Status().Refused["security"]
+			before := statusOf(b.nodes["3"]).Refused["security"]
 			conn := b.secured(c)
 			switch what {
 			case "for another cluster", "for another member":
@@ -271,7 +271,7 @@ func TestAStatusTellsWhenCertificatesEnd(t *testing.T) {
 	n := c.start("1", withCertificates(dir))
 	ends := func(r security.Request) {
 		t.Helper()
-		s := n.Status()
+		s := statusOf(n)
 		if got, want := s.Certificate.To, r.To.Truncate(time.Second); !got.Equal(want) {
 			t.Errorf("the certificate ends at %v, and the status says %v", want, got)
 		}
@@ -289,7 +289,7 @@ func TestAStatusTellsWhenCertificatesEnd(t *testing.T) {
 	ends(later)
 
 	secret := newCluster(t, 1)
-	if s := secret.start("1", withSecret(secretFile(t, security.NewSecret()))).Status(); !s.Certificate.To.IsZero() || !s.Authority.To.IsZero() {
+	if s := statusOf(secret.start("1", withSecret(secretFile(t, security.NewSecret())))); !s.Certificate.To.IsZero() || !s.Authority.To.IsZero() {
 		t.Errorf("with a secret there is no certificate in a file, and the status tells of %v, %v", s.Certificate, s.Authority)
 	}
 }
@@ -300,7 +300,7 @@ func TestAMemberSpeaksForItselfAlone(t *testing.T) {
 	sendTo(t, c, &election.Message{Kind: election.Coordinator, Election: DefaultElection, From: "1",
 		Token: Token{Epoch: b.token.Epoch + 1, Leader: Rank{ID: "1"}}})
 	closed(t, c)
-	if s := b.nodes["3"].Status(); s.Bad[string(wire.ReasonID)] != 1 {
+	if s := statusOf(b.nodes["3"]); s.Bad[string(wire.ReasonID)] != 1 {
 		t.Errorf("bad frames %v", s.Bad)
 	}
 	b.unmoved()
@@ -323,13 +323,13 @@ func TestMonstrousFramesEndTheirConnection(t *testing.T) {
 		}
 		c.Write(data)
 		closed(t, c)
-		bad := b.nodes["3"].Status().Bad
+		bad := statusOf(b.nodes["3"]).Bad
 		if bad[string(wire.ReasonLength)]+bad[string(wire.ReasonMalformed)] == 0 {
 			t.Errorf("%s: bad frames %v", what, bad)
 		}
 	}
 	// A record of TLS may claim 2^16-1 bytes; nobody waits for them but for a while.
-	before := b.nodes["3"].Status().Refused["security"]
+	before := statusOf(b.nodes["3"]).Refused["security"]
 	c := b.dial()
 	c.Write([]byte{22, 3, 1, 0xff, 0xff})
 	closed(t, c)
@@ -421,7 +421,7 @@ func TestARecordingMovesNobody(t *testing.T) {
 	for conn, text := range recorded {
 		conn.Write(text)
 	}
-	within(t, "the connections are made anew", func() bool { return b.nodes["3"].Status().Links == 2 })
+	within(t, "the connections are made anew", func() bool { return statusOf(b.nodes["3"]).Links == 2 })
 	b.agree("3")
 	b.unmoved()
 }
@@ -461,7 +461,7 @@ func TestARemovedMembersCertificateGetsNowhere(t *testing.T) {
 	}
 	<-b.nodes["2"].Done()
 	delete(b.nodes, "2")
-	before := b.nodes["3"].Status().Refused[string(wire.ReasonRemoved)]
+	before := statusOf(b.nodes["3"]).Refused[string(wire.ReasonRemoved)]
 	for _, kind := range []wire.HandshakeKind{wire.KindHello, wire.KindJoin} {
 		c := b.secured(issue(t, b.ca, member("2")))
 		answer := say(t, c, helloFrom("2", "3", func(h *wire.Handshake) {
@@ -473,7 +473,7 @@ func TestARemovedMembersCertificateGetsNowhere(t *testing.T) {
 		}
 		closed(t, c)
 	}
-	if got := b.nodes["3"].Status().Refused[string(wire.ReasonRemoved)]; got < before+2 { // its process may have dialed once more
+	if got := statusOf(b.nodes["3"]).Refused[string(wire.ReasonRemoved)]; got < before+2 { // its process may have dialed once more
 		t.Errorf("%d refusals, want 2", got-before)
 	}
 	b.unmoved()
@@ -520,7 +520,7 @@ func TestASecretIsRotatedWithoutAStop(t *testing.T) {
 			}
 		}
 	}
-	within(t, "links by the new secret", func() bool { return c.nodes["3"].Status().Links == 2 })
+	within(t, "links by the new secret", func() bool { return statusOf(c.nodes["3"]).Links == 2 })
 	if got := c.agree("3"); got != token {
 		t.Errorf("the lead went from %v to %v", token, got)
 	}

@@ -35,7 +35,7 @@ func TestWhoHasNoWorkLeadsNoMore(t *testing.T) {
 				c.agree("3")
 				leadOnce(t, c.nodes["3"])
 				c.agree("2")
-				if s := c.nodes["3"].Status(); s.Standing != StandingResigned || !strings.Contains(s.StandingWhy, "Lead has returned") {
+				if s := statusOf(c.nodes["3"]); s.Standing != StandingResigned || !strings.Contains(s.StandingWhy, "Lead has returned") {
 					t.Errorf("%s: %s", s.Standing, s.StandingWhy)
 				}
 				time.Sleep(5 * time.Second)                              // a shorter leadership than 2·T would not count

@@ -137,7 +137,7 @@ func TestTheWallClockIsSet(t *testing.T) {
 						t.Fatalf("it has lost the lead: %+v", n.Leader())
 					}
 				}
-				if s := n.Status(); s.Uptime < 10*n.timeout || s.Uptime > 11*n.timeout+time.Second {
+				if s := statusOf(n); s.Uptime < 10*n.timeout || s.Uptime > 11*n.timeout+time.Second {
 					t.Errorf("up for %v", s.Uptime)
 				}
 			})

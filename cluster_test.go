@@ -266,3 +266,9 @@ func TestTwoThatDialEachOtherAtOnceAgree(t *testing.T) {
 	waitLinks(t, c.nodes["1"], 1)
 	waitLinks(t, c.nodes["2"], 1)
 }
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *Node) Status {
+	s, _ := n.Status(context.Background())
+	return s
+}

@@ -21,7 +21,7 @@ func TestAFloodOfHandshakesAndFramesIsAFewLinesOfTheLog(t *testing.T) {
 		n := c.start("2", func(cfg *Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		})
-		before := n.Status()
+		before := statusOf(n)
 		for i := range each {
 			say(t, stranger(t, n), helloFrom("1", "2", func(h *wire.Handshake) { h.Cluster = fmt.Sprintf("guess-%d", i) }))
 			say(t, stranger(t, n), helloFrom(ID(fmt.Sprintf("stranger-%d", i)), "2", nil))
@@ -38,7 +38,7 @@ func TestAFloodOfHandshakesAndFramesIsAFewLinesOfTheLog(t *testing.T) {
 			sendTo(t, other, &election.Message{Kind: election.Ping, Election: DefaultElection, From: "2"})
 			closed(t, other)
 		}
-		after := n.Status()
+		after := statusOf(n)
 		n.Close()
 		for what, counted := range map[string]uint64{
 			"cluster":    after.Refused["cluster"] - before.Refused["cluster"],

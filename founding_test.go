@@ -22,7 +22,7 @@ func TestANewcomerThatReachesNobodyFoundsNothing(t *testing.T) {
 			cfg.Bootstrap, cfg.Logger = false, slog.New(slog.NewTextHandler(&out, nil))
 		})
 		time.Sleep(time.Minute) // virtual
-		s := n.Status()
+		s := statusOf(n)
 		if s.Role != RoleUndefined || s.Standing != StandingJoining || !strings.Contains(s.StandingWhy, "nobody answers at "+c.members[0].Addr) {
 			t.Errorf("role %s, standing %s: %q", s.Role, s.Standing, s.StandingWhy)
 		}
@@ -49,7 +49,7 @@ func TestOneIsToldToFoundTheCluster(t *testing.T) {
 		two := c.start("2", joins(c, "1", "2", "3"), plain)
 		c.lists("1", "2")
 		time.Sleep(time.Minute)
-		if s := two.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "2 members know each other, none") {
+		if s := statusOf(two); s.Token.Defined() || !strings.Contains(s.StandingWhy, "2 members know each other, none") {
 			t.Errorf("it has %v, and says %q", s.Token, s.StandingWhy)
 		}
 		c.start("3", joins(c, "1", "2", "3"), keeps)
@@ -72,7 +72,7 @@ func TestNobodyLeadsBeforeEnoughKnowEachOther(t *testing.T) {
 		c.start("2", joins(c, "1", "2", "3"), expects)
 		c.lists("1", "2")
 		time.Sleep(time.Minute)
-		if s := one.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "until 3 members know each other (--expect): by now it knows 2") {
+		if s := statusOf(one); s.Token.Defined() || !strings.Contains(s.StandingWhy, "until 3 members know each other (--expect): by now it knows 2") {
 			t.Errorf("it has %v, and says %q", s.Token, s.StandingWhy)
 		}
 		c.start("3", joins(c, "1", "2", "3"), expects)

@@ -34,7 +34,7 @@ func TestAVoterThatWasAwayFollowsANewcomer(t *testing.T) {
 		c.rebind("2")
 		c.start("2", durable)
 		c.agree("5")
-		for _, m := range c.nodes["2"].Status().Members {
+		for _, m := range statusOf(c.nodes["2"]).Members {
 			if m.Address == "" {
 				t.Errorf("2 has no address of %s", m.ID)
 			}

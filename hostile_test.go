@@ -90,7 +90,7 @@ func unmoved(t *testing.T, what string, counted func(Status) uint64, f func(t *t
 			c.startAll()
 			token := c.agree("3")
 			f(t, c.nodes["3"])
-			s := c.nodes["3"].Status()
+			s := statusOf(c.nodes["3"])
 			if counted(s) == 0 {
 				t.Errorf("not counted: refused %v, bad %v", s.Refused, s.Bad)
 			}
@@ -138,11 +138,11 @@ func waitLinks(t *testing.T, n *Node, links int) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range n.Events(ctx) { // a link that comes up is a member event
-		if n.Status().Links >= links {
+		if statusOf(n).Links >= links {
 			return
 		}
 	}
-	t.Fatalf("%d links in vain; there are %d", links, n.Status().Links)
+	t.Fatalf("%d links in vain; there are %d", links, statusOf(n).Links)
 }
 
 func TestBadFramesAreCountedAndMoveNothing(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAMembersBadMessageEndsItsConnection(t *testing.T) {
 				before := n.Leader().Token
 				sendTo(t, c, &test.message)
 				closed(t, c)
-				if s := n.Status(); s.Bad[string(test.want)] != 1 || s.Token != before {
+				if s := statusOf(n); s.Bad[string(test.want)] != 1 || s.Token != before {
 					t.Errorf("bad %v, token %v, and was %v", s.Bad, s.Token, before)
 				}
 			})
@@ -241,7 +241,7 @@ func TestAFrameThatDripsEndsItsConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		closed(t, c)
-		if s := n.Status(); s.Bad[string(wire.ReasonSlow)] != 1 || s.Leader != "2" {
+		if s := statusOf(n); s.Bad[string(wire.ReasonSlow)] != 1 || s.Leader != "2" {
 			t.Errorf("bad %v, leader %s", s.Bad, s.Leader)
 		}
 	})
@@ -268,7 +268,7 @@ func TestAnUnknownKindIsCountedAndTheConnectionStays(t *testing.T) {
 				break
 			}
 		}
-		if s := n.Status(); s.Bad[string(wire.ReasonKind)] != 1 || s.Received["of-a-later-version"] != 0 {
+		if s := statusOf(n); s.Bad[string(wire.ReasonKind)] != 1 || s.Received["of-a-later-version"] != 0 {
 			t.Errorf("bad %v, received %v", s.Bad, s.Received)
 		}
 	})
@@ -284,7 +284,7 @@ func TestACrowdOfStrangersDoesNotKeepMembersOut(t *testing.T) {
 	}
 	c.start("1", patient)
 	c.agree("2")
-	if s := n.Status(); s.Refused[string(wire.ReasonCrowded)] == 0 {
+	if s := statusOf(n); s.Refused[string(wire.ReasonCrowded)] == 0 {
 		t.Errorf("refused %v", s.Refused)
 	}
 }

@@ -57,7 +57,7 @@ func (n *Node) eventsUntil(t *testing.T) func(func() bool) {
 }
 
 func membersOf(n *Node) (ids []ID) {
-	for _, m := range n.Status().Members {
+	for _, m := range statusOf(n).Members {
 		ids = append(ids, m.ID)
 	}
 	slices.SortFunc(ids, ID.Compare)
@@ -358,7 +358,7 @@ func TestManyMembers(t *testing.T) {
 	t.Logf("agreed again %v after the leader's crash", time.Since(killed))
 	links := func() (ends int) {
 		for _, node := range c.nodes {
-			ends += node.Status().Links
+			ends += statusOf(node).Links
 		}
 		return ends
 	}
@@ -470,7 +470,7 @@ func lateRefusal(t *testing.T, two func(c *cluster) func(*Config)) {
 	n := c.start("2", two(c))
 	c.agree("2")
 	other := c.start("3", joins(c), func(cfg *Config) { cfg.Cluster = "other" })
-	for late := time.Now().Add(patience); other.Status().Refused[string(wire.ReasonCluster)] == 0; time.Sleep(time.Millisecond) {
+	for late := time.Now().Add(patience); statusOf(other).Refused[string(wire.ReasonCluster)] == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
 			t.Fatal("it was not asked")
 		}
@@ -547,11 +547,11 @@ func (c *cluster) ranks(id ID, priority int) {
 	c.t.Helper()
 	for at, n := range c.nodes {
 		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-			if slices.ContainsFunc(n.Status().Members, func(m MemberStatus) bool { return m.ID == id && m.Priority == priority }) {
+			if slices.ContainsFunc(statusOf(n).Members, func(m MemberStatus) bool { return m.ID == id && m.Priority == priority }) {
 				break
 			}
 			if time.Now().After(late) {
-				c.t.Fatalf("%s lists %+v, want %s with priority %d", at, n.Status().Members, id, priority)
+				c.t.Fatalf("%s lists %+v, want %s with priority %d", at, statusOf(n).Members, id, priority)
 			}
 		}
 	}
@@ -628,7 +628,7 @@ func TestAFloodOfJoinsIsRefused(t *testing.T) {
 	c := newCluster(t, 2)
 	one := c.start("1", joins(c))
 	c.agree("1")
-	for i := 0; one.Status().Refused[string(wire.ReasonManyJoins)] == 0; i++ {
+	for i := 0; statusOf(one).Refused[string(wire.ReasonManyJoins)] == 0; i++ {
 		if i > 2000 {
 			t.Fatal("2000 joins, and none was refused")
 		}

@@ -54,7 +54,7 @@ func stayWithOneLeader(c *cluster, change func(*Config)) {
 	c.startAll(change)
 	top := c.members[len(c.members)-1].ID
 	c.steady("all have started", top)
-	if epoch := c.nodes[top].Status().Epoch; epoch != 1 {
+	if epoch := statusOf(c.nodes[top]).Epoch; epoch != 1 {
 		c.t.Errorf("they came to agree in epoch %d: somebody led in between", epoch)
 	}
 	c.kill(top)
@@ -73,10 +73,10 @@ func stayWithOneLeader(c *cluster, change func(*Config)) {
 // epoch 30 s later.
 func (c *cluster) steady(what string, leader ID) {
 	time.Sleep(10 * time.Second)
-	token := c.nodes[leader].Status().Token
+	token := statusOf(c.nodes[leader]).Token
 	time.Sleep(30 * time.Second)
 	for id, n := range c.nodes {
-		if s := n.Status(); s.Leader != leader || s.Token != token || s.Links == 0 {
+		if s := statusOf(n); s.Leader != leader || s.Token != token || s.Links == 0 {
 			c.t.Errorf("%s: %s has leader %s and %d links, and %v was agreed; lost so far: %v\n%s", what, id, s.Token, s.Links, token, s.Lost, story(n))
 		}
 	}

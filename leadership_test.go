@@ -91,14 +91,14 @@ func TestAStuckLoopIsToldByWhoAsksIt(t *testing.T) {
 		synctest.Wait()
 		within, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := n.StatusContext(within); err != context.DeadlineExceeded {
+		if _, err := n.Status(within); err != context.DeadlineExceeded {
 			t.Errorf("status: %v", err)
 		}
 		if err := n.Campaign(within); err != context.DeadlineExceeded {
 			t.Errorf("campaign: %v", err)
 		}
 		close(stuck)
-		if s, err := n.StatusContext(t.Context()); err != nil || s.ID != "1" {
+		if s, err := n.Status(t.Context()); err != nil || s.ID != "1" {
 			t.Errorf("status: %v, %v", s, err)
 		}
 	})
@@ -135,7 +135,7 @@ func TestALogThatNobodyReadsDoesNotCostTheLead(t *testing.T) {
 		}
 		waitView(t, n, "it leads", View.Defined)
 		token := n.Leader().Token
-		for n.Status().LogDropped == 0 {
+		for statusOf(n).LogDropped == 0 {
 			change(t, n, int(time.Now().Unix()%1000))
 			time.Sleep(n.timeout)
 		}
@@ -369,7 +369,7 @@ func TestShutdownWaitsForTheWork(t *testing.T) {
 		if err := n.Resign(t.Context()); err != ErrClosed {
 			t.Errorf("Resign gives %v", err)
 		}
-		if s := n.Status(); s.ID != "1" || s.Lost[election.CauseStopped] != 1 {
+		if s := statusOf(n); s.ID != "1" || s.Lost[election.CauseStopped] != 1 {
 			t.Errorf("the last status is %+v", s)
 		}
 	})
@@ -441,7 +441,7 @@ func TestLeadWithoutWorkIsRefusedAtOnce(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}
-		if s := n.Status(); s.Standing != StandingEligible {
+		if s := statusOf(n); s.Standing != StandingEligible {
 			t.Errorf("it stands no more: %s", s.Standing)
 		}
 	})

@@ -24,7 +24,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), left, err)
 		}
 		waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
-		if g := n.Status().Guarantee; g != GuaranteeBestEffort && !test.has || g != GuaranteeOneLeader && test.has {
+		if g := statusOf(n).Guarantee; g != GuaranteeBestEffort && !test.has || g != GuaranteeOneLeader && test.has {
 			t.Errorf("%s promises %q", test.algorithm.Name(), g)
 		}
 		left, whole, err := n.Lease(t.Context())

@@ -23,7 +23,7 @@ func TestAMemberThatJoinsItselfIsNoWarning(t *testing.T) {
 		c.lists("1", "2")
 		c.agree("2")
 		for id, n := range c.nodes {
-			if s := n.Status(); out.Len() > 0 || len(s.Refused) > 0 {
+			if s := statusOf(n); out.Len() > 0 || len(s.Refused) > 0 {
 				t.Errorf("member %s: refused %v\n%s", id, s.Refused, out.String())
 			}
 		}

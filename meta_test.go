@@ -55,7 +55,7 @@ func TestMeta(t *testing.T) {
 					}
 				}
 				within(t, "what a follower tells is known too", func() bool {
-					for _, m := range c.nodes["1"].Status().Members {
+					for _, m := range statusOf(c.nodes["1"]).Members {
 						if m.ID == "2" {
 							return maps.Equal(m.Meta, url("http://2"))
 						}
@@ -79,7 +79,7 @@ func TestMetaDiesWithItsProcess(t *testing.T) {
 		c.startAll(func(cfg *Config) { cfg.Meta = url("http://" + cfg.ID) })
 		c.agree("3")
 		of := func(id ID) map[string]string {
-			for _, m := range c.nodes["2"].Status().Members {
+			for _, m := range statusOf(c.nodes["2"]).Members {
 				if m.ID == id {
 					return m.Meta
 				}
@@ -125,7 +125,7 @@ func TestMetaIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		given["url"] = "b"
-		if got := n.Status().Members[0].Meta["url"]; got != "a" {
+		if got := statusOf(n).Members[0].Meta["url"]; got != "a" {
 			t.Errorf("it tells %q: what was given is not copied", got)
 		}
 	})

@@ -13,7 +13,7 @@ import (
 
 // ofMember is what n reports of member id.
 func ofMember(n *Node, id ID) MemberStatus {
-	for _, m := range n.Status().Members {
+	for _, m := range statusOf(n).Members {
 		if m.ID == id {
 			return m
 		}

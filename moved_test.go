@@ -50,7 +50,7 @@ func (m *movers) settled(leader ID) {
 	m.t.Helper()
 	within(m.t, "all have the new addresses", func() bool {
 		for _, n := range m.nodes {
-			if n.Leader().Token.Leader.ID != leader || len(n.Status().Members) != len(m.members) {
+			if n.Leader().Token.Leader.ID != leader || len(statusOf(n).Members) != len(m.members) {
 				return false
 			}
 			for _, p := range m.members {

@@ -22,7 +22,7 @@ func TestARefusalWithoutAReasonIsNoWelcome(t *testing.T) {
 	b := besiege(t)
 	leader, addr := b.nodes["3"], b.nodes["1"].Addr()
 	b.nodes["1"].Close()
-	within(t, "the process is gone", func() bool { return leader.Status().Links == 1 })
+	within(t, "the process is gone", func() bool { return statusOf(leader).Links == 1 })
 	b.kill("1")
 	var l net.Listener
 	within(t, "the port is free", func() (free bool) {

@@ -64,7 +64,7 @@ func replaceTooSoon(t *testing.T, id ID) {
 }
 
 func addressOf(n *Node, id ID) string {
-	for _, m := range n.Status().Members {
+	for _, m := range statusOf(n).Members {
 		if m.ID == id {
 			return m.Address
 		}

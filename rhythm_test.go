@@ -29,21 +29,21 @@ func TestTheRhythmOfACluster(t *testing.T) {
 		c.agree("3")
 		time.Sleep(10 * time.Second)
 		for id, n := range c.nodes {
-			r := n.Status().Rhythm
+			r := statusOf(n).Rhythm
 			if r.Silence < 100*time.Millisecond || r.Silence > 120*time.Millisecond || r.RecentSilence < 100*time.Millisecond || r.Stall != 0 {
 				t.Errorf("member %s: %+v, want a heartbeat of silence", id, r)
 			}
 			if rtt := 2 * oneWay; (id == "3") != (r.RoundTrip == rtt) || r.RecentRoundTrip != r.RoundTrip {
 				t.Errorf("member %s: a round trip of %v, and %v takes it there and back", id, r.RoundTrip, rtt)
 			}
-			if h := r.Headroom(n.Status().Timing.T()); h < 0.8 || h > 0.84 {
+			if h := r.Headroom(statusOf(n).Timing.T()); h < 0.8 || h > 0.84 {
 				t.Errorf("member %s has a headroom of %v", id, h)
 			}
 		}
 		c.kill("3")
 		c.agree("2")
 		time.Sleep(10 * time.Second)
-		if r := c.nodes["1"].Status().Rhythm; r.Silence > 120*time.Millisecond {
+		if r := statusOf(c.nodes["1"]).Rhythm; r.Silence > 120*time.Millisecond {
 			t.Errorf("the leader that died counts as silent: %+v", r)
 		}
 	})

@@ -46,13 +46,13 @@ func TestARunningClusterChangesItsSecurity(t *testing.T) {
 			c.rebind(m.ID)
 			n := c.start(m.ID, step.security)
 			c.agree("3")
-			if got := n.Status().Security; got != step.mode {
+			if got := statusOf(n).Security; got != step.mode {
 				t.Errorf("%s: member %s has %q", step.what, m.ID, got)
 			}
 			within(t, step.what+": each reaches all", c.whole)
 		}
 		for id, n := range c.nodes {
-			if s := n.Status(); s.Lost[CauseSilent]+s.Lost[CauseCrashed]+s.Lost[CauseStalled] > 0 {
+			if s := statusOf(n); s.Lost[CauseSilent]+s.Lost[CauseCrashed]+s.Lost[CauseStalled] > 0 {
 				t.Errorf("%s: member %s lost leaders by %v", step.what, id, s.Lost)
 			}
 		}
@@ -74,7 +74,7 @@ func (c *cluster) whole() bool {
 		apart := func(m MemberStatus) bool {
 			return !m.Linked && m.ID != id && (id == leader || m.ID == leader)
 		}
-		if slices.ContainsFunc(n.Status().Members, apart) {
+		if slices.ContainsFunc(statusOf(n).Members, apart) {
 			return false
 		}
 	}
@@ -98,7 +98,7 @@ func TestAServiceBringsItsOwnCertificates(t *testing.T) {
 		})
 	}
 	c.agree("2")
-	if s := c.nodes["2"].Status(); s.Security != "tls" {
+	if s := statusOf(c.nodes["2"]); s.Security != "tls" {
 		t.Errorf("security %q", s.Security)
 	}
 	err := Config{Algorithm: c.config("1").Algorithm, Security: Security{TLS: &tls.Config{}}}.Validate()

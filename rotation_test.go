@@ -50,7 +50,7 @@ func TestAnAuthorityIsReplacedWithoutAStop(t *testing.T) {
 				time.Sleep(10 * time.Second)
 			}
 			for id, n := range c.nodes {
-				if s := n.Status(); n.Leader().Token != token || len(s.Lost) > 0 {
+				if s := statusOf(n); n.Leader().Token != token || len(s.Lost) > 0 {
 					t.Errorf("%s: member %s holds %v, and held %v; it lost %v", what, id, n.Leader().Token, token, s.Lost)
 				}
 			}

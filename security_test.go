@@ -47,7 +47,7 @@ func TestMembersWithOneSecretElectAndFailOver(t *testing.T) {
 	secret := withSecret(secretFile(t, security.NewSecret()))
 	c.startAll(secret)
 	c.agree("3")
-	if s := c.nodes["3"].Status(); s.Security != "secret" {
+	if s := statusOf(c.nodes["3"]); s.Security != "secret" {
 		t.Errorf("status says %q", s.Security)
 	}
 	c.kill("3")
@@ -68,8 +68,8 @@ func TestAnotherSecretIsRefusedAndTold(t *testing.T) {
 	if got := c.nodes["2"].Leader().Token; got != token {
 		t.Errorf("it holds %v, and held %v", got, token)
 	}
-	within(t, "it stands aside as refused", func() bool { return stray.Status().Standing == StandingRefused })
-	if s := stray.Status(); s.Token.Defined() || !strings.Contains(s.StandingWhy, "member 2 (security: ") || !strings.HasSuffix(s.StandingWhy, ": give all members one secret, or certificates of one authority") {
+	within(t, "it stands aside as refused", func() bool { return statusOf(stray).Standing == StandingRefused })
+	if s := statusOf(stray); s.Token.Defined() || !strings.Contains(s.StandingWhy, "member 2 (security: ") || !strings.HasSuffix(s.StandingWhy, ": give all members one secret, or certificates of one authority") {
 		t.Errorf("the member with another secret has leader %q and says %q", s.Leader, s.StandingWhy)
 	}
 }
@@ -92,7 +92,7 @@ func TestAnotherServerAtADeadMembersAddressRefusesNobody(t *testing.T) {
 			n := c.start("1", withSecret(secretFile(t, security.NewSecret())))
 			c.agree("1")
 			waitRefused(t, n, wire.ReasonSecurity)
-			if got := n.Status().Standing; got != StandingEligible {
+			if got := statusOf(n).Standing; got != StandingEligible {
 				t.Errorf("member 1 is %q, want a candidate", got)
 			}
 		})
@@ -138,7 +138,7 @@ func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
 			nodes := map[ID]*Node{"2": c.start("1", test.first), "1": c.start("2", test.second)} // by whom they look at
 			for of, want := range map[ID]string{"2": test.says1, "1": test.says2} {
 				words := func() string {
-					for _, m := range nodes[of].Status().Members {
+					for _, m := range statusOf(nodes[of]).Members {
 						if m.ID == of {
 							return m.Refusal
 						}
@@ -148,7 +148,7 @@ func TestMembersThatProveThemselvesDifferentlyAreTold(t *testing.T) {
 				within(t, "that it says of member "+string(of)+": "+want, func() bool { return strings.Contains(words(), want) })
 			}
 			for of, n := range nodes {
-				if bad := n.Status().Bad; len(bad) > 0 {
+				if bad := statusOf(n).Bad; len(bad) > 0 {
 					t.Errorf("what member %s says counts as bad frames: %v", of, bad)
 				}
 			}
@@ -176,7 +176,7 @@ func TestWhoIsNotLetInPartsNobody(t *testing.T) {
 	c.agree("3")
 	waitRefused(t, c.nodes["3"], wire.ReasonSecurity)
 	for id, n := range c.nodes {
-		if bad := n.Status().Bad; len(bad) > 0 {
+		if bad := statusOf(n).Bad; len(bad) > 0 {
 			t.Errorf("member %s refuses what the other says: %v", id, bad)
 		}
 	}
@@ -185,7 +185,7 @@ func TestWhoIsNotLetInPartsNobody(t *testing.T) {
 // waitRefused waits until a member has counted a refusal.
 func waitRefused(t *testing.T, n *Node, why wire.Reason) {
 	t.Helper()
-	within(t, "a refusal for "+string(why), func() bool { return n.Status().Refused[string(why)] > 0 })
+	within(t, "a refusal for "+string(why), func() bool { return statusOf(n).Refused[string(why)] > 0 })
 }
 
 func TestWhatProvesAMemberIsCheckedBeforeItStarts(t *testing.T) {
@@ -245,7 +245,7 @@ func TestNothingTellsASecret(t *testing.T) {
 		told.Write([]byte(err.Error()))
 	}
 	for _, n := range c.nodes {
-		fmt.Fprintf(&told, "%+v %+v %+v", n.Status(), n.Trace(), n.cfg)
+		fmt.Fprintf(&told, "%+v %+v %+v", statusOf(n), n.Trace(), n.cfg)
 	}
 	raw, err := base64.StdEncoding.DecodeString(secret)
 	if err != nil {
@@ -278,7 +278,7 @@ func TestMembersWithASecretBearSlowTrips(t *testing.T) {
 			t.Errorf("the lead went from %v to %v", token, got)
 		}
 		for id, n := range c.nodes {
-			if s := n.Status(); s.Lost[CauseSilent] > 0 {
+			if s := statusOf(n); s.Lost[CauseSilent] > 0 {
 				t.Errorf("member %s lost leaders by %v", id, s.Lost)
 			}
 		}

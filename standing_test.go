@@ -62,7 +62,7 @@ func onFragile(t *testing.T, f func(t *testing.T, n *Node, store *fragile)) (log
 
 func TestAFailingDiskIsSeen(t *testing.T) {
 	log := onFragile(t, func(t *testing.T, n *Node, store *fragile) {
-		if s := n.Status(); s.Standing != StandingEligible || s.DiskError != "" || s.SavesFailed != 0 {
+		if s := statusOf(n); s.Standing != StandingEligible || s.DiskError != "" || s.SavesFailed != 0 {
 			t.Errorf("at first: %q, %q, %d saves failed", s.Standing, s.DiskError, s.SavesFailed)
 		}
 		store.set(errors.New("no room on it"), nil)
@@ -70,12 +70,12 @@ func TestAFailingDiskIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it stands again, claims, and tries to save again and again
-		if s := n.Status(); s.Standing != StandingUnsaved || s.DiskError != "no room on it" || s.SavesFailed < 2 {
+		if s := statusOf(n); s.Standing != StandingUnsaved || s.DiskError != "no room on it" || s.SavesFailed < 2 {
 			t.Errorf("failing: %q, %q, %d saves failed", s.Standing, s.DiskError, s.SavesFailed)
 		}
 		store.set(nil, nil)
 		waitView(t, n, "it leads again", View.Defined)
-		if s := n.Status(); s.Standing != StandingEligible || s.DiskError != "" {
+		if s := statusOf(n); s.Standing != StandingEligible || s.DiskError != "" {
 			t.Errorf("mended: %q, %q", s.Standing, s.DiskError)
 		}
 	})
@@ -94,13 +94,13 @@ func TestADiskThatHangsIsSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute) // it stands again, and claims
-		if s := n.Status(); s.Standing != StandingUnsaved || !strings.HasPrefix(s.DiskError, "a save has not ended in ") {
+		if s := statusOf(n); s.Standing != StandingUnsaved || !strings.HasPrefix(s.DiskError, "a save has not ended in ") {
 			t.Errorf("hanging: %q, the disk's error is %q", s.Standing, s.DiskError)
 		}
 		store.set(nil, nil)
 		close(hangs)
 		waitView(t, n, "it leads again", View.Defined)
-		if s := n.Status(); s.DiskError != "" {
+		if s := statusOf(n); s.DiskError != "" {
 			t.Errorf("the disk's error is %q", s.DiskError)
 		}
 	})
@@ -135,7 +135,7 @@ func TestANodeEndsWhileItsDiskHangs(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("Close has not returned in a minute while a save hangs")
 	}
-	if s := n.Status(); s.DiskError == "" {
+	if s := statusOf(n); s.DiskError == "" {
 		t.Error("its last status says nothing of the disk")
 	}
 	if log := out.String(); !strings.Contains(log, "the node ends while a save hangs") {
@@ -170,7 +170,7 @@ func TestStandings(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
 		stands := func(want Standing) {
 			t.Helper()
-			if s := n.Status(); s.Standing != want {
+			if s := statusOf(n); s.Standing != want {
 				t.Errorf("it is %q, want %q", s.Standing, want)
 			}
 		}

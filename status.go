@@ -147,17 +147,9 @@ type MemberStatus struct {
 }
 
 // Status is a snapshot of everything this member knows; the last one, once the
-// node has ended. It waits for the node's loop, which answers at once unless it is
-// stuck: see [Node.StatusContext].
-func (n *Node) Status() Status {
-	s, _ := n.StatusContext(context.Background())
-	return s
-}
-
-// StatusContext is [Node.Status] for who does not wait longer than ctx lasts. Its
-// error is ctx's: the loop has not answered, so that this member does not take part
-// now.
-func (n *Node) StatusContext(ctx context.Context) (Status, error) {
+// node has ended. The node answers at once unless its loop is stuck, or the node does not run yet: then
+// the error is ctx's.
+func (n *Node) Status(ctx context.Context) (Status, error) {
 	status, err := ask(ctx, n, n.status)
 	select {
 	case <-n.done:

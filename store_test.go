@@ -89,7 +89,7 @@ func TestAMemberRemembersItsIDAndEpoch(t *testing.T) {
 		if n.ID() != id || v.Token.Epoch <= last.Epoch {
 			t.Errorf("member %s with epoch %d, after %s with %d", n.ID(), v.Token.Epoch, id, last.Epoch)
 		}
-		s := n.Status()
+		s := statusOf(n)
 		if s.Incarnation <= last.Incarnation {
 			t.Errorf("incarnation %d after %d", s.Incarnation, last.Incarnation)
 		}

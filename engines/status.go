@@ -8,14 +8,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Status is what this candidate knows at one moment, of what an engine's election has.
-func (e *Election) Status() batuta.Status {
-	s, _ := e.StatusContext(context.Background())
-	return s
-}
-
-// StatusContext is [Election.Status] for who does not wait longer than ctx lasts.
-func (e *Election) StatusContext(ctx context.Context) (batuta.Status, error) {
+// Status is what this candidate knows at one moment, of what an engine's election has. Its error is ctx's: the
+// candidate has not answered, or does not run yet.
+func (e *Election) Status(ctx context.Context) (batuta.Status, error) {
 	answer := make(chan batuta.Status, 1)
 	err := e.call(ctx, func() { answer <- e.status() })
 	switch {

@@ -236,7 +236,8 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		a.printEvents(api.Ready(began, a.node.Status(), a.address))
+		status, _ := a.node.Status(context.Background())
+		a.printEvents(api.Ready(began, status, a.address))
 	}()
 
 	defer resident.Keep(a.log)()

@@ -60,7 +60,7 @@ func (m *manager) tellAlive(node *batuta.Node) {
 			return
 		case <-beat.C:
 		}
-		node.Status() // comes back from the loop
+		node.Status(context.Background()) // comes back from the loop
 		m.Alive()
 	}
 }

@@ -394,11 +394,11 @@ func waitLinks(t *testing.T, n *batuta.Node, up int) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for range n.Events(ctx) {
-		if n.Status().Links >= up {
+		if statusOf(n).Links >= up {
 			return
 		}
 	}
-	t.Fatalf("%s has %d links, want %d", n.ID(), n.Status().Links, up)
+	t.Fatalf("%s has %d links, want %d", n.ID(), statusOf(n).Links, up)
 }
 
 func TestEitherAnnouncementAlone(t *testing.T) {
@@ -422,4 +422,10 @@ func TestEitherAnnouncementAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *batuta.Node) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

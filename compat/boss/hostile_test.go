@@ -88,7 +88,7 @@ func TestBadFramesEndTheirConnectionAndNothingElse(t *testing.T) {
 		{"a field of another type", "malformed", framed(`{"type":"identification","ip":{"a":1},"port":"x"}`), false},
 	} {
 		t.Run(bad.name, func(t *testing.T) {
-			before := n.Status().Bad[bad.reason]
+			before := statusOf(n).Bad[bad.reason]
 			nc := talk(t, "127.0.0.3", c.address("127.0.0.5"))
 			nc.Write(bad.data)
 			if !bad.hold {
@@ -97,8 +97,8 @@ func TestBadFramesEndTheirConnectionAndNothingElse(t *testing.T) {
 			if said := closed(t, nc); len(said) > 0 {
 				t.Errorf("it is answered: %q", said)
 			}
-			if after := n.Status().Bad[bad.reason]; after != before+1 {
-				t.Errorf("counted %d times as %s: %v", after-before, bad.reason, n.Status().Bad)
+			if after := statusOf(n).Bad[bad.reason]; after != before+1 {
+				t.Errorf("counted %d times as %s: %v", after-before, bad.reason, statusOf(n).Bad)
 			}
 		})
 	}
@@ -125,7 +125,7 @@ func TestAFloodOfBadFramesIsAFewLinesOfTheLog(t *testing.T) {
 			closed(t, nc)
 		}
 	}
-	if bad := n.Status().Bad; bad["malformed"]+bad["cut"]+bad["slow"] != 2*each { // slow: the machine was
+	if bad := statusOf(n).Bad; bad["malformed"]+bad["cut"]+bad["slow"] != 2*each { // slow: the machine was
 		t.Errorf("counted %v, want %d", bad, 2*each)
 	}
 	minutes := 1 + int(time.Since(began)/time.Minute)
@@ -155,7 +155,7 @@ func TestWhatIsNotOursIsSkipped(t *testing.T) {
 			t.Errorf("%s is answered: %q", body, said)
 		}
 	}
-	if s := n.Status(); len(s.Bad) > 0 || s.Leader != "127.0.0.5" {
+	if s := statusOf(n); len(s.Bad) > 0 || s.Leader != "127.0.0.5" {
 		t.Errorf("counted as bad: %v; leader %s", s.Bad, s.Leader)
 	}
 }
@@ -212,14 +212,14 @@ func TestWhoAreYouWithoutAnAddress(t *testing.T) {
 			t.Errorf("with%s it is registered at %q", port, a)
 		}
 	}
-	if s := n.Status(); len(s.Bad) > 0 {
+	if s := statusOf(n); len(s.Bad) > 0 {
 		t.Errorf("counted as bad: %v", s.Bad)
 	}
 }
 
 // addressOf is where n believes a member to listen.
 func addressOf(n *batuta.Node, id batuta.ID) (string, bool) {
-	for _, m := range n.Status().Members {
+	for _, m := range statusOf(n).Members {
 		if m.ID == id {
 			return m.Address, true
 		}
@@ -358,7 +358,7 @@ func TestOneHostCannotTakeAllPlaces(t *testing.T) {
 		talk(t, "127.0.0.3", c.address("127.0.0.5"))
 	}
 	closed(t, talk(t, "127.0.0.3", c.address("127.0.0.5")))
-	if got := n.Status().Bad["crowded"]; got != 1 {
+	if got := statusOf(n).Bad["crowded"]; got != 1 {
 		t.Errorf("%d shown out, want 1", got)
 	}
 	nc := talk(t, "127.0.0.4", c.address("127.0.0.5"))

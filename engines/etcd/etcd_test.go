@@ -153,9 +153,15 @@ func TestAForeignKey(t *testing.T) {
 	}
 	e := start(t, client, "/foreign", engines.Config{ID: "1", StandAlways: true})
 	enginetest.Await(t, "status tells", func(context.Context) error {
-		if why := e.Status().StandingWhy; !strings.Contains(why, "/foreign/leader is not batuta's") {
+		if why := statusOf(e).StandingWhy; !strings.Contains(why, "/foreign/leader is not batuta's") {
 			return fmt.Errorf("it says %q", why)
 		}
 		return nil
 	})
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *engines.Election) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

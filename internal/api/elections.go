@@ -229,7 +229,7 @@ func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) 
 }
 
 func (s *Server) isMember(ctx context.Context, id batuta.ID) bool {
-	st, err := s.node.StatusContext(ctx)
+	st, err := s.node.Status(ctx)
 	return err == nil && slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id })
 }
 

@@ -126,7 +126,7 @@ func streams(t *testing.T, at, query string, want []string) {
 func TestElectionsOverHTTP(t *testing.T) {
 	t.Parallel()
 	one, api1 := startNode(t, "1")
-	two, api2 := startNode(t, "2", one.Status().Listen)
+	two, api2 := startNode(t, "2", statusOf(one).Listen)
 	awaitLead(t, one, "default", "2")
 	stand(t, one, "a")
 	awaitLead(t, two, "a", "1")
@@ -226,4 +226,10 @@ func handOver(t *testing.T, at, id string) {
 			t.Fatalf("transfer to %s: %d %s", id, code, body)
 		}
 	}
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *batuta.Node) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

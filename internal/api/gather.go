@@ -248,7 +248,7 @@ func (s *Server) asksAsMember(r *http.Request) bool {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
-	st, err := s.node.StatusContext(ctx)
+	st, err := s.node.Status(ctx)
 	if err != nil {
 		return false
 	}

@@ -28,8 +28,8 @@ type tellingNode struct {
 	others map[batuta.ID]string
 }
 
-func (n tellingNode) StatusContext(context.Context) (batuta.Status, error) {
-	s := n.fakeNode.Status()
+func (n tellingNode) Status(context.Context) (batuta.Status, error) {
+	s := n.fakeNode.fullStatus()
 	s.Members = []batuta.MemberStatus{{ID: "3"}}
 	for id, at := range n.others {
 		s.Members = append(s.Members, batuta.MemberStatus{ID: id, Meta: map[string]string{api.MetaHTTP: at}})

@@ -93,7 +93,7 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
-	if st, err := s.node.StatusContext(ctx); err == nil {
+	if st, err := s.node.Status(ctx); err == nil {
 		h.Links = linksOf(st)
 	}
 	answerMuch(w, r, h)

@@ -35,9 +35,9 @@ func (n *frozen) Leader() batuta.View {
 	return n.fakeNode.Leader()
 }
 
-func (n *frozen) StatusContext(ctx context.Context) (batuta.Status, error) {
+func (n *frozen) Status(ctx context.Context) (batuta.Status, error) {
 	defer n.ask()
-	return n.fakeNode.StatusContext(ctx)
+	return n.fakeNode.Status(ctx)
 }
 
 // The clock is looked at last, whatever a handler has asked the node before, and the answer

@@ -101,7 +101,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	s, err := c.node.StatusContext(ctx)
+	s, err := c.node.Status(ctx)
 	if err != nil { // the scrape fails, and says why
 		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf("member %s is stuck: it has not answered within %v", c.node.ID(), askTime))
 		return

@@ -28,7 +28,7 @@ type Node interface {
 	ID() batuta.ID
 	IsLeader() bool
 	Leader() batuta.View
-	StatusContext(context.Context) (batuta.Status, error)
+	Status(context.Context) (batuta.Status, error)
 	Trace() []batuta.Record
 	Reasons(after time.Time) []batuta.Record
 	Events(context.Context) iter.Seq2[batuta.Event, error]
@@ -250,7 +250,7 @@ func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
 func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
-	st, err := s.node.StatusContext(ctx)
+	st, err := s.node.Status(ctx)
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
 	}
@@ -340,7 +340,7 @@ func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View)
 	who := whoIs(v)
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
-	if st, err := s.node.StatusContext(ctx); err == nil && !v.Defined() && st.Quorum != nil && len(st.Quorum.Voters) > 0 {
+	if st, err := s.node.Status(ctx); err == nil && !v.Defined() && st.Quorum != nil && len(st.Quorum.Voters) > 0 {
 		up, voters := 0, st.Quorum.Voters[0]
 		for _, m := range st.Members {
 			if slices.Contains(voters, m.ID) && (m.ID == st.ID || m.State == batuta.StateUp) {

@@ -122,15 +122,15 @@ func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
 	}
 }
 
-func (n *fakeNode) StatusContext(ctx context.Context) (batuta.Status, error) {
+func (n *fakeNode) Status(ctx context.Context) (batuta.Status, error) {
 	if n.stuck {
 		<-ctx.Done()
 		return batuta.Status{}, ctx.Err()
 	}
-	return n.Status(), nil
+	return n.fullStatus(), nil
 }
 
-func (n *fakeNode) Status() batuta.Status {
+func (n *fakeNode) fullStatus() batuta.Status {
 	s := n.plainStatus()
 	if n.votes {
 		s.Algorithm, s.Guarantee, s.Fencing, s.Takeover, s.ClockDrift = "quorum", "one-leader", true, "lease", 0.01
@@ -355,7 +355,7 @@ func TestEventLines(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	ready := api.Ready(began, (&fakeNode{}).Status(), "127.0.0.1:41233")
+	ready := api.Ready(began, (&fakeNode{}).fullStatus(), "127.0.0.1:41233")
 	want := `{"time":"2026-01-02T03:04:05.000000600Z","event":"ready","id":"3","cluster":"default","election":"default",` +
 		`"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"127.0.0.1:41233","algorithm":"bully","guarantee":"best-effort","fencing":false}` + "\n"
 	if err := ready.WriteJSON(&b); err != nil || b.String() != want {

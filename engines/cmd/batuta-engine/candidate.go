@@ -234,7 +234,10 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	}
 	if c.flags.output.Events != "off" { // what nobody reads would be kept for its reader
 		told := c.election.Events(context.Background())
-		c.beside.Go(func() { c.print(api.Ready(time.Now(), c.election.Status(), address), told) })
+		c.beside.Go(func() {
+			status, _ := c.election.Status(context.Background())
+			c.print(api.Ready(time.Now(), status, address), told)
+		})
 	}
 	if h := c.flags.hooks.Config(c.log); h.Any() {
 		c.beside.Go(func() { hooks.Follow(c.election, h) })

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -142,7 +143,7 @@ func TestEtcdRefusesLater(t *testing.T) {
 	e := enginetest.Start(t, engine, engines.Config{ID: "1", StandAlways: true})
 	leads := func(context.Context) error {
 		if !e.IsLeader() {
-			return fmt.Errorf("it does not: %q", e.Status().StandingWhy)
+			return fmt.Errorf("it does not: %q", statusOf(e).StandingWhy)
 		}
 		return nil
 	}
@@ -150,7 +151,7 @@ func TestEtcdRefusesLater(t *testing.T) {
 	refused := func(sentence string) {
 		t.Helper()
 		enginetest.Await(t, "it is refused", func(context.Context) error {
-			if why := e.Status().StandingWhy; e.IsLeader() || !strings.Contains(why, sentence) {
+			if why := statusOf(e).StandingWhy; e.IsLeader() || !strings.Contains(why, sentence) {
 				return errors.New(why)
 			}
 			return nil
@@ -200,4 +201,10 @@ func TestEtcdUserFlagsAreWrong(t *testing.T) {
 			}
 		}
 	}
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *engines.Election) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

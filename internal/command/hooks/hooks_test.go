@@ -104,7 +104,7 @@ func (b *bench) holds() {
 // has resigned and has no work to wait for.
 func (b *bench) waits() {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 3*b.node.Status().Timing.T())
+	ctx, cancel := context.WithTimeout(b.t.Context(), 3*statusOf(b.node).Timing.T())
 	defer cancel()
 	for v := range b.node.Watch(ctx) {
 		if v.Defined() {
@@ -294,4 +294,10 @@ func TestWords(t *testing.T) {
 			t.Errorf("Words(%q) = %q, want an error", line, got)
 		}
 	}
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *batuta.Node) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

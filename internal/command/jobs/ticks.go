@@ -104,7 +104,8 @@ func (l tickLog) Known() time.Time {
 	l.mu.Lock()
 	node, last := l.node, l.own[l.mark]
 	l.mu.Unlock()
-	for _, m := range node.Status().Members {
+	status, _ := node.Status(context.Background())
+	for _, m := range status.Members {
 		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], l.mark))
 	}
 	return last

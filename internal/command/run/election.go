@@ -24,7 +24,8 @@ func (n electionNode) ID() batuta.ID { return n.node.ID() }
 
 // Meta is what the member tells of itself.
 func (n electionNode) Meta() map[string]string {
-	for _, m := range n.node.Status().Members {
+	status, _ := n.node.Status(context.Background())
+	for _, m := range status.Members {
 		if m.ID == n.node.ID() {
 			return m.Meta
 		}

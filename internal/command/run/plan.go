@@ -45,7 +45,7 @@ func (p *Plan) meta(tick time.Time) map[string]string {
 // Teller is a [Node] whose members tell each other of themselves, and so of ticks. On any
 // other a tick that fell due while nobody led is not known, and not run.
 type Teller interface {
-	Status() batuta.Status
+	Status(ctx context.Context) (batuta.Status, error)
 	SetMeta(ctx context.Context, pairs map[string]string) error
 }
 
@@ -78,7 +78,10 @@ type metaLog struct {
 	plan *Plan
 }
 
-func (l metaLog) Known() time.Time { return lastTick(l.Status().Members) }
+func (l metaLog) Known() time.Time {
+	status, _ := l.Status(context.Background()) // the last, once the node has ended
+	return lastTick(status.Members)
+}
 
 func (l metaLog) Tell(ctx context.Context, tick time.Time) error {
 	return l.SetMeta(ctx, l.plan.meta(tick))

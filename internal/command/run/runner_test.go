@@ -29,7 +29,7 @@ func lead(t *testing.T, f factory, change func(*Config), argv ...string) *single
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: node.Status().Timing.T(), Pause: time.Millisecond,
+	c := Config{Argv: argv, Grace: long, Heartbeat: 100 * time.Millisecond, T: statusOf(node).Timing.T(), Pause: time.Millisecond,
 		Program: os.Args[0], Guard: []string{os.Args[0], "guard"}, Logger: log}
 	if change != nil {
 		change(&c)
@@ -61,7 +61,7 @@ func TestACommandThatEndsWellEndsTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFactory(t)
 	s := lead(t, f, nil, f.argv("exit=0")...)
-	if w := f.Next(); w.Token != s.node.Status().Token.String() && w.Token != "1:1" {
+	if w := f.Next(); w.Token != statusOf(s.node).Token.String() && w.Token != "1:1" {
 		t.Errorf("BATUTA_TOKEN is %q", w.Token)
 	}
 	if err := s.wait(); err != nil {
@@ -138,7 +138,7 @@ func TestWhatARunLeavesIsClearedBeforeTheNextLead(t *testing.T) {
 	case <-time.After(runtest.Patience):
 		t.Fatal("nothing is taken away")
 	}
-	time.Sleep(3 * s.node.Status().Timing.T()) // longer than it would wait otherwise
+	time.Sleep(3 * statusOf(s.node).Timing.T()) // longer than it would wait otherwise
 	if v := s.node.Leader(); v.Defined() {
 		t.Errorf("%v leads before that is over", v.Token)
 	}
@@ -156,7 +156,7 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 			break
 		}
 	}
-	r := &Runner{cfg: Config{Heartbeat: 100 * time.Millisecond, T: node.Status().Timing.T()}}
+	r := &Runner{cfg: Config{Heartbeat: 100 * time.Millisecond, T: statusOf(node).Timing.T()}}
 	ctx, stop := context.WithCancel(t.Context())
 	token := node.Leader().Token
 	renewed := func(token batuta.Token) bool {
@@ -169,8 +169,8 @@ func TestWhenTheLeaseIsRenewed(t *testing.T) {
 	if rest := until.sub(before); !ok || rest < r.lease() || until.sub(now()) > r.lease() {
 		t.Errorf("renewed %v, for %v; want the lease, %v", ok, rest, r.lease())
 	}
-	if r.lease() != node.Status().Timing.T()-100*time.Millisecond {
-		t.Errorf("the lease is %v; the others may elect %v after a beat that is up to 100ms old", r.lease(), node.Status().Timing.T())
+	if r.lease() != statusOf(node).Timing.T()-100*time.Millisecond {
+		t.Errorf("the lease is %v; the others may elect %v after a beat that is up to 100ms old", r.lease(), statusOf(node).Timing.T())
 	}
 	if other := (batuta.Token{Epoch: token.Epoch + 1, Leader: token.Leader}); renewed(other) {
 		t.Error("renewed for another leadership")
@@ -194,4 +194,10 @@ func TestTheEnvironmentOfTheCommand(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *batuta.Node) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }

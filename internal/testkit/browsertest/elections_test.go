@@ -57,7 +57,7 @@ func crowdedPair(t *testing.T) string {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { n.Close() })
-		join = []string{n.Status().Listen}
+		join = []string{statusOf(n).Listen}
 		for _, name := range []string{"real-1", "real-2"} {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})
@@ -193,4 +193,10 @@ func TestNamedElectionsByKeyboard(t *testing.T) {
 	b.choose(ofTwo, "document.querySelector('#ask-title').textContent === 'End the drain of 2?'")
 	b.say()
 	b.until("[...document.querySelectorAll('#shares .state-of')].every(x => x.textContent === '')")
+}
+
+// statusOf is what a member reports; the last, once it has ended.
+func statusOf(n *batuta.Node) batuta.Status {
+	s, _ := n.Status(context.Background())
+	return s
 }
