@@ -107,14 +107,14 @@ func TestAClientReportsHealthAndMeta(t *testing.T) {
 	if code := put("/v1/health", `{"healthy":false,"why":"no disk"}`); code != http.StatusOK {
 		t.Errorf("unhealthy: %d", code)
 	}
-	if st := n.Status(); st.Standing != batuta.StandingUnhealthy || !strings.Contains(st.StandingWhy, "no disk") {
+	if st := statusOf(n); st.Standing != batuta.StandingUnhealthy || !strings.Contains(st.StandingWhy, "no disk") {
 		t.Errorf("it stands as %s: %s", st.Standing, st.StandingWhy)
 	}
-	if code := put("/v1/health", `{"healthy":true}`); code != http.StatusOK || n.Status().Standing != batuta.StandingEligible {
-		t.Errorf("healthy: %d, and it stands as %s", code, n.Status().Standing)
+	if code := put("/v1/health", `{"healthy":true}`); code != http.StatusOK || statusOf(n).Standing != batuta.StandingEligible {
+		t.Errorf("healthy: %d, and it stands as %s", code, statusOf(n).Standing)
 	}
-	if code := put("/v1/meta", `{"url":"http://x"}`); code != http.StatusOK || n.Status().Members[0].Meta["url"] != "http://x" {
-		t.Errorf("meta: %d %v", code, n.Status().Members[0].Meta)
+	if code := put("/v1/meta", `{"url":"http://x"}`); code != http.StatusOK || statusOf(n).Members[0].Meta["url"] != "http://x" {
+		t.Errorf("meta: %d %v", code, statusOf(n).Members[0].Meta)
 	}
 	for path, body := range map[string]string{"/v1/health": `{}`, "/v1/meta": `{"Not a key":"x"}`, "/v1/health?x": `{"healthy":true,"why":"x"}`,
 		"/v1/health?y": `{"healthy":false,"why":"` + strings.Repeat("x", 1001) + `"}`} {
