@@ -32,7 +32,8 @@ func (c *client) better(k *contact, margin float32) bool {
 	return c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-gain)-margin
 }
 
-// client is a node's search for its super peer, and its lease there.
+// client is a node's search for its super peer, and its lease there. While the node is a super peer
+// itself it has no home and asks for no place, but measures others. It cannot reach what the node holds.
 type client struct {
 	home        Peer
 	homeToken   int32
@@ -66,43 +67,41 @@ func (c *client) deadline() Round {
 	return d
 }
 
-func (n *Node) wakeClient(now Round, out *Actions) {
-	c := &n.client
+func (c *client) wake(s *self, now Round, out *Actions) {
 	if c.trying != None && now >= c.tryUntil {
-		n.forget(c.trying)
+		c.forget(c.trying)
 		c.trying = None
-		n.choose(now, out)
+		c.choose(s, now, out)
 	}
 	if c.home != None && now >= c.renewAt {
 		if c.awaiting {
-			n.orphaned(now, c.home, out)
+			c.orphaned(s, now, c.home, out)
 		} else {
 			c.awaiting, c.renewAt = true, now+1
-			out.send(n.request(Renew, c.home, c.homeRTT))
+			out.send(c.request(s, Renew, c.home, c.homeRTT))
 		}
 	}
 	if now >= c.lookAt {
-		n.look(now, out)
+		c.look(s, now, out)
 	}
 }
 
 // look asks gossip for super peers. While nothing changes it looks ever more
 // seldom.
-func (n *Node) look(now Round, out *Actions) {
-	c := &n.client
+func (c *client) look(s *self, now Round, out *Actions) {
 	c.lookGap = min(2*c.lookGap, maxLookGap)
 	c.lookedAt = now
-	c.lookAt = now + 1 + Round(n.rng.below(int(c.lookGap)))
-	if n.cfg.Method.ranged() {
+	c.lookAt = now + 1 + Round(s.rng.below(int(c.lookGap)))
+	if s.cfg.Method.ranged() {
 		c.skip = 0
-		n.seekRange(now, out)
+		c.seekRange(s, now, out)
 		return
 	}
-	q := Query{Near: maxProbes, At: n.at, Seed: n.rng.next()}
-	if !n.cfg.Metric.Exact {
+	q := Query{Near: maxProbes, At: s.at, Seed: s.rng.next()}
+	if !s.cfg.Metric.Exact {
 		q.Near, q.Sample = 16, 2
 	}
-	if n.cfg.Capacity > 0 {
+	if s.cfg.Capacity > 0 {
 		q.Spare = maxProbes
 	}
 	out.Look = q
@@ -110,36 +109,34 @@ func (n *Node) look(now Round, out *Actions) {
 
 // lookSoon is for a node that is not served, lookAgain for one whose super peer
 // has changed.
-func (n *Node) lookSoon(now Round) {
-	n.client.lookGap = 1
-	n.client.lookAt = min(n.client.lookAt, now+1)
+func (c *client) lookSoon(now Round) {
+	c.lookGap = 1
+	c.lookAt = min(c.lookAt, now+1)
 }
 
-func (n *Node) lookAgain(now Round) {
-	n.client.lookGap = min(n.client.lookGap, calmGap)
-	n.client.lookAt = min(n.client.lookAt, now+1+Round(n.rng.below(calmGap)))
+func (c *client) lookAgain(s *self, now Round) {
+	c.lookGap = min(c.lookGap, calmGap)
+	c.lookAt = min(c.lookAt, now+1+Round(s.rng.below(calmGap)))
 }
 
 // orphaned leaves a home that is no more and turns to the deputy.
-func (n *Node) orphaned(now Round, home Peer, out *Actions) {
-	n.forget(home)
-	c := &n.client
+func (c *client) orphaned(s *self, now Round, home Peer, out *Actions) {
+	c.forget(home)
 	if c.home == home {
 		c.home, c.awaiting, c.renewAt = None, false, never
 	}
-	n.lookSoon(now)
-	n.choose(now, out)
+	c.lookSoon(now)
+	c.choose(s, now, out)
 }
 
 // alternative is the least that a place elsewhere than at but would cost, in
 // milliseconds, or -1 when the node knows no other.
-func (n *Node) alternative(but Peer) float32 {
-	c := &n.client
+func (c *client) alternative(but Peer) float32 {
 	least := float32(-1)
 	if c.home != None && c.home != but && c.homeRTT >= 0 {
 		least = c.homeRTT // it has that place already
 	}
-	for i := range c.contacts[:c.known] {
+	for i := range c.measured() {
 		if k := &c.contacts[i]; k.peer != but && k.peer != c.home && (least < 0 || k.cost() < least) {
 			least = k.cost()
 		}
@@ -148,33 +145,32 @@ func (n *Node) alternative(but Peer) float32 {
 }
 
 // choose asks the least costly super peer known for a place if it is worth it.
-func (n *Node) choose(now Round, out *Actions) {
-	if n.cfg.Method.ranged() {
-		n.seekRange(now, out)
+func (c *client) choose(s *self, now Round, out *Actions) {
+	if s.cfg.Method.ranged() {
+		c.seekRange(s, now, out)
 		return
 	}
-	c := &n.client
 	if c.trying != None {
 		return
 	}
 	// Who is not served takes a place that is free, and bids from there.
-	roomy := c.home == None && n.knowsRoom()
-	if c.home == None && !roomy && n.cfg.Capacity > 0 && c.lookedAt != now {
-		n.look(now, out) // gossip knows where there is room
+	roomy := c.home == None && c.knowsRoom()
+	if c.home == None && !roomy && s.cfg.Capacity > 0 && c.lookedAt != now {
+		c.look(s, now, out) // gossip knows where there is room
 		return
 	}
-	for i := range c.contacts[:c.known] {
+	for i := range c.measured() {
 		k := &c.contacts[i]
-		if k.peer == c.home || k.peer == n.self || roomy && k.price > 0 {
+		if k.peer == c.home || k.peer == s.peer || roomy && k.price > 0 {
 			continue
 		}
-		if c.home == None || c.better(k, n.cfg.margin()) {
-			n.attachTo(now, *k, out)
+		if c.home == None || c.better(k, s.cfg.margin()) {
+			c.attachTo(s, now, *k, out)
 		}
 		break
 	}
 	if c.home == None && c.trying == None {
-		n.lookSoon(now)
+		c.lookSoon(now)
 	}
 }
 
@@ -182,141 +178,200 @@ func (n *Node) choose(now Round, out *Actions) {
 // another.
 const maxSpurned = 3
 
-func (n *Node) knowsRoom() bool {
-	for i := range n.client.contacts[:n.client.known] {
-		if n.client.contacts[i].price == 0 {
+func (c *client) knowsRoom() bool {
+	for i := range c.measured() {
+		if c.contacts[i].price == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-func (n *Node) attachTo(now Round, k contact, out *Actions) {
-	n.client.trying, n.client.tryUntil = k.peer, now+1
-	out.send(n.request(Attach, k.peer, k.rtt))
+func (c *client) attachTo(s *self, now Round, k contact, out *Actions) {
+	c.trying, c.tryUntil = k.peer, now+1
+	out.send(c.request(s, Attach, k.peer, k.rtt))
 }
 
-func (n *Node) request(kind Kind, to Peer, rtt float32) Message {
+func (c *client) request(s *self, kind Kind, to Peer, rtt float32) Message {
 	return Message{
-		Kind: kind, From: n.self, To: to, Slot: n.client.slot, Peer: n.client.home,
-		RTT: rtt, Alt: n.alternative(to), At: n.at, Key: n.key,
+		Kind: kind, From: s.peer, To: to, Slot: c.slot, Peer: c.home,
+		RTT: rtt, Alt: c.alternative(to), At: s.at, Key: s.key,
 	}
 }
 
-func (n *Node) accepted(now Round, m *Message, out *Actions) {
-	c := &n.client
+func (c *client) accepted(s *self, now Round, m *Message, out *Actions) {
 	if m.From == c.home { // a renewal
 		c.awaiting, c.slot, c.homeVersion, c.spurned = false, m.Slot, m.Version, 0
-		c.renewAt = now + n.cfg.Renew
+		c.renewAt = now + s.cfg.Renew
 		return
 	}
-	if m.From != c.trying || n.hold != nil {
-		// Too late: it is served elsewhere or a super peer itself.
-		out.send(Message{Kind: Detach, From: n.self, To: m.From})
+	if m.From != c.trying { // too late: it is served elsewhere, or a super peer itself
+		out.send(Message{Kind: Detach, From: s.peer, To: m.From})
 		return
 	}
 	if c.home != None {
-		out.send(Message{Kind: Detach, From: n.self, To: c.home, Slot: c.slot})
+		out.send(Message{Kind: Detach, From: s.peer, To: c.home, Slot: c.slot})
 	}
 	c.trying, c.awaiting, c.spurned = None, false, 0
 	c.home, c.homeToken, c.homeVersion, c.slot = m.From, m.Token, m.Version, m.Slot
 	c.homeRTT = -1
-	if k := n.contactOf(m.From); k != nil {
+	if k := c.contactOf(m.From); k != nil {
 		c.homeRTT = k.rtt
 	}
 	// The first renewal comes early, to spread the renewals over the rounds.
-	c.renewAt = now + 1 + Round(n.rng.below(int(n.cfg.Renew)))
-	n.lookAgain(now)
+	c.renewAt = now + 1 + Round(s.rng.below(int(s.cfg.Renew)))
+	c.lookAgain(s, now)
 }
 
-func (n *Node) full(now Round, m *Message, out *Actions) {
-	c := &n.client
+func (c *client) full(s *self, now Round, m *Message, out *Actions) {
 	if m.From != c.trying {
 		return
 	}
 	c.trying = None
-	if n.cfg.Method.ranged() {
+	if s.cfg.Method.ranged() {
 		c.skip++
-		n.seekRange(now, out)
+		c.seekRange(s, now, out)
 		return
 	}
 	c.spurned = min(c.spurned+1, maxSpurned)
-	n.reprice(m.From, m.Alt)
+	c.reprice(m.From, m.Alt)
 	for _, r := range m.Others {
-		if r.Peer != n.self && n.contactOf(r.Peer) == nil {
-			n.measure(r.Peer, r.Token, 0, out)
+		if r.Peer != s.peer && c.contactOf(r.Peer) == nil {
+			c.measure(r.Peer, r.Token, 0, out)
 		}
 	}
 	if c.waiting == 0 {
-		n.choose(now, out)
+		c.choose(s, now, out)
 	}
 }
 
-// gone: the peer is no super peer. Its successor, if named, is measured anew.
-func (n *Node) gone(now Round, m *Message, out *Actions) {
-	c := &n.client
+// gone: the peer is no super peer. Its successor, if named, is measured.
+func (c *client) gone(s *self, now Round, m *Message, serving bool, out *Actions) {
 	if m.From == c.trying {
 		c.trying = None
 	}
-	// Two who both believe that the other holds the token must not keep this
-	// node going back and forth.
+	// Two nodes that each name the other as the holder must not send this node back and forth forever.
 	c.spurned = min(c.spurned+1, maxSpurned)
-	if m.Peer != None && m.Peer != n.self && c.spurned < maxSpurned {
-		n.measure(m.Peer, m.Token, 0, out)
+	if m.Peer != None && m.Peer != s.peer && c.spurned < maxSpurned {
+		c.measure(m.Peer, m.Token, 0, out)
 	}
-	if m.From == c.home && n.hold == nil {
-		n.orphaned(now, m.From, out)
+	if m.From == c.home {
+		c.orphaned(s, now, m.From, out)
 		return
 	}
-	n.forget(m.From)
-	if n.hold == nil {
-		n.choose(now, out)
+	c.forget(m.From)
+	if !serving {
+		c.choose(s, now, out)
 	}
 }
 
 // redirected: another has taken the place, at a price that this node would not
 // pay. It goes where it would have gone then.
-func (n *Node) redirected(now Round, m *Message, out *Actions) {
-	c := &n.client
-	if m.From != c.home || n.hold != nil {
+func (c *client) redirected(s *self, now Round, m *Message, out *Actions) {
+	if m.From != c.home {
 		return
 	}
 	c.home, c.awaiting, c.renewAt = None, false, never
-	if n.cfg.Method.ranged() {
+	if s.cfg.Method.ranged() {
 		c.skip++
 	}
 	c.spurned = min(c.spurned+1, maxSpurned)
-	n.reprice(m.From, m.Alt)
-	n.lookSoon(now)
-	n.choose(now, out)
+	c.reprice(m.From, m.Alt)
+	c.lookSoon(now)
+	c.choose(s, now, out)
 }
 
 // moved: the token that served this node has another holder, which has taken
 // over its lease. A version that is not newer is late.
-func (n *Node) moved(now Round, m *Message, out *Actions) {
-	c := &n.client
-	if n.hold != nil || c.home == None || m.Token != c.homeToken || m.Version <= c.homeVersion {
+func (c *client) moved(s *self, now Round, m *Message, out *Actions) {
+	if c.home == None || m.Token != c.homeToken || m.Version <= c.homeVersion {
 		if c.home != m.From {
-			out.send(Message{Kind: Detach, From: n.self, To: m.From})
+			out.send(Message{Kind: Detach, From: s.peer, To: m.From})
 		}
 		return
 	}
-	n.forget(c.home)
+	c.forget(c.home)
 	c.home, c.homeVersion, c.slot, c.homeRTT = m.From, m.Version, m.Slot, m.RTT
-	c.awaiting, c.renewAt = false, now+1+Round(n.rng.below(int(n.cfg.Renew)))
-	n.lookAgain(now)
+	c.awaiting, c.renewAt = false, now+1+Round(s.rng.below(int(s.cfg.Renew)))
+	c.lookAgain(s, now)
 	if m.RTT < 0 {
-		n.measure(m.From, m.Token, 0, out)
+		c.measure(m.From, m.Token, 0, out)
 		return
 	}
-	n.note(contact{peer: m.From, token: m.Token, rtt: m.RTT})
-	n.choose(now, out)
+	c.note(contact{peer: m.From, token: m.Token, rtt: m.RTT})
+	c.choose(s, now, out)
 }
 
-func (n *Node) recommended(now Round, m *Message, out *Actions) {
-	if n.hold != nil || m.Peer == n.self {
+func (c *client) recommended(s *self, now Round, m *Message, out *Actions) {
+	if m.Peer == s.peer {
 		return
 	}
-	n.note(contact{peer: m.Peer, token: m.Token, rtt: m.RTT})
-	n.choose(now, out)
+	c.note(contact{peer: m.Peer, token: m.Token, rtt: m.RTT})
+	c.choose(s, now, out)
+}
+
+// release ends the search and the lease, because the node becomes a super peer.
+func (c *client) release(s *self, out *Actions) {
+	if c.home != None {
+		out.send(Message{Kind: Detach, From: s.peer, To: c.home, Slot: c.slot})
+	}
+	c.home, c.trying, c.awaiting = None, None, false
+	c.renewAt, c.lookAt = never, never
+}
+
+// resume begins to search again, because the node is no longer a super peer.
+func (c *client) resume(s *self, now Round, out *Actions) {
+	c.lookGap = 1
+	c.forget(s.peer)
+	c.look(s, now, out)
+}
+
+// follow makes the node a client of the next holder of its token, which has taken over its lease.
+func (c *client) follow(now Round, to Peer, token int32, version uint32, rtt float32, slot int) {
+	c.home, c.homeToken, c.homeVersion = to, token, version
+	c.homeRTT, c.slot = rtt, int32(slot)
+	c.renewAt = now + 1
+	if rtt >= 0 {
+		c.note(contact{peer: to, token: token, rtt: rtt})
+	}
+}
+
+// refer answers a node that takes this one for a super peer: it names the super peer of this node.
+func (c *client) refer(s *self, m *Message, out *Actions) {
+	out.send(Message{Kind: Gone, From: s.peer, To: m.From, Peer: c.home, Token: c.homeToken})
+}
+
+// seekRange is how a node of the prefix methods finds its super peer: it asks
+// the registrar of its range, or after having been sent on, of the ones behind.
+func (c *client) seekRange(s *self, now Round, out *Actions) {
+	count := s.cfg.Count(int(s.size))
+	if count == 0 || c.trying != None {
+		return
+	}
+	if int(c.skip) >= count {
+		c.skip, c.lookAt = 0, now+1 // all the way round: again later
+		return
+	}
+	token := int32((RangeOf(s.key, count) + int(c.skip)) % count)
+	if c.home != None && c.homeToken == token {
+		return
+	}
+	registrar, ok := s.cfg.Router.Owner(s.cfg.TokenKey(token, int(s.size)))
+	if !ok {
+		return
+	}
+	c.trying, c.tryUntil = registrar, now+1
+	out.send(Message{Kind: Where, From: s.peer, To: registrar, Token: token})
+}
+
+// found is the registrar's answer to seekRange.
+func (c *client) found(s *self, now Round, m *Message, out *Actions) {
+	if c.trying != m.From {
+		return
+	}
+	c.trying = None
+	if m.Peer == None || m.Peer == s.peer || m.Peer == c.home {
+		return
+	}
+	c.attachTo(s, now, contact{peer: m.Peer, token: m.Token, rtt: -1}, out)
 }

@@ -127,18 +127,3 @@ func (c *Config) Count(n int) int {
 	}
 	return w
 }
-
-// ErrImpossible says that the super peers asked for cannot serve the nodes
-// there are.
-var ErrImpossible = errors.New("capacity impossible")
-
-// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the other
-// nodes: C·⌈ρn⌉ ≥ n − ⌈ρn⌉. The error wraps ErrImpossible and shows the sum.
-func (c *Config) Feasible(n int) error {
-	w := c.Wanted(n)
-	if c.Capacity == 0 || c.Capacity*w >= n-w {
-		return nil
-	}
-	return fmt.Errorf("%w: %d super peers × capacity %d = %d places for %d other nodes; raise the capacity to %d or the fraction to %.4g",
-		ErrImpossible, w, c.Capacity, w*c.Capacity, n-w, (n-w+w-1)/w, 1/float64(c.Capacity+1))
-}

@@ -25,30 +25,30 @@ func (k *contact) cost() float32 { return k.rtt + k.price }
 
 // learn takes in what gossip says: a token that has moved leaves its old
 // contact; of the unknown ones a few are measured.
-func (n *Node) learn(list []Announcement, out *Actions) {
-	if n.client.waiting > 0 {
+func (c *client) learn(s *self, list []Announcement, out *Actions) {
+	if c.waiting > 0 {
 		return
 	}
 	var room [24]Announcement
 	fresh := room[:0]
 	for i := range list {
-		if a := &list[i]; a.Holder != n.self && !n.update(a) && len(fresh) < len(room) {
+		if a := &list[i]; a.Holder != s.peer && !c.update(a) && len(fresh) < len(room) {
 			fresh = append(fresh, *a)
 		}
 	}
-	if !n.cfg.Metric.Exact {
+	if !s.cfg.Metric.Exact {
 		// Positions mislead: any of the near ones may be the nearest.
 		for i := range fresh {
-			j := i + n.rng.below(len(fresh)-i)
+			j := i + s.rng.below(len(fresh)-i)
 			fresh[i], fresh[j] = fresh[j], fresh[i]
 		}
 	}
-	if n.client.home == None && n.cfg.Capacity > 0 {
+	if c.home == None && s.cfg.Capacity > 0 {
 		// A place anywhere first; the nearest later.
 		slices.SortStableFunc(fresh, func(a, b Announcement) int { return cmp.Compare(min(b.Spare, 1), min(a.Spare, 1)) })
 	}
 	for i := range fresh {
-		if !n.measure(fresh[i].Holder, fresh[i].Token, fresh[i].Price, out) {
+		if !c.measure(fresh[i].Holder, fresh[i].Token, fresh[i].Price, out) {
 			return
 		}
 	}
@@ -56,9 +56,8 @@ func (n *Node) learn(list []Announcement, out *Actions) {
 
 // update applies a to the contact it is about and tells whether there was one
 // that still holds.
-func (n *Node) update(a *Announcement) bool {
-	c := &n.client
-	for i := range c.contacts[:c.known] {
+func (c *client) update(a *Announcement) bool {
+	for i := range c.measured() {
 		k := &c.contacts[i]
 		if k.peer == a.Holder {
 			k.token = a.Token
@@ -67,12 +66,12 @@ func (n *Node) update(a *Announcement) bool {
 				if moved.price = a.Price; a.Price > 0 && a.Price < k.price {
 					moved.price = (a.Price + k.price) / 2 // gossip is late: a fall is believed by halves
 				}
-				n.note(moved)
+				c.note(moved)
 			}
 			return true
 		}
 		if k.token == a.Token && k.peer != c.home {
-			n.forget(k.peer)
+			c.forget(k.peer)
 			return false
 		}
 	}
@@ -80,8 +79,7 @@ func (n *Node) update(a *Announcement) bool {
 }
 
 // measure probes peer unless enough are being probed already.
-func (n *Node) measure(peer Peer, token int32, price float32, out *Actions) bool {
-	c := &n.client
+func (c *client) measure(peer Peer, token int32, price float32, out *Actions) bool {
 	for i := range c.asked[:c.waiting] {
 		if c.asked[i].peer == peer {
 			return true
@@ -96,10 +94,9 @@ func (n *Node) measure(peer Peer, token int32, price float32, out *Actions) bool
 	return true
 }
 
-// contactProbed notes a round trip that measure asked for and tells whether it
+// probed notes a round trip that measure asked for and tells whether it
 // was one.
-func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
-	c := &n.client
+func (c *client) probed(peer Peer, rtt float32, ok bool) bool {
 	for i := range c.asked[:c.waiting] {
 		if c.asked[i].peer != peer {
 			continue
@@ -109,12 +106,12 @@ func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
 		c.asked[i] = c.asked[c.waiting]
 		if ok {
 			k.rtt = rtt
-			n.note(k)
+			c.note(k)
 			if peer == c.home {
 				c.homeRTT = rtt
 			}
 		} else {
-			n.forget(peer)
+			c.forget(peer)
 		}
 		return true
 	}
@@ -122,9 +119,8 @@ func (n *Node) contactProbed(peer Peer, rtt float32, ok bool) bool {
 }
 
 // note keeps k among the contacts if it is near enough, in order of cost.
-func (n *Node) note(k contact) {
-	c := &n.client
-	n.forget(k.peer)
+func (c *client) note(k contact) {
+	c.forget(k.peer)
 	i := int(c.known)
 	for i > 0 && c.contacts[i-1].cost() > k.cost() {
 		i--
@@ -139,9 +135,8 @@ func (n *Node) note(k contact) {
 	c.contacts[i] = k
 }
 
-func (n *Node) forget(peer Peer) {
-	c := &n.client
-	for i := range c.contacts[:c.known] {
+func (c *client) forget(peer Peer) {
+	for i := range c.measured() {
 		if c.contacts[i].peer == peer {
 			copy(c.contacts[i:], c.contacts[i+1:c.known])
 			c.known--
@@ -150,9 +145,8 @@ func (n *Node) forget(peer Peer) {
 	}
 }
 
-func (n *Node) contactOf(peer Peer) *contact {
-	c := &n.client
-	for i := range c.contacts[:c.known] {
+func (c *client) contactOf(peer Peer) *contact {
+	for i := range c.measured() {
 		if c.contacts[i].peer == peer {
 			return &c.contacts[i]
 		}
@@ -161,10 +155,21 @@ func (n *Node) contactOf(peer Peer) *contact {
 }
 
 // reprice notes what a place at peer costs now.
-func (n *Node) reprice(peer Peer, price float32) {
-	if k := n.contactOf(peer); k != nil {
+func (c *client) reprice(peer Peer, price float32) {
+	if k := c.contactOf(peer); k != nil {
 		moved := *k
 		moved.price = price
-		n.note(moved)
+		c.note(moved)
 	}
+}
+
+// measured returns the super peers that the node has measured, the least costly first.
+func (c *client) measured() []contact { return c.contacts[:c.known] }
+
+// nearest returns the round trip to the least costly super peer in milliseconds; negative: none is known.
+func (c *client) nearest() float32 {
+	if c.known == 0 {
+		return -1
+	}
+	return c.contacts[0].rtt
 }

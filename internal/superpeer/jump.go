@@ -26,7 +26,7 @@ func (v *vacancy) lockedAt(now Round) bool { return v.locked && now < v.until }
 // stale tells whether what the survey found no longer holds.
 func (v *vacancy) stale(now Round, h *holder) bool {
 	d := len(h.leases) - len(v.members)
-	return v.at == None || now-v.asOf > vacancyAge || 10*max(d, -d) > len(h.leases) || h.place(v.at, -1) < 0
+	return v.at == None || now-v.asOf > vacancyAge || 10*max(d, -d) > len(h.leases) || h.leases.place(v.at, -1) < 0
 }
 
 // loss is what this holder's clients and itself would lose without it; ok is
@@ -52,16 +52,15 @@ const jumpCooling = 128
 // jumpGate is how much more than the loss the gain must be. A token that has
 // jumped often is harder to convince: what it saw was not what it found. That
 // counts most where places are short and every jump unsettles many.
-func (n *Node) jumpGate() float64 {
+func (h *holder) jumpGate(s *self) float64 {
 	doubt := 0.1
-	if n.cfg.Capacity > 0 {
+	if s.cfg.Capacity > 0 {
 		doubt = 1
 	}
-	return n.cfg.JumpGate * (1 + doubt*float64(n.hold.jumps))
+	return s.cfg.JumpGate * (1 + doubt*float64(h.jumps))
 }
 
-func (n *Node) considerJump(now Round, out *Actions) {
-	h := n.hold
+func (h *holder) considerJump(s *self, now Round, out *Actions) {
 	if (now-h.since)%jumpCooling == jumpCooling-1 {
 		h.jumps = max(0, h.jumps-1)
 	}
@@ -70,25 +69,25 @@ func (n *Node) considerJump(now Round, out *Actions) {
 	}
 	best := -1
 	for i := range h.seen {
-		if a := &h.seen[i]; a.Holder != n.self && a.Gain > 0 && (best < 0 || a.Gain > h.seen[best].Gain) {
+		if a := &h.seen[i]; a.Holder != s.peer && a.Gain > 0 && (best < 0 || a.Gain > h.seen[best].Gain) {
 			best = i
 		}
 	}
 	loss, ok := h.loss()
-	if best < 0 || !ok || float64(h.seen[best].Gain) < n.jumpGate()*float64(loss)+restMargins*float64(n.cfg.margin()) {
+	if best < 0 || !ok || float64(h.seen[best].Gain) < h.jumpGate(s)*float64(loss)+restMargins*float64(s.cfg.margin()) {
 		return
 	}
 	h.phase, h.until, h.target = bidding, now+patience, h.seen[best].Holder
-	out.send(Message{Kind: Bid, From: n.self, To: h.target, Token: h.token, Alt: loss})
+	out.send(Message{Kind: Bid, From: s.peer, To: h.target, Token: h.token, Alt: loss})
 }
 
-// bidden gives the vacancy to the first who loses little enough by coming.
-func (n *Node) bidden(now Round, m *Message, out *Actions) {
-	answer := Message{Kind: Vacant, From: n.self, To: m.From, Peer: None}
-	if h := n.hold; h != nil {
+// bidden gives the vacancy to the first bidder that loses little enough.
+func (h *holder) bidden(s *self, now Round, m *Message, out *Actions) {
+	answer := Message{Kind: Vacant, From: s.peer, To: m.From, Peer: None}
+	if h != nil {
 		v := &h.vacancy
 		free := h.phase == resting && !v.stale(now, h) && !v.lockedAt(now)
-		if free && float64(v.gain) >= n.cfg.JumpGate*float64(m.Alt) {
+		if free && float64(v.gain) >= s.cfg.JumpGate*float64(m.Alt) {
 			answer.Peer = v.at
 			v.locked, v.until, v.token = true, now+2*patience, m.Token
 		}
@@ -97,8 +96,7 @@ func (n *Node) bidden(now Round, m *Message, out *Actions) {
 }
 
 // vacated is the answer to a bid.
-func (n *Node) vacated(now Round, m *Message, out *Actions) {
-	h := n.hold
+func (h *holder) vacated(s *self, now Round, m *Message, out *Actions) {
 	if h == nil || h.phase != bidding || m.From != h.target {
 		return
 	}
@@ -108,20 +106,70 @@ func (n *Node) vacated(now Round, m *Message, out *Actions) {
 		h.jumpAt = now + h.jumpGap
 		return
 	}
-	n.offer(now, m.Peer, out)
+	h.offer(s, now, m.Peer, out)
 }
 
 // recommend tells the clients that the token which has just come to the vacancy
 // is nearer to them. The survey knows how near.
-func (n *Node) recommend(out *Actions) {
-	h := n.hold
+func (h *holder) recommend(s *self, out *Actions) {
 	v := h.vacancy
 	h.vacancy = vacancy{at: None}
 	for i, p := range v.members {
-		k := h.place(p, int32(i))
+		k := h.leases.place(p, int32(i))
 		if k < 0 || v.times[i] < 0 || v.times[i] >= known(h.leases[k].RTT) {
 			continue
 		}
-		out.send(Message{Kind: Recommend, From: n.self, To: p, Peer: v.at, Token: v.token, RTT: v.times[i]})
+		out.send(Message{Kind: Recommend, From: s.peer, To: p, Peer: v.at, Token: v.token, RTT: v.times[i]})
+	}
+}
+
+// askAround begins a poll of this holder's vacancy, if the gain may be
+// worth a jump.
+func (h *holder) askAround(s *self, now Round, out *Actions) {
+	v := &h.vacancy
+	if v.at == None || v.asOf != now || v.pooled {
+		return
+	}
+	least := float32(-1)
+	for i := range h.seen {
+		if a := &h.seen[i]; a.Loss >= 0 && a.Holder != s.peer && (least < 0 || a.Loss < least) {
+			least = a.Loss
+		}
+	}
+	if least < 0 || v.gain < pollShare*least {
+		return
+	}
+	out.send(Message{Kind: Poll, From: s.peer, To: v.at, Token: h.token})
+}
+
+// considered answers with the clients; where positions are exact, only with those that might gain.
+func (h *holder) considered(s *self, m *Message, out *Actions) {
+	answer := Message{Kind: Roll, From: s.peer, To: m.From}
+	if h != nil {
+		price := h.price(s)
+		for i := range h.leases {
+			l := &h.leases[i]
+			if l.RTT >= 0 && l.Peer != m.From && !(s.cfg.Metric.Exact && s.cfg.Metric.Estimate(&m.At, &l.At) >= l.RTT+price) {
+				answer.Leases = append(answer.Leases, *l)
+				answer.Leases[len(answer.Leases)-1].RTT += price // its place is worth that
+			}
+		}
+	}
+	out.send(answer)
+}
+
+// polled adds what the clients of other holders would save.
+func (h *holder) polled(now Round, m *Message) {
+	if h != nil && h.vacancy.at == m.From && !h.vacancy.pooled {
+		h.vacancy.gain += m.Alt
+		h.vacancy.pooled, h.vacancy.asOf = true, now
+	}
+}
+
+// hushed forgets this holder's vacancy until the next survey.
+func (h *holder) hushed(now Round) {
+	if h != nil && !h.vacancy.lockedAt(now) {
+		h.vacancy = vacancy{at: None}
+		h.moveAt = max(h.moveAt, now+patience)
 	}
 }

@@ -1,21 +1,16 @@
 package superpeer
 
 // Node is one process's part in the election of super peers: a client, and at
-// times a holder of a token, a registrar of some, or both. A Node is not safe for
+// times a holder of a token, a registrar of some, or both. Its parts do not reach each other: the
+// Node gives a message to the part that it is for. A Node is not safe for
 // concurrent use; make it with [New].
 type Node struct {
-	cfg     *Config
-	hold    *holder     // nil while it is an ordinary node
-	charges []charge    // tokens it is the registrar of
-	task    *assessment // round trips it measures for others
-	poll    *poll       // what it found out about a token that might come
-	key     uint64
-	rng     draw
-	self    Peer
-	size    int32 // nodes in the overlay, as last told
-	at      Position
-	free    promise // the token it keeps itself free for
-	client  client
+	self
+	hold      *holder   // nil while it is an ordinary node
+	registrar registrar // of the tokens that the router gives it
+	helper    helper
+	free      promise // the token it keeps itself free for
+	client    client
 }
 
 // promise binds a node that has said Ready: it takes no other token meanwhile.
@@ -26,10 +21,8 @@ type promise struct {
 
 // New makes a node that has just started. cfg must be valid and stays shared;
 // key is its identifier on the router's ring, seed makes its choices its own.
-func New(cfg *Config, self Peer, key, seed uint64) Node {
-	n := Node{cfg: cfg, self: self, key: key, rng: draw(seed)}
-	n.client = newClient()
-	return n
+func New(cfg *Config, peer Peer, key, seed uint64) Node {
+	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: draw(seed)}, client: newClient()}
 }
 
 // Locate tells the node its position. Call it before the first step and when
@@ -41,17 +34,7 @@ func (n *Node) Deadline() Round {
 	if n.hold != nil {
 		return 0 // every round
 	}
-	d := n.client.deadline()
-	for i := range n.charges {
-		d = min(d, n.charges[i].until)
-	}
-	if n.task != nil {
-		d = min(d, n.task.until)
-	}
-	if n.poll != nil {
-		d = min(d, n.poll.until)
-	}
-	return d
+	return min(n.client.deadline(), n.registrar.deadline(), n.helper.deadline())
 }
 
 // Holding is the token that the node holds and under which version.
@@ -90,19 +73,23 @@ func (n *Node) Moves() int {
 	return int(n.hold.moves)
 }
 
+// Charged tells the node that the router makes it responsible for token. It
+// waits for the holder, if there is one, to show itself.
+func (n *Node) Charged(now Round, token int32) { n.registrar.add(now, token) }
+
+// Relieved tells the node that it is no longer responsible for token.
+func (n *Node) Relieved(token int32) { n.registrar.remove(token) }
+
 // Wake does what is due. size is the number of nodes that the driver's
 // membership counts now, this one included.
 func (n *Node) Wake(now Round, size int, out *Actions) {
 	n.size = int32(size)
-	n.wakeRegistrar(now, out)
-	if n.task != nil && now >= n.task.until {
-		n.finishTask(out)
-	}
-	n.wakePoll(now, out)
+	n.registrar.wake(&n.self, now, out)
+	n.helper.wake(&n.self, now, out)
 	if n.hold != nil {
-		n.wakeHolder(now, out)
+		n.hold.wake(&n.self, now, out)
 	} else {
-		n.wakeClient(now, out)
+		n.client.wake(&n.self, now, out)
 	}
 }
 
@@ -127,23 +114,33 @@ func (n *Node) Receive(now Round, m *Message, out *Actions) {
 func (n *Node) receiveAttach(now Round, m *Message, out *Actions) {
 	switch m.Kind {
 	case Attach:
-		n.admit(now, m, out)
+		if n.hold != nil {
+			n.hold.admit(&n.self, now, m, out)
+		} else {
+			n.client.refer(&n.self, m, out)
+		}
 	case Renew:
-		n.renewed(now, m, out)
+		if n.hold == nil || !n.hold.renewed(&n.self, now, m, out) {
+			n.client.refer(&n.self, m, out)
+		}
 	case Detach:
-		n.detached(m, out)
+		if n.hold != nil {
+			n.hold.detached(&n.self, m, out)
+		}
 	case Accept:
-		n.accepted(now, m, out)
+		n.client.accepted(&n.self, now, m, out)
 	case Full:
-		n.full(now, m, out)
+		n.client.full(&n.self, now, m, out)
 	case Gone:
-		n.gone(now, m, out)
+		n.client.gone(&n.self, now, m, n.hold != nil, out)
 	case Redirect:
-		n.redirected(now, m, out)
+		n.client.redirected(&n.self, now, m, out)
 	case Moved:
-		n.moved(now, m, out)
+		n.client.moved(&n.self, now, m, out)
 	case Recommend:
-		n.recommended(now, m, out)
+		if n.hold == nil {
+			n.client.recommended(&n.self, now, m, out)
+		}
 	}
 }
 
@@ -152,11 +149,12 @@ func (n *Node) receiveTransfer(now Round, m *Message, out *Actions) {
 	case Offer:
 		n.offered(now, m, out)
 	case Ready:
-		n.ready(now, m, out)
+		n.hold.ready(&n.self, now, m, out)
 	case Decline:
-		n.declined(now, m, out)
+		n.hold.declined(&n.self, now, m)
+		n.registrar.declined(&n.self, now, m, out)
 	case Move:
-		n.recordMove(now, m, out)
+		n.registrar.recordMove(&n.self, now, m, out)
 	case Confirm:
 		n.confirmed(now, m, out)
 	case Transfer:
@@ -167,23 +165,27 @@ func (n *Node) receiveTransfer(now Round, m *Message, out *Actions) {
 func (n *Node) receiveMotion(now Round, m *Message, out *Actions) {
 	switch m.Kind {
 	case Assess:
-		n.assess(now, m, out)
+		if n.hold == nil { // else the asker does without
+			n.helper.assess(&n.self, now, m, out)
+		}
 	case Assessed:
-		n.assessed(now, m, out)
+		n.hold.assessed(&n.self, now, m, out)
 	case Bid:
-		n.bidden(now, m, out)
+		n.hold.bidden(&n.self, now, m, out)
 	case Vacant:
-		n.vacated(now, m, out)
+		n.hold.vacated(&n.self, now, m, out)
 	case Poll:
-		n.polling(now, m, out)
+		if n.hold == nil {
+			n.helper.polling(&n.self, now, m, n.client.measured(), out)
+		}
 	case Consider:
-		n.considered(m, out)
+		n.hold.considered(&n.self, m, out)
 	case Roll:
-		n.rolled(now, m, out)
+		n.helper.rolled(&n.self, now, m, out)
 	case Polled:
-		n.polled(now, m)
+		n.hold.polled(now, m)
 	case Hush:
-		n.hushed(now)
+		n.hold.hushed(now)
 	}
 }
 
@@ -192,17 +194,17 @@ func (n *Node) receiveRegistrar(now Round, m *Message, out *Actions) {
 	case Grant:
 		n.granted(now, m, out)
 	case Keep:
-		n.kept(now, m, out)
+		n.registrar.kept(&n.self, now, m, n.hold == nil && n.free.until <= now, out)
 	case Kept:
-		n.confirmedKeep(now, m)
+		n.hold.renewedToken(now, m)
 	case Drop:
 		n.dropped(now, m, out)
 	case Summon:
-		n.summoned(now, m, out)
+		n.hold.summoned(&n.self, now, m, out)
 	case Where:
-		n.asked(m, out)
+		n.registrar.asked(&n.self, m, out)
 	case Here:
-		n.found(now, m, out)
+		n.client.found(&n.self, now, m, out)
 	}
 }
 
@@ -211,19 +213,19 @@ func (n *Node) Heard(now Round, list []Announcement, out *Actions) {
 	if n.hold != nil {
 		n.hold.seen = append(n.hold.seen[:0], list...)
 	}
-	n.learn(list, out)
+	n.client.learn(&n.self, list, out)
 	if n.hold != nil {
-		n.steer(now, out)
+		n.hold.steer(&n.self, now, n.client.nearest(), out)
 	} else if n.client.waiting == 0 {
-		n.choose(now, out)
+		n.client.choose(&n.self, now, out)
 	}
 }
 
 // Probed gives the node a measured round trip in milliseconds; ok is false when
 // peer did not answer.
 func (n *Node) Probed(now Round, peer Peer, rtt float32, ok bool, out *Actions) {
-	n.taskProbed(peer, rtt, ok, out)
-	if n.contactProbed(peer, rtt, ok) && n.hold == nil && n.client.waiting == 0 {
-		n.choose(now, out)
+	n.helper.probed(&n.self, peer, rtt, ok, out)
+	if n.client.probed(peer, rtt, ok) && n.hold == nil && n.client.waiting == 0 {
+		n.client.choose(&n.self, now, out)
 	}
 }

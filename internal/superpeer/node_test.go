@@ -272,7 +272,7 @@ func TestAFencedHolderCannotMoveItsToken(t *testing.T) {
 	v.charge(0)
 	v.grant(1, 0, 1)
 	v.play(4)
-	v.nodes[0].charges[0].version = 5
+	v.nodes[0].registrar.charges[0].version = 5
 	moved := false
 	v.lost = func(m *Message) bool { moved = moved || m.Kind == Confirm; return false }
 	v.do(0, func(n *Node, out *Actions) {

@@ -85,3 +85,34 @@ func Mix(x uint64) uint64 {
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
+
+// self is what each part of a node is given of it: the process, and the overlay around it.
+type self struct {
+	cfg  *Config
+	key  uint64
+	rng  draw
+	peer Peer
+	size int32 // nodes in the overlay, as last reported
+	at   Position
+}
+
+// registrarOf returns the node that keeps token's record; ok is false while that cannot be known.
+func (s *self) registrarOf(token int32) (peer Peer, ok bool) {
+	if s.size == 0 && s.cfg.Method.ranged() {
+		return None, false
+	}
+	return s.cfg.Router.Owner(s.cfg.TokenKey(token, int(s.size)))
+}
+
+// wanted reports whether the overlay is large enough for token; true while its size is not known.
+func (s *self) wanted(token int32) bool {
+	return s.size == 0 || int(token) < s.cfg.Count(int(s.size))
+}
+
+// offset returns how far key lies behind the start of the range of token. A super
+// peer of the prefix methods that is over capacity splits its range there: the
+// nodes nearest to the start stay, those behind go to the next range's super
+// peer, where they in turn come last.
+func (s *self) offset(key uint64, token int32) uint64 {
+	return key - s.cfg.TokenKey(token, int(s.size))
+}

@@ -98,13 +98,13 @@ func (r *Ring) Owner(key uint64) (Peer, bool) {
 	return r.places[i].Peer, true
 }
 
-// Change takes the processes for which gone is true off the ring and adds
+// Change takes the processes for which left is true off the ring and adds
 // joined, in one pass over it.
-func (r *Ring) Change(gone func(Peer) bool, joined []Place) {
-	kept := slices.DeleteFunc(r.places, func(p Place) bool { return gone(p.Peer) })
-	old := slices.Clone(kept)
+func (r *Ring) Change(left func(Peer) bool, joined []Place) {
+	stay := slices.DeleteFunc(r.places, func(p Place) bool { return left(p.Peer) })
+	old := slices.Clone(stay)
 	slices.SortFunc(joined, comparePlaces)
-	out := kept[:0]
+	out := stay[:0]
 	for len(old) > 0 && len(joined) > 0 {
 		if comparePlaces(old[0], joined[0]) <= 0 {
 			out, old = append(out, old[0]), old[1:]
@@ -123,63 +123,4 @@ func (c *Config) TokenKey(token int32, n int) uint64 {
 		return RangeStart(int(token), c.Count(n))
 	}
 	return Mix(uint64(token) + 0x5ee9)
-}
-
-// offset is how far key lies behind the start of the range of token. A super
-// peer of the prefix methods that is over capacity splits its range there: the
-// nodes nearest to the start stay, those behind go to the next range's super
-// peer, where they in turn come last.
-func (n *Node) offset(key uint64, token int32) uint64 {
-	return key - n.cfg.TokenKey(token, int(n.size))
-}
-
-// seekRange is how a node of the prefix methods finds its super peer: it asks
-// the registrar of its range, or after having been sent on, of the ones behind.
-func (n *Node) seekRange(now Round, out *Actions) {
-	c := &n.client
-	count := n.cfg.Count(int(n.size))
-	if count == 0 || c.trying != None {
-		return
-	}
-	if int(c.skip) >= count {
-		c.skip, c.lookAt = 0, now+1 // all the way round: again later
-		return
-	}
-	token := int32((RangeOf(n.key, count) + int(c.skip)) % count)
-	if c.home != None && c.homeToken == token {
-		return
-	}
-	registrar, ok := n.cfg.Router.Owner(n.cfg.TokenKey(token, int(n.size)))
-	if !ok {
-		return
-	}
-	c.trying, c.tryUntil = registrar, now+1
-	out.send(Message{Kind: Where, From: n.self, To: registrar, Token: token})
-}
-
-// found is the registrar's answer to seekRange.
-func (n *Node) found(now Round, m *Message, out *Actions) {
-	c := &n.client
-	if c.trying != m.From || n.hold != nil {
-		return
-	}
-	c.trying = None
-	if m.Peer == None || m.Peer == n.self || m.Peer == c.home {
-		return
-	}
-	n.attachTo(now, contact{peer: m.Peer, token: m.Token, rtt: -1}, out)
-}
-
-// lastInRange is the client that a full super peer sends on when m's sender lies
-// nearer to the start of its range: the last one. It is -1 when the sender lies
-// behind all. So the range is split behind the first Capacity nodes.
-func (n *Node) lastInRange(m *Message) int {
-	h := n.hold
-	last, worst := -1, n.offset(m.Key, h.token)
-	for i := range h.leases {
-		if o := n.offset(h.leases[i].Key, h.token); o > worst {
-			last, worst = i, o
-		}
-	}
-	return last
 }

@@ -1,25 +1,21 @@
 package superpeer
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+)
 
-// Lease is a place that a super peer keeps for a client.
-type Lease struct {
-	Peer  Peer
-	Until Round
-	RTT   float32 // milliseconds; negative: not measured
-	Alt   float32 // milliseconds to the best other super peer with room; negative: none known
-	At    Position
-	Key   uint64
-}
-
-// holder is a node's part while it is a super peer.
+// holder is a node's part while it is a super peer. It cannot reach the node's search for one. A
+// message may come late, so its methods that handle one allow a nil holder, where that is not
+// excluded before.
 type holder struct {
 	token   int32
 	version uint32
 	moves   int32
 	jumps   int32 // of moves, those that were jumps, less one for each jumpCooling
 	since   Round // it holds the token
-	leases  []Lease
+	leases  leases
 	seen    []Announcement // other super peers, as gossip last told
 	keepAt  Round          // renew at the registrar
 
@@ -48,174 +44,98 @@ const (
 	recording       // asked the registrar
 )
 
-// newHolder starts serving token. The node is nobody's client from now on.
-func (n *Node) newHolder(now Round, token int32, version uint32, leases []Lease, out *Actions) {
-	c := &n.client
-	if c.home != None {
-		out.send(Message{Kind: Detach, From: n.self, To: c.home, Slot: c.slot})
-	}
-	c.home, c.trying, c.awaiting = None, None, false
-	c.renewAt, c.lookAt = never, never
-	n.free = promise{}
-	n.hold = &holder{
-		token: token, version: version, since: now, leases: leases,
-		target: None, moveAt: now + 2 + Round(n.rng.below(3)), moveGap: 1, jumpGap: 1, ownAlt: -1,
-		jumpAt: now + n.cfg.Warmup, vacancy: vacancy{at: None},
-	}
-	n.announce(out)
-}
-
-// stop makes the node an ordinary one again, served by home if not None.
-func (n *Node) stop(now Round, out *Actions) {
-	n.hold = nil
-	n.client.lookAt = now
-	n.client.lookGap = 1
-	n.client.known = n.dropSelf()
-	n.look(now, out)
-}
-
-func (n *Node) dropSelf() uint8 {
-	n.forget(n.self)
-	return n.client.known
-}
-
-func (n *Node) announce(out *Actions) {
-	h := n.hold
+func (h *holder) announce(s *self, out *Actions) {
 	out.Announce = true
 	out.Tell = Announcement{
-		Token: h.token, Version: h.version, Holder: n.self,
-		Spare: n.spare(), Price: n.price(), At: n.at, Gain: h.vacancy.gain, Loss: -1,
+		Token: h.token, Version: h.version, Holder: s.peer,
+		Spare: h.spare(s), Price: h.price(s), At: s.at, Gain: h.vacancy.gain, Loss: -1,
 	}
 	if loss, ok := h.loss(); ok {
 		out.Tell.Loss = loss
 	}
 }
 
-// spare is how many more nodes may be served.
-func (n *Node) spare() int32 {
-	if n.cfg.Capacity == 0 {
+// spare returns how many more nodes may be served.
+func (h *holder) spare(s *self) int32 {
+	if s.cfg.Capacity == 0 {
 		return math.MaxInt32
 	}
-	return int32(max(0, n.cfg.Capacity-len(n.hold.leases)))
+	return int32(max(0, s.cfg.Capacity-len(h.leases)))
 }
 
-// wakeHolder does a super peer's round.
-func (n *Node) wakeHolder(now Round, out *Actions) {
-	h := n.hold
-	n.expire(now)
+// wake does a super peer's round.
+func (h *holder) wake(s *self, now Round, out *Actions) {
+	h.leases.expire(now)
 	if now >= h.keepAt {
 		h.keepAt = now + keepEvery
-		n.keep(out)
+		h.keep(s, out)
 	}
-	n.announce(out)
+	h.announce(s, out)
 	if h.phase != resting && now >= h.until {
-		n.abandon(now)
+		h.abandon(s, now)
 	}
-	q := Query{Near: 2*n.cfg.Metric.Dims + 4, Sample: 8, At: n.at, Seed: n.rng.next()}
-	if n.cfg.Capacity > 0 {
+	q := Query{Near: 2*s.cfg.Metric.Dims + 4, Sample: 8, At: s.at, Seed: s.rng.next()}
+	if s.cfg.Capacity > 0 {
 		q.Spare = maxProbes
 	}
 	out.Look = q
 }
 
 // steer considers a move of the token, once a round and after gossip was heard.
-func (n *Node) steer(now Round, out *Actions) {
-	switch n.cfg.Method {
+// alt is the round trip to the nearest other super peer; negative: unknown.
+func (h *holder) steer(s *self, now Round, alt float32, out *Actions) {
+	switch s.cfg.Method {
 	case Textbook:
-		n.repel(now, out)
+		h.repel(s, now, out)
 	case Tokens:
-		n.ownAlternative()
-		n.descend(now, out)
+		h.ownAlt = alt
+		h.descend(s, now, out)
 	}
 }
 
-func (n *Node) ownAlternative() {
-	n.hold.ownAlt = -1
-	if n.client.known > 0 {
-		n.hold.ownAlt = n.client.contacts[0].rtt
-	}
-}
-
-func (n *Node) expire(now Round) {
-	h := n.hold
-	for i := len(h.leases) - 1; i >= 0; i-- {
-		if h.leases[i].Until <= now {
-			h.remove(i)
-		}
-	}
-}
-
-// place finds peer's lease; hint is where it was when the client last heard.
-func (h *holder) place(peer Peer, hint int32) int {
-	if hint >= 0 && int(hint) < len(h.leases) && h.leases[hint].Peer == peer {
-		return int(hint)
-	}
-	for i := range h.leases {
-		if h.leases[i].Peer == peer {
-			return i
-		}
-	}
-	return -1
-}
-
-func (h *holder) remove(i int) {
-	last := len(h.leases) - 1
-	h.leases[i] = h.leases[last]
-	h.leases = h.leases[:last]
-}
-
-// admit answers a request for a place. Nobody is served beyond the capacity,
-// whatever happens.
-func (n *Node) admit(now Round, m *Message, out *Actions) {
-	h := n.hold
-	if h == nil {
-		out.send(Message{Kind: Gone, From: n.self, To: m.From, Peer: n.client.home, Token: n.client.homeToken})
+// admit answers a request for a place. It never serves more nodes than the capacity.
+func (h *holder) admit(s *self, now Round, m *Message, out *Actions) {
+	if i := h.leases.place(m.From, m.Slot); i >= 0 {
+		h.accept(s, now, i, m, out)
 		return
 	}
-	if i := h.place(m.From, m.Slot); i >= 0 {
-		n.accept(now, i, m, out)
-		return
-	}
-	if n.spare() > 0 {
+	if h.spare(s) > 0 {
 		h.leases = append(h.leases, Lease{Peer: m.From})
-		n.accept(now, len(h.leases)-1, m, out)
+		h.accept(s, now, len(h.leases)-1, m, out)
 		return
 	}
-	n.refuse(now, m, out)
+	h.refuse(s, now, m, out)
 }
 
-func (n *Node) accept(now Round, i int, m *Message, out *Actions) {
-	h := n.hold
-	h.leases[i] = Lease{Peer: m.From, Until: now + n.cfg.Lease, RTT: m.RTT, Alt: m.Alt, At: m.At, Key: m.Key}
-	out.send(Message{Kind: Accept, From: n.self, To: m.From, Token: h.token, Version: h.version, Slot: int32(i)})
+func (h *holder) accept(s *self, now Round, i int, m *Message, out *Actions) {
+	h.leases[i] = Lease{Peer: m.From, Until: now + s.cfg.Lease, RTT: m.RTT, Alt: m.Alt, At: m.At, Key: m.Key}
+	out.send(Message{Kind: Accept, From: s.peer, To: m.From, Token: h.token, Version: h.version, Slot: int32(i)})
 }
 
-// refuse is for a super peer without room. If a client has offered less than the
-// one who asks, that one gets its place; else it hears the price and where there
-// may be room.
-func (n *Node) refuse(now Round, m *Message, out *Actions) {
-	h := n.hold
-	i, price := n.cheapest()
-	step := priceStep * h.meanRTT()
+// refuse answers a request without room. A node that offers more than a client gets the client's
+// place; any other is sent the price, and super peers that may have room.
+func (h *holder) refuse(s *self, now Round, m *Message, out *Actions) {
+	i, price := h.leases.cheapest()
+	step := priceStep * h.leases.meanRTT()
 	if m.Peer != None {
 		step *= servedSteps
 	}
-	if n.cfg.Method.ranged() {
-		i, price = n.lastInRange(m), 0
+	if s.cfg.Method.ranged() {
+		i, price = h.leases.lastInRange(s, h.token, m), 0
 	} else if i >= 0 && offerOf(m.RTT, m.Alt) < price+step {
 		i = -1
 	}
 	if i >= 0 {
 		client := h.leases[i].Peer
-		n.accept(now, i, m, out)
+		h.accept(s, now, i, m, out)
 		out.send(Message{
-			Kind: Redirect, From: n.self, To: client, Token: h.token, Version: h.version, Alt: n.price() + step,
+			Kind: Redirect, From: s.peer, To: client, Token: h.token, Version: h.version, Alt: h.price(s) + step,
 		})
 		return
 	}
-	answer := Message{Kind: Full, From: n.self, To: m.From, Token: h.token, Alt: price + step}
+	answer := Message{Kind: Full, From: s.peer, To: m.From, Token: h.token, Alt: price + step}
 	for i := range h.seen {
-		if a := &h.seen[i]; a.Spare > 0 && a.Holder != n.self && len(answer.Others) < maxProbes {
+		if a := &h.seen[i]; a.Spare > 0 && a.Holder != s.peer && len(answer.Others) < maxProbes {
 			answer.Others = append(answer.Others, Referral{a.Holder, a.Token})
 		}
 	}
@@ -230,65 +150,73 @@ const priceStep = 0.05
 // what it gains others lose on the way, and with less the bidding never ends.
 const servedSteps = 5
 
-// topOffer is what a node offers that knows no other super peer.
-const topOffer = 1e6
-
-// offerOf is what a place is worth to a node: what its alternative would cost it
-// more.
-func offerOf(rtt, alt float32) float32 {
-	switch {
-	case alt < 0:
-		return topOffer
-	case rtt < 0:
+// price returns what a place costs, in milliseconds: nothing while there is room.
+func (h *holder) price(s *self) float32 {
+	if h.spare(s) > 0 {
 		return 0
 	}
-	return max(0, alt-rtt)
-}
-
-// cheapest is the client with the lowest offer, -1 if there is none.
-func (n *Node) cheapest() (client int, offer float32) {
-	client, offer = -1, topOffer
-	for i := range n.hold.leases {
-		l := &n.hold.leases[i]
-		if o := offerOf(l.RTT, l.Alt); o < offer {
-			client, offer = i, o
-		}
-	}
-	return client, offer
-}
-
-// price is what a place here costs: nothing while there is room.
-func (n *Node) price() float32 {
-	if n.spare() > 0 {
-		return 0
-	}
-	_, offer := n.cheapest()
+	_, offer := h.leases.cheapest()
 	return offer
 }
 
-func (h *holder) meanRTT() float32 {
-	return float32(sumRTT(h.leases)) / float32(max(len(h.leases), 1))
+// renewed extends a client's lease, and reports whether the client has one.
+func (h *holder) renewed(s *self, now Round, m *Message, out *Actions) bool {
+	i := h.leases.place(m.From, m.Slot)
+	if i < 0 {
+		return false
+	}
+	h.accept(s, now, i, m, out)
+	return true
 }
 
-func (n *Node) renewed(now Round, m *Message, out *Actions) {
-	if h := n.hold; h != nil {
-		if i := h.place(m.From, m.Slot); i >= 0 {
-			n.accept(now, i, m, out)
-			return
-		}
-	}
-	out.send(Message{Kind: Gone, From: n.self, To: m.From, Peer: n.client.home, Token: n.client.homeToken})
-}
-
-func (n *Node) detached(m *Message, out *Actions) {
-	h := n.hold
-	if h == nil {
-		return
-	}
-	if i := h.place(m.From, m.Slot); i >= 0 {
-		h.remove(i)
+func (h *holder) detached(s *self, m *Message, out *Actions) {
+	if i := h.leases.place(m.From, m.Slot); i >= 0 {
+		h.leases.remove(i)
 	}
 	if m.From == h.vacancy.at && h.vacancy.locked {
-		n.recommend(out)
+		h.recommend(s, out)
 	}
+}
+
+// keep renews the token at its registrar and names heirs: the nearest clients, which would serve
+// the others best.
+func (h *holder) keep(s *self, out *Actions) {
+	registrar, ok := s.registrarOf(h.token)
+	if !ok {
+		return
+	}
+	out.send(Message{
+		Kind: Keep, From: s.peer, To: registrar, Token: h.token, Version: h.version,
+		Load: int32(len(h.leases)), Peers: h.leases.heirs(),
+	})
+}
+
+func (h *holder) renewedToken(now Round, m *Message) {
+	if h != nil && h.token == m.Token && h.version == m.Version {
+		h.keepAt = now + keepEvery
+	}
+}
+
+// summoned offers the token to the registrar of the range, which should hold it.
+func (h *holder) summoned(s *self, now Round, m *Message, out *Actions) {
+	if h == nil || h.token != m.Token || h.phase != resting {
+		return
+	}
+	h.handing = append(make([]Lease, 0, len(h.leases)+1), h.leases...)
+	h.offer(s, now, m.From, out)
+}
+
+// ErrImpossible says that the super peers asked for cannot serve the nodes
+// there are.
+var ErrImpossible = errors.New("capacity impossible")
+
+// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the other
+// nodes: C·⌈ρn⌉ ≥ n − ⌈ρn⌉. The error wraps ErrImpossible and shows the sum.
+func (c *Config) Feasible(n int) error {
+	w := c.Wanted(n)
+	if c.Capacity == 0 || c.Capacity*w >= n-w {
+		return nil
+	}
+	return fmt.Errorf("%w: %d super peers × capacity %d = %d places for %d other nodes; raise the capacity to %d or the fraction to %.4g",
+		ErrImpossible, w, c.Capacity, w*c.Capacity, n-w, (n-w+w-1)/w, 1/float64(c.Capacity+1))
 }

@@ -17,44 +17,43 @@ const (
 )
 
 // repel moves the token if the force on it is too large.
-func (n *Node) repel(now Round, out *Actions) {
-	h := n.hold
+func (h *holder) repel(s *self, now Round, out *Actions) {
 	if h.phase != resting || now < h.since+forceCooldown {
 		return
 	}
-	force, mean, ok := n.force()
+	force, mean, ok := h.force(s)
 	strength := length(force)
 	if !ok || strength <= forceLimit {
 		return
 	}
-	goal := n.at
-	for d := range n.cfg.Metric.Dims {
+	goal := s.at
+	for d := range s.cfg.Metric.Dims {
 		goal.X[d] += force[d] / strength * forceStep * mean * min(1, strength)
 	}
 	goal.Height = 0
-	away := func(l *Lease) float32 { return length(n.cfg.Metric.Offset(&goal, &l.At)) }
-	i := n.least(nil, away)
-	if i < 0 || away(&h.leases[i]) >= length(n.cfg.Metric.Offset(&goal, &n.at)) {
+	away := func(l *Lease) float32 { return length(s.cfg.Metric.Offset(&goal, &l.At)) }
+	i := h.leases.least(nil, away)
+	if i < 0 || away(&h.leases[i]) >= length(s.cfg.Metric.Offset(&goal, &s.at)) {
 		return // nobody lies further that way
 	}
 	h.handing = append(make([]Lease, 0, len(h.leases)+1), h.leases...)
 	for k := range h.handing {
 		h.handing[k].RTT = -1 // textbook tokens do not measure; their clients do
 	}
-	n.offer(now, h.leases[i].Peer, out)
+	h.offer(s, now, h.leases[i].Peer, out)
 }
 
 // force is the sum of what the near tokens push with, and the mean distance to
 // the four nearest. ok is false while too few are known.
-func (n *Node) force() (f [MaxDims]float32, mean float32, ok bool) {
-	m := n.cfg.Metric
+func (h *holder) force(s *self) (f [MaxDims]float32, mean float32, ok bool) {
+	m := s.cfg.Metric
 	reach := 2*m.Dims + 3
 	var offsets [2*MaxDims + 3][MaxDims]float32
 	var dists [2*MaxDims + 3]float32
 	k := 0
-	for i := range n.hold.seen {
-		if a := &n.hold.seen[i]; a.Holder != n.self && a.Token != n.hold.token && k < reach {
-			offsets[k] = m.Offset(&a.At, &n.at)
+	for i := range h.seen {
+		if a := &h.seen[i]; a.Holder != s.peer && a.Token != h.token && k < reach {
+			offsets[k] = m.Offset(&a.At, &s.at)
 			dists[k] = length(offsets[k])
 			k++
 		}

@@ -10,90 +10,48 @@ package superpeer
 const patience Round = 3
 
 // abandon gives a move up.
-func (n *Node) abandon(now Round) {
-	h := n.hold
+func (h *holder) abandon(s *self, now Round) {
 	h.phase, h.target, h.handing = resting, None, nil
 	h.survey = survey{size: h.survey.size}
-	n.backoff(now)
+	h.backoff(s, now)
 }
 
 // backoff lets the token rest, ever longer, and not as long as its neighbours:
 // tokens that move in the same round spoil each other's reckoning.
-func (n *Node) backoff(now Round) {
-	h := n.hold
+func (h *holder) backoff(s *self, now Round) {
 	h.moveGap = min(2*h.moveGap, maxMoveGap)
-	h.moveAt = now + h.moveGap + Round(n.rng.below(int(h.moveGap)+1))
+	h.moveAt = now + h.moveGap + Round(s.rng.below(int(h.moveGap)+1))
 }
 
 // offer begins phase one.
-func (n *Node) offer(now Round, target Peer, out *Actions) {
-	h := n.hold
+func (h *holder) offer(s *self, now Round, target Peer, out *Actions) {
 	h.phase, h.target, h.until = offering, target, now+patience
-	out.send(Message{Kind: Offer, From: n.self, To: target, Token: h.token, Version: h.version})
-}
-
-func (n *Node) offered(now Round, m *Message, out *Actions) {
-	if n.hold != nil || n.free.until > now && n.free.token != m.Token {
-		out.send(Message{Kind: Decline, From: n.self, To: m.From, Token: m.Token})
-		return
-	}
-	n.free = promise{token: m.Token, until: now + 2*patience}
-	n.hush(out)
-	out.send(Message{Kind: Ready, From: n.self, To: m.From, Token: m.Token, Version: m.Version})
+	out.send(Message{Kind: Offer, From: s.peer, To: target, Token: h.token, Version: h.version})
 }
 
 // ready begins phase two.
-func (n *Node) ready(now Round, m *Message, out *Actions) {
-	h := n.hold
+func (h *holder) ready(s *self, now Round, m *Message, out *Actions) {
 	if h == nil || h.phase != offering || m.From != h.target || m.Token != h.token {
 		return // late: the node's promise runs out
 	}
-	registrar, ok := n.registrar(h.token)
+	registrar, ok := s.registrarOf(h.token)
 	if !ok {
-		n.abandon(now)
+		h.abandon(s, now)
 		return
 	}
 	h.phase, h.until = recording, now+patience
-	out.send(Message{Kind: Move, From: n.self, To: registrar, Token: h.token, Version: h.version, Peer: h.target})
+	out.send(Message{Kind: Move, From: s.peer, To: registrar, Token: h.token, Version: h.version, Peer: h.target})
 }
 
-func (n *Node) declined(now Round, m *Message, out *Actions) {
-	if h := n.hold; h != nil && h.phase == offering && m.From == h.target {
-		n.abandon(now)
+func (h *holder) declined(s *self, now Round, m *Message) {
+	if h != nil && h.phase == offering && m.From == h.target {
+		h.abandon(s, now)
 	}
-	n.grantDeclined(now, m, out)
-}
-
-// confirmed: the token is no longer this node's. It goes over, and so do those
-// whom it served.
-func (n *Node) confirmed(now Round, m *Message, out *Actions) {
-	h := n.hold
-	if h == nil || h.phase != recording || m.Token != h.token || m.Version != h.version+1 {
-		return
-	}
-	target := h.target
-	if h.handing == nil {
-		h.jumps++
-	}
-	leases := n.handedOver(now, m.Peer)
-	out.send(Message{
-		Kind: Transfer, From: n.self, To: target, Token: h.token, Version: m.Version,
-		Slot: h.moves + 1, Load: h.jumps, Leases: leases,
-	})
-	if h.handing != nil {
-		n.follow(now, target, h, m.Version, leases, out)
-		return
-	}
-	for i := range h.leases {
-		out.send(Message{Kind: Gone, From: n.self, To: h.leases[i].Peer, Token: h.token, Peer: None})
-	}
-	n.stop(now, out)
 }
 
 // handedOver is the list of leases for the new holder: it leaves the list, the
 // old holder enters it, so the list does not grow.
-func (n *Node) handedOver(now Round, target Peer) []Lease {
-	h := n.hold
+func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 	if h.handing == nil {
 		return nil
 	}
@@ -101,7 +59,7 @@ func (n *Node) handedOver(now Round, target Peer) []Lease {
 	rtt := float32(-1)
 	found := 0
 	for i, l := range h.handing {
-		k := h.place(l.Peer, int32(i))
+		k := h.leases.place(l.Peer, int32(i))
 		if k < 0 {
 			continue // left meanwhile
 		}
@@ -110,20 +68,20 @@ func (n *Node) handedOver(now Round, target Peer) []Lease {
 			rtt = h.leases[k].RTT
 			continue
 		}
-		l.Until = now + n.cfg.Lease
+		l.Until = now + s.cfg.Lease
 		out = append(out, l)
 	}
 	// Whoever came meanwhile goes over too.
 	for i := 0; i < len(h.leases) && found < len(h.leases); i++ {
 		l := h.leases[i]
 		if l.Peer != target && !listed(out, l.Peer) {
-			l.RTT, l.Until = -1, now+n.cfg.Lease
+			l.RTT, l.Until = -1, now+s.cfg.Lease
 			out = append(out, l)
 			found++
 		}
 	}
-	own := Lease{Peer: n.self, Until: now + n.cfg.Lease, RTT: rtt, Alt: h.ownAlt, At: n.at, Key: n.key}
-	if n.cfg.Capacity > 0 && len(out) >= n.cfg.Capacity {
+	own := Lease{Peer: s.peer, Until: now + s.cfg.Lease, RTT: rtt, Alt: h.ownAlt, At: s.at, Key: s.key}
+	if s.cfg.Capacity > 0 && len(out) >= s.cfg.Capacity {
 		return out // a jump's target was nobody's client here: the old holder looks elsewhere
 	}
 	return append(out, own)
@@ -138,41 +96,108 @@ func listed(leases []Lease, peer Peer) bool {
 	return false
 }
 
-// follow makes the old holder a client of the new one.
-func (n *Node) follow(now Round, target Peer, h *holder, version uint32, leases []Lease, out *Actions) {
-	n.stop(now, out)
-	if len(leases) == 0 || leases[len(leases)-1].Peer != n.self {
-		return
+// serve makes the node the holder of token, and a client no longer.
+func (n *Node) serve(now Round, token int32, version uint32, leases []Lease, out *Actions) {
+	n.client.release(&n.self, out)
+	n.free = promise{}
+	n.hold = &holder{
+		token: token, version: version, since: now, leases: leases,
+		target: None, moveAt: now + 2 + Round(n.rng.below(3)), moveGap: 1, jumpGap: 1, ownAlt: -1,
+		jumpAt: now + n.cfg.Warmup, vacancy: vacancy{at: None},
 	}
-	c := &n.client
-	c.home, c.homeToken, c.homeVersion = target, h.token, version
-	c.homeRTT, c.slot = leases[len(leases)-1].RTT, int32(len(leases)-1)
-	c.renewAt = now + 1
-	if c.homeRTT >= 0 {
-		n.note(contact{peer: target, token: h.token, rtt: c.homeRTT})
+	n.hold.announce(&n.self, out)
+}
+
+// stop makes the node an ordinary one again. Its clients receive that it is no super peer, and that
+// successor is one.
+func (n *Node) stop(now Round, successor Peer, out *Actions) {
+	for _, l := range n.hold.leases {
+		out.send(Message{Kind: Gone, From: n.peer, To: l.Peer, Token: n.hold.token, Peer: successor})
+	}
+	n.hold = nil
+	n.client.resume(&n.self, now, out)
+}
+
+// granted: a registrar gives this node a token.
+func (n *Node) granted(now Round, m *Message, out *Actions) {
+	switch {
+	case n.hold != nil && n.hold.token == m.Token:
+		n.hold.version = max(n.hold.version, m.Version)
+	case n.reserved(now, m.Token):
+		out.send(Message{Kind: Decline, From: n.peer, To: m.From, Token: m.Token, Version: m.Version})
+		return
+	default:
+		n.serve(now, m.Token, m.Version, nil, out)
+	}
+	n.hold.keep(&n.self, out)
+}
+
+// reserved reports whether the node holds a token, or has promised to take one other than token.
+func (n *Node) reserved(now Round, token int32) bool {
+	return n.hold != nil || n.free.until > now && n.free.token != token
+}
+
+// dropped: another node holds the token under a newer version, or the token is not wanted any more.
+// The clients turn to their deputies.
+func (n *Node) dropped(now Round, m *Message, out *Actions) {
+	if h := n.hold; h != nil && h.token == m.Token && m.Version >= h.version {
+		n.stop(now, m.Peer, out)
 	}
 }
 
-// transferred: the token is this node's now. It tells those it serves.
+func (n *Node) offered(now Round, m *Message, out *Actions) {
+	if n.reserved(now, m.Token) {
+		out.send(Message{Kind: Decline, From: n.peer, To: m.From, Token: m.Token})
+		return
+	}
+	n.free = promise{token: m.Token, until: now + 2*patience}
+	n.helper.hush(&n.self, n.client.home, n.client.measured(), out)
+	out.send(Message{Kind: Ready, From: n.peer, To: m.From, Token: m.Token, Version: m.Version})
+}
+
+// confirmed: the token is no longer this node's. It goes over, and so do the clients; those of a
+// token that jumps do not.
+func (n *Node) confirmed(now Round, m *Message, out *Actions) {
+	h := n.hold
+	if h == nil || h.phase != recording || m.Token != h.token || m.Version != h.version+1 {
+		return
+	}
+	if h.handing == nil {
+		h.jumps++
+	}
+	leases := h.handedOver(&n.self, now, m.Peer)
+	out.send(Message{
+		Kind: Transfer, From: n.peer, To: h.target, Token: h.token, Version: m.Version,
+		Slot: h.moves + 1, Load: h.jumps, Leases: leases,
+	})
+	if h.handing != nil {
+		h.leases = nil
+	}
+	n.stop(now, None, out)
+	if last := len(leases) - 1; last >= 0 && leases[last].Peer == n.peer {
+		n.client.follow(now, h.target, h.token, m.Version, leases[last].RTT, last)
+	}
+}
+
+// transferred: the token is this node's now. It informs its clients.
 func (n *Node) transferred(now Round, m *Message, out *Actions) {
 	if n.hold != nil || n.free.token != m.Token || n.free.until <= now {
-		return // the promise ran out; the registrar will grant the token anew
+		return // the promise has ended; the registrar grants the token again
 	}
 	if n.client.home == m.From {
 		n.client.home = None // the lease went over and became the token
 	}
-	moves := m.Slot
-	n.newHolder(now, m.Token, m.Version, m.Leases, out)
-	n.hold.moves, n.hold.jumps = moves, m.Load
+	n.serve(now, m.Token, m.Version, m.Leases, out)
+	n.hold.moves, n.hold.jumps = m.Slot, m.Load
 	n.hold.keepAt = now + 1
-	n.invite(out)
+	n.helper.invite(&n.self, m.Token, out)
 	for i := range m.Leases {
 		l := &m.Leases[i]
 		if l.Peer == m.From {
 			continue
 		}
 		out.send(Message{
-			Kind: Moved, From: n.self, To: l.Peer, Token: m.Token, Version: m.Version, Slot: int32(i), RTT: l.RTT,
+			Kind: Moved, From: n.peer, To: l.Peer, Token: m.Token, Version: m.Version, Slot: int32(i), RTT: l.RTT,
 		})
 	}
 }
