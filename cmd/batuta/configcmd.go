@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/command/checking"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
@@ -55,11 +59,56 @@ and tells the first fault, with exit code 2. It opens no port and no directory.`
 	return cmd
 }
 
+func newCheckCommand(e env) *cobra.Command {
+	var s settings
+	var p checking.Plan
+	cmd := &cobra.Command{
+		Use:   "check [agent flags]",
+		Short: "Ask every member, and find what is wrong",
+		Long:  checking.Long,
+		Example: `  batuta check --config /etc/batuta.yaml
+  batuta check --config trial/1/batuta.yaml --json`,
+		Args: cobra.NoArgs,
+	}
+	s.register(cmd.Flags())
+	cmd.Flags().DurationVar(&p.Limit, "timeout", 2*time.Second, "wait for the answer of a member at most `DURATION`")
+	jsonFlag(cmd, &p.JSON)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if p.Limit < time.Millisecond || p.Limit > time.Minute {
+			return cli.Usagef("--timeout %v: give 1ms to 1m, such as 2s", p.Limit)
+		}
+		config, err := s.agent.config(slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		p.Security = s.agent.security.options()
+		config.Security = batuta.Security{} // a fault of its files is a finding
+		if err := s.validate(config, e); err != nil {
+			return err
+		}
+		p.Cluster, p.Election, p.Algorithm = config.Cluster, batuta.DefaultElection, config.Algorithm.Name()
+		if id, err := election.ParseID(config.ID); err == nil {
+			p.ID = id
+		}
+		for _, m := range config.Peers {
+			p.Members = append(p.Members, checking.Target{ID: m.ID, Addr: m.Addr})
+		}
+		p.Listen, p.Advertise, p.Join, p.Timing = config.Listen, config.Advertise, config.Join, s.agent.timing()
+		p.DataDir, p.DialOnly = config.DataDir, config.Wire != nil
+		return checking.Run(cmd.Context(), p, e.stdout)
+	}
+	return cmd
+}
+
 func (s *settings) check(e env) error {
 	config, err := s.agent.config(slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
+	return s.validate(config, e)
+}
+
+func (s *settings) validate(config batuta.Config, e env) error {
 	if err := config.Validate(); err != nil {
 		return cli.Exit(cli.Usage, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -206,5 +207,20 @@ func oneSentence(t *testing.T, text string, code int, place, remedy string) {
 	t.Helper()
 	if code != cli.Failed || strings.Count(text, "\n") != 1 || !strings.Contains(text, place) || !strings.Contains(text, remedy) {
 		t.Errorf("exit code %d, want %d and one line that names %q and ends with %q:\n%s", code, cli.Failed, place, remedy, text)
+	}
+}
+
+// A disk with too little room, and one with none, are findings.
+func TestCheckFindsAFullDisk(t *testing.T) {
+	small := smallDisk(t, 1024)
+	for _, test := range []struct{ dir, want string }{
+		{small, "1 MiB are free: make room: 64 MiB or more"},
+		{full(t), "no space left on device: make room on that file system"},
+	} {
+		var out strings.Builder
+		code := run(t.Context(), []string{"check", "--id", "1", "--listen", "127.0.0.1:1", "--t-process", "5s", "--data-dir", test.dir}, env{stdout: &out, stderr: io.Discard, lookup: os.LookupEnv})
+		if code != cli.Failed || !strings.Contains(out.String(), test.want) {
+			t.Errorf("exit code %d, want %d and %q in:\n%s", code, cli.Failed, test.want, out.String())
+		}
 	}
 }

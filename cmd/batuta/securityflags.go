@@ -112,7 +112,13 @@ func (f *securityFlags) servesTLS(http string) bool {
 
 // membership is what agents prove themselves with when they ask each other; nil: nothing.
 func (f *securityFlags) membership(cluster, id string) (*security.Security, error) {
-	return security.New(cluster, id, security.Options{SecretFile: f.secretFile, CertFile: f.tlsCert, KeyFile: f.tlsKey, CAFile: f.tlsCA, IDTemplate: f.idTemplate})
+	o := f.options()
+	o.Plain = false
+	return security.New(cluster, id, o)
+}
+
+func (f *securityFlags) options() security.Options {
+	return security.Options{SecretFile: f.secretFile, CertFile: f.tlsCert, KeyFile: f.tlsKey, CAFile: f.tlsCA, IDTemplate: f.idTemplate, Plain: f.allowPlain}
 }
 
 func (f *securityFlags) checkHTTP(addr string) error {

@@ -70,6 +70,7 @@ var mayImport = map[string][]string{
 	"internal/api":               {"", "election", "internal/api/candidacy", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
 	"internal/api/candidacy":     {""},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
+	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":   {"", "internal/api"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},

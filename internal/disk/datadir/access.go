@@ -14,9 +14,9 @@ import (
 // This file checks the permission to write the data directory, and names what mends a directory that cannot
 // be written.
 
-// checkAccess refuses a data directory that other users may write: they could put a different
+// CheckAccess refuses a data directory that other users may write: they could put a different
 // epoch or a different member list into it. It names the command that mends it.
-func checkAccess(dir string) error {
+func CheckAccess(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return Remedy(err)
@@ -45,6 +45,15 @@ func checkFile(name string) error {
 		return fmt.Errorf("%s may be written by everyone (mode %04o): look whether it is as you left it, then: chmod 600 %s", name, info.Mode().Perm(), quoted(name))
 	}
 	return nil
+}
+
+// Owner gives the user that a directory belongs to, and whether that is neither this process's nor root.
+func Owner(dir string) (user int, foreign bool) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, false
+	}
+	return foreignOwner(info, os.Geteuid())
 }
 
 // foreignOwner gives the owner of a file, and whether that is neither user uid nor

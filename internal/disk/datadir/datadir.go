@@ -31,7 +31,7 @@ func Lock(dir, lock string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, uncreated(err))
 	}
-	if err := checkAccess(dir); err != nil {
+	if err := CheckAccess(dir); err != nil {
 		return nil, fmt.Errorf("data directory %s %w", dir, err)
 	}
 	for _, name := range append(files, lock) {

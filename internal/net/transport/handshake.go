@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta/election"
@@ -36,9 +37,11 @@ func (t *Transport) answer(kind wire.HandshakeKind) wire.Handshake {
 }
 
 func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
-	switch why {
-	case wire.ReasonItself: // its own address is among those to join through: no fault
-	case wire.ReasonReceiver:
+	switch {
+	case why == wire.ReasonItself: // its own address is among those to join through: no fault
+	case hello.Check: // a person's question, not a member's attempt
+		t.site.Counters.Refused(string(why))
+	case why == wire.ReasonReceiver:
 		t.misdialed(hello, c.remote())
 	default:
 		t.refused(hello.From.ID, c.remote(), why, detail)
@@ -48,8 +51,13 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 		detail = fmt.Sprintf("member %s is of another cluster than %.64q: give all the same", t.self.From.ID, hello.Cluster)
 	}
 	answer.Reason, answer.Detail = why, clamped(detail)
-	if e, ok := t.site.Entry(hello.From.ID); ok && (why == wire.ReasonRemoved || why == wire.ReasonSameID || why == wire.ReasonOldIncarnation) {
+	switch e, ok := t.site.Entry(hello.From.ID); {
+	case !ok:
+	case why == wire.ReasonRemoved, why == wire.ReasonSameID, why == wire.ReasonOldIncarnation, why == wire.ReasonCheck:
 		answer.List = []election.Member{e} // so that it can tell whether it was added since, or who has its place
+	}
+	if why == wire.ReasonCheck {
+		answer.Clock = time.Now().UnixNano()
 	}
 	t.say(c, &answer)
 	c.finish(t.trip)
@@ -117,6 +125,8 @@ func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, deta
 		return t.differs(hello)
 	case hello.Cluster != t.self.Cluster:
 		return wire.ReasonCluster, fmt.Sprintf("member %s is of cluster %.64q, member %s of %.64q", t.self.From.ID, t.self.Cluster, hello.From.ID, hello.Cluster)
+	case hello.Kind == wire.KindHello && hello.Check:
+		return wire.ReasonCheck, "the settings of this member are in this answer"
 	case hello.Kind == wire.KindHello && hello.To != t.self.From.ID:
 		return wire.ReasonReceiver, fmt.Sprintf("this is member %s", t.self.From.ID)
 	}

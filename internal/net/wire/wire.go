@@ -62,6 +62,11 @@ type Handshake struct {
 	Election  string        `cbor:"14,keyasint,omitempty"`
 	TMax      time.Duration `cbor:"15,keyasint,omitempty"`
 	TProcess  time.Duration `cbor:"16,keyasint,omitempty"`
+
+	// A hello with Check comes from no member: it asks how the receiver is set up. The answer is a
+	// refusal with ReasonCheck, with the receiver's wall clock and its entry of the sender.
+	Check bool  `cbor:"17,keyasint,omitempty"` // hello
+	Clock int64 `cbor:"18,keyasint,omitempty"` // refusal: nanoseconds since 1970
 }
 
 // HandshakeKind says what a handshake is.
@@ -128,6 +133,7 @@ const (
 	ReasonJoin           Reason = "join"       // may not join: of another kind of id, or the cluster is full
 	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: it is to ask again
 	ReasonItself         Reason = "itself"     // the process has dialed its own address
+	ReasonCheck          Reason = "check"      // a question, answered by the refusal
 	ReasonAlgorithm      Reason = "algorithm"
 	ReasonTimes          Reason = "times" // another t_max or t_process
 	ReasonElection       Reason = "election"
@@ -150,7 +156,7 @@ const (
 func (why Reason) Known() Reason {
 	switch why {
 	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
-		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
+		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonCheck, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
 		return why
 	}
 	return ReasonOther

@@ -1,0 +1,83 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/net/network"
+	"github.com/batuta-dev/batuta/internal/net/wire"
+)
+
+// Probed is the answer of a member to [Probe].
+type Probed struct {
+	*wire.Handshake
+	Proof     *tls.ConnectionState // of the member; nil without TLS
+	RoundTrip time.Duration        // of question and answer, on a connection that existed
+	Ahead     time.Duration        // of the member's wall clock, RoundTrip/2 at most too much or too little; 0 if Clock is 0
+}
+
+// nameless is the receiver of a check, which is no member: a release that does not know
+// checks refuses it as meant for a different member.
+const nameless election.ID = "batuta-check"
+
+// Probe asks the process at addr how it is set up, by a hello of the member that self is. It
+// takes part in no election, and the receiver's list stays as it is. The answer arrives within
+// limit, or an error does. With a refusal Reason is why.
+func Probe(ctx context.Context, addr string, by Security, self wire.Handshake, limit time.Duration) (Probed, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	t := &Transport{dialer: Dial, security: by, trip: limit, site: network.Site{Counters: new(network.Counters)},
+		bounds: bounds{frame: limit, write: limit}}
+	self.Kind, self.Version, self.To, self.Check = wire.KindHello, wire.ProtocolVersion, nameless, true
+	frame, err := new(wire.Encoder).Handshake(&self)
+	if err != nil {
+		return Probed{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		answer, err := t.probe(ctx, addr, frame)
+		if err == nil || attempt == dialAttempts || !wasReset(err) {
+			return answer, err
+		}
+	}
+}
+
+func (t *Transport) probe(ctx context.Context, addr string, hello []byte) (Probed, error) {
+	c := &conn{dialed: true, bounds: t.bounds, live: &t.live, counters: t.site.Counters}
+	defer t.live.Wait()
+	defer c.close()
+	if err := t.reach(ctx, c, addr); err != nil {
+		return Probed{}, err
+	}
+	c.release()
+	sent := time.Now()
+	if err := c.send(hello); err != nil {
+		return Probed{}, err
+	}
+	if err := c.await(t.soon(ctx)); err != nil {
+		return Probed{}, err
+	}
+	body, err := t.firstAnswer(c, wire.MaxHandshake)
+	trip := time.Since(sent)
+	if err != nil {
+		return Probed{}, t.toldInsecure(c, addr, err)
+	}
+	h, err := wire.DecodeHandshake(body)
+	if err != nil {
+		return Probed{}, err
+	}
+	if h.Kind != wire.KindRefused {
+		return Probed{}, fmt.Errorf("a %s is no answer to a check", h.Kind)
+	}
+	answer := Probed{Handshake: h, Proof: c.proof(), RoundTrip: trip}
+	if h.Clock != 0 {
+		answer.Ahead = time.Unix(0, h.Clock).Sub(sent.Add(trip / 2).Round(0))
+	}
+	return answer, nil
+}
+
+// IsInsecure reports whether an error of [Probe] is that one end does not believe the other.
+func IsInsecure(err error) bool { return errors.As(err, new(*insecure)) }
