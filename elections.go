@@ -1,12 +1,14 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/named"
@@ -52,7 +54,7 @@ var ErrTooManyElections = named.ErrTooMany
 // its connections and its detector; the leader of the cluster itself coordinates them, and
 // spreads them over the members that stand. A member stands while it is in [Election.Lead].
 // The name of the cluster's own election (Config.Election) gives that: its methods are
-// those of the Node then, and the options count for nothing.
+// those of the Node then, but Transfer and StepDown, which any member may call. The options count for nothing.
 //
 // What is wrong with the name or an option is what the methods answer.
 func (n *Node) Election(name string, options ...ElectionOption) *Election {
@@ -222,20 +224,21 @@ func (e *Election) Resign(ctx context.Context) error {
 	return n.call(ctx, func() { n.perform(n.named.Resign(n.now(), e.name)) })
 }
 
-// Transfer has the election handed over to that member, from whoever leads it, when the
-// work for it there has stopped; any member may ask. It returns when that member leads, as
+// Transfer has the election handed over to that member when the work for it at its leader has
+// stopped; any member may ask, of the cluster's own election too. It returns when that member leads, as
 // this one sees it. It is refused with an error that says why; then nothing changes.
 // Until the election is led by another it is left where it is, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	switch {
 	case e.err != nil:
 		return e.err
-	case e.own():
-		return e.node.Transfer(ctx, id)
 	}
 	id, err := election.ParseID(string(id))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case e.own():
+		return e.handOver(ctx, id)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -258,6 +261,76 @@ func (e *Election) Transfer(ctx context.Context, id ID) error {
 		return ctx.Err()
 	}
 	return e.node.closed()
+}
+
+// handOver is Transfer of the cluster's own election.
+func (e *Election) handOver(ctx context.Context, id ID) error {
+	n := e.node
+	from := n.Leader().Token
+	switch err := n.Transfer(ctx, id); {
+	case !errors.Is(err, ErrNotLeading) || n.named == nil || !from.Defined() || from.Leader.ID == n.id:
+		return err
+	case from.Leader.ID == id:
+		return nil
+	}
+	if err := e.askLeader(ctx, named.Request{Do: named.DoHandOver, Member: id}); err != nil {
+		return err
+	}
+	return n.followed(ctx, from, id)
+}
+
+// StepDown has leader, or with none whichever member leads, resign from the cluster's own election, as
+// [Node.Resign] does there. Any member may ask; of a named election [Election.Transfer] does this. It
+// returns when that leadership has ended as this member sees it.
+//
+// It is refused with [ErrNotLeading] if no member leads, or another than leader does. Its error is
+// ctx's if the leader's answer has not arrived in time, or was lost: then the leader may have resigned, or may
+// still do so until its work has stopped.
+func (e *Election) StepDown(ctx context.Context, leader ID) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case !e.own():
+		return config("election %q: StepDown is for the cluster's own; Transfer hands over a named one", e.name)
+	}
+	n := e.node
+	var from Token
+	err := n.call(ctx, func() {
+		if from = n.view().Token; from.Leader.ID == n.id && cmp.Or(leader, n.id) == n.id {
+			n.emit(election.Event{Kind: election.Resigned})
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case n.named == nil && from.Leader.ID != n.id, !from.Defined(), cmp.Or(leader, from.Leader.ID) != from.Leader.ID:
+		return fmt.Errorf("member %s: %w", cmp.Or(leader, n.id), ErrNotLeading)
+	case from.Leader.ID == n.id:
+		return nil
+	}
+	if err := e.askLeader(ctx, named.Request{Do: named.DoResign, Member: from.Leader.ID}); err != nil {
+		return err
+	}
+	for v, err := range n.Watch(ctx) {
+		if err != nil || v.Token != from {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return n.closed()
+}
+
+// askLeader has the leader asked. What comes of an answer that is lost is seen by who leads.
+func (e *Election) askLeader(ctx context.Context, r named.Request) error {
+	if until, ok := ctx.Deadline(); ok {
+		r.Within = time.Until(until)
+	}
+	if err := e.node.request(ctx, r); !errors.Is(err, errUnanswered) {
+		return err
+	}
+	return nil
 }
 
 // Elections yields the views of all elections but the cluster's own: first the present
@@ -339,11 +412,11 @@ var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
 // request has the coordinator asked, and gives its answer.
 func (n *Node) request(ctx context.Context, r named.Request) error {
-	answer := make(chan string, 1)
+	answer := make(chan named.Reply, 1)
 	var number uint64
 	err := n.call(ctx, func() {
 		if n.named == nil {
-			answer <- "another wire than batuta's own has the cluster's election alone"
+			answer <- named.Reply{Error: "another wire than batuta's own has the cluster's election alone"}
 			return
 		}
 		var actions []election.Action
@@ -355,11 +428,8 @@ func (n *Node) request(ctx context.Context, r named.Request) error {
 		return err
 	}
 	select {
-	case words := <-answer:
-		if words != "" {
-			return fmt.Errorf("%w: %s", ErrRefusedElection, words)
-		}
-		return nil
+	case reply := <-answer:
+		return refusedBy(reply)
 	case <-n.done:
 		return n.closed()
 	case <-ctx.Done():
@@ -369,4 +439,31 @@ func (n *Node) request(ctx context.Context, r named.Request) error {
 		})
 		return ctx.Err()
 	}
+}
+
+var errUnanswered = errors.New("its answer was lost")
+
+// refusedBy is what a coordinator's reply amounts to.
+func refusedBy(r named.Reply) error {
+	classes := map[named.Refusal]error{named.RefusedNotMember: ErrNotMember, named.RefusedNotLeading: ErrNotLeading, named.RefusedUnfit: ErrUnfit, named.Unanswered: errUnanswered}
+	switch class := classes[r.Why]; {
+	case r.Error == "":
+		return nil
+	case class != nil:
+		return &requestError{class, r.Error}
+	}
+	return fmt.Errorf("%w: %s", ErrRefusedElection, r.Error)
+}
+
+// requestError is a refusal of a coordinator, of a class.
+type requestError struct {
+	class error
+	words string
+}
+
+func (r *requestError) Error() string { return r.words }
+
+// Is reports whether it is of a class; every refusal is one of ErrRefusedElection.
+func (r *requestError) Is(target error) bool {
+	return target == r.class || target == ErrRefusedElection
 }

@@ -63,7 +63,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 		lost:     map[Cause]uint64{},
 
 		candidates: map[string]*candidate{},
-		asked:      map[uint64]chan string{},
+		asked:      map[uint64]chan named.Reply{},
 		elections:  newElections(),
 	}
 	if err := claimFor(n); err != nil {

@@ -414,7 +414,7 @@ func (n *Node) tellElections(rest []named.Change, now time.Time) {
 	for _, r := range n.named.Replies() {
 		if answer := n.asked[r.Number]; answer != nil {
 			delete(n.asked, r.Number)
-			answer <- r.Error
+			answer <- r
 		}
 	}
 	n.tellWork()

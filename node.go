@@ -53,16 +53,16 @@ type Node struct {
 	steppedAgo  time.Duration // and how long the time before was ago then
 	named       *named.Core   // goes around machine; nil: there is the cluster's own election alone
 	candidates  map[string]*candidate
-	asked       map[uint64]chan string   // requests to the coordinator of the named elections
-	atWork      int                      // functions that run for named elections
-	fresh       []string                 // names whose work has begun in this step
-	transport   *transport.Transport     // nil with Config.Wire
-	net         network.Network          // transport, or the Wire's
-	addrs       map[ID]string            // where the others listen
-	metas       map[ID]map[string]string // what members tell of themselves
-	sent        map[string]uint64        // messages, by kind
-	met         bool                     // a link has stood
-	ctx         context.Context          // of what runs beside the loop
+	asked       map[uint64]chan named.Reply // requests to the coordinator of the named elections
+	atWork      int                         // functions that run for named elections
+	fresh       []string                    // names whose work has begun in this step
+	transport   *transport.Transport        // nil with Config.Wire
+	net         network.Network             // transport, or the Wire's
+	addrs       map[ID]string               // where the others listen
+	metas       map[ID]map[string]string    // what members tell of themselves
+	sent        map[string]uint64           // messages, by kind
+	met         bool                        // a link has stood
+	ctx         context.Context             // of what runs beside the loop
 	cancel      context.CancelFunc
 	beside      sync.WaitGroup
 	security    *security.Security // nil: none

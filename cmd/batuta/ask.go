@@ -9,8 +9,10 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -159,31 +161,81 @@ the leader of one of many elections; exit code 5 when there is none of that name
 
 func newResignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
-		Use:     "resign",
-		Short:   "Make the leader step down",
-		Long:    "resign has the member asked give up its leadership; exit code 3 when it is not the leader.",
-		Example: "  batuta resign --agent 127.0.0.1:7503",
+		Use:   "resign",
+		Short: "Make the leader step down",
+		Long: `resign has the leader of the cluster's own election give it up, after its work has stopped.
+Any agent may be asked: it passes this on to the leader. The command prints which member
+leads next. Exit code 3 when no leader is known.
+
+An answer that is lost on its way, or comes too late, is exit code 1: the leader may have
+resigned. See which member leads before you ask again.`,
+		Example: "  batuta resign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return a.post(ctx, c, "/v1/resign", "the lead is given away")
+		var raw json.RawMessage
+		if err := c.Post(ctx, "/v1/resign", &raw); err != nil {
+			return err
+		}
+		var done struct{ Resigned string }
+		if err := json.Unmarshal(raw, &done); err != nil || a.json {
+			return a.report(raw, "resigned")
+		}
+		epoch, _, _ := strings.Cut(done.Resigned, ":")
+		n, _ := strconv.ParseUint(epoch, 10, 64)
+		return a.report(raw, "resigned; "+next(ctx, c, n, settleTime))
 	})
 }
 
 func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
-		Use:     "campaign",
-		Short:   "Call an election",
+		Use:   "campaign",
+		Short: "Call an election",
+		Long: `campaign has the member asked call an election, and stand again if it has resigned. The
+command prints which member leads then: a leader that is alive, and that no member outranks, stays.`,
 		Example: "  batuta campaign --agent 127.0.0.1:7501",
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		return a.post(ctx, c, "/v1/campaign", "an election has begun")
+		var raw json.RawMessage
+		var before api.Status
+		if err := c.Get(ctx, "/v1/status", &before); err != nil {
+			return err
+		}
+		if err := c.Post(ctx, "/v1/campaign", &raw); err != nil {
+			return err
+		}
+		if a.json || before.Leader == nil {
+			return a.report(raw, "called an election; "+next(ctx, c, before.Epoch, settleTime))
+		}
+		decided, _ := time.ParseDuration(before.Timing.T)
+		after := next(ctx, c, before.Epoch, min(decided, settleTime))
+		if after == undecided {
+			after = *before.Leader + " stays leader"
+		}
+		return a.report(raw, "called an election; "+after)
 	})
 }
 
-func (a *asking) post(ctx context.Context, c *api.Client, path, done string) error {
-	var raw json.RawMessage
-	if err := c.Post(ctx, path, &raw); err != nil {
-		return err
+// settleTime is how long a command waits for the next leader.
+const settleTime = 4 * time.Second
+
+// undecided is what there is to report without a next leader.
+const undecided = "no member leads yet"
+
+// next is which member leads under an epoch above after, as the agent asked sees it, within some time.
+func next(ctx context.Context, c *api.Client, after uint64, within time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		var l api.Leader
+		if err := c.Get(ctx, "/v1/leader", &l); err == nil && l.Epoch > after {
+			return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return undecided
+		}
 	}
-	return a.report(raw, done)
 }
 
 // report prints that something is done: the answer as it came with --json.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
@@ -98,10 +100,11 @@ is stopped first, and the command ends when the other leads. It is refused where
 one is down, does not stand for election, or would lose the lead again to a member that
 outranks it; with --preempt=false on all of them any member keeps what it is given.
 
-With --election NAME (batuta elections) a named election is handed over, and any
-agent may be asked; for the cluster's own, the leader's (exit code 3 at another). An
-unknown election or member is exit code 5.`,
-		Example: `  batuta transfer 2 --agent 127.0.0.1:7503
+Any agent may be asked: it passes this on to the leader. With --election NAME (batuta
+elections) a named election is handed over. Exit code 3 when no leader is known, 5 for an
+unknown election or member. An answer that is lost on its way, or comes too late, is exit
+code 1: see which member leads before you ask again.`,
+		Example: `  batuta transfer 2 --agent 127.0.0.1:7501
   batuta transfer 2 --election shard-17 --agent 127.0.0.1:7501`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && name == "" { // the election's name before the ID, as it was written earlier
@@ -134,7 +137,11 @@ unknown election or member is exit code 5.`,
 		if name != "" {
 			return a.report(raw, id+" leads "+name)
 		}
-		return a.report(raw, id+" leads")
+		var l api.Leader
+		if err := c.Get(ctx, "/v1/leader", &l); err != nil || a.json {
+			return a.report(raw, "handed leadership to "+id) // and that has ended since
+		}
+		return a.report(raw, fmt.Sprintf("handed leadership to %s, epoch %d", l.Leader, l.Epoch))
 	})
 	electionFlag(cmd, &name)
 	return cmd
@@ -148,12 +155,14 @@ func newDrainCommand(e env) *cobra.Command {
 		Short: "Move named elections off a member",
 		Long: `drain moves the named elections away from a member, each when its work there has stopped,
 and keeps them away until batuta undrain. The command ends when that member leads none; after
---wait it says which it still leads, and ends with exit code 1: they are handed over when their
-work has stopped. The cluster's own election stays where it is: if that member leads it, the
-command reports so, and batuta transfer or batuta resign at that member's agent moves it.
+--wait it prints which it still leads, and ends with exit code 1: they are handed over when
+their work has stopped. Any agent may be asked.
 
-It is refused when nobody else stands for one of them. With --force those are given up, too,
-and nobody leads them.`,
+If that member leads the cluster itself, it resigns then, as by batuta resign, and another
+leads. Where no other member could, it still leads the cluster, which the command reports.
+
+It is refused when no other member stands for one of them. With --force those are given up,
+too, and no member leads them.`,
 		Example: `  batuta drain 3 --agent 127.0.0.1:7501 && ssh host3 reboot
   batuta undrain 3 --agent 127.0.0.1:7501`,
 		Args: cli.Exactly("ID", "4"),
@@ -169,26 +178,25 @@ and nobody leads them.`,
 		if err != nil {
 			return missing(err, "batuta members lists them")
 		}
-		state := " is being drained"
-		if wait > 0 {
+		state := "draining " + id
+		switch {
+		case wait > 0:
 			if err := a.awaitDrained(ctx, c, id, wait); err != nil {
 				return err
 			}
-			state = " is drained: it leads no named election"
-			if done, err = a.drained(ctx, c, id); err != nil {
+			if done, state, err = handedOn(ctx, c, id); err != nil {
 				return err
 			}
+		case done.StillLeads != "":
+			state += "; it still leads the cluster: batuta resign has another lead it"
 		}
 		raw, err := json.Marshal(done)
 		if err != nil {
 			return err
 		}
-		if done.StillLeads != "" {
-			state += "; it still leads the cluster: batuta transfer ID, or batuta resign, at its own agent moves that"
-		}
-		return a.report(raw, id+state)
+		return a.report(raw, state)
 	})
-	cmd.Flags().BoolVar(&force, "force", false, "also give up what nobody else stands for; nobody leads that then")
+	cmd.Flags().BoolVar(&force, "force", false, "also give up what no other member stands for; no member leads that then")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "wait for up to `DURATION` until that member leads none; 0s: do not wait")
 	return cmd
 }
@@ -225,17 +233,36 @@ func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wai
 	}
 }
 
-// drained is what a drain has left to that member.
-func (a *asking) drained(ctx context.Context, c *api.Client, id string) (done api.Drained, err error) {
+// handedOn has a drained member give up the cluster itself, if a second member could lead it, and gives what is left to it.
+func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, state string, err error) {
+	done.ID, state = id, "drained "+id+"; it leads nothing"
 	var now api.Status
 	if err := c.Get(ctx, "/v1/status", &now); err != nil {
-		return done, err
+		return done, "", err
 	}
-	done.ID = id
-	if now.Leader != nil && *now.Leader == id {
+	if now.Leader == nil || *now.Leader != id {
+		return done, state, nil
+	}
+	if !slices.ContainsFunc(now.Members, func(m api.Member) bool {
+		return m.ID != id && m.State == string(batuta.StateUp) && (m.Standing == string(batuta.StandingEligible) || m.Standing == string(batuta.StandingResigned))
+	}) {
 		done.StillLeads = now.Election
+		return done, "drained " + id + "; it still leads the cluster, for no other member could", nil
 	}
-	return done, nil
+	var ignored any
+	err = c.Resign(ctx, id, &ignored)
+	if answer, ok := errors.AsType[*api.AnswerError](err); ok && answer.Code == http.StatusConflict {
+		return done, state, nil // it leads no more
+	}
+	if err != nil {
+		return done, "", err
+	}
+	after := next(ctx, c, now.Epoch, settleTime)
+	if strings.HasPrefix(after, id+" ") {
+		done.StillLeads, state = now.Election, "drained "+id+"; it still leads the cluster, for no other member has taken over"
+		return done, state, nil
+	}
+	return done, state + "; " + after, nil
 }
 
 // some are the first names of a list.

@@ -102,11 +102,31 @@ Without it what is known of its priority stays.`,
 		if cmd.Flags().Changed("priority") {
 			place.Priority = &priority
 		}
+		var before []api.Member
+		if err := c.Get(ctx, "/v1/members", &before); err != nil {
+			return err
+		}
 		if err := c.Add(ctx, place, &raw); err != nil {
 			return err
 		}
-		return a.report(raw, fmt.Sprintf("%s at %s is a member", m.ID, m.Addr))
+		return a.report(raw, added(before, place))
 	})
+}
+
+// added is what an addition has changed.
+func added(before []api.Member, p api.Place) string {
+	i := slices.IndexFunc(before, func(m api.Member) bool { return m.ID == p.ID && m.State != string(batuta.StateRemoved) })
+	if i < 0 {
+		return "added " + p.ID
+	}
+	done := p.ID + " was already a member; address unchanged"
+	if before[i].Address != p.Address {
+		done = p.ID + " was already a member; its address is now " + p.Address
+	}
+	if p.Priority != nil && *p.Priority != before[i].Priority {
+		done += fmt.Sprintf("; its priority is now %d", *p.Priority)
+	}
+	return done
 }
 
 func newMembersRemoveCommand(e env) *cobra.Command {

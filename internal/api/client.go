@@ -74,6 +74,11 @@ func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
 	return c.send(ctx, "/v1/transfer", h, v)
 }
 
+// Resign has a member resign if it leads the cluster's own election; "": whichever leads.
+func (c *Client) Resign(ctx context.Context, id string, v any) error {
+	return c.send(ctx, "/v1/resign", Leaver{ID: id}, v)
+}
+
 // Drain moves the named elections away from a member.
 func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
 	return done, c.send(ctx, "/v1/drain", d, &done)

@@ -265,21 +265,6 @@ func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
 	answerMuch(w, r, recordsOf(s.node.Trace()))
 }
 
-func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
-	v := s.node.Leader()
-	if !s.node.IsLeader() {
-		s.leadsNot(w, r, v)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
-	defer cancel()
-	if err := s.node.Resign(ctx); err != nil {
-		fail(w, http.StatusGatewayTimeout, "resign: %v; its work may not have ended yet", err)
-		return
-	}
-	answer(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
-}
-
 func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()

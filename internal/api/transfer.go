@@ -32,7 +32,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 		s.transferNamed(ctx, w, h.Election, id)
 		return
 	}
-	switch err := s.node.Transfer(ctx, id); {
+	switch err := s.handOver(ctx, id); {
 	case err == nil:
 		answer(w, http.StatusOK, map[string]string{"transferred": string(id)})
 	case errors.Is(err, batuta.ErrNotMember):
@@ -42,8 +42,77 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, batuta.ErrUnfit):
 		fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "transfer to %s: %v; its work may not have ended yet", id, err)
+		fail(w, http.StatusGatewayTimeout, "transfer to %s: %v; %s", id, err, unsure)
 	default:
 		fail(w, http.StatusInternalServerError, "%v", err)
 	}
+}
+
+// unsure is what to know where the answer of what the leader was asked is missing.
+const unsure = "the leader's work may not have stopped yet, or its answer was lost: see which member leads before you ask again"
+
+// leadership is what the API needs of the cluster's own election, to have what only the leader
+// can do done there.
+type leadership interface {
+	Transfer(ctx context.Context, id batuta.ID) error
+	StepDown(ctx context.Context, leader batuta.ID) error
+}
+
+// lead is the cluster's own election; nil: this member asks no other.
+func (s *Server) lead() leadership {
+	if e, ok := s.many(); ok {
+		return e.Election(s.node.Leader().Election)
+	}
+	return nil
+}
+
+func (s *Server) handOver(ctx context.Context, id batuta.ID) error {
+	if l := s.lead(); l != nil {
+		return l.Transfer(ctx, id)
+	}
+	return s.node.Transfer(ctx, id)
+}
+
+// Leaver is the body of POST /v1/resign, which may be empty: the leader that is to resign, and no other.
+type Leaver struct {
+	ID string `json:"id,omitempty"`
+}
+
+// resign answers when that leadership has ended.
+func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
+	var l Leaver
+	if r.ContentLength != 0 && !readBody(w, r, &l, `{"id":"4"}, or nothing`) {
+		return
+	}
+	id := batuta.ID("")
+	if l.ID != "" {
+		var err error
+		if id, err = election.ParseID(l.ID); err != nil {
+			fail(w, http.StatusBadRequest, "%v", err)
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	v := s.node.Leader()
+	switch err := s.stepDown(ctx, id); {
+	case err == nil:
+		answer(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
+	case errors.Is(err, batuta.ErrNotLeading):
+		s.leadsNot(w, r, s.node.Leader())
+	case unreached(err):
+		fail(w, http.StatusGatewayTimeout, "resign: %v; %s", err, unsure)
+	default:
+		fail(w, http.StatusInternalServerError, "resign: %v", err)
+	}
+}
+
+func (s *Server) stepDown(ctx context.Context, id batuta.ID) error {
+	if l := s.lead(); l != nil {
+		return l.StepDown(ctx, id)
+	}
+	if !s.node.IsLeader() || id != "" && id != s.node.ID() {
+		return batuta.ErrNotLeading
+	}
+	return s.node.Resign(ctx)
 }

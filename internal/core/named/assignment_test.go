@@ -343,6 +343,10 @@ func TestNames(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	f.Add((&frame{Op: opReport, Whole: true, Parts: 1, Claims: []claim{{Name: "x", Stands: true, Seats: 1, Weight: 1}}}).encode())
 	f.Add((&frame{Op: opAssign, Whole: true, Parts: 1, Seats: []Seat{{Name: "x", Leader: "2", Epoch: 1 << 24}}}).encode())
+	for _, do := range []string{DoTransfer, DoDrain, DoUndrain, DoResign, DoHandOver} {
+		f.Add((&frame{Op: opRequest, Stamp: 5, Incarnation: 1, Number: 1, Request: &Request{Do: do, Name: "x", Member: "1", Force: true, Until: 1 << 40}}).encode())
+	}
+	f.Add((&frame{Op: opReply, Number: 1, Error: "not the leader", Why: RefusedNotLeading}).encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if fr, err := decode(data); err != nil || fr == nil {
 			return

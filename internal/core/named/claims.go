@@ -22,7 +22,7 @@ func (o *office) receive(from election.ID, f *frame) {
 		o.c.flushSoon()
 	case opRequest:
 		if f.Request != nil {
-			o.c.send(from, &frame{Op: opReply, Number: f.Number, Error: o.answer(*f.Request)})
+			takeRequest(o, from, p, f)
 		}
 	}
 }

@@ -42,6 +42,8 @@ type tester struct {
 	seen     map[key]election.Token
 	moves    int
 	replies  []Reply
+
+	stepsDown int // how often it was asked to
 }
 
 const beatTime = 100 * time.Millisecond
@@ -96,12 +98,24 @@ func (m *tester) Members() (list []machine.MemberView) {
 	}
 	return list
 }
+func (m *tester) AdmitTransfer(to election.ID) error {
+	switch {
+	case !m.Knows(to):
+		return election.ErrNotMember
+	case m.view.Leader.ID != m.id:
+		return election.ErrNotLeading
+	case m.down[to]:
+		return fmt.Errorf("member %s %w", to, election.ErrUnfit)
+	}
+	return nil
+}
 func (m *tester) Deadline() (time.Time, bool) { return m.nextBeat, !m.nextBeat.IsZero() }
 
 // Step is that of the member's own core.
 func (m *tester) Step(now time.Time, ev election.Event) (out []election.Action) {
 	switch {
-	case ev.Kind == election.Resigned:
+	case ev.Kind == election.Resigned, ev.Kind == election.Transfer:
+		m.stepsDown++
 		for _, id := range m.ids {
 			if id != m.id {
 				out = append(out, election.Action{Kind: election.Send, To: id, Message: &election.Message{Kind: election.Resign, Election: "default", From: m.id, To: id, Token: m.view}})
@@ -121,7 +135,7 @@ func (m *tester) Step(now time.Time, ev election.Event) (out []election.Action) 
 		m.nextBeat = now.Add(beatTime)
 		for _, id := range m.ids {
 			if id != m.id {
-				out = append(out, election.Action{Kind: election.Send, To: id, Message: &election.Message{Kind: election.Beat, From: m.id, To: id, Token: m.view}})
+				out = append(out, election.Action{Kind: election.Send, To: id, Message: &election.Message{Kind: election.Beat, From: m.id, To: id, Token: m.view, Stamp: int64(now.Sub(time.Unix(0, 0)))}})
 			}
 		}
 	}

@@ -53,6 +53,7 @@ type Core struct {
 	office  *office // nil: another coordinates, or nobody
 	elected bool    // this member does, from the next step on
 	former  former  // the last coordinator that has resigned
+	beats   beatClock
 }
 
 // Change is one change of what this member sees of a name: Token leads it, or has ceased
@@ -253,7 +254,7 @@ func (c *Core) follow() {
 	c.view = now
 	c.office, c.whole, c.elected = nil, nil, false
 	for _, number := range slices.Sorted(maps.Keys(c.requests)) {
-		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again"})
+		c.replies = append(c.replies, Reply{number, "another coordinates the elections since it was asked: try again", Unanswered})
 	}
 	clear(c.requests)
 	c.member.reset()
@@ -344,6 +345,7 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 	var s election.Shares
 	switch {
 	case m.Kind == election.Beat && c.office != nil && same(m.Token, c.office.token):
+		c.beats.ticks(m, c.now)
 		p := c.office.peers[to]
 		if p == nil || !p.reported {
 			return m
@@ -372,8 +374,11 @@ func (c *Core) share(to election.ID, m *election.Message) *election.Message {
 // hears takes in that part of a beat, an acknowledgement or a resignation.
 func (c *Core) hears(m *election.Message) {
 	s := m.Shares
-	if m.Kind == election.Resign {
+	switch {
+	case m.Kind == election.Resign:
 		c.former.hears(c, m)
+	case m.Kind == election.Beat && same(m.Token, c.view) && m.From == c.view.Leader.ID:
+		c.beats.ticks(m, c.now)
 	}
 	if s == nil || !c.view.Defined() || !same(m.Token, c.view) {
 		return

@@ -38,7 +38,7 @@ type frame struct {
 	Parts   int    `cbor:"8,keyasint,omitempty"`
 	Digest  uint64 `cbor:"9,keyasint,omitempty"` // of the assignments that the sender has
 
-	Incarnation uint64        `cbor:"10,keyasint,omitempty"` // report: of the sender's process
+	Incarnation uint64        `cbor:"10,keyasint,omitempty"` // report and request: of the sender's process
 	Fit         bool          `cbor:"11,keyasint,omitempty"` // report: it may lead
 	Claims      []claim       `cbor:"12,keyasint,omitempty"`
 	Seats       []Seat        `cbor:"13,keyasint,omitempty"`
@@ -48,6 +48,7 @@ type frame struct {
 	Number  uint64   `cbor:"15,keyasint,omitempty"` // request and reply
 	Request *Request `cbor:"16,keyasint,omitempty"`
 	Error   string   `cbor:"17,keyasint,omitempty"`
+	Why     Refusal  `cbor:"24,keyasint,omitempty"` // reply: the class of Error
 
 	Raise []Seat `cbor:"18,keyasint,omitempty"` // report: those that the sender has seen under a higher Epoch, this one, than they have
 

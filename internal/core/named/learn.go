@@ -33,7 +33,7 @@ func (c *Core) handle(f *frame) {
 	case opReply:
 		if c.requests[f.Number] {
 			delete(c.requests, f.Number)
-			c.replies = append(c.replies, Reply{Number: f.Number, Error: f.Error})
+			c.replies = append(c.replies, Reply{f.Number, f.Error, f.Why})
 		}
 	}
 }

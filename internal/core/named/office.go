@@ -55,6 +55,7 @@ type peer struct {
 	raise       []Seat
 	part        int // its next
 	partsOf     reportID
+	asked       asked // its last request
 }
 
 // reportID tells one report of all from another.

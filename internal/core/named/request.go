@@ -11,9 +11,11 @@ import (
 
 // What a user may ask of the coordinator, through any member.
 const (
-	DoTransfer = "transfer" // hand Name over to Member
-	DoDrain    = "drain"    // move everything away from Member, and keep it away; Force: also what nobody else stands for
-	DoUndrain  = "undrain"  // end that
+	DoTransfer = "transfer"  // hand Name over to Member
+	DoDrain    = "drain"     // move everything away from Member, and keep it away; Force: also what nobody else stands for
+	DoUndrain  = "undrain"   // end that
+	DoResign   = "resign"    // step down as the leader of the cluster
+	DoHandOver = "hand-over" // hand the cluster's own election over to Member
 )
 
 // Request is something that a user asks of the coordinator.
@@ -22,7 +24,22 @@ type Request struct {
 	Name   string      `cbor:"2,keyasint,omitempty"`
 	Member election.ID `cbor:"3,keyasint,omitempty"`
 	Force  bool        `cbor:"4,keyasint,omitempty"`
+	Until  int64       `cbor:"5,keyasint,omitempty"` // refused after that, in the coordinator's own time; 0: whenever it arrives
+
+	Within time.Duration `cbor:"-"` // sets Until to so long from now; 0: leaves it
 }
+
+// Refusal is the class of what is wrong with a request.
+type Refusal uint8
+
+// Refusals.
+const (
+	RefusedOther      Refusal = iota // the text says why
+	RefusedNotMember                 // there is no such member
+	RefusedNotLeading                // the member asked leads no more, or the request has come too late
+	RefusedUnfit                     // that member cannot take the lead
+	Unanswered                       // the coordinator's time has ended without an answer: it may have been done
+)
 
 func (r Request) check() error {
 	if r.Name != "" {
@@ -40,6 +57,46 @@ func (r Request) check() error {
 type Reply struct {
 	Number uint64
 	Error  string
+	Why    Refusal
+}
+
+// verdict is what a coordinator makes of a request.
+type verdict struct {
+	Reply
+	act election.Event // for the member's own core, behind the reply; the zero Event: nothing
+}
+
+// refused is a verdict.
+func refused(why Refusal, format string, args ...any) verdict {
+	return verdict{Reply: Reply{Error: fmt.Sprintf(format, args...), Why: why}}
+}
+
+// asked is the last request of a member's process that a coordinator has taken in.
+type asked struct{ incarnation, number uint64 }
+
+// repeats reports whether a request was taken in before, and notes it otherwise. A process numbers what it asks upwards.
+func (a *asked) repeats(f *frame) bool {
+	now := asked{f.Incarnation, f.Number}
+	if now.incarnation == 0 || now.incarnation < a.incarnation || now.incarnation == a.incarnation && now.number <= a.number {
+		return true
+	}
+	*a = now
+	return false
+}
+
+// beatClock is the leader's own time, by the stamps of its beats.
+type beatClock struct {
+	stamp int64
+	at    time.Time // when this member sent that, or received it; zero: there was no beat
+	of    election.Token
+}
+
+// ticks takes note of a beat.
+func (b *beatClock) ticks(m *election.Message, now time.Time) { *b = beatClock{m.Stamp, now, m.Token} }
+
+// read is the time now under a leadership. A follower's is behind the leader's by what the beat took.
+func (b *beatClock) read(of election.Token, now time.Time) (stamp int64, ok bool) {
+	return b.stamp + int64(now.Sub(b.at)), !b.at.IsZero() && same(b.of, of)
 }
 
 // Request has the coordinator asked. The number is that of the Reply, which may come at
@@ -52,14 +109,43 @@ func (c *Core) Request(now time.Time, r Request) (number uint64, actions []elect
 	c.number++
 	switch {
 	case c.office != nil:
-		c.replies = append(c.replies, Reply{c.number, c.office.answer(r)})
+		v := c.office.answer(r)
+		v.Number = c.number
+		c.replies = append(c.replies, v.Reply)
+		c.act(v)
 	case !c.view.Defined():
-		c.replies = append(c.replies, Reply{c.number, c.uncoordinated()})
+		c.replies = append(c.replies, Reply{c.number, c.uncoordinated(), RefusedNotLeading})
 	default:
 		c.requests[c.number] = true
-		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Request: &r})
+		if at, ok := c.beats.read(c.view, now); ok && r.Within > 0 {
+			r.Until = at + int64(r.Within)
+		}
+		c.send(c.view.Leader.ID, &frame{Op: opRequest, Stamp: c.stamp(), Number: c.number, Incarnation: c.incarnation, Request: &r})
 	}
 	return c.number, c.finish()
+}
+
+// act steps the member's own core as a request wants it.
+func (c *Core) act(v verdict) {
+	if v.act.Kind != 0 {
+		c.forward(v.act)
+	}
+}
+
+// takeRequest answers a member, once, and does what it asks for. An earlier version names no process: what
+// it asks for does no harm twice.
+func takeRequest(o *office, from election.ID, p *peer, f *frame) {
+	early := f.Incarnation == 0 && f.Request.Do != DoResign && f.Request.Do != DoHandOver
+	if !early && p.asked.repeats(f) {
+		return
+	}
+	c, r := o.c, *f.Request
+	v := refused(RefusedNotLeading, "the request came too late: nothing was done")
+	if at, ok := c.beats.read(o.token, c.now); r.Until == 0 || !ok || at <= r.Until {
+		v = o.answer(r)
+	}
+	c.send(from, &frame{Op: opReply, Number: f.Number, Error: v.Error, Why: v.Why}) // before it steps down
+	c.act(v)
 }
 
 // uncoordinated says what there has to be first.
@@ -77,17 +163,48 @@ func (m *member) Forget(number uint64) { delete(m.requests, number) }
 // Replies are those that the last step has brought.
 func (c *Core) Replies() []Reply { return c.replies }
 
-// answer does what a user asks, and says why not.
-func (o *office) answer(r Request) string {
+// answer does what a user asks, or has it done behind the reply, and says why not.
+func (o *office) answer(r Request) verdict {
+	words := ""
 	switch r.Do {
 	case DoTransfer:
-		return o.transfer(r.Name, r.Member)
+		words = o.transfer(r.Name, r.Member)
 	case DoDrain:
-		return o.drain(r.Member, r.Force)
+		words = o.drain(r.Member, r.Force)
 	case DoUndrain:
-		return o.undrain(r.Member)
+		words = o.undrain(r.Member)
+	case DoResign:
+		return makeWay(o, r.Member, election.Event{Kind: election.Resigned})
+	case DoHandOver:
+		if err := o.c.AdmitTransfer(r.Member); err != nil {
+			return refused(refusalOf(err), "%v", err)
+		}
+		return makeWay(o, election.None, election.Event{Kind: election.Transfer, Peer: r.Member})
+	default:
+		words = fmt.Sprintf("the coordinator, %s, does not know how to %s: it runs an earlier version", o.c.self, r.Do)
 	}
-	return fmt.Sprintf("the coordinator, %s, does not know how to %s: it runs an earlier version", o.c.self, r.Do)
+	return verdict{Reply: Reply{Error: words}}
+}
+
+// makeWay has this member step down by an event, if it leads; leader is to be this member, or none.
+func makeWay(o *office, leader election.ID, by election.Event) verdict {
+	if v := o.c.View(); !same(v, o.token) || leader != election.None && leader != o.c.self {
+		return refused(RefusedNotLeading, "member %s: %v", o.c.self, election.ErrNotLeading)
+	}
+	return verdict{act: by}
+}
+
+// refusalOf is the class of an error of AdmitTransfer.
+func refusalOf(err error) Refusal {
+	switch {
+	case errors.Is(err, election.ErrNotMember):
+		return RefusedNotMember
+	case errors.Is(err, election.ErrNotLeading):
+		return RefusedNotLeading
+	case errors.Is(err, election.ErrUnfit):
+		return RefusedUnfit
+	}
+	return RefusedOther
 }
 
 // transfer hands a name over to a member.

@@ -166,3 +166,143 @@ func TestWhatWasTransferredStays(t *testing.T) {
 		t.Errorf("shares %v", shares)
 	}
 }
+
+// What only the leader can do is done by it, whichever member is asked, and the reply leaves before.
+func TestTheLeaderIsAskedByAny(t *testing.T) {
+	for _, tt := range []struct {
+		by, down election.ID
+		r        Request
+		why      Refusal
+		says     string
+	}{
+		{"1", "", Request{Do: DoResign}, 0, ""},
+		{"1", "", Request{Do: DoResign, Member: "3", Within: time.Second}, 0, ""},
+		{"3", "", Request{Do: DoResign}, 0, ""},
+		{"2", "", Request{Do: DoHandOver, Member: "1", Within: time.Second}, 0, ""},
+		{"2", "", Request{Do: DoResign, Member: "1"}, RefusedNotLeading, "not the leader"},
+		{"2", "", Request{Do: DoHandOver, Member: "7"}, RefusedNotMember, "not a member"},
+		{"2", "1", Request{Do: DoHandOver, Member: "1"}, RefusedUnfit, "member 1 cannot take the lead"},
+	} {
+		c := newLedCluster(t, 3, "3", 0)
+		if tt.down != "" {
+			c.crash(tt.down)
+		}
+		m := c.members[tt.by]
+		_, actions := m.c.Request(c.now, tt.r)
+		m.do(actions)
+		c.run(50 * time.Millisecond)
+		done := c.members["3"].stepsDown
+		if len(m.replies) != 1 || m.replies[0].Why != tt.why || !strings.Contains(m.replies[0].Error, tt.says) || (m.replies[0].Error == "") != (done == 1) {
+			t.Errorf("%+v: %+v, stepped down %d times", tt.r, m.replies, done)
+		}
+	}
+}
+
+// A request is taken in once, in the time that it is for, by the leader that it is for, and from a member alone.
+func TestARequestIsTakenInOnce(t *testing.T) {
+	unknown := &Request{Do: "dance"} // which is answered, and changes nothing
+	resign := &Request{Do: DoResign}
+	for name, tt := range map[string]struct {
+		send func(c *cluster)
+		done int
+	}{
+		"a request": {func(c *cluster) { c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: resign}) }, 1},
+		"the number of an earlier": {func(c *cluster) {
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 4, Request: unknown})
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 4, Request: resign})
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 3, Request: resign})
+		}, 0},
+		"of another process": {func(c *cluster) {
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 2, Number: 4, Request: unknown})
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 5, Request: resign})
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 3, Number: 1, Request: resign})
+		}, 1},
+		"in time": {func(c *cluster) {
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: &Request{Do: DoResign, Until: int64(c.now.Sub(time.Unix(0, 0)))}})
+		}, 1},
+		"too late": {func(c *cluster) {
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: &Request{Do: DoResign, Until: int64(c.now.Sub(time.Unix(0, 0))) - 1}})
+		}, 0},
+		"by a stranger":        {func(c *cluster) { c.frame("9", "3", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: resign}) }, 0},
+		"to a member":          {func(c *cluster) { c.frame("1", "2", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: resign}) }, 0},
+		"of another election":  {func(c *cluster) { c.forged(func(m *election.Message) { m.Election = "other" }) }, 0},
+		"of an earlier leader": {func(c *cluster) { c.forged(func(m *election.Message) { m.Token.Epoch = 0 }) }, 0},
+		"as it is":             {func(c *cluster) { c.forged(func(*election.Message) {}) }, 1},
+		"without a process":    {func(c *cluster) { c.frame("1", "3", &frame{Op: opRequest, Number: 1, Request: resign}) }, 0},
+		"long": {func(c *cluster) {
+			c.frame("1", "3", &frame{Op: opRequest, Incarnation: 1, Number: 1, Request: &Request{Do: DoResign + strings.Repeat(" ", 70)}})
+		}, 0},
+	} {
+		c := newLedCluster(t, 3, "3", 0)
+		tt.send(c)
+		c.run(50 * time.Millisecond)
+		if done := c.members["3"].stepsDown + c.members["2"].stepsDown; done != tt.done {
+			t.Errorf("%s: stepped down %d times, want %d", name, done, tt.done)
+		}
+	}
+}
+
+// forged has 3 be sent by 1 that it is to resign, in a changed message.
+func (c *cluster) forged(change func(*election.Message)) {
+	m := &election.Message{Kind: election.Named, Election: "default", From: "1", To: "3", Token: c.members["3"].view,
+		Data: (&frame{Op: opRequest, Incarnation: 1, Number: 1, Request: &Request{Do: DoResign}}).encode()}
+	change(m)
+	c.members["3"].step(election.Event{Kind: election.Received, Message: m})
+}
+
+// A request that waits on a link is not done when its time has passed.
+func TestARequestThatWaitsIsNotDone(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	c.run(30 * time.Millisecond)
+	m := c.members["1"]
+	_, actions := m.c.Request(c.now, Request{Do: DoResign, Within: 500 * time.Millisecond})
+	late := *actions[len(actions)-1].Message
+	c.run(time.Second)
+	c.members["3"].step(election.Event{Kind: election.Received, Message: &late})
+	c.run(50 * time.Millisecond)
+	if done := c.members["3"].stepsDown; done != 0 || len(m.replies) != 1 || m.replies[0].Why != RefusedNotLeading || !strings.Contains(m.replies[0].Error, "too late") {
+		t.Errorf("%+v, stepped down %d times", m.replies, done)
+	}
+}
+
+// Whoever waits for a leader that is gone is told that there is no answer.
+func TestARequestWhoseLeaderEndsIsUnanswered(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 0)
+	m := c.members["1"]
+	c.members["3"].dead = true
+	_, actions := m.c.Request(c.now, Request{Do: DoResign})
+	m.do(actions)
+	c.leadAll(2, "2")
+	if len(m.replies) != 1 || m.replies[0].Why != Unanswered {
+		t.Errorf("%+v", m.replies)
+	}
+}
+
+// A member of an earlier version numbers nothing: what it asks for is done. It reads the reply, and skips what it has no key for.
+func TestAMemberOfAnEarlierVersionAsks(t *testing.T) {
+	c := newLedCluster(t, 3, "3", 6)
+	earlier := func(number uint64, do string) *election.Message {
+		data := encode(map[int]any{1: opRequest, 2: 1, 15: number, 16: map[int]any{1: do, 3: "2"}})
+		return &election.Message{Kind: election.Named, Election: "default", From: "1", To: "3", Token: c.members["3"].view, Data: data}
+	}
+	for range 2 { // its process starts again, and counts from 1
+		c.members["3"].step(election.Event{Kind: election.Received, Message: earlier(1, DoDrain)})
+		c.run(time.Second)
+		if shares := c.shares(6); shares["2"] != 0 {
+			t.Errorf("drained it leads %d", shares["2"])
+		}
+		c.members["3"].step(election.Event{Kind: election.Received, Message: earlier(2, DoUndrain)})
+		c.run(2 * time.Second)
+		if shares := c.shares(6); shares["2"] == 0 {
+			t.Error("it leads nothing")
+		}
+	}
+	var reply struct {
+		Op     op     `cbor:"1,keyasint"`
+		Number uint64 `cbor:"15,keyasint,omitempty"`
+		Error  string `cbor:"17,keyasint,omitempty"`
+	}
+	if err := decoding.Unmarshal((&frame{Op: opReply, Number: 3, Error: "no", Why: RefusedUnfit}).encode(), &reply); err != nil || reply.Number != 3 || reply.Error != "no" {
+		t.Errorf("%+v: %v", reply, err)
+	}
+}
