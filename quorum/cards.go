@@ -77,7 +77,7 @@ func (c *Core) cardFrom(p *peer, data []byte) {
 		c.disks[p.number] = its.Disk
 		c.noted = append(c.noted, p.number) // it is answered when that is on disk
 	case known != 0 && known != its.Disk:
-		c.bar(p)
+		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
 		c.showCard(p) // so that it knows
 		return
 	case its.Yours == 0:
@@ -118,19 +118,23 @@ func (c *Core) settleIn() {
 	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
 }
 
-// bar has nothing of a member count: its number is another disk's.
-func (c *Core) bar(p *peer) {
+// bar has nothing of a member count, and warns why.
+func (c *Core) bar(p *peer, why error) {
 	if !p.barred {
 		p.barred = true
-		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID)})
+		c.do(election.Action{Kind: election.Warn, Err: why})
 	}
 }
 
 // differs: two members were started with lists that differ. Their majorities need not
 // meet.
 func (c *Core) differs(p *peer, its card) {
-	if p.guest || len(its.List) == 0 || len(c.founders) == 0 {
+	switch {
+	case p.guest:
 		c.hangUp(p)
+		return
+	case len(its.List) == 0 || len(c.founders) == 0: // one of the clusters is recovered, or this disk joined it
+		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with --join", p.rank.ID))
 		return
 	}
 	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same --member list", p.rank.ID,
@@ -139,10 +143,7 @@ func (c *Core) differs(p *peer, its card) {
 		c.halt(err)
 		return
 	}
-	if !p.barred {
-		p.barred = true
-		c.do(election.Action{Kind: election.Warn, Err: err})
-	}
+	c.bar(p, err)
 }
 
 func join(ids []election.ID) string {

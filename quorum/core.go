@@ -165,14 +165,7 @@ func (c *Core) found() error {
 
 // run makes raft's own node of what the storage holds.
 func (c *Core) run() error {
-	node, err := raft.NewRawNode(&raft.Config{
-		ID: c.me.Number, Storage: snapshots{c.storage, c}, Applied: c.applied,
-		// It is never ticked: the election timeout that raft draws is not used.
-		ElectionTick: 10, HeartbeatTick: 1,
-		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
-		PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true,
-		Logger: quiet{},
-	})
+	node, err := newNode(c.me.Number, snapshots{c.storage, c}, c.applied)
 	if err != nil {
 		return err
 	}
@@ -180,6 +173,17 @@ func (c *Core) run() error {
 	c.seen = max(c.seen, c.hard.GetTerm())
 	c.seatPeers()
 	return nil
+}
+
+func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode, error) {
+	return raft.NewRawNode(&raft.Config{
+		ID: number, Storage: storage, Applied: applied,
+		// It is never ticked: the election timeout that raft draws is not used.
+		ElectionTick: 10, HeartbeatTick: 1,
+		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
+		PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true,
+		Logger: quiet{},
+	})
 }
 
 // Step handles one event and returns what to do about it, in order.

@@ -210,24 +210,32 @@ func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
 
 // changed takes a change of the configuration into the roster.
 func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
-	c.roster.conf = conf
-	s, err := seatOf(cc)
-	if err != nil {
+	if err := c.roster.change(cc, conf); err != nil {
 		c.halt(err)
 		return
-	}
-	if s != nil && cc.GetChanges()[0].GetType() != pb.ConfChangeRemoveNode {
-		c.roster.put(*s)
 	}
 	if c.term() != 0 {
 		c.warnEven()
 	}
-	for _, old := range slices.Clone(c.roster.Seats) {
-		if !c.roster.counts(old.Number) {
-			c.roster.drop(old.Number)
+	c.reseat()
+}
+
+// change takes in a change, after which the configuration is conf.
+func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
+	r.conf = conf
+	s, err := seatOf(cc)
+	if err != nil {
+		return err
+	}
+	if s != nil && cc.GetChanges()[0].GetType() != pb.ConfChangeRemoveNode {
+		r.put(*s)
+	}
+	for _, old := range slices.Clone(r.Seats) {
+		if !r.counts(old.Number) {
+			r.drop(old.Number)
 		}
 	}
-	c.reseat()
+	return nil
 }
 
 // warnEven warns of two or four voters: they survive no more than one or three do.

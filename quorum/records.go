@@ -204,6 +204,134 @@ func (s *stored) records() [][]byte {
 
 const noLimit = 1 << 62
 
+// Recovered is what [Recover] found in a log, and what it made of it.
+type Recovered struct {
+	Records [][]byte          // the log from now on; nil where the id is not the log's
+	Epoch   uint64            // the highest epoch of the log: the next leader's is above it
+	Voters  []election.Member // the members whose majority elected until now, by id
+}
+
+// Recover makes the log of a member whose majority is lost for good the log of a cluster in
+// which that member is the only voter. The other members are its learners: each starts with
+// an empty data directory, and votes once it has the log. Epochs go on above the highest of
+// the log and above the given one. Members with a log of before are members of another
+// cluster from then on: they neither vote for this member nor follow it.
+//
+// It is for a stopped member, and sound only if no majority of the voters of before runs
+// again: two clusters would lead under one name (as with hashicorp/raft's RecoverCluster).
+// A log that cannot be read, a member that is not in the list and a bad list are errors.
+func Recover(records [][]byte, self election.ID, members []election.Member, above uint64) (r Recovered, err error) {
+	s, err := load(records)
+	switch {
+	case err != nil:
+		return r, err
+	case s == nil || s.snapshot == nil:
+		return r, errors.New("the log is that of a member that has joined no cluster yet: there is nothing to recover")
+	case s.self.ID != self:
+		return r, fmt.Errorf("the log belongs to member %s, not to member %s", s.self.ID, self)
+	case above >= election.MaxEpoch:
+		return r, fmt.Errorf("epoch %d: an epoch is below %d", above, uint64(election.MaxEpoch))
+	}
+	before, err := s.last()
+	if err != nil {
+		return r, err
+	}
+	r.Epoch = s.hard.GetTerm()
+	for _, seat := range before.Seats {
+		if before.votes(seat.Number) {
+			r.Voters = append(r.Voters, asMember(&seat))
+		}
+	}
+	after, err := before.recovered(s.self, members, max(r.Epoch, above))
+	if err != nil {
+		return r, err
+	}
+	index, term := s.end()
+	s.self.Digest, s.self.Founders, s.self.Settled = 0, nil, true
+	s.snapshot = &pb.Snapshot{Data: encode(after), Metadata: &pb.SnapshotMetadata{ConfState: after.conf, Index: &index, Term: &term}}
+	s.hard = &pb.HardState{Term: new(max(r.Epoch, above)), Vote: new(s.self.Number), Commit: &index}
+	s.entries, s.disks = nil, nil
+	r.Records = s.records()
+	return r, nil
+}
+
+// end is the index and the term of the last entry.
+func (s *stored) end() (index, term uint64) {
+	if n := len(s.entries); n > 0 {
+		return s.entries[n-1].GetIndex(), s.entries[n-1].GetTerm()
+	}
+	return s.snapshot.GetMetadata().GetIndex(), s.snapshot.GetMetadata().GetTerm()
+}
+
+// last is the list of members after every entry, those too that are not known to be
+// committed: they may be.
+func (s *stored) last() (roster, error) {
+	meta := s.snapshot.GetMetadata()
+	r, err := decodeRoster(s.snapshot.GetData(), meta.GetConfState())
+	if err != nil {
+		return r, err
+	}
+	storage, err := s.storage()
+	if err != nil {
+		return r, err
+	}
+	node, err := newNode(s.self.Number, storage, meta.GetIndex())
+	if err != nil {
+		return r, err
+	}
+	for _, e := range s.entries {
+		r.link(e.GetTerm(), e.GetData())
+		if e.GetType() == pb.EntryNormal {
+			continue
+		}
+		var change pb.ConfChangeV2
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			return r, err
+		}
+		if err := r.change(&change, node.ApplyConfChange(&change)); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// recovered is the list of a cluster that goes on with one voter.
+func (r roster) recovered(voter self, members []election.Member, epoch uint64) (roster, error) {
+	if len(members) > MaxMembers {
+		return r, fmt.Errorf("%d members: a cluster has %d at most", len(members), MaxMembers)
+	}
+	after := roster{Next: r.Next + MaxMembers, Chain: r.Chain, conf: &pb.ConfState{Voters: []uint64{voter.Number}, AutoLeave: new(false)}}
+	after.Founded = digest(roster{Seats: []seat{{ID: election.ID(fmt.Sprint(r.Founded, epoch, voter.Disk))}}})
+	seen := map[election.ID]bool{}
+	for _, m := range members {
+		s := seat{Number: after.Next, ID: m.ID, Address: m.Address, Observer: m.Observer}
+		switch {
+		case seen[m.ID]:
+			return r, fmt.Errorf("member %s is listed twice", m.ID)
+		case m.ID.Kind() != voter.ID.Kind():
+			return r, fmt.Errorf("%w: %s is a %v, and %s a %v", election.ErrMixedKind, m.ID, m.ID.Kind(), voter.ID, voter.ID.Kind())
+		case m.ID == voter.ID:
+			s.Number, s.Disk = voter.Number, voter.Disk
+		default:
+			after.conf.Learners = append(after.conf.Learners, s.Number)
+		}
+		if err := checkSeat(s); err != nil {
+			return r, err
+		}
+		seen[m.ID] = true
+		after.put(s)
+	}
+	if !seen[voter.ID] {
+		return r, fmt.Errorf("member %s, whose log this is, is not among the members", voter.ID)
+	}
+	for _, s := range r.Seats {
+		if !seen[s.ID] {
+			after.Gone = append(after.Gone, s.ID)
+		}
+	}
+	return after, nil
+}
+
 // digest names a list of members.
 func digest(r roster) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a

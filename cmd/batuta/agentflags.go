@@ -115,11 +115,11 @@ func (f *agentFlags) checkNames() error {
 	if _, err := election.ParseID(f.id); f.id != "" && err != nil {
 		return cli.Usagef("--id: %w", err)
 	}
-	if err := checkAddress("--listen", f.listen); err != nil {
+	if err := cli.CheckAddress("--listen", f.listen); err != nil {
 		return err
 	}
 	if f.advertise != "" {
-		if err := checkAddress("--advertise", f.advertise); err != nil {
+		if err := cli.CheckAddress("--advertise", f.advertise); err != nil {
 			return err
 		}
 	}
@@ -141,13 +141,6 @@ func (f *agentFlags) apiNames() []string {
 		}
 	}
 	return names
-}
-
-func checkAddress(flag, addr string) error {
-	if err := election.CheckListen(addr); err != nil {
-		return cli.Usagef("%s %q is not HOST:PORT with a port of 0 to 65535, such as 127.0.0.1:7400: %w", flag, addr, err)
-	}
-	return nil
 }
 
 // parseMembers reads --member ID=HOST:PORT.
@@ -172,13 +165,6 @@ func parseMembers(list []string) ([]batuta.Peer, error) {
 
 // parseMember reads ID=HOST:PORT, given as what.
 func parseMember(what, item string) (batuta.Peer, error) {
-	name, addr, ok := strings.Cut(item, "=")
-	if !ok {
-		return batuta.Peer{}, cli.Usagef("%s %q: write ID=HOST:PORT, such as 2=127.0.0.1:7402", what, item)
-	}
-	id, err := election.ParseID(name)
-	if err != nil {
-		return batuta.Peer{}, cli.Usagef("%s %q: %w", what, item, err)
-	}
-	return batuta.Peer{ID: id, Addr: addr}, checkAddress(what+" "+name, addr)
+	id, addr, err := cli.Member(what, item)
+	return batuta.Peer{ID: id, Addr: addr}, err
 }

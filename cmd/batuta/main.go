@@ -11,6 +11,7 @@ import (
 
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/initial"
+	"github.com/batuta-dev/batuta/internal/command/recovery"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
@@ -91,7 +92,7 @@ var helpTexts = cli.Help{
 		{Title: "Take part", Names: []string{"agent", "run", "vip"}},
 		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "watch", "explain"}},
 		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain"}},
-		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune"}},
+		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune", "recover"}},
 		{Title: "Measure", Names: []string{"bench", "sim", "superpeer"}},
 		{Title: "More", Names: []string{"help", "completion", "version"}},
 	},
@@ -159,6 +160,7 @@ func subcommands(e env) []*cobra.Command {
 		newSuperpeersCommand(e),
 		initial.NewCommand(e.stdout),
 		newCheckCommand(e),
+		recovery.NewCommand(e.stdout, e.confirm),
 		newConfigCommand(e),
 		newSecretCommand(e),
 		newTLSCommand(e),

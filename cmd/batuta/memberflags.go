@@ -36,7 +36,7 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 
 func (f *memberFlags) validate() error {
 	for _, addr := range f.join {
-		if err := checkAddress("--join", addr); err != nil {
+		if err := cli.CheckAddress("--join", addr); err != nil {
 			return err
 		}
 	}

@@ -144,7 +144,7 @@ asks on a terminal. Elsewhere it needs --yes, and ends with exit code 2 without 
 Of a quorum a majority decides on it. It is refused where too few of the voters that are
 left are reached to lead, unless --yes or --force is given: then nobody leads until more than
 half of them are back. What is left of a lost majority is refused all the same: start enough
-of the others again, with their data directories.`,
+of the others again, with their data directories, or see batuta recover.`,
 		Example: "  batuta members remove 4 --agent 127.0.0.1:7501\n  batuta members remove 1 --yes",
 		Args:    cli.Exactly("ID", "4"),
 	}

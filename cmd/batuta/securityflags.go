@@ -58,7 +58,7 @@ func (f *securityFlags) check(a *agentFlags) error {
 		return cli.Usagef("--http-tls-cert and --http-tls-key go together: give both")
 	}
 	if f.healthHTTP != "" {
-		if err := checkAddress("--health-http", f.healthHTTP); err != nil {
+		if err := cli.CheckAddress("--health-http", f.healthHTTP); err != nil {
 			return err
 		}
 	}

@@ -84,7 +84,7 @@ func (f *peerFlags) check() error {
 		return err
 	}
 	if f.security.healthHTTP != "" {
-		if err := checkAddress("--health-http", f.security.healthHTTP); err != nil {
+		if err := cli.CheckAddress("--health-http", f.security.healthHTTP); err != nil {
 			return err
 		}
 	}

@@ -77,6 +77,7 @@ var mayImport = map[string][]string{
 	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/peeragent": {"superpeer", "internal/api", "internal/command/hooks", "internal/follow"},
+	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":  {},
 	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule"},
 	"internal/command/run/*":     {},
