@@ -2,6 +2,8 @@ package api
 
 import (
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
+	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // Status is the answer of /v1/status.
@@ -39,6 +41,11 @@ type Status struct {
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
 
+	Ready bool `json:"ready"` // this member follows a leader, or leads
+	Side  Side `json:"side"`  // how much of the cluster is on its side of a partition
+	Wire  int  `json:"wire"`  // version of the protocol between members
+	State int  `json:"state"` // version of the layout in which the state is saved
+
 	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
 
 	Drained []string `json:"drained,omitempty"` // members that lead no named election, by a drain; absent: none
@@ -53,6 +60,24 @@ type Status struct {
 	// Of the ring algorithms alone.
 	Participating *bool   `json:"participating,omitempty"`
 	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
+}
+
+// Side is how many members of how many are up, as the member asked sees them, itself included.
+type Side struct {
+	Heard int `json:"heard"`
+	Of    int `json:"of"`
+}
+
+func sideOf(s batuta.Status) (side Side) {
+	for _, m := range s.Members {
+		if m.State == batuta.StateRemoved {
+			continue
+		}
+		if side.Of++; m.ID == s.ID || m.State == batuta.StateUp {
+			side.Heard++
+		}
+	}
+	return side
 }
 
 // Quorum is the answer of /v1/quorum: what the member knows of votes and of its own
@@ -178,6 +203,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
+	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), wire.ProtocolVersion, statefile.Version
 	st.Quorum = quorumOf(s.Quorum)
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)

@@ -58,3 +58,10 @@ func TestWhoSpeaksToTheLeaderAlone(t *testing.T) {
 		}
 	}
 }
+
+func TestASideCountsTheMemberItself(t *testing.T) {
+	s := batuta.Status{ID: "3", Members: []batuta.MemberStatus{{ID: "1", State: "up"}, {ID: "2", State: "unreachable"}, {ID: "3"}, {ID: "4", State: "removed"}, {ID: "5", State: "down"}}}
+	if got := sideOf(s); got != (Side{2, 4}) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -27,9 +27,11 @@ type slot struct {
 	size   int64 // 0: of a file without slots
 }
 
+// Version is that of the layout in which a state is saved.
+const Version = 2
+
 const (
 	stateMagic   = "batuta-state"
-	slotVersion  = "2"
 	plainVersion = "1" // the whole file is one save
 
 	minSlot   = 4096
@@ -54,7 +56,7 @@ func slotSize(body []byte) int64 {
 }
 
 func (s slot) encode(body []byte) []byte {
-	head := fmt.Sprintf("%s %d %d %d", slotVersion, s.number, s.size, len(body))
+	head := fmt.Sprintf("%d %d %d %d", Version, s.number, s.size, len(body))
 	return fmt.Appendf(nil, "%s %s %s\n%s", stateMagic, head, checksum(head, body), body)
 }
 
@@ -76,7 +78,7 @@ func decodeSlot(data []byte) (slot, []byte, error) {
 	if f[5] != checksum(strings.Join(f[1:5], " "), body) {
 		return slot{}, nil, fmt.Errorf("%w: its checksum does not match", errDamaged)
 	}
-	return slot{number, size}, body, otherLayout(f[1], slotVersion)
+	return slot{number, size}, body, otherLayout(f[1], strconv.Itoa(Version))
 }
 
 func otherLayout(version, this string) error {
