@@ -13,6 +13,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/disk/statefile"
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
@@ -71,8 +72,12 @@ type Status struct {
 	Rhythm      Rhythm
 	Incarnation uint64
 	Uptime      time.Duration
-	Listen      string // as bound
-	Advertise   string // as told to the others
+
+	WireVersion  int // of the protocol between members; 0: see [Config].Wire
+	StateVersion int // of the layout of the data directory; 0: there is none
+
+	Listen    string // as bound
+	Advertise string // as told to the others
 
 	Sent     map[string]uint64 // messages by kind
 	SentSize uint64            // bytes written to other members; of batuta's own wire alone
@@ -178,6 +183,12 @@ func (n *Node) status() Status {
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),
 		Standing: standings[n.machine.Standing()], StandingWhy: n.whyIneligible(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
+	}
+	if n.cfg.Wire == nil {
+		s.WireVersion = wire.ProtocolVersion
+	}
+	if _, ok := n.store.(*dataDir); ok {
+		s.StateVersion = statefile.Version
 	}
 	s.Guarantee, s.Fencing = promises(n.cfg.Algorithm)
 	life := n.security.Life()

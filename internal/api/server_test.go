@@ -152,7 +152,7 @@ func (n *fakeNode) plainStatus() batuta.Status {
 		},
 		Rhythm:   batuta.Rhythm{Silence: 150 * time.Millisecond, Stall: 10 * time.Millisecond, RoundTrip: 2 * time.Millisecond},
 		Standing: "unsaved", StandingWhy: "no room", StandingSince: began, DiskError: "no room", SavesFailed: 2,
-		LogDropped: 6, Security: "secret",
+		LogDropped: 6, Security: "secret", WireVersion: 1, StateVersion: 2,
 		Certificate: batuta.CertificateLife{From: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), To: time.Date(2026, 3, 2, 3, 4, 5, 0, time.UTC)},
 
 		Sent: map[string]uint64{"election": 1}, SentSize: 77,

@@ -2,8 +2,6 @@ package api
 
 import (
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/internal/disk/statefile"
-	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
 // Status is the answer of /v1/status.
@@ -43,8 +41,8 @@ type Status struct {
 
 	Ready bool `json:"ready"` // this member follows a leader, or leads
 	Side  Side `json:"side"`  // how much of the cluster is on its side of a partition
-	Wire  int  `json:"wire"`  // version of the protocol between members
-	State int  `json:"state"` // version of the layout in which the state is saved
+	Wire  int  `json:"wire"`  // version of the protocol between members; 0: of another kind
+	State int  `json:"state"` // version of the layout of the data directory; 0: there is none
 
 	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
 
@@ -203,7 +201,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
-	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), wire.ProtocolVersion, statefile.Version
+	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), s.WireVersion, s.StateVersion
 	st.Quorum = quorumOf(s.Quorum)
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)
