@@ -19,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/lock"
 	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
@@ -39,23 +40,13 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 	if cmd.Args == nil {
 		cmd.Args = cobra.NoArgs
 	}
-	cmd.Flags().StringVar(&a.http, "agent", "", "`HOST:PORT` or unix:PATH of any agent's HTTP API, as in its ready event (default the http setting in "+systemConfig+", else "+defaultHTTP+")")
-	cli.Alias(cmd.Flags(), "agent", "http")
-	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
-	a.access.register(cmd.Flags())
+	a.register(cmd)
 	jsonFlag(cmd, &a.json)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.args = args
-		if err := a.find(); err != nil {
-			return err
-		}
-		var err error
-		if a.let, err = a.access.access(); err != nil {
-			return err
-		}
-		client, err := api.NewClient(a.http, a.let)
+		client, err := a.client()
 		if err != nil {
-			return cli.Usagef("--agent: %w", err)
+			return err
 		}
 		if !a.json {
 			a.stdout = shownWriter{a.stdout}
@@ -65,6 +56,45 @@ func newAskingCommand(e env, cmd *cobra.Command, ask func(context.Context, *aski
 		return ask(ctx, a, client)
 	}
 	return cmd
+}
+
+// newLockCommand is the same with signals that are the command's.
+func newLockCommand(e env) *cobra.Command {
+	a := &asking{env: e}
+	cmd, run := lock.NewCommand(guardLine(), e.stderr)
+	a.register(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), client)
+	}
+	return cmd
+}
+
+// register adds the flags that find an agent.
+func (a *asking) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.http, "agent", "", "`HOST:PORT` or unix:PATH of any agent's HTTP API, as in its ready event (default the http setting in "+systemConfig+", else "+defaultHTTP+")")
+	cli.Alias(cmd.Flags(), "agent", "http")
+	cmd.Annotations = map[string]string{cli.Asks: "an agent"}
+	a.access.register(cmd.Flags())
+}
+
+// client is of the agent that is asked.
+func (a *asking) client() (*api.Client, error) {
+	if err := a.find(); err != nil {
+		return nil, err
+	}
+	var err error
+	if a.let, err = a.access.access(); err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(a.http, a.let)
+	if err != nil {
+		return nil, cli.Usagef("--agent: %w", err)
+	}
+	return client, nil
 }
 
 // find settles which agent is asked when nothing says so, nor any file: the one that

@@ -89,7 +89,7 @@ func newRootCommand(e env) *cobra.Command {
 var helpTexts = cli.Help{
 	Commands: []cli.Section{
 		{Title: "Try it", Names: []string{"demo", "lab"}},
-		{Title: "Take part", Names: []string{"agent", "run", "vip"}},
+		{Title: "Take part", Names: []string{"agent", "run", "lock", "vip"}},
 		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "watch", "explain"}},
 		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain"}},
 		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune", "recover"}},
@@ -104,7 +104,7 @@ var helpTexts = cli.Help{
 		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "probe", "takeover", "clock-drift",
 			"method", "membership"}},
 		{Title: "Timing", Names: []string{"profile", "heartbeat", "t-max", "t-process", "round"}},
-		{Title: "Work", Names: []string{"restart", "grace", "schedule", "missed", "jobs", "finish", "elections-file", "check",
+		{Title: "Work", Names: []string{"restart", "grace", "try", "timeout", "schedule", "missed", "jobs", "finish", "elections-file", "check",
 			"lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout"}},
 		{Title: "Security", Names: []string{"insecure", "tls-cert", "tls-key", "tls-ca", "tls-id-template", "allow-plain"}},
 		{Title: "HTTP API", Names: []string{"http-token-file", "http-host", "http-tls-cert", "http-tls-key", "http-advertise", "health-http"}},
@@ -140,6 +140,7 @@ func subcommands(e env) []*cobra.Command {
 	return []*cobra.Command{
 		newAgentCommand(e),
 		newRunCommand(e),
+		newLockCommand(e),
 		newGuardCommand(),
 		newVIPCommand(e),
 		newHoldAddressCommand(e),

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
 // Client asks the HTTP API of one agent.
@@ -66,35 +68,50 @@ func (c *Client) Post(ctx context.Context, path string, v any) error {
 
 // Add puts a member on the list and reads the answer into v.
 func (c *Client) Add(ctx context.Context, p Place, v any) error {
-	return c.send(ctx, "/v1/members", p, v)
+	return c.send(ctx, http.MethodPost, "/v1/members", p, v)
 }
 
 // Transfer has an election handed over to a member and reads the answer into v.
 func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
-	return c.send(ctx, "/v1/transfer", h, v)
+	return c.send(ctx, http.MethodPost, "/v1/transfer", h, v)
 }
 
 // Resign has a member resign if it leads the cluster's own election; "": whichever leads.
 func (c *Client) Resign(ctx context.Context, id string, v any) error {
-	return c.send(ctx, "/v1/resign", Leaver{ID: id}, v)
+	return c.send(ctx, http.MethodPost, "/v1/resign", Leaver{ID: id}, v)
 }
 
 // Drain moves the named elections away from a member.
 func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
-	return done, c.send(ctx, "/v1/drain", d, &done)
+	return done, c.send(ctx, http.MethodPost, "/v1/drain", d, &done)
 }
 
 // Undrain ends what Drain has begun.
 func (c *Client) Undrain(ctx context.Context, id string, v any) error {
-	return c.send(ctx, "/v1/undrain", Drain{ID: id}, v)
+	return c.send(ctx, http.MethodPost, "/v1/undrain", Drain{ID: id}, v)
 }
 
-func (c *Client) send(ctx context.Context, path string, body, v any) error {
+// Stand begins, renews or asks about a candidacy for a named election.
+func (c *Client) Stand(ctx context.Context, name string, ask candidacy.Request) (a candidacy.Answer, err error) {
+	return a, c.send(ctx, http.MethodPut, candidacyPath(name), ask, &a)
+}
+
+// EndCandidacy acknowledges that the work has stopped, and ends the candidacy.
+func (c *Client) EndCandidacy(ctx context.Context, name, id string) error {
+	var done json.RawMessage
+	return c.send(ctx, http.MethodDelete, candidacyPath(name), candidacy.Request{Candidacy: id}, &done)
+}
+
+func candidacyPath(name string) string {
+	return "/v1/elections/" + url.PathEscape(name) + "/candidacy"
+}
+
+func (c *Client) send(ctx context.Context, method, path string, body, v any) error {
 	out, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, path, bytes.NewReader(out), v)
+	return c.call(ctx, method, path, bytes.NewReader(out), v)
 }
 
 // Remove takes a member off the list, by force if too few would be left to lead, and

@@ -58,6 +58,11 @@ func Exit(code int, err error) error {
 	return &Error{code, err}
 }
 
+// Ended is the end of a command by the exit code of the program that it has run: nothing is printed.
+func Ended(code int) error { return Exit(code, errEnded) }
+
+var errEnded = errors.New("the command has ended")
+
 // Usagef makes an error that ends the command with exit code 2.
 func Usagef(format string, args ...any) error { return Exit(Usage, fmt.Errorf(format, args...)) }
 
@@ -139,6 +144,9 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return Done
+	}
+	if errors.Is(err, errEnded) {
+		return CodeOf(err)
 	}
 	err = Argument(cmd, err)
 	said := make(chan struct{})

@@ -204,6 +204,24 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	}
 }
 
+// Lease renews the lease of a leadership that is not a node's. It gives for how long the command may go on, counted
+// from the call, and how long a lease is that was just renewed (0: with best effort). false: nothing is renewed.
+type Lease func() (left, whole time.Duration, ok bool)
+
+// Once runs the command a single time under a leadership of member id, and renews its lease every so often. It
+// returns when nothing of the command is left. When ctx ends the command is stopped by its [StopSignal].
+func (r *Runner) Once(ctx context.Context, id batuta.ID, l batuta.Leadership, every time.Duration, lease Lease) (Outcome, error) {
+	command := &Command{Argv: r.cfg.Argv, Env: environment(WithoutMeta(os.Environ()), id, l), Grace: r.cfg.Grace}
+	return r.keeper.run(ctx, command, every, r.cfg.T, func() (term, bool) {
+		at := now() // before the request: what that takes is not counted as renewed
+		left, whole, ok := lease()
+		if whole == 0 {
+			return term{until: at.add(left)}, ok
+		}
+		return termOf(at.add(left), whole, r.cfg.Notice), ok
+	})
+}
+
 // clear takes away what the last run may have left.
 func (r *Runner) clear() {
 	if r.cfg.Clear == nil {
