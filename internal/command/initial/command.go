@@ -111,7 +111,7 @@ func (p *plan) next(b *strings.Builder, dir string) {
 	if p.tls {
 		fmt.Fprintf(b, "\nA process with %s can act as any member: keep it, and away from the machines. It issues the next\ncertificates: batuta tls issue ID --cluster %s --dir %s. Those of the members end in a year.\n",
 			filepath.Join(dir, authorityKeyFile), quoted(p.cluster), quoted(dir))
-	} else {
+	} else if !p.local {
 		fmt.Fprintf(b, "\nA process with %s can act as any member. Remove the directories here once each machine has its own.\n", secretFile)
 	}
 	if p.quorum && len(p.members)%2 == 0 {

@@ -48,7 +48,7 @@ type settings struct {
 	Member    []string `yaml:"member"`
 	Algorithm string   `yaml:"algorithm,omitempty"`
 	DataDir   string   `yaml:"data-dir"`
-	HTTP      string   `yaml:"http"`
+	HTTP      string   `yaml:"http,omitempty"`
 	Secret    string   `yaml:"secret-file,omitempty"`
 	Cert      string   `yaml:"tls-cert,omitempty"`
 	Key       string   `yaml:"tls-key,omitempty"`
@@ -83,7 +83,7 @@ func (p *plan) settings(m member) settings {
 		s.Member = append(s.Member, other.name()+"="+other.addr)
 	}
 	if p.local {
-		s.DataDir = p.home(m, "data")
+		s.DataDir, s.HTTP = p.home(m, "data"), "" // the default, and any free port for the second on a machine
 	}
 	if p.quorum {
 		s.Algorithm = "quorum"
