@@ -17,7 +17,7 @@ type candidate struct {
 	at, name, id string
 }
 
-func (c *candidate) put(body string) (a candidacy.Answer) {
+func (c *candidate) put(body string) (a candidacy.Turn) {
 	c.Helper()
 	code, text := call{method: "PUT", path: "/v1/elections/" + c.name + "/candidacy", body: strings.NewReader(body)}.do(c.T, c.at)
 	if err := json.Unmarshal([]byte(text), &a); err != nil || code != http.StatusOK {
@@ -34,7 +34,7 @@ func standAt(t *testing.T, at, name string) *candidate {
 	return c
 }
 
-func (c *candidate) await(s candidacy.State) candidacy.Answer {
+func (c *candidate) await(s candidacy.State) candidacy.Turn {
 	c.Helper()
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
 		if a := c.put(`{"candidacy":"` + c.id + `"}`); a.State == s {
@@ -42,7 +42,7 @@ func (c *candidate) await(s candidacy.State) candidacy.Answer {
 		}
 	}
 	c.Fatalf("it is never %s", s)
-	return candidacy.Answer{}
+	return candidacy.Turn{}
 }
 
 // end says that its work has stopped, without which a node that closes waits.

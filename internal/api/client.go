@@ -92,8 +92,8 @@ func (c *Client) Undrain(ctx context.Context, id string, v any) error {
 }
 
 // Stand begins, renews or asks about a candidacy for a named election.
-func (c *Client) Stand(ctx context.Context, name string, ask candidacy.Request) (a candidacy.Answer, err error) {
-	return a, c.send(ctx, http.MethodPut, candidacyPath(name), ask, &a)
+func (c *Client) Stand(ctx context.Context, name string, request candidacy.Request) (a candidacy.Turn, err error) {
+	return a, c.send(ctx, http.MethodPut, candidacyPath(name), request, &a)
 }
 
 // EndCandidacy acknowledges that the work has stopped, and ends the candidacy.

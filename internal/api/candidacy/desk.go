@@ -57,8 +57,8 @@ const (
 	Lost    State = "lost" // until the client acknowledges that its work has stopped, or the bound has passed
 )
 
-// Answer is what a client receives about its candidacy.
-type Answer struct {
+// Turn is what a client receives about its candidacy.
+type Turn struct {
 	State     State   `json:"state"`
 	Election  string  `json:"election"`
 	Token     *string `json:"token"`    // "epoch:leader"; null while waiting
@@ -264,7 +264,7 @@ func (c *candidacy) turn(s State, t batuta.Token) {
 }
 
 // answer gives how a candidacy stands, and a channel that is closed when that changes. over: it has ended.
-func (d *Desk) answer(ctx context.Context, c *candidacy) (a Answer, changed <-chan struct{}, over bool, err error) {
+func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan struct{}, over bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	d.mu.Lock()
@@ -280,7 +280,7 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Answer, changed <-ch
 	leaders := c.queue.election.Leaders()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a = Answer{State: c.state, Election: c.queue.election.Name(), Candidacy: c.id, Cause: string(c.cause)}
+	a = Turn{State: c.state, Election: c.queue.election.Name(), Candidacy: c.id, Cause: string(c.cause)}
 	if c.state == Waiting {
 		a.HeldBy = d.heldBy(c, leaders)
 		return a, c.changed, c.gone, nil

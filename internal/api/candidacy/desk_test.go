@@ -105,7 +105,7 @@ func (d *desk) election(name string) *election {
 	return d.elections[name]
 }
 
-func (d *desk) do(method, path, body string) (code int, a candidacy.Answer) {
+func (d *desk) do(method, path, body string) (code int, a candidacy.Turn) {
 	d.Helper()
 	req, _ := http.NewRequestWithContext(d.Context(), method, d.url+"/v1/elections/"+path, strings.NewReader(body))
 	resp, err := http.DefaultClient.Do(req)
@@ -123,7 +123,7 @@ func (d *desk) do(method, path, body string) (code int, a candidacy.Answer) {
 	return resp.StatusCode, a
 }
 
-func (d *desk) put(path, body string) candidacy.Answer {
+func (d *desk) put(path, body string) candidacy.Turn {
 	d.Helper()
 	code, a := d.do("PUT", path, body)
 	if code != http.StatusOK {
@@ -133,7 +133,7 @@ func (d *desk) put(path, body string) candidacy.Answer {
 }
 
 // await asks until the candidacy is in that state.
-func (d *desk) await(path, id string, state candidacy.State) candidacy.Answer {
+func (d *desk) await(path, id string, state candidacy.State) candidacy.Turn {
 	d.Helper()
 	for began := time.Now(); time.Since(began) < patience; time.Sleep(time.Millisecond) {
 		if a := d.put(path, `{"candidacy":"`+id+`"}`); a.State == state {
@@ -141,7 +141,7 @@ func (d *desk) await(path, id string, state candidacy.State) candidacy.Answer {
 		}
 	}
 	d.Fatalf("candidacy %s is never %s", id, state)
-	return candidacy.Answer{}
+	return candidacy.Turn{}
 }
 
 // gone waits until the candidacy has ended.
@@ -156,7 +156,7 @@ func (d *desk) gone(path, id string) {
 }
 
 // open begins a stream; end ends its connection.
-func (d *desk) open(path, accept, body string) (next func() candidacy.Answer, end func()) {
+func (d *desk) open(path, accept, body string) (next func() candidacy.Turn, end func()) {
 	d.Helper()
 	ctx, cancel := context.WithCancel(d.Context())
 	req, _ := http.NewRequestWithContext(ctx, "PUT", d.url+"/v1/elections/"+path, strings.NewReader(body))
@@ -167,7 +167,7 @@ func (d *desk) open(path, accept, body string) (next func() candidacy.Answer, en
 	}
 	d.Cleanup(func() { cancel(); resp.Body.Close() })
 	in := bufio.NewScanner(resp.Body)
-	return func() (a candidacy.Answer) {
+	return func() (a candidacy.Turn) {
 		for in.Scan() {
 			if line := bytes.TrimPrefix(in.Bytes(), []byte("data: ")); bytes.HasPrefix(line, []byte("{")) {
 				if err := json.Unmarshal(line, &a); err != nil {

@@ -157,7 +157,7 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, c *candidacy) {
 }
 
 // next is how long until the same is sent again.
-func (a *Answer) next() time.Duration {
+func (a *Turn) next() time.Duration {
 	if a.State == Waiting {
 		return repeatEvery
 	}

@@ -136,7 +136,7 @@ func (o *options) run(ctx context.Context, agent Agent) error {
 }
 
 // hold waits for the election.
-func (o *options) hold(ctx context.Context, h *holder) (candidacy.Answer, error) {
+func (o *options) hold(ctx context.Context, h *holder) (candidacy.Turn, error) {
 	within, cancel := ctx, func() {}
 	if o.timeout > 0 {
 		within, cancel = context.WithTimeout(ctx, o.timeout)
@@ -206,7 +206,7 @@ func pass(ctx context.Context, signals <-chan os.Signal, r *runner.Runner, stop 
 }
 
 // every is the time between two renewals.
-func every(a candidacy.Answer) time.Duration {
+func every(a candidacy.Turn) time.Duration {
 	d := time.Duration(a.ValidMS) * time.Millisecond / 4
 	if a.LeaseMS > 0 {
 		d = time.Duration(a.LeaseMS) * time.Millisecond / 8

@@ -21,7 +21,7 @@ const pollEvery = 250 * time.Millisecond
 
 // Agent is what a holder needs of an [api.Client].
 type Agent interface {
-	Stand(ctx context.Context, election string, ask candidacy.Request) (candidacy.Answer, error)
+	Stand(ctx context.Context, election string, ask candidacy.Request) (candidacy.Turn, error)
 	EndCandidacy(ctx context.Context, election, id string) error
 }
 
@@ -42,7 +42,7 @@ type holder struct {
 }
 
 // wait returns once the election is held. try: it returns [errHeld] where it is held already.
-func (h *holder) wait(ctx context.Context, try bool) (candidacy.Answer, error) {
+func (h *holder) wait(ctx context.Context, try bool) (candidacy.Turn, error) {
 	for began := time.Now(); ; {
 		a, err := h.renew(ctx)
 		switch {
@@ -89,11 +89,11 @@ func answered(err error) int {
 }
 
 // renew renews the candidacy, or begins it.
-func (h *holder) renew(ctx context.Context) (candidacy.Answer, error) {
+func (h *holder) renew(ctx context.Context) (candidacy.Turn, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return candidacy.Answer{}, context.Canceled
+		return candidacy.Turn{}, context.Canceled
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.ttl)
 	defer cancel()
@@ -153,7 +153,7 @@ func refusal(err error) error {
 }
 
 // leadership is what the command finds in its environment.
-func leadership(a candidacy.Answer) (batuta.ID, batuta.Leadership) {
+func leadership(a candidacy.Turn) (batuta.ID, batuta.Leadership) {
 	l := batuta.Leadership{Election: a.Election, Since: time.Now(), Fencing: a.LeaseMS > 0}
 	if a.Token == nil {
 		return "", l
