@@ -206,8 +206,8 @@ func TestAMemberKeepsNoAnswersForADiskThatHangs(t *testing.T) {
 	n.step("3", election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: election.Rank{ID: "4"}, Address: "host-4:7400"}})
 	n.run(time.Minute)
 	c := n.cores["1"]
-	if !c.hung || c.View().Leader.ID != "3" {
-		t.Fatalf("member 1 follows %v, and its disk hangs: %v", c.View(), c.hung)
+	if !c.disk.Hung() || c.View().Leader.ID != "3" {
+		t.Fatalf("member 1 follows %v, and its disk hangs: %v", c.View(), c.disk.Hung())
 	}
 	raft := reflect.ValueOf(c.node).Elem().FieldByName("raft").Elem()
 	if kept := raft.FieldByName("msgs").Len() + raft.FieldByName("msgsAfterAppend").Len(); kept > 30 {

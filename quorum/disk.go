@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/epoch"
 )
 
-// writer is what goes to disk: one write at a time. Nothing that it stands for is said
-// before it is there.
+// writer is what goes to disk: one write at a time. No message has what is not on disk.
 type writer struct {
 	hard    *pb.HardState // of raft; on disk, but for a commit that needs not be
 	safe    uint64        // up to where the log is committed, as the disk says
@@ -24,13 +24,10 @@ type writer struct {
 	then    func() // when that is safe
 	written int    // records since the last compaction, those of earlier lives too
 
-	writing bool      // a write is with the driver
-	failing bool      // the last one failed; it is tried again
-	retryAt time.Time // not before
-	hungAt  time.Time // then a write has taken T
-	hung    bool      // it has
-	slow    bool      // the last one had, and no write has taken less since
-	wrote   time.Time // when the last one ended
+	disk    epoch.Health
+	retryAt time.Time // when a failing or slow disk is tried again
+	hungAt  time.Time // when the outstanding write has taken T
+	wrote   time.Time // when the last write ended
 }
 
 // idle is for how long a leader writes nothing. Then it tries its disk: it would not notice
@@ -50,29 +47,26 @@ func (c *Core) write(records [][]byte, replace bool, then func()) {
 }
 
 func (c *Core) attempt() {
-	c.writing, c.retryAt, c.hungAt = true, time.Time{}, c.now.Add(c.t)
+	c.disk.Begin()
+	c.retryAt, c.hungAt = time.Time{}, c.now.Add(c.t)
 	c.do(election.Action{Kind: election.Append, Records: c.records, Replace: c.replace})
 }
 
 // busy reports whether something is still to be made safe.
 func (c *Core) busy() bool { return c.records != nil }
 
-// unsaved reports whether the disk is of no use now.
-func (c *Core) unsaved() bool { return c.failing || c.hung }
-
 // saved takes in how a write has ended.
 func (c *Core) saved(err error) {
-	if !c.writing {
+	if !c.disk.Busy() {
 		return
 	}
-	slow := c.hung
-	c.writing, c.hungAt, c.hung, c.wrote = false, time.Time{}, false, c.now
+	slow := c.disk.End(err)
+	c.hungAt, c.wrote = time.Time{}, c.now
 	if err != nil {
-		c.failing, c.retryAt = true, c.now.Add(retryPause)
+		c.retryAt = c.now.Add(retryPause)
 		c.diskLost("its disk refuses the log")
 		return
 	}
-	c.failing = false
 	c.slowly(slow)
 	c.written += len(c.records)
 	if c.replace {
@@ -88,14 +82,14 @@ func (c *Core) saved(err error) {
 	}
 }
 
-// slowly takes note whether a write took longer than T. It would be so again if this member were elected, and it
-// would give the lead up at once, over and over: it does not stand before a write takes less, for which it tries its
-// disk, or until nobody has led for 2·T.
+// slowly notes that the disk works, and whether the write took longer than T. This member then
+// is no candidate before a write takes less, for which it tries its disk, or until no member
+// has led for 2·T: see [epoch.Health].
 func (c *Core) slowly(on bool) {
-	if on && !c.slow {
+	if on && !c.disk.Slow() {
 		c.note("cannot save", election.None, election.Token{}, "a write took longer than T")
 	}
-	if c.slow = on; on {
+	if c.disk.Work(on); on {
 		c.retryAt = c.now.Add(retryPause)
 	}
 }
@@ -119,22 +113,22 @@ func (c *Core) tryAt() time.Time {
 func (c *Core) dueDisk() {
 	switch {
 	case !c.passed(c.tryAt()):
-	case c.failing:
+	case c.disk.Failing():
 		c.attempt()
 	default:
 		c.tryDisk()
 	}
 	if c.passed(c.hungAt) {
-		c.hungAt, c.hung = time.Time{}, true
+		c.hungAt = time.Time{}
+		c.disk.Hang()
 		c.diskLost("its disk has not answered for T")
 	}
 }
 
-// diskLost has a leader give up the lead when its disk fails it: it could not go on. Its
-// work stops first, as ever.
+// diskLost has a leader give up the lead when its disk fails. Its work stops first.
 func (c *Core) diskLost(why string) { c.leave(0, why) }
 
-// advance takes from raft what is to be written, said and applied, until it has no
+// advance takes from raft what is to be written, sent and applied, until it has no
 // more or a write is outstanding.
 func (c *Core) advance() {
 	if c.node != nil && !c.busy() && !c.halted && (c.selfDue || len(c.noted) > 0) {
@@ -162,10 +156,11 @@ func (c *Core) advance() {
 	}
 }
 
-// sendEarly parts what may be said while the write is under way from what has to wait. A
+// sendEarly parts what may be sent while the write is under way from what has to wait. A
 // leader's entries may: it counts its own copy only when that is safe, and its term is on
-// disk (Raft dissertation, 10.2.1). So may a request for votes by a log that is on disk: it binds who
-// grants it alone, and whoever is elected meanwhile says nothing of it before its term is safe (see turned).
+// disk (Raft dissertation, 10.2.1). So may a request for votes by a log that is on disk: it
+// binds only the voters, and a candidate that is elected meanwhile sends nothing before its
+// term is safe (see turned).
 func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	hard := ready.HardState
 	leads := c.status().RaftState == raft.StateLeader && (raft.IsEmptyHardState(hard) || hard.GetTerm() == c.hard.GetTerm())

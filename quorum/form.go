@@ -60,7 +60,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed, c.lowerAt)
 	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
 	f.flags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
-	f.flags(c.slow, c.unsigned)
+	f.flags(c.disk.Slow(), c.unsigned)
 	for i := range c.peers {
 		c.appendPeer(&f, &c.peers[i])
 	}

@@ -117,7 +117,7 @@ func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.D
 		return // it answers what was not sent yet
 	}
 	p.acked, p.aside, p.promise = max(p.acked, m.Stamp), m.Eligibility, promise
-	if !c.unsaved() { // raft may have entries to send again
+	if !c.disk.Unusable() { // raft may have entries to send again
 		c.stepRaft(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: &p.number, To: &c.me.Number, Term: new(c.term())})
 	}
 	c.prolong()

@@ -200,7 +200,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		msg.GetTerm() != m.Token.Epoch || c.check(msg) != nil {
 		return
 	}
-	if c.unsaved() && slices.Contains(answeredFromDisk, want) {
+	if c.disk.Unusable() && slices.Contains(answeredFromDisk, want) {
 		return // its answer would wait for the disk, with one to each time that it is said again
 	}
 	switch want {

@@ -37,7 +37,7 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleJoining
 	case !c.healthy && !c.resort: // before what keeps it from the cluster's own lead alone
 		return election.IneligibleUnhealthy
-	case c.unsaved(), c.slow:
+	case c.disk.Unfit():
 		return election.IneligibleUnsaved
 	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
 		return election.IneligibleWorking
@@ -144,7 +144,7 @@ func (c *Core) standAgain() {
 		}
 		// Of those that stand nobody may have the whole log, or know by it that it votes:
 		// who has it passes it on.
-		c.interim = c.me.Settled && (c.newer || c.othersStand()) && !c.eligible() && !c.unsaved() && c.roster.votes(c.me.Number)
+		c.interim = c.me.Settled && (c.newer || c.othersStand()) && !c.eligible() && !c.disk.Unusable() && c.roster.votes(c.me.Number)
 		switch {
 		case c.interim:
 			c.campaignAt = c.now.Add(c.between(c.t))

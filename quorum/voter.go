@@ -195,7 +195,8 @@ func (c *Core) dueVoter() {
 		c.campaign()
 	}
 	if c.passed(c.standAt) {
-		c.standAt, c.slow = time.Time{}, false
+		c.standAt = time.Time{}
+		c.disk.Forgive()
 		c.standAgain()
 	}
 }

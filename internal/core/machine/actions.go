@@ -38,7 +38,7 @@ func (a actions) Down(id election.ID) bool {
 
 func (a actions) Leader() election.Token { return a.m.View() }
 
-func (a actions) Highest() uint64 { return a.m.highest }
+func (a actions) Highest() uint64 { return a.m.seen.Highest() }
 
 func (a actions) Timing() election.Timing { return a.m.cfg.Timing }
 

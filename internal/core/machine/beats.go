@@ -48,7 +48,7 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
-		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.highest, Eligibility: m.toldEligibility(), Digest: m.roster.Digest(), MetaDigest: m.metas.Digest(),
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.seen.Highest(), Eligibility: m.toldEligibility(), Digest: m.roster.Digest(), MetaDigest: m.metas.Digest(),
 		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining(), Version: m.version,
 	}
 	if withStates {

@@ -193,7 +193,7 @@ func (m *Machine) endDiscovery() {
 		return
 	}
 	m.mode, m.unacknowledged = idle, false
-	m.hasAsked()
+	m.seen.Ask()
 	m.enterPhaseWithoutLeader()
 	m.cancel(timerDiscovery)
 	m.awaitNobody()

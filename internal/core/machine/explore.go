@@ -31,7 +31,7 @@ func (m *Machine) Timers() []string {
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
 func (m *Machine) MinEpoch() uint64 {
 	lowest := uint64(0)
-	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.onDisk.Epoch, m.writing.Epoch, m.highest, m.asked, m.resigned} {
+	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.disk.OnDisk().Epoch, m.disk.Writing().Epoch, m.seen.Highest(), m.seen.Asked(), m.resigned} {
 		if e > 0 && (lowest == 0 || e < lowest) {
 			lowest = e
 		}
@@ -47,15 +47,15 @@ func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).M
 // one configuration that append the same behave the same.
 func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
-	for _, t := range [...]election.Token{m.view, m.next, m.onDisk, m.writing} {
+	for _, t := range [...]election.Token{m.view, m.next, m.disk.OnDisk(), m.disk.Writing()} {
 		epoch(t.Epoch)
 		b = append(append(b, t.Leader.ID...), 0)
 	}
-	epoch(m.highest)
-	epoch(m.asked)
+	epoch(m.seen.Highest())
+	epoch(m.seen.Asked())
 	epoch(m.resigned)
 	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.saving, m.unsaved, m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
+	b = append(b, bits(m.certain, m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
 	b = append(append(b, m.doubts...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)

@@ -15,7 +15,7 @@ func (m *Machine) foundLater() { m.unfounded = !m.founds() }
 // it has heard of no leadership, in this life or an earlier one, and knows too few.
 func (m *Machine) founds() bool {
 	switch {
-	case m.highest > 0 || m.cfg.NoDetector:
+	case m.seen.Highest() > 0 || m.cfg.NoDetector:
 		return true
 	case m.cfg.Expect > 0:
 		return m.acquainted() >= m.cfg.Expect

@@ -40,7 +40,7 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 	}
 	// No further than the others would believe us: they drop what is far above.
 	if t.Epoch <= min(election.MaxEpoch, m.view.Epoch+epochLead) {
-		m.heardHighest(t.Epoch)
+		m.seen.See(t.Epoch)
 	}
 	e, changes := m.roster.Newcomer(e)
 	if changes {

@@ -16,23 +16,6 @@ type leadership struct {
 	next      election.Token // the leadership being saved; zero when none is
 	claimedAt time.Time      // when our last claim began
 	above     election.Token // the leadership that ended our own last
-
-	highest   uint64 // the highest epoch heard of
-	asked     uint64 // the highest epoch heard of when this contest began, or the others were asked last
-	heldEpoch uint64 // the highest of a token that another holds; some of highest are of claims that were given up
-
-	leapBase   uint64 // the highest epoch at leapBaseAt: see maxEpoch
-	leapBaseAt time.Time
-}
-
-// heardHighest takes note of an epoch that there is.
-func (l *leadership) heardHighest(epoch uint64) { l.highest = max(l.highest, epoch) }
-
-// heardEpochs takes note of what a message says: the epoch of the leadership that its
-// sender holds, and the highest it has heard of.
-func (l *leadership) heardEpochs(held, highest uint64) {
-	l.highest = max(l.highest, held, highest)
-	l.heldEpoch = max(l.heldEpoch, held)
 }
 
 // endIsCertain: that the last leadership is over is known by now.
@@ -41,8 +24,7 @@ func (l *leadership) endIsCertain() { l.certain = true }
 // restore takes up what the disk remembers. Whether that leadership still lasts
 // is unknown, unless it was our own: a process does not outlive itself.
 func (t *leadership) restore(c Config) {
-	t.view, t.highest = c.State.Token, c.State.Token.Epoch
-	t.ended, t.certain = election.CauseStopped, c.State.Token.Leader.ID == c.Self.ID
+	t.view, t.ended, t.certain = c.State.Token, election.CauseStopped, c.State.Token.Leader.ID == c.Self.ID
 }
 
 // View is the leadership told to the driver, zero while it is undefined.
@@ -63,7 +45,7 @@ func (m *Machine) Vouch() (election.Token, time.Duration) {
 }
 
 // Highest is the highest epoch this member has heard of.
-func (m *Machine) Highest() uint64 { return m.highest }
+func (m *Machine) Highest() uint64 { return m.seen.Highest() }
 
 func (m *Machine) isMine(t election.Token) bool { return t.Leader.ID == m.cfg.Self.ID }
 
@@ -142,7 +124,7 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.note("adopts", t.Leader.ID, t, why)
 	m.next = t
 	m.enterPhaseWithoutLeader()
-	m.heardHighest(t.Epoch)
+	m.seen.See(t.Epoch)
 	m.detector.Follow(heard, grace)
 	if !heard.IsZero() {
 		m.endDiscovery() // else the replies still count, if what others heard is over
@@ -159,7 +141,7 @@ func (m *Machine) claim(why string) {
 	if !m.mayClaim() || m.holdsContest() {
 		return
 	}
-	if m.highest > m.asked && !m.cfg.NoDetector {
+	if m.seen.Contested() && !m.cfg.NoDetector {
 		m.discover("another has claimed meanwhile")
 		return
 	}
@@ -173,13 +155,9 @@ func (m *Machine) claim(why string) {
 	}
 }
 
-// hasAsked takes note that a contest begins, or that all have been asked who leads: a claim that is heard
-// of after that may have been won.
-func (l *leadership) hasAsked() { l.asked = l.highest }
-
 // mayClaim reports whether this member may lead next, as far as it knows.
 func (m *Machine) mayClaim() bool {
-	if !m.started() || m.eligibility() != election.Eligible || m.mode != idle || m.next.Defined() || m.highest >= election.MaxEpoch {
+	if !m.started() || m.eligibility() != election.Eligible || m.mode != idle || m.next.Defined() || m.seen.UsedUp() {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
 	return !m.leading() && (!m.live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
@@ -191,17 +169,14 @@ func (m *Machine) take(why string) {
 		return
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
-	m.next, m.claimedAt = m.nextToken(), m.now
-	m.heardHighest(m.next.Epoch)
+	m.next, m.claimedAt = m.seen.Next(m.cfg.Self, m.view, &m.disk), m.now
+	m.seen.See(m.next.Epoch)
 	m.note("claims", m.cfg.Self.ID, m.next, why)
 	m.save()
 }
 
 // startUnder has this member start as if t had been elected before; for the lab.
-func (m *Machine) startUnder(t election.Token) {
-	m.next = t
-	m.disk.restore(t)
-}
+func (l *leadership) startUnder(t election.Token) { l.next = t }
 
 // install tells of the leadership that is now safe on disk.
 func (m *Machine) install() {
@@ -212,7 +187,7 @@ func (m *Machine) install() {
 	} else {
 		m.enter(PhaseFollowing)
 	}
-	m.heardHighest(m.view.Epoch)
+	m.seen.See(m.view.Epoch)
 	m.doubt("")
 	m.do(election.Action{Kind: election.NotifyElected, Token: m.view})
 	m.endSuspicion()
@@ -249,7 +224,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.ended, m.certain = cause, certain
 	m.enter(next)
 	m.contestBegins()
-	m.hasAsked()
+	m.seen.Ask()
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
@@ -308,20 +283,4 @@ func (m *Machine) abandon(why string) {
 	m.drop()
 	m.reconsider() // nobody leads, as after the end of one that was followed
 	m.discover(why)
-}
-
-// maxLeap bounds how far others may raise the epoch within leapEvery: at that pace a
-// member that lies uses them up in two centuries.
-const (
-	maxLeap   = 1 << 32
-	leapEvery = time.Hour
-)
-
-// maxEpoch is the highest epoch that is believed: maxLeap above the one at the beginning
-// of the hour.
-func (m *Machine) maxEpoch() uint64 {
-	if m.leapBaseAt.IsZero() || m.now.Sub(m.leapBaseAt) >= leapEvery {
-		m.leapBase, m.leapBaseAt = m.highest, m.now
-	}
-	return min(election.MaxEpoch, m.leapBase+maxLeap)
 }

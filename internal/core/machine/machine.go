@@ -6,6 +6,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/detector"
+	"github.com/batuta-dev/batuta/internal/core/epoch"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -41,9 +42,10 @@ type Machine struct {
 	standing
 	founding
 	leadership
+	seen epoch.Seen
 	inheritance
 	handover
-	disk
+	disk epoch.Disk
 }
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -56,12 +58,11 @@ func New(c Config) (*Machine, error) {
 		c.Election = "default"
 	}
 	c.Timing = c.Timing.WithDefaults()
-	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing)}
+	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token)}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
 	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
 	m.leadership.restore(c)
-	m.disk.restore(c.State.Token)
 	m.foundLater()
 	return m, nil
 }
@@ -182,6 +183,7 @@ func (m *Machine) start(ev election.Event) {
 	m.enter(PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
 		m.startUnder(t)
+		m.disk = epoch.NewDisk(t)
 		m.detector.Follow(m.now, time.Time{})
 		for i := range m.members {
 			m.members[i].state = election.StateUp
@@ -207,11 +209,11 @@ func (m *Machine) start(ev election.Event) {
 func (m *Machine) receive(msg *election.Message) {
 	i, ok := m.index[msg.From]
 	top := max(msg.Token.Epoch, msg.Highest)
-	if d := m.isDeparting(msg.From); d >= 0 && msg.Election == m.cfg.Election && top <= m.maxEpoch() {
+	if d := m.isDeparting(msg.From); d >= 0 && msg.Election == m.cfg.Election && top <= m.seen.Limit(m.now) {
 		m.fromDeparting(d, msg)
 		return
 	}
-	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.maxEpoch() {
+	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.seen.Limit(m.now) {
 		return
 	}
 	if !m.started() && msg.Kind != election.Probe {
@@ -233,7 +235,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	if msg.Eligibility == election.Eligible {
 		m.endLastResort()
 	}
-	m.heardEpochs(msg.Token.Epoch, msg.Highest)
+	m.seen.Receive(msg.Token.Epoch, msg.Highest)
 	was := m.taking
 	m.taking = msg
 	defer func() { m.taking = was }()
@@ -272,7 +274,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	i, ok := m.index[msg.From] // the list may have changed
 	if ok && stood && !m.eligible(&m.members[i]) && m.leaderless() {
 		if !msg.Token.Above(m.view) { // else it has led, and who had resigned before may claim
-			m.hasAsked() // that claim is given up
+			m.seen.Ask() // that claim is given up
 		}
 		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})
 	}

@@ -68,7 +68,6 @@ func (m *Machine) enlist(c Config) {
 		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
 	}
 	m.roster = roster.New(own, c.State.Members, c.Members)
-	m.listSaved()
 	m.members = make([]member, 0, len(m.roster.All()))
 	for _, e := range m.roster.All() {
 		if e.Departure != election.Present && e.ID != c.Self.ID {

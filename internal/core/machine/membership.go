@@ -57,7 +57,7 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 	if len(news) == 0 {
 		return
 	}
-	m.listChanged()
+	m.disk.ListChanged()
 	m.spread(news, from)
 	for _, e := range news {
 		m.mustNotify(e)
@@ -389,5 +389,5 @@ func (m *Machine) joinAccepted(list []election.Member, t election.Token, age tim
 			return
 		}
 	}
-	m.heardHighest(min(t.Epoch, election.MaxEpoch-1))
+	m.seen.See(min(t.Epoch, election.MaxEpoch-1))
 }

@@ -62,7 +62,7 @@ func (m *Machine) pass(r int, msg *election.Message) {
 // relayed handles what a member passes on, or wants passed on.
 func (m *Machine) relayed(from int, msg *election.Message) {
 	inner := msg.Carried
-	if inner == nil || inner.Election != m.cfg.Election || max(inner.Token.Epoch, inner.Highest) > m.maxEpoch() {
+	if inner == nil || inner.Election != m.cfg.Election || max(inner.Token.Epoch, inner.Highest) > m.seen.Limit(m.now) {
 		return
 	}
 	to, known := m.index[inner.To]

@@ -125,7 +125,7 @@ func (m *Machine) Yields() bool { return m.yields }
 // endYield ends this member as soon as its disk has it that the other one holds, or
 // refuses: else it would send that one away when it is added again.
 func (m *Machine) endYield() {
-	if m.yields && !m.saving {
+	if m.yields && !m.disk.Busy() {
 		m.yields = false
 		m.do(election.Action{Kind: election.Halt, Err: election.ErrRemoved})
 	}

@@ -2,96 +2,65 @@ package machine
 
 import "github.com/batuta-dev/batuta/election"
 
-// This file keeps the newest leadership, and the member list, on disk. A disk may
-// refuse, be slow, or not answer at all: who cannot save in time does not lead, says
-// so, and leaves the lead to the others.
-
-// disk is what is safe on disk, and what is on its way there.
-type disk struct {
-	onDisk  election.Token // what a Save has made safe
-	writing election.Token // what the outstanding Save writes
-	saving  bool           // a Save is outstanding
-	listed  bool           // the member list is on disk
-	unsaved bool           // the disk refused the last Save
-	hung    bool           // the outstanding Save has not been answered for T
-	slow    bool           // the last one took longer than T: see slowly
-	dropped election.Token // our claim that was given up while it was being saved
-}
-
-// restore takes up what the disk has.
-func (d *disk) restore(t election.Token) { d.onDisk = t }
-
-// listSaved and listChanged say whether the disk has the member list as it is.
-func (d *disk) listSaved()   { d.listed = true }
-func (d *disk) listChanged() { d.listed = false }
-
-// forgiveSlowness: nobody else has led, for as long as a slow disk waits for that.
-func (d *disk) forgiveSlowness() { d.slow = false }
-
-// cannotSave reports whether this member has to leave the lead to the others.
-func (d *disk) cannotSave() bool { return d.unsaved || d.hung || d.slow }
+// This file keeps the newest leadership and the member list on disk. A member that cannot
+// save in time does not lead and reports that: see [epoch.Health].
 
 // save writes the newest leadership. One Save is outstanding at most, and none
 // writes less than the disk has.
 func (m *Machine) save() {
-	if m.saving {
-		if m.hung {
+	if m.disk.Busy() {
+		if m.disk.Hung() {
 			m.followUnsaved()
 		}
 		return
 	}
-	if m.next.Defined() && !m.unsaved && !m.next.Above(m.onDisk) {
+	if m.next.Defined() && !m.disk.Failing() && m.disk.Has(m.next) {
 		m.install()
-		if m.listed || m.saving {
+		if m.disk.Listed() || m.disk.Busy() {
 			return
 		}
 	}
-	m.writing = m.onDisk
-	for _, t := range [...]election.Token{m.view, m.next} { // view may have been followed unsaved
-		if t.Above(m.writing) {
-			m.writing = t
-		}
-	}
-	m.saving, m.listed = true, true
+	newest := m.disk.Write(m.view, m.next) // view may have been followed unsaved
 	if !m.cfg.NoDetector {
 		m.set(timerHung, m.cfg.Timing.T())
 	}
-	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: m.writing, Members: m.roster.All()}})
+	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: newest, Members: m.roster.All()}})
 }
 
-// followUnsaved takes a leadership of another's although the disk does not take it.
+// followUnsaved follows a leader although the disk does not take its leadership.
 func (m *Machine) followUnsaved() {
 	if m.next.Defined() && !m.isMine(m.next) {
 		m.install()
 	}
 }
 
-// saved goes on once the disk has answered. Who cannot write does not claim,
-// but follows all the same.
+// saved goes on once the disk has answered. A member that cannot write does not claim, but
+// follows all the same.
 func (m *Machine) saved(err error) {
-	if !m.saving {
+	if !m.disk.Busy() {
 		return
 	}
-	hung := m.hung
-	m.saving, m.hung = false, false
+	failing, hung := m.disk.Failing(), m.disk.Saved(err)
 	m.cancel(timerHung)
 	if err != nil {
-		m.refused(err)
-	} else {
-		m.onDisk = m.writing
+		if !failing {
+			m.note("cannot save", election.None, m.disk.Writing(), err.Error())
+		}
+		m.set(timerSave, saveRetry)
+		m.withdraw()
 	}
-	written := m.isMine(m.next) && !m.next.Above(m.writing)
+	written := m.isMine(m.next) && !m.next.Above(m.disk.Writing())
 	overtaken := written && m.overtaken()
 	if overtaken || written && m.holdsContest() {
 		m.drop() // its turn comes when the other has stopped, or led
 	}
 	switch {
-	case m.next.Defined() && m.next.Above(m.writing):
+	case m.next.Defined() && m.next.Above(m.disk.Writing()):
 		m.save()
 	case m.next.Defined():
 		m.install()
 	}
-	if err == nil && !m.saving && (!m.listed || m.live() && m.view.Above(m.onDisk)) {
+	if err == nil && !m.disk.Busy() && (!m.disk.Listed() || m.live() && !m.disk.Has(m.view)) {
 		m.save()
 	}
 	m.endYield()
@@ -103,37 +72,27 @@ func (m *Machine) saved(err error) {
 	}
 }
 
-// refused takes note that the disk does not take what is written.
-func (m *Machine) refused(err error) {
-	if !m.unsaved {
-		m.note("cannot save", election.None, m.writing, err.Error())
-	}
-	m.unsaved = true
-	m.set(timerSave, saveRetry)
-	m.withdraw()
-}
-
 // waited: the outstanding Save has not been answered for T.
 func (m *Machine) waited() {
-	m.hung = true
-	if !m.slow {
-		m.note("cannot save", election.None, m.writing, "the disk has not answered for T")
+	m.disk.Hang()
+	if !m.disk.Slow() {
+		m.note("cannot save", election.None, m.disk.Writing(), "the disk has not answered for T")
 	}
 	m.followUnsaved()
 	if m.isMine(m.next) {
-		m.dropped = m.next
+		m.disk.Drop(m.next)
 	}
 	m.withdraw()
 }
 
 // wrote goes on after a Save that has succeeded. hung: it took longer than T.
 func (m *Machine) wrote(hung bool) {
-	switch was := m.unsaved || m.slow || hung; {
+	switch was := m.disk.Failing() || m.disk.Slow() || hung; {
 	case hung && !m.leaderless():
 		m.slowly()
 	case was:
-		m.unsaved, m.slow = false, false
-		m.note("saves again", election.None, m.writing, "")
+		m.disk.Work(false)
+		m.note("saves again", election.None, m.disk.Writing(), "")
 		if m.mode == asks && m.leaderless() {
 			m.discover("the others go on without it since it last asked")
 			return
@@ -142,15 +101,13 @@ func (m *Machine) wrote(hung bool) {
 	}
 }
 
-// slowly: a Save took longer than T, and another leads meanwhile. It would have to
-// wait for this disk as long again if we took its place, so that we stand only after
-// a Save that took less; or if nobody else has led for 2·T.
+// slowly tries the disk again: a Save took longer than T, and a leader was elected meanwhile.
 func (m *Machine) slowly() {
-	first := !m.slow
-	m.unsaved, m.slow = false, true
+	first := !m.disk.Slow()
+	m.disk.Work(true)
 	switch {
-	case m.saving:
-		// Another is under way: it tells.
+	case m.disk.Busy():
+		// The Save that is under way shows it.
 	case first:
 		m.save()
 	default:
@@ -158,8 +115,8 @@ func (m *Machine) slowly() {
 	}
 }
 
-// withdraw gives up our claim, if there is one: this member has ceased to stand. Those
-// who wait for it to lead are told, and go on at once.
+// withdraw gives up our claim, if there is one: this member is no candidate now. Members that
+// wait for it to lead receive that, and go on at once.
 func (m *Machine) withdraw() {
 	mine := m.isMine(m.next)
 	if mine {
@@ -177,14 +134,4 @@ func (m *Machine) withdraw() {
 	if mine {
 		m.step(election.Event{Kind: election.Withdrawn, Peer: m.cfg.Self.ID})
 	}
-}
-
-// nextToken is what a claim of ours leads under: the next epoch, or the one of an
-// earlier claim that was given up, has reached the disk since, and is above all that
-// anybody holds.
-func (m *Machine) nextToken() election.Token {
-	if d := m.dropped; d.Defined() && d == m.onDisk && d.Leader == m.cfg.Self && d.Epoch > max(m.heldEpoch, m.view.Epoch) {
-		return d
-	}
-	return election.Token{Epoch: m.highest + 1, Leader: m.cfg.Self}
 }

@@ -25,7 +25,7 @@ func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 
 // saysNow has a message say what every message says of its sender, as it is now.
 func (m *Machine) saysNow(msg *election.Message) {
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.highest, m.toldEligibility(), m.roster.Digest(), m.draining()
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.draining()
 	msg.MetaDigest = m.metas.Digest()
 }
 

@@ -29,7 +29,7 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleObserver
 	case m.unhealthy && !m.lastResort: // before what keeps it from the cluster's own lead alone
 		return election.IneligibleUnhealthy
-	case m.cannotSave():
+	case m.disk.Unfit():
 		return election.IneligibleUnsaved
 	case m.refusedBy != election.None:
 		return election.IneligibleRefused
@@ -76,7 +76,7 @@ func (m *Machine) reconsider() {
 	if m.draining() {
 		return // the others have not been told yet
 	}
-	if m.resigned > 0 || m.slow || m.unhealthy && m.cfg.LeadUnhealthy {
+	if m.resigned > 0 || m.disk.Slow() || m.unhealthy && m.cfg.LeadUnhealthy {
 		m.set(timerEligible, 2*m.cfg.Timing.T())
 	}
 }
@@ -86,7 +86,7 @@ func (m *Machine) resign() {
 	if !m.leading() && !m.isMine(m.next) {
 		return // nothing to give up
 	}
-	m.resignUntilAbove(max(m.highest, 1))
+	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	m.makeWay("it resigned")
 }

@@ -54,7 +54,7 @@ func (m *Machine) fire(name string) {
 		m.preempt()
 	case timerEligible:
 		m.resignUntilAbove(0)
-		m.forgiveSlowness()
+		m.disk.Forgive()
 		m.tryLastResort()
 		m.standAgain("no leader has appeared within 2·T")
 	case timerHeir:

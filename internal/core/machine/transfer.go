@@ -63,7 +63,7 @@ func (m *Machine) transfer(to election.ID) {
 	if to == m.cfg.Self.ID {
 		return
 	}
-	m.resignUntilAbove(max(m.highest, 1))
+	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.heir = to
 	m.note("transfers", to, m.view, "it was asked to")
 	m.stepDown("it hands over to " + string(to))
