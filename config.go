@@ -2,7 +2,6 @@ package batuta
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -77,12 +76,11 @@ type Config struct {
 	Algorithm Algorithm // required; such as bully.New(), a value of its own for each Node: Start refuses one that another Node has, until that has ended
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
-	// Healthy is this member's own check, called every second with that time to
-	// answer: with an error the member gives up the lead and does not claim. Until
-	// the first answer it counts as unhealthy.
+	// Health is this member's own check. While it fails, the member gives up the lead and is
+	// no candidate. Default: none.
 	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T and
 	// nobody healthy is in reach, until one is.
-	Healthy       func(ctx context.Context) error
+	Health        Health
 	LeadUnhealthy bool
 
 	// Security proves members to each other, and encrypts what they say. Default: none,
@@ -131,6 +129,7 @@ func (c Config) Validate() error {
 			fault("this member's %w", err)
 		}
 	}
+	faults = append(faults, c.Health.faults()...)
 	if c.Wire != nil {
 		faults = append(faults, c.checkWire()...)
 	}

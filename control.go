@@ -1,79 +1,160 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
 
-// SetHealthy says whether this member is fit to lead; it is at first. One that is
-// not gives up the lead and does not stand until it is fit again. It is for a service
-// without a [Config].Healthy, whose answer takes its place whenever that changes. It returns when
-// that is decided here, with ctx's error, or with [ErrClosed].
-func (n *Node) SetHealthy(ctx context.Context, fit bool) error {
-	return n.setHealthy(ctx, fit, "SetHealthy(false) was called")
+// Health is how a node checks by itself whether it is fit to lead. Without Check there is no such
+// check, and a service reports its health by [Node.SetHealth].
+//
+// A node counts as unhealthy until Rise checks have succeeded. A check that does not return within
+// Timeout has failed; a second one begins only once it has returned.
+type Health struct {
+	Check   func(ctx context.Context) error // why this member is not fit to lead; nil: it is. ctx ends after Timeout
+	Every   time.Duration                   // between the end of a check and the next; default 1 s, at least [MinTime]
+	Timeout time.Duration                   // default 1 s, at least [MinTime]
+	Rise    int                             // checks in a row that succeed until the member is healthy; default 1
+	Fall    int                             // checks in a row that fail until it is unhealthy; default 1
 }
 
-// SetUnhealthy is [Node.SetHealthy] of false, with the reason that [Status], events
-// and the log give.
-func (n *Node) SetUnhealthy(ctx context.Context, why string) error {
-	return n.setHealthy(ctx, false, why)
+// withDefaults fills in what is not given.
+func (h Health) withDefaults() Health {
+	h.Every, h.Timeout = cmp.Or(h.Every, time.Second), cmp.Or(h.Timeout, time.Second)
+	h.Rise, h.Fall = cmp.Or(h.Rise, 1), cmp.Or(h.Fall, 1)
+	return h
 }
 
-// setHealthy does that; words say what is wrong.
-func (n *Node) setHealthy(ctx context.Context, fit bool, words string) error {
+// faults are what is wrong with it.
+func (h Health) faults() (faults []error) {
+	if h.Check == nil && (h.Every != 0 || h.Timeout != 0 || h.Rise != 0 || h.Fall != 0) {
+		faults = append(faults, config("Health without Check: set Check, or leave Every, Timeout, Rise and Fall out"))
+	}
+	h = h.withDefaults()
+	if h.Every < MinTime || h.Every > MaxTime || h.Timeout < MinTime || h.Timeout > MaxTime {
+		faults = append(faults, config("Health.Every %v, Timeout %v: give %v to %v for each", h.Every, h.Timeout, MinTime, MaxTime))
+	}
+	if h.Rise < 1 || h.Fall < 1 {
+		faults = append(faults, config("Health.Rise %d, Fall %d: give 1 or more checks in a row for each", h.Rise, h.Fall))
+	}
+	return faults
+}
+
+// SetHealth reports whether this member is fit to lead: nil says that it is, as at first, and an
+// error why it is not. Status, events and the log give the text of err as the reason. A member that is
+// not fit gives up the lead, and is no candidate until it is fit again. With [Config].Health the next
+// change that the check finds takes the place of err. SetHealth returns when that
+// is decided here, with ctx's error, or with [ErrClosed].
+func (n *Node) SetHealth(ctx context.Context, err error) error {
+	words := ""
+	if err != nil {
+		words = err.Error()
+	}
 	return n.call(ctx, func() {
 		n.healthError = words
 		if !n.closing { // who leaves is fit for nothing any more
-			n.emit(election.Event{Kind: election.Health, On: fit})
+			n.emit(election.Event{Kind: election.Health, On: err == nil})
 		}
 	})
 }
 
-// healthInterval is the time between two checks of a member's health, and what a
-// check may take.
-const healthInterval = time.Second
+// checkup runs a node's checks in turn.
+type checkup struct {
+	Health
+	log    *slog.Logger
+	report func(context.Context, error) error
+	under  chan error // of a check that has not returned; nil: none is under way
+	fit    bool       // until it has succeeded a member counts as unhealthy: it must not lead unfit, be it for a moment
+	words  string     // the last reason reported
+	told   bool       // one was
+	row    int        // checks in a row that have come out against fit
+}
 
-// checkHealth tells the Machine what Config.Healthy finds. Until its first check a
-// member counts as unhealthy: it must not lead unfit, be it for a moment.
-func (n *Node) checkHealth(ctx context.Context) {
-	fit, words := false, ""
-	for first := true; ; first = false {
-		err := n.check(ctx)
-		if ctx.Err() != nil {
+// run checks until ctx ends.
+func (c *checkup) run(ctx context.Context) {
+	for {
+		err := c.check(ctx)
+		if ctx.Err() != nil || c.found(ctx, err) != nil {
 			return
 		}
-		if now := err == nil; now != fit || first || err != nil && err.Error() != words {
-			changed := now != fit || first
-			if fit, words = now, ""; err != nil {
-				words = err.Error()
-			}
-			switch {
-			case !changed: // the same, in other words
-			case err != nil:
-				n.cfg.Logger.Warn("this member is unhealthy", "error", err)
-			default:
-				n.cfg.Logger.Info("this member is healthy")
-			}
-			if n.setHealthy(ctx, fit, words) != nil {
-				return
-			}
-		}
 		select {
-		case <-time.After(healthInterval):
+		case <-time.After(c.Every):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (n *Node) check(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthInterval)
-	defer cancel()
-	return n.cfg.Healthy(ctx)
+// found counts what a check has found, and reports a change.
+func (c *checkup) found(ctx context.Context, err error) error {
+	if c.row++; (err == nil) == c.fit {
+		c.row = 0
+	}
+	switch {
+	case err == nil && !c.fit && c.row < c.Rise:
+		err = fmt.Errorf("its check has succeeded %d of %d times in a row", c.row, c.Rise)
+	case err != nil && c.fit && c.row < c.Fall:
+		c.log.Warn("a health check failed; this member is unhealthy if more fail in a row", "error", err, "failed", c.row, "fall", c.Fall)
+		return nil
+	}
+	words := ""
+	if err != nil {
+		words = err.Error()
+	}
+	turned := c.fit != (err == nil)
+	changed := turned || !c.told
+	if !changed && words == c.words {
+		return nil
+	}
+	c.fit, c.words, c.told = err == nil, words, true
+	switch {
+	case !changed: // the same, in other words
+	case err != nil:
+		c.log.Warn("this member is unhealthy", "error", err)
+	default:
+		c.log.Info("this member is healthy")
+	}
+	if turned {
+		c.row = 0
+	}
+	return c.report(ctx, err)
+}
+
+// checkGrace is how long a check may still take to return when its time is over.
+const checkGrace = 200 * time.Millisecond
+
+// check runs one check, unless the one before has not returned yet.
+func (c *checkup) check(ctx context.Context) error {
+	if c.under == nil {
+		within, cancel := context.WithTimeout(ctx, c.Timeout)
+		under := make(chan error, 1)
+		c.under = under
+		go func() {
+			defer cancel()
+			under <- c.Check(within)
+		}()
+	}
+	late := time.NewTimer(c.Timeout + checkGrace)
+	defer late.Stop()
+	select {
+	case err := <-c.under:
+		c.under = nil
+		return err
+	case <-ctx.Done():
+		select {
+		case <-c.under:
+		case <-time.After(checkGrace):
+		}
+		return ctx.Err()
+	case <-late.C:
+	}
+	return fmt.Errorf("the check has not returned within %v: return when its context ends", c.Timeout)
 }
 
 // SetMeta has this member tell other pairs of itself from now on, in place of all that

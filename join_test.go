@@ -289,7 +289,7 @@ func TestAnUnhealthyMemberMakesWay(t *testing.T) {
 		verdict := make(chan error, 1)
 		c.start("1")
 		c.start("2", func(cfg *Config) {
-			cfg.Healthy = func(ctx context.Context) error {
+			cfg.Health.Check = func(ctx context.Context) error {
 				select {
 				case err := <-verdict:
 					return err
@@ -308,7 +308,7 @@ func TestWhoIsUnhealthyFromTheStartNeverLeads(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 2)
 		sick := c.start("2", func(cfg *Config) {
-			cfg.Healthy = func(context.Context) error { return errors.New("no database") }
+			cfg.Health.Check = func(context.Context) error { return errors.New("no database") }
 		})
 		c.start("1")
 		c.agree("1")
@@ -322,7 +322,7 @@ func TestAMemberWhoseCheckHangsFollows(t *testing.T) {
 		c := newVirtualCluster(t, 2)
 		c.start("1")
 		c.start("2", func(cfg *Config) {
-			cfg.Healthy = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+			cfg.Health.Check = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		})
 		c.agree("1")
 	})

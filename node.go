@@ -100,9 +100,10 @@ type command struct {
 // loop is the one goroutine that owns the Machine: it steps it with what arrives, does
 // the actions in their order, and sleeps until the Machine's deadline otherwise.
 func (n *Node) loop() {
-	if n.cfg.Healthy != nil {
+	if n.cfg.Health.Check != nil {
 		n.emit(election.Event{Kind: election.Health}) // until it has been asked
-		n.background(n.checkHealth)
+		c := checkup{Health: n.cfg.Health.withDefaults(), log: n.cfg.Logger, report: n.SetHealth}
+		n.background(c.run)
 	}
 	if n.awaited() != "" {
 		n.background(n.sayAwaited)

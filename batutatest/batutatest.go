@@ -50,7 +50,7 @@ type Cluster struct {
 
 // New prepares n members; nothing runs yet. Each of change may alter the
 // configuration of a member before it starts: its Algorithm, which is bully otherwise,
-// its times, its Healthy. The list and addresses are the cluster's, the Store is in
+// its times, its Health. The list and addresses are the cluster's, the Store is in
 // memory unless it is changed. All ends with the test.
 func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 	t.Helper()

@@ -48,9 +48,9 @@ type Election struct {
 	asked    bool          // a call of the engine is under way
 	callEnd  time.Duration // on clock: when the last one has ended
 	working  map[*work]struct{}
-	leads    int  // calls of Lead
-	standing bool // by StandAlways or Campaign
-	unfit    bool
+	leads    int   // calls of Lead
+	standing bool  // by StandAlways or Campaign
+	unfit    error // why it is not fit to lead
 	resigned bool
 	freeFrom time.Time // since when nobody leads and we have resigned
 	closing  bool
@@ -176,11 +176,12 @@ func (e *Election) Campaign(ctx context.Context) error {
 	return e.call(ctx, func() { e.standing, e.resigned, e.claimAt = true, false, 0 })
 }
 
-// SetHealthy says whether this candidate is fit to lead; it is at first. One that is not gives
-// up the lead and does not stand until it is fit again.
-func (e *Election) SetHealthy(ctx context.Context, fit bool) error {
+// SetHealth reports whether this candidate is fit to lead: nil says that it is, as at first, and an error
+// why it is not, which [Election.Status] gives as the reason. A candidate that is not fit gives up the
+// lead, and stands for election again when it is fit.
+func (e *Election) SetHealth(ctx context.Context, err error) error {
 	return e.call(ctx, func() {
-		if e.unfit = !fit; e.unfit {
+		if e.unfit = err; err != nil {
 			e.lose(batuta.CauseResigned)
 		}
 	})

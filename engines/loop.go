@@ -106,7 +106,7 @@ func (e *Election) leading() bool { return e.token.Defined() }
 
 // stands reports whether we would lead.
 func (e *Election) stands() bool {
-	return (e.standing || e.leads > 0) && !e.resigned && !e.unfit && !e.closing && len(e.working) == 0
+	return (e.standing || e.leads > 0) && !e.resigned && e.unfit == nil && !e.closing && len(e.working) == 0
 }
 
 // checkLease ends a leadership whose time is over, before anything else can lengthen it.

@@ -36,8 +36,8 @@ func (e *Election) status() batuta.Status {
 		s.Lost[cause] = n
 	}
 	switch {
-	case e.unfit:
-		s.Standing, s.StandingWhy = batuta.StandingUnhealthy, "its work has failed"
+	case e.unfit != nil:
+		s.Standing, s.StandingWhy = batuta.StandingUnhealthy, e.unfit.Error()
 	case len(e.working) > 0 && !e.leading():
 		s.Standing, s.StandingWhy = batuta.StandingDraining, "what it ran as leader has not stopped yet"
 	case e.resigned:

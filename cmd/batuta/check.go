@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 	runner "github.com/batuta-dev/batuta/internal/command/run"
@@ -17,12 +18,18 @@ import (
 
 // checkFlags are the flags about this member's health.
 type checkFlags struct {
-	line          string
-	leadUnhealthy bool
+	line              string
+	interval, timeout time.Duration
+	rise, fall        int
+	leadUnhealthy     bool
 }
 
 func (f *checkFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.line, "check", "", "`COMMAND` to run every second, without a shell; while it fails or takes longer than that, this member does not lead")
+	fs.StringVar(&f.line, "check", "", "`COMMAND` to run again and again, without a shell; while it fails or takes too long, this member does not lead")
+	fs.DurationVar(&f.interval, "check-interval", time.Second, "`time` between two runs of the check")
+	fs.DurationVar(&f.timeout, "check-timeout", time.Second, "`time` after which the check is killed, and has failed")
+	fs.IntVar(&f.rise, "rise", 1, "`N` checks in a row that succeed make this member healthy")
+	fs.IntVar(&f.fall, "fall", 1, "`N` checks in a row that fail make it unhealthy")
 	fs.BoolVar(&f.leadUnhealthy, "lead-unhealthy", false, "lead although the check fails, if there is no leader for 2·T and no healthy member is in reach")
 }
 
@@ -35,16 +42,28 @@ func (f *checkFlags) validate() error {
 	if f.leadUnhealthy && len(argv) == 0 {
 		return cli.Usagef("--lead-unhealthy: it goes with --check; leave it out, or add that")
 	}
+	for _, d := range []time.Duration{f.interval, f.timeout} {
+		if d < batuta.MinTime || d > batuta.MaxTime {
+			return cli.Usagef("--check-interval %v, --check-timeout %v: give %v to %v for each", f.interval, f.timeout, batuta.MinTime, batuta.MaxTime)
+		}
+	}
+	if f.rise < 1 || f.fall < 1 {
+		return cli.Usagef("--rise %d, --fall %d: give 1 or more checks in a row for each", f.rise, f.fall)
+	}
+	if len(argv) == 0 && (f.interval != time.Second || f.timeout != time.Second || f.rise != 1 || f.fall != 1) {
+		return cli.Usagef("--check-interval, --check-timeout, --rise, --fall: they go with --check; leave them out, or add that")
+	}
 	return nil
 }
 
-// healthy is the check as the library wants it; nil when there is none.
-func (f *checkFlags) healthy() func(context.Context) error {
+// health is the check as the library wants it.
+func (f *checkFlags) health() batuta.Health {
 	argv, _ := hooks.Words(f.line) // validate has seen it
 	if len(argv) == 0 {
-		return nil
+		return batuta.Health{}
 	}
-	return func(ctx context.Context) error { return runCheck(ctx, argv) }
+	return batuta.Health{Check: func(ctx context.Context) error { return runCheck(ctx, argv) },
+		Every: f.interval, Timeout: f.timeout, Rise: f.rise, Fall: f.fall}
 }
 
 // orphanTime is how long the output of a check that has ended is still read; what

@@ -21,14 +21,14 @@ func TestCheckTellsWhatItSaid(t *testing.T) {
 	} {
 		f := checkFlags{line: tt.line}
 		ctx, cancel := context.WithTimeout(t.Context(), agreeWithin)
-		err := f.healthy()(ctx)
+		err := f.health().Check(ctx)
 		cancel()
 		switch {
 		case tt.want == "" && err != nil, tt.want != "" && (err == nil || err.Error() != tt.want):
 			t.Errorf("%s: %v, want %q", tt.line, err, tt.want)
 		}
 	}
-	if (&checkFlags{}).healthy() != nil {
+	if (&checkFlags{}).health().Check != nil {
 		t.Error("without --check there is one")
 	}
 }
@@ -44,7 +44,7 @@ func TestCheckThatHangsIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- f.healthy()(ctx) }()
+	go func() { ended <- f.health().Check(ctx) }()
 	text, err := os.ReadFile(fifo)
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func (f *memberFlags) validate() error {
 func (f *memberFlags) apply(c *batuta.Config) {
 	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
 	c.Meta = f.meta
-	c.Healthy, c.LeadUnhealthy = f.check.healthy(), f.check.leadUnhealthy
+	c.Health, c.LeadUnhealthy = f.check.health(), f.check.leadUnhealthy
 }
 
 // metaFlag is --meta KEY=VALUE, as often as there are pairs. A variable has several

@@ -107,8 +107,7 @@ const maxHealthWhy = 1000
 
 // settable is a node whose service reports its health and metadata.
 type settable interface {
-	SetHealthy(ctx context.Context, fit bool) error
-	SetUnhealthy(ctx context.Context, why string) error
+	SetHealth(ctx context.Context, err error) error
 	SetMeta(ctx context.Context, pairs map[string]string) error
 }
 
@@ -124,9 +123,9 @@ func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
 	}
 	s.set(w, r, "health", h, func(ctx context.Context, n settable) error {
 		if *h.Healthy {
-			return n.SetHealthy(ctx, true)
+			return n.SetHealth(ctx, nil)
 		}
-		return n.SetUnhealthy(ctx, cmp.Or(h.Why, "a client of its agent reported it"))
+		return n.SetHealth(ctx, errors.New(cmp.Or(h.Why, "a client of its agent reported it")))
 	})
 }
 

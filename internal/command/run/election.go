@@ -33,9 +33,9 @@ func (n electionNode) Meta() map[string]string {
 	return nil
 }
 
-// SetHealthy does nothing: whose command fails stands for this election no more until it
-// is tried again, and is as fit for the others as before.
-func (electionNode) SetHealthy(context.Context, bool) error { return nil }
+// SetHealth does nothing: a member whose command fails is no candidate of this election until
+// the command is tried again, and is as fit as before for the rest.
+func (electionNode) SetHealth(context.Context, error) error { return nil }
 
 // Done is the node's.
 func (n electionNode) Done() <-chan struct{} { return n.node.Done() }

@@ -32,7 +32,7 @@ type Node interface {
 	Leader() batuta.View
 	IsLeader() bool
 	Lease(ctx context.Context) (left, whole time.Duration, err error)
-	SetHealthy(ctx context.Context, fit bool) error
+	SetHealth(ctx context.Context, err error) error
 	Done() <-chan struct{}
 }
 
@@ -116,7 +116,7 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 		err := node.Lead(leading, func(ctx context.Context, l batuta.Leadership) error {
 			r.lead(ctx, node, l)
 			if r.failed != nil {
-				unfit(r.run, node, r.failed) // not ctx: a lost leadership ends that
+				node.SetHealth(r.run, fmt.Errorf("its command failed: %w", r.failed)) // not ctx: a lost leadership ends that
 			}
 			if r.over || r.failed != nil {
 				cancel()
@@ -133,20 +133,8 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 		pause := r.nextPause()
 		r.cfg.Logger.Error("the command failed; another may try", "error", r.failed, "pause", pause)
 		r.wait(ctx, node, pause)
-		node.SetHealthy(ctx, true)
+		node.SetHealth(ctx, nil)
 	}
-}
-
-// unfit has a member whose command has failed stand aside. Its error is the node's
-// end, which Lead reports.
-func unfit(ctx context.Context, node Node, why error) {
-	if n, ok := node.(interface {
-		SetUnhealthy(ctx context.Context, why string) error
-	}); ok {
-		n.SetUnhealthy(ctx, "its command failed: "+why.Error())
-		return
-	}
-	node.SetHealthy(ctx, false)
 }
 
 // lead runs the command as long as this leadership lasts, or until it is over or
