@@ -49,7 +49,7 @@ func (a *asking) printElections(list []api.NamedElection, asked string) error {
 	for _, e := range list {
 		since := "-"
 		if !e.Since.IsZero() {
-			since = fmt.Sprintf("%v ago", max(0, time.Since(e.Since.Time)).Round(time.Millisecond))
+			since = ago(e.Since.Time)
 		}
 		leader := "-"
 		if e.Leader != nil {

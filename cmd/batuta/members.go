@@ -53,7 +53,7 @@ func (a *asking) printMembers(s api.Status) error {
 		case m.Indirect:
 			heard = "-"
 		case !m.LastSeen.IsZero():
-			heard = fmt.Sprintf("%v ago", max(0, time.Since(m.LastSeen.Time)).Round(time.Millisecond))
+			heard = ago(m.LastSeen.Time)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
 		if tells {
@@ -170,6 +170,15 @@ of the others again, with their data directories, or see batuta recover.`,
 		}
 		return a.report(raw, id+" is no member any more")
 	})
+}
+
+// ago is how long ago t was: to the millisecond within ten seconds, then to the second.
+func ago(t time.Time) string {
+	since, to := max(0, time.Since(t)), time.Second
+	if since < 10*time.Second {
+		to = time.Millisecond
+	}
+	return since.Round(to).String() + " ago"
 }
 
 // lossOf is what the cluster loses with a member, if that is more than the member.

@@ -189,7 +189,7 @@ func leaderLine(s api.Status) string {
 		line = fmt.Sprintf("%s, epoch %d", *s.Leader, s.Epoch)
 	}
 	if !s.Since.IsZero() {
-		line += fmt.Sprintf(", since %s (%v ago)", s.Since.Local().Format(time.DateTime), time.Since(s.Since.Time).Round(time.Millisecond))
+		line += fmt.Sprintf(", since %s (%s)", s.Since.Local().Format(time.DateTime), ago(s.Since.Time))
 	}
 	return line
 }
