@@ -26,8 +26,8 @@ type checkFlags struct {
 
 func (f *checkFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.line, "check", "", "`COMMAND` to run again and again, without a shell; while it fails or takes too long, this member does not lead")
-	fs.DurationVar(&f.interval, "check-interval", time.Second, "`time` between two runs of the check")
-	fs.DurationVar(&f.timeout, "check-timeout", time.Second, "`time` after which the check is killed, and has failed")
+	fs.DurationVar(&f.interval, "check-interval", time.Second, "`DURATION` between two runs of the check")
+	fs.DurationVar(&f.timeout, "check-timeout", time.Second, "`DURATION` after which the check is killed, and has failed")
 	fs.IntVar(&f.rise, "rise", 1, "`N` checks in a row that succeed make this member healthy")
 	fs.IntVar(&f.fall, "fall", 1, "`N` checks in a row that fail make it unhealthy")
 	fs.BoolVar(&f.leadUnhealthy, "lead-unhealthy", false, "lead although the check fails, if there is no leader for 2·T and no healthy member is in reach")
