@@ -28,6 +28,21 @@ func startCluster(t *testing.T, n int, flags ...string) (*cluster, agreement) {
 	return c, mustAgree(t, c, 1, strconv.Itoa(n))
 }
 
+// startQuorum runs three members of a quorum until the test ends, and waits for a leader.
+func startQuorum(t *testing.T) (*cluster, agreement) {
+	t.Helper()
+	c, err := newCluster(3, "--algorithm", "quorum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	c.dataDir = t.TempDir()
+	if err := c.startAll(); err != nil {
+		t.Fatal(err)
+	}
+	return c, mustAgree(t, c, 1, "")
+}
+
 // mustAgree waits until all running members agree; see [cluster.await].
 func mustAgree(t *testing.T, c *cluster, minEpoch uint64, leader string) agreement {
 	t.Helper()

@@ -233,7 +233,8 @@ func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wai
 	}
 }
 
-// handedOn has a drained member give up the cluster itself, if a second member could lead it, and gives what is left to it.
+// handedOn has a drained member resign from the cluster's own election, if a second member is a candidate. It returns
+// what the member still leads, and the new state in words.
 func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, state string, err error) {
 	done.ID, state = id, "drained "+id+"; it leads nothing"
 	var now api.Status

@@ -93,7 +93,7 @@ func (j *job) reload() error {
 	return j.crew.Change(lines)
 }
 
-// has reports whether this agent stands for that election itself.
+// has reports whether this agent is itself a candidate of that election.
 func (j *job) has(election string) bool {
 	switch {
 	case j == nil:

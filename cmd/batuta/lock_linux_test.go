@@ -160,7 +160,7 @@ func TestALossEndsTheCommandBeforeItIsAcknowledged(t *testing.T) {
 	family := []*runtest.Worker{c.Next(), c.Next()}
 	c.lock("2")
 	for began := time.Now(); run(t.Context(), []string{"transfer", "2", "--election", "payroll", "--agent", c.http["2"]}, silent()) != cli.Done; time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > runtest.Patience { // it is refused until the second stands
+		if time.Since(began) > runtest.Patience { // it is refused until the second is a candidate
 			t.Fatal("it is never handed over")
 		}
 	}

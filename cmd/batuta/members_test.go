@@ -78,16 +78,7 @@ func TestOnlyAYesConfirms(t *testing.T) {
 
 // A quorum of three with one crashed: removing another up member leaves no majority.
 func TestTheLastMajorityIsRemovedOnlyOnceConfirmed(t *testing.T) {
-	c, err := newCluster(3, "--algorithm", "quorum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	c.dataDir = t.TempDir()
-	if err := c.startAll(); err != nil {
-		t.Fatal(err)
-	}
-	now := mustAgree(t, c, 1, "")
+	c, now := startQuorum(t)
 	var crashed, other *member
 	for _, m := range c.members {
 		switch {

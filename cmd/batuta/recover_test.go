@@ -17,16 +17,7 @@ import (
 // A quorum loses two disks of three. The third, recovered, leads above every epoch of before;
 // newcomers vote again, and a lost disk that turns up has no part in it.
 func TestAMajorityIsLostForGood(t *testing.T) {
-	c, err := newCluster(3, "--algorithm", "quorum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	c.dataDir = t.TempDir()
-	if err := c.startAll(); err != nil {
-		t.Fatal(err)
-	}
-	before := mustAgree(t, c, 1, "")
+	c, before := startQuorum(t)
 	one, two, three := c.members[0], c.members[1], c.members[2]
 	dir := filepath.Join(c.dataDir, one.id)
 	recovery := func(flags string) (string, int) {

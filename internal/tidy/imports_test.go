@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/lock":      {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
 	"internal/command/peeragent": {"superpeer", "internal/api", "internal/command/hooks", "internal/follow"},
-	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/logfile", "quorum"},
+	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":  {},
 	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule"},
 	"internal/command/run/*":     {},

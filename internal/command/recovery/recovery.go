@@ -20,6 +20,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/disk/logfile"
 	"github.com/batuta-dev/batuta/quorum"
 )
@@ -196,17 +197,13 @@ func (c *command) plan(r quorum.Recovered) string {
 	return b.String()
 }
 
-// keep copies a file beside itself, under a name that no file has.
+// keep copies a file within its directory, under a name that no file has.
 func keep(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return "", err
 	}
 	kept := name + ".before-recovery-" + time.Now().UTC().Format("20060102T150405.000000000")
-	f, err := os.OpenFile(kept, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	return kept, errors.Join(err, f.Sync(), f.Close())
+	_, err = datadir.Replace(kept, data)
+	return kept, err
 }
