@@ -24,7 +24,7 @@ import (
 // partingTime is how long an agent takes at most to hand over and close.
 const partingTime = 10 * time.Second
 
-// What "batuta agent --help" says.
+// The text of "batuta agent --help".
 const agentLong = `agent runs one member of a cluster until SIGTERM or SIGINT, upon which it
 resigns, lets the others elect, and ends with exit code 0; with --leave the
 others strike it off their lists too. A member that another removes
@@ -294,7 +294,7 @@ func (a *agentRun) wait(signals <-chan os.Signal) error {
 	}
 }
 
-// ended says why the node has ended by itself.
+// ended gives the reason why the node has ended by itself.
 func (a *agentRun) ended() error {
 	if err := a.node.Err(); errors.Is(err, batuta.ErrConfig) {
 		return cli.Exit(cli.Usage, err)
@@ -355,7 +355,7 @@ func (a *agentRun) reload() {
 	a.log.Info("reloaded", "log-level", level.String())
 }
 
-// freshLevel is the log level by what the --config file says now, which may have keys of
+// freshLevel is the log level of the --config file as it is now, which may have keys of
 // any command that reads it.
 func (a *agentRun) freshLevel() (slog.Level, error) {
 	var fresh agentFlags

@@ -72,7 +72,7 @@ func (a *agentRun) printEvents(ready api.Line) {
 	}
 }
 
-// tooSlow is what the log says of a reader that was too far behind.
+// tooSlow is the log line about a reader that was too far behind.
 const tooSlow = "events were read too slowly and some are left out: read them faster, or have fewer with --events off"
 
 func (a *agentRun) behind(election string) api.Line {

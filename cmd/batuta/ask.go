@@ -97,7 +97,7 @@ func (a *asking) client() (*api.Client, error) {
 	return client, nil
 }
 
-// find settles which agent is asked when nothing says so, nor any file: the one that
+// find settles which agent is asked when no flag and no file names it: the one that
 // is where an agent is by default.
 func (a *asking) find() error {
 	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may say that any port will do
@@ -110,7 +110,7 @@ func (a *asking) find() error {
 	return nil
 }
 
-// shownWriter escapes what an agent says and does not print: ids, addresses and
+// shownWriter escapes what an agent sends and does not print: ids, addresses and
 // reasons come from other machines, and must not steer this terminal.
 type shownWriter struct{ io.Writer }
 

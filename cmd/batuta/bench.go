@@ -72,7 +72,7 @@ const noDataDir = "none"
 // faults are the values of --fault.
 func faults() []string { return []string{"crash", "freeze", "resign"} }
 
-// benchCluster is what is measured, by the flags that say so.
+// benchCluster is what is measured, as the flags give it.
 type benchCluster struct {
 	env
 	nodes, rounds int
@@ -148,7 +148,7 @@ type failoverFigures struct {
 	Algorithm string  `json:"algorithm"`
 	Nodes     int     `json:"nodes"`
 	Rounds    int     `json:"rounds"`
-	Durable   bool    `json:"durable"`  // each epoch is on disk before it is told
+	Durable   bool    `json:"durable"`  // each epoch is on disk before it is sent
 	DataDir   string  `json:"data_dir"` // where, as long as it ran; empty: nowhere
 	First     summary `json:"first_ms"` // fault to the first claim of a new leader
 	All       summary `json:"all_ms"`   // fault to all others naming the same new leader
@@ -240,7 +240,7 @@ func (b *failoverBench) unsteady() error {
 		b.returned, b.rounds, b.extraChanges))
 }
 
-// fall waits until all agree on a leader, takes it away, and tells when.
+// fall waits until all agree on a leader, takes it away, and returns the time.
 func (b *failoverBench) fall(ctx context.Context) (before agreement, at time.Time, err error) {
 	// A fault may come at any moment between two beats.
 	rest := election.DefaultHeartbeat + rand.N(election.DefaultHeartbeat)
@@ -260,7 +260,7 @@ func leadsNoMore(err error) bool {
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict
 }
 
-// strike brings the fault upon the leader and tells when.
+// strike brings the fault upon the leader and returns the time.
 func (b *failoverBench) strike(ctx context.Context, leader *member) (time.Time, error) {
 	switch b.fault {
 	case "crash":
@@ -307,7 +307,7 @@ all agree   %s
 	return err
 }
 
-// summary is what is told of a set of figures.
+// summary is what is printed of a set of figures.
 type summary struct {
 	Median float64 `json:"median"`
 	P99    float64 `json:"p99"`

@@ -170,7 +170,7 @@ func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration,
 }
 
 // led waits until every election is led by another than not, as all see it, and the work
-// for it has begun, and tells how long after since.
+// for it has begun, and returns how long after since.
 func (b *electionsBench) led(ctx context.Context, since time.Time, not *member) (time.Duration, error) {
 	var at time.Time
 	err := b.until(ctx, "is led", func() bool {

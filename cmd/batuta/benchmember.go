@@ -21,7 +21,7 @@ import (
 )
 
 // newBenchMemberCommand is what "batuta bench elections" starts: an agent that stands for
-// many elections, and tells how many it sees led.
+// many elections, and reports how many it sees led.
 func newBenchMemberCommand(e env) *cobra.Command {
 	var f agentFlags
 	b := &benchMember{out: e.stdout}
@@ -58,7 +58,7 @@ type spread struct {
 	Worked  api.Stamp         `json:"worked"`  // when the last of them began
 }
 
-// spreadEvery is how often a member tells what changes.
+// spreadEvery is how often a member sends what changes.
 const spreadEvery = 20 * time.Millisecond
 
 // benchMember stands for elections in one process.
@@ -165,8 +165,8 @@ func newTally(names int) *tally {
 	return &tally{by: map[batuta.ID]int{}, leaders: make([]batuta.ID, names)}
 }
 
-// sees takes in a view, and tells whether it has somebody lead who did not. Of the first
-// views that a reader gets, some tell of the end of a leadership that it has not seen.
+// sees takes in a view, and reports whether it has somebody lead who did not. Of the first
+// views that a reader gets, some report the end of a leadership that it has not seen.
 func (t *tally) sees(v batuta.View) (begins bool) {
 	i, err := strconv.Atoi(strings.TrimPrefix(v.Election, shard))
 	if err != nil || i < 0 || i >= len(t.leaders) {

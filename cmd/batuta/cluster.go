@@ -104,7 +104,7 @@ func (c *cluster) start(m *member) error {
 	return nil
 }
 
-// crash kills m as kill -9 does, and tells when. It returns once m is gone.
+// crash kills m as kill -9 does, and returns the time. It returns once m is gone.
 func (c *cluster) crash(m *member) (time.Time, error) {
 	p := m.process
 	m.process = nil
@@ -122,7 +122,7 @@ func (c *cluster) crash(m *member) (time.Time, error) {
 	}
 }
 
-// freeze stops m as kill -STOP does, and tells when.
+// freeze stops m as kill -STOP does, and returns the time.
 func (c *cluster) freeze(m *member) (time.Time, error) {
 	m.frozen = true
 	at := c.mark()
@@ -178,7 +178,7 @@ func (c *cluster) close() {
 	runtime.UnlockOSThread() // else the thread ends with this goroutine, and with it what others have started on it
 }
 
-// agreement is what all running members say together.
+// agreement is what all running members report together.
 type agreement struct {
 	leader *member
 	epoch  uint64
@@ -206,10 +206,10 @@ func (c *cluster) awaitLeader(ctx context.Context, minEpoch uint64, fits func(*m
 	return a, err
 }
 
-// errInVain is what [cluster.until] says when its time is over.
+// errInVain is the error of [cluster.until] when its time is over.
 var errInVain = errors.New("waited in vain")
 
-// until takes in what the members print until what they say is as wanted.
+// until takes in what the members print until it is as wanted.
 func (c *cluster) until(ctx context.Context, within time.Duration, wanted func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errInVain)
 	defer cancel()
