@@ -11,6 +11,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // Elections is what the API needs of a [Node] that has many elections; of another it tells
@@ -28,13 +29,13 @@ type Elections interface {
 type NamedElection struct {
 	Name    string  `json:"name"`
 	Seat    int     `json:"seat"`   // 0, and further ones where several lead at once
-	Leader  *string `json:"leader"` // null while nobody leads
-	Epoch   uint64  `json:"epoch"`  // 0 while nobody leads
-	Token   *string `json:"token"`  // "epoch:leader"; null while nobody leads
+	Leader  *string `json:"leader"` // null while no member leads
+	Epoch   uint64  `json:"epoch"`  // 0 while no member leads
+	Token   *string `json:"token"`  // "epoch:leader"; null while no member leads
 	Address string  `json:"address"`
 	Since   Stamp   `json:"since"` // when this member saw it
 
-	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: nobody takes over before
+	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: no member takes over before
 }
 
 func namedOf(v batuta.View) NamedElection {
@@ -65,7 +66,7 @@ func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 			list = append(list, n)
 		}
 	}
-	answerNews(w, r, list)
+	reply.News(w, r, list)
 }
 
 // openElection gives an election for which clients stand.
@@ -100,10 +101,10 @@ func (s *Server) knows(name string) bool {
 
 const noElection = "no election %q: nobody stands for it"
 
-// namedLeader tells who leads a named election.
+// namedLeader answers with the leader of a named election.
 func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string) {
 	if !s.knows(name) {
-		fail(w, http.StatusNotFound, noElection, name)
+		reply.Fail(w, http.StatusNotFound, noElection, name)
 		return
 	}
 	e, _ := s.many()
@@ -120,7 +121,7 @@ func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string
 		}
 	}
 	if !s.answerLeader(w, l, v.Token, of.Leader) {
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader of election %q", s.node.ID(), v.Election)
 	}
 }
 
@@ -128,15 +129,15 @@ func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string
 func (s *Server) transferNamed(ctx context.Context, w http.ResponseWriter, name string, id batuta.ID) {
 	e, ok := s.many()
 	if !ok {
-		fail(w, http.StatusNotFound, noElection, name)
+		reply.Fail(w, http.StatusNotFound, noElection, name)
 		return
 	}
 	err := e.Election(name).Transfer(ctx, id)
 	switch {
 	case err == nil:
-		answer(w, http.StatusOK, map[string]string{"transferred": string(id)})
+		reply.JSON(w, http.StatusOK, map[string]string{"transferred": string(id)})
 	case errors.Is(err, batuta.ErrRefusedElection) && !s.knows(name):
-		fail(w, http.StatusNotFound, noElection, name)
+		reply.Fail(w, http.StatusNotFound, noElection, name)
 	default:
 		s.refuseElection(w, id, err)
 	}
@@ -145,13 +146,13 @@ func (s *Server) transferNamed(ctx context.Context, w http.ResponseWriter, name 
 // Drain is the body of POST /v1/drain and, without force, of /v1/undrain.
 type Drain struct {
 	ID    string `json:"id"`
-	Force bool   `json:"force,omitempty"` // also what nobody else stands for
+	Force bool   `json:"force,omitempty"` // also elections without a further candidate
 }
 
 // Drained is the answer to POST /v1/drain.
 type Drained struct {
 	ID         string `json:"drained"`
-	StillLeads string `json:"still_leads,omitempty"` // the cluster's own election, which a drain does not move; "": another leads it
+	StillLeads string `json:"still_leads,omitempty"` // the cluster's own election, which a drain does not move; "": it does not lead that
 }
 
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
@@ -180,20 +181,20 @@ func (s *Server) undrain(w http.ResponseWriter, r *http.Request) {
 
 var errForce = errors.New("undrain needs no force: leave it out")
 
-// ofMember reads whom a call is about and does it.
+// ofMember reads the member of a call, and makes it.
 func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (any, error)) {
 	var d Drain
-	if !readBody(w, r, &d, `{"id":"4"}`) {
+	if !reply.Read(w, r, maxBody, false, &d, `{"id":"4"}`) {
 		return
 	}
 	id, err := election.ParseID(d.ID)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	e, ok := s.many()
 	if !ok {
-		fail(w, http.StatusUnprocessableEntity, "member %s has one election alone: there is nothing to drain", s.node.ID())
+		reply.Fail(w, http.StatusUnprocessableEntity, "member %s has one election alone: there is nothing to drain", s.node.ID())
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
@@ -203,7 +204,7 @@ func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(contex
 		s.refuseElection(w, id, err)
 		return
 	}
-	answer(w, http.StatusOK, done)
+	reply.JSON(w, http.StatusOK, done)
 }
 
 // refuseElection says why nothing was done about a member's elections.
@@ -212,19 +213,19 @@ func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) 
 	defer cancel()
 	switch refused := errors.Is(err, batuta.ErrRefusedElection); {
 	case errors.Is(err, batuta.ErrConfig), errors.Is(err, errForce):
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	case refused && !s.node.Leader().Defined():
-		fail(w, http.StatusServiceUnavailable, "%v", err)
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 	case errors.Is(err, batuta.ErrNotMember), refused && !s.isMember(ctx, id):
-		fail(w, http.StatusNotFound, "member %s: no member of this cluster", id)
+		reply.Fail(w, http.StatusNotFound, "member %s: no member of this cluster", id)
 	case errors.Is(err, batuta.ErrNotLeading):
-		fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+		reply.Fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
 	case refused, errors.Is(err, batuta.ErrUnfit):
-		fail(w, http.StatusUnprocessableEntity, "%v", err)
+		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "member %s: %v; the work may not have ended yet", id, err)
+		reply.Fail(w, http.StatusGatewayTimeout, "member %s: %v; the work may not have ended yet", id, err)
 	default:
-		fail(w, http.StatusInternalServerError, "%v", err)
+		reply.Fail(w, http.StatusInternalServerError, "%v", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // MetaHTTP is the key under which a member tells the others where its API is, as a URL
@@ -236,7 +237,7 @@ func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		own := s.history.present().leaderships()
 		own.Links = linksOf(st)
-		answerMuch(w, r, s.gatherer.gather(r.Context(), st, own))
+		reply.Much(w, r, s.gatherer.gather(r.Context(), st, own))
 	}
 }
 

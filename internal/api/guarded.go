@@ -23,14 +23,3 @@ func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
-
-// Answer sends v as JSON, Fail an error as batuta's agents do.
-func Answer(w http.ResponseWriter, code int, v any) { answer(w, code, v) }
-
-// AnswerMuch is Answer for what may be long: it is compressed for a client that accepts that.
-func AnswerMuch(w http.ResponseWriter, r *http.Request, v any) { answerMuch(w, r, v) }
-
-// Fail answers with an error.
-func Fail(w http.ResponseWriter, code int, format string, args ...any) {
-	fail(w, code, format, args...)
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
@@ -96,5 +97,5 @@ func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	if st, err := s.node.Status(ctx); err == nil {
 		h.Links = linksOf(st)
 	}
-	answerMuch(w, r, h)
+	reply.Much(w, r, h)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // This file answers what holds at one moment: who leads. A process may be stopped at any point.
@@ -15,7 +16,7 @@ import (
 // leads answers a load balancer: 200 on the leader alone.
 func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
 	if !answerWhile(w, map[string]any{"leader": s.node.ID()}, s.node.IsLeader) {
-		fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
 	}
 }
 
@@ -26,12 +27,12 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answered := s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
-	if !answered { // another may lead since
+	if !answered { // leadership may have changed since
 		v = s.node.Leader()
 		answered = s.answerLeader(w, leaderOf(v), v.Token, s.node.Leader)
 	}
 	if !answered {
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader", s.node.ID())
 	}
 }
 
@@ -49,10 +50,10 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case answerWhile(w, is, func() bool { return s.node.Leader().Defined() }):
 	case st.StandingWhy != "":
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader, and does not stand itself since %s (%s): %s",
 			st.ID, st.StandingSince.UTC().Format(time.RFC3339), st.Standing, st.StandingWhy)
 	default:
-		fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s knows no leader", st.ID)
 	}
 }
 
@@ -61,7 +62,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 func answerWhile(w http.ResponseWriter, v any, holds func() bool) bool {
 	body, err := json.Marshal(v)
 	if err != nil {
-		answer(w, http.StatusOK, v) // which reports that
+		reply.JSON(w, http.StatusOK, v) // which reports that
 		return true
 	}
 	body = append(body, '\n')
@@ -70,7 +71,7 @@ func answerWhile(w http.ResponseWriter, v any, holds func() bool) bool {
 		return false
 	}
 	w.Header().Set("Content-Length", size)
-	send(w, http.StatusOK, body)
+	reply.Send(w, http.StatusOK, body)
 	_ = http.NewResponseController(w).Flush() // a writer without it sends when the handler returns
 	return true
 }

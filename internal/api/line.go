@@ -49,7 +49,7 @@ func (s *Serial) UnmarshalJSON(text []byte) error {
 type Line struct {
 	Time     Stamp  `json:"time"`
 	Event    string `json:"event"` // ready, leader, lost, member, meta, standing or behind
-	ID       string `json:"id"`    // who saw it
+	ID       string `json:"id"`    // of the member that saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
 	Seat     *int   `json:"seat,omitempty"` // of a named election; absent: this is about the cluster's own
@@ -80,7 +80,7 @@ type Line struct {
 	Why      string `json:"why,omitempty"` // also of lost among leaderships: its leader's own word
 }
 
-// Ready is the first line of an agent: who it is and where it can be reached.
+// Ready is the first line of an agent: its id and its addresses.
 // http is the address of its HTTP API, empty when that is off.
 func Ready(at time.Time, s batuta.Status, http string) Line {
 	return Line{
@@ -127,7 +127,7 @@ func BehindLine(id batuta.ID, at time.Time, election string) Line {
 	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
 }
 
-// Pairs are what a member tells of itself, in one line.
+// Pairs are the metadata of a member, on a line.
 func Pairs(meta map[string]string) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(meta)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // Place is a member to be added: the body of POST /v1/members, and its answer.
@@ -22,7 +23,7 @@ type Place struct {
 
 func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
-		answerMuch(w, r, membersOf(st))
+		reply.Much(w, r, membersOf(st))
 	}
 }
 
@@ -30,12 +31,12 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 // address or its priority may have changed.
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	var p Place
-	if !readBody(w, r, &p, `{"id":"4","address":"10.0.0.4:7400"}`) {
+	if !reply.Read(w, r, maxBody, false, &p, `{"id":"4","address":"10.0.0.4:7400"}`) {
 		return
 	}
 	id, err := election.ParseID(p.ID)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	st, ok := s.ask(w, r)
@@ -54,20 +55,20 @@ func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
+		reply.Fail(w, http.StatusGatewayTimeout, "add member %s: %v", id, err)
 	case errors.Is(err, batuta.ErrNoMajority):
-		fail(w, http.StatusServiceUnavailable, "%v", err)
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	default:
-		answer(w, code, Place{string(id), p.Address, p.Priority})
+		reply.JSON(w, code, Place{string(id), p.Address, p.Priority})
 	}
 }
 
 func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	id, err := election.ParseID(r.PathValue("id"))
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
@@ -75,7 +76,7 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	force := r.URL.Query().Get("force")
 	switch f, forces := s.node.(forcer); {
 	case force != "" && force != "true" && force != "false":
-		fail(w, http.StatusBadRequest, "force=%s: it is true or false", force)
+		reply.Fail(w, http.StatusBadRequest, "force=%s: it is true or false", force)
 		return
 	case force == "true" && forces:
 		err = f.ForceRemoveMember(ctx, id)
@@ -84,15 +85,15 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, batuta.ErrNotMember):
-		fail(w, http.StatusNotFound, "%v", err)
+		reply.Fail(w, http.StatusNotFound, "%v", err)
 	case errors.Is(err, batuta.ErrTooFew):
-		fail(w, http.StatusUnprocessableEntity, "%v", err)
+		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case errors.Is(err, batuta.ErrNoMajority):
-		fail(w, http.StatusServiceUnavailable, "%v", err)
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 	case err != nil:
-		fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
+		reply.Fail(w, http.StatusGatewayTimeout, "remove member %s: %v", id, err)
 	default:
-		answer(w, http.StatusOK, map[string]string{"removed": string(id)})
+		reply.JSON(w, http.StatusOK, map[string]string{"removed": string(id)})
 	}
 }
 
@@ -114,11 +115,11 @@ type settable interface {
 // setHealth has this member give up every leadership until it is healthy again.
 func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
 	var h Health
-	if !readBody(w, r, &h, `{"healthy":false,"why":"the database is down"}`) {
+	if !reply.Read(w, r, maxBody, false, &h, `{"healthy":false,"why":"the database is down"}`) {
 		return
 	}
 	if h.Healthy == nil || *h.Healthy && h.Why != "" || len(h.Why) > maxHealthWhy {
-		fail(w, http.StatusBadRequest, "healthy is missing, or why is longer than %d bytes or of a healthy member; send {\"healthy\":false,\"why\":\"the database is down\"}", maxHealthWhy)
+		reply.Fail(w, http.StatusBadRequest, "healthy is missing, or why is longer than %d bytes or of a healthy member; send {\"healthy\":false,\"why\":\"the database is down\"}", maxHealthWhy)
 		return
 	}
 	s.set(w, r, "health", h, func(ctx context.Context, n settable) error {
@@ -132,7 +133,7 @@ func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
 // setMeta replaces the metadata that this member publishes.
 func (s *Server) setMeta(w http.ResponseWriter, r *http.Request) {
 	pairs := map[string]string{}
-	if readBody(w, r, &pairs, `{"url":"http://10.0.0.3:8080"}`) {
+	if reply.Read(w, r, maxBody, false, &pairs, `{"url":"http://10.0.0.3:8080"}`) {
 		s.set(w, r, "meta", pairs, func(ctx context.Context, n settable) error { return n.SetMeta(ctx, pairs) })
 	}
 }
@@ -140,18 +141,18 @@ func (s *Server) setMeta(w http.ResponseWriter, r *http.Request) {
 func (s *Server) set(w http.ResponseWriter, r *http.Request, what string, now any, do func(context.Context, settable) error) {
 	n, ok := s.node.(settable)
 	if !ok {
-		fail(w, http.StatusUnprocessableEntity, "member %s takes no %s from its API", s.node.ID(), what)
+		reply.Fail(w, http.StatusUnprocessableEntity, "member %s takes no %s from its API", s.node.ID(), what)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	switch err := do(ctx, n); {
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "%s: %v", what, err)
+		reply.Fail(w, http.StatusGatewayTimeout, "%s: %v", what, err)
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	default:
-		answer(w, http.StatusOK, now)
+		reply.JSON(w, http.StatusOK, now)
 	}
 }
 

@@ -3,10 +3,8 @@ package api
 import (
 	"context"
 	_ "embed" // of the API's description
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"iter"
 	stdlog "log"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/net/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
 )
@@ -47,14 +46,14 @@ const (
 	maxHeader    = 16 << 10               // bytes of a request's header
 	maxStreams   = 64                     // event streams at one time
 	readTimeout  = 5 * time.Second        // for a whole request
-	writeTimeout = 10 * time.Second       // for an answer, or for one event of a stream
+	writeTimeout = 10 * time.Second       // for an answer, or for each event of a stream
 	callTimeout  = 8 * time.Second        // for resigning and campaigning
 	askTime      = 900 * time.Millisecond // for the node to answer; below the second that probes wait by default
 	closeTime    = time.Second            // for a client that is slow to the end
 	pingEvery    = 15 * time.Second       // of a stream on which nothing happens
 )
 
-// Server is the HTTP API of one node.
+// Server is the HTTP API of a node.
 type Server struct {
 	node            Node
 	addr            string
@@ -65,7 +64,7 @@ type Server struct {
 	leaderlessTime  *leaderlessTime
 	refused         refusals
 	refusals        refusal.Log
-	tokens          *Tokens                       // nil: who reaches the API may do all
+	tokens          *Tokens                       // nil: every client may do all
 	life            func() batuta.CertificateLife // of the certificate that the API shows
 	healthElsewhere bool                          // load balancers have a server of their own
 	history         *history
@@ -140,7 +139,7 @@ func (s *Server) handler(routes []route) http.Handler {
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.page))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
+		reply.Fail(w, http.StatusNotFound, "no %s here; a browser finds what there is on /", r.URL.Path)
 	})
 	return http.MaxBytesHandler(mux, maxBody)
 }
@@ -196,7 +195,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Write(openAPI) // a client that went away is no fault of ours
 }
 
-// calls are what can be done to one path, by method; every other is refused.
+// calls are what can be done to one path, by method; the rest is refused.
 type calls map[string]http.HandlerFunc
 
 func byPath(routes []route) map[string]calls {
@@ -222,7 +221,7 @@ func (c calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	methods := slices.Sorted(maps.Keys(c))
 	w.Header().Set("Allow", strings.Join(methods, ", "))
 	said := slices.DeleteFunc(methods, func(m string) bool { return m == http.MethodHead })
-	fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, strings.Join(said, " or "))
+	reply.Fail(w, http.StatusMethodNotAllowed, "%s does not go with %s; use %s", r.Method, r.URL.Path, strings.Join(said, " or "))
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
@@ -230,7 +229,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		told := statusOf(st, s.addr, s.version)
 		told.Access = s.access(r)
 		told.Drained = s.drained(r.Context())
-		answerMuch(w, r, told)
+		reply.Much(w, r, told)
 	}
 }
 
@@ -240,9 +239,9 @@ func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 	case st.Quorum == nil:
-		fail(w, http.StatusNotFound, "the algorithm is %s, which takes no votes; quorum does", st.Algorithm)
+		reply.Fail(w, http.StatusNotFound, "the algorithm is %s, which takes no votes; quorum does", st.Algorithm)
 	default:
-		answer(w, http.StatusOK, quorumOf(st.Quorum))
+		reply.JSON(w, http.StatusOK, quorumOf(st.Quorum))
 	}
 }
 
@@ -252,7 +251,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, 
 	defer cancel()
 	st, err := s.node.Status(ctx)
 	if err != nil {
-		fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s is stuck: it has not answered within %v, and takes no part in elections meanwhile", s.node.ID(), askTime)
 	}
 	return st, err == nil
 }
@@ -262,28 +261,28 @@ func leaderOf(v batuta.View) Leader {
 }
 
 func (s *Server) trace(w http.ResponseWriter, r *http.Request) {
-	answerMuch(w, r, recordsOf(s.node.Trace()))
+	reply.Much(w, r, recordsOf(s.node.Trace()))
 }
 
 func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 	defer cancel()
 	if err := s.node.Campaign(ctx); err != nil {
-		fail(w, http.StatusGatewayTimeout, "campaign: %v", err)
+		reply.Fail(w, http.StatusGatewayTimeout, "campaign: %v", err)
 		return
 	}
-	answer(w, http.StatusOK, map[string]string{"campaigning": string(s.node.ID())})
+	reply.JSON(w, http.StatusOK, map[string]string{"campaigning": string(s.node.ID())})
 }
 
 func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-s.node.Done():
-		fail(w, http.StatusServiceUnavailable, "member %s has ended", s.node.ID())
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s has ended", s.node.ID())
 		return
 	default:
 	}
 	if _, ok := s.ask(w, r); ok {
-		answer(w, http.StatusOK, map[string]bool{"healthy": true})
+		reply.JSON(w, http.StatusOK, map[string]bool{"healthy": true})
 	}
 }
 
@@ -292,7 +291,7 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
-		answer(w, http.StatusOK, map[string]batuta.ID{"name": s.node.Leader().Token.Leader.ID})
+		reply.JSON(w, http.StatusOK, map[string]batuta.ID{"name": s.node.Leader().Token.Leader.ID})
 		return
 	}
 	s.page.ServeHTTP(w, r)
@@ -303,20 +302,6 @@ func whoIs(v batuta.View) string {
 		return "; no leader is known"
 	}
 	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
-}
-
-// readBody reads a call's body into v. When it cannot it answers with what to send, an example.
-func readBody(w http.ResponseWriter, r *http.Request, v any, example string) bool {
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	err := in.Decode(v)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names types of Go
-		err = fmt.Errorf("a %s has no place at %q", wrong.Value, "/"+wrong.Field)
-	}
-	if err != nil {
-		fail(w, http.StatusBadRequest, "body: %v; send %s", err, example)
-	}
-	return err == nil
 }
 
 // leadsNot refuses what the leader alone can do: it says who leads, and of a quorum without
@@ -334,55 +319,5 @@ func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View)
 		}
 		who += fmt.Sprintf(": %d of %d voters are reached here, and to elect one takes more than half", up, len(voters))
 	}
-	fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), who)
-}
-
-// answer sends v as JSON.
-func answer(w http.ResponseWriter, code int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
-	}
-	send(w, code, append(body, '\n'))
-}
-
-// answerMuch is answer for what may be long: compressed for a client that accepts that.
-func answerMuch(w http.ResponseWriter, r *http.Request, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		answer(w, http.StatusOK, v) // which says so
-		return
-	}
-	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
-}
-
-// answerNews is answerMuch under a tag (RFC 9110, 8.8.3), and nothing to a client that has seen
-// that already. The tag is a weak one: compressed or not the answer has the same.
-func answerNews(w http.ResponseWriter, r *http.Request, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		answer(w, http.StatusOK, v) // which says so
-		return
-	}
-	sum := fnv.New64a()
-	sum.Write(body)
-	tag := fmt.Sprintf(`W/"%x"`, sum.Sum64())
-	w.Header().Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	send(w, http.StatusOK, web.Zip(w.Header(), r, append(body, '\n')))
-}
-
-func send(w http.ResponseWriter, code int, body []byte) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	w.Write(body) // a client that went away is no fault of ours
-}
-
-func fail(w http.ResponseWriter, code int, format string, args ...any) {
-	answer(w, code, map[string]string{"error": fmt.Sprintf(format, args...)})
+	reply.Fail(w, http.StatusConflict, "member %s is not the leader%s", s.node.ID(), who)
 }

@@ -24,7 +24,7 @@ type Status struct {
 	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
 	HTTP          string   `json:"http"`
 	Version       string   `json:"version"`
-	Access        string   `json:"access"` // what whoever asks may do: operate or read
+	Access        string   `json:"access"` // what the client may do: operate or read
 	Messages      Messages `json:"messages"`
 	Timing        Timing   `json:"timing"`
 	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
@@ -37,7 +37,7 @@ type Status struct {
 	StandingWhy   string   `json:"standing_why"`     // that in words, a failing check's last ones; empty: it stands
 	StandingSince Stamp    `json:"standing_since"`
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
-	LogDropped    uint64   `json:"log_dropped"` // log records that nobody read in time
+	LogDropped    uint64   `json:"log_dropped"` // log records that were not read in time
 
 	Ready bool `json:"ready"` // this member follows a leader, or leads
 	Side  Side `json:"side"`  // how much of the cluster is on its side of a partition
@@ -122,7 +122,7 @@ type Timing struct {
 type Rhythm struct {
 	Silence         float64 `json:"silence"`    // of the leader, or of a follower
 	Stall           float64 `json:"stall"`      // of the member's own loop
-	RoundTrip       float64 `json:"round_trip"` // from a beat to its acknowledgement; 0: it has led nobody
+	RoundTrip       float64 `json:"round_trip"` // from a beat to its acknowledgement; 0: it has led no member
 	RecentSilence   float64 `json:"recent_silence"`
 	RecentStall     float64 `json:"recent_stall"`
 	RecentRoundTrip float64 `json:"recent_round_trip"`

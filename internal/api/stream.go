@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
@@ -23,12 +24,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
+		reply.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
 	of, err := s.chosen(r)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -40,10 +41,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 type choice struct {
 	own   bool
 	all   bool
-	named string // that one; "": none
+	named string // its name; "": none
 }
 
-// chosen reads it from a request: the cluster's own, with election=NAME that one in its
+// chosen reads it from a request: the cluster's own, with election=NAME the named election in its
 // place, and with elections=true all.
 func (s *Server) chosen(r *http.Request) (choice, error) {
 	q := r.URL.Query()
@@ -69,7 +70,7 @@ func (s *Server) chosen(r *http.Request) (choice, error) {
 
 // eventChannel has the node's events until ctx or the node ends. A reader that is too far
 // behind is told so, and goes on with what is so now.
-func (s *Server) eventChannel(ctx context.Context, of choice) <-chan Named {
+func (s *Server) eventChannel(ctx context.Context, of choice) <-chan reply.Event {
 	f := NewFeed(ctx, s.log)
 	var sources sync.WaitGroup
 	if of.own {
@@ -109,18 +110,18 @@ type Feed struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	log    *slog.Logger
-	events chan Named
+	events chan reply.Event
 }
 
 // NewFeed begins one that lasts until ctx ends or [Feed.End] is called, which must be once
 // each [Pour] has returned.
 func NewFeed(ctx context.Context, log *slog.Logger) *Feed {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Feed{ctx, cancel, log, make(chan Named)}
+	return &Feed{ctx, cancel, log, make(chan reply.Event)}
 }
 
 // Events are what a [Stream] is to send.
-func (f *Feed) Events() <-chan Named { return f.events }
+func (f *Feed) Events() <-chan reply.Event { return f.events }
 
 // End ends the stream.
 func (f *Feed) End() {
@@ -159,73 +160,33 @@ func (f *Feed) send(name string, line any) bool {
 		return false
 	}
 	select {
-	case f.events <- Named{name, body}:
+	case f.events <- reply.Event{Name: name, JSON: body}:
 		return true
 	case <-f.ctx.Done():
 		return false
 	}
 }
 
-// Named is an event of a stream: its name, and what it says, as JSON.
-type Named struct {
-	Name string
-	JSON []byte
-}
-
 // Stream answers with events as server-sent ones, and pings while there are none, until
 // events ends or the client goes.
-func Stream(w http.ResponseWriter, r *http.Request, events <-chan Named) {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	out := &stream{w: w, rc: http.NewResponseController(w)}
-	// A stream outlives the time a request has to arrive.
-	_ = out.rc.SetReadDeadline(time.Time{})
-	if r.Method == http.MethodHead || out.flush() != nil {
+func Stream(w http.ResponseWriter, r *http.Request, events <-chan reply.Event) {
+	out := reply.NewStream(w)
+	if r.Method == http.MethodHead || out.Flush() != nil {
 		return
 	}
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {
-		var err error
+		var e reply.Event
+		ok := true
 		select {
-		case e, ok := <-events:
-			if !ok {
-				return
-			}
-			err = out.event(e)
+		case e, ok = <-events:
 		case <-ping.C:
-			err = out.ping()
 		case <-r.Context().Done():
 			return
 		}
-		if err != nil {
+		if !ok || out.Send(e) != nil {
 			return
 		}
 	}
-}
-
-// stream writes server-sent events, each under a deadline of its own.
-type stream struct {
-	w  http.ResponseWriter
-	rc *http.ResponseController
-}
-
-func (s *stream) event(e Named) error {
-	return s.write("event: %s\ndata: %s\n\n", e.Name, e.JSON)
-}
-
-func (s *stream) ping() error { return s.write(": nothing new\n\n") }
-
-func (s *stream) write(format string, args ...any) error {
-	if _, err := fmt.Fprintf(s.w, format, args...); err != nil {
-		return err
-	}
-	return s.flush()
-}
-
-func (s *stream) flush() error {
-	// Where the deadline cannot be set there is none to extend.
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	return s.rc.Flush()
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
@@ -157,7 +158,7 @@ func (t *Tokens) role(r *http.Request) (Role, error) {
 // yes or no, and name nobody.
 var open = []string{"/leader", "/super", "/healthz", "/readyz"}
 
-// authorize lets through who may do what it asks for.
+// authorize lets a request through that its token allows.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.tokens == nil || s.asksAsMember(r) {
@@ -191,7 +192,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 // roleKey is where a request's context has the role of its token.
 type roleKey struct{}
 
-// access is what whoever asks may do: operate or read.
+// access is what the client may do: operate or read.
 func (s *Server) access(r *http.Request) string {
 	if role, ok := r.Context().Value(roleKey{}).(Role); s.readOnly || ok && role < Operate {
 		return "read"
@@ -225,5 +226,5 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason
 	s.refused.count(reason)
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	s.refusals.Warn(s.log, host, reason, "HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
-	fail(w, code, "%s", words)
+	reply.Fail(w, code, "%s", words)
 }

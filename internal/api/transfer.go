@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // Heir is the body of POST /v1/transfer: who is to lead.
@@ -18,12 +19,12 @@ type Heir struct {
 // transfer answers when the other leads.
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	var h Heir
-	if !readBody(w, r, &h, `{"id":"4"}`) {
+	if !reply.Read(w, r, maxBody, false, &h, `{"id":"4"}`) {
 		return
 	}
 	id, err := election.ParseID(h.ID)
 	if err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
@@ -34,17 +35,17 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	}
 	switch err := s.handOver(ctx, id); {
 	case err == nil:
-		answer(w, http.StatusOK, map[string]string{"transferred": string(id)})
+		reply.JSON(w, http.StatusOK, map[string]string{"transferred": string(id)})
 	case errors.Is(err, batuta.ErrNotMember):
-		fail(w, http.StatusNotFound, "%v", err)
+		reply.Fail(w, http.StatusNotFound, "%v", err)
 	case errors.Is(err, batuta.ErrNotLeading):
 		s.leadsNot(w, r, s.node.Leader())
 	case errors.Is(err, batuta.ErrUnfit):
-		fail(w, http.StatusUnprocessableEntity, "%v", err)
+		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "transfer to %s: %v; %s", id, err, unsure)
+		reply.Fail(w, http.StatusGatewayTimeout, "transfer to %s: %v; %s", id, err, unsure)
 	default:
-		fail(w, http.StatusInternalServerError, "%v", err)
+		reply.Fail(w, http.StatusInternalServerError, "%v", err)
 	}
 }
 
@@ -81,14 +82,14 @@ type Leaver struct {
 // resign answers when that leadership has ended.
 func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	var l Leaver
-	if r.ContentLength != 0 && !readBody(w, r, &l, `{"id":"4"}, or nothing`) {
+	if !reply.Read(w, r, maxBody, true, &l, `{"id":"4"}, or nothing`) {
 		return
 	}
 	id := batuta.ID("")
 	if l.ID != "" {
 		var err error
 		if id, err = election.ParseID(l.ID); err != nil {
-			fail(w, http.StatusBadRequest, "%v", err)
+			reply.Fail(w, http.StatusBadRequest, "%v", err)
 			return
 		}
 	}
@@ -97,13 +98,13 @@ func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	v := s.node.Leader()
 	switch err := s.stepDown(ctx, id); {
 	case err == nil:
-		answer(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
+		reply.JSON(w, http.StatusOK, map[string]string{"resigned": v.Token.String()})
 	case errors.Is(err, batuta.ErrNotLeading):
 		s.leadsNot(w, r, s.node.Leader())
 	case unreached(err):
-		fail(w, http.StatusGatewayTimeout, "resign: %v; %s", err, unsure)
+		reply.Fail(w, http.StatusGatewayTimeout, "resign: %v; %s", err, unsure)
 	default:
-		fail(w, http.StatusInternalServerError, "resign: %v", err)
+		reply.Fail(w, http.StatusInternalServerError, "resign: %v", err)
 	}
 }
 

@@ -21,12 +21,11 @@ import (
 
 // Bounds of candidacies.
 const (
-	Max          = 1000             // candidacies of an agent at the same time
-	MinTTL       = time.Second      // of a lease
-	MaxTTL       = 5 * time.Minute  // of a lease, and of a grace
-	DefaultGrace = 5 * time.Second  // for which a stream may leave a loss unacknowledged
-	maxBody      = 4 << 10          // bytes of a request
-	writeTimeout = 10 * time.Second // for each line of a stream
+	Max          = 1000            // candidacies of an agent at the same time
+	MinTTL       = time.Second     // of a lease
+	MaxTTL       = 5 * time.Minute // of a lease, and of a grace
+	DefaultGrace = 5 * time.Second // for which a stream may leave a loss unacknowledged
+	maxBody      = 4 << 10         // bytes of a request
 	askTime      = 900 * time.Millisecond
 	repeatEvery  = 15 * time.Second // of a line on which nothing changes
 )

@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // Request is the body of a PUT or a DELETE.
@@ -35,13 +33,13 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	grace, errGrace := duration("grace", ask.Grace, DefaultGrace, 0)
 	switch err := errors.Join(errTTL, errGrace); {
 	case err != nil:
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	case ask.Candidacy != "":
 		d.again(w, r, e, ask, ttl)
 	case ask.Released:
-		fail(w, http.StatusBadRequest, "released: name the candidacy, as in {\"candidacy\":\"ID\",\"released\":true}")
+		reply.Fail(w, http.StatusBadRequest, "released: name the candidacy, as in {\"candidacy\":\"ID\",\"released\":true}")
 	case ask.TTL != "" && ask.Grace != "":
-		fail(w, http.StatusBadRequest, "grace is of a stream, and ttl of a lease: leave one out")
+		reply.Fail(w, http.StatusBadRequest, "grace is of a stream, and ttl of a lease: leave one out")
 	case ask.TTL != "":
 		if c := d.begin(w, e, ask, ttl, false); c != nil {
 			d.reply(w, r, c)
@@ -64,7 +62,7 @@ func (d *Desk) Delete(w http.ResponseWriter, r *http.Request) {
 		ask.Candidacy = id
 	}
 	if ask.Candidacy == "" {
-		fail(w, http.StatusBadRequest, "name the candidacy, as in ?candidacy=ID")
+		reply.Fail(w, http.StatusBadRequest, "name the candidacy, as in ?candidacy=ID")
 		return
 	}
 	c := d.find(e.Name(), ask.Candidacy)
@@ -73,7 +71,7 @@ func (d *Desk) Delete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.finish(c, released)
-	answer(w, http.StatusOK, map[string]string{"ended": c.id})
+	reply.JSON(w, http.StatusOK, map[string]string{"ended": c.id})
 }
 
 // begin begins a candidacy, or answers why not.
@@ -81,9 +79,9 @@ func (d *Desk) begin(w http.ResponseWriter, e Election, ask Request, bound time.
 	c := &candidacy{stream: stream, bound: bound, seats: max(ask.Seats, 1)}
 	switch err := d.stand(e, c); {
 	case errors.Is(err, errReserved):
-		fail(w, http.StatusConflict, "election %q: %v", e.Name(), err)
+		reply.Fail(w, http.StatusConflict, "election %q: %v", e.Name(), err)
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, "%v", err)
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 	default:
 		return c
 	}
@@ -98,10 +96,10 @@ func (d *Desk) again(w http.ResponseWriter, r *http.Request, e Election, ask Req
 		missing(w, e, ask.Candidacy)
 		return
 	case c.stream && ask.TTL != "":
-		fail(w, http.StatusConflict, "candidacy %s is a stream, which lasts as long as its connection: leave out ttl", c.id)
+		reply.Fail(w, http.StatusConflict, "candidacy %s is a stream, which lasts as long as its connection: leave out ttl", c.id)
 		return
 	case ask.Grace != "" || ask.Weight != 0 || ask.Seats != 0 || ask.Prefer:
-		fail(w, http.StatusBadRequest, "grace, weight, seats and prefer go with a new candidacy: leave them out")
+		reply.Fail(w, http.StatusBadRequest, "grace, weight, seats and prefer go with a new candidacy: leave them out")
 		return
 	}
 	if ask.Released {
@@ -118,32 +116,32 @@ func (d *Desk) reply(w http.ResponseWriter, r *http.Request, c *candidacy) {
 	a, _, over, err := d.answer(r.Context(), c)
 	switch {
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, "member %s does not answer in time: %v", d.cfg.Member, err)
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s does not answer in time: %v", d.cfg.Member, err)
 	case over && c.failure != nil:
-		fail(w, http.StatusUnprocessableEntity, "%v", c.failure)
+		reply.Fail(w, http.StatusUnprocessableEntity, "%v", c.failure)
 	case over:
 		missing(w, c.queue.election, c.id)
 	default:
-		answer(w, http.StatusOK, a)
+		reply.JSON(w, http.StatusOK, a)
 	}
 }
 
 func missing(w http.ResponseWriter, e Election, id string) {
-	fail(w, http.StatusNotFound, "election %q has no candidacy %q here: it has ended, or is another agent's; begin a new one", e.Name(), id)
+	reply.Fail(w, http.StatusNotFound, "election %q has no candidacy %q here: it has ended, or is another agent's; begin a new one", e.Name(), id)
 }
 
 // stream sends how a candidacy stands, at each change and before valid_ms has passed, until either side ends it.
 func (d *Desk) stream(w http.ResponseWriter, r *http.Request, c *candidacy) {
-	out := newLines(w, r)
+	out := reply.NewLines(w, r)
 	for {
 		a, changed, over, err := d.answer(r.Context(), c)
 		switch {
 		case over && c.failure != nil:
-			out.write("failed", map[string]string{"error": c.failure.Error()})
+			_ = send(out, "failed", map[string]string{"error": c.failure.Error()})
 			return
 		case over, errors.Is(err, batuta.ErrClosed), r.Context().Err() != nil:
 			return
-		case err == nil && out.write(string(a.State), a) != nil:
+		case err == nil && send(out, string(a.State), a) != nil:
 			return
 		}
 		next := time.NewTimer(a.next())
@@ -156,6 +154,14 @@ func (d *Desk) stream(w http.ResponseWriter, r *http.Request, c *candidacy) {
 	}
 }
 
+func send(out *reply.Stream, name string, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return out.Send(reply.Event{Name: name, JSON: body})
+}
+
 // next is how long until the same is sent again.
 func (a *Turn) next() time.Duration {
 	if a.State == Waiting {
@@ -164,79 +170,16 @@ func (a *Turn) next() time.Duration {
 	return min(max(time.Duration(a.ValidMS)*time.Millisecond/4, 50*time.Millisecond), time.Second)
 }
 
-// lines are the events of a stream: server-sent ones, or JSON lines, where the client accepts that.
-type lines struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	json bool
-}
-
-func newLines(w http.ResponseWriter, r *http.Request) *lines {
-	l := &lines{w: w, rc: http.NewResponseController(w)}
-	kind := "text/event-stream"
-	for _, accepted := range []string{"application/x-ndjson", "application/jsonl", "application/json"} {
-		if strings.Contains(r.Header.Get("Accept"), accepted) {
-			kind, l.json = "application/x-ndjson", true
-		}
-	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
-	_ = l.rc.SetReadDeadline(time.Time{}) // a stream outlives the time that a request has to arrive
-	return l
-}
-
-func (l *lines) write(event string, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	format := "event: %s\ndata: %s\n\n"
-	if l.json {
-		format = "%.0s%s\n"
-	}
-	_ = l.rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set there is none to extend
-	if _, err := fmt.Fprintf(l.w, format, event, body); err != nil {
-		return err
-	}
-	return l.rc.Flush()
-}
-
 // read reads a request to its end, without which the end of its connection is not seen.
 func (d *Desk) read(w http.ResponseWriter, r *http.Request) (ask Request, e Election, ok bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	tooLong := false
-	if _, tooLong = errors.AsType[*http.MaxBytesError](err); tooLong {
-		fail(w, http.StatusRequestEntityTooLarge, "body: more than %d bytes", maxBody)
+	if !reply.Read(w, r, maxBody, true, &ask, `{"ttl":"10s"} for a lease, or nothing for a stream`) {
 		return ask, nil, false
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		fail(w, http.StatusRequestTimeout, "body: it has not ended in time")
-		return ask, nil, false
-	}
-	if err == nil && len(strings.TrimSpace(string(body))) > 0 {
-		err = decode(string(body), &ask)
-	}
+	e, err := d.open(r.Context(), r.PathValue("name"), ask)
 	if err != nil {
-		fail(w, http.StatusBadRequest, `body: %v; send {"ttl":"10s"} for a lease, or nothing for a stream`, err)
-		return ask, nil, false
-	}
-	if e, err = d.open(r.Context(), r.PathValue("name"), ask); err != nil {
-		fail(w, http.StatusBadRequest, "%v", err)
+		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	}
 	return ask, e, err == nil
-}
-
-func decode(body string, ask *Request) error {
-	in := json.NewDecoder(strings.NewReader(body))
-	in.DisallowUnknownFields()
-	err := in.Decode(ask)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its text names types of Go
-		return fmt.Errorf("a %s has no place at %q", wrong.Value, "/"+wrong.Field)
-	}
-	if err == nil && in.More() {
-		err = errors.New("it goes on after the object")
-	}
-	return err
 }
 
 // open gives the election with what the client asks of it.
@@ -270,19 +213,4 @@ func duration(name, text string, otherwise, least time.Duration) (time.Duration,
 		return 0, fmt.Errorf("%s %q: give a duration of %v to %v, such as 10s", name, text, least, MaxTTL)
 	}
 	return d, nil
-}
-
-func answer(w http.ResponseWriter, code int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		code, body = http.StatusInternalServerError, []byte(`{"error":"answer cannot be encoded"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	w.Write(append(body, '\n')) // a client that went away is no fault of ours
-}
-
-func fail(w http.ResponseWriter, code int, format string, args ...any) {
-	answer(w, code, map[string]string{"error": fmt.Sprintf(format, args...)})
 }

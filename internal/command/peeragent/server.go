@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
@@ -41,7 +42,7 @@ func NewServer(node *superpeer.Member, version string, tokens *api.Tokens, log *
 	s.health(mux, func(w http.ResponseWriter) http.ResponseWriter { return w })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.status(w, r) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		api.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
+		reply.Fail(w, http.StatusNotFound, "no %s %s here; a super peer's agent has /v1/status, /v1/clients, /v1/map, /v1/lookup, /v1/events and /metrics", r.Method, r.URL.Path)
 	})
 	guarded, refused := api.Guarded(mux, tokens, log, names...)
 	registry := prometheus.NewRegistry()
@@ -85,31 +86,31 @@ func (s *Server) Close(ctx context.Context) {
 func (s *Server) health(mux *http.ServeMux, wrap func(http.ResponseWriter) http.ResponseWriter) {
 	mux.HandleFunc("GET /super", func(w http.ResponseWriter, _ *http.Request) {
 		if !s.node.IsSuperPeer() {
-			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s is no super peer", s.node.ID())
+			reply.Fail(wrap(w), http.StatusServiceUnavailable, "node %s is no super peer", s.node.ID())
 			return
 		}
-		api.Answer(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
+		reply.JSON(wrap(w), http.StatusOK, map[string]string{"super_peer": s.node.ID()})
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case <-s.node.Done():
-			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
+			reply.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has ended", s.node.ID())
 		default:
-			api.Answer(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
+			reply.JSON(wrap(w), http.StatusOK, map[string]bool{"healthy": true})
 		}
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		home, served := s.node.Home()
 		if !served && !s.node.IsSuperPeer() {
-			api.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has no super peer", s.node.ID())
+			reply.Fail(wrap(w), http.StatusServiceUnavailable, "node %s has no super peer", s.node.ID())
 			return
 		}
-		api.Answer(wrap(w), http.StatusOK, map[string]string{"home": home.ID})
+		reply.JSON(wrap(w), http.StatusOK, map[string]string{"home": home.ID})
 	})
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
-	api.Answer(w, http.StatusOK, s.node.Status())
+	reply.JSON(w, http.StatusOK, s.node.Status())
 }
 
 func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +118,7 @@ func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
 	if list == nil {
 		list = []superpeer.Client{}
 	}
-	api.AnswerMuch(w, r, list)
+	reply.Much(w, r, list)
 }
 
 // chart is who serves whom, asked of all super peers.
@@ -126,10 +127,10 @@ func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	groups, err := s.node.Map(ctx)
 	if err != nil {
-		api.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
+		reply.Fail(w, http.StatusGatewayTimeout, "map: %v", err)
 		return
 	}
-	api.AnswerMuch(w, r, Chart{s.node.Status(), groups})
+	reply.Much(w, r, Chart{s.node.Status(), groups})
 }
 
 // lookup tells which super peer a text belongs to, by its hash; with ?key=0x… that key.
@@ -142,15 +143,15 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) {
 		key, err = spread(h.Sum64()), nil
 	}
 	if err != nil {
-		api.Fail(w, http.StatusBadRequest, "key %q is no number of 64 bits; give ?key=0x8000000000000000, or ?name=TEXT for a text's hash", text)
+		reply.Fail(w, http.StatusBadRequest, "key %q is no number of 64 bits; give ?key=0x8000000000000000, or ?name=TEXT for a text's hash", text)
 		return
 	}
 	p, err := s.node.Lookup(key)
 	if err != nil {
-		api.Fail(w, http.StatusServiceUnavailable, "%v", err)
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
 		return
 	}
-	api.Answer(w, http.StatusOK, p)
+	reply.JSON(w, http.StatusOK, p)
 }
 
 // spread evens a hash out over 64 bits: FNV's high bits of short texts are alike.
@@ -165,7 +166,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		api.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
+		reply.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
 	f := api.NewFeed(r.Context(), s.log)
