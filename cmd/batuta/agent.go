@@ -18,6 +18,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/jobs"
 	"github.com/batuta-dev/batuta/internal/command/resident"
 )
 
@@ -110,6 +111,7 @@ type agentRun struct {
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
 	job   *job                           // what "batuta run" runs; nil: nothing
+	book  *jobs.Book                     // what is known of jobs
 
 	leaving time.Time          // when the signal that ends it came; zero: none has
 	beside  func(*batuta.Node) // is called once the node runs; may be nil
@@ -171,6 +173,8 @@ func (a *agentRun) start(ctx context.Context, config batuta.Config) (err error) 
 		return err
 	}
 	a.watch(a.node)
+	a.book = a.job.book()
+	a.book.Begin(a.node, config.Meta)
 	go a.node.Run(ctx) // wait sees its end
 	return nil
 }
@@ -194,6 +198,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 		server = api.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
 		server.Reserve(a.job.has)
+		server.Jobs(a.book)
 		if health != nil {
 			server.HealthElsewhere()
 		}

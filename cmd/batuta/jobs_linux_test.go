@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
@@ -136,6 +139,60 @@ func TestARunEndsBeforeItsJobIsHandedOver(t *testing.T) {
 	}
 	if err := <-over; err != nil {
 		t.Error(err)
+	}
+}
+
+// list is what member id answers about the job named report; once it satisfies is, or the test fails.
+func (c *company) list(id string, is func(joblist.Job) bool) joblist.Job {
+	c.T.Helper()
+	client, err := api.NewClient(c.http[id], api.Access{})
+	if err != nil {
+		c.T.Fatal(err)
+	}
+	for late := time.Now().Add(runtest.Patience); ; time.Sleep(20 * time.Millisecond) {
+		var list []joblist.Job
+		err := client.Get(c.T.Context(), "/v1/jobs", &list)
+		if err == nil && len(list) == 1 && list[0].Name == "report" && is(list[0]) {
+			return list[0]
+		}
+		if time.Now().After(late) {
+			shown, _ := json.Marshal(list)
+			c.T.Fatalf("member %s lists %s (%v)", id, shown, err)
+		}
+	}
+}
+
+func by(id, result string) func(joblist.Job) bool {
+	return func(j joblist.Job) bool {
+		return j.By != nil && *j.By == id && j.Result != nil && *j.Result == result
+	}
+}
+
+// Each member lists the last run of a job, also when its member was killed.
+func TestJobsAreListedAtEachMember(t *testing.T) {
+	fulltest.Parallel(t)
+	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@always", "quit=0", "report")
+	w := c.Next()
+	from := leaderOf(w)
+	for id := range c.runs {
+		j := c.list(id, by(from, joblist.Running))
+		if j.Schedule != "@always" || j.Leader == nil || *j.Leader != from || j.Next == nil || j.Last == nil || j.Exit != nil || j.Took != nil || j.Tries != 1 || j.ByHand {
+			t.Errorf("member %s lists %+v", id, j)
+		}
+	}
+	c.signal(from, syscall.SIGKILL)
+	c.ends(from)
+	delete(c.runs, from)
+	next := leaderOf(c.Next())
+	for id := range c.runs {
+		c.list(id, by(next, joblist.Running))
+	}
+	var out bytes.Buffer
+	for id := range c.runs {
+		code := run(t.Context(), []string{"jobs", "--agent", c.http[id]}, env{stdout: &out, stderr: &out, lookup: func(string) (string, bool) { return "", false }})
+		if code != cli.Done || !strings.Contains(out.String(), "report") || !strings.Contains(out.String(), "running") {
+			t.Errorf("jobs ended with %d: %s", code, &out)
+		}
 	}
 }
 

@@ -93,6 +93,14 @@ func (j *job) reload() error {
 	return j.crew.Change(lines)
 }
 
+// book is what this agent knows of jobs.
+func (j *job) book() *jobs.Book {
+	if j == nil || j.crew == nil {
+		return jobs.NewBook()
+	}
+	return j.crew.Book()
+}
+
 // has reports whether this agent is itself a candidate of that election.
 func (j *job) has(election string) bool {
 	switch {

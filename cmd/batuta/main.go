@@ -90,7 +90,7 @@ var helpTexts = cli.Help{
 	Commands: []cli.Section{
 		{Title: "Try it", Names: []string{"demo", "lab"}},
 		{Title: "Take part", Names: []string{"agent", "run", "lock", "vip"}},
-		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "watch", "explain"}},
+		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "jobs", "watch", "explain"}},
 		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain"}},
 		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune", "recover"}},
 		{Title: "Measure", Names: []string{"bench", "sim", "superpeer"}},
@@ -153,6 +153,7 @@ func subcommands(e env) []*cobra.Command {
 		newTransferCommand(e),
 		newCampaignCommand(e),
 		newElectionsCommand(e),
+		newJobsCommand(e),
 		newDrainCommand(e),
 		newUndrainCommand(e),
 		newTuneCommand(e),

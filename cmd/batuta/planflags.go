@@ -1,8 +1,14 @@
 package main
 
 import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
 	runner "github.com/batuta-dev/batuta/internal/command/run"
@@ -48,4 +54,22 @@ func (f *planFlags) skips() (bool, error) {
 		return false, cli.Usagef("--missed %q: %w", f.missed, err)
 	}
 	return skips, nil
+}
+
+func newJobsCommand(e env) *cobra.Command {
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:   "jobs",
+		Short: "List scheduled jobs and their last runs",
+		Long: `jobs lists the jobs of "batuta run --jobs FILE", as the agent asked sees them: the member that
+runs each, its next scheduled time, and its last run with the member, the result, the exit code
+and the duration. MISSED counts scheduled times for which no run began. Any agent may be asked.
+
+A run's result is running, ok, failed, timeout, stopped (its member no longer led the job), or
+lost (its member ended before it reported the end).`,
+		Example: `  batuta jobs --agent 127.0.0.1:7501
+  batuta jobs --json | jq -r '.[] | select(.exit != 0) | .name'`,
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
+		return get(ctx, a, c, "/v1/jobs", func(list []joblist.Job) error { return jobs.Show(a.stdout, list, time.Now()) })
+	})
+	return cmd
 }

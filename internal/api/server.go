@@ -17,6 +17,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
+	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/net/refusal"
 	"github.com/batuta-dev/batuta/internal/web"
@@ -70,8 +71,9 @@ type Server struct {
 	history         *history
 	gatherer        gatherer
 	candidacies     *candidacy.Desk // nil: clients do not stand for elections here
-	readOnly        bool            // it takes no calls that change something
-	page            http.Handler    // the dashboard's files
+	jobs            joblist.Desk
+	readOnly        bool         // it takes no calls that change something
+	page            http.Handler // the dashboard's files
 	http            *http.Server
 }
 
@@ -109,6 +111,9 @@ func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
 // HealthElsewhere has the calls of load balancers need a token, too: a [HealthServer]
 // answers those that have none. It must be called before Serve.
 func (s *Server) HealthElsewhere() { s.healthElsewhere = true }
+
+// Jobs has the server answer about jobs from b. It must be called before Serve.
+func (s *Server) Jobs(b joblist.Book) { s.jobs.Open(b) }
 
 // Serve answers on l until Close.
 func (s *Server) Serve(l net.Listener) {
@@ -158,6 +163,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/members", s.turns.inTurn(s.members)},
 		{"POST", "/v1/members", s.addMember},
 		{"DELETE", "/v1/members/{id}", s.removeMember},
+		{"GET", "/v1/jobs", s.jobs.List},
 		{"PUT", "/v1/meta", s.setMeta},
 		{"PUT", "/v1/health", s.setHealth},
 		{"GET", "/v1/events", s.events},

@@ -46,8 +46,8 @@ func (c Config) Check() error {
 // Crew has a node stand for many elections, and runs their commands. Its methods may be
 // called from any goroutine.
 type Crew struct {
-	cfg   Config
-	ticks *ticks
+	cfg  Config
+	book *Book
 
 	mu     sync.Mutex
 	guards *run.Guards // nil: no command has been seen
@@ -68,7 +68,7 @@ type hand struct {
 
 // New prepares a Crew, and a guard if there is a command. The caller must call Run or Close.
 func New(c Config) (*Crew, error) {
-	crew := &Crew{cfg: c, hands: map[string]*hand{}, all: map[*hand]bool{}, ticks: &ticks{meta: c.Meta, own: map[string]time.Time{}}}
+	crew := &Crew{cfg: c, hands: map[string]*hand{}, all: map[*hand]bool{}, book: NewBook()}
 	return crew, crew.equip(c.Lines)
 }
 
@@ -100,9 +100,6 @@ func (c *Crew) Run(ctx context.Context, node *batuta.Node) error {
 	defer cancel(nil)
 	c.mu.Lock()
 	c.ctx, c.node = ctx, node
-	c.ticks.mu.Lock()
-	c.ticks.node = node
-	c.ticks.mu.Unlock()
 	lines := c.cfg.Lines
 	c.mu.Unlock()
 	err := c.Change(lines)
@@ -134,12 +131,10 @@ func (c *Crew) Change(lines []Line) error {
 		return nil // it begins with them
 	}
 	kept := map[string]bool{}
-	var names []string
 	for _, l := range lines {
 		kept[l.Name] = true
-		names = append(names, l.Name)
 	}
-	c.ticks.keep(names)
+	c.book.write(lines)
 	for name, h := range c.hands {
 		if !kept[name] {
 			h.cancel(nil)
@@ -155,6 +150,9 @@ func (c *Crew) Change(lines []Line) error {
 	}
 	return nil
 }
+
+// Book is what this member knows of its jobs. The caller must call [Book.Begin] before Run.
+func (c *Crew) Book() *Book { return c.book }
 
 // Has reports whether a line is of that election.
 func (c *Crew) Has(election string) bool {
@@ -194,7 +192,7 @@ func (c *Crew) runner(l Line) *run.Runner {
 	plan := l.Plan
 	if plan != nil {
 		own := *plan
-		own.Log = tickLog{c.ticks, markOf(l.Name)}
+		own.Log = c.book.journal(l.Name)
 		plan = &own
 	}
 	r, err := run.New(run.Config{Argv: l.Argv, Grace: c.cfg.Grace, Finish: c.cfg.Finish, Restart: plan == nil, Plan: plan, Heartbeat: c.cfg.Heartbeat, T: c.cfg.T,

@@ -35,6 +35,7 @@ type Line struct {
 	How    named.Candidacy
 	Argv   []string  // the command; nil: it just leads
 	Plan   *run.Plan // when that runs; nil: for as long as the member leads
+	Spec   string    // the schedule as it stands in the file
 }
 
 // Format says how the lines of a file are read.
@@ -142,7 +143,7 @@ func (f Format) line(text string) (l Line, err error) {
 	words = words[1:]
 	if f.Jobs {
 		l.Plan = &run.Plan{SkipMissed: f.SkipMissed}
-		if words, err = f.schedule(l.Plan, words); err != nil {
+		if words, err = f.schedule(&l, words); err != nil {
 			return l, err
 		}
 	}
@@ -165,7 +166,7 @@ func (f Format) line(text string) (l Line, err error) {
 
 // schedule takes the schedule from the beginning of words: five fields, or @daily and the like,
 // behind a time zone or not, also in quotes.
-func (f Format) schedule(p *run.Plan, words []string) (rest []string, err error) {
+func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	n := 0
 	if n < len(words) && (strings.HasPrefix(words[n], "CRON_TZ=") || strings.HasPrefix(words[n], "TZ=")) && !strings.Contains(words[n], " ") {
 		n++
@@ -183,7 +184,8 @@ func (f Format) schedule(p *run.Plan, words []string) (rest []string, err error)
 	if parse == nil {
 		parse = schedule.Parse
 	}
-	if p.Schedule, err = parse(strings.Join(words[:n], " ")); err != nil {
+	l.Spec = strings.Join(words[:n], " ")
+	if l.Plan.Schedule, err = parse(l.Spec); err != nil {
 		return nil, fmt.Errorf("schedule %w", err)
 	}
 	return words[n:], nil

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -32,7 +33,8 @@ type ticks struct {
 	mu      sync.Mutex
 	node    run.Teller           // nil: it has not begun
 	own     map[string]time.Time // by mark
-	version int                  // counts what own has been
+	runs    map[string]record    // by mark
+	version int                  // counts what those have been
 
 	telling sync.Mutex
 	told    int // the version that was told last
@@ -91,6 +93,7 @@ func (t *ticks) keep(names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.own, func(mark string, _ time.Time) bool { return !marks[mark] })
+	maps.DeleteFunc(t.runs, func(mark string, _ record) bool { return !marks[mark] })
 }
 
 // tickLog is one job's part of them.
@@ -113,12 +116,17 @@ func (l tickLog) Known() time.Time {
 
 // Tell implements [run.TickLog]. Ticks that fall due together are told together.
 func (l tickLog) Tell(ctx context.Context, tick time.Time) error {
-	l.mu.Lock()
-	l.own[l.mark] = tick
-	l.version++
-	version := l.version
-	l.mu.Unlock()
-	return l.tell(ctx, version)
+	return l.publish(ctx, func() { l.own[l.mark] = tick })
+}
+
+// publish changes what the member tells, and tells it.
+func (t *ticks) publish(ctx context.Context, change func()) error {
+	t.mu.Lock()
+	change()
+	t.version++
+	version := t.version
+	t.mu.Unlock()
+	return t.tell(ctx, version)
 }
 
 // tell has the others know of what own was at that version.
@@ -129,16 +137,38 @@ func (t *ticks) tell(ctx context.Context, version int) error {
 		return nil
 	}
 	t.mu.Lock()
-	node, version, value := t.node, t.version, t.value()
+	node, version, pairs := t.node, t.version, t.pairs()
 	t.mu.Unlock()
-	err := node.SetMeta(ctx, with(t.meta, value))
+	err := node.SetMeta(ctx, pairs)
 	if err == nil {
 		t.told = version
 	}
 	return err
 }
 
-// value is what the member tells.
+// pairs are all that the member tells: ticks before anything else, and as many records as there is room for.
+func (t *ticks) pairs() map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, t.meta)
+	if len(t.own) > 0 {
+		all[TicksKey] = t.value()
+	}
+	room := election.MaxMetaBytes - len(RunsKey)
+	for key, value := range all {
+		room -= len(key) + len(value)
+	}
+	marks := slices.SortedFunc(maps.Keys(t.runs), func(a, b string) int { return cmp.Compare(t.runs[b].began, t.runs[a].began) })
+	var b strings.Builder
+	for _, mark := range marks[:max(min(len(marks), room/recordSize), 0)] {
+		b.WriteString(t.runs[mark].text(mark))
+	}
+	if b.Len() > 0 && len(all) < election.MaxMetaPairs {
+		all[RunsKey] = b.String()
+	}
+	return all
+}
+
+// value is what the member tells of ticks.
 func (t *ticks) value() string {
 	var b strings.Builder
 	for _, mark := range slices.Sorted(maps.Keys(t.own)) {

@@ -27,6 +27,22 @@ type TickLog interface {
 	Tell(ctx context.Context, tick time.Time) error
 }
 
+// Journal is a [TickLog] to which the runs of a job are reported, too.
+type Journal interface {
+	TickLog
+	schedule.Watcher
+	Began(try int) // a run begins, for the last tick that was published; try is 1, and higher for each retry
+	Ended(e Ending)
+}
+
+// Ending is how a run has ended.
+type Ending struct {
+	Outcome
+	Took      time.Duration
+	Stopped   bool  // because its member no longer leads, or cannot renew the lease
+	Unstarted error // why it could not be started; nil: it was
+}
+
 // TickKey is the key under which a member tells of the last tick that it knows of.
 const TickKey = "batuta.tick"
 
@@ -63,7 +79,11 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	} else if log == nil {
 		log = noLog{}
 	}
-	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known,
+	var watcher schedule.Watcher
+	if j, ok := log.(Journal); ok {
+		watcher, r.journal = j, j
+	}
+	r.ticks = &schedule.Ticker{Schedule: p.Schedule, SkipMissed: p.SkipMissed, Known: log.Known, Watcher: watcher,
 		Tell: func(ctx context.Context, tick time.Time) {
 			if err := log.Tell(ctx, tick); err != nil && ctx.Err() == nil {
 				r.cfg.Logger.Error("the other members are not told of this tick; one that leads next may run it again", "tick", tick, "error", err)

@@ -58,10 +58,11 @@ type Config struct {
 
 // Runner runs a command while a node leads.
 type Runner struct {
-	cfg    Config
-	keeper keeper
-	pause  time.Duration    // after the next failure
-	ticks  *schedule.Ticker // nil: there is no plan, or no leadership yet
+	cfg     Config
+	keeper  keeper
+	pause   time.Duration    // after the next failure
+	ticks   *schedule.Ticker // nil: there is no plan, or no leadership yet
+	journal Journal          // of the plan; nil: none
 
 	run context.Context // Run's
 
@@ -156,9 +157,15 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
 		}
 		began := time.Now()
+		if r.journal != nil {
+			r.journal.Began(1)
+		}
 		running, end := r.finishing(ctx, node)
 		outcome, err := r.keeper.run(running, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
 		stopped := running.Err() != nil
+		if r.journal != nil {
+			r.journal.Ended(Ending{outcome, time.Since(began), stopped || outcome.Expired, err})
+		}
 		end()
 		r.clear()
 		if time.Since(began) > longEnough {

@@ -100,6 +100,23 @@ func (s Schedule) Latest(since, now time.Time) (tick time.Time) {
 	return tick
 }
 
+// Count is how many ticks there are after since and before until, at most [MaxCount].
+func (s Schedule) Count(since, until time.Time) (n int) {
+	for next := s.Next(since); n < MaxCount && !next.IsZero() && next.Before(until); next = s.Next(next) {
+		n++
+	}
+	return n
+}
+
+// MaxCount is as far as Count counts.
+const MaxCount = 1000
+
+// Watcher is reported to what a Ticker does beside giving ticks.
+type Watcher interface {
+	// Missed counts ticks for which there is no run.
+	Missed(n int)
+}
+
 // Ticker gives the ticks of a schedule to one member, while it leads. Its time is the
 // wall clock's.
 type Ticker struct {
@@ -112,17 +129,17 @@ type Ticker struct {
 	Tell func(ctx context.Context, tick time.Time)
 	// SkipMissed leaves ticks out that fell due while nobody led, or while a run lasted.
 	SkipMissed bool
+	Watcher    Watcher // nil: none
 
 	last time.Time // begun here, or taken over
 }
 
-const (
-	// look is how often the wall clock is looked at: it may be set, and a machine may
-	// have slept.
-	look = 20 * time.Second
-	// tooLate is how much later than its tick a run may begin that is not to be late.
-	tooLate = 5 * time.Second
-)
+// look is how often the wall clock is looked at: it may be set, and a machine may
+// have slept.
+const look = 20 * time.Second
+
+// TooLate is how much later than its tick a run may begin that is not to be late.
+const TooLate = 5 * time.Second
 
 // ErrNever says that the schedule has no tick left.
 var ErrNever = errors.New("the schedule has no tick within five years")
@@ -136,10 +153,12 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	for {
 		now := wall()
 		due := t.Schedule.Latest(t.last, now)
-		if t.SkipMissed && !due.IsZero() && now.Sub(due) > tooLate {
+		if t.SkipMissed && !due.IsZero() && now.Sub(due) > TooLate {
+			t.missed(due.Add(time.Nanosecond))
 			t.last, due = due, time.Time{}
 		}
 		if !due.IsZero() {
+			t.missed(due)
 			t.last = due
 			t.Tell(ctx, due)
 			return due, ctx.Err()
@@ -160,12 +179,24 @@ func (t *Ticker) takeOver(ctx context.Context) error {
 	before := t.last
 	t.last = later(t.last, t.Known())
 	if t.last.IsZero() || t.SkipMissed && before.IsZero() {
-		t.last = later(t.last, wall())
+		now := wall()
+		t.missed(now)
+		t.last = later(t.last, now)
 	}
 	if !t.last.Equal(before) {
 		t.Tell(ctx, t.last)
 	}
 	return ctx.Err()
+}
+
+// missed reports the ticks after the last and before until, for which there is no run.
+func (t *Ticker) missed(until time.Time) {
+	if t.Watcher == nil || t.last.IsZero() {
+		return
+	}
+	if n := t.Schedule.Count(t.last, until); n > 0 {
+		t.Watcher.Missed(n)
+	}
 }
 
 // wall is the time that people see: without what Go keeps beside it, which stands still

@@ -92,10 +92,16 @@ func TestTheLatestMissedTick(t *testing.T) {
 
 // crew is what the members tell each other of ticks; its clock is a bubble's, which
 // begins at midnight.
-type crew struct{ told time.Time }
+type crew struct {
+	told   time.Time
+	missed int
+}
+
+// Missed implements [schedule.Watcher].
+func (c *crew) Missed(n int) { c.missed += n }
 
 func (c *crew) ticker(t *testing.T, spec string, skip bool) *schedule.Ticker {
-	return &schedule.Ticker{Schedule: parse(t, spec), SkipMissed: skip,
+	return &schedule.Ticker{Schedule: parse(t, spec), SkipMissed: skip, Watcher: c,
 		Known: func() time.Time { return c.told },
 		Tell: func(_ context.Context, tick time.Time) {
 			if tick.Before(c.told) {
@@ -144,6 +150,9 @@ func TestATickRunsOnceOnWhoeverLeads(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		expect(t, "of many that were missed one runs",
 			lead(t, c.ticker(t, "*/5 * * * *", false), 3*time.Minute, time.Second), "03:26:00 for 03:25")
+		if c.missed != 35 { // 00:30 to 03:20
+			t.Errorf("%d are missed", c.missed)
+		}
 	})
 }
 
@@ -162,6 +171,9 @@ func TestMissedTicksAreSkippedIfThatIsAsked(t *testing.T) {
 		expect(t, "the first", lead(t, c.ticker(t, "*/5 * * * *", true), 6*time.Minute, time.Second), "00:05:00 for 00:05")
 		time.Sleep(5 * time.Minute)
 		expect(t, "the second", lead(t, c.ticker(t, "*/5 * * * *", true), 5*time.Minute, time.Second), "00:15:00 for 00:15")
+		if c.missed != 1 {
+			t.Errorf("%d are missed", c.missed)
+		}
 	})
 }
 
@@ -174,6 +186,9 @@ func TestRunsDoNotOverlap(t *testing.T) {
 		var skips crew
 		expect(t, "missed ones skipped", lead(t, skips.ticker(t, "*/5 * * * *", true), 18*time.Minute, 7*time.Minute),
 			"00:25:00 for 00:25", "00:35:00 for 00:35")
+		if c.missed != 0 || skips.missed != 1 {
+			t.Errorf("%d and %d are missed", c.missed, skips.missed)
+		}
 	})
 }
 

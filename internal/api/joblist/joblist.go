@@ -1,0 +1,76 @@
+// Package joblist has the HTTP calls and the metrics about scheduled jobs, of an agent whatever it runs.
+package joblist
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/api/reply"
+)
+
+// Results of a run.
+const (
+	Running = "running" // it has not ended
+	OK      = "ok"      // it ended with exit code 0
+	Failed  = "failed"  // it ended with a different exit code, or by a signal, or could not be started
+	Timeout = "timeout" // it was stopped because it took too long
+	Stopped = "stopped" // it was stopped because its member no longer led the job
+	Lost    = "lost"    // its member ended, or was cut off, before it reported the end
+)
+
+// Job is an entry of /v1/jobs.
+type Job struct {
+	Name     string     `json:"name"`
+	Schedule string     `json:"schedule"` // as in the file; "": the file of the agent asked has no such job
+	Leader   *string    `json:"leader"`   // the member that runs it; null: none
+	Paused   bool       `json:"paused"`
+	Next     *time.Time `json:"next"`    // the next scheduled time; null while it is paused or its schedule is not known
+	Last     *time.Time `json:"last"`    // when the last run began; null: no run is known
+	By       *string    `json:"by"`      // the member of that run
+	Result   *string    `json:"result"`  // of that run, one of the constants above
+	Exit     *int       `json:"exit"`    // its exit code, or 128 and the signal; null: there is none
+	Took     *float64   `json:"took"`    // seconds; null: it has not ended
+	Tries    int        `json:"tries"`   // how often that run was begun; above 1: it was retried
+	Late     bool       `json:"late"`    // that run began over 5 s after its scheduled time
+	ByHand   bool       `json:"by_hand"` // that run was requested
+	Missed   int        `json:"missed"`  // scheduled times for which no run began, at most 2047
+}
+
+// Book is what an agent knows of jobs.
+type Book interface {
+	// Jobs lists them by name.
+	Jobs(ctx context.Context) ([]Job, error)
+}
+
+// ErrUnknown is wrapped by errors about a job that the agent does not know.
+var ErrUnknown = errors.New("no such job")
+
+// callTime bounds a call.
+const callTime = 8 * time.Second
+
+// Desk answers the calls. The zero Desk knows no job.
+type Desk struct{ book Book }
+
+// Open has the desk answer from b. It must be called before the first request.
+func (d *Desk) Open(b Book) { d.book = b }
+
+// List answers GET /v1/jobs.
+func (d *Desk) List(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTime)
+	defer cancel()
+	list, err := d.jobs(ctx)
+	if err != nil {
+		reply.Fail(w, http.StatusServiceUnavailable, "jobs: %v", err)
+		return
+	}
+	reply.Much(w, r, list)
+}
+
+func (d *Desk) jobs(ctx context.Context) ([]Job, error) {
+	if d.book == nil {
+		return []Job{}, nil
+	}
+	return d.book.Jobs(ctx)
+}

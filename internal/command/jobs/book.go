@@ -1,0 +1,234 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/joblist"
+	"github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/schedule"
+)
+
+// Book is what one member knows of the jobs of its cluster, by the metadata of all members. It
+// implements [joblist.Book]. Its methods may be called from any goroutine.
+type Book struct {
+	ticks
+	lines []Line // of jobs; ticks.mu guards them
+	self  *batuta.Node
+}
+
+// NewBook makes an empty book. [Book.Begin] must be called before it is used.
+func NewBook() *Book {
+	return &Book{ticks: ticks{own: map[string]time.Time{}, runs: map[string]record{}}}
+}
+
+// Begin has the book be that of node, which publishes meta beside it.
+func (b *Book) Begin(node *batuta.Node, meta map[string]string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.node, b.self, b.meta = node, node, meta
+}
+
+// write puts lines in place of those before.
+func (b *Book) write(lines []Line) {
+	var names []string
+	for _, l := range lines {
+		names = append(names, l.Name)
+	}
+	b.keep(names)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lines = slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Plan == nil })
+}
+
+// Jobs implements [joblist.Book].
+func (b *Book) Jobs(ctx context.Context) ([]joblist.Job, error) {
+	lines, status, err := b.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]joblist.Job, 0, len(lines))
+	for _, l := range lines {
+		list = append(list, b.job(l, status))
+	}
+	return list, nil
+}
+
+// known are the jobs that this member knows by their names: those of its own file, and
+// elections for which members publish ticks.
+func (b *Book) known(ctx context.Context) (lines []Line, status batuta.Status, err error) {
+	b.mu.Lock()
+	lines = slices.Clone(b.lines)
+	b.mu.Unlock()
+	if status, err = b.self.Status(ctx); err != nil {
+		return nil, status, err
+	}
+	marks := map[string]bool{}
+	for _, m := range status.Members {
+		for value := m.Meta[TicksKey]; len(value) >= entrySize; value = value[entrySize:] {
+			marks[value[:markSize]] = true
+		}
+	}
+	for _, l := range lines {
+		delete(marks, markOf(l.Name))
+	}
+	for _, v := range b.self.ListElections() {
+		if mark := markOf(v.Election); marks[mark] {
+			delete(marks, mark)
+			lines = append(lines, Line{Name: v.Election})
+		}
+	}
+	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })
+	return lines, status, nil
+}
+
+// job is what is known of one.
+func (b *Book) job(l Line, status batuta.Status) joblist.Job {
+	mark := markOf(l.Name)
+	b.mu.Lock()
+	r, last := b.runs[mark], b.own[mark]
+	b.mu.Unlock()
+	j := joblist.Job{Name: l.Name, Schedule: l.Spec}
+	for _, m := range status.Members {
+		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], mark))
+	}
+	if v := b.self.Election(l.Name).Leader(); v.Defined() {
+		j.Leader = some(string(v.Token.Leader.ID))
+	}
+	if now := time.Now().UTC(); l.Plan != nil {
+		if next := l.Plan.Schedule.Next(latest(now, last)); !next.IsZero() {
+			j.Next = &next
+		}
+	}
+	r = lastRecord(status.Members, mark, r)
+	j.Missed = r.missed
+	if r.state != none {
+		r.describe(&j, status.Members)
+	}
+	return j
+}
+
+// describe has a listing show a run.
+func (r record) describe(j *joblist.Job, members []batuta.MemberStatus) {
+	j.Last, j.Tries, j.Late, j.ByHand = some(time.Unix(r.began, 0).UTC()), r.tries, r.late, r.byHand
+	lives := false
+	for _, m := range members {
+		if markOf(string(m.ID)) == r.by {
+			j.By, lives = some(string(m.ID)), m.State == batuta.StateUp
+		}
+	}
+	result := joblist.OK
+	switch {
+	case r.state == running && lives && (j.Leader == nil || *j.Leader == *j.By):
+		j.Result = some(joblist.Running)
+		return
+	case r.state == running:
+		j.Result = some(joblist.Lost)
+		return
+	case r.state == stopped:
+		result = joblist.Stopped
+	case r.state == timedOut:
+		result = joblist.Timeout
+	case r.state == unstarted, r.exit != 0:
+		result = joblist.Failed
+	}
+	j.Result, j.Took = &result, some(r.took.Seconds())
+	if r.state == ended || r.state == timedOut {
+		j.Exit = some(int(r.exit))
+	}
+}
+
+func some[T any](v T) *T { return &v }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// journal is one job's part of a book, of the member that leads it. One goroutine calls it.
+type journal struct {
+	tickLog
+	book *Book
+	tick time.Time // the last that was told
+}
+
+func (b *Book) journal(name string) *journal {
+	return &journal{tickLog: tickLog{&b.ticks, markOf(name)}, book: b}
+}
+
+// Known implements [run.TickLog]. It takes over the last run that other members publish.
+func (j *journal) Known() time.Time {
+	last := j.tickLog.Known()
+	status, _ := j.book.self.Status(context.Background())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := lastRecord(status.Members, j.mark, j.runs[j.mark]); r != (record{}) {
+		j.runs[j.mark] = r
+	}
+	return last
+}
+
+// Tell implements [run.TickLog].
+func (j *journal) Tell(ctx context.Context, tick time.Time) error {
+	j.tick = tick
+	return j.tickLog.Tell(ctx, tick)
+}
+
+// Missed implements [schedule.Watcher].
+func (j *journal) Missed(n int) {
+	j.record(func(r *record) { r.missed, r.by = min(r.missed+n, maxMissed), cmp.Or(r.by, j.self()) })
+}
+
+func (j *journal) self() string { return markOf(string(j.book.self.ID())) }
+
+// Began implements [run.Journal].
+func (j *journal) Began(try int) {
+	j.record(func(r *record) {
+		if try == 1 {
+			now := time.Now()
+			*r = record{by: j.self(), began: now.Unix(), missed: r.missed, late: now.Sub(j.tick) > schedule.TooLate}
+		}
+		r.state, r.tries = running, try
+	})
+}
+
+// Ended implements [run.Journal].
+func (j *journal) Ended(e run.Ending) {
+	j.record(func(r *record) {
+		r.took, r.exit, r.state = e.Took, uint8(e.Code), ended
+		switch {
+		case e.Unstarted != nil:
+			r.state = unstarted
+		case e.Stopped:
+			r.state = stopped
+		}
+		if e.Signal != 0 {
+			r.exit = 128 + uint8(e.Signal)
+		}
+	})
+}
+
+// record changes the record of the job, and publishes it. A node that has ended publishes no more.
+func (j *journal) record(change func(*record)) {
+	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
+	defer cancel()
+	_ = j.publish(ctx, func() {
+		r := j.runs[j.mark]
+		change(&r)
+		j.runs[j.mark] = r
+	})
+}
+
+// publishTime bounds how long the node may take: a run is not held up by it.
+const publishTime = time.Second
+
+var (
+	_ run.Journal  = (*journal)(nil)
+	_ joblist.Book = (*Book)(nil)
+)
