@@ -33,6 +33,8 @@ const (
 	Closing                            // this process is about to end: its member gives up the lead, and stands no more in this life
 	Candidacy                          // the user has something for a leader to do (On), as at first, or nothing any more (!On)
 	Tells                              // the user has this member tell Meta of itself
+	Sworn                              // a guard has the secret of Token, this member's leadership, and its commitment is Proof
+	Attested                           // Proof has come from outside: the secret of a leadership that is over, its process dead and its work gone
 	Woke                               // nothing but time: the deadline has passed
 
 	LeaderLost    // to the Algorithm: there is no leader now; begin a contest
@@ -56,6 +58,7 @@ type Event struct {
 	List        []Member          // Started, JoinAccepted
 	Age         time.Duration     // Started, JoinAccepted
 	Meta        map[string]string // Tells; sound by [CheckMeta]
+	Proof       []byte            // Sworn, Attested; 32 bytes
 }
 
 // Algorithm decides who should lead. It holds no clock, goroutine, socket or

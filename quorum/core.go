@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
@@ -46,6 +47,7 @@ type Core struct {
 	voter
 	leader
 	stance
+	attest.Oaths // by which a leadership is proven to be over
 
 	metas machine.Metas // what the members tell of themselves
 
@@ -267,6 +269,14 @@ func (c *Core) handle(ev election.Event) {
 		c.setCandidacy(ev.On)
 	case election.Tells:
 		c.setMeta(ev.Meta)
+	case election.Sworn:
+		if ev.Token == c.leadership() && c.view == ev.Token && len(ev.Proof) == attest.Size && c.Swears(c.term(), attest.Commitment(ev.Proof)) {
+			c.beat()
+		}
+	case election.Attested:
+		if p := c.peerBy(c.follows.from); p != nil && c.algorithm.takeover == TakeoverAttested && c.promised == c.follows.term && c.Ends(c.promised, ev.Proof) {
+			c.crashed(p, true)
+		}
 	}
 }
 

@@ -1,12 +1,15 @@
 package quorum
 
 import (
+	"bytes"
 	"testing"
 
+	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // raftMessage has a member receive a message of raft's from another.
@@ -75,5 +78,71 @@ func TestAMemberWithAnotherNumberShowsItsCard(t *testing.T) {
 		if cards != want {
 			t.Errorf("a beat for number %d: it has shown its card %d times, want %d", number, cards, want)
 		}
+	}
+}
+
+// sworn is a network of three with a leader whose guard has the secret.
+func sworn(t *testing.T, takeover Takeover) (n *network, leader *Core, secret []byte) {
+	n = newNetwork(t, "1", "2", "3")
+	for _, c := range n.cores {
+		c.algorithm.takeover = takeover
+	}
+	n.run(begin.Add(3 * n.cores["1"].t).Sub(n.now))
+	leader, secret = n.cores["3"], bytes.Repeat([]byte{7}, attest.Size)
+	commitment := attest.Of(secret)
+	n.step("3", election.Event{Kind: election.Sworn, Token: leader.leadership(), Proof: commitment[:]})
+	n.settle()
+	return n, leader, secret
+}
+
+// The secret of a leader's guard ends its leadership for those that follow it, and no other does.
+func TestASecretEndsALeadership(t *testing.T) {
+	n, leader, secret := sworn(t, TakeoverAttested)
+	for _, proof := range [][]byte{nil, secret[1:], bytes.Repeat([]byte{8}, attest.Size)} {
+		n.step("1", election.Event{Kind: election.Attested, Proof: proof})
+		if c := n.cores["1"]; c.patience.IsZero() || c.View() != leader.leadership() {
+			t.Fatalf("%x ends the leadership", proof)
+		}
+	}
+	n.lost = true
+	n.step("3", election.Event{Kind: election.Attested, Proof: secret})
+	if leader.View() != leader.leadership() {
+		t.Error("a leader takes its own guard's secret")
+	}
+	n.step("1", election.Event{Kind: election.Attested, Proof: secret})
+	if c := n.cores["1"]; !c.patience.IsZero() || c.View().Defined() {
+		t.Errorf("it follows %v still", c.View())
+	}
+}
+
+func TestASecretIsOfNoUseUnderAnotherTakeover(t *testing.T) {
+	for _, takeover := range []Takeover{TakeoverLease, TakeoverRefused} {
+		n, leader, secret := sworn(t, takeover)
+		n.step("1", election.Event{Kind: election.Attested, Proof: secret})
+		if c := n.cores["1"]; c.patience.IsZero() || c.View() != leader.leadership() {
+			t.Errorf("takeover %s: a secret ends the leadership", takeover)
+		}
+	}
+}
+
+// A beat may still be on its way when its sender dies.
+func TestABeatOfADeadLeaderIsNotFollowed(t *testing.T) {
+	n, leader, secret := sworn(t, TakeoverAttested)
+	n.step("1", election.Event{Kind: election.Attested, Proof: secret})
+	c := n.cores["1"]
+	n.step("1", election.Event{Kind: election.Received, Message: &election.Message{Kind: election.Beat, From: "3", To: "1", Election: "default",
+		Token: leader.leadership(), Stamp: leader.stamp(), Data: leader.beatData(leader.peer("1"), 0)}})
+	if !c.patience.IsZero() || c.View().Defined() {
+		t.Errorf("it follows %v again, until %v", c.View(), c.patience)
+	}
+}
+
+// The leader outranked all others, and its connection may still stand.
+func TestAVoterDoesNotWaitForADeadLeaderToStand(t *testing.T) {
+	n, _, secret := sworn(t, TakeoverAttested)
+	n.lost = true
+	n.step("2", election.Event{Kind: election.Attested, Proof: secret})
+	if state := n.cores["2"].status().RaftState; state != raft.StatePreCandidate {
+		t.Errorf("it is a %v, and does not ask for votes", state)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // Kinds of message of this algorithm, beside beat, ack and resign.
@@ -120,13 +121,22 @@ func (c *Core) receive(m *election.Message) {
 // them all up.
 const maxLeap = 1 << 32
 
-// beatData is: to, from, commit and flags, as unsigned varints.
+// Flags of a beat.
+const (
+	flagInForce = 1 << iota
+	flagSworn   // its last bytes are the commitment of this leadership
+)
+
+// beatData is: to, from, commit and flags, as unsigned varints; then the commitment, if there is one.
 func (c *Core) beatData(p *peer, commit uint64) []byte {
-	flags := uint64(0)
+	flags, sworn := uint64(0), c.Sworn(c.term())
 	if c.view.Epoch == c.term() || c.drains {
-		flags = 1
+		flags = flagInForce
 	}
-	return varints(p.number, c.me.Number, commit, flags)
+	if sworn == (attest.Commitment{}) {
+		return varints(p.number, c.me.Number, commit, flags)
+	}
+	return append(varints(p.number, c.me.Number, commit, flags|flagSworn), sworn[:]...)
 }
 
 // ackData is: to, from and this member's own time; then, while a promise of an earlier process is
@@ -169,7 +179,11 @@ func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok
 	if m.Token.Leader.ID == p.rank.ID {
 		rank = m.Token.Leader
 	}
-	return beat{from: p.number, rank: rank, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&1 != 0}, v[2], true
+	b = beat{from: p.number, rank: rank, term: m.Token.Epoch, stamp: m.Stamp, inForce: v[3]&flagInForce != 0}
+	if v[3]&flagSworn != 0 && len(m.Data) > attest.Size {
+		b.commitment = attest.Commitment(m.Data[len(m.Data)-attest.Size:])
+	}
+	return b, v[2], true
 }
 
 func (c *Core) readAck(m *election.Message) (from uint64, clock int64, promise time.Duration, ok bool) {

@@ -225,7 +225,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	case refused:
 		p.down = true
 		c.setState(p, election.StateDown)
-		c.crashed(p)
+		c.crashed(p, c.algorithm.takeover == TakeoverRefused)
 	case (why == nil || why == election.ErrForeign) && c.now.Sub(p.heard) >= c.t:
 		c.setState(p, election.StateUnreachable)
 	}

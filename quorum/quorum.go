@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -29,7 +30,16 @@ const (
 	// no other machine with that address. Otherwise two may lead for as long as a lease.
 	// What a leader has started and that outlives it is not waited for.
 	TakeoverRefused Takeover = "refused"
+	// TakeoverAttested has a member forget the leader as soon as the leader's guard attests that
+	// its process is dead and that nothing of its work is left. The guard is a process on the
+	// leader's machine. Where there is none, or nothing comes of it, this is [TakeoverLease].
+	TakeoverAttested Takeover = "attested"
 )
+
+// Takeovers are the values of [Takeover].
+func Takeovers() []string {
+	return []string{string(TakeoverAttested), string(TakeoverLease), string(TakeoverRefused)}
+}
 
 // Algorithm is the election by quorum; it belongs to one member. Use [New].
 type Algorithm struct {
@@ -84,8 +94,8 @@ func (a *Algorithm) Validate() error {
 	if !(a.drift >= 0 && a.drift <= maxDrift) {
 		faults = append(faults, fmt.Errorf("clock drift %v: it is a part, at least 0 and at most %v; 0.01 is one hundredth", a.drift, maxDrift))
 	}
-	if a.takeover != TakeoverLease && a.takeover != TakeoverRefused {
-		faults = append(faults, fmt.Errorf("takeover %q: it is %q or %q", a.takeover, TakeoverLease, TakeoverRefused))
+	if !slices.Contains(Takeovers(), string(a.takeover)) {
+		faults = append(faults, fmt.Errorf("takeover %q: it is one of %q", a.takeover, Takeovers()))
 	}
 	return errors.Join(faults...)
 }

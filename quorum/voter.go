@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // voter is what a member has promised, and when it asks for votes itself. A member
@@ -35,6 +36,8 @@ type beat struct {
 	stamp   int64 // in the leader's time: when it left
 	inForce bool  // its leadership is in force
 	due     bool  // it awaits the disk, to be answered
+
+	commitment attest.Commitment // of its guard; none: it has no guard
 }
 
 // patient reports whether this member may take no part in an election now.
@@ -47,6 +50,9 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	if b.term >= c.status().GetTerm() && commit > c.lastIndex() {
 		c.goneBack(p)
 		return
+	}
+	if c.Over(b.term) {
+		return // it was on its way when its sender died
 	}
 	st := c.status()
 	if b.term < st.GetTerm() && c.busy() {
@@ -65,6 +71,7 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	c.owesNoMore()
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
 	c.follows, c.newer, c.interim = b, false, false
+	c.Follows(b.term, b.commitment)
 	for i := range c.peers {
 		c.peers[i].deferred = nil
 	}
@@ -253,7 +260,9 @@ func (c *Core) askAfter(while time.Duration) {
 	}
 	turn := 0
 	for i := range c.peers {
-		if p := &c.peers[i]; p.rank.Above(c.cfg.Self) && !p.down && c.roster.votes(p.number) && p.aside == election.Eligible {
+		p := &c.peers[i]
+		gone := p.down || p.number == c.follows.from && c.Over(c.follows.term)
+		if p.rank.Above(c.cfg.Self) && !gone && c.roster.votes(p.number) && p.aside == election.Eligible {
 			turn++
 		}
 	}
@@ -312,12 +321,12 @@ func (c *Core) resignedBy(p *peer, m *election.Message) {
 	}
 }
 
-// crashed: the leader's process is gone.
-func (c *Core) crashed(p *peer) {
+// crashed: a member's process is gone; proven: enough so for a leader to be waited for no more.
+func (c *Core) crashed(p *peer, proven bool) {
 	if c.view.Leader.ID == p.rank.ID {
 		c.unview(election.CauseCrashed)
 	}
-	if c.algorithm.takeover == TakeoverRefused && c.promised != 0 && c.follows.from == p.number {
+	if proven && c.promised != 0 && c.follows.from == p.number {
 		c.release(election.CauseCrashed)
 	}
 }

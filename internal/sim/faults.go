@@ -18,6 +18,7 @@ func (w *world) crash(p *process, torn bool) {
 	}
 	w.note(p, "crashes", "")
 	w.end(p, scenario.Dead)
+	orphan(w, p)
 	w.endConnections(p, torn)
 }
 

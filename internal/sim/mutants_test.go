@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ import (
 //	soak ALGORITHM FROM:TO: RULE    random schedules, of which some break that rule;
 //	                                membership for ALGORITHM: Bully, and members come and go; founding: that, and who may lead first is drawn
 //	                                elections, quorum-elections: Bully or a quorum, with named elections
+//	                                quorum-attested: a quorum whose leaders have guards
 //	explore PROBE                   the exhaustive search of a small cluster
 //	scenario FILE                   a rule, an expectation or the trace of that file; with ": RULE", that rule
 //	test PACKAGE NAME               a unit test
@@ -241,6 +243,8 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		c.Algorithm = "bully"
 	case "quorum-elections":
 		c.Algorithm = "quorum"
+	case "quorum-attested":
+		c.Algorithm, c.Option = "quorum", "attested"
 	case "telling":
 		c.Algorithm, c.Faults = "bully", append(sim.SoakFaults(), sim.TellingFaults()...)
 	}
@@ -268,10 +272,7 @@ func anyMaker(algorithm, probe string) (func() election.Algorithm, error) {
 		return func() election.Algorithm { return ring.NewChangRoberts() }, nil
 	}
 	if algorithm == "quorum" {
-		takeover := quorum.TakeoverLease
-		if probe == "refused" {
-			takeover = quorum.TakeoverRefused
-		}
+		takeover := quorum.Takeover(cmp.Or(probe, string(quorum.TakeoverLease)))
 		return func() election.Algorithm { return quorum.New(quorum.WithTakeover(takeover)) }, nil
 	}
 	return nil, errors.New("no such algorithm")

@@ -1,12 +1,15 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
+	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
 // This file knows what an algorithm promises that has one leader, never two.
@@ -27,6 +30,90 @@ func (w *world) appendLog(p *process, a *election.Action) {
 	d := &p.disk
 	d.saving, d.appends, d.replaces, d.nextRecords, d.began = true, true, a.Replace, slices.Clone(a.Records), p.clock.at(w.now)
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+d.slow)
+}
+
+// guard is the process beside a leader that attests its end. It outlives the leader's process.
+type guard struct {
+	attest.Witness
+	place int    // of the leader
+	life  uint64 // that the leader's place had after its end
+	sent  bool
+}
+
+// swear gives the guard of a leader its secret, and the leader the commitment.
+func swear(w *world, p *process, t election.Token) {
+	if p.guard = (guard{}); w.rng.one(8) {
+		return // it has none
+	}
+	var secret []byte
+	for range attest.Size / 8 {
+		secret = binary.BigEndian.AppendUint64(secret, w.rng.pcg.Uint64())
+	}
+	oath := attest.Oath{Token: t, Secret: secret}
+	p.guard.Takes(oath)
+	p.guard.Works(true)
+	commitment := oath.Commitment()
+	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: commitment[:]})
+}
+
+// orphan has the guard of a leader that has crashed end the work. The guard may have been
+// killed, too; it may take longer than the lease is.
+func orphan(w *world, p *process) {
+	g := p.guard
+	if p.guard = (guard{}); !g.Swore() || w.rng.one(6) {
+		return
+	}
+	g.place, g.life = p.place, p.life
+	g.Died()
+	w.guards = append(w.guards, g)
+	attestNow(w, len(w.guards)-1)
+	longest := w.setup.Timing.Heartbeat / 4
+	if w.rng.one(4) {
+		longest = 3 * w.setup.Timing.T()
+	}
+	w.queue.push(occurrence{at: w.now + w.rng.in(scenario.Span{Max: longest}), kind: workGone, place: int32(len(w.guards) - 1)})
+}
+
+// guardSeesEnd: nothing is left of the work of a leader that has crashed.
+func guardSeesEnd(w *world, i int32) {
+	g := &w.guards[i]
+	if w.procs[g.place].life == g.life {
+		w.checks.places[g.place].guard = 0
+	}
+	g.Works(false)
+	attestNow(w, int(i))
+}
+
+// attestNow sends the secret to all others, once there is something to attest. Each may get it
+// late, twice or not at all.
+func attestNow(w *world, i int) {
+	g := &w.guards[i]
+	if _, ok := g.Attests(); !ok || g.sent {
+		return
+	}
+	g.sent = true
+	for _, q := range w.procs {
+		for copies := [...]int{0, 1, 1, 1, 1, 1, 1, 2}[w.rng.below(8)]; copies > 0 && w.reach(w.procs[g.place], q); copies-- {
+			late := w.rng.in(w.setup.Latency)
+			if w.rng.one(8) {
+				late = w.rng.in(scenario.Span{Max: 4 * w.setup.Timing.T()})
+			}
+			w.queue.push(occurrence{at: w.now + late, kind: attested, place: int32(i), life: uint64(q.place)})
+		}
+	}
+}
+
+// handProof hands a secret to a process.
+func handProof(w *world, o *occurrence) {
+	switch p := w.procs[o.life]; p.condition {
+	case scenario.Alive:
+		oath, _ := w.guards[o.place].Attests()
+		w.step(p, election.Event{Kind: election.Attested, Proof: oath.Secret})
+	case scenario.Frozen: // it comes after the thaw
+		late := *o
+		late.at = w.now + w.setup.Timing.Heartbeat
+		w.queue.push(late)
+	}
 }
 
 // complete says that each two of a group reach each other: the leader has no other way

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
@@ -37,6 +38,7 @@ type process struct {
 	hasSaved  bool // a save ended while frozen, with savedErr
 	after     []election.Event
 	busy      bool
+	guard     guard // of its leadership, while it lives
 
 	joining
 	ending bool  // it goes as soon as its work has stopped
@@ -292,7 +294,13 @@ func (w *world) elect(p *process, a *election.Action) {
 			p.working = true
 			w.step(p, election.Event{Kind: election.Working, On: true})
 		}
+		if w.setup.Option == "attested" && a.Token.Leader.ID == p.rank.ID {
+			swear(w, p, a.Token)
+		}
 		return
+	}
+	if a.Token.Leader.ID == p.rank.ID {
+		p.guard.Takes(attest.Oath{})
 	}
 	p.view = election.Token{}
 	if p.working && a.Token.Leader.ID == p.rank.ID {

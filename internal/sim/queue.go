@@ -13,6 +13,8 @@ const (
 	datagramArrival                           // a message without links, when the detector is off
 	nextRound                                 // a newcomer asks to be let in again
 	idleTimeout                               // a connection that is not used any more has been idle
+	workGone                                  // nothing is left of the work of a leader that has crashed, as its guard sees
+	attested                                  // a guard's secret arrives; place is of the guard, life the receiver's place
 	namedDone                                 // the work of former leaders of named elections has stopped
 )
 

@@ -23,10 +23,11 @@ type world struct {
 	named   bool           // there are named elections
 	seats   map[string]int // the most that anyone has stood for them with
 
-	now   time.Duration
-	queue queue
-	rng   rng
-	procs []*process // the first len(setup.Members) by rank; a second claimant of an id after them
+	now    time.Duration
+	queue  queue
+	rng    rng
+	guards []guard    // of leaders that have crashed
+	procs  []*process // the first len(setup.Members) by rank; a second claimant of an id after them
 
 	net         network
 	checks      checks
@@ -51,6 +52,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	w.moves = 0
 	w.now, w.flights, w.connections = 0, 0, 0
 	w.queue.reset()
+	w.guards = w.guards[:0]
 	w.rng.seed(s.Seed)
 	w.list = w.list[:0]
 	clear(w.slots)
@@ -136,6 +138,10 @@ func (w *world) happen(o *occurrence) {
 		w.saved(w.procs[o.place], o.life)
 	case workDone:
 		w.workStopped(w.procs[o.place], o.life)
+	case workGone:
+		guardSeesEnd(w, o.place)
+	case attested:
+		handProof(w, o)
 	case namedDone:
 		w.namedStopped(w.procs[o.place], o.life)
 	case datagramArrival:
