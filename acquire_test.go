@@ -215,7 +215,7 @@ func TestTryAcquire(t *testing.T) {
 		}
 		began := time.Now()
 		_, err = batuta.TryAcquire(t.Context(), of("1"))
-		if !errors.Is(err, batuta.ErrNotLeader) || !strings.Contains(err.Error(), "member 3 leads") || !strings.Contains(err.Error(), "try again later, or wait with Acquire") {
+		if !errors.Is(err, batuta.ErrNotLeading) || !strings.Contains(err.Error(), "member 3 leads") || !strings.Contains(err.Error(), "try again later, or wait with Acquire") {
 			t.Errorf("while another leads: %v", err)
 		}
 		if took := time.Since(began); took >= batuta.TryTimeout {
@@ -240,7 +240,7 @@ func TestTryAcquireWhereNobodyLeads(t *testing.T) {
 				e := of(c.Start("1"))
 				began := time.Now()
 				_, err := batuta.TryAcquire(t.Context(), e)
-				if !errors.Is(err, batuta.ErrNotLeader) || !strings.Contains(err.Error(), "not elected within 3s") {
+				if !errors.Is(err, batuta.ErrNotLeading) || !strings.Contains(err.Error(), "not elected within 3s") {
 					t.Errorf("where nobody leads: %v", err)
 				}
 				if took := time.Since(began); took != batuta.TryTimeout {
@@ -270,7 +270,7 @@ func TestTryAcquireOfSeveralSeats(t *testing.T) {
 			}
 			defer h.Release()
 		}
-		if _, err := batuta.TryAcquire(t.Context(), seats("3")); !errors.Is(err, batuta.ErrNotLeader) {
+		if _, err := batuta.TryAcquire(t.Context(), seats("3")); !errors.Is(err, batuta.ErrNotLeading) {
 			t.Errorf("TryAcquire of a third: %v", err)
 		}
 	})

@@ -53,7 +53,7 @@
 // others than the members reach want [Config].Security.
 //
 // [Node.Lead] runs a function wherever the leader is, once per leadership, and
-// stops it when the lead is lost. [Node.Watch] tells who leads as it changes;
+// stops it when the lead is lost. [Node.Hold] counts a request into a leadership. [Node.Watch] tells who leads as it changes;
 // [Node.Leader] and [Node.IsLeader] tell it now. [Node.Events] tells all that changes, the states
 // of members too, and [Node.Status] all that is known now. [Node.Resign] steps down,
 // [Node.Transfer] in favour of one member, [Node.Campaign] calls an election, and

@@ -111,9 +111,27 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l Lead
 	c := s.of
 	return n.leading(ctx, s.history, fn, func(at *happening) *work {
 		if v := at.Event.View; v.Defined() {
-			return n.beginNamed(ctx, c, v.Token)
+			w, _ := n.beginNamed(ctx, c.name, v.Token)
+			return w
 		}
 		return nil
+	}, func(w *work) bool { return n.finishNamed(c, w) })
+}
+
+// Hold is [Node.Hold] for this election. It gives a leadership that this member has while Lead, LeadEach
+// or Acquire runs for the election here.
+func (e *Election) Hold(ctx context.Context) (held context.Context, release func(), err error) {
+	switch {
+	case e.err != nil:
+		return nil, nil, e.err
+	case e.own():
+		return e.node.Hold(ctx)
+	}
+	n, v := e.node, e.Leader()
+	var c *candidate
+	return hold(ctx, n, v, func() (w *work) {
+		w, c = n.beginNamed(ctx, e.name, v.Token)
+		return w
 	}, func(w *work) bool { return n.finishNamed(c, w) })
 }
 
@@ -450,20 +468,18 @@ func refusedBy(r named.Reply) error {
 	case r.Error == "":
 		return nil
 	case class != nil:
-		return &requestError{class, r.Error}
+		return classed(r.Error, class, ErrRefusedElection)
 	}
 	return fmt.Errorf("%w: %s", ErrRefusedElection, r.Error)
 }
 
-// requestError is a refusal of a coordinator, of a class.
-type requestError struct {
-	class error
-	words string
+// classError has words of its own, and classes.
+type classError struct {
+	words   string
+	classes []error
 }
 
-func (r *requestError) Error() string { return r.words }
+func classed(words string, classes ...error) error { return &classError{words, classes} }
 
-// Is reports whether it is of a class; every refusal is one of ErrRefusedElection.
-func (r *requestError) Is(target error) bool {
-	return target == r.class || target == ErrRefusedElection
-}
+func (c *classError) Error() string   { return c.words }
+func (c *classError) Unwrap() []error { return c.classes }

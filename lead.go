@@ -1,6 +1,7 @@
 package batuta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,21 @@ func (l Leadership) Fence() (epoch uint64, ok bool) {
 	return l.Token.Epoch, true
 }
 
-// LostError is why the context that [Node.Lead] gives was cancelled.
+type leadershipKey struct{}
+
+// WithLeadership returns ctx with l, for [LeadershipFrom]. An [Elector] calls it for each context that it gives to work.
+func WithLeadership(ctx context.Context, l Leadership) context.Context {
+	return context.WithValue(ctx, leadershipKey{}, l)
+}
+
+// LeadershipFrom returns the leadership that ctx was made for by Lead, Acquire or Hold of any [Elector], also
+// after the leadership has ended. It returns false for another context.
+func LeadershipFrom(ctx context.Context) (l Leadership, ok bool) {
+	l, ok = ctx.Value(leadershipKey{}).(Leadership)
+	return l, ok
+}
+
+// LostError is why the context that [Node.Lead] or [Node.Hold] gives was cancelled.
 type LostError struct {
 	Token Token
 	Cause Cause
@@ -66,7 +81,7 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	case fn == nil:
 		return errNoWork
 	case n.cfg.Observer:
-		return n.observes(n.cfg.Election)
+		return observes(n, n.cfg.Election)
 	}
 	if err := awaitRun(ctx, n); err != nil {
 		return err
@@ -80,6 +95,42 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 		}
 		return nil
 	}, n.finish)
+}
+
+// Hold counts a piece of work, such as a request, into the present leadership of this member. Its context comes from ctx and
+// has the leadership, see [LeadershipFrom]; it is cancelled on loss as that of [Node.Lead] is. The lead is
+// given away only after release, which the caller calls when the work has stopped, after a loss too. Releasing again
+// does nothing. Unlike a function of Lead, work that ends keeps the lead.
+//
+// Its error wraps [ErrNotLeading] while this member does not lead; else it is ctx's or [ErrClosed]. Hold never waits for
+// a leadership. Call it for each request, not [Node.IsLeader]: a request that outlives the leadership
+// would write under the token of the next.
+func (n *Node) Hold(ctx context.Context) (held context.Context, release func(), err error) {
+	v := n.Leader()
+	return hold(ctx, n, v, func() *work { return n.begin(ctx, v.Token) }, n.finish)
+}
+
+// hold counts work in under v, by begin, and has release count it out.
+func hold(ctx context.Context, n *Node, v View, begin func() *work, finish func(*work) bool) (context.Context, func(), error) {
+	var w *work
+	if ctx.Err() == nil && v.Token.Leader.ID == n.id {
+		w = begin()
+	}
+	if w == nil {
+		select {
+		case <-n.done:
+			return nil, nil, n.closed()
+		default:
+		}
+		return nil, nil, cmp.Or(ctx.Err(), fmt.Errorf("member %s, election %q: %w", n.id, v.Election, ErrNotLeading))
+	}
+	w.held = true
+	l := leadership(n, v, w)
+	over := overdue.Watch(w.ctx, n.cfg.Logger, l.Election, l.Token)
+	return WithLeadership(w.ctx, l), sync.OnceFunc(func() {
+		over()
+		finish(w)
+	}), nil
 }
 
 // awaitRun returns when the node runs, or why it does not.
@@ -157,13 +208,10 @@ func (h *Held) Release() {
 	<-h.over
 }
 
-// ErrNotLeader is wrapped by what [TryAcquire] returns when this candidate does not lead.
-var ErrNotLeader = errors.New("this candidate does not lead")
-
 // TryTimeout is how long [TryAcquire] waits at most while nobody leads.
 const TryTimeout = 3 * time.Second
 
-// TryAcquire is [Acquire] that does not wait for another's leadership to end. Its error wraps [ErrNotLeader] when another
+// TryAcquire is [Acquire] that does not wait for another's leadership to end. Its error wraps [ErrNotLeading] when another
 // leads, and when this candidate does not lead within [TryTimeout].
 func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
 	within, giveUp := context.WithCancelCause(ctx)
@@ -171,17 +219,17 @@ func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
 	defer watcher.Wait()
 	defer giveUp(nil)
 	defer time.AfterFunc(TryTimeout, func() {
-		giveUp(fmt.Errorf("%w: it was not elected within %v: try again later, or wait with Acquire", ErrNotLeader, TryTimeout))
+		giveUp(classed("this candidate was not elected within "+TryTimeout.String()+": try again later, or wait with Acquire", ErrNotLeading))
 	}).Stop()
 	watcher.Go(func() {
 		for range e.Watch(within) {
 			if by, taken := taken(e); taken {
-				giveUp(fmt.Errorf("%w: member %s leads election %q: try again later, or wait with Acquire", ErrNotLeader, by.Token.Leader.ID, by.Election))
+				giveUp(classed(fmt.Sprintf("member %s leads election %q: try again later, or wait with Acquire", by.Token.Leader.ID, by.Election), ErrNotLeading))
 			}
 		}
 	})
 	h, err := Acquire(within, e)
-	if cause := context.Cause(within); err == within.Err() && errors.Is(cause, ErrNotLeader) {
+	if cause := context.Cause(within); err == within.Err() && errors.Is(cause, ErrNotLeading) {
 		return nil, cause
 	}
 	return h, err
@@ -201,7 +249,7 @@ func taken(e Elector) (v View, taken bool) {
 var ErrObserver = errors.New("it is an observer, which never leads")
 
 // observes is why this member cannot lead that election.
-func (n *Node) observes(name string) error {
+func observes(n *Node, name string) error {
 	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer out, or do not call Lead", n.id, name, ErrObserver)
 }
 
@@ -219,7 +267,7 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 			at = h.Next(ctx, at)
 			continue
 		}
-		l := Leadership{Election: at.Event.View.Election, Token: work.token, Since: at.Event.View.Since, Fencing: fences(n.cfg.Algorithm)}
+		l := leadership(n, at.Event.View, work)
 		if led, err := work.run(n.cfg.Logger, l, fn, finish); led && ctx.Err() == nil {
 			return err
 		}
@@ -230,6 +278,11 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 		return ctx.Err()
 	}
 	return n.closed()
+}
+
+// leadership is what work is done under.
+func leadership(n *Node, v View, w *work) Leadership {
+	return Leadership{Election: v.Election, Token: w.token, Since: v.Since, Fencing: fences(n.cfg.Algorithm)}
 }
 
 // stand has this member stand for election, for there is work to do.
@@ -254,6 +307,7 @@ func (n *Node) retire() {
 // work is one run of a function of the user's.
 type work struct {
 	token  Token
+	held   bool // by Hold: the lead goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -271,7 +325,7 @@ func newWork(ctx context.Context, n *Node, token Token) *work {
 func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
 	defer func() { led = finish(w) }() // also when fn panics
 	defer overdue.Watch(w.ctx, log, l.Election, l.Token)()
-	return false, fn(w.ctx, l)
+	return false, fn(WithLeadership(w.ctx, l), l)
 }
 
 // begin counts work in; nil when token has ended.
@@ -303,7 +357,7 @@ func (n *Node) workIn(ctx context.Context, token Token, count func(*work) (begun
 // finish counts work out. If it was still leading, it gives the lead away.
 func (n *Node) finish(w *work) (led bool) {
 	n.call(context.Background(), func() {
-		led = n.view().Token == w.token
+		led = n.view().Token == w.token && !w.held
 		delete(n.working, w)
 		if len(n.working) == 0 {
 			n.emit(election.Event{Kind: election.Working, On: false})
@@ -392,6 +446,9 @@ type Elector interface {
 	// Lead runs fn once per leadership of this candidate, with a context that is cancelled when it
 	// ends; see [Node.Lead].
 	Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error
+	// Hold counts work into the present leadership of this candidate, or returns an error that wraps
+	// [ErrNotLeading]; see [Node.Hold].
+	Hold(ctx context.Context) (held context.Context, release func(), err error)
 	// Watch yields the views of this candidate in order, the present one first; see [Node.Watch].
 	Watch(ctx context.Context) iter.Seq2[View, error]
 	// Leader is the present view. It names this candidate only while IsLeader does.

@@ -184,7 +184,7 @@ type call struct {
 // standFor has this member stand for elections on behalf of a call.
 func (n *Node) standFor(ctx context.Context, s *call, elections ...*Election) (err error) {
 	if n.cfg.Observer {
-		return n.observes(elections[0].name)
+		return observes(n, elections[0].name)
 	}
 	if err := awaitRun(ctx, n); err != nil {
 		return err
@@ -249,6 +249,9 @@ func (n *Node) leaves(s *call, name string) (last bool) {
 		return false
 	}
 	delete(n.candidates, name)
+	for _, w := range c.working { // of Hold: what it is under ends now
+		w.cancel(&LostError{w.token, CauseResigned})
+	}
 	return true
 }
 
@@ -281,7 +284,7 @@ func (n *Node) beginEach(c *candidate, s *call, token Token) {
 	}
 	w := newWork(s.ctx, n, token)
 	n.countIn(c, w)
-	l := Leadership{Election: c.name, Token: token, Since: c.since, Fencing: fences(n.cfg.Algorithm)}
+	l := leadership(n, View{Election: c.name, Since: c.since}, w)
 	s.running.Go(func() {
 		led, err := w.run(n.cfg.Logger, l, s.fn, func(w *work) bool { return n.finishNamed(c, w) })
 		if led && s.ctx.Err() == nil {
@@ -325,23 +328,25 @@ func (n *Node) tellWork() {
 	n.perform(n.named.Begin(n.now(), names))
 }
 
-// beginNamed counts Lead's work in; nil when token has ended.
-func (n *Node) beginNamed(ctx context.Context, c *candidate, token Token) *work {
-	return n.workIn(ctx, token, func(w *work) bool {
-		if leads, _ := n.named.Leads(c.name); leads != token || n.closing {
+// beginNamed counts work in; nil when token has ended, or this member stands no more.
+func (n *Node) beginNamed(ctx context.Context, name string, token Token) (w *work, c *candidate) {
+	w = n.workIn(ctx, token, func(w *work) bool {
+		c = n.candidates[name]
+		if leads, _ := n.named.Leads(name); c == nil || leads != token || n.closing {
 			return false
 		}
 		n.countIn(c, w)
 		n.tellWork()
 		return true
 	})
+	return w, c
 }
 
 // finishNamed counts work out. If it was still leading, it gives the election away.
 func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
 	n.call(context.Background(), func() {
 		token, _ := n.named.Leads(c.name)
-		led = token == w.token
+		led = token == w.token && !w.held
 		c.working = slices.DeleteFunc(c.working, func(other *work) bool { return other == w })
 		n.atWork--
 		if led {

@@ -1,8 +1,10 @@
 package engines
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/overdue"
@@ -52,16 +54,43 @@ func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, l batu
 	return batuta.ErrClosed
 }
 
+// Hold counts a piece of work, such as a request, into the present leadership of this candidate; see
+// [batuta.Node.Hold]. Its error wraps [batuta.ErrNotLeading] while this candidate does not lead; else it
+// is ctx's or [batuta.ErrClosed].
+func (e *Election) Hold(ctx context.Context) (held context.Context, release func(), err error) {
+	v := e.Leader()
+	var w *work
+	if ctx.Err() == nil && v.Token.Leader.ID == e.ID() {
+		w = e.begin(ctx, v.Token)
+	}
+	if w == nil {
+		select {
+		case <-e.done:
+			return nil, nil, batuta.ErrClosed
+		default:
+		}
+		return nil, nil, cmp.Or(ctx.Err(), fmt.Errorf("candidate %s, election %q: %w", e.ID(), v.Election, batuta.ErrNotLeading))
+	}
+	w.held = true
+	over := overdue.Watch(w.ctx, e.cfg.Logger, v.Election, v.Token)
+	l := batuta.Leadership{Election: v.Election, Token: v.Token, Since: v.Since, Fencing: true}
+	return batuta.WithLeadership(w.ctx, l), sync.OnceFunc(func() {
+		over()
+		e.finish(w)
+	}), nil
+}
+
 // run does fn and tells whether this candidate still led when it returned.
 func (e *Election) run(w *work, l batuta.Leadership, fn func(context.Context, batuta.Leadership) error) (led bool, err error) {
 	defer func() { led = e.finish(w) }() // also when fn panics
 	defer overdue.Watch(w.ctx, e.cfg.Logger, l.Election, l.Token)()
-	return false, fn(w.ctx, l)
+	return false, fn(batuta.WithLeadership(w.ctx, l), l)
 }
 
 // work is one run of a function of the user's.
 type work struct {
 	token  batuta.Token
+	held   bool // by Hold: the lead goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -89,7 +118,7 @@ func (e *Election) begin(ctx context.Context, token batuta.Token) *work {
 // finish counts work out. If it was still leading, it gives the lead away.
 func (e *Election) finish(w *work) (led bool) {
 	e.call(context.Background(), func() {
-		led = e.token == w.token
+		led = e.token == w.token && !w.held
 		delete(e.working, w)
 		if led {
 			e.resign()

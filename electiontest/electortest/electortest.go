@@ -65,6 +65,7 @@ var promises = []struct {
 	{"work that returns gives the lead away", returning},
 	{"a Lead whose context ends returns when its work has", cancelling},
 	{"a lead that was acquired is kept until it is released", acquiring},
+	{"a request keeps its token, and the next leader waits for it", holding},
 	{"who closes hands over, and nothing runs after", closing},
 	{"every watcher sees every view in order", watching},
 	{"a leader that is cut off leads no more when another does", cutOff},

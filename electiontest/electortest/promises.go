@@ -127,7 +127,7 @@ func acquiring(c *crew) {
 				c.t.Errorf("%s has acquired %s while %s goes on", id, other.Token, held.Token)
 			}
 			other.Release()
-		} else if !errors.Is(err, batuta.ErrNotLeader) {
+		} else if !errors.Is(err, batuta.ErrNotLeading) {
 			c.t.Errorf("TryAcquire of %s, while %s leads: %v", id, s.id, err)
 		}
 	}
@@ -152,6 +152,52 @@ func acquiring(c *crew) {
 	held.Release()
 	held.Release()
 	c.agree(held.Token)
+}
+
+func holding(c *crew) {
+	c.startAll()
+	s := c.agree(batuta.Token{})
+	m := c.members[s.id]
+	held, release, err := m.Hold(c.t.Context())
+	if err != nil {
+		if m.Leader().Token == s.l.Token {
+			c.t.Fatalf("Hold of %s, which leads: %v", s.id, err)
+		}
+		return // it was lost just before
+	}
+	defer release()
+	under, ok := batuta.LeadershipFrom(held)
+	if work, _ := s.l.Fence(); !ok || under.Token.Leader.ID != s.id {
+		c.t.Errorf("a request of %s is held under %+v, %v", s.id, under, ok)
+	} else if epoch, _ := under.Fence(); under.Token == s.l.Token && epoch != work {
+		c.t.Errorf("the fence of %s is %d for a request, and %d for the work", under.Token, epoch, work)
+	}
+	for id, other := range c.members {
+		if _, release, err := other.Hold(c.t.Context()); err == nil {
+			if release(); id != s.id && held.Err() == nil {
+				c.t.Errorf("Hold of %s succeeds while %s leads", id, under.Token)
+			}
+		} else if id != s.id && !errors.Is(err, batuta.ErrNotLeading) {
+			c.t.Errorf("Hold of %s, while %s leads: %v", id, s.id, err)
+		}
+	}
+	if err := m.Resign(c.t.Context()); err != nil {
+		c.t.Fatalf("Resign of %s: %v", s.id, err)
+	}
+	await(c, "a request under a lost leadership is cancelled", held.Done())
+	if lost, ok := errors.AsType[*batuta.LostError](context.Cause(held)); !ok || lost.Token != under.Token {
+		c.t.Errorf("a request under %s was cancelled by %v", under.Token, context.Cause(held))
+	}
+	time.Sleep(slow)
+	c.mu.Lock()
+	for _, o := range c.shifts {
+		if o.l.Token.Above(under.Token) {
+			c.t.Errorf("the work of %s begins while a request under %s has not ended", o.l.Token, under.Token)
+		}
+	}
+	c.mu.Unlock()
+	release()
+	c.agree(under.Token)
 }
 
 func closing(c *crew) {
