@@ -284,7 +284,8 @@ func newWatchCommand(e env) *cobra.Command {
 		Use:   "watch",
 		Short: "Stream events",
 		Long: `watch prints what an agent sees, one event a line: of the cluster's own election, with
---election NAME of one of many, and with --all of all.`,
+--election NAME of one of many, and with --all of all. If the connection ends, it goes on
+after the last event when the agent answers again within 5 s; else the exit code is 4.`,
 		Example: `  batuta watch --agent 127.0.0.1:7501
   batuta watch --election shard-17
   batuta watch --agent 127.0.0.1:7501 --json | jq .leader`,

@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
@@ -141,6 +143,14 @@ func (c *Client) call(ctx context.Context, method, path string, body io.Reader, 
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := c.request(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.answered(req)
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", c.addr, err)
@@ -148,9 +158,13 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
+	return req, nil
+}
+
+func (c *Client) answered(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
-	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return nil, fmt.Errorf("agent %s: %w", c.addr, ctx.Err())
+	if err != nil && errors.Is(req.Context().Err(), context.Canceled) {
+		return nil, fmt.Errorf("agent %s: %w", c.addr, req.Context().Err())
 	}
 	if err != nil {
 		return nil, unreachable("agent %s does not answer: %w; start it, or give as --agent the address that an agent's ready event names", c.addr, unwrapped(err))
@@ -187,29 +201,67 @@ func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error
 	return c.WatchOf(ctx, nil, yield)
 }
 
+// How long an agent may be away before a watch ends, and how often it is asked meanwhile.
+const (
+	awayFor   = 5 * time.Second
+	awayEvery = 200 * time.Millisecond
+)
+
 // WatchOf is Watch for the events of other elections than the cluster's own: election=NAME
-// or elections=true.
+// or elections=true. If the connection ends, it goes on after the last event as soon as the agent answers,
+// and ends after 5 s without an answer.
 func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []byte) error) error {
-	resp, err := c.do(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
+	last, lost := "", time.Now()
+	for {
+		began, err := c.follow(ctx, of, &last, yield)
+		if began {
+			lost = time.Now()
+		}
+		if _, away := errors.AsType[*UnreachableError](err); !away || last == "" || time.Since(lost) > awayFor {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(awayEvery):
+		}
+	}
+}
+
+// follow watches on a connection, after the event whose id is last, and keeps that. began: the agent has answered.
+func (c *Client) follow(ctx context.Context, of url.Values, last *string, yield func(line []byte) error) (began bool, err error) {
+	req, err := c.request(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if *last != "" {
+		req.Header.Set("Last-Event-ID", *last)
+	}
+	resp, err := c.answered(req)
+	if err != nil {
+		return false, err
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
+	id := ""
 	for lines.Scan() {
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		if err := yield([]byte(data)); err != nil {
-			return err
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "data":
+			if err := yield([]byte(value)); err != nil {
+				return true, err
+			}
+		case "":
+			*last = cmp.Or(id, *last) // the event is complete
 		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		return true, nil
 	}
 	if err := lines.Err(); err != nil {
-		return unreachable("agent %s is gone: %w", c.addr, unwrapped(err))
+		return true, unreachable("agent %s is gone: %w", c.addr, unwrapped(err))
 	}
-	return unreachable("agent %s has left", c.addr)
+	return true, unreachable("agent %s has left", c.addr)
 }

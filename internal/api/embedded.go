@@ -21,7 +21,7 @@ import (
 func Embedded(node Node, version string, changes bool) http.Handler {
 	s := &Server{node: node, version: version, log: slog.New(slog.DiscardHandler), streams: make(chan struct{}, maxStreams), turns: newTurns(), refused: newRefusals()}
 	s.readOnly = !changes
-	s.history, s.page = newHistory(time.Now()), web.Dashboard().Handler()
+	s.history, s.recorder, s.page = newHistory(time.Now()), newRecorder(node, s.log), web.Dashboard().Handler()
 	go s.history.follow(context.Background(), node) // until the node ends
 	routes := slices.DeleteFunc(s.routes(), func(r route) bool {
 		return r.method != http.MethodGet && !changes

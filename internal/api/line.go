@@ -48,7 +48,7 @@ func (s *Serial) UnmarshalJSON(text []byte) error {
 // Line is one event as a program reads it, "--events json" and /v1/events.
 type Line struct {
 	Time     Stamp  `json:"time"`
-	Event    string `json:"event"` // ready, leader, lost, member, meta, standing or behind
+	Event    string `json:"event"` // ready, leader, lost, member, meta, standing, behind or reset
 	ID       string `json:"id"`    // of the member that saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
@@ -71,6 +71,8 @@ type Line struct {
 	Member  string `json:"member,omitempty"`
 	State   string `json:"state,omitempty"`
 	Address string `json:"address,omitempty"`
+
+	Missed uint64 `json:"missed,omitempty"` // of behind: events that are left out, of all elections; 0: not known
 
 	// of leader, meta (Member tells it of itself) and ready; absent: nothing
 	Meta map[string]string `json:"meta,omitempty"`
@@ -122,7 +124,7 @@ func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 }
 
 // BehindLine tells a reader of member id's events that it was too far behind and has missed
-// some of that election; empty: of all named ones.
+// some of that election; empty: of all.
 func BehindLine(id batuta.ID, at time.Time, election string) Line {
 	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
 }
@@ -186,7 +188,13 @@ func (l Line) story() string {
 	case "meta":
 		return strings.TrimSpace(l.Member + " tells of itself: " + cmp.Or(Pairs(l.Meta), "nothing"))
 	case "behind":
-		return fmt.Sprintf("these events were read too slowly, and some of election %s are left out: what follows is so now", cmp.Or(l.Election, "(all named ones)"))
+		some := "some"
+		if l.Missed > 0 {
+			some = strconv.FormatUint(l.Missed, 10)
+		}
+		return fmt.Sprintf("these events were read too slowly, and %s of election %s are left out: what follows is so now", some, cmp.Or(l.Election, "(all)"))
+	case "reset":
+		return "the agent has started since, or this is a different agent: what follows is so now"
 	case "standing":
 		if l.Why == "" {
 			return fmt.Sprintf("%s stands for election", l.ID)

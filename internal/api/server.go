@@ -69,6 +69,7 @@ type Server struct {
 	life            func() batuta.CertificateLife // of the certificate that the API shows
 	healthElsewhere bool                          // load balancers have a server of their own
 	history         *history
+	recorder        *recorder
 	gatherer        gatherer
 	candidacies     *candidacy.Desk // nil: clients do not stand for elections here
 	jobs            joblist.Desk
@@ -85,7 +86,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		node: node, addr: addr, version: version, log: log,
 		streams: make(chan struct{}, maxStreams), turns: newTurns(), leaderlessTime: newLeaderlessTime(time.Now()),
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
-		history: newHistory(time.Now()), page: web.Dashboard().Handler(),
+		history: newHistory(time.Now()), recorder: newRecorder(node, log), page: web.Dashboard().Handler(),
 	}
 	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Log: log})
 	s.Reserve(func(string) bool { return false })
@@ -134,6 +135,7 @@ func (s *Server) Close(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.http.Close()
 	}
+	s.recorder.end()
 }
 
 // handler puts the routes behind a bound on bodies.

@@ -31,9 +31,10 @@ type fakeNode struct {
 	votes    bool // its algorithm is quorum
 	priority atomic.Int64
 	done     chan struct{}
-	ends     bool      // before a reader has its last event
-	over     sync.Once // its end
-	late     *sync.Map // finds each reader of its events, by its context, too far behind once; nil: none
+	ends     bool          // before a reader has its last event
+	over     sync.Once     // its end
+	gate     chan struct{} // until it is closed nothing happens; nil: it is
+	late     *sync.Map     // finds each reader of its events, by its context, too far behind once; nil: none
 }
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)
@@ -107,6 +108,9 @@ func (n *fakeNode) Events(ctx context.Context) iter.Seq2[batuta.Event, error] {
 		}
 	}
 	return func(yield func(batuta.Event, error) bool) {
+		if n.gate != nil {
+			<-n.gate
+		}
 		for i, ev := range n.events {
 			if n.ends && i == len(n.events)-1 {
 				n.over.Do(func() { close(n.done) }) // what happened before its end is still read
@@ -369,7 +373,8 @@ func TestEventLines(t *testing.T) {
 // A client sees the lines as server-sent events; another that reads nothing
 // does not keep them from it.
 func TestEventStream(t *testing.T) {
-	addr := serve(t, &fakeNode{events: story})
+	n := &fakeNode{events: story, gate: make(chan struct{})}
+	addr := serve(t, n)
 	idle, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
@@ -383,10 +388,11 @@ func TestEventStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
+	close(n.gate)
 	in := bufio.NewScanner(resp.Body)
 	for i, ev := range story {
-		for _, want := range []string{"event: " + string(ev.Kind), "data: " + storyLines[i], ""} {
-			if !in.Scan() || in.Text() != want {
+		for _, want := range []string{"event: " + string(ev.Kind), "id: ", "data: " + storyLines[i], ""} {
+			if !in.Scan() || in.Text() != want && (want != "id: " || !strings.HasPrefix(in.Text(), want)) {
 				t.Fatalf("got %q, want %q", in.Text(), want)
 			}
 		}

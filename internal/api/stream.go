@@ -12,13 +12,23 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/journal"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
-// events streams what the node sees as server-sent events, the current view
-// first. The node never waits for a client: each reads at its own pace, and one
-// that does not take an event within writeTimeout is cut off.
+// Bounds of a long poll.
+const (
+	maxWait = 5 * time.Minute
+	maxPoll = 1000 // events of an answer
+)
+
+// IndexHeader is where an answer of /v1/events has the index after which the next poll goes on.
+const IndexHeader = "Batuta-Index"
+
+// events answers with what the node sees: the current view first, or what follows an index. It is a stream of
+// server-sent events, or a list with wait=. The node never waits for a client: each reads at its own pace, and
+// is cut off if it does not take an event within writeTimeout.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.streams <- struct{}{}:
@@ -28,13 +38,65 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	of, err := s.chosen(r)
+	after := r.URL.Query().Get("since")
+	if err == nil && after != "" && !journal.Valid(after) {
+		err = fmt.Errorf("since=%q: give the index of an event, or leave it out for the current view", after)
+	}
+	wait, errWait := time.ParseDuration(r.URL.Query().Get("wait"))
+	polls := r.URL.Query().Has("wait")
+	if err == nil && polls && (errWait != nil || wait < 0 || wait > maxWait) {
+		err = fmt.Errorf("wait=%q: give a duration of 0s to %v, such as 30s", r.URL.Query().Get("wait"), maxWait)
+	}
 	if err != nil {
 		reply.Fail(w, http.StatusBadRequest, "%v", err)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		after = last
+	}
+	in := s.recorder.read(after, of)
+	if polls {
+		poll(w, r, in, wait)
+		return
+	}
+	out := reply.NewStream(w)
+	if r.Method == http.MethodHead || out.Flush() != nil {
+		return
+	}
+	for r.Context().Err() == nil && !in.Over() {
+		ctx, cancel := context.WithTimeout(r.Context(), pingEvery)
+		e, ok := in.Next(ctx)
+		cancel()
+		if !ok {
+			e = reply.Event{ID: in.Position()}
+		}
+		if out.Send(e) != nil {
+			return
+		}
+	}
+}
+
+// poll answers with what there is, or else waits for the next event.
+func poll(w http.ResponseWriter, r *http.Request, in *reader, wait time.Duration) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // it outlives the time that a request has to arrive
+	_ = rc.SetWriteDeadline(time.Now().Add(wait + writeTimeout))
+	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	Stream(w, r, s.eventChannel(ctx, of))
+	list := []json.RawMessage{}
+	for len(list) < maxPoll {
+		e, ok := in.Next(ctx)
+		if !ok {
+			break
+		}
+		list = append(list, append([]byte(`{"index":"`+e.ID+`",`), e.JSON[1:]...))
+		cancel() // what is there already follows
+		w.Header().Set(IndexHeader, e.ID)
+	}
+	if len(list) < maxPoll {
+		w.Header().Set(IndexHeader, in.Position())
+	}
+	reply.Much(w, r, list)
 }
 
 // choice says which elections a stream is about.
@@ -42,6 +104,13 @@ type choice struct {
 	own   bool
 	all   bool
 	named string // its name; "": none
+}
+
+// everyNamed is no name of an election: an event of it is about all named ones.
+const everyNamed = "\x00"
+
+func (c choice) about(election string) bool {
+	return c.own && election == "" || election != "" && (c.all || election == c.named || election == everyNamed && !c.own)
 }
 
 // chosen reads it from a request: the cluster's own, with election=NAME the named election in its
@@ -68,125 +137,116 @@ func (s *Server) chosen(r *http.Request) (choice, error) {
 	return choice{named: el.Name()}, nil
 }
 
-// eventChannel has the node's events until ctx or the node ends. A reader that is too far
-// behind is told so, and goes on with what is so now.
-func (s *Server) eventChannel(ctx context.Context, of choice) <-chan reply.Event {
-	f := NewFeed(ctx, s.log)
-	var sources sync.WaitGroup
-	if of.own {
-		sources.Go(func() {
-			Pour(f, batuta.ErrBehind, s.node.Events, func(ev batuta.Event, behind bool) (string, any) {
-				l := EventLine(s.node.ID(), ev)
-				if behind {
-					l = BehindLine(s.node.ID(), time.Now(), s.node.Leader().Election)
-				}
-				return l.Event, l
-			})
-		})
+// recorder puts what a node sees into a journal, from the first reader on.
+type recorder struct {
+	node       Node
+	log        *slog.Logger
+	life       context.Context // of the API
+	end        context.CancelFunc
+	journal    *journal.Journal
+	own, named sync.Once
+	namedOver  chan struct{} // closed when no named election is recorded any more
+}
+
+func newRecorder(node Node, log *slog.Logger) *recorder {
+	life, end := context.WithCancel(context.Background())
+	return &recorder{node: node, log: log, life: life, end: end, journal: journal.New(), namedOver: make(chan struct{})}
+}
+
+// reader makes the events of a stream out of those of a journal.
+type reader struct {
+	*journal.Reader
+	r  *recorder
+	of choice
+}
+
+// read gives what follows an index, or the current view.
+func (r *recorder) read(after string, of choice) *reader {
+	in := &reader{r.journal.Read(after, of.about), r, of}
+	r.own.Do(func() { go r.recordOwn() })
+	if e, ok := r.node.(Elections); ok && !(of.own && !of.all) {
+		r.named.Do(func() { go r.recordNamed(e) })
 	}
-	if e, ok := s.many(); ok && !(of.own && !of.all) {
-		sources.Go(func() {
-			Pour(f, batuta.ErrBehind, e.Elections, func(v batuta.View, behind bool) (string, any) {
-				l, told := NamedLine(s.node.ID(), v)
-				switch {
-				case behind:
-					l = BehindLine(s.node.ID(), time.Now(), of.named)
-				case !told || !of.all && v.Election != of.named:
-					return "", nil
-				}
-				return l.Event, l
-			})
-		})
+	return in
+}
+
+// Next waits for the next event; false: ctx or the node is over.
+func (r *reader) Next(ctx context.Context) (reply.Event, bool) {
+	e, ok := r.Reader.Next(ctx)
+	if ok && e.JSON == nil {
+		l := BehindLine(r.r.node.ID(), time.Now(), r.of.named)
+		if r.of.own && !r.of.all {
+			l.Election = r.r.node.Leader().Election
+		}
+		l.Event, l.Missed = e.Name, e.Missed
+		e.JSON, _ = json.Marshal(l) // of strings and numbers
 	}
-	go func() {
-		sources.Wait()
-		f.End()
+	return reply.Event{ID: e.Index, Name: e.Name, JSON: e.JSON}, ok
+}
+
+// recordOwn records the cluster's own election, and the end of the node.
+func (r *recorder) recordOwn() {
+	defer func() {
+		r.named.Do(func() { close(r.namedOver) })
+		<-r.namedOver
+		r.journal.End()
 	}()
-	return f.Events()
+	record(r, r.node.Events, func(ev batuta.Event, behind bool) {
+		l := EventLine(r.node.ID(), ev)
+		if behind {
+			l = BehindLine(r.node.ID(), time.Now(), r.node.Leader().Election)
+		}
+		r.add("", l)
+		if v := ev.View; ev.Kind == batuta.EventMeta && ev.Member == v.Token.Leader.ID {
+			text, _ := json.Marshal(EventLine(r.node.ID(), batuta.Event{Time: v.Since, Kind: batuta.EventLeader, View: v}))
+			r.journal.Amend(text)
+		}
+	})
 }
 
-// Feed makes the events of a [Stream] out of lines.
-type Feed struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	log    *slog.Logger
-	events chan reply.Event
-}
-
-// NewFeed begins one that lasts until ctx ends or [Feed.End] is called, which must be once
-// each [Pour] has returned.
-func NewFeed(ctx context.Context, log *slog.Logger) *Feed {
-	ctx, cancel := context.WithCancel(ctx)
-	return &Feed{ctx, cancel, log, make(chan reply.Event)}
-}
-
-// Events are what a [Stream] is to send.
-func (f *Feed) Events() <-chan reply.Event { return f.events }
-
-// End ends the stream.
-func (f *Feed) End() {
-	f.cancel()
-	close(f.events)
-}
-
-// Pour sends what line makes of what watch gives, under the name that it gives, unless that is
-// empty. Where the reader was too far behind, line makes what tells it so, and then of what is
-// so now; see [follow.On]. Any other error ends the feed.
-func Pour[E any](f *Feed, behind error, watch func(context.Context) iter.Seq2[E, error], line func(e E, behind bool) (name string, l any)) {
-	for e, err := range follow.On(f.ctx, behind, watch) {
+// recordNamed records all named elections.
+func (r *recorder) recordNamed(e Elections) {
+	defer close(r.namedOver)
+	most := 1024
+	record(r, e.Elections, func(v batuta.View, behind bool) {
+		l, told := NamedLine(r.node.ID(), v)
 		switch {
-		case errors.Is(err, behind):
-			f.log.Warn("a client reads its event stream too slowly, and some events are left out", "error", err)
-		case err != nil:
-			f.fail(err)
+		case behind:
+			r.add(everyNamed, BehindLine(r.node.ID(), time.Now(), ""))
+		case told:
+			r.add(v.Election, l)
+		}
+		if r.journal.Views() > most {
+			r.journal.Forget(func(election string) bool { return election != "" && len(e.Election(election).Leaders()) == 0 })
+			most = 2 * max(512, r.journal.Views())
+		}
+	})
+}
+
+// record has do take what watch gives, until the API or the node ends. Where that was behind itself, it goes on with
+// the present view.
+func record[E any](r *recorder, watch func(context.Context) iter.Seq2[E, error], do func(e E, behind bool)) {
+	for e, err := range follow.On(r.life, batuta.ErrBehind, watch) {
+		behind := errors.Is(err, batuta.ErrBehind)
+		if err != nil {
+			r.log.Warn("events of the API are left out", "error", err)
+		}
+		if err != nil && !behind {
 			return
 		}
-		if name, l := line(e, err != nil); name != "" && !f.send(name, l) {
-			return
-		}
+		do(e, behind)
 	}
 }
 
-func (f *Feed) fail(err error) {
-	f.log.Warn("an event stream has ended", "error", err)
-	f.cancel()
-}
-
-// send reports whether the stream goes on.
-func (f *Feed) send(name string, line any) bool {
-	body, err := json.Marshal(line)
+func (r *recorder) add(election string, l Line) {
+	text, err := json.Marshal(l)
 	if err != nil {
-		f.fail(err)
-		return false
-	}
-	select {
-	case f.events <- reply.Event{Name: name, JSON: body}:
-		return true
-	case <-f.ctx.Done():
-		return false
-	}
-}
-
-// Stream answers with events as server-sent ones, and pings while there are none, until
-// events ends or the client goes.
-func Stream(w http.ResponseWriter, r *http.Request, events <-chan reply.Event) {
-	out := reply.NewStream(w)
-	if r.Method == http.MethodHead || out.Flush() != nil {
+		r.log.Warn("an event cannot be encoded", "event", l.Event, "error", err)
 		return
 	}
-	ping := time.NewTicker(pingEvery)
-	defer ping.Stop()
-	for {
-		var e reply.Event
-		ok := true
-		select {
-		case e, ok = <-events:
-		case <-ping.C:
-		case <-r.Context().Done():
-			return
-		}
-		if !ok || out.Send(e) != nil {
-			return
-		}
+	e := journal.Event{Election: election, Name: l.Event, JSON: text}
+	if l.Seat != nil {
+		e.Seat = *l.Seat
 	}
+	r.journal.Add(e)
 }

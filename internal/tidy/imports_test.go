@@ -69,9 +69,10 @@ var mayImport = map[string][]string{
 	// Packages that stand on nodes: the HTTP API, then what commands are made of, then the commands.
 	"internal/web":               {},
 	"internal/follow":            {},
-	"internal/api":               {"", "election", "internal/api/candidacy", "internal/api/joblist", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api":               {"", "election", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
 	"internal/api/candidacy":     {"", "internal/api/reply"},
 	"internal/api/joblist":       {"internal/api/reply"},
+	"internal/api/journal":       {},
 	"internal/api/reply":         {"internal/web"},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
 	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/security", "internal/net/transport", "internal/net/wire"},

@@ -18,10 +18,13 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// maxStreams is how many event streams are open at one time.
-const maxStreams = 64
+// Of event streams: how many are open at a time, and the pause after which a quiet one is sent a comment.
+const (
+	maxStreams = 64
+	pingEvery  = 15 * time.Second
+)
 
-// Server is the HTTP API of one node.
+// Server is the HTTP API of a node.
 type Server struct {
 	node    *superpeer.Member
 	log     *slog.Logger
@@ -169,10 +172,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, http.StatusServiceUnavailable, "%d event streams are open already; close one", maxStreams)
 		return
 	}
-	f := api.NewFeed(r.Context(), s.log)
+	f := newFeed(r.Context(), s.log)
 	go func() {
-		defer f.End()
-		api.Pour(f, superpeer.ErrBehind, s.node.Watch, func(ev superpeer.Event, behind bool) (string, any) {
+		defer f.end()
+		pour(f, superpeer.ErrBehind, s.node.Watch, func(ev superpeer.Event, behind bool) (string, any) {
 			l := LineOf(s.node.ID(), ev)
 			if behind {
 				l = BehindLine(s.node.ID(), time.Now())
@@ -180,5 +183,5 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return l.Event, l
 		})
 	}()
-	api.Stream(w, r, f.Events())
+	stream(w, r, f.all())
 }
