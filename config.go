@@ -14,6 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/clock"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
+	"github.com/batuta-dev/batuta/internal/net/discovery"
 )
 
 // ErrConfig is wrapped by every error that only a change of the configuration,
@@ -55,7 +56,7 @@ type Config struct {
 	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
 
 	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else. Without Join nobody else is let in, but who is added by [Node.AddMember]
-	Join      []string // HOST:PORT of members to join through; of a name with several addresses, all
+	Join      []string // where members to join through are: HOST:PORT, of a name all its addresses; srv:NAME, its SRV records; file:PATH, HOST:PORT a line; found again at each try, and 5 s after all have answered
 	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; nobody else in that case does
 	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
 	Observer  bool     // this member follows and never leads: Lead returns [ErrObserver]
@@ -221,7 +222,7 @@ func (c Config) checkAddresses() (faults []error) {
 		faults = append(faults, config("listen address %q: %w", c.Listen, err))
 	}
 	for _, addr := range c.Join {
-		if err := checkAddress(addr, false); err != nil {
+		if err := discovery.Check(addr); err != nil {
 			faults = append(faults, config("address to join through %q: %w", addr, err))
 		}
 	}

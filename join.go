@@ -13,17 +13,28 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/net/discovery"
 	"github.com/batuta-dev/batuta/internal/net/network"
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
+
+// findAgain is the pause before the addresses to join through are found again, when all of
+// those found have answered: members that start later or move have other addresses.
+const findAgain = 5 * time.Second
 
 // join asks every address of Config.Join to be let into the cluster, round after round,
 // until each has answered; what the answers mean is [machine.Newcomer]'s. It asks them
 // all once more when the Machine has it that this member must join again.
 func (n *Node) join(ctx context.Context) {
 	var answered []string
+	fixed, failing := !slices.ContainsFunc(n.cfg.Join, func(s string) bool { return !discovery.Fixed(s) }), false
 	for {
-		left := slices.DeleteFunc(n.lookup(ctx), func(addr string) bool { return slices.Contains(answered, addr) })
+		found, fault := n.lookup(ctx)
+		if fault != nil && !failing && ctx.Err() == nil {
+			n.cfg.Logger.Warn("cannot find all addresses to join through; trying again", "error", fault)
+		}
+		failing = fault != nil
+		left := slices.DeleteFunc(slices.Clone(found), func(addr string) bool { return slices.Contains(answered, addr) })
 		var asked []string
 		if n.locate(ctx, left) {
 			asked = left
@@ -33,8 +44,11 @@ func (n *Node) join(ctx context.Context) {
 		var pause time.Duration
 		if n.call(ctx, func() {
 			heard = n.letIn(asked, answers)
-			if len(left) == 0 || len(heard) < len(left) { // a name that stands for fewer may stand for more again
+			switch alone := !n.met && !n.newcomer.Admitted(); {
+			case failing, len(found) == 0, len(heard) < len(left), alone && !fixed:
 				pause = n.newcomer.Pause(n.cfg.timing())
+			case !fixed:
+				pause = findAgain
 			}
 		}) != nil {
 			return // the node closes
@@ -102,7 +116,7 @@ func refusal(by string, err error) error {
 	return config("join through %s: %w", by, err)
 }
 
-// joinAgain asks one member to let this one in, or everyone through whom it joins.
+// joinAgain asks a member to let this member in, or everyone through whom it joins.
 func (n *Node) joinAgain(to ID) {
 	switch {
 	case n.transport == nil || n.closing: // a wire of its own has its own ways
@@ -126,24 +140,11 @@ func (n *Node) joinAgain(to ID) {
 	}
 }
 
-// lookup gives the addresses to ask, each name with all that it stands for.
-func (n *Node) lookup(ctx context.Context) (addrs []string) {
+// lookup gives the addresses to ask, as Config.Join stands for them now.
+func (n *Node) lookup(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	for _, addr := range n.cfg.Join {
-		host, port, _ := net.SplitHostPort(addr) // Validate has seen it
-		hosts, err := net.DefaultResolver.LookupHost(ctx, host)
-		if err != nil {
-			n.cfg.Logger.Warn("cannot resolve a name to join through", "name", host, "error", err)
-			addrs = append(addrs, addr) // so that it counts as not answered
-			continue
-		}
-		for _, h := range hosts {
-			addrs = append(addrs, net.JoinHostPort(h, port))
-		}
-	}
-	slices.Sort(addrs)
-	return slices.Compact(addrs)
+	return discovery.Addresses(ctx, n.cfg.Join)
 }
 
 // askAll asks every address at once; who does not answer gives nil.
@@ -320,7 +321,7 @@ func elsewhere(a, b string) bool {
 
 // contacts are the addresses of those whom this member is to reach.
 func (n *Node) contacts(ctx context.Context) []string {
-	addrs := n.lookup(ctx)
+	addrs, _ := n.lookup(ctx) // join reports what fails
 	for _, p := range n.cfg.Peers {
 		if p.ID != n.id {
 			addrs = append(addrs, p.Addr)

@@ -2,10 +2,15 @@ package batuta
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -13,10 +18,11 @@ import (
 // nameServer is a DNS server on loopback that knows one name, and the process's
 // resolver asks it alone.
 type nameServer struct {
-	t       *testing.T
-	conn    net.PacketConn
-	answers func(asked int) []net.IP // of the asked-th question for addresses of version 4
-	asked   atomic.Int64
+	t        *testing.T
+	conn     net.PacketConn
+	answers  func(asked int) []net.IP // of the asked-th question for addresses of version 4
+	asked    atomic.Int64
+	services atomic.Pointer[[]dnsmessage.SRVResource] // of every question for SRV records
 }
 
 func newNameServer(t *testing.T, answers func(asked int) []net.IP) *nameServer {
@@ -60,6 +66,11 @@ func (s *nameServer) serve() {
 					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
 					Body:   &dnsmessage.AResource{A: [4]byte(ip.To4())},
 				})
+			}
+		}
+		if of := s.services.Load(); q.Type == dnsmessage.TypeSRV && of != nil {
+			for _, service := range *of {
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &service})
 			}
 		}
 		packed, err := m.Pack()
@@ -117,4 +128,62 @@ func TestOneNameForAllMembers(t *testing.T) {
 	if s.asked.Load() <= 6 {
 		t.Errorf("the name was looked up %d times: nobody has asked again", s.asked.Load())
 	}
+}
+
+// service is an SRV record of a member at addr.
+func service(t *testing.T, host, addr string) dnsmessage.SRVResource {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err := errors.Join(err, bad); err != nil {
+		t.Fatal(err)
+	}
+	return dnsmessage.SRVResource{Port: uint16(n), Target: dnsmessage.MustNewName(host)}
+}
+
+// The SRV records name no member at first, then the one that asks, then all.
+func TestMembersFindEachOtherBySRV(t *testing.T) {
+	c := newCluster(t, 3)
+	s := newNameServer(t, func(int) []net.IP { return []net.IP{net.IPv4(127, 0, 0, 1)} })
+	finds := func(cfg *Config) { cfg.Peers, cfg.Join, cfg.Expect = nil, []string{"srv:_batuta._tcp.example.test"}, 3 }
+	one := c.start("1", finds)
+	records := []dnsmessage.SRVResource{service(t, "one.test.", c.members[0].Addr)}
+	s.services.Store(&records)
+	asked := s.asked.Load()
+	within(t, "member 1 finds its own address", func() bool { return s.asked.Load() > asked+2 })
+	c.start("2", finds)
+	c.start("3", finds)
+	all := records
+	for i, host := range []string{"two.test.", "3.test."} {
+		all = append(all, service(t, host, c.members[i+1].Addr))
+	}
+	s.services.Store(&all)
+	c.lists("1", "2", "3")
+	c.agree("3")
+	if why := one.Err(); why != nil {
+		t.Error(why)
+	}
+}
+
+// A file that grows, and names a member that has moved, is read again.
+func TestMembersFindEachOtherByAFile(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		c, path := newVirtualCluster(t, 4), filepath.Join(t.TempDir(), "members")
+		write := func(lines ...string) {
+			if err := os.WriteFile(path, []byte("# all\n"+strings.Join(lines, "\n")), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		finds := func(cfg *Config) { cfg.Peers, cfg.Join, cfg.Expect = nil, []string{"file:" + path}, 3 }
+		c.start("1", finds)
+		c.start("2", finds)
+		time.Sleep(time.Minute)
+		write(c.members[0].Addr+" # the first", "", c.members[1].Addr, "no address")
+		c.lists("1", "2")
+		time.Sleep(time.Minute)
+		c.start("3", func(cfg *Config) { cfg.Peers, cfg.Bootstrap = nil, true }) // it asks no member
+		write(c.members[0].Addr, c.members[1].Addr, c.members[2].Addr)
+		c.lists("1", "2", "3")
+		c.agree("3")
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/net/discovery"
 )
 
 // memberFlags say how a member comes, whether it may lead, and how it goes.
@@ -25,7 +26,7 @@ type memberFlags struct {
 }
 
 func (f *memberFlags) register(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.join, "join", nil, "`HOST:PORT` of any member to join through; a name with several addresses means all of them; repeatable")
+	fs.StringSliceVar(&f.join, "join", nil, "`HOST:PORT` of any member to join through, srv:NAME or file:PATH; a name means all its addresses; repeatable")
 	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
 	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
 	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
@@ -35,9 +36,9 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *memberFlags) validate() error {
-	for _, addr := range f.join {
-		if err := cli.CheckAddress("--join", addr); err != nil {
-			return err
+	for _, source := range f.join {
+		if err := discovery.Check(source); err != nil {
+			return cli.Usagef("--join %q is not HOST:PORT, srv:NAME or file:PATH: %w", source, err)
 		}
 	}
 	if err := election.CheckMeta(f.meta); err != nil {

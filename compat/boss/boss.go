@@ -12,6 +12,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/net/discovery"
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
@@ -117,16 +118,10 @@ func (w *wire) Peers(ctx context.Context, join []string) []batuta.Peer {
 }
 
 func lookup(ctx context.Context, join []string) (peers []batuta.Peer, err error) {
-	for _, name := range join {
-		host, port, bad := net.SplitHostPort(name)
-		if bad != nil {
-			err = errors.Join(err, bad)
-			continue
-		}
-		addrs, bad := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		err = errors.Join(err, bad)
-		for _, a := range addrs {
-			peers = append(peers, peerAt(a.Unmap(), port))
+	addrs, err := discovery.Addresses(ctx, join)
+	for _, addr := range addrs {
+		if a, bad := netip.ParseAddrPort(addr); bad == nil {
+			peers = append(peers, peerAt(a.Addr().Unmap(), strconv.Itoa(int(a.Port()))))
 		}
 	}
 	return peers, err

@@ -29,9 +29,9 @@ var mayImport = map[string][]string{
 	"election/bully":     {"election"},
 	"election/ring":      {"election"},
 	"quorum":             {"election", "internal/core/attest", "internal/core/epoch", "internal/core/machine"},
-	"":                   {"election", "internal/core/machine", "internal/core/named", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
+	"":                   {"election", "internal/core/machine", "internal/core/named", "internal/net/discovery", "internal/net/network", "internal/net/security", "internal/net/transport", "internal/net/wire", "internal/disk/datadir", "internal/disk/logfile", "internal/disk/statefile", "internal/eventlog", "internal/logqueue", "internal/overdue", "internal/clock"},
 	"superpeer":          {"internal/superpeer", "internal/superpeer/coordinate", "internal/net/security"},
-	"compat/boss":        {"", "election", "internal/net/network", "internal/net/refusal"},
+	"compat/boss":        {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
 	"batutahttp":         {"", "internal/api"},
 	"batutaprom":         {"", "internal/api"},
 	"batutatest":         {"", "election", "election/bully", "internal/testkit/memnet"},
@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"internal/superpeer/coordinate": {"internal/superpeer"},
 
 	// Packages that a node stands on.
+	"internal/net/discovery":  {"election"},
 	"internal/net/network":    {"election"},
 	"internal/net/wire":       {"election"},
 	"internal/net/security":   {},
@@ -75,7 +76,7 @@ var mayImport = map[string][]string{
 	"internal/api/journal":       {},
 	"internal/api/reply":         {"internal/web"},
 	"internal/command/algorithm": {"election", "election/bully", "election/ring", "quorum"},
-	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/security", "internal/net/transport", "internal/net/wire"},
+	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":   {"", "internal/api"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/net/discovery"
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
@@ -112,6 +113,17 @@ func (p *Plan) members(ctx context.Context) (found []Finding) {
 		found = append(found, p.endingSoon(string(p.ID), p.Security.CertFile, life))
 	}
 	targets := p.targets()
+	for _, source := range p.Join {
+		limited, cancel := context.WithTimeout(ctx, p.Limit)
+		addrs, err := discovery.Expand(limited, source)
+		cancel()
+		if err != nil {
+			found = append(found, Finding{Kind: "join", Where: source, What: err.Error(), Do: "correct the file, the records or --join"})
+		}
+		for _, addr := range addrs {
+			targets = append(targets, Target{Addr: addr})
+		}
+	}
 	each := make([][]Finding, len(targets))
 	free := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
@@ -130,7 +142,7 @@ func (p *Plan) members(ctx context.Context) (found []Finding) {
 	return found
 }
 
-// targets are the members, that of this machine included.
+// targets are the members of the list, and that of this machine.
 func (p *Plan) targets() (all []Target) {
 	own := p.ID == election.None
 	for _, t := range p.Members {
@@ -139,9 +151,6 @@ func (p *Plan) targets() (all []Target) {
 	}
 	if at := p.own(); !own && at != "" {
 		all = append([]Target{{p.ID, at}}, all...)
-	}
-	for _, addr := range p.Join {
-		all = append(all, Target{Addr: addr})
 	}
 	return all
 }

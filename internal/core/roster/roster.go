@@ -36,6 +36,9 @@ func New(own election.Member, saved, configured []election.Member) Roster {
 			r.list = append(r.list, e)
 		case e.ID == own.ID:
 			r.list[last] = ownEntry(r.list[last], e)
+			if len(configured) == 0 && e.Version == 0 && own.Address != "" && e.Address != own.Address {
+				r.list[last].Version, r.list[last].Fixed = max(own.Version, 1), false // it has moved, and no configuration has it: all are to receive that
+			}
 		case r.list[last].Version == 0 || e.Supersedes(r.list[last]):
 			r.list[last] = e
 		case r.list[last].Fixed && e.Version == 0:
