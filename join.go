@@ -53,7 +53,7 @@ func (n *Node) join(ctx context.Context) {
 		}) != nil {
 			return // the node closes
 		}
-		answered = append(answered, heard...)
+		answered = slices.DeleteFunc(append(answered, heard...), func(addr string) bool { return !slices.Contains(found, addr) })
 		var again <-chan time.Time
 		if pause > 0 {
 			again = time.After(pause)
