@@ -195,7 +195,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 			}
 		}
 		a.address = cli.Shown(operating)
-		server = api.NewServer(a.node, a.address, version(), a.log, a.flags.apiNames()...)
+		server = api.NewServer(jobs.Node{Node: a.node, Book: a.book}, a.address, version(), a.log, a.flags.apiNames()...)
 		server.Authorize(a.tokens)
 		server.Reserve(a.job.has)
 		server.Jobs(a.book)

@@ -73,7 +73,8 @@ func TestNoAgentIsTheSameFailureEverywhere(t *testing.T) {
 	}
 	nowhere.Close()
 	dead, commands := nowhere.Addr().String(), 0
-	arguments := map[string][]string{"transfer": {"9"}, "drain": {"9"}, "undrain": {"9"}, "remove": {"9"}, "add": {"9=127.0.0.1:1"}, "lock": {"nightly", "--", "true"}}
+	arguments := map[string][]string{"transfer": {"9"}, "drain": {"9"}, "undrain": {"9"}, "remove": {"9"}, "add": {"9=127.0.0.1:1"}, "lock": {"nightly", "--", "true"},
+		"batuta jobs run": {"report"}, "batuta jobs pause": {"report"}, "batuta jobs resume": {"report"}}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, sub := range cmd.Commands() {
@@ -88,7 +89,7 @@ func TestNoAgentIsTheSameFailureEverywhere(t *testing.T) {
 				continue // its default is not of the test's choosing
 			}
 			var out bytes.Buffer
-			args := slices.Concat(strings.Fields(cmd.CommandPath())[1:], at, arguments[cmd.Name()])
+			args := slices.Concat(strings.Fields(cmd.CommandPath())[1:], at, arguments[cmd.Name()], arguments[cmd.CommandPath()])
 			code := run(t.Context(), args, env{stdout: &out, stderr: &out, agent: dead, lookup: func(string) (string, bool) { return "", false }})
 			if code != cli.NoAgent || !strings.Contains(out.String(), "agent "+dead+" does not answer") {
 				t.Errorf("%q ended with %d: %s", args, code, out.String())

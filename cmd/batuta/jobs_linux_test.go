@@ -187,13 +187,81 @@ func TestJobsAreListedAtEachMember(t *testing.T) {
 	for id := range c.runs {
 		c.list(id, by(next, joblist.Running))
 	}
-	var out bytes.Buffer
 	for id := range c.runs {
-		code := run(t.Context(), []string{"jobs", "--agent", c.http[id]}, env{stdout: &out, stderr: &out, lookup: func(string) (string, bool) { return "", false }})
-		if code != cli.Done || !strings.Contains(out.String(), "report") || !strings.Contains(out.String(), "running") {
-			t.Errorf("jobs ended with %d: %s", code, &out)
+		if code, out := c.jobs(id); code != cli.Done || !strings.Contains(out, "report") || !strings.Contains(out, "running") {
+			t.Errorf("jobs ended with %d: %s", code, out)
 		}
 	}
+}
+
+// jobs is "batuta jobs" at member id.
+func (c *company) jobs(id string, args ...string) (code int, out string) {
+	var both bytes.Buffer
+	code = run(c.T.Context(), append([]string{"jobs", "--agent", c.http[id]}, args...), env{stdout: &both, stderr: &both, lookup: func(string) (string, bool) { return "", false }})
+	return code, both.String()
+}
+
+// other is a member that runs, and is not id.
+func (c *company) other(id string) string {
+	for other := range c.runs {
+		if other != id {
+			return other
+		}
+	}
+	c.T.Fatal("no other member runs")
+	return ""
+}
+
+// A job is run and paused through any member. The pause, and what is known of the last run, outlive the
+// death of the member that led the job, and reach it when it comes back.
+func TestAJobIsRunAndPausedThroughAnyMember(t *testing.T) {
+	fulltest.Parallel(t)
+	c := newCompany(t, "run", []string{"--finish", "0s", "--jobs"}, "@yearly", "quit=7", "report")
+	all := func(is func(joblist.Job) bool) {
+		t.Helper()
+		for id := range c.runs {
+			c.list(id, is)
+		}
+	}
+	led := func(j joblist.Job) bool { return j.Leader != nil }
+	all(led)
+	from := *c.list("1", led).Leader
+	does := func(id string, want int, args ...string) {
+		t.Helper()
+		if code, out := c.jobs(id, args...); code != want {
+			t.Errorf("jobs %q at %s ended with %d, want %d: %s", args, id, code, want, out)
+		}
+	}
+	does(c.other(from), cli.Unknown, "run", "unknown")
+	does(c.other(from), cli.Done, "run", "report")
+	w := c.Next()
+	if leaderOf(w) != from {
+		t.Errorf("it runs on %s, and %s leads it", leaderOf(w), from)
+	}
+	all(by(from, joblist.Running))
+	does(c.other(from), cli.Failed, "run", "report")
+	c.signal(from, syscall.SIGUSR2)
+	c.Hears(w, "user defined signal 2")
+	all(func(j joblist.Job) bool {
+		return by(from, joblist.Failed)(j) && j.ByHand && !j.Paused && j.Next != nil && j.Exit != nil && *j.Exit == 7 && j.Took != nil
+	})
+
+	does(c.other(from), cli.Done, "pause", "report")
+	paused := func(j joblist.Job) bool { return j.Paused && j.Next == nil && j.Leader != nil }
+	all(paused)
+	c.signal(from, syscall.SIGKILL)
+	c.ends(from)
+	delete(c.runs, from)
+	moved := func(j joblist.Job) bool { return paused(j) && *j.Leader != from && by(from, joblist.Failed)(j) }
+	all(moved)
+	c.start(from)
+	all(func(j joblist.Job) bool { return paused(j) && by(from, joblist.Failed)(j) })
+
+	does(from, cli.Done, "run", "report")
+	now := leaderOf(c.Next())
+	all(by(now, joblist.Running))
+	does(from, cli.Done, "resume", "report")
+	all(func(j joblist.Job) bool { return !j.Paused && j.Next != nil })
 }
 
 // led reports whether an election has a leader, as member id sees it.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,5 +73,37 @@ lost (its member ended before it reported the end).`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
 		return get(ctx, a, c, "/v1/jobs", func(list []joblist.Job) error { return jobs.Show(a.stdout, list, time.Now()) })
 	})
+	for _, do := range []struct{ name, short, long, done string }{
+		{"run", "Run a job now", `run has the member that leads the job run it now, whatever its schedule, also while it is
+paused. The command ends when the run begins. It is refused while the job runs.`, "runs"},
+		{"pause", "Start no run of a job at its scheduled times", `pause has the scheduled times of a job start no run until batuta jobs resume. They are neither
+made up for nor counted as missed. A run that is under way goes on. The members that have the job in
+their file keep the pause; it ends when all of them have stopped.`, "is paused"},
+		{"resume", "End the pause of a job", "resume ends what batuta jobs pause has begun. The next run is at the next scheduled time.", "is not paused"},
+	} {
+		cmd.AddCommand(newAskingCommand(e, &cobra.Command{
+			Use: do.name + " NAME", Short: do.short, Args: cli.Exactly("NAME", "report"),
+			Long: do.long + `
+
+Any agent may be asked: the member that leads the job does it. While no member leads the job, a
+pause is kept for the next leader, and a run is refused with exit code 3. Exit code 5 for an unknown
+job.`,
+			Example: "  batuta jobs " + do.name + " report --agent 127.0.0.1:7501",
+		}, func(ctx context.Context, a *asking, c *api.Client) error {
+			var raw json.RawMessage
+			if err := c.Post(ctx, "/v1/jobs/"+url.PathEscape(a.args[0])+"/"+do.name, &raw); err != nil {
+				return err
+			}
+			var j joblist.Job
+			if err := json.Unmarshal(raw, &j); err != nil || a.json {
+				return a.report(raw, do.name)
+			}
+			done := j.Name + " " + do.done
+			if do.name == "run" && j.By != nil {
+				done += " on " + *j.By
+			}
+			return a.report(raw, done)
+		}))
+	}
 	return cmd
 }

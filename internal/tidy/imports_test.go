@@ -81,7 +81,7 @@ var mayImport = map[string][]string{
 	"internal/command/explain":   {"", "internal/api"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
 	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
-	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
+	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/lock":      {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
 	"internal/command/peeragent": {"superpeer", "internal/api", "internal/api/reply", "internal/command/hooks", "internal/follow"},
 	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},

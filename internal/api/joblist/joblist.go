@@ -42,10 +42,18 @@ type Job struct {
 type Book interface {
 	// Jobs lists them by name.
 	Jobs(ctx context.Context) ([]Job, error)
+	// Run has the member that leads a job run it now, and returns once it begins.
+	Run(ctx context.Context, name string) (Job, error)
+	// Pause has scheduled times of a job start no run until it is called with false.
+	Pause(ctx context.Context, name string, on bool) (Job, error)
 }
 
-// ErrUnknown is wrapped by errors about a job that the agent does not know.
-var ErrUnknown = errors.New("no such job")
+// Errors that a [Book] wraps.
+var (
+	ErrUnknown  = errors.New("no such job: batuta jobs lists them")
+	ErrNoLeader = errors.New("no member leads it: try again when one does")
+	ErrRefused  = errors.New("refused")
+)
 
 // callTime bounds a call.
 const callTime = 8 * time.Second
@@ -55,6 +63,43 @@ type Desk struct{ book Book }
 
 // Open has the desk answer from b. It must be called before the first request.
 func (d *Desk) Open(b Book) { d.book = b }
+
+// Run answers POST /v1/jobs/{name}/run.
+func (d *Desk) Run(w http.ResponseWriter, r *http.Request) {
+	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Run(ctx, name) })
+}
+
+// Pause answers POST /v1/jobs/{name}/pause.
+func (d *Desk) Pause(w http.ResponseWriter, r *http.Request) {
+	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Pause(ctx, name, true) })
+}
+
+// Resume answers POST /v1/jobs/{name}/resume.
+func (d *Desk) Resume(w http.ResponseWriter, r *http.Request) {
+	d.act(w, r, func(ctx context.Context, name string) (Job, error) { return d.book.Pause(ctx, name, false) })
+}
+
+// act does something about a job, and answers what is known of it then.
+func (d *Desk) act(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, name string) (Job, error)) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTime)
+	defer cancel()
+	j, err := Job{}, ErrUnknown
+	if d.book != nil {
+		j, err = do(ctx, r.PathValue("name"))
+	}
+	switch {
+	case err == nil:
+		reply.JSON(w, http.StatusOK, j)
+	case errors.Is(err, ErrUnknown):
+		reply.Fail(w, http.StatusNotFound, "%v", err)
+	case errors.Is(err, ErrNoLeader):
+		reply.Fail(w, http.StatusServiceUnavailable, "%v", err)
+	case errors.Is(err, ErrRefused):
+		reply.Fail(w, http.StatusUnprocessableEntity, "%v", err)
+	default:
+		reply.Fail(w, http.StatusGatewayTimeout, "%v", err)
+	}
+}
 
 // List answers GET /v1/jobs.
 func (d *Desk) List(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,17 +14,18 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// Book is what one member knows of the jobs of its cluster, by the metadata of all members. It
+// Book is what a member knows of the jobs of its cluster, by the metadata of all members. It
 // implements [joblist.Book]. Its methods may be called from any goroutine.
 type Book struct {
 	ticks
-	lines []Line // of jobs; ticks.mu guards them
-	self  *batuta.Node
+	lines    []Line              // of jobs; ticks.mu guards them
+	journals map[string]*journal // by mark; ticks.mu guards them
+	self     *batuta.Node
 }
 
 // NewBook makes an empty book. [Book.Begin] must be called before it is used.
 func NewBook() *Book {
-	return &Book{ticks: ticks{own: map[string]time.Time{}, runs: map[string]record{}}}
+	return &Book{ticks: ticks{own: map[string]time.Time{}, runs: map[string]record{}, orders: map[string]order{}}, journals: map[string]*journal{}}
 }
 
 // Begin has the book be that of node, which publishes meta beside it.
@@ -31,6 +33,7 @@ func (b *Book) Begin(node *batuta.Node, meta map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.node, b.self, b.meta = node, node, meta
+	go b.follow()
 }
 
 // write puts lines in place of those before.
@@ -41,8 +44,10 @@ func (b *Book) write(lines []Line) {
 	}
 	b.keep(names)
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	maps.DeleteFunc(b.journals, func(_ string, j *journal) bool { return !slices.Contains(names, j.name) })
 	b.lines = slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Plan == nil })
+	b.mu.Unlock()
+	b.obey() // what was published before
 }
 
 // Jobs implements [joblist.Book].
@@ -86,20 +91,23 @@ func (b *Book) known(ctx context.Context) (lines []Line, status batuta.Status, e
 	return lines, status, nil
 }
 
-// job is what is known of one.
+// job is what is known of a job.
 func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 	mark := markOf(l.Name)
 	b.mu.Lock()
 	r, last := b.runs[mark], b.own[mark]
+	orders := map[string]order{mark: b.orders[mark]}
 	b.mu.Unlock()
 	j := joblist.Job{Name: l.Name, Schedule: l.Spec}
 	for _, m := range status.Members {
 		last = run.LaterTick(last, toldTick(m.Meta[TicksKey], mark))
+		ordersIn(m.Meta[OrdersKey], orders)
 	}
+	j.Paused = orders[mark].paused()
 	if v := b.self.Election(l.Name).Leader(); v.Defined() {
 		j.Leader = some(string(v.Token.Leader.ID))
 	}
-	if now := time.Now().UTC(); l.Plan != nil {
+	if now := time.Now().UTC(); l.Plan != nil && !j.Paused {
 		if next := l.Plan.Schedule.Next(latest(now, last)); !next.IsZero() {
 			j.Next = &next
 		}
@@ -151,20 +159,29 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// journal is one job's part of a book, of the member that leads it. One goroutine calls it.
+// journal is the part of a book about a job, of the member that leads that. A single goroutine calls it.
 type journal struct {
 	tickLog
-	book *Book
-	tick time.Time // the last that was told
+	book   *Book
+	name   string
+	wake   chan struct{} // an order may have come
+	tick   time.Time     // the last that was told
+	byHand bool          // the next run was requested
 }
 
+// journal is that of a job; it takes the place of its last journal.
 func (b *Book) journal(name string) *journal {
-	return &journal{tickLog: tickLog{&b.ticks, markOf(name)}, book: b}
+	j := &journal{tickLog: tickLog{&b.ticks, markOf(name)}, book: b, name: name, wake: make(chan struct{}, 1)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.journals[j.mark] = j
+	return j
 }
 
-// Known implements [run.TickLog]. It takes over the last run that other members publish.
+// Known implements [run.TickLog]. It takes over the last run that is published, and the orders.
 func (j *journal) Known() time.Time {
 	last := j.tickLog.Known()
+	j.book.obey()
 	status, _ := j.book.self.Status(context.Background())
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -176,23 +193,45 @@ func (j *journal) Known() time.Time {
 
 // Tell implements [run.TickLog].
 func (j *journal) Tell(ctx context.Context, tick time.Time) error {
-	j.tick = tick
+	j.tick, j.byHand = tick, false
 	return j.tickLog.Tell(ctx, tick)
+}
+
+// Changed implements [schedule.Watcher].
+func (j *journal) Changed() <-chan struct{} { return j.wake }
+
+// Paused implements [schedule.Watcher].
+func (j *journal) Paused() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.orders[j.mark].paused()
+}
+
+// Asked implements [schedule.Watcher]. All members are sent that the run begins before it does.
+func (j *journal) Asked(ctx context.Context) bool {
+	j.mu.Lock()
+	o := j.orders[j.mark]
+	j.mu.Unlock()
+	if o.asked <= o.begun {
+		return false
+	}
+	o.begun, j.byHand = o.asked, true
+	return j.book.keepOrders(ctx, map[string]order{j.mark: o}) == nil
 }
 
 // Missed implements [schedule.Watcher].
 func (j *journal) Missed(n int) {
-	j.record(func(r *record) { r.missed, r.by = min(r.missed+n, maxMissed), cmp.Or(r.by, j.self()) })
+	j.note(func(r *record) { r.missed, r.by = min(r.missed+n, maxMissed), cmp.Or(r.by, j.self()) })
 }
 
 func (j *journal) self() string { return markOf(string(j.book.self.ID())) }
 
 // Began implements [run.Journal].
 func (j *journal) Began(try int) {
-	j.record(func(r *record) {
+	j.note(func(r *record) {
 		if try == 1 {
 			now := time.Now()
-			*r = record{by: j.self(), began: now.Unix(), missed: r.missed, late: now.Sub(j.tick) > schedule.TooLate}
+			*r = record{by: j.self(), began: now.Unix(), missed: r.missed, late: !j.byHand && now.Sub(j.tick) > schedule.TooLate, byHand: j.byHand}
 		}
 		r.state, r.tries = running, try
 	})
@@ -200,7 +239,7 @@ func (j *journal) Began(try int) {
 
 // Ended implements [run.Journal].
 func (j *journal) Ended(e run.Ending) {
-	j.record(func(r *record) {
+	j.note(func(r *record) {
 		r.took, r.exit, r.state = e.Took, uint8(e.Code), ended
 		switch {
 		case e.Unstarted != nil:
@@ -214,8 +253,8 @@ func (j *journal) Ended(e run.Ending) {
 	})
 }
 
-// record changes the record of the job, and publishes it. A node that has ended publishes no more.
-func (j *journal) record(change func(*record)) {
+// note changes the record of the job, and publishes it. A node that has ended publishes no more.
+func (j *journal) note(change func(*record)) {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
 	defer cancel()
 	_ = j.publish(ctx, func() {

@@ -4,11 +4,59 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"hash/fnv"
 	"math/bits"
 	"time"
 
 	"github.com/batuta-dev/batuta"
 )
+
+const (
+	markSize  = 4 // base64 characters of 24 bits
+	tickSize  = 5 // of 30 bits: minutes since 1970
+	entrySize = markSize + tickSize
+)
+
+// markOf stands for a job in what members tell.
+func markOf(name string) string {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	sum := h.Sum64()
+	return encode(uint32(sum^sum>>24^sum>>48)&(1<<24-1), markSize)
+}
+
+func encode(n uint32, size int) string {
+	bits := uint64(n) << (64 - 6*size)
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, bits))[:size]
+}
+
+// decode is what encode has made the first size characters of.
+func decode(text string, size int) (n uint32, ok bool) {
+	raw, err := base64.RawURLEncoding.DecodeString((text[:size] + "AAAAAAAA")[:8])
+	if err != nil {
+		return 0, false
+	}
+	return uint32(binary.BigEndian.Uint64(append([]byte{0, 0}, raw...)) >> (48 - 6*size)), true
+}
+
+func decodeTick(text string) (time.Time, bool) {
+	n, ok := decode(text, tickSize)
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(n)*60, 0).UTC(), true
+}
+
+// told is the tick of a mark in a value of [TicksKey]; zero: it tells none.
+func toldTick(list, mark string) time.Time {
+	for ; len(list) >= entrySize; list = list[entrySize:] {
+		if list[:markSize] == mark {
+			tick, _ := decodeTick(list[markSize:entrySize])
+			return tick
+		}
+	}
+	return time.Time{}
+}
 
 // RunsKey is the metadata key of the last runs that a member has begun, or has taken over from
 // the last leader of a job: the latest first, as many as there is room for.
@@ -77,23 +125,23 @@ func bit(b bool) uint64 {
 }
 
 // recordIn finds the record of a job in a value of [RunsKey]. false: it has none.
-func recordIn(value, mark string) (r record, ok bool) {
-	for ; len(value) >= recordSize; value = value[recordSize:] {
-		if value[:markSize] != mark {
+func recordIn(list, mark string) (r record, ok bool) {
+	for ; len(list) >= recordSize; list = list[recordSize:] {
+		if list[:markSize] != mark {
 			continue
 		}
-		raw, err := base64.RawURLEncoding.DecodeString(value[2*markSize : recordSize])
+		raw, err := base64.RawURLEncoding.DecodeString(list[2*markSize : recordSize])
 		if err != nil {
 			return r, false
 		}
 		n, flags := binary.BigEndian.Uint64(raw), raw[8]
-		return record{by: value[markSize : 2*markSize], began: int64(n >> 32), took: unpackTime(n >> 20 & (1<<12 - 1)), exit: uint8(n >> 12), missed: int(n & maxMissed),
+		return record{by: list[markSize : 2*markSize], began: int64(n >> 32), took: unpackTime(n >> 20 & (1<<12 - 1)), exit: uint8(n >> 12), missed: int(n & maxMissed),
 			state: state(flags >> 5), tries: int(flags >> 2 & maxTries), late: flags&2 != 0, byHand: flags&1 != 0}, true
 	}
 	return r, false
 }
 
-// packTime has 12 bits for up to eight years: milliseconds, exact within one part in 128.
+// packTime has 12 bits for up to eight years: milliseconds, exact to a part in 128.
 func packTime(d time.Duration) uint64 {
 	ms := uint64(max(d.Milliseconds(), 0))
 	if ms < 128 {
@@ -122,3 +170,48 @@ func lastRecord(members []batuta.MemberStatus, mark string, own record) record {
 
 // farAhead is more than clocks of one cluster differ.
 const farAhead = time.Hour
+
+// OrdersKey is the metadata key of what users ask of jobs. Each member that has a job in its file
+// publishes the latest order that it has received, so an order is kept as long as such a member
+// runs.
+const OrdersKey = "batuta.orders"
+
+// order is what users ask of a job: three counters of 18 bits. The higher counter holds, so two
+// sides of a partition agree once they meet. It takes 13 characters, the mark of the job included.
+type order struct {
+	pauses uint32 // odd: the job is paused
+	asked  uint32 // runs that were requested
+	begun  uint32 // the last of those that has begun
+}
+
+const (
+	orderSize = markSize + 3*countSize
+	countSize = 3
+	maxCount  = 1<<(6*countSize) - 1
+)
+
+func (o order) paused() bool { return o.pauses%2 == 1 }
+
+// with is o and p together.
+func (o order) with(p order) order {
+	return order{max(o.pauses, p.pauses), max(o.asked, p.asked), max(o.begun, p.begun)}
+}
+
+func (o order) text(mark string) string {
+	return mark + encode(o.pauses, countSize) + encode(o.asked, countSize) + encode(o.begun, countSize)
+}
+
+// ordersIn adds what a value of [OrdersKey] has of jobs that have a mark in all.
+func ordersIn(list string, all map[string]order) {
+	for ; len(list) >= orderSize; list = list[orderSize:] {
+		mark, o := list[:markSize], order{}
+		own, there := all[mark]
+		for i, c := range []*uint32{&o.pauses, &o.asked, &o.begun} {
+			n, ok := decode(list[markSize+countSize*i:], countSize)
+			*c, there = n, there && ok
+		}
+		if there {
+			all[mark] = own.with(o)
+		}
+	}
+}

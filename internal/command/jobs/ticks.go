@@ -3,9 +3,6 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -20,12 +17,6 @@ import (
 // jobs: of each its mark and the tick, in nine characters.
 const TicksKey = "batuta.ticks"
 
-const (
-	markSize  = 4 // base64 characters of 24 bits
-	tickSize  = 5 // of 30 bits: minutes since 1970
-	entrySize = markSize + tickSize
-)
-
 // ticks are those of all jobs of one member.
 type ticks struct {
 	meta map[string]string // what the member tells of itself beside them
@@ -34,43 +25,11 @@ type ticks struct {
 	node    run.Teller           // nil: it has not begun
 	own     map[string]time.Time // by mark
 	runs    map[string]record    // by mark
+	orders  map[string]order     // by mark
 	version int                  // counts what those have been
 
 	telling sync.Mutex
 	told    int // the version that was told last
-}
-
-// markOf stands for a job in what members tell.
-func markOf(name string) string {
-	h := fnv.New64a()
-	h.Write([]byte(name))
-	sum := h.Sum64()
-	return encode(uint32(sum^sum>>24^sum>>48)&(1<<24-1), markSize)
-}
-
-func encode(n uint32, size int) string {
-	bits := uint64(n) << (64 - 6*size)
-	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, bits))[:size]
-}
-
-func decodeTick(text string) (time.Time, bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(text + "AAA")
-	if err != nil {
-		return time.Time{}, false
-	}
-	n := binary.BigEndian.Uint32(raw) >> 2
-	return time.Unix(int64(n)*60, 0).UTC(), true
-}
-
-// told is the tick of a mark in a value of [TicksKey]; zero: it tells none.
-func toldTick(value, mark string) time.Time {
-	for ; len(value) >= entrySize; value = value[entrySize:] {
-		if value[:markSize] == mark {
-			tick, _ := decodeTick(value[markSize:entrySize])
-			return tick
-		}
-	}
-	return time.Time{}
 }
 
 // checkTicks reports whether a member can tell of so many jobs beside what else it tells.
@@ -94,6 +53,7 @@ func (t *ticks) keep(names []string) {
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.own, func(mark string, _ time.Time) bool { return !marks[mark] })
 	maps.DeleteFunc(t.runs, func(mark string, _ record) bool { return !marks[mark] })
+	maps.DeleteFunc(t.orders, func(mark string, _ order) bool { return !marks[mark] })
 }
 
 // tickLog is one job's part of them.
@@ -146,26 +106,32 @@ func (t *ticks) tell(ctx context.Context, version int) error {
 	return err
 }
 
-// pairs are all that the member tells: ticks before anything else, and as many records as there is room for.
+// pairs are all that the member tells: the ticks, and as many orders, then records, as there is room for.
 func (t *ticks) pairs() map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, t.meta)
 	if len(t.own) > 0 {
 		all[TicksKey] = t.value()
 	}
-	room := election.MaxMetaBytes - len(RunsKey)
+	fill(all, OrdersKey, orderSize, slices.Sorted(maps.Keys(t.orders)), func(mark string) string { return t.orders[mark].text(mark) })
+	recent := slices.SortedFunc(maps.Keys(t.runs), func(a, b string) int { return cmp.Compare(t.runs[b].began, t.runs[a].began) })
+	fill(all, RunsKey, recordSize, recent, func(mark string) string { return t.runs[mark].text(mark) })
+	return all
+}
+
+// fill adds the first of those marks, as many as all has room for.
+func fill(all map[string]string, key string, size int, marks []string, text func(mark string) string) {
+	left := election.MaxMetaBytes - len(key)
 	for key, value := range all {
-		room -= len(key) + len(value)
+		left -= len(key) + len(value)
 	}
-	marks := slices.SortedFunc(maps.Keys(t.runs), func(a, b string) int { return cmp.Compare(t.runs[b].began, t.runs[a].began) })
 	var b strings.Builder
-	for _, mark := range marks[:max(min(len(marks), room/recordSize), 0)] {
-		b.WriteString(t.runs[mark].text(mark))
+	for _, mark := range marks[:max(min(len(marks), left/size), 0)] {
+		b.WriteString(text(mark))
 	}
 	if b.Len() > 0 && len(all) < election.MaxMetaPairs {
-		all[RunsKey] = b.String()
+		all[key] = b.String()
 	}
-	return all
 }
 
 // value is what the member tells of ticks.

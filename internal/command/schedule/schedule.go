@@ -111,11 +111,25 @@ func (s Schedule) Count(since, until time.Time) (n int) {
 // MaxCount is as far as Count counts.
 const MaxCount = 1000
 
-// Watcher is reported to what a Ticker does beside giving ticks.
+// Watcher is what a Ticker heeds and reports beside its schedule.
 type Watcher interface {
 	// Missed counts ticks for which there is no run.
 	Missed(n int)
+	// Paused reports whether ticks that fall due are left out; they are not missed.
+	Paused() bool
+	// Asked reports whether a run is requested, and takes the request.
+	Asked(ctx context.Context) bool
+	// Changed has a value when either may have changed.
+	Changed() <-chan struct{}
 }
+
+// free is a Watcher that asks for nothing.
+type free struct{}
+
+func (free) Missed(int)                 {}
+func (free) Paused() bool               { return false }
+func (free) Asked(context.Context) bool { return false }
+func (free) Changed() <-chan struct{}   { return nil }
 
 // Ticker gives the ticks of a schedule to one member, while it leads. Its time is the
 // wall clock's.
@@ -141,10 +155,19 @@ const look = 20 * time.Second
 // TooLate is how much later than its tick a run may begin that is not to be late.
 const TooLate = 5 * time.Second
 
+// watcher is the one to heed.
+func (t *Ticker) watcher() Watcher {
+	if t.Watcher == nil {
+		return free{}
+	}
+	return t.Watcher
+}
+
 // ErrNever says that the schedule has no tick left.
 var ErrNever = errors.New("the schedule has no tick within five years")
 
-// Await waits until a run is due and gives its tick: at once, if one was missed. Its error
+// Await waits until a run is due and gives its tick: at once, if one was missed. The tick of a run
+// that was requested is the present time. The error
 // is ctx's, or [ErrNever]. It must not be called while a run lasts.
 func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	if err := t.takeOver(ctx); err != nil {
@@ -152,7 +175,15 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	}
 	for {
 		now := wall()
+		if t.watcher().Asked(ctx) {
+			return now.Truncate(time.Second), ctx.Err()
+		}
 		due := t.Schedule.Latest(t.last, now)
+		if !due.IsZero() && t.watcher().Paused() {
+			t.last = due
+			t.Tell(ctx, due)
+			continue
+		}
 		if t.SkipMissed && !due.IsZero() && now.Sub(due) > TooLate {
 			t.missed(due.Add(time.Nanosecond))
 			t.last, due = due, time.Time{}
@@ -167,7 +198,7 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 		if next.IsZero() {
 			return time.Time{}, ErrNever
 		}
-		if err := sleep(ctx, min(next.Sub(now), look)); err != nil {
+		if err := sleep(ctx, min(next.Sub(now), look), t.watcher().Changed()); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -191,11 +222,11 @@ func (t *Ticker) takeOver(ctx context.Context) error {
 
 // missed reports the ticks after the last and before until, for which there is no run.
 func (t *Ticker) missed(until time.Time) {
-	if t.Watcher == nil || t.last.IsZero() {
+	if t.last.IsZero() {
 		return
 	}
-	if n := t.Schedule.Count(t.last, until); n > 0 {
-		t.Watcher.Missed(n)
+	if n := t.Schedule.Count(t.last, until); n > 0 && !t.watcher().Paused() {
+		t.watcher().Missed(n)
 	}
 }
 
@@ -210,11 +241,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration, until <-chan struct{}) error {
 	timer := time.NewTimer(max(d, time.Millisecond))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return ctx.Err()
+	case <-until:
 		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()

@@ -95,10 +95,29 @@ func TestTheLatestMissedTick(t *testing.T) {
 type crew struct {
 	told   time.Time
 	missed int
+	paused bool
+
+	asked, changed chan struct{}
 }
 
 // Missed implements [schedule.Watcher].
 func (c *crew) Missed(n int) { c.missed += n }
+
+// Paused implements [schedule.Watcher].
+func (c *crew) Paused() bool { return c.paused }
+
+// Asked implements [schedule.Watcher].
+func (c *crew) Asked(context.Context) bool {
+	select {
+	case <-c.asked:
+		return true
+	default:
+		return false
+	}
+}
+
+// Changed implements [schedule.Watcher].
+func (c *crew) Changed() <-chan struct{} { return c.changed }
 
 func (c *crew) ticker(t *testing.T, spec string, skip bool) *schedule.Ticker {
 	return &schedule.Ticker{Schedule: parse(t, spec), SkipMissed: skip, Watcher: c,
@@ -153,6 +172,24 @@ func TestATickRunsOnceOnWhoeverLeads(t *testing.T) {
 		if c.missed != 35 { // 00:30 to 03:20
 			t.Errorf("%d are missed", c.missed)
 		}
+	})
+}
+
+// While a job is paused no tick is run or missed, and a run that is requested begins at once.
+func TestAPauseLeavesTicksOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := crew{paused: true, asked: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+		ticker := c.ticker(t, "*/5 * * * *", false)
+		time.AfterFunc(12*time.Minute, func() { c.asked <- struct{}{}; c.changed <- struct{}{} })
+		expect(t, "paused", lead(t, ticker, 17*time.Minute, time.Second), "00:12:00 for 00:12")
+		c.paused = false
+		expect(t, "resumed", lead(t, ticker, 4*time.Minute, time.Second), "00:20:00 for 00:20")
+		if c.missed != 0 {
+			t.Errorf("%d are missed", c.missed)
+		}
+		var next crew // which learns that they were left out
+		next.told = c.told
+		expect(t, "the next", lead(t, next.ticker(t, "*/5 * * * *", false), 2*time.Minute, time.Second))
 	})
 }
 

@@ -1,0 +1,110 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutatest"
+	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/joblist"
+	"github.com/batuta-dev/batuta/internal/command/run"
+)
+
+func TestOrdersAreReadAsTheyWereWritten(t *testing.T) {
+	want := order{pauses: maxCount, asked: 17, begun: 16}
+	value := order{pauses: 1}.text(markOf("b")) + want.text(markOf("a"))
+	all := map[string]order{markOf("a"): {}, markOf("c"): {asked: 2}}
+	for _, v := range []string{value, "", "x", value[:len(value)-1], "????????" + value, markOf("a") + "=*=*=*=*="} {
+		ordersIn(v, all)
+	}
+	if len(all) != 2 || all[markOf("a")] != want || all[markOf("c")] != (order{asked: 2}) || len(value) != 2*orderSize || !election.Printable(value, len(value)) {
+		t.Errorf("%+v of %q", all, value)
+	}
+}
+
+// booked is the book of a member with a job that it does not run.
+func booked(node *batuta.Node, names ...string) *Book {
+	b := NewBook()
+	b.Begin(node, nil)
+	var lines []Line
+	for _, name := range names {
+		lines = append(lines, Line{Name: name, Plan: &run.Plan{}})
+	}
+	b.write(lines)
+	return b
+}
+
+// An order is kept by the members that have the job, whoever was asked, and each learns of it.
+func TestOrdersOutliveTheMemberThatWasAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		books := map[batuta.ID]*Book{}
+		for _, id := range []batuta.ID{"1", "2", "3"} {
+			books[id] = booked(c.Node(id), "a")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		mark := markOf("a")
+		if err := books["3"].keepOrders(ctx, map[string]order{mark: {pauses: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.Kill("3")
+		c.Start("3")
+		time.Sleep(time.Second)
+		books["3"] = booked(c.Node("3"), "a")
+		time.Sleep(time.Second)
+		for id, b := range books {
+			b.mu.Lock()
+			if !b.orders[mark].paused() {
+				t.Errorf("member %s has not kept the pause", id)
+			}
+			b.mu.Unlock()
+		}
+	})
+}
+
+func TestAnOrderThatDoesNotFitIsRefused(t *testing.T) {
+	b := NewBook()
+	b.meta = map[string]string{"url": strings.Repeat("x", election.MaxMetaBytes-3-len(TicksKey)-entrySize)}
+	b.write([]Line{{Name: "a", Plan: &run.Plan{}}})
+	if err := b.room(markOf("a")); err == nil || !strings.Contains(err.Error(), joblist.ErrRefused.Error()) || !strings.Contains(err.Error(), "shorten --meta") {
+		t.Errorf("room: %v", err)
+	}
+	delete(b.meta, "url")
+	if err := b.room(markOf("a")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a client publishes by the API stands beside what the member publishes of its jobs.
+func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 1)
+		c.StartAll()
+		c.Agree("1")
+		b := booked(c.Node("1"), "a")
+		if err := (tickLog{&b.ticks, markOf("a")}).Tell(t.Context(), time.Unix(60, 0)); err != nil {
+			t.Fatal(err)
+		}
+		n := Node{c.Node("1"), b}
+		for _, pairs := range []map[string]string{{"0": ""}, {"url": strings.Repeat("x", election.MaxMetaBytes-4)}} {
+			if err := n.SetMeta(t.Context(), pairs); err == nil {
+				t.Errorf("%.20v is published", pairs)
+			}
+		}
+		if err := n.SetMeta(t.Context(), map[string]string{"url": "x"}); err != nil {
+			t.Fatal(err)
+		}
+		status, _ := n.Status(t.Context())
+		if meta := status.Members[0].Meta; meta["url"] != "x" || toldTick(meta[TicksKey], markOf("a")).IsZero() {
+			t.Errorf("%q", meta)
+		}
+	})
+}
