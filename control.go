@@ -188,6 +188,7 @@ func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 		v.Meta = pairs
 	}
 	n.metas[id] = pairs
+	n.elections.learn(id, pairs)
 	n.cfg.Logger.Info("meta", "member", id, "pairs", len(pairs))
 	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
 }

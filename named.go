@@ -62,6 +62,19 @@ func (e *elections) tell(v View) {
 	}
 }
 
+// learn takes in what a member publishes; no watcher sees the view again for it.
+func (e *elections) learn(id ID, pairs map[string]string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, seats := range e.views {
+		for i := range seats {
+			if seats[i].Token.Leader.ID == id {
+				seats[i].Meta = pairs
+			}
+		}
+	}
+}
+
 // forget drops a seat that nobody stands for any more.
 func (e *elections) forget(name string, seat int) {
 	e.mu.Lock()
@@ -434,7 +447,7 @@ func (n *Node) tellElection(ch named.Change, now time.Time) {
 	if ch.Lost {
 		v.Lost, v.Cause = ch.Token, ch.Cause
 	} else {
-		v.Token, v.Address = ch.Token, n.address(ch.Token.Leader.ID)
+		v.Token, v.Address, v.Meta = ch.Token, n.address(ch.Token.Leader.ID), n.metas[ch.Token.Leader.ID]
 	}
 	n.elections.tell(v)
 	if c := n.candidates[ch.Name]; c != nil && ch.Token.Leader.ID == n.id {

@@ -4,8 +4,10 @@
 //
 //	mux.Handle("/batuta/", http.StripPrefix("/batuta", batutahttp.Handler(node)))
 //
-// Whoever is let through may ask. Requests from pages of other origins are refused; to
-// know who asks, and under which names the server answers, is the server's part.
+// [LeaderOnly] serves a handler of the service's own on the leader, and sends requests there from elsewhere.
+//
+// Every client that is let through may ask. Requests from pages of other origins are refused. To
+// authenticate clients, and to check the name that the server is asked by, is the server's part.
 package batutahttp
 
 import (
@@ -15,12 +17,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 )
 
-// Handler only tells: who leads, who is a member, what happens. It changes nothing. It
+// Handler only reads: the leader, the members, the events. It changes nothing. It
 // panics if node is nil, as [Operate] does.
 func Handler(node *batuta.Node) http.Handler { return embedded(node, false) }
 
 // Operate is [Handler] with the calls that change something: resign, campaign, transfer,
-// and members that are added or removed. Let only those through who may do that.
+// and members that are added or removed. Let only clients through that may do that.
 func Operate(node *batuta.Node) http.Handler { return embedded(node, true) }
 
 func embedded(node *batuta.Node, changes bool) http.Handler {

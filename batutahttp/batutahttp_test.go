@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -70,4 +71,15 @@ func ExampleHandler() {
 	var node *batuta.Node // as batuta.Start gives it
 	mux := http.NewServeMux()
 	mux.Handle("/batuta/", http.StripPrefix("/batuta", batutahttp.Handler(node)))
+}
+
+func ExampleLeaderOnly() {
+	var node *batuta.Node // as batuta.Start gives it, with Config.Meta{"url": "http://10.0.0.1:8080"}
+	orders := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, _ := batuta.LeadershipFrom(r.Context())
+		if epoch, ok := l.Fence(); ok {
+			io.WriteString(w, "written under epoch "+strconv.FormatUint(epoch, 10))
+		}
+	})
+	http.Handle("/orders/", batutahttp.LeaderOnly(node, orders, batutahttp.Forward{}))
 }

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/batutahttp"
 	"github.com/batuta-dev/batuta/election/bully"
 )
 
@@ -39,20 +40,16 @@ func main() {
 	log.Fatal(http.ListenAndServe(*serve, toLeader(node, http.HandlerFunc(answer))))
 }
 
-// toLeader passes on to service what this member may answer, and sends the rest to the
-// leader's URL. While nobody leads, or what the leader tells has still to arrive, a write
-// is to be tried again.
+// toLeader has service answer reads everywhere. It redirects a write to the leader's URL; while no member leads
+// the write waits, and is then to be tried again.
 func toLeader(node *batuta.Node, service http.Handler) http.Handler {
+	writes := batutahttp.LeaderOnly(node, service, batutahttp.Forward{Redirect: true}) // with method and body
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch leader := node.Leader(); {
-		case r.Method == http.MethodGet || r.Method == http.MethodHead || node.IsLeader():
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			service.ServeHTTP(w, r)
-		case leader.Meta["url"] != "":
-			http.Redirect(w, r, leader.Meta["url"]+r.URL.RequestURI(), http.StatusTemporaryRedirect) // with method and body
-		default:
-			w.Header().Set("Retry-After", "1")
-			http.Error(w, "nobody leads just now: try again", http.StatusServiceUnavailable)
+			return
 		}
+		writes.ServeHTTP(w, r)
 	})
 }
 

@@ -118,6 +118,7 @@ var mayImport = map[string][]string{
 	"examples/*":                   {"", "election", "election/*"},
 	"examples/relay":               {"superpeer"},
 	"examples/fencing":             {"", "quorum"},
+	"examples/redirect":            {"", "election/*", "batutahttp"},
 	"docs/*":                       {"*"},
 }
 
