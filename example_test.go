@@ -209,3 +209,35 @@ func ExampleNode_Close() {
 	// <nil> stopped
 	// node is closed
 }
+
+// A handler asks for each request: it is served under one leadership, or not at all.
+func ExampleNode_Hold() {
+	ctx := context.Background()
+	node, err := alone(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	leads(ctx, node)
+	request := func(ctx context.Context) {
+		ctx, release, err := node.Hold(ctx)
+		if errors.Is(err, batuta.ErrNotLeading) {
+			fmt.Println("send it to the leader")
+			return
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer release()
+		l, _ := batuta.LeadershipFrom(ctx)
+		fmt.Println("served under epoch", l.Token.Epoch)
+	}
+	request(ctx)
+	node.Resign(ctx)
+	request(ctx)
+	// Output:
+	// served under epoch 1
+	// send it to the leader
+}

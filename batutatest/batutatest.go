@@ -14,6 +14,8 @@
 //	})
 //
 // Outside of it everything works too, in real time.
+//
+// [NewElector] needs no cluster: the test itself begins and ends each leadership.
 package batutatest
 
 import (

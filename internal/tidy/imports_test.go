@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"compat/boss":        {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
 	"batutahttp":         {"", "internal/api"},
 	"batutaprom":         {"", "internal/api"},
-	"batutatest":         {"", "election", "election/bully", "internal/testkit/memnet"},
+	"batutatest":         {"", "election", "election/bully", "internal/eventlog", "internal/testkit/memnet"},
 	"electiontest":       {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"electiontest/*":     {""},
 	"engines":            {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
