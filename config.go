@@ -59,7 +59,11 @@ type Config struct {
 	Join      []string // where members to join through are: HOST:PORT, of a name all its addresses; srv:NAME, its SRV records; file:PATH, HOST:PORT a line; found again at each try, and 5 s after all have answered
 	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; nobody else in that case does
 	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
-	Observer  bool     // this member follows and never leads: Lead returns [ErrObserver]
+	// MinMembers lets this member lead only while it receives so many members, itself and observers
+	// included; give it to all members alike. A leader that receives fewer for T steps down. Default 0: no such rule.
+	// Package quorum has no use for it, and Start refuses it there.
+	MinMembers int
+	Observer   bool // this member follows and never leads: Lead returns [ErrObserver]
 
 	// StandAlways has this member stand for election whether or not anybody runs
 	// [Node.Lead] here. Without it a member whose last Lead has returned stands no more, so

@@ -206,6 +206,12 @@ func (c Config) checkFounding() error {
 	switch {
 	case own && (c.Bootstrap || c.Expect > 0):
 		return config("bootstrap and expect: algorithm %s founds a cluster by its list of members alone; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
+	case c.MinMembers != 0 && (own || c.Wire != nil):
+		return config("min-members %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
+	case c.MinMembers < 0 || c.MinMembers > election.MaxMembers:
+		return config("min-members %d: give 1 to %d, or leave it out", c.MinMembers, election.MaxMembers)
+	case c.MinMembers > count && len(c.Peers) > 0 && len(c.Join) == 0:
+		return config("min-members %d, and the list has %d: no member would ever lead; lower it, or correct the list", c.MinMembers, count)
 	case c.Expect < 0:
 		return config("expect %d members: give a number above zero, or leave it out", c.Expect)
 	case c.Bootstrap && c.Expect > 1:

@@ -289,16 +289,17 @@ type Standing string
 
 // Standings.
 const (
-	StandingEligible  Standing = "eligible"  // it stands, or leads
-	StandingUnhealthy Standing = "unhealthy" // its own check has failed; it leads as a last resort at most
-	StandingResigned  Standing = "resigned"  // it stepped down; until a later leader's time ends, or nobody leads for 2·T
-	StandingObserver  Standing = "observer"  // it is set up to follow only
-	StandingDraining  Standing = "draining"  // its work of an earlier leadership has not stopped yet
-	StandingUnsaved   Standing = "unsaved"   // its disk does not save its state
-	StandingJoining   Standing = "joining"   // it awaits the leader of the cluster that it joins, or that there is one
-	StandingRefused   Standing = "refused"   // a live member of its list refuses its connections
-	StandingClosing   Standing = "closing"   // its process is about to end
-	StandingRemoved   Standing = "removed"   // it is no member any more
+	StandingEligible  Standing = "eligible"    // it stands, or leads
+	StandingUnhealthy Standing = "unhealthy"   // its own check has failed; it leads as a last resort at most
+	StandingResigned  Standing = "resigned"    // it stepped down; until a later leader's time ends, or nobody leads for 2·T
+	StandingObserver  Standing = "observer"    // it is set up to follow only
+	StandingDraining  Standing = "draining"    // its work of an earlier leadership has not stopped yet
+	StandingUnsaved   Standing = "unsaved"     // its disk does not save its state
+	StandingJoining   Standing = "joining"     // it awaits the leader of the cluster that it joins, or that there is one
+	StandingRefused   Standing = "refused"     // a live member of its list refuses its connections
+	StandingFew       Standing = "few-members" // it receives fewer members than [Config].MinMembers
+	StandingClosing   Standing = "closing"     // its process is about to end
+	StandingRemoved   Standing = "removed"     // it is no member any more
 )
 
 // standings are the Machine's words for them.
@@ -314,6 +315,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleJoining:   StandingJoining,
 	election.IneligibleUnfounded: StandingJoining,
 	election.IneligibleRefused:   StandingRefused,
+	election.IneligibleFew:       StandingFew,
 	election.IneligibleClosing:   StandingClosing,
 	election.IneligibleGone:      StandingRemoved,
 }
@@ -373,6 +375,8 @@ func (n *Node) whyIneligible() string {
 		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
 	case StandingRefused:
 		return n.whyRefused()
+	case StandingFew:
+		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", n.cfg.MinMembers)
 	case StandingClosing:
 		return "it closes"
 	case StandingRemoved:

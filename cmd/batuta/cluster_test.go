@@ -137,6 +137,24 @@ func TestAnyTwoDie(t *testing.T) {
 	}
 }
 
+// A leader that is left with too few members steps down, says why, and leads again once enough are back.
+func TestMinMembersOfProcesses(t *testing.T) {
+	c, now := startCluster(t, 3, "--min-members", "2")
+	leader := now.leader
+	for _, m := range c.members[:2] {
+		mustCrash(t, c, m)
+	}
+	few := func(l api.Line) bool { return l.Event == "standing" && l.Standing == "few-members" }
+	if err := c.until(t.Context(), agreeWithin, func() bool { return slices.ContainsFunc(leader.events, few) }); err != nil {
+		t.Fatal(err)
+	}
+	if leads := c.claims(); len(leads) > 0 {
+		t.Errorf("%q lead alone, and two members are needed", leads)
+	}
+	mustStart(t, c, c.members[0])
+	mustAgree(t, c, now.epoch+1, "3")
+}
+
 func everyPair(n int) [][2]int {
 	var pairs [][2]int
 	for i := range n {

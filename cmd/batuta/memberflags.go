@@ -20,6 +20,7 @@ type memberFlags struct {
 	join            []string
 	bootstrap       bool
 	expect          int
+	minMembers      int
 	observer, leave bool
 	check           checkFlags
 	meta            metaFlag
@@ -29,6 +30,7 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.join, "join", nil, "`HOST:PORT` of any member to join through, srv:NAME or file:PATH; a name means all its addresses; repeatable")
 	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
 	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
+	fs.IntVar(&f.minMembers, "min-members", 0, "lead only while receiving `N` members, this one included (not with quorum)")
 	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
 	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster, until joining again")
 	fs.Var(&f.meta, "meta", "`KEY=VALUE` that this member publishes, such as url=http://10.0.0.5:8080; repeatable")
@@ -50,7 +52,7 @@ func (f *memberFlags) validate() error {
 // apply is for flags that validate has found good.
 func (f *memberFlags) apply(c *batuta.Config) {
 	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
-	c.Meta = f.meta
+	c.MinMembers, c.Meta = f.minMembers, f.meta
 	c.Health, c.LeadUnhealthy = f.check.health(), f.check.leadUnhealthy
 }
 

@@ -193,7 +193,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 
 // standings are told each, so that a rule may compare with zero.
 var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
-	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingClosing, batuta.StandingRemoved}
+	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingFew, batuta.StandingClosing, batuta.StandingRemoved}
 
 // causes are told each, from zero on: an increase is seen of what was there before.
 var causes = []batuta.Cause{batuta.CauseCrashed, batuta.CauseSilent, batuta.CauseResigned, batuta.CauseRemoved, batuta.CauseStalled,

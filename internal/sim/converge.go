@@ -234,7 +234,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	switch {
 	case w.orphaned(group):
 		return t, ""
-	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group):
+	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group), len(group) < w.setup.MinMembers:
 		return t, w.unled(group)
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && w.unled(group) == "":
 		return t, "" // nobody can save a claim; who led before may go on
@@ -305,7 +305,7 @@ func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands says that nothing keeps it from leading; a disk that takes T does.
 func (w *world) stands(p *process) bool {
-	return p.fit() && !p.resting && !p.working && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
+	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
 // unled gives "" when nobody of a group has a leader.

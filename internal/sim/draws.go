@@ -15,26 +15,27 @@ type Draw string
 
 // The draws.
 const (
-	DrawPriorities Draw = "priorities" // members rank by priority before the id
-	DrawTimes      Draw = "times"      // heartbeat, t_max and t_process are others, T from 25 ms to 3 s
-	DrawLatencies  Draw = "latencies"  // each link has a latency of its own, up to t_max one way, with jitter
-	DrawHangs      Draw = "hangs"      // a disk takes minutes to write, or does not end
-	DrawDuplicates Draw = "duplicates" // another process starts under a member's id
-	DrawStalls     Draw = "stalls"     // a process is stopped for less than T
-	DrawElections  Draw = "elections"  // many elections on one membership, of one seat or several: members stand for them, prefer some, give them away, are drained
-	DrawCuts       Draw = "cuts"       // some cuts stay: everyone is still reached over one member between at most
-	DrawFounding   Draw = "founding"   // nobody leads before some have heard each other; of those that join, before it is told of a leader
+	DrawPriorities Draw = "priorities"  // members rank by priority before the id
+	DrawTimes      Draw = "times"       // heartbeat, t_max and t_process are others, T from 25 ms to 3 s
+	DrawLatencies  Draw = "latencies"   // each link has a latency of its own, up to t_max one way, with jitter
+	DrawHangs      Draw = "hangs"       // a disk takes minutes to write, or does not end
+	DrawDuplicates Draw = "duplicates"  // another process starts under a member's id
+	DrawStalls     Draw = "stalls"      // a process is stopped for less than T
+	DrawElections  Draw = "elections"   // many elections on one membership, of one seat or several: members stand for them, prefer some, give them away, are drained
+	DrawCuts       Draw = "cuts"        // some cuts stay: everyone is still reached over one member between at most
+	DrawFounding   Draw = "founding"    // nobody leads before some have heard each other; of those that join, before it is told of a leader
+	DrawMinMembers Draw = "min-members" // a member leads only while it receives so many members
 )
 
 // Draws are all that there are.
 func Draws() []Draw {
-	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding, DrawElections}
+	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding, DrawElections, DrawMinMembers}
 }
 
 // DefaultDraws are those of which no schedule is known to break a rule, but for
-// [DrawElections], which is to be asked for.
+// [DrawElections] and [DrawMinMembers], which are to be asked for.
 func DefaultDraws() []Draw {
-	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections })
+	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections || d == DrawMinMembers })
 }
 
 // draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
@@ -69,6 +70,9 @@ func (g *generator) vary(s *scenario.Setup) {
 
 // founding draws who may lead first.
 func (g *generator) founding(s *scenario.Setup) {
+	if c, ok := g.draw(DrawMinMembers, 3); ok && !s.OneLeader() {
+		s.MinMembers = 1 + c.below(len(s.Members))
+	}
 	c, ok := g.draw(DrawFounding, 3)
 	if !ok || s.OneLeader() {
 		return

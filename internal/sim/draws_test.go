@@ -23,6 +23,7 @@ func TestDraws(t *testing.T) {
 		sim.DrawCuts:       hasStep(func(s scenario.Step) bool { return s.Word == "but cuts" }),
 		sim.DrawElections:  hasStep(func(s scenario.Step) bool { return s.Do == scenario.Stand }),
 		sim.DrawFounding:   func(s *scenario.Scenario) bool { return s.Setup.Expect > 0 || s.Setup.Newcomer },
+		sim.DrawMinMembers: func(s *scenario.Scenario) bool { return s.Setup.MinMembers > 0 },
 	}
 	faults := []scenario.Verb{scenario.Crash, scenario.Restart, scenario.Cut}
 	for _, d := range sim.Draws() {

@@ -234,7 +234,7 @@ func huntBySoak(t *testing.T, algorithm, seeds, rule string) {
 		t.Fatal(err)
 	}
 	c.Draws = slices.DeleteFunc(sim.Draws(), func(d sim.Draw) bool {
-		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawElections && !strings.HasSuffix(algorithm, "elections")
+		return d == sim.DrawFounding && algorithm != "founding" || d == sim.DrawMinMembers || d == sim.DrawElections && !strings.HasSuffix(algorithm, "elections")
 	})
 	switch algorithm {
 	case "membership", "founding":

@@ -148,7 +148,7 @@ func (w *world) start(p *process) error {
 	if len(w.setup.Lists) > 0 {
 		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
 	}
-	c.Expect = w.setup.Expect
+	c.Expect, c.MinMembers = w.setup.Expect, w.setup.MinMembers
 	if !w.setup.NoDisk {
 		c.State, c.Records = p.disk.now, p.disk.log
 	}

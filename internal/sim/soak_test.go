@@ -34,6 +34,15 @@ func TestSoakTelling(t *testing.T) {
 	})
 }
 
+// TestSoakMinMembers: a member leads only while it receives enough of the others.
+func TestSoakMinMembers(t *testing.T) {
+	for _, algorithm := range []string{"bully", "ring", "chang-roberts"} {
+		t.Run(algorithm, func(t *testing.T) {
+			electiontest.Soak(t, anyMaker, sim.SoakConfig{Algorithm: algorithm, From: 1, To: fulltest.Size[uint64](150, 2000), Draws: []sim.Draw{sim.DrawMinMembers, sim.DrawCuts}})
+		})
+	}
+}
+
 func playSeeds(t *testing.T, c sim.SoakConfig) {
 	c.Algorithm, c.Options, c.From = "bully", []string{"descending", "all"}, 1
 	if c.To == 0 {

@@ -20,6 +20,7 @@ type Config struct {
 	Joins         bool                    // others let this member in: it asks whoever does not know it
 	Newcomer      bool                    // it founds no cluster: until it has heard of a leadership it stands aside
 	Expect        int                     // nor does any before so many members hear each other; 0: no such rule, else Newcomer counts for nothing
+	MinMembers    int                     // it leads only while it receives so many members, itself included; 0: no such rule
 	Algorithm     election.Algorithm      // required; belongs to this Machine alone
 	Timing        election.Timing         // defaults: see [election.Timing]
 	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader

@@ -104,6 +104,10 @@ func (m *Machine) watchFollowers() {
 		m.claimsOnlyAnswered()
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
 	}
+	if m.leading() && m.tooFew() {
+		m.finds(true)
+		m.stepDown("it receives too few members")
+	}
 }
 
 func (m *Machine) watchLeader() {

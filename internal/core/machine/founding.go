@@ -1,5 +1,7 @@
 package machine
 
+import "github.com/batuta-dev/batuta/election"
+
 // This file keeps a cluster from being founded by accident: of three machines that do
 // not reach each other yet, each would lead a cluster of its own.
 
@@ -8,8 +10,11 @@ type founding struct {
 	unfounded bool // it may not, yet
 }
 
-// foundLater has this member wait, if it has to.
-func (m *Machine) foundLater() { m.unfounded = !m.founds() }
+// company is whether this member receives too few members to lead, as it last found.
+type company struct{ few bool }
+
+// finds takes note of that.
+func (c *company) finds(few bool) { c.few = few }
 
 // founds reports whether this member may be the first leader that there is: no, while
 // it has heard of no leadership, in this life or an earlier one, and knows too few.
@@ -24,20 +29,55 @@ func (m *Machine) founds() bool {
 }
 
 // acquainted counts the members that this one hears, itself included.
-func (m *Machine) acquainted() int {
+func (r *roll) acquainted() int {
 	n := 1
-	for i := range m.members {
-		if peer := &m.members[i]; i != m.me && !peer.down && !peer.heard.IsZero() {
+	for i := range r.members {
+		if peer := &r.members[i]; i != r.me && !peer.down && !peer.heard.IsZero() {
 			n++
 		}
 	}
 	return n
 }
 
-// endUnfounded has this member stand as soon as it may.
+// tooFew reports whether this member receives fewer members than it needs to lead. A leader has received a member
+// within T. A new leader has that time, and time to connect. A member without a leader hangs up links that
+// are silent for T: it has time to connect again. A follower goes by the beats of its leader,
+// until that leader receives too few.
+func (m *Machine) tooFew() bool {
+	need, within := m.cfg.MinMembers, m.farT()
+	if need <= 1 || m.cfg.NoDetector || m.leading() && m.now.Sub(m.begunAt) <= within {
+		return false
+	}
+	if m.leading() || m.few {
+		within = m.cfg.Timing.Bears()
+	}
+	leader, listed := m.index[m.view.Leader.ID]
+	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
+	m.others(func(_ int, peer *member) {
+		at := peer.heard
+		if !peer.viaAt.IsZero() { // it is asked by way of others after each dial in vain
+			at = later(at, peer.viaAt.Add(maxBackoff+m.farT()))
+		}
+		if reports && peer.state == election.StateUp {
+			at = later(at, m.now.Add(-m.detector.Age(m.now)))
+		}
+		if (m.leading() || !peer.down) && !m.now.After(m.detector.Excuse(at.Add(within))) {
+			need--
+		}
+	})
+	return need > 1
+}
+
+// endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members.
 func (m *Machine) endUnfounded() {
 	if m.unfounded && m.started() && m.founds() {
 		m.unfounded = false
 		m.standAgain("it knows of the cluster, or of enough members to found one")
+	}
+	if few := m.started() && m.tooFew(); few != m.few && !m.leading() {
+		m.finds(few)
+		if !few {
+			m.standAgain("it receives enough members")
+		}
 	}
 }

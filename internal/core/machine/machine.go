@@ -41,6 +41,7 @@ type Machine struct {
 	poll
 	standing
 	founding
+	company
 	leadership
 	seen epoch.Seen
 	inheritance
@@ -63,7 +64,7 @@ func New(c Config) (*Machine, error) {
 	m.enlist(c)
 	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
 	m.leadership.restore(c)
-	m.foundLater()
+	m.unfounded = !m.founds()
 	return m, nil
 }
 

@@ -37,6 +37,8 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleJoining
 	case m.unfounded:
 		return election.IneligibleUnfounded
+	case m.tooFew():
+		return election.IneligibleFew
 	case m.working && !m.leading():
 		return election.IneligibleWorking
 	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned && m.lasted():

@@ -129,6 +129,7 @@ observers 1
 lists 1 2
 lists 2 1 3
 founding 2
+min_members 2
 lead_unhealthy on
 settled
 trace messages

@@ -90,6 +90,12 @@ var settings = []setting{
 	{word: "founding", form: "N|told", does: "who leads first: `N` members that hear each other, or nobody who joins before it is told of a leader", normal: "anybody",
 		read: (*parser).setFounding, write: writeFounding,
 		simpler: edits(func(s *Setup) { s.Newcomer, s.Expect = false, 0 })},
+	{word: "min_members", form: "N", does: "a member leads only while it receives `N` members, itself included", normal: "no such rule",
+		read: func(p *parser) {
+			p.s.Setup.MinMembers = int(p.number("how many members a leader needs", 1, election.MaxMembers))
+		},
+		write:   func(s *Scenario) []string { return lineIf(s.Setup.MinMembers > 0, strconv.Itoa(s.Setup.MinMembers)) },
+		simpler: edits(func(s *Setup) { s.MinMembers = 0 })},
 	{word: "lead_unhealthy", form: "on|off", does: "whether an unhealthy member leads when no other member does", normal: "`off`",
 		read:    func(p *parser) { p.s.Setup.LeadUnhealthy = p.oneOf("on", "off") == "on" },
 		write:   func(s *Scenario) []string { return lineIf(s.Setup.LeadUnhealthy, "on") },

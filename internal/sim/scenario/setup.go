@@ -64,6 +64,7 @@ type Setup struct {
 	Lists         []Listed        // members whose configuration differs; default: it has every member
 	Newcomer      bool            // who joins founds no cluster
 	Expect        int             // nobody leads before so many hear each other
+	MinMembers    int             // a member leads only while it receives so many, itself included
 	LeadUnhealthy bool            // an unhealthy member leads when nobody else does
 	Settled       bool            // all start as settled followers of the highest one, present or not
 	Manual        bool            // nothing happens by itself: each delivery and each timer is a step
