@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"internal/web":               {},
 	"internal/follow":            {},
 	"internal/api":               {"", "election", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
-	"internal/api/candidacy":     {"", "internal/api/reply"},
+	"internal/api/candidacy":     {"", "internal/api/reply", "internal/net/refusal"},
 	"internal/api/joblist":       {"internal/api/reply"},
 	"internal/api/journal":       {},
 	"internal/api/reply":         {"internal/web"},

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/net/refusal"
 )
 
 // Bounds of candidacies.
@@ -70,9 +71,10 @@ type Turn struct {
 
 // Desk keeps the candidacies of an agent.
 type Desk struct {
-	cfg    Config
-	ended  *prometheus.CounterVec
-	number prometheus.GaugeFunc
+	cfg     Config
+	ended   *prometheus.CounterVec
+	number  prometheus.GaugeFunc
+	bounded refusal.Log // of what clients cause: 16 lines a minute
 
 	mu     sync.Mutex
 	all    map[string]*candidacy // by id
@@ -240,8 +242,8 @@ func (d *Desk) end(c *candidacy, how string) {
 	}
 	delete(d.all, c.id)
 	d.ended.WithLabelValues(how).Inc()
-	if how == expired || how == unacknowledged {
-		d.cfg.Log.Warn("a client's candidacy has ended at its bound", "election", c.queue.election.Name(), "state", c.state, "how", how, "token", c.token.String())
+	if name := c.queue.election.Name(); how == expired || how == unacknowledged {
+		d.bounded.Warn(d.cfg.Log, "", how+name, "a client's candidacy has ended at its bound", "election", name, "state", c.state, "how", how, "token", c.token.String())
 	}
 	c.gone = true
 	if c.state != Waiting {

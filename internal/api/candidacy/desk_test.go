@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,6 +78,15 @@ type desk struct {
 
 	mu        sync.Mutex
 	elections map[string]*election
+	logged    int // lines at level warn
+}
+
+// Write implements [io.Writer] for the log.
+func (d *desk) Write(line []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.logged++
+	return len(line), nil
 }
 
 func newDesk(t *testing.T) *desk {
@@ -84,7 +94,7 @@ func newDesk(t *testing.T) *desk {
 	d.Desk = candidacy.New(candidacy.Config{Member: "1", Open: func(name string, _ ...batuta.ElectionOption) (candidacy.Election, error) {
 		return d.election(name), nil
 	},
-		Reserved: func(name string) bool { return name == "own" }})
+		Reserved: func(name string) bool { return name == "own" }, Log: slog.New(slog.NewTextHandler(d, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /v1/elections/{name}/candidacy", d.Put)
 	mux.HandleFunc("DELETE /v1/elections/{name}/candidacy", d.Delete)
@@ -249,6 +259,27 @@ func TestALossIsHeldBackUntilItIsAcknowledged(t *testing.T) {
 	}
 	d.put("x/candidacy", `{"candidacy":"`+first.Candidacy+`","released":true}`)
 	d.await("x/candidacy", second.Candidacy, candidacy.Leading)
+}
+
+// Clients that begin candidacies and leave them are counted. They do not fill the log.
+func TestCandidaciesThatExpireAreAFewLinesOfTheLog(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	const each = 200
+	for i := range each {
+		d.put("a/candidacy", `{"ttl":"1s"}`)
+		d.put(fmt.Sprint("b", i, "/candidacy"), `{"ttl":"1s"}`)
+	}
+	for began := time.Now(); d.count("expired") < 2*each; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%v have expired", d.count("expired"))
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.logged == 0 || d.logged > 20 {
+		t.Errorf("%d candidacies that expired are %d lines of the log", 2*each, d.logged)
+	}
 }
 
 func TestALeaseThatIsNotRenewedEnds(t *testing.T) {

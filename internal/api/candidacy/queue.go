@@ -53,7 +53,7 @@ func (q *queue) fail(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !errors.Is(err, batuta.ErrClosed) {
-		d.cfg.Log.Warn("this member cannot stand for an election of its clients", "election", q.election.Name(), "error", err)
+		d.bounded.Warn(d.cfg.Log, "", "failed"+q.election.Name(), "this member cannot stand for an election of its clients", "election", q.election.Name(), "error", err)
 	}
 	for len(q.waiting) > 0 {
 		q.waiting[0].failure = err
