@@ -28,7 +28,7 @@ func (f *lineFlags) registerElections(fs *pflag.FlagSet) {
 }
 
 func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
-	fs.StringVar(&f.jobs, "jobs", "", "`FILE` of jobs, one per line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG..., each an election of its own; SIGHUP reads it again")
+	fs.StringVar(&f.jobs, "jobs", "", "`FILE` of jobs, one per line: NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] [timeout=DURATION] [retries=N] COMMAND ARG..., each an election of its own; SIGHUP reads it again")
 	fs.DurationVar(&f.finish, "finish", defaultFinish, "when a job moves to another member, let a run that is under way go on for `DURATION`, then stop it [--jobs]")
 }
 

@@ -246,6 +246,8 @@ func (j *journal) Ended(e run.Ending) {
 			r.state = unstarted
 		case e.Stopped:
 			r.state = stopped
+		case e.TimedOut:
+			r.state = timedOut
 		}
 		if e.Signal != 0 {
 			r.exit = 128 + uint8(e.Signal)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/batuta-dev/batuta"
@@ -23,6 +24,7 @@ import (
 const (
 	MaxElections = batuta.MaxElections // lines of a file of elections
 	MaxJobs      = 100                 // lines of a file of jobs: of each a member tells its last tick
+	MaxRetries   = maxTries - 1        // of a run
 	maxLine      = 16 << 10            // bytes of a line
 	maxFaults    = 5                   // that one error tells
 )
@@ -49,7 +51,7 @@ type Format struct {
 // Read reads a file: a line an election.
 //
 //	NAME [weight=N] [prefer] [seats=N] [COMMAND ARG…]
-//	NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] COMMAND ARG…
+//	NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] [timeout=DURATION] [retries=N] COMMAND ARG…
 //
 // A line is split into words as hooks are, so that a name with a space stands in quotes; "{election}"
 // in a command is the name, and "--" may stand before it. Empty lines count for nothing, nor do those that begin
@@ -208,6 +210,14 @@ func (l *Line) options(words []string) (rest []string, err error) {
 			err = number(&l.How.Seats, value, named.MaxSeats)
 		case given && key == "missed" && l.Plan == nil:
 			err = errors.New("it is for jobs, which have a schedule: leave it out")
+		case given && (key == "timeout" || key == "retries") && l.Plan == nil:
+			err = errors.New("it is for jobs, which have a schedule: leave it out")
+		case given && key == "timeout":
+			if l.Plan.Timeout, err = time.ParseDuration(value); err != nil || l.Plan.Timeout < time.Second {
+				err = errors.New("give a time of 1s or more, such as 10m")
+			}
+		case given && key == "retries":
+			err = number(&l.Plan.Retries, value, MaxRetries)
 		case given && key == "missed":
 			l.Plan.SkipMissed, err = SkipMissed(value)
 		default:

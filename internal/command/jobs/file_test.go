@@ -24,9 +24,12 @@ func TestLinesOfElections(t *testing.T) {
 
 func TestLinesOfJobs(t *testing.T) {
 	lines, err := Format{Jobs: true, SkipMissed: true}.parse("file", strings.NewReader(
-		"a */5 * * * * true\nb @daily weight=2 missed=run true\nc CRON_TZ=Europe/Madrid 30 4 * * * -- true {election}\nd '0 3 * * 1' missed=skip true\ne 'CRON_TZ=Asia/Tokyo @monthly' true"))
+		"a */5 * * * * true\nb @daily weight=2 missed=run timeout=10m retries=2 true\nc CRON_TZ=Europe/Madrid 30 4 * * * -- true {election}\nd '0 3 * * 1' missed=skip true\ne 'CRON_TZ=Asia/Tokyo @monthly' true"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if p := lines[1].Plan; p.Timeout != 10*time.Minute || p.Retries != 2 || lines[2].Spec != "CRON_TZ=Europe/Madrid 30 4 * * *" {
+		t.Errorf("%+v, %q", p, lines[2].Spec)
 	}
 	var got []string
 	for _, l := range lines {
@@ -67,6 +70,10 @@ func TestBadLinesAreRefusedWithTheirNumber(t *testing.T) {
 		{true, "a 0 0 31 2 * true", `there is no such day`},
 		{true, "a @daily", `no command`},
 		{true, "a @daily seats=2 true", `seats=2: at most one run of a job at a time`},
+		{false, "a retries=2", `retries=2: it is for jobs`},
+		{true, "a @daily timeout=10 true", `timeout=10: give a time of 1s or more, such as 10m`},
+		{true, "a @daily timeout=-1s true", `timeout=-1s: give a time`},
+		{true, "a @daily retries=7 true", `retries=7: give a number of 1 to 6`},
 		{true, "a @daily missed=later true", `missed=later: use run or skip`},
 	} {
 		_, err := Format{Own: "default", Jobs: tt.jobs}.parse("file", strings.NewReader(tt.text))

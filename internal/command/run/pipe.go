@@ -61,6 +61,8 @@ type Outcome struct {
 	Code    int            `json:"code"`             // exit code; -1 when a signal ended it
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it; 0: none
 	Expired bool           `json:"expired"`          // killed, or asked to end, because the lease was not renewed
+
+	TimedOut bool `json:"-"` // stopped because it had taken as long as it may
 }
 
 // pipe is one end of the connection between the two processes. Either end sees

@@ -18,6 +18,8 @@ type Plan struct {
 	Schedule   schedule.Schedule
 	SkipMissed bool
 	Meta       map[string]string // what the member tells of itself beside that
+	Timeout    time.Duration     // after which a run is stopped, and has failed; 0: never
+	Retries    int               // how often a run that failed is begun again, after 1 s, doubled each time up to a minute
 	Log        TickLog           // where ticks are told of; nil: under [TickKey]
 }
 
@@ -142,13 +144,15 @@ func (r *Runner) untimely(ctx context.Context, err error) {
 	}
 }
 
-// ran tells how a run by schedule has ended. One that failed is not tried again before
-// the next tick, and the member goes on leading: nobody can know that it would do
-// better elsewhere.
-func (r *Runner) ran(o Outcome, took time.Duration) {
-	level, args := slog.LevelInfo, []any{"took", took.Round(time.Millisecond)}
-	if o.Code != 0 || o.Signal != 0 {
-		level, args = slog.LevelError, append(args, "error", o.err())
+// ran logs how a run by schedule has ended, and reports whether it is begun again. Otherwise a run that
+// failed is not tried before the next tick, and the member goes on leading: it is not known whether
+// the command would do better elsewhere.
+func (r *Runner) ran(e Ending, try int) (again bool) {
+	level, args := slog.LevelInfo, []any{"took", e.Took.Round(time.Millisecond)}
+	if e.Code != 0 || e.Signal != 0 || e.TimedOut {
+		again = try <= r.cfg.Plan.Retries
+		level, args = slog.LevelError, append(args, "error", e.err(), "try", try, "again", again)
 	}
 	r.cfg.Logger.Log(context.Background(), level, "the scheduled command has ended", args...)
+	return again
 }

@@ -2,9 +2,11 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,6 +97,77 @@ func TestAScheduledCommandRunsAtEachTick(t *testing.T) {
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
+}
+
+// diary is the journal of a job that is run once, by hand.
+type diary struct {
+	asked atomic.Bool
+	list  chan string
+}
+
+func (*diary) Known() time.Time                      { return time.Now() }
+func (*diary) Tell(context.Context, time.Time) error { return nil }
+func (*diary) Missed(int)                            {}
+func (*diary) Paused() bool                          { return false }
+func (*diary) Changed() <-chan struct{}              { return nil }
+func (d *diary) Asked(context.Context) bool          { return !d.asked.Swap(true) }
+func (d *diary) Began(try int)                       { d.list <- fmt.Sprintf("try %d", try) }
+func (d *diary) Ended(e Ending) {
+	d.list <- fmt.Sprintf("code %d signal %d timeout %v stopped %v started %v", e.Code, e.Signal, e.TimedOut, e.Stopped, e.Unstarted == nil)
+}
+
+// yearly is a schedule whose next tick is far away.
+type yearly struct{}
+
+func (yearly) Next(t time.Time) time.Time { return t.AddDate(1, 0, 0).Truncate(time.Minute) }
+
+// write has a command run under that plan, and looks at what is written of it.
+func (d *diary) write(t *testing.T, plan Plan, words string, want ...string) {
+	t.Helper()
+	d.list = make(chan string, 100)
+	plan.Schedule, plan.Log = schedule.Of(yearly{}), d
+	f := newFactory(t)
+	s := lead(t, f, func(c *Config) { c.Plan = &plan }, f.argv(words)...)
+	for _, w := range want {
+		select {
+		case got := <-d.list:
+			if got != w {
+				t.Errorf("%q, want %q", got, w)
+			}
+		case <-time.After(long):
+			t.Fatalf("no %q", w)
+		}
+	}
+	s.cancel(nil)
+	if err := s.wait(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	for close(d.list); ; {
+		got, more := <-d.list
+		if !more {
+			return
+		}
+		t.Errorf("then %q", got)
+	}
+}
+
+// A run that fails is begun again as often as the plan says, and then no more.
+func TestARunIsRetried(t *testing.T) {
+	t.Parallel()
+	const failed = "code 3 signal 0 timeout false stopped false started true"
+	new(diary).write(t, Plan{Retries: 2}, "exit=3", "try 1", failed, "try 2", failed, "try 3", failed)
+}
+
+func TestARunThatEndsWellIsNotRetried(t *testing.T) {
+	t.Parallel()
+	new(diary).write(t, Plan{Retries: 2}, "exit=0", "try 1", "code 0 signal 0 timeout false stopped false started true")
+}
+
+// A run that lasts too long is stopped, and has failed, whatever its exit code.
+func TestARunEndsAtItsTimeout(t *testing.T) {
+	t.Parallel()
+	const late = "code 0 signal 0 timeout true stopped false started true"
+	new(diary).write(t, Plan{Retries: 1, Timeout: 300 * time.Millisecond}, "", "try 1", late, "try 2", late)
 }
 
 func TestAPlanNeedsRoomToTellOfItsTicks(t *testing.T) {

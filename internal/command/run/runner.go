@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -157,17 +158,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
 		}
 		began := time.Now()
-		if r.journal != nil {
-			r.journal.Began(1)
-		}
-		running, end := r.finishing(ctx, node)
-		outcome, err := r.keeper.run(running, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
-		stopped := running.Err() != nil
-		if r.journal != nil {
-			r.journal.Ended(Ending{outcome, time.Since(began), stopped || outcome.Expired, err})
-		}
-		end()
-		r.clear()
+		outcome, stopped, err := r.tries(ctx, node, l, command, whole)
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
@@ -181,8 +172,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		case outcome.Expired:
 			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, max(left, 0), r.lease()))
 			r.wait(ctx, node, r.every(whole))
-		case ticks != nil:
-			r.ran(outcome, time.Since(began))
+		case ticks != nil: // it was reported
 		case outcome.Code != 0:
 			r.failed = outcome.err()
 			return
@@ -197,6 +187,48 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			return
 		}
 	}
+}
+
+// tries runs the command, and a command by schedule again while it fails and may be retried.
+func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, command *Command, whole time.Duration) (outcome Outcome, stopped bool, err error) {
+	pause := r.cfg.Pause
+	for try := 1; ; try++ {
+		began := time.Now()
+		if r.journal != nil {
+			r.journal.Began(try)
+		}
+		running, end := r.finishing(ctx, node)
+		limited, cancel := r.limited(running)
+		outcome, err = r.keeper.run(limited, command, r.every(whole), r.cfg.T, r.renewal(ctx, node, l.Token))
+		stopped = running.Err() != nil
+		outcome.TimedOut = limited.Err() != nil && !stopped
+		cancel()
+		e := Ending{outcome, time.Since(began), stopped || outcome.Expired, err}
+		if r.journal != nil {
+			r.journal.Ended(e)
+		}
+		end()
+		r.clear()
+		if r.ticks == nil || e.Stopped || err != nil {
+			return outcome, stopped, err
+		}
+		if again := r.ran(e, try); !again {
+			return outcome, false, nil
+		}
+		r.wait(ctx, node, pause)
+		if ctx.Err() != nil {
+			return outcome, true, nil
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// limited is running for as long as a run by schedule may last.
+func (r *Runner) limited(running context.Context) (context.Context, context.CancelFunc) {
+	if r.ticks == nil || r.cfg.Plan.Timeout == 0 {
+		return running, func() {}
+	}
+	return context.WithTimeout(running, r.cfg.Plan.Timeout)
 }
 
 // Lease renews the lease of a leadership that is not a node's. It gives for how long the command may go on, counted
@@ -295,6 +327,9 @@ func (r *Runner) wait(ctx context.Context, node Node, d time.Duration) {
 }
 
 func (o Outcome) err() error {
+	if o.TimedOut {
+		return errors.New("stopped at its timeout")
+	}
 	if o.Signal != 0 {
 		return fmt.Errorf("ended by signal %d (%v)", int(o.Signal), o.Signal)
 	}
