@@ -51,9 +51,13 @@ func (t *ticks) keep(names []string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.own, func(mark string, _ time.Time) bool { return !marks[mark] })
-	maps.DeleteFunc(t.runs, func(mark string, _ record) bool { return !marks[mark] })
-	maps.DeleteFunc(t.orders, func(mark string, _ order) bool { return !marks[mark] })
+	keepOnly(t.own, marks)
+	keepOnly(t.runs, marks)
+	keepOnly(t.orders, marks)
+}
+
+func keepOnly[V any](of map[string]V, marks map[string]bool) {
+	maps.DeleteFunc(of, func(mark string, _ V) bool { return !marks[mark] })
 }
 
 // tickLog is one job's part of them.
