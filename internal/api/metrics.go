@@ -27,6 +27,7 @@ func (s *Server) metricsHandler() http.HandlerFunc {
 		s.leaderlessTime.failover,
 		s.refused,
 		s.candidacies,
+		&s.jobs,
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
