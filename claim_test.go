@@ -18,6 +18,33 @@ type stateless struct{}
 func (*stateless) Name() string                          { return "stateless" }
 func (*stateless) Step(election.Event, election.Actions) {}
 
+// single is an algorithm that no node can copy.
+type single struct {
+	Algorithm
+	_ int
+}
+
+// A Config can be used again: each node steps a copy of its algorithm.
+func TestAConfigCanBeUsedAgain(t *testing.T) {
+	virtually(t, func(t *testing.T) {
+		network := memnet.New()
+		c := Config{Algorithm: bully.New()}
+		var nodes []*Node
+		for _, addr := range []string{"10.0.0.1:7400", "10.0.0.2:7400"} {
+			c.Listen, c.Transport, c.Logger = addr, network.Host(addr), testLog(t, ID(addr))
+			n, err := Start(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			nodes = append(nodes, n)
+		}
+		for _, n := range nodes {
+			waitView(t, n, "it leads its own cluster", func(v View) bool { return v.Token.Leader.ID == n.ID() })
+		}
+	})
+}
+
 // Two nodes that step one Algorithm race: the second does not start. What runs no more, or
 // has never run, holds none.
 func TestAnAlgorithmBelongsToOneNode(t *testing.T) {
@@ -30,7 +57,7 @@ func TestAnAlgorithmBelongsToOneNode(t *testing.T) {
 			}
 			return n, err
 		}
-		one := bully.New()
+		one := &single{Algorithm: bully.New()}
 		first, err := start("10.0.0.1:7400", one)
 		if err != nil {
 			t.Fatal(err)

@@ -78,7 +78,7 @@ type Config struct {
 	// a member's status reads it.
 	Meta map[string]string
 
-	Algorithm Algorithm // required; such as bully.New(), a value of its own for each Node: Start refuses one that another Node has, until that has ended
+	Algorithm Algorithm // required; such as bully.New(). A node steps a copy, so many nodes can have one Config; an algorithm without a method Clone is refused while another node has it
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
 	// Health is this member's own check. While it fails, the member gives up the lead and is

@@ -23,21 +23,21 @@ type Election struct {
 	err  error // what is wrong with it
 }
 
-// ElectionOption changes how a member stands for an election.
-type ElectionOption func(*named.Candidacy)
+// ElectionOption changes how a member stands for an election: [Weight], [Prefer] or [Seats]. The zero value changes nothing.
+type ElectionOption struct{ change func(*named.Candidacy) }
 
 // Weight says what an election costs its leader beside others: the elections are spread so
 // that no member bears more than the heaviest above another; 1 to 1,048,576, default 1. Of
 // what the candidates say the greatest counts.
-func Weight(n int) ElectionOption { return func(c *named.Candidacy) { c.Weight = n } }
+func Weight(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Weight = n }} }
 
 // Prefer says that this member is to lead when it may: it is given the election, by a
 // hand-over, although another leads, and whatever its share.
-func Prefer() ElectionOption { return func(c *named.Candidacy) { c.Prefer = true } }
+func Prefer() ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Prefer = true }} }
 
 // Seats says how many members lead an election at once, each under a token of its own; 1 to
 // 64, default 1. Of what the candidates say the greatest counts.
-func Seats(n int) ElectionOption { return func(c *named.Candidacy) { c.Seats = n } }
+func Seats(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Seats = n }} }
 
 // MaxElections is how many elections a cluster holds, and MaxElectionName how long the
 // name of one may be, in bytes.
@@ -60,7 +60,9 @@ var ErrTooManyElections = named.ErrTooMany
 func (n *Node) Election(name string, options ...ElectionOption) *Election {
 	e := &Election{node: n, name: name}
 	for _, o := range options {
-		o(&e.how)
+		if o.change != nil {
+			o.change(&e.how)
+		}
 	}
 	canonical, err := named.Name(name)
 	if err == nil {

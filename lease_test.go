@@ -20,21 +20,21 @@ func TestLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { n.Close() })
-		if left, _, err := n.Lease(t.Context()); left > 0 && !n.IsLeader() || err != nil {
-			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), left, err)
+		if l, err := n.Lease(t.Context()); l.Left > 0 && !n.IsLeader() || err != nil {
+			t.Errorf("%s: %v left before it leads, %v", test.algorithm.Name(), l.Left, err)
 		}
 		waitView(t, n, "it leads", func(v View) bool { return v.Token.Leader.ID == "1" })
 		if g := statusOf(n).Guarantee; g != GuaranteeBestEffort && !test.has || g != GuaranteeOneLeader && test.has {
 			t.Errorf("%s promises %q", test.algorithm.Name(), g)
 		}
-		left, whole, err := n.Lease(t.Context())
-		if (whole > 0) != test.has || left > whole || err != nil || whole > n.timeout {
-			t.Errorf("%s: %v of %v left, %v", test.algorithm.Name(), left, whole, err)
+		l, err := n.Lease(t.Context())
+		if (l.Whole > 0) != test.has || l.Left > l.Whole || err != nil || l.Whole > n.timeout {
+			t.Errorf("%s: %v of %v left, %v", test.algorithm.Name(), l.Left, l.Whole, err)
 		}
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, _, err := n.Lease(t.Context()); err != ErrClosed {
+		if _, err := n.Lease(t.Context()); err != ErrClosed {
 			t.Errorf("%s: closed, it gives %v", test.algorithm.Name(), err)
 		}
 	}

@@ -66,6 +66,9 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 		asked:      map[uint64]chan named.Reply{},
 		elections:  newElections(),
 	}
+	if a, ok := n.cfg.Algorithm.(interface{ Clone() Algorithm }); ok {
+		n.cfg.Algorithm = a.Clone() // so that c can be used again
+	}
 	if err := claimFor(n); err != nil {
 		return nil, err
 	}
@@ -297,7 +300,7 @@ func claimFor(n *Node) error {
 		return nil
 	}
 	if _, taken := claimed.LoadOrStore(c, true); taken {
-		return config("algorithm %s is that of another Node, which would step it at the same time: give each Node a value of its own, by calling what makes it, such as bully.New(), for each", n.cfg.Algorithm.Name())
+		return config("algorithm %s is that of another Node, which would step it at the same time: give each Node a value of its own, or the algorithm a method Clone", n.cfg.Algorithm.Name())
 	}
 	return nil
 }

@@ -85,8 +85,8 @@ func TestAnAnswerThatCameTooLateIsNotWritten(t *testing.T) {
 	for range 3000 {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		if left, _, err := n.Lease(ctx); err != nil && left != 0 {
-			t.Fatalf("%v, and %v", left, err)
+		if l, err := n.Lease(ctx); err != nil && l.Left != 0 {
+			t.Fatalf("%v, and %v", l.Left, err)
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		go cancel()

@@ -151,16 +151,22 @@ func (e *Election) late() time.Duration {
 	return e.clock.Now() - time.Duration(e.lasting.Load())
 }
 
-// Lease is for how long what this candidate's leadership has begun may still run if no renewal
-// is confirmed from now on, and for how long at most. While its work stops the lease goes on;
-// nobody else leads before it has ended. Without one left is 0 or less. Its error is ctx's, or [batuta.ErrClosed].
-func (e *Election) Lease(ctx context.Context) (left, whole time.Duration, err error) {
-	err = e.call(ctx, func() {
+// Lease returns the lease of this candidate's leadership. While its work stops the lease goes on; no other
+// candidate leads before it has ended. Its error is ctx's, or [batuta.ErrClosed].
+func (e *Election) Lease(ctx context.Context) (batuta.Lease, error) {
+	left := make(chan time.Duration, 1)
+	err := e.call(ctx, func() {
 		if e.holds() {
-			left = e.until - e.clock.Now()
+			left <- e.until - e.clock.Now()
+		} else {
+			left <- 0
 		}
 	})
-	return left, e.cfg.whole(), err
+	l := batuta.Lease{Whole: e.cfg.whole()}
+	if err == nil {
+		l.Left = <-left
+	}
+	return l, err
 }
 
 // Resign steps down and lets others claim the lead; no effect when not leading. The record is given up when the

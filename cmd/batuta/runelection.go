@@ -66,9 +66,11 @@ func (r *runElection) node(n *batuta.Node) runner.Node {
 	if r == nil || r.name == "" {
 		return n
 	}
-	return runner.Under(n, n.Election(r.name, func(how *named.Candidacy) {
-		*how = named.Candidacy{Weight: r.weight, Prefer: r.prefer, Seats: r.seats}
-	}))
+	how := []batuta.ElectionOption{batuta.Weight(r.weight), batuta.Seats(r.seats)}
+	if r.prefer {
+		how = append(how, batuta.Prefer())
+	}
+	return runner.Under(n, n.Election(r.name, how...))
 }
 
 // notice is the part of a lease before whose end the command is asked to end.

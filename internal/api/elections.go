@@ -85,8 +85,8 @@ func (s *Server) Reserve(reserved func(name string) bool) {
 
 // works reports whether what this member has begun for an election may still run.
 func works(ctx context.Context, e *batuta.Election) bool {
-	left, _, err := e.Lease(ctx)
-	return err == nil && left > 0
+	l, err := e.Lease(ctx)
+	return err == nil && l.Left > 0
 }
 
 // knows reports whether there is an election of that name.

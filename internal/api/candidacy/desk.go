@@ -36,7 +36,7 @@ type Election interface {
 	Name() string
 	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
 	Leaders() []batuta.View
-	Lease(ctx context.Context) (left, whole time.Duration, err error)
+	Lease(ctx context.Context) (batuta.Lease, error)
 }
 
 // Config is what a [Desk] needs of its agent.
@@ -271,10 +271,10 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 	d.mu.Lock()
 	waits := c.state == Waiting
 	d.mu.Unlock()
-	var left, whole time.Duration
+	var lease batuta.Lease
 	asked := time.Now()
 	if !waits { // asked before the state is read: what has begun since is valid for longer
-		if left, whole, err = c.queue.election.Lease(ctx); err != nil {
+		if lease, err = c.queue.election.Lease(ctx); err != nil {
 			return a, nil, false, err
 		}
 	}
@@ -287,8 +287,8 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 		return a, c.changed, c.gone, nil
 	}
 	token := c.token.String()
-	a.Token, a.LeaseMS = &token, whole.Milliseconds()
-	left -= time.Since(asked)
+	a.Token, a.LeaseMS = &token, lease.Whole.Milliseconds()
+	left := lease.Left - time.Since(asked)
 	if !c.until.IsZero() {
 		left = min(left, time.Until(c.until))
 	}

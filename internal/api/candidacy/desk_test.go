@@ -37,8 +37,8 @@ type election struct {
 
 func (e *election) Name() string           { return e.name }
 func (e *election) Leaders() []batuta.View { return nil }
-func (e *election) Lease(context.Context) (left, whole time.Duration, err error) {
-	return time.Minute, 0, nil
+func (e *election) Lease(context.Context) (batuta.Lease, error) {
+	return batuta.Lease{Left: time.Minute}, nil
 }
 
 func (e *election) Lead(ctx context.Context, fn func(context.Context, batuta.Leadership) error) error {

@@ -198,7 +198,7 @@ func (d *Desk) open(ctx context.Context, name string, ask Request) (Election, er
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := e.Lease(ctx); errors.Is(err, batuta.ErrConfig) {
+	if _, err := e.Lease(ctx); errors.Is(err, batuta.ErrConfig) {
 		return nil, err
 	}
 	return e, nil

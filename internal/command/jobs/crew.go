@@ -12,7 +12,6 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/command/run"
-	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // Config sets up a [Crew].
@@ -208,7 +207,11 @@ const fullPause = 10 * time.Second
 
 // work stands for one election until ctx or node ends.
 func (c *Crew) work(ctx context.Context, node *batuta.Node, h *hand) {
-	election := node.Election(h.line.Name, func(how *named.Candidacy) { *how = h.line.How })
+	how := []batuta.ElectionOption{batuta.Weight(h.line.How.Weight), batuta.Seats(h.line.How.Seats)}
+	if h.line.How.Prefer {
+		how = append(how, batuta.Prefer())
+	}
+	election := node.Election(h.line.Name, how...)
 	for {
 		var err error
 		if h.runner != nil {

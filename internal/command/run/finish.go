@@ -43,7 +43,7 @@ func (r *Runner) letFinish(running context.Context, node Node) {
 	for {
 		select {
 		case <-look.C:
-			if left, _, err := node.Lease(running); err != nil || left <= 0 {
+			if l, err := node.Lease(running); err != nil || l.Left <= 0 {
 				return
 			}
 		case <-running.Done():

@@ -97,8 +97,8 @@ type vouched struct {
 	err   error
 }
 
-func (v vouched) Lease(context.Context) (left, whole time.Duration, err error) {
-	return time.Until(v.until), 0, v.err
+func (v vouched) Lease(context.Context) (batuta.Lease, error) {
+	return batuta.Lease{Left: time.Until(v.until)}, v.err
 }
 
 func (vouched) Done() <-chan struct{} { return nil }

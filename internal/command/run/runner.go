@@ -32,7 +32,7 @@ type Node interface {
 	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
 	Leader() batuta.View
 	IsLeader() bool
-	Lease(ctx context.Context) (left, whole time.Duration, err error)
+	Lease(ctx context.Context) (batuta.Lease, error)
 	SetHealth(ctx context.Context, err error) error
 	Done() <-chan struct{}
 }
@@ -142,7 +142,7 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 // lead runs the command as long as this leadership lasts, or until it is over or
 // has failed.
 func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
-	left, whole, err := node.Lease(ctx)
+	lease, err := node.Lease(ctx)
 	if err != nil {
 		return // it has been lost meanwhile
 	}
@@ -158,7 +158,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			command.Env = Environment(env, "BATUTA_TICK="+tick.Format(time.RFC3339))
 		}
 		began := time.Now()
-		outcome, stopped, err := r.tries(ctx, node, l, command, whole)
+		outcome, stopped, err := r.tries(ctx, node, l, command, lease.Whole)
 		if time.Since(began) > longEnough {
 			r.pause = r.cfg.Pause
 		}
@@ -170,8 +170,8 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 			r.failed = err
 			return
 		case outcome.Expired:
-			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(whole, max(left, 0), r.lease()))
-			r.wait(ctx, node, r.every(whole))
+			r.cfg.Logger.Warn("the command was stopped: its lease was not renewed in time", "lease", cmp.Or(lease.Whole, max(lease.Left, 0), r.lease()))
+			r.wait(ctx, node, r.every(lease.Whole))
 		case ticks != nil: // it was reported
 		case outcome.Code != 0:
 			r.failed = outcome.err()
@@ -285,20 +285,20 @@ func (r *Runner) every(whole time.Duration) time.Duration {
 // Where it has none, but says how long it lasts by itself, that is what the command has.
 func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) func() (term, bool) {
 	return func() (term, bool) {
-		at := now()                                          // before the node is asked: what that takes is not counted as renewed
-		left, whole, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
+		at := now()                                    // before the node is asked: what that takes is not counted as renewed
+		given, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
 		switch {
-		case whole == 0:
+		case given.Whole == 0:
 			leads := node.IsLeader() && node.Leader().Token == token
 			lease := r.lease()
-			if left > 0 {
-				lease = left
+			if given.Left > 0 {
+				lease = given.Left
 			}
 			return term{until: at.add(lease)}, leads || ctx.Err() != nil
 		case err != nil:
 			return term{}, false
 		}
-		return termOf(at.add(left), whole, r.cfg.Notice), left > 0
+		return termOf(at.add(given.Left), given.Whole, r.cfg.Notice), given.Left > 0
 	}
 }
 
