@@ -30,6 +30,7 @@ type spec struct {
 }
 
 type operation struct {
+	ID        string `yaml:"operationId"`
 	Summary   string
 	Responses map[string]response
 }
@@ -69,8 +70,18 @@ func TestEveryCallIsDescribed(t *testing.T) {
 		served[i] = strings.TrimSuffix(r, "{$}")
 	}
 	var written []string
+	ids := map[string]bool{}
 	for path, operations := range description(t).Paths {
-		for method := range operations {
+		for method, op := range operations {
+			for _, code := range []string{"401", "403", "421"} { // of what guards every call
+				if _, ok := op.Responses[code]; !ok {
+					t.Errorf("%s %s: no answer %s", method, path, code)
+				}
+			}
+			if op.ID == "" || ids[op.ID] {
+				t.Errorf("%s %s: its operationId %q names no call, or two", method, path, op.ID)
+			}
+			ids[op.ID] = true
 			written = append(written, strings.ToUpper(method)+" "+path)
 		}
 	}
