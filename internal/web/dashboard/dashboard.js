@@ -10,6 +10,7 @@ import { linksOf } from './links.js'
 import { draw as drawPicture, legend } from './picture.js'
 import { draw as drawTimeline } from './timeline.js'
 import { Elections } from './elections.js'
+import { Jobs } from './jobs.js'
 import { Quorum } from './quorum.js'
 import { t } from './texts.js'
 import { at, count, exact, lasting } from './times.js'
@@ -23,6 +24,7 @@ class Dashboard {
     this.leaderships = new Leaderships()
     this.quorum = new Quorum()
     this.elections = new Elections(() => this.did())
+    this.jobs = new Jobs(() => this.did())
     this.heard = Date.now()
     text($('#live'), t('loading'))
     const hour = 3_600_000
@@ -103,6 +105,7 @@ class Dashboard {
     this.#picture(s)
     this.quorum.show(s)
     this.elections.look(s)
+    this.jobs.look()
     this.#members(s)
     this.#facts(s)
     this.#messages(s)
