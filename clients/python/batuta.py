@@ -152,7 +152,7 @@ class Agent:
                     if held and turn["token"] == held.token:
                         held.extend(valid)
                     elif not held and turn["state"] == "leading":
-                        held = Lead(election, turn["token"], valid, work)
+                        held = Lead(election, turn["token"], valid, work, self, mine)
                     elif not held:
                         owed = True  # of a leadership that has ended before it was seen
                         continue
@@ -181,8 +181,9 @@ class Agent:
 class Lead:
     """A leadership, as the work sees it."""
 
-    def __init__(self, election, token, valid, work):
+    def __init__(self, election, token, valid, work, agent, candidacy):
         self.election, self.token, self.cause = election, token, None
+        self._agent, self._candidacy = agent, candidacy
         self.epoch = int(token.split(":")[0])
         self.done = threading.Event()
         self._valid, self._changed = valid, threading.Condition()
@@ -216,6 +217,11 @@ class Lead:
         it must stop."""
         with self._changed:
             return self._valid - time.monotonic()
+
+    def ready(self):
+        """Reports that the work serves: the agent's events have it. Raises Refused if it leads no more, or OSError."""
+        path = "/v1/elections/%s/ready" % urllib.parse.quote(self.election, safe="")
+        self._agent.call("POST", path, {"candidacy": self._candidacy})
 
     def over(self):
         """Reports whether the work must stop now."""

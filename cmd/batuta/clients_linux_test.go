@@ -120,6 +120,7 @@ func TestThePythonClientIsAModule(t *testing.T) {
 import batuta, sys, itertools
 agent = batuta.Agent("http://" + sys.argv[1])
 def work(lead):
+    lead.ready()
     assert not lead.wait(0.2) and lead.left() > 0 and not lead.over()
     return lead.token
 print("led", agent.lead("payroll", work, weight=2).split(":")[1])

@@ -86,6 +86,50 @@ func TestClientsOfTwoAgentsStandForAnElection(t *testing.T) {
 	}
 }
 
+// A client that leads reports that its work serves: once in the events, and in the list until it leads no more.
+func TestAClientReportsThatItsWorkServes(t *testing.T) {
+	n, at := startNode(t, "1")
+	awaitLead(t, n, "default", "1")
+	first, second := standAt(t, at, "payroll"), standAt(t, at, "payroll")
+	first.await(candidacy.Leading)
+	ready := func(body string) (int, string) {
+		return call{method: "POST", path: "/v1/elections/payroll/ready", body: strings.NewReader(body)}.do(t, at)
+	}
+	listed := func() bool {
+		_, text := call{method: "GET", path: "/v1/elections"}.do(t, at)
+		return strings.Contains(text, `"ready":true`)
+	}
+	_, since := poll(t, at, "election=payroll&wait=30s")
+	for range 2 {
+		if code, text := ready(`{"candidacy":"` + first.id + `"}`); code != http.StatusOK || !strings.Contains(text, `"ready":true`) {
+			t.Errorf("ready answers %d %s", code, text)
+		}
+	}
+	if !listed() {
+		t.Error("it is not listed as ready")
+	}
+	list, next := poll(t, at, "election=payroll&wait=30s&since="+since)
+	if len(list) == 1 && list[0].line == "leader" { // of the first, if the poll before had none
+		list, next = poll(t, at, "election=payroll&wait=30s&since="+next)
+	}
+	if len(list) != 1 || list[0].line != "ready" {
+		t.Errorf("the events are %v", list)
+	}
+	for body, want := range map[string]int{`{"candidacy":"` + second.id + `"}`: http.StatusConflict, `{"candidacy":"x"}`: http.StatusNotFound,
+		`{}`: http.StatusBadRequest, `{"candidacy":"` + first.id + `","ttl":"1s"}`: http.StatusBadRequest} {
+		if code, text := ready(body); code != want {
+			t.Errorf("%s answers %d %s", body, code, text)
+		}
+	}
+	first.put(`{"candidacy":"` + first.id + `","released":true}`)
+	if a := second.await(candidacy.Leading); a.Ready || listed() {
+		t.Error("the next leadership is ready before it reports that")
+	}
+	if list, _ = poll(t, at, "election=payroll&wait=30s&since="+next); len(list) == 0 || list[0].line != "lost" {
+		t.Errorf("then they are %v", list)
+	}
+}
+
 // The cluster's own election, and those with work of the agent's own, are no client's.
 func TestElectionsOfTheAgentAreNoClients(t *testing.T) {
 	_, at := startNode(t, "1")

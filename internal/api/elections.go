@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
@@ -34,6 +35,8 @@ type NamedElection struct {
 	Token   *string `json:"token"`  // "epoch:leader"; null while no member leads
 	Address string  `json:"address"`
 	Since   Stamp   `json:"since"` // when this member saw it
+
+	Ready bool `json:"ready,omitempty"` // a client of the member asked leads it, and has reported that its work serves
 
 	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: no member takes over before
 }
@@ -63,6 +66,7 @@ func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 			if v.Lost.Leader.ID == s.node.ID() && works(ctx, e.Election(v.Election)) {
 				n.Stopping = string(s.node.ID())
 			}
+			n.Ready = s.candidacies != nil && v.Token.Leader.ID == s.node.ID() && s.candidacies.Serves(v.Election, v.Token)
 			list = append(list, n)
 		}
 	}
@@ -75,6 +79,20 @@ func (s *Server) openElection(name string, options ...batuta.ElectionOption) (ca
 		return e.Election(name, options...), nil
 	}
 	return nil, fmt.Errorf("member %s has no named elections", s.node.ID())
+}
+
+// serves adds the event that the work of a leadership serves.
+func (s *Server) serves(name string, t batuta.Token) {
+	l := Line{Time: Stamp{time.Now()}, Event: "ready", ID: string(s.node.ID()), Seat: new(int)}
+	l.setToken(name, t)
+	if e, ok := s.many(); ok {
+		for _, v := range e.Election(name).Leaders() {
+			if v.Token == t {
+				l.Seat = &v.Seat
+			}
+		}
+	}
+	s.recorder.add(name, l)
 }
 
 // Reserve refuses clients the elections of which reserved is true: this agent has work of its own there. They

@@ -62,7 +62,7 @@ type Line struct {
 	Guarantee string `json:"guarantee,omitempty"`
 	Fencing   *bool  `json:"fencing,omitempty"`
 
-	// of leader and lost
+	// of leader and lost, and of ready where the work of a leadership serves
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
 	Cause  string `json:"cause,omitempty"`
@@ -168,6 +168,9 @@ func (l Line) story() string {
 	}
 	switch l.Event {
 	case "ready":
+		if l.Leader != "" {
+			return fmt.Sprintf("the work of %s serves, epoch %d", l.Leader, l.Epoch)
+		}
 		api := "HTTP API off"
 		if l.HTTP != "" {
 			api = "HTTP API on " + l.HTTP

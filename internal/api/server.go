@@ -88,7 +88,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), recorder: newRecorder(node, log), page: web.Dashboard().Handler(),
 	}
-	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Log: log})
+	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Serves: s.serves, Log: log})
 	s.Reserve(func(string) bool { return false })
 	s.http = &http.Server{
 		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
@@ -189,7 +189,8 @@ func (s *Server) routes() []route {
 	}
 	if s.candidacies != nil {
 		routes = append(routes, route{"PUT", "/v1/elections/{name}/candidacy", s.candidacies.Put},
-			route{"DELETE", "/v1/elections/{name}/candidacy", s.candidacies.Delete})
+			route{"DELETE", "/v1/elections/{name}/candidacy", s.candidacies.Delete},
+			route{"POST", "/v1/elections/{name}/ready", s.candidacies.Ready})
 	}
 	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
 		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})

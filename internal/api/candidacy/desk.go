@@ -44,6 +44,7 @@ type Config struct {
 	Member   batuta.ID                                                       // of the agent
 	Open     func(name string, o ...batuta.ElectionOption) (Election, error) // gives a named election; its error is the client's fault
 	Reserved func(name string) bool                                          // whether the agent itself stands for it; nil: for none
+	Serves   func(election string, t batuta.Token)                           // is called when the work of a leadership serves; nil: it is not
 	Log      *slog.Logger                                                    // default: none
 }
 
@@ -67,6 +68,7 @@ type Turn struct {
 	Candidacy string  `json:"candidacy"`
 	HeldBy    string  `json:"held_by,omitempty"` // while waiting with no seat free: a member that leads
 	Cause     string  `json:"cause,omitempty"`   // of a loss
+	Ready     bool    `json:"ready,omitempty"`   // while leading: the client has reported that its work serves
 }
 
 // Desk keeps the candidacies of an agent.
@@ -132,6 +134,7 @@ type candidacy struct {
 	state State
 	token batuta.Token // of the leadership that it has or had
 	cause batuta.Cause // of the loss
+	ready bool         // the work of this leadership serves
 	until time.Time    // when it ends unless it is renewed; zero: a stream that has lost nothing
 	timer *time.Timer  // of until
 
@@ -225,6 +228,26 @@ func (d *Desk) release(c *candidacy) {
 	c.turn(Waiting, batuta.Token{})
 }
 
+// serve reports that the work of a candidacy serves; false: it does not lead.
+func (d *Desk) serve(c *candidacy) bool {
+	d.mu.Lock()
+	token, leads, first := c.token, c.state == Leading, !c.ready
+	c.ready = leads
+	d.mu.Unlock()
+	if leads && first && d.cfg.Serves != nil {
+		d.cfg.Serves(c.queue.election.Name(), token)
+	}
+	return leads
+}
+
+// Serves reports whether the client that leads an election here under a token has reported that its work serves.
+func (d *Desk) Serves(election string, t batuta.Token) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	q := d.queues[election]
+	return q != nil && q.holder != nil && q.holder.ready && q.holder.token == t
+}
+
 // finish ends a candidacy by itself.
 func (d *Desk) finish(c *candidacy, how string) {
 	d.mu.Lock()
@@ -256,7 +279,7 @@ func (d *Desk) end(c *candidacy, how string) {
 
 // turn changes the state; readers wake up.
 func (c *candidacy) turn(s State, t batuta.Token) {
-	c.state, c.token = s, t
+	c.state, c.token, c.ready = s, t, false
 	if s != Lost {
 		c.cause = ""
 	}
@@ -281,7 +304,7 @@ func (d *Desk) answer(ctx context.Context, c *candidacy) (a Turn, changed <-chan
 	leaders := c.queue.election.Leaders()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a = Turn{State: c.state, Election: c.queue.election.Name(), Candidacy: c.id, Cause: string(c.cause)}
+	a = Turn{State: c.state, Election: c.queue.election.Name(), Candidacy: c.id, Cause: string(c.cause), Ready: c.ready}
 	if c.state == Waiting {
 		a.HeldBy = d.heldBy(c, leaders)
 		return a, c.changed, c.gone, nil

@@ -74,6 +74,24 @@ func (d *Desk) Delete(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, map[string]string{"ended": c.id})
 }
 
+// Ready answers POST /v1/elections/{name}/ready: the work of a leadership serves.
+func (d *Desk) Ready(w http.ResponseWriter, r *http.Request) {
+	ask, e, ok := d.read(w, r)
+	if !ok {
+		return
+	}
+	switch c := d.find(e.Name(), ask.Candidacy); {
+	case ask != (Request{Candidacy: ask.Candidacy}) || ask.Candidacy == "":
+		reply.Fail(w, http.StatusBadRequest, `name the candidacy alone, as in {"candidacy":"ID"}`)
+	case c == nil:
+		missing(w, e, ask.Candidacy)
+	case !d.serve(c):
+		reply.Fail(w, http.StatusConflict, "candidacy %s does not lead election %q: report that its work serves once it does", c.id, e.Name())
+	default:
+		d.reply(w, r, c)
+	}
+}
+
 // begin begins a candidacy, or answers why not.
 func (d *Desk) begin(w http.ResponseWriter, e Election, ask Request, bound time.Duration, stream bool) *candidacy {
 	c := &candidacy{stream: stream, bound: bound, seats: max(ask.Seats, 1)}
