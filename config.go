@@ -65,6 +65,13 @@ type Config struct {
 	MinMembers int
 	Observer   bool // this member follows and never leads: Lead returns [ErrObserver]
 
+	// ReapAfter has the leader remove a member that has been down or unreachable for so long
+	// under it, so that the list has no dead members; default 0: none, else 4·T or more.
+	// It removes none of a fixed list of Peers, which Validate refuses, and none while half
+	// of the members or fewer are up, or where fewer than a majority of the most members that
+	// there were would be left. Give all members the same.
+	ReapAfter time.Duration
+
 	// StandAlways has this member stand for election whether or not anybody runs
 	// [Node.Lead] here. Without it a member whose last Lead has returned stands no more, so
 	// that it does not lead with no work, until Lead or [Node.Campaign] is called; one on
@@ -128,6 +135,15 @@ func (c Config) Validate() error {
 	faults = append(faults, c.checkAddresses()...)
 	if err := c.checkFounding(); err != nil {
 		faults = append(faults, err)
+	}
+	switch least := 4 * c.timing().T(); {
+	case c.ReapAfter == 0:
+	case c.ReapAfter < least:
+		fault("reap after %v: give 4·T or more, here %v, so that a member may start again meanwhile; or 0 for never", c.ReapAfter, least)
+	case c.closed():
+		fault("reap after %v: the list of members is fixed, and only a user removes members of it: leave it out, or give addresses to join through too", c.ReapAfter)
+	case c.Wire != nil:
+		fault("reap after %v: the wire removes no members: leave it out", c.ReapAfter)
 	}
 	if c.ID != "" {
 		if _, err := election.ParseID(c.ID); err != nil {

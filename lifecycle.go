@@ -152,7 +152,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	machine, err := machine.NewCore(machine.Config{
 		Self: self, Election: n.cfg.Election, Address: n.cfg.Advertise, Observer: n.cfg.Observer, Meta: n.cfg.Meta,
 		Members: n.cfg.members(), Joins: len(n.cfg.Join) > 0, Closed: n.cfg.closed(), Newcomer: n.cfg.newcomer(), Expect: n.cfg.Expect, MinMembers: n.cfg.MinMembers,
-		Algorithm: n.cfg.Algorithm, Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, LeadUnhealthy: n.cfg.LeadUnhealthy,
+		Algorithm: n.cfg.Algorithm, Timing: n.cfg.timing(), NoPreempt: n.cfg.NoPreempt, LeadUnhealthy: n.cfg.LeadUnhealthy, ReapAfter: n.cfg.ReapAfter,
 		Incarnation: n.incarnation, State: state, Records: held, Seed: rand.Uint64(), Trace: n.record,
 	})
 	if err != nil {

@@ -145,6 +145,7 @@ type MemberStatus struct {
 	Linked   bool              // whether a connection between it and this member stands
 	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
 	Meta     map[string]string // what it tells of itself; not to be changed
+	ReapedAt time.Time         // when the leader removes it if it stays away, see [Config].ReapAfter; zero: it does not
 
 	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did,
 	// Address has no name, or the member is connected.
@@ -213,8 +214,11 @@ func (n *Node) status() Status {
 		if !m.Heard.IsZero() {
 			m.Heard = m.Heard.Add(set)
 		}
+		if !m.Reaped.IsZero() {
+			m.Reaped = m.Reaped.Add(set)
+		}
 		s.Members = append(s.Members, MemberStatus{ID: m.ID, Address: n.address(m.ID), Priority: m.Priority,
-			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Unresolved: n.net.Unresolved(m.ID), Meta: m.Meta})
+			State: m.State, Standing: cmp.Or(standings[m.Eligibility], StandingEligible), Epoch: m.Epoch, LastSeen: m.Heard, Linked: n.net.Linked(m.ID), Refusal: n.net.Refusal(m.ID), Unresolved: n.net.Unresolved(m.ID), Meta: m.Meta, ReapedAt: m.Reaped})
 	}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
 // Core is one member. It is pure: see [machine.Core].
@@ -49,6 +50,8 @@ type Core struct {
 	stance
 	attest.Oaths // by which a leadership is proven to be over
 
+	reaper reaper.Reaper
+
 	metas machine.Metas // what the members tell of themselves
 
 	view election.Token // the leadership that holds for this member
@@ -61,7 +64,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 	if c.Election == "" {
 		c.Election = "default"
 	}
-	m := &Core{cfg: c, algorithm: a, timing: c.Timing.WithDefaults(), disks: map[uint64]uint64{}}
+	m := &Core{cfg: c, algorithm: a, timing: c.Timing.WithDefaults(), disks: map[uint64]uint64{}, reaper: reaper.New(c.ReapAfter)}
 	m.t = m.timing.T()
 	m.random = rand.New(rand.NewPCG(c.Seed, c.Incarnation))
 	m.healthy = true
@@ -204,6 +207,9 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	}
 	c.handle(ev)
 	if c.started && !c.halted {
+		if c.cfg.ReapAfter > 0 {
+			reap(c)
+		}
 		c.due()
 		c.advance()
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
 // This file changes who belongs, by the log. A newcomer first learns the log, and votes
@@ -162,6 +163,28 @@ func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
 	_ = c.node.ProposeConfChange(cc) // it is tried again until it has come about
 }
 
+// reap has a member removed that has been away for too long, if this member leads.
+func reap(c *Core) {
+	all := []reaper.Member{{ID: c.cfg.Self.ID, Votes: c.roster.votes(c.me.Number)}}
+	for i := range c.peers {
+		if p := &c.peers[i]; !p.guest {
+			away := !p.link && (p.state == election.StateDown || p.state == election.StateUnreachable)
+			all = append(all, reaper.Member{ID: p.rank.ID, Away: away, Votes: c.roster.votes(p.number)})
+		}
+	}
+	c.reaper.Look(c.now, c.t, c.view.Leader.ID, c.roster.Most, all)
+	id, before := c.reaper.Due(), c.proposed
+	if id != election.None && c.view.Leader.ID == c.cfg.Self.ID {
+		if c.propose(change{Remove: true, ID: id}); c.proposed.After(before) { // else later, if it is away still
+			c.note("reaps", id, c.view, "it has been away for "+c.cfg.ReapAfter.String())
+		}
+	}
+}
+
+// probation, in T, is how long a newcomer has answered before it votes, where members are
+// reaped: the list changes without a user there.
+const probation = 10
+
 // promote has a newcomer vote that has the whole log.
 func (c *Core) promote() {
 	if c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
@@ -171,7 +194,7 @@ func (c *Core) promote() {
 	var ready *seat
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
 		s, p := c.roster.by(id), c.peerBy(id)
-		if typ == raft.ProgressTypeLearner && s != nil && p != nil && !s.Observer && s.Disk != 0 && pr.Match == last && p.link && !c.silent(p) {
+		if typ == raft.ProgressTypeLearner && s != nil && p != nil && !s.Observer && s.Disk != 0 && pr.Match == last && p.link && !c.silent(p) && (c.cfg.ReapAfter == 0 || c.now.Sub(p.since) >= probation*c.t) {
 			ready = s
 		}
 	})
@@ -222,7 +245,7 @@ func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 
 // change takes in a change, after which the configuration is conf.
 func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
-	r.conf = conf
+	r.conf, r.Most = conf, max(r.Most, len(conf.GetVoters()))
 	s, err := seatOf(cc)
 	if err != nil {
 		return err

@@ -37,6 +37,7 @@ type roster struct {
 
 	Founded uint64 `cbor:"5,keyasint,omitempty"` // names the list that the cluster began with; 0: not known
 	Changed uint64 `cbor:"6,keyasint,omitempty"` // the index of the last change of the members; 0: of an earlier release, or none
+	Most    int    `cbor:"7,keyasint,omitempty"` // the most voters that there were at a time; 0: of an earlier release
 
 	conf  *pb.ConfState // who votes, by number
 	index map[election.ID]int
@@ -52,6 +53,7 @@ func first(members []election.Member) roster {
 		r.Seats = append(r.Seats, seat{Number: n, ID: m.ID, Address: m.Address})
 		r.conf.Voters = append(r.conf.Voters, n)
 	}
+	r.Most = len(members)
 	r.sort()
 	return r
 }

@@ -44,7 +44,7 @@ func (c *Core) Members() []machine.MemberView {
 		if p.guest {
 			continue
 		}
-		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID)}
+		v := machine.MemberView{Member: c.entry(p), State: p.state, Heard: p.heard, Incarnation: p.incarnation, Eligibility: p.aside, Meta: c.metas.Of(p.rank.ID), Reaped: c.reaper.At(p.rank.ID)}
 		if p.state == election.StateUnknown {
 			v.State = election.StateAdded
 		}

@@ -78,6 +78,7 @@ func TestScripts(t *testing.T) {
 			},
 			"start":   scriptStart,
 			"leave":   scriptLeave,
+			"kills":   scriptKills,
 			"ends":    scriptEnds,
 			"lists":   scriptLists,
 			"follows": scriptFollows,
@@ -171,6 +172,16 @@ func scriptLeave(ts *testscript.TestScript, neg bool, args []string) {
 	case <-time.After(partingTime):
 		ts.Fatalf("agent %s still runs %v after SIGTERM", args[0], partingTime)
 	}
+}
+
+// scriptKills is "kills NAME": SIGKILL.
+func scriptKills(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: kills NAME")
+	}
+	p := agents(ts)[args[0]]
+	p.kill()
+	<-p.ended
 }
 
 // scriptEnds is "ends NAME CODE TEXT": the agent must end by itself with that

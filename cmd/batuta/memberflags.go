@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -21,6 +22,7 @@ type memberFlags struct {
 	bootstrap       bool
 	expect          int
 	minMembers      int
+	reapAfter       time.Duration
 	observer, leave bool
 	check           checkFlags
 	meta            metaFlag
@@ -31,6 +33,7 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.bootstrap, "bootstrap", false, "create the cluster if there is none: on one member, once; the others, with --join and no --member, then create none")
 	fs.IntVar(&f.expect, "expect", 0, "wait for `N` connected members before the first of all elections")
 	fs.IntVar(&f.minMembers, "min-members", 0, "lead only while receiving `N` members, this one included (not with quorum)")
+	fs.DurationVar(&f.reapAfter, "reap-after", 0, "`DURATION` after which the leader removes a member that is away; 0 removes none")
 	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
 	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster, until joining again")
 	fs.Var(&f.meta, "meta", "`KEY=VALUE` that this member publishes, such as url=http://10.0.0.5:8080; repeatable")
@@ -52,7 +55,7 @@ func (f *memberFlags) validate() error {
 // apply is for flags that validate has found good.
 func (f *memberFlags) apply(c *batuta.Config) {
 	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
-	c.MinMembers, c.Meta = f.minMembers, f.meta
+	c.MinMembers, c.Meta, c.ReapAfter = f.minMembers, f.meta, f.reapAfter
 	c.Health, c.LeadUnhealthy = f.check.health(), f.check.leadUnhealthy
 }
 

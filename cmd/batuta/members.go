@@ -43,6 +43,10 @@ MARK marks the leader, and the member asked.`,
 func (a *asking) printMembers(s api.Status) error {
 	out := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	head, tells := "MEMBER\tMARK\tADDRESS\tPRIORITY\tSTATE\tSTANDING\tEPOCH\tLAST HEARD", slices.ContainsFunc(s.Members, func(m api.Member) bool { return len(m.Meta) > 0 })
+	reaps := slices.ContainsFunc(s.Members, func(m api.Member) bool { return !m.ReapedAt.IsZero() })
+	if reaps {
+		head += "\tREMOVED IN"
+	}
 	if tells {
 		head += "\tTELLS"
 	}
@@ -56,6 +60,11 @@ func (a *asking) printMembers(s api.Status) error {
 			heard = ago(m.LastSeen.Time)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s", m.ID, mark(s, m.ID), m.Address, m.Priority, m.State, cmp.Or(m.Standing, "-"), m.Epoch, heard)
+		if reaps && m.ReapedAt.IsZero() {
+			fmt.Fprint(out, "\t-")
+		} else if reaps {
+			fmt.Fprintf(out, "\t%v", max(time.Until(m.ReapedAt.Time), 0).Round(time.Second))
+		}
 		if tells {
 			fmt.Fprintf(out, "\t%s", cmp.Or(api.Pairs(m.Meta), "-"))
 		}

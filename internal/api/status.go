@@ -146,6 +146,7 @@ type Member struct {
 	Linked   bool              `json:"linked"`             // a connection between it and the member asked stands
 	Meta     map[string]string `json:"meta,omitempty"`     // what it tells of itself
 	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the member asked was refused
+	ReapedAt Stamp             `json:"reaped_at,omitzero"` // when the leader removes it if it stays away
 
 	Unresolved string `json:"unresolved,omitempty"` // why the name in its address did not resolve when the member asked last dialed it
 }
@@ -231,7 +232,7 @@ func membersOf(s batuta.Status) []Member {
 	for _, m := range s.Members {
 		list = append(list, Member{
 			ID: string(m.ID), Address: m.Address, Priority: m.Priority,
-			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Indirect: indirect(s, m), Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal, Unresolved: m.Unresolved,
+			State: stateName(m.State), Standing: string(m.Standing), Epoch: m.Epoch, LastSeen: Stamp{m.LastSeen}, Indirect: indirect(s, m), Linked: m.Linked, Meta: m.Meta, Refusal: m.Refusal, Unresolved: m.Unresolved, ReapedAt: Stamp{m.ReapedAt},
 		})
 	}
 	return list

@@ -148,7 +148,7 @@ func (w *world) start(p *process) error {
 	if len(w.setup.Lists) > 0 {
 		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
 	}
-	c.Expect, c.MinMembers = w.setup.Expect, w.setup.MinMembers
+	c.Expect, c.MinMembers, c.ReapAfter = w.setup.Expect, w.setup.MinMembers, w.setup.ReapAfter
 	if !w.setup.NoDisk {
 		c.State, c.Records = p.disk.now, p.disk.log
 	}

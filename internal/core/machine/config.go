@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/batuta-dev/batuta/election"
 )
@@ -24,6 +25,7 @@ type Config struct {
 	Algorithm     election.Algorithm      // required; belongs to this Machine alone
 	Timing        election.Timing         // defaults: see [election.Timing]
 	NoPreempt     bool                    // a higher-ranked member that returns follows the sitting leader
+	ReapAfter     time.Duration           // a leader removes a member that has been away for so long: see [reaper.Reaper]; 0: none
 	LeadUnhealthy bool                    // an unhealthy member leads when nobody else has within 2·T and nobody healthy is in reach
 	Incarnation   uint64                  // greater than that of any earlier process with this id
 	State         election.State          // as last saved; zero at a first start

@@ -7,6 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/detector"
 	"github.com/batuta-dev/batuta/internal/core/epoch"
+	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -46,7 +47,8 @@ type Machine struct {
 	seen epoch.Seen
 	inheritance
 	handover
-	disk epoch.Disk
+	disk   epoch.Disk
+	reaper reaper.Reaper
 }
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -59,7 +61,7 @@ func New(c Config) (*Machine, error) {
 		c.Election = "default"
 	}
 	c.Timing = c.Timing.WithDefaults()
-	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token)}
+	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
 	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
@@ -94,6 +96,9 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.endPoll()
 	m.resumeContest()
 	m.missHeir()
+	if m.cfg.ReapAfter > 0 && m.started() {
+		reap(m)
+	}
 	return m.out
 }
 

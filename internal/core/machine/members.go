@@ -144,6 +144,7 @@ type MemberView struct {
 	Incarnation uint64               // 0: unknown
 	Eligibility election.Eligibility
 	Meta        map[string]string // what it tells of itself; not to be changed
+	Reaped      time.Time         // when the leader removes it if it stays away; zero: it does not
 }
 
 // QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
@@ -161,7 +162,7 @@ type QuorumView struct {
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {
-		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID)}
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID), m.reaper.At(e.ID)}
 		if e.state == election.StateUnknown {
 			views[i].State = election.StateAdded
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
 // This file tells the removed so. Who is away when it is removed hears of it when it
@@ -19,6 +20,22 @@ type removalNotices struct {
 	notifyUntil time.Time     // when it hangs up
 	nextNotice  time.Time     // not before
 	yields      bool          // it ends, for whom it has removed, when that is on disk
+}
+
+// reap removes a member that has been away for too long, if this member leads.
+func reap(m *Machine) {
+	all := make([]reaper.Member, 0, len(m.members))
+	for i := range m.members {
+		p := &m.members[i]
+		relayed := !p.viaAt.IsZero() && m.now.Sub(p.viaAt) <= m.farT()
+		away := i != m.me && !p.link && !relayed && (p.state == election.StateDown || p.state == election.StateUnreachable)
+		all = append(all, reaper.Member{ID: p.ID, Away: away, Votes: !p.Observer})
+	}
+	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)
+	if id := m.reaper.Due(); id != election.None && m.leading() {
+		m.note("reaps", id, m.View(), "it has been away for "+m.cfg.ReapAfter.String())
+		m.remove(id)
+	}
 }
 
 // mustNotify notes whom a leader has to tell that it is a member no more.

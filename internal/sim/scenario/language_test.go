@@ -130,6 +130,7 @@ lists 1 2
 lists 2 1 3
 founding 2
 min_members 2
+reap_after 1m0s
 lead_unhealthy on
 settled
 trace messages

@@ -65,6 +65,7 @@ type Setup struct {
 	Newcomer      bool            // who joins founds no cluster
 	Expect        int             // nobody leads before so many hear each other
 	MinMembers    int             // a member leads only while it receives so many, itself included
+	ReapAfter     time.Duration   // a leader removes a member that has been away for so long; 0: none
 	LeadUnhealthy bool            // an unhealthy member leads when nobody else does
 	Settled       bool            // all start as settled followers of the highest one, present or not
 	Manual        bool            // nothing happens by itself: each delivery and each timer is a step
