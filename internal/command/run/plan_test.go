@@ -110,8 +110,14 @@ func (*diary) Tell(context.Context, time.Time) error { return nil }
 func (*diary) Missed(int)                            {}
 func (*diary) Paused() bool                          { return false }
 func (*diary) Changed() <-chan struct{}              { return nil }
-func (d *diary) Asked(context.Context) bool          { return !d.asked.Swap(true) }
-func (d *diary) Began(try int)                       { d.list <- fmt.Sprintf("try %d", try) }
+func (d *diary) Asked(context.Context) bool {
+	again := d.asked.Swap(true)
+	if again {
+		d.list <- "waits"
+	}
+	return !again
+}
+func (d *diary) Began(try int) { d.list <- fmt.Sprintf("try %d", try) }
 func (d *diary) Ended(e Ending) {
 	d.list <- fmt.Sprintf("code %d signal %d timeout %v stopped %v started %v", e.Code, e.Signal, e.TimedOut, e.Stopped, e.Unstarted == nil)
 }
@@ -128,7 +134,7 @@ func (d *diary) write(t *testing.T, plan Plan, words string, want ...string) {
 	plan.Schedule, plan.Log = schedule.Of(yearly{}), d
 	f := newFactory(t)
 	s := lead(t, f, func(c *Config) { c.Plan = &plan }, f.argv(words)...)
-	for _, w := range want {
+	for _, w := range append(want, "waits") {
 		select {
 		case got := <-d.list:
 			if got != w {
