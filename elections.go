@@ -314,12 +314,14 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 		return config("election %q: StepDown is for the cluster's own; Transfer hands over a named one", e.name)
 	}
 	n := e.node
-	var from Token
+	var view View
 	err := n.call(ctx, func() {
-		if from = n.view().Token; from.Leader.ID == n.id && cmp.Or(leader, n.id) == n.id {
+		view = n.view()
+		if view.Token.Leader.ID == n.id && cmp.Or(leader, n.id) == n.id {
 			n.emit(election.Event{Kind: election.Resigned})
 		}
 	})
+	from := view.Token
 	switch {
 	case err != nil:
 		return err
@@ -332,7 +334,7 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 		return err
 	}
 	for v, err := range n.Watch(ctx) {
-		if err != nil || v.Token != from {
+		if err != nil || !v.Same(view) {
 			return err
 		}
 	}

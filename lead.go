@@ -91,7 +91,7 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 	return n.leading(ctx, n.history, fn, func(at *happening) *work {
 		v := at.Event.View
 		if v.Token.Leader.ID == n.id {
-			return n.begin(ctx, v.Token)
+			return n.begin(ctx, v)
 		}
 		return nil
 	}, n.finish)
@@ -107,7 +107,7 @@ func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadersh
 // would write under the token of the next.
 func (n *Node) Hold(ctx context.Context) (held context.Context, release func(), err error) {
 	v := n.Leader()
-	return hold(ctx, n, v, func() *work { return n.begin(ctx, v.Token) }, n.finish)
+	return hold(ctx, n, v, func() *work { return n.begin(ctx, v) }, n.finish)
 }
 
 // hold counts work in under v, by begin, and has release count it out.
@@ -199,7 +199,9 @@ func Acquire(ctx context.Context, e Elector) (*Held, error) {
 func (h *Held) Context() context.Context { return h.ctx }
 
 // Valid reports whether this leadership goes on right now. It compares clocks, as [Elector.IsLeader] does.
-func (h *Held) Valid() bool { return h.ctx.Err() == nil && h.elector.Leader().Token == h.Token }
+func (h *Held) Valid() bool {
+	return h.ctx.Err() == nil && h.elector.Leader().Same(View{Token: h.Token, Since: h.Since})
+}
 
 // Release gives the lead away, and returns when the leadership has ended here. Call it when the work has stopped: until
 // then nobody leads next, and a node that closes waits. Releasing again does nothing.
@@ -282,7 +284,7 @@ func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context,
 
 // leadership is what work is done under.
 func leadership(n *Node, v View, w *work) Leadership {
-	return Leadership{Election: v.Election, Token: w.token, Since: v.Since, Fencing: fences(n.cfg.Algorithm)}
+	return Leadership{Election: v.Election, Token: w.began, Since: v.Since, Fencing: fences(n.cfg.Algorithm)}
 }
 
 // stand has this member stand for election, for there is work to do.
@@ -306,8 +308,9 @@ func (n *Node) retire() {
 
 // work is one run of a function of the user's.
 type work struct {
-	token  Token
-	held   bool // by Hold: the lead goes on when it ends
+	began  Token // that of its leadership when it began
+	token  Token // that of its leadership now; of the loop
+	held   bool  // by Hold: the lead goes on when it ends
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -316,7 +319,7 @@ type work struct {
 type workKey struct{ of *Node }
 
 func newWork(ctx context.Context, n *Node, token Token) *work {
-	w := &work{token: token}
+	w := &work{began: token, token: token}
 	w.ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{n}, true))
 	return w
 }
@@ -328,12 +331,13 @@ func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Lead
 	return false, fn(WithLeadership(w.ctx, l), l)
 }
 
-// begin counts work in; nil when token has ended.
-func (n *Node) begin(ctx context.Context, token Token) *work {
-	return n.workIn(ctx, token, func(w *work) (begun bool) {
-		if begun = n.view().Token == token && !n.closing; !begun {
+// begin counts work in; nil when the leadership of v has ended.
+func (n *Node) begin(ctx context.Context, v View) *work {
+	return n.workIn(ctx, v.Token, func(w *work) (begun bool) {
+		if begun = n.view().Same(v) && !n.closing; !begun {
 			return false
 		}
+		w.token = n.view().Token
 		n.working[w] = struct{}{}
 		if len(n.working) == 1 {
 			n.emit(election.Event{Kind: election.Working, On: true})

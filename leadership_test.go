@@ -199,16 +199,16 @@ func TestLeadBeginsWithThePresentLeadership(t *testing.T) {
 
 func TestNoWorkBeginsUnderALeadershipThatHasEnded(t *testing.T) {
 	alone(t, func(t *testing.T, n *Node) {
-		token := n.Leader().Token
+		led := n.Leader()
 		if err := n.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if w := n.begin(t.Context(), token); w != nil {
+		if w := n.begin(t.Context(), led); w != nil {
 			t.Error("it begins before the next leadership")
 			n.finish(w)
 		}
 		waitView(t, n, "it leads again", View.Defined)
-		if w := n.begin(t.Context(), token); w != nil {
+		if w := n.begin(t.Context(), led); w != nil {
 			t.Error("it begins under the next leadership")
 			n.finish(w)
 		}

@@ -200,7 +200,7 @@ func (n *Node) now() time.Time { return n.born.Add(n.clock.Now()) }
 
 func (n *Node) do(a election.Action, now time.Time) {
 	switch a.Kind {
-	case election.NotifyElected, election.NotifyLost:
+	case election.NotifyElected, election.NotifyLost, election.NotifyRenewed:
 		n.elect(a, now)
 		n.rhythm.forgets()
 		n.net.Lead(n.machine.View())
@@ -276,6 +276,18 @@ func (n *Node) elect(a election.Action, now time.Time) {
 			a.Cause = election.CauseStopped
 		}
 		n.loseTo(a.Token, a.Cause, now)
+		return
+	}
+	if a.Kind == election.NotifyRenewed {
+		v := n.view()
+		for w := range n.working {
+			if w.token == v.Token {
+				w.token = a.Token
+			}
+		}
+		v.Token = a.Token
+		n.history.add(Event{Time: now, Kind: EventRenewed, View: v})
+		n.cfg.Logger.Info("renewed", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 		return
 	}
 	n.prolong()

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
-// View is who leads, as one member sees it.
+// View is the leader as one member sees it.
 //
 // LastSeen is the last sign of the leadership that ended. If the leader resigned, closed or was
 // removed, that is the message that announced it. Otherwise it is the last message that this
@@ -31,6 +31,12 @@ type View struct {
 // Defined reports whether the view names a leader.
 func (v View) Defined() bool { return v.Token.Defined() }
 
+// Same reports whether v and of show a single leadership. Its epoch may differ: see
+// [EventRenewed].
+func (v View) Same(of View) bool {
+	return v.Defined() && v.Token.Leader.ID == of.Token.Leader.ID && v.Since.Equal(of.Since)
+}
+
 // EventKind says what an [Event] tells.
 type EventKind string
 
@@ -41,6 +47,11 @@ const (
 	EventMember   EventKind = "member"   // Member's State has changed
 	EventMeta     EventKind = "meta"     // Member, which may be this one, tells Meta of itself now
 	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
+
+	// EventRenewed is of best effort alone: a partition has healed, and the leadership of the
+	// View goes on under a higher epoch than the other side had. Nothing was lost. Work goes on
+	// under the Token that it began with.
+	EventRenewed EventKind = "renewed"
 )
 
 // Event is one change that a member has seen.
@@ -70,7 +81,8 @@ var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has
 
 // Watch yields this member's views in order, none skipped, the present one first,
 // until ctx or the node ends. A view whose leader tells something else of itself now
-// comes again, with the same Token and another Meta. Its place is taken when Watch is called. The error is
+// comes again, with the same Token and another Meta; so does one whose leadership goes on under a
+// higher epoch, with that Token: see [View.Same]. Its place is taken when Watch is called. The error is
 // nil but for a reader that falls behind: to that the last thing yielded is the zero
 // View with [ErrBehind]. A slow reader holds up nobody.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
@@ -92,7 +104,7 @@ func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
 
 // isView reports whether the view is another after the event.
 func (ev Event) isView() bool {
-	return ev.Kind == EventLeader || ev.Kind == EventLost || ev.Kind == EventMeta && ev.Member == ev.View.Token.Leader.ID
+	return ev.Kind == EventLeader || ev.Kind == EventLost || ev.Kind == EventRenewed || ev.Kind == EventMeta && ev.Member == ev.View.Token.Leader.ID
 }
 
 // history is what a member has seen, for any number of readers.
@@ -118,6 +130,8 @@ func (h *history) add(ev Event) {
 	switch ev.Kind {
 	case EventLeader:
 		now.led = &ev
+	case EventRenewed: // a reader that begins here receives it as the leader event
+		now.led = &Event{Time: ev.Time, Kind: EventLeader, View: ev.View}
 	case EventLost:
 		now.lost = &ev
 	}

@@ -104,6 +104,7 @@ const (
 	Append                              // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
 	Warn                                // tell the operator of Err
 	Learn                               // Member, which may be this one, tells Meta of itself now
+	NotifyRenewed                       // the present leadership goes on under Token, a higher epoch
 )
 
 // Cause is why a leadership ended.
@@ -125,7 +126,7 @@ type Action struct {
 	Kind    ActionKind
 	To      ID                // Send, Dial, Hangup, Rejoin
 	Message *Message          // Send
-	Token   Token             // NotifyElected, NotifyLost
+	Token   Token             // NotifyElected, NotifyLost, NotifyRenewed
 	Cause   Cause             // NotifyLost
 	State   State             // Save
 	Member  ID                // Notify, Learn

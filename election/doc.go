@@ -26,6 +26,7 @@
 //   - [NotifyLost]: stop the work of Token's leadership before anything else happens,
 //     and tell the user. Work begins and ends with [Working].
 //   - [NotifyElected]: tell the user that Token leads.
+//   - [NotifyRenewed]: Token is that of the present leadership from now on. Its work goes on.
 //   - [Save]: write State so that it outlives a power cut, off the loop, and step with
 //     [Saved]; with Err if the disk refuses. There is one at a time.
 //   - [Send]: send Message, over the connection that stands, or dial for it. It is best

@@ -98,6 +98,9 @@ type Message struct {
 	Heir     ID            // Resign: who is to claim, and the others wait for it; empty: whoever wins
 	Claimant uint64        // Resign of a quorum: the number of the member that is to claim, as Heir is its id elsewhere; 0: whoever wins
 	Draining bool          // Beat: the leader is finishing its work before it hands over
+	Side     int           // how many members acknowledge the leader of Token, itself included; 0: not known, or of no use here
+	Young    bool          // the leadership of Token has just begun: Side is how many members may come to acknowledge it
+	Renews   uint64        // the epoch under which the leadership of Token began, if that is lower: its epoch was raised since
 	Version  uint64        // Beat and Ack: of the member states
 
 	Ring   []Rank         // rings: the ids passed, or the one candidate

@@ -338,6 +338,8 @@ func (c *cluster) take(l childLine) error {
 		if m.leader == m.id && m.at.After(c.since) && (c.claim.IsZero() || m.at.Before(c.claim)) {
 			c.claim = m.at
 		}
+	case "renewed":
+		m.epoch = l.line.Epoch
 	case "lost":
 		m.leader, m.epoch = "", l.line.Epoch
 	case spreadEvent:
@@ -350,7 +352,7 @@ func (c *cluster) take(l childLine) error {
 // and a leadership is told lost before the next one is told.
 func (m *member) checkOrder(l api.Line) error {
 	switch {
-	case l.Event != "leader" && l.Event != "lost":
+	case l.Event != "leader" && l.Event != "lost" && l.Event != "renewed":
 		return nil
 	case l.Epoch < m.epoch:
 		return fmt.Errorf("member %s tells epoch %d after epoch %d", m.id, l.Epoch, m.epoch)

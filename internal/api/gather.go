@@ -195,7 +195,9 @@ func (h *History) check() error {
 	return nil
 }
 
-func (l *Line) leadership() bool { return l.Event == "leader" || l.Event == "lost" }
+func (l *Line) leadership() bool {
+	return l.Event == "leader" || l.Event == "lost" || l.Event == "renewed"
+}
 
 // leaderships is h without what members have done; of a leadership of its own a member says
 // in a word why it ended.

@@ -62,7 +62,7 @@ type Line struct {
 	Guarantee string `json:"guarantee,omitempty"`
 	Fencing   *bool  `json:"fencing,omitempty"`
 
-	// of leader and lost, and of ready where the work of a leadership serves
+	// of leader, lost and renewed, and of ready where the work of a leadership serves
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
 	Cause  string `json:"cause,omitempty"`
@@ -98,6 +98,8 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	case batuta.EventLeader:
 		l.setToken(ev.View.Election, ev.View.Token)
 		l.Meta = ev.View.Meta
+	case batuta.EventRenewed:
+		l.setToken(ev.View.Election, ev.View.Token)
 	case batuta.EventLost:
 		l.setToken(ev.View.Election, ev.View.Lost)
 		l.Cause = string(ev.View.Cause)
@@ -184,6 +186,8 @@ func (l Line) story() string {
 			return fmt.Sprintf("%s leads: this member, epoch %d", l.Leader, l.Epoch)
 		}
 		return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
+	case "renewed":
+		return fmt.Sprintf("%s still leads, epoch %d: a partition has healed", l.Leader, l.Epoch)
 	case "lost":
 		return fmt.Sprintf("%s leads no more (%s), epoch %d is over", l.Leader, l.Cause, l.Epoch)
 	case "member":

@@ -19,7 +19,7 @@ func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
 	if _, ok := c.claims[a.Token]; a.Token.Leader.ID != p.rank.ID && !ok {
 		c.fail(w, p, invariant.Claimed, "it follows %v, which nobody has claimed", a.Token)
 	}
-	if a.Token.Leader.ID == p.rank.ID && c.broken == nil {
+	if a.Token.Leader.ID == p.rank.ID && a.Kind == election.NotifyElected && c.broken == nil {
 		c.claimed(w, p, a.Token)
 	}
 }

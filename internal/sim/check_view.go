@@ -15,6 +15,9 @@ func (c *viewChecker) tells(w *world, p *process, a *election.Action) {
 		if a.Token != p.view || !a.Token.Defined() {
 			c.fail(w, p, invariant.Lost, "it loses %v while its leader is %v", a.Token, p.view)
 		}
+	case a.Kind == election.NotifyRenewed && (!p.view.Defined() || p.view.Leader.ID != a.Token.Leader.ID || !a.Token.Above(p.view)):
+		c.fail(w, p, invariant.Lost, "it tells that %v is renewed as %v", p.view, a.Token)
+	case a.Kind == election.NotifyRenewed:
 	case !a.Token.Defined():
 		c.fail(w, p, invariant.Claimed, "it tells of a leader without a name")
 	case p.view.Defined():

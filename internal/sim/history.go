@@ -126,7 +126,10 @@ func (c *history) hasTold(w *world, p *process, a *election.Action) {
 		return
 	}
 	s.held, s.told = a.Token, true
-	if mine {
+	if mine && a.Kind == election.NotifyRenewed {
+		c.claims[a.Token] = p.place
+		s.own = a.Token
+	} else if mine {
 		c.changes++
 		c.claims[a.Token] = p.place
 		s.begun, s.own = w.now, a.Token

@@ -36,7 +36,6 @@ var knownFailures = []knownFailure{
 	{"own_priority_and_duplicates", invariant.Phases, "Two processes with one id both set the priority of that id."},
 	{"own_priority_and_slow_disk", invariant.Converges, "A member whose write takes minutes does not take over, though its disk works again."},
 	{"rank_lowered_unheard", "expect leader 5", "A member that missed a lowered priority compares ranks by the earlier one."},
-	{"reset_link", "expect changes <= 2", "A reset by a firewall counts as proof that the process has ended."},
 }
 
 // TestKnownFailures plays each one. It fails as well when a scenario fails in another way, or no

@@ -260,7 +260,7 @@ func (p *process) deadline() (time.Time, bool) {
 
 func (w *world) perform(p *process, a *election.Action) {
 	switch a.Kind {
-	case election.NotifyElected, election.NotifyLost:
+	case election.NotifyElected, election.NotifyLost, election.NotifyRenewed:
 		w.elect(p, a)
 	case election.Save:
 		w.save(p, a.State)
@@ -288,6 +288,10 @@ func (w *world) perform(p *process, a *election.Action) {
 
 func (w *world) elect(p *process, a *election.Action) {
 	w.checks.elected(w, p, a)
+	if a.Kind == election.NotifyRenewed {
+		p.view = a.Token
+		return
+	}
 	if a.Kind == election.NotifyElected {
 		p.view = a.Token
 		if w.setup.Work && a.Token.Leader.ID == p.rank.ID {

@@ -17,7 +17,7 @@ type Change struct {
 	Time      api.Stamp `json:"time"`       // of the loss; where nothing was lost, of the new leadership
 	Lost      *string   `json:"lost"`       // the leader until then; null: none was known
 	LostEpoch uint64    `json:"lost_epoch"` // 0: none was known
-	Cause     string    `json:"cause"`      // as in the event lost
+	Cause     string    `json:"cause"`      // as in the event lost; renewed: nothing was lost, and the epoch rose
 	Why       string    `json:"why"`
 	Leader    *string   `json:"leader"` // the next; null: none yet
 	Epoch     uint64    `json:"epoch"`
@@ -42,6 +42,12 @@ func Changes(events []api.Reason) []Change {
 			}
 			changes[n].Leader, changes[n].Epoch = &e.Leader, e.Epoch
 			changes[n].After = max(0, e.Time.Sub(changes[n].Time.Time)).Seconds()
+			steps = nil
+		case string(batuta.EventRenewed):
+			if n := len(changes) - 1; n >= 0 && changes[n].Leader != nil {
+				lost := changes[n]
+				changes = append(changes, Change{Time: e.Time, Lost: lost.Leader, LostEpoch: lost.Epoch, Cause: e.Event, Why: whyRenewed(steps), Leader: &e.Leader, Epoch: e.Epoch})
+			}
 			steps = nil
 		}
 	}
@@ -98,6 +104,16 @@ func whyLost(l api.Line, steps []api.Record) string {
 	return cmp.Or(detail, l.Cause, "the agent reports no cause")
 }
 
+// whyRenewed is why a leadership went on under a higher epoch.
+func whyRenewed(steps []api.Record) string {
+	for _, s := range steps {
+		if s.What == "renews" {
+			return "a partition has healed, and the side that " + s.Peer + " led is the lesser"
+		}
+	}
+	return "a partition has healed, and the other side is the lesser"
+}
+
 // whyBegun is how a leadership began that follows none.
 func whyBegun(l api.Line, steps []api.Record) string {
 	if slices.ContainsFunc(steps, func(s api.Record) bool { return s.What == "claims" && s.Peer == l.Leader }) {
@@ -135,6 +151,9 @@ func Moment(s api.Stamp) string { return s.UTC().Format("2006-01-02T15:04:05.000
 func (c Change) sentence() string {
 	if c.Lost == nil {
 		return fmt.Sprintf("%s became leader at %s, epoch %d: %s", *c.Leader, Moment(c.Time), c.Epoch, c.Why)
+	}
+	if c.Cause == string(batuta.EventRenewed) {
+		return fmt.Sprintf("%s still led at %s, and goes on under epoch %d instead of %d: %s", *c.Leader, Moment(c.Time), c.Epoch, c.LostEpoch, c.Why)
 	}
 	text := fmt.Sprintf("%s lost leadership at %s: %s; ", *c.Lost, Moment(c.Time), c.Why)
 	after := short(time.Duration(c.After * float64(time.Second)))

@@ -76,8 +76,8 @@ type follower struct {
 
 	started bool
 	holding sync.WaitGroup
-	seen    batuta.Token // the leadership that was seen last
-	led     batuta.Token // the leadership of ours that OnLose has still to be run for
+	seen    batuta.View // the leadership that was seen last
+	led     batuta.View // the leadership of ours that OnLose has still to be run for
 
 	mu   sync.Mutex
 	past batuta.Token  // the last leadership of ours whose end has been seen to
@@ -94,14 +94,14 @@ func (f *follower) start(v batuta.View) {
 
 // see runs what belongs to a view.
 func (f *follower) see(v batuta.View) {
-	if v.Defined() && v.Token == f.seen {
-		return // its leader tells something else of itself, which is no change of leader
+	if v.Same(f.seen) {
+		return // its leader has new metadata, or a higher epoch, which is no change of leader
 	}
-	f.seen = v.Token
+	f.seen = v
 	switch {
 	case v.Defined():
 		if v.Token.Leader.ID == f.node.ID() {
-			f.led = v.Token
+			f.led = v
 			f.lead(v)
 		}
 		f.run(context.Background(), "on-change", f.OnChange, eventLeader, v)
@@ -116,26 +116,26 @@ func (f *follower) see(v batuta.View) {
 // lose runs OnLose for v.Lost, a leadership of ours.
 func (f *follower) lose(v batuta.View) {
 	f.run(context.Background(), "on-lose", f.OnLose, eventLost, v)
-	f.led = batuta.Token{}
+	f.led = batuta.View{}
 	f.pass(v.Lost)
 }
 
 // catchUp sees to the end of what ended unseen before v, the present view. It
 // reports whether v itself has been seen.
 func (f *follower) catchUp(v batuta.View) (seen bool) {
-	if f.led.Defined() && f.led != v.Token && f.led != v.Lost {
-		f.lose(batuta.View{Election: v.Election, Lost: f.led, Cause: election.CauseSuperseded})
+	if f.led.Defined() && !v.Same(f.led) && f.led.Token != v.Lost {
+		f.lose(batuta.View{Election: v.Election, Lost: f.led.Token, Cause: election.CauseSuperseded})
 	}
 	if v.Defined() && v.Token.Leader.ID != f.node.ID() {
 		f.pass(v.Token) // and all of ours before it
 	}
-	return v.Defined() && v.Token == f.led
+	return v.Same(f.led)
 }
 
 // lead runs OnLead. It is killed when the lead is lost meanwhile: what it has
 // begun is for OnLose to end, and soon.
 func (f *follower) lead(v batuta.View) {
-	if f.node.Leader().Token != v.Token {
+	if !f.node.Leader().Same(v) {
 		return // lost already: there is nothing to begin
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -144,7 +144,7 @@ func (f *follower) lead(v batuta.View) {
 	defer cancel()
 	watching.Go(func() {
 		for now := range f.node.Watch(ctx) {
-			if now.Token != v.Token {
+			if !now.Same(v) {
 				cancel()
 			}
 		}

@@ -289,7 +289,8 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 		given, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
 		switch {
 		case given.Whole == 0:
-			leads := node.IsLeader() && node.Leader().Token == token
+			now := node.Leader().Token // which may be a higher one of the same leadership
+			leads := node.IsLeader() && now.Leader.ID == token.Leader.ID && now.Epoch >= token.Epoch
 			lease := r.lease()
 			if given.Left > 0 {
 				lease = given.Left

@@ -84,3 +84,7 @@ func (s *Seen) Next(self election.Rank, view election.Token, disk *Disk) electio
 	}
 	return election.Token{Epoch: s.highest + 1, Leader: self}
 }
+
+// MayRaise reports whether a leader may raise its epoch: there is a next one, and the disk can be
+// relied on to take it.
+func (s *Seen) MayRaise(disk *Disk) bool { return !disk.Unfit() && !s.UsedUp() }

@@ -53,17 +53,14 @@ func (m *Machine) relinking() bool {
 		if m.members[i].link {
 			return false
 		}
-		dials = dials || m.firstDial(i)
+		dials = dials || m.members[i].firstDial()
 	}
 	return dials
 }
 
 // firstDial reports whether a member's link has ended, or was never there, and the
 // first dial since is under way: it tells more than silence does.
-func (m *Machine) firstDial(i int) bool {
-	peer := &m.members[i]
-	return peer.anew && peer.dialing && !peer.link
-}
+func (peer *member) firstDial() bool { return peer.anew && peer.dialing && !peer.link }
 
 // mayBeAnswered says of which kinds of messages a ProbeReply may be the answer. Whoever
 // begins with one says when it left, in its own time, and so does the answer: see

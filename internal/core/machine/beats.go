@@ -48,9 +48,10 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
-		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view, Highest: m.seen.Highest(), Eligibility: m.toldEligibility(), Digest: m.roster.Digest(), MetaDigest: m.metas.Digest(),
-		Stamp: int64(m.now.Sub(m.origin)), Draining: m.draining(), Version: m.version,
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view,
+		Stamp: int64(m.now.Sub(m.origin)), Version: m.version,
 	}
+	m.saysNow(msg)
 	if withStates {
 		if m.stateOf != m.version || m.states == nil {
 			m.states = make([]election.MemberReport, len(m.members))
@@ -94,6 +95,9 @@ func (m *Machine) acked(from int, msg *election.Message) {
 	}
 	m.detector.Acked(m.now, m.origin.Add(time.Duration(msg.Stamp)))
 	m.members[from].version = msg.Version
+	if m.isMine(msg.Token) {
+		m.members[from].ackedAt = m.now
+	}
 	if m.members[from].epoch != msg.Token.Epoch {
 		m.members[from].epoch = msg.Token.Epoch
 		m.statesChanged()
@@ -139,6 +143,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 		}
 	}
 	m.heardLeader()
+	m.learnSide(msg)
 	m.members[from].epoch = msg.Token.Epoch
 	m.detector.TakeBeat(m.now, msg.Stamp)
 	if msg.States != nil && m.live() {

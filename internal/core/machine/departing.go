@@ -27,8 +27,8 @@ type departing struct {
 
 // drains reports whether a member's work may still run: it said so, and has not been
 // silent since for longer than is borne.
-func (m *Machine) drains(peer *member) bool {
-	return peer.draining && !peer.down && m.now.Sub(peer.saidAt) <= m.cfg.Timing.Bears()
+func (peer *member) drains(now time.Time, bears time.Duration) bool {
+	return peer.draining && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
 // saysDraining reports whether a member's work may run by what it says: it drains,
@@ -43,7 +43,7 @@ func (m *Machine) saysDraining(msg *election.Message) bool {
 // need follow it until then.
 func (m *Machine) givesWay(t election.Token) bool {
 	i, ok := m.index[t.Leader.ID]
-	return ok && m.members[i].link && m.drains(&m.members[i]) && !m.cfg.NoDetector
+	return ok && m.members[i].link && m.members[i].drains(m.now, m.cfg.Timing.Bears()) && !m.cfg.NoDetector
 }
 
 // presumeDraining: t takes the place of a leadership whose leader, to whom a link
@@ -60,7 +60,7 @@ func (m *Machine) othersDrain() bool {
 		return false // nobody is heard unless there is something to say
 	}
 	for i := range m.members {
-		if i != m.me && m.drains(&m.members[i]) {
+		if i != m.me && m.members[i].drains(m.now, m.cfg.Timing.Bears()) {
 			return true
 		}
 	}
@@ -85,7 +85,7 @@ func (m *Machine) firstDraining() election.ID {
 	if len(m.departing) > 0 {
 		return m.departing[0].id
 	}
-	i := slices.IndexFunc(m.members, func(peer member) bool { return peer.ID != m.cfg.Self.ID && m.drains(&peer) })
+	i := slices.IndexFunc(m.members, func(peer member) bool { return peer.ID != m.cfg.Self.ID && peer.drains(m.now, m.cfg.Timing.Bears()) })
 	return m.members[i].ID
 }
 
@@ -106,7 +106,7 @@ func (m *Machine) resumeContest() {
 // wakeForDraining: whoever drains counts as down after the silence that is borne.
 func (m *Machine) wakeForDraining() {
 	for i := range m.members {
-		if peer := &m.members[i]; m.contestHeld && i != m.me && m.drains(peer) {
+		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.drains(m.now, m.cfg.Timing.Bears()) {
 			m.wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}
@@ -199,6 +199,6 @@ func (m *Machine) expireDeparting() {
 			i++
 			continue
 		}
-		m.departed(i, "silent for "+m.bears())
+		m.departed(i, "silent for "+bears(m.cfg.Timing))
 	}
 }

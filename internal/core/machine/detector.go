@@ -102,7 +102,7 @@ func (m *Machine) watchFollowers() {
 	}
 	if m.leading() && m.detector.Unheard(m.now) && !m.relinking() {
 		m.claimsOnlyAnswered()
-		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+m.bears(), "nobody hears it")
+		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+bears(m.cfg.Timing), "nobody hears it")
 	}
 	if m.leading() && m.tooFew() {
 		m.finds(true)
@@ -120,7 +120,7 @@ func (m *Machine) watchLeader() {
 			m.send(i, election.Message{Kind: election.Probe, Token: m.view})
 		}
 	}
-	if !m.detector.Suspected() && !m.now.Before(m.detector.SilentAt()) && !m.firstDial(leader) {
+	if !m.detector.Suspected() && !m.now.Before(m.detector.SilentAt()) && !m.members[leader].firstDial() {
 		m.suspect()
 	}
 }
@@ -136,7 +136,7 @@ func (m *Machine) suspect() {
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.others(func(i int, peer *member) {
-		if peer.ID != m.view.Leader.ID && (!peer.down || m.mayBeBack(peer)) {
+		if peer.ID != m.view.Leader.ID && (!peer.down || peer.mayBeBack(m.now, m.cfg.Timing.T())) {
 			m.probe(i)
 		}
 	})
@@ -148,14 +148,14 @@ func (m *Machine) suspect() {
 
 // mayBeBack reports whether a member was last found down more than T ago: followers do not
 // dial each other.
-func (m *Machine) mayBeBack(peer *member) bool {
-	return peer.down && m.now.Sub(peer.missed) > m.cfg.Timing.T()
+func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
+	return peer.down && now.Sub(peer.missed) > t
 }
 
 // higherMissed reports whether that is so of a higher member.
 func (m *Machine) higherMissed() bool {
 	for i := m.me + 1; i < len(m.members); i++ {
-		if m.mayBeBack(&m.members[i]) {
+		if m.members[i].mayBeBack(m.now, m.cfg.Timing.T()) {
 			return true
 		}
 	}
@@ -163,11 +163,11 @@ func (m *Machine) higherMissed() bool {
 }
 
 // bears says in a trace how long silence is borne.
-func (m *Machine) bears() string {
-	if m.cfg.Timing.Silence == 0 {
+func bears(t election.Timing) string {
+	if t.Silence == 0 {
 		return "T"
 	}
-	return m.cfg.Timing.Silence.String()
+	return t.Silence.String()
 }
 
 // vouched ends the suspicion: by received the leader age ago.
@@ -217,7 +217,7 @@ func (m *Machine) wakeForDetector() {
 		case peer.link:
 			m.wake(m.silent(peer))
 			if peer.differs {
-				m.wake(m.pullAt(peer))
+				m.wake(later(peer.nextPull, m.nextPull))
 			}
 		case m.shouldDial(i):
 			at := peer.redial
@@ -239,7 +239,7 @@ func (m *Machine) wakeForDetector() {
 		if at := m.detector.RenewAt(); !at.IsZero() {
 			m.wake(at)
 		}
-		if !m.detector.Suspected() && !m.firstDial(m.index[m.view.Leader.ID]) {
+		if !m.detector.Suspected() && !m.members[m.index[m.view.Leader.ID]].firstDial() {
 			m.wake(m.detector.SilentAt())
 		}
 		if at := m.detector.AckAt(); !at.IsZero() {
@@ -266,7 +266,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 	m.extend(timerHung, m.cfg.Timing.T())
 	m.endSuspicion()
 	if m.leading() {
-		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+m.bears(), "it was stopped")
+		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+bears(m.cfg.Timing), "it was stopped")
 		return
 	}
 	if m.draining() {

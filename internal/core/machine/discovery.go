@@ -214,7 +214,7 @@ func (m *Machine) probedBy(msg *election.Message) {
 	t := msg.Token
 	switch {
 	case t.Leader.ID != msg.From || m.cfg.NoDetector:
-	case t == m.next && m.hearsay(msg.From):
+	case t == m.next && !m.live() && m.hearsay(msg.From):
 		m.abandon("its leader asks who leads")
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks who leads")
@@ -232,11 +232,17 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
 	known := m.Knows(msg.Token.Leader.ID) && !m.over(msg.Token, itself)
 	switch c := msg.Token.Compare(m.view); {
+	case c > 0 && m.live() && m.next.Above(msg.Token):
+		// The present leadership goes on above it, as soon as that is on disk.
+	case c > 0 && known && (fresh || msg.Follows) && m.outweighs(msg.Token):
+		m.goOn(msg.Token, from)
 	case c > 0 && m.beats():
 		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
+	case c == 0 && m.leading() && msg.Ended && m.seen.MayRaise(&m.disk) && !m.cfg.NoDetector:
+		m.renew(m.view, string(peer)+" has taken it for ended")
 	case c == 0 && m.leading() && msg.Ended:
 		m.superseded(msg.Token, false)
-	case c == 0 && m.live() && msg.Ended && msg.Token.Leader.ID == peer:
+	case (c == 0 && m.live() || m.continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
 		m.leaderEnds(msg, "it says that it has ended")
 	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
 	case c < 0:

@@ -97,11 +97,11 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
 	}
-	if msg.Token == m.next {
+	if msg.Token == m.next && !m.live() {
 		m.abandon("its leader has resigned before it was saved")
 		return
 	}
-	if msg.Token != m.view {
+	if msg.Token != m.view && !m.continues(msg) {
 		if !m.cfg.NoDetector {
 			m.heardEnd(msg.Token) // late, or never followed
 		}

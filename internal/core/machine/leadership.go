@@ -1,9 +1,11 @@
 package machine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/side"
 )
 
 // leadership is who leads, as this member knows: the part of a Machine that keeps
@@ -16,10 +18,17 @@ type leadership struct {
 	next      election.Token // the leadership being saved; zero when none is
 	claimedAt time.Time      // when our last claim began
 	above     election.Token // the leadership that ended our own last
+	base      uint64         // the epoch under which view began; a renewal raises that of view
+	nextBase  uint64         // that of next
+	size      int            // of its side, as its leader has sent it last; 0: not known
+	young     bool           // that is how many may come to follow it
 }
 
 // endIsCertain: that the last leadership is over is known by now.
 func (l *leadership) endIsCertain() { l.certain = true }
+
+// learnSide notes how many members follow the leadership, as its leader sends it.
+func (l *leadership) learnSide(msg *election.Message) { l.size, l.young = msg.Side, msg.Young }
 
 // restore takes up what the disk remembers. Whether that leadership still lasts
 // is unknown, unless it was our own: a process does not outlive itself.
@@ -69,6 +78,8 @@ func (m *Machine) accept(t election.Token, from int) {
 	case c < 0, c == 0 && m.certain:
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
+	case c > 0 && !m.over(t, itself) && m.outweighs(t):
+		m.goOn(t, from)
 	case c > 0 && m.beats():
 		m.superseded(t, !m.over(t, itself))
 	case m.over(t, itself), itself && m.givesWay(t):
@@ -119,10 +130,20 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	if m.place == removed {
 		return // its process is about to end
 	}
+	if m.taking != nil && m.continues(m.taking) && m.taking.Token == t {
+		m.note("adopts", t.Leader.ID, t, "it goes on under a higher epoch")
+		m.next = t
+		m.seen.See(t.Epoch)
+		m.save()
+		return
+	}
 	m.presumeDraining(t)
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
-	m.next = t
+	m.next, m.nextBase = t, t.Epoch
+	if m.taking != nil && m.taking.Token == t && m.taking.Renews > 0 {
+		m.nextBase = m.taking.Renews
+	}
 	m.enterPhaseWithoutLeader()
 	m.seen.See(t.Epoch)
 	m.detector.Follow(heard, grace)
@@ -130,6 +151,81 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 		m.endDiscovery() // else the replies still count, if what others heard is over
 	}
 	m.save()
+}
+
+// side is the side of a partition that this member is on. A leader counts the members that
+// acknowledge it, once all that it reaches have had the time to. A follower has that from its
+// leader, as long as it receives the heartbeats.
+func (m *Machine) side() side.Side {
+	s := side.Side{Leader: m.view.Leader, Begun: m.base, Own: m.leading()}
+	acknowledges := func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() }
+	switch {
+	case m.cfg.NoDetector || !m.live() || m.detector.Suspected():
+		return s
+	case !m.leading():
+		if age := m.leaderAge(); age >= 0 && age <= m.cfg.Timing.Heartbeat+m.cfg.Timing.TMax {
+			s.Size, s.Young = m.size, m.young
+		}
+		return s
+	case m.now.Sub(m.begunAt) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
+		s.Young = true
+		acknowledges = func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }
+	}
+	s.Size = 1
+	m.others(func(_ int, peer *member) {
+		if !peer.Observer && acknowledges(peer) {
+			s.Size++
+		}
+	})
+	return s
+}
+
+// outweighs reports whether the present leadership goes on, though the message that is being
+// taken in has a higher one: a partition has healed, and this side is the greater.
+func (m *Machine) outweighs(t election.Token) bool {
+	msg := m.taking
+	if !m.live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.view.Leader.ID || m.leading() && !m.seen.MayRaise(&m.disk) {
+		return false
+	}
+	theirs := side.Side{Leader: t.Leader, Size: msg.Side, Young: msg.Young, Begun: cmp.Or(msg.Renews, t.Epoch)}
+	return m.side().Outweighs(theirs, !m.cfg.NoPreempt)
+}
+
+// goOn has the present leadership go on under an epoch above t: its leader raises it, and
+// a follower reports it to the leader of t, which replies to ours.
+func (m *Machine) goOn(t election.Token, from int) {
+	if m.leading() {
+		m.renew(t, "more members follow this one, or it outranks "+t.String())
+		return
+	}
+	m.replyToProbe(m.members[from].ID)
+}
+
+// renew raises the epoch of this member's leadership above t.
+func (m *Machine) renew(t election.Token, why string) {
+	if m.next.Above(t) {
+		return // it is on its way to the disk
+	}
+	m.next, m.nextBase = m.seen.Next(m.cfg.Self, m.view, &m.disk), m.base
+	m.seen.See(m.next.Epoch)
+	m.note("renews", t.Leader.ID, m.next, why)
+	m.save()
+}
+
+// continues reports whether msg shows the leadership that this member follows under a higher epoch.
+func (m *Machine) continues(msg *election.Message) bool {
+	return m.phase == PhaseFollowing && msg.Token.Leader.ID == m.view.Leader.ID && msg.Token.Above(m.view) && msg.Renews > 0 && msg.Renews <= m.view.Epoch
+}
+
+// renewed has the present leadership go on under the epoch that is now on disk.
+func (m *Machine) renewed() {
+	m.view, m.next = m.next, election.Token{}
+	m.do(election.Action{Kind: election.NotifyRenewed, Token: m.view})
+	m.statesChanged()
+	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
+	if m.leading() {
+		m.beatAll()
+	}
 }
 
 // claim makes this member the next leader, above every epoch it knows, unless
@@ -170,6 +266,7 @@ func (m *Machine) take(why string) {
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
 	m.next, m.claimedAt = m.seen.Next(m.cfg.Self, m.view, &m.disk), m.now
+	m.nextBase = m.next.Epoch
 	m.seen.See(m.next.Epoch)
 	m.note("claims", m.cfg.Self.ID, m.next, why)
 	m.save()
@@ -180,7 +277,12 @@ func (l *leadership) startUnder(t election.Token) { l.next = t }
 
 // install tells of the leadership that is now safe on disk.
 func (m *Machine) install() {
+	if m.live() {
+		m.renewed()
+		return
+	}
 	m.view, m.next, m.ended, m.certain, m.begunAt = m.next, election.Token{}, "", false, m.now
+	m.base, m.size, m.young = m.nextBase, 0, false
 	m.restsOnNoAnswer()
 	if m.isMine(m.view) {
 		m.enter(PhaseLeading)
@@ -222,6 +324,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 		return
 	}
 	m.ended, m.certain = cause, certain
+	m.next = election.Token{} // a renewal that is being saved
 	m.enter(next)
 	m.contestBegins()
 	m.seen.Ask()
@@ -229,7 +332,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
 	m.cancel(timerHandover)
-	lasted := m.lasted()
+	lasted := m.lasted(m.now, m.cfg.Timing.T())
 	if lasted && m.view.Epoch > m.resigned {
 		m.resignUntilAbove(0) // a later leader's time has ended
 	}
@@ -255,7 +358,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 
 // lasted reports whether the present leadership makes those candidates again, when it ends, that resigned
 // before it. A shorter one does not: a ring's round may elect a member for a moment.
-func (m *Machine) lasted() bool { return m.now.Sub(m.begunAt) >= 2*m.cfg.Timing.T() }
+func (l *leadership) lasted(now time.Time, t time.Duration) bool { return now.Sub(l.begunAt) >= 2*t }
 
 // loseLeader ends the present leadership and has the Algorithm find the next. Followers do
 // not hear each other: one that no beats reach has not heard which higher member is back.

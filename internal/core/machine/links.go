@@ -100,11 +100,11 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 		}
 		m.members[i].incarnation = incarnation
 		m.members[i].eligibility, m.members[i].draining = m.members[i].Eligibility(), false
-		m.members[i].version = 0
-	}
-	if old != incarnation {
+		m.members[i].version, m.members[i].proof = 0, proof{}
 		m.toldRank(rank)
 		i = m.index[rank.ID]
+	} else if m.members[i].proof.taken {
+		m.refute(i)
 	}
 	peer := &m.members[i]
 	again := !peer.replied && (!peer.awaited || !peer.rebuffedAt.IsZero()) // our question may have been lost
@@ -196,9 +196,8 @@ func (m *Machine) hangUp(i int) {
 // stale reports whether a link has been idle for so long that the other end may
 // just be closing it: what is sent then is lost, so it goes over a new one. What was
 // asked last keeps the other end from that for T.
-func (m *Machine) stale(peer *member) bool {
-	t := m.cfg.Timing.T()
-	return m.now.Sub(peer.heard) > t/2 && m.now.Sub(peer.used) > t-m.cfg.Timing.TMax
+func (peer *member) stale(now time.Time, timing election.Timing) bool {
+	return now.Sub(peer.heard) > timing.T()/2 && now.Sub(peer.used) > timing.T()-timing.TMax
 }
 
 // hangUpSilent closes every link on which nothing came for T: temporary ones
@@ -252,6 +251,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		return
 	}
 	peer := &m.members[i]
+	refused = refused && !peer.proof.refuted
 	again := m.now.Sub(peer.missed) > m.cfg.Timing.Heartbeat
 	peer.dialing, peer.anew, peer.missed = false, false, m.now
 	if peer.link {
@@ -290,10 +290,24 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
 	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
 	if refused {
+		if peer.proof.taken = true; m.isLeader(i) {
+			peer.proof.under = m.view.Epoch
+		}
 		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
 		return
 	}
 	m.unreached(i)
+}
+
+// refute: the process lives that a refusal was taken for the end of. A firewall refuses in its
+// name, so that it counts as silent from now on when a dial is refused, until another process has
+// its id.
+func (m *Machine) refute(i int) {
+	peer := &m.members[i]
+	if !peer.proof.refuted {
+		peer.proof.refuted = true
+		m.note("doubts", peer.ID, election.Token{}, "it lives, though its address has refused a connection")
+	}
 }
 
 // unreached: a member has not answered, and may live.

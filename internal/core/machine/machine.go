@@ -242,6 +242,9 @@ func (m *Machine) heed(i int, msg *election.Message) {
 		m.endLastResort()
 	}
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)
+	if leads, ok := m.index[msg.Token.Leader.ID]; ok && msg.Renews > 0 && msg.Renews <= m.members[leads].proof.under {
+		m.refute(leads)
+	}
 	was := m.taking
 	m.taking = msg
 	defer func() { m.taking = was }()

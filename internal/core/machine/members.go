@@ -22,6 +22,7 @@ type member struct {
 	gaveTurn    bool                 // it said that it stands, and the contest was called again for it to take over
 	draining    bool                 // its work of an ended leadership may still run, as it last said
 	epoch       uint64               // of the token it last acknowledged
+	ackedAt     time.Time            // when it last acknowledged a leadership of ours
 	awaited     bool                 // its reply to a probe is awaited
 	probed      bool                 // it has been asked in this discovery
 	askedAt     time.Time            // when that was; zero: it has ended since
@@ -35,6 +36,7 @@ type member struct {
 	backoff     time.Duration // until the dial after that
 	heard       time.Time     // when it last said anything; zero: never
 	missed      time.Time     // when a dial to it last failed
+	proof       proof         // that its process has ended
 	used        time.Time     // when more than a routine message last went to it
 	comes       time.Time     // when that will have come, at the latest
 	pending     time.Time     // when the first of those went to which it has not said anything; zero: it has
@@ -49,6 +51,14 @@ type member struct {
 	since    time.Time // when it was put on the list, in this life
 	differs  bool      // its list is another than ours, as it last said
 	nextPull time.Time // not before is it asked for that
+}
+
+// proof is what a refused connection proves: that the process of a member has ended, unless that
+// process was seen to live on.
+type proof struct {
+	taken   bool   // a refusal was taken for its end
+	under   uint64 // the epoch under which it led then; 0: it did not
+	refuted bool   // it lived on: a refusal proves nothing
 }
 
 // roll is who there is: the list, and what is known of each that is on it.

@@ -96,29 +96,21 @@ func (m *Machine) compareLists(i int, msg *election.Message) {
 	}
 }
 
-// pull asks a member for its list, which differs: as soon as it may.
+// pull asks a member for its list, which differs, as soon as it may: one is asked in a
+// heartbeat, and none twice in T. While a hundred join at once all lists differ, and if each
+// were sent to all there would be n³ entries under way.
 func (m *Machine) pull(i int) {
 	peer := &m.members[i]
 	if !peer.link {
 		return
 	}
-	if at := m.pullAt(peer); m.now.Before(at) {
+	if at := later(peer.nextPull, m.nextPull); m.now.Before(at) {
 		m.wake(at)
 		return
 	}
 	peer.differs = false
 	m.nextPull, peer.nextPull = m.now.Add(m.cfg.Timing.Heartbeat), m.now.Add(m.cfg.Timing.T())
 	m.send(i, election.Message{Kind: election.GetMembers})
-}
-
-// pullAt is when a member may be asked for its list: one is in a heartbeat, and
-// none twice in T. While a hundred join at once all lists differ, and if each
-// were sent to all there would be n³ entries under way.
-func (m *Machine) pullAt(peer *member) time.Time {
-	if peer.nextPull.After(m.nextPull) {
-		return peer.nextPull
-	}
-	return m.nextPull
 }
 
 // applyEntry makes the members agree with a changed entry.

@@ -49,7 +49,7 @@ func (m *Machine) saved(err error) {
 		m.set(timerSave, saveRetry)
 		m.withdraw()
 	}
-	written := m.isMine(m.next) && !m.next.Above(m.disk.Writing())
+	written := m.isMine(m.next) && !m.next.Above(m.disk.Writing()) && !m.live() // else it leads already
 	overtaken := written && m.overtaken()
 	if overtaken || written && m.holdsContest() {
 		m.drop() // its turn comes when the other has stopped, or led

@@ -27,6 +27,13 @@ func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 func (m *Machine) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.draining()
 	msg.MetaDigest = m.metas.Digest()
+	if msg.Token == m.view && msg.Kind != election.Ack {
+		side := m.side()
+		msg.Side, msg.Young = side.Size, side.Young
+		if m.base < m.view.Epoch {
+			msg.Renews = m.base
+		}
+	}
 }
 
 // routine kinds flow all the time and would drown the trace.
@@ -47,7 +54,7 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && m.stale(peer) {
+	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
 	if !peer.link {

@@ -41,7 +41,7 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleFew
 	case m.working && !m.leading():
 		return election.IneligibleWorking
-	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned && m.lasted():
+	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned && m.lasted(m.now, m.cfg.Timing.T()):
 		return election.StandsNext
 	case m.resigned > 0 || m.retired:
 		return election.IneligibleResigned

@@ -112,6 +112,9 @@ type layout struct {
 	MetaSum     uint32                  `cbor:"24,keyasint,omitempty"`
 	Meta        []election.Meta         `cbor:"25,keyasint,omitempty"`
 	Claimant    uint64                  `cbor:"26,keyasint,omitempty"` // of a quorum's resign
+	Side        int                     `cbor:"27,keyasint,omitempty"`
+	Young       bool                    `cbor:"28,keyasint,omitempty"`
+	Renews      uint64                  `cbor:"29,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -250,6 +253,7 @@ func outward(m *election.Message) *layout {
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Heir: m.Heir,
 		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta, Claimant: m.Claimant,
+		Side: m.Side, Young: m.Young, Renews: m.Renews,
 	}
 }
 
@@ -344,6 +348,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Heir: w.Heir,
 		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta, Claimant: w.Claimant,
+		Side: w.Side, Young: w.Young, Renews: w.Renews,
 	}, nil
 }
 
@@ -363,6 +368,9 @@ func (w *layout) check() error {
 	}
 	if w.Claimant > election.MaxVersion {
 		return Bad(ReasonMalformed, "message: the claimant's number %d is above %d", w.Claimant, uint64(election.MaxVersion))
+	}
+	if w.Side < 0 || w.Side > election.MaxMembers || w.Renews > w.Token.Epoch {
+		return Bad(ReasonMalformed, "message: a side of %d members, and an epoch %d that renews %d", w.Side, w.Token.Epoch, w.Renews)
 	}
 	if len(w.Data) > election.MaxData {
 		return Bad(ReasonLength, "message: %d bytes of data", len(w.Data))

@@ -132,6 +132,9 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		{"an endless id", message(t, func(m *election.Message) { m.To = election.ID(strings.Repeat("9", 129)) }), ReasonID},
 		{"epoch near 2^64", message(t, func(m *election.Message) { m.Token.Epoch = math.MaxUint64 }), ReasonEpoch},
 		{"highest near 2^64", message(t, func(m *election.Message) { m.Highest = math.MaxUint64 - 1 }), ReasonEpoch},
+		{"a side of more than all", message(t, func(m *election.Message) { m.Side = election.MaxMembers + 1 }), ReasonMalformed},
+		{"a side below none", message(t, func(m *election.Message) { m.Side = -1 }), ReasonMalformed},
+		{"an epoch that renews a higher one", message(t, func(m *election.Message) { m.Renews = m.Token.Epoch + 1 }), ReasonMalformed},
 		{"a claimant near 2^64", message(t, func(m *election.Message) { m.Claimant = math.MaxUint64 }), ReasonMalformed},
 		{"round near 2^64", message(t, func(m *election.Message) { m.Round.Number = math.MaxUint64 }), ReasonEpoch},
 		{"a member's epoch", message(t, func(m *election.Message) {

@@ -9,9 +9,15 @@ export function reigns(history, ahead = 0) {
   const list = []
   let open = null, lostAt = null, waiting = [], ending = []
   for (const e of history.events) {
-    if (e.event !== 'leader' && e.event !== 'lost') { waiting.push(...e.records); continue }
+    if (e.event !== 'leader' && e.event !== 'lost' && e.event !== 'renewed') { waiting.push(...e.records); continue }
     const when = exact(e.time) - ahead, records = [...waiting, ...e.records]
     waiting = []
+    if (e.event === 'renewed') { // the leadership goes on: no gap
+      if (open) Object.assign(open, { to: when, cause: 'renewed', ended: records })
+      open = { leader: e.leader, epoch: e.epoch, from: when, to: null, began: records, ended: [] }
+      list.push(open)
+      continue
+    }
     if (e.event === 'leader') {
       if (lostAt !== null && when - lostAt > 0.05) list.push({ gap: true, from: lostAt, to: when }) // less is one step of the member's
       open = { leader: e.leader, epoch: e.epoch, from: when, to: null, began: records.length ? records : ending, ended: [] } // none: one step ended the last and began this
