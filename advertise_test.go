@@ -18,7 +18,7 @@ func TestWhoListensEverywhereTellsWhereItIsReached(t *testing.T) {
 	c.agree("1")
 	for id, listen := range map[ID]string{"2": "0.0.0.0:0", "3": ":0"} {
 		n := c.start(id, func(cfg *Config) {
-			*cfg = Config{ID: string(id), Listen: listen, Join: []string{c.members[0].Addr}, Algorithm: bully.New(), Logger: testLog(t, id)}
+			*cfg = Config{ID: id, Listen: listen, Join: []string{c.members[0].Addr}, Algorithm: bully.New(), Logger: testLog(t, id)}
 		})
 		_, port, _ := net.SplitHostPort(n.Addr())
 		if got, want := statusOf(n).Advertise, "127.0.0.1:"+port; got != want {

@@ -93,7 +93,7 @@ func issue(t *testing.T, a *security.Authority, r security.Request) *tls.Certifi
 // withCertificates has a member show the certificate in dir that is for its id.
 func withCertificates(dir string) func(*Config) {
 	return func(c *Config) {
-		c.Security = Security{CertFile: filepath.Join(dir, c.ID+".pem"), KeyFile: filepath.Join(dir, c.ID+"-key.pem"),
+		c.Security = Security{CertFile: filepath.Join(dir, string(c.ID)+".pem"), KeyFile: filepath.Join(dir, string(c.ID)+"-key.pem"),
 			CAFile: filepath.Join(dir, "ca.pem")}
 	}
 }

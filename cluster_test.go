@@ -141,7 +141,7 @@ func (c *cluster) seat(addr string) string {
 
 func (c *cluster) config(id ID) Config {
 	i, _ := strconv.Atoi(string(id))
-	return Config{ID: string(id), Peers: c.members, Algorithm: bully.New(),
+	return Config{ID: id, Peers: c.members, Algorithm: bully.New(),
 		Listen: c.members[i-1].Addr, Transport: c.transports[i-1], Logger: testLog(c.t, id)}
 }
 

@@ -50,7 +50,7 @@ type Config struct {
 	Cluster  string // name of the cluster; members of another are refused; default "default"
 	Election string // name of the cluster's own election, which [Node.Lead] and [Node.Leader] are about; default "default"; others: [Node.Election]
 
-	ID        string // this member's id; default a UUIDv4, kept in the store if there is one
+	ID        ID     // this member's id; default a UUIDv4, kept in the store if there is one
 	Priority  int    // ranks before the id; default 0
 	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
@@ -146,7 +146,7 @@ func (c Config) Validate() error {
 		fault("reap after %v: the wire removes no members: leave it out", c.ReapAfter)
 	}
 	if c.ID != "" {
-		if _, err := election.ParseID(c.ID); err != nil {
+		if _, err := election.ParseID(string(c.ID)); err != nil {
 			fault("this member's %w", err)
 		}
 	}
@@ -180,8 +180,8 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if id, err := election.ParseID(c.ID); err == nil {
-		c.ID = string(id)
+	if id, err := election.ParseID(string(c.ID)); err == nil {
+		c.ID = id
 	}
 	c.Meta, c.Peers = maps.Clone(c.Meta), slices.Clone(c.Peers)
 	for i, p := range c.Peers {
@@ -279,7 +279,7 @@ func (c Config) checkMembers() (faults []error) {
 		fault("%d members of %d bytes: %w", len(c.Peers), size, election.ErrFull)
 	}
 	ids, addresses := map[ID]bool{}, map[string]ID{}
-	first := ID(c.ID)
+	first := c.ID
 	for _, m := range c.members() {
 		if _, err := election.ParseID(string(m.ID)); err != nil {
 			fault("member list: %w", err)
@@ -295,11 +295,11 @@ func (c Config) checkMembers() (faults []error) {
 		if m.ID.Kind() != first.Kind() {
 			fault("id %s is of another kind (%v) than %s (%v): all ids of a cluster must be of one kind", m.ID, m.ID.Kind(), first, first.Kind())
 		}
-		if err := checkAddress(m.Address, string(m.ID) == c.ID); err != nil {
+		if err := checkAddress(m.Address, m.ID == c.ID); err != nil {
 			fault("address %q of member %s: %w", m.Address, m.ID, err)
 			continue
 		}
-		if string(m.ID) != c.ID && everywhere(m.Address) {
+		if m.ID != c.ID && everywhere(m.Address) {
 			fault("address %q of member %s is every address of a machine: give the one where that member is reached", m.Address, m.ID)
 			continue
 		}
@@ -307,7 +307,7 @@ func (c Config) checkMembers() (faults []error) {
 			fault("members %s and %s have one address %s: give each its own", other, m.ID, m.Address)
 		}
 		addresses[plainAddress(m.Address)] = m.ID
-		if string(m.ID) != c.ID && c.isOwn(m.Address) {
+		if m.ID != c.ID && c.isOwn(m.Address) {
 			fault("address %s of member %s is this member's own (id %s): correct the member list, or this member's id", m.Address, m.ID, cmp.Or(c.ID, "not given"))
 		}
 	}
@@ -317,7 +317,7 @@ func (c Config) checkMembers() (faults []error) {
 // closed reports whether the list of members is fixed: others are named, and nobody is
 // joined.
 func (c Config) closed() bool {
-	return len(c.Join) == 0 && slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID })
+	return len(c.Join) == 0 && slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
 }
 
 // isOwn reports whether addr is where this member listens.

@@ -192,14 +192,14 @@ const (
 // newcomer reports whether this member knows the others by nothing but where to ask:
 // it founds no cluster then, unless it is told to.
 func (c Config) newcomer() bool {
-	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID })
+	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
 	return len(c.Join) > 0 && !listed && !c.Bootstrap && c.Wire == nil
 }
 
 // checkFounding finds settings that contradict each other, or can never come true.
 func (c Config) checkFounding() error {
 	count := len(c.Peers)
-	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) == c.ID }) {
+	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID == c.ID }) {
 		count++
 	}
 	_, own := c.Algorithm.(machine.CoreMaker)
@@ -399,7 +399,7 @@ func (c Config) checkReach() error {
 	if c.Wire != nil || c.Advertise != "" || !everywhere(c.Listen) || len(c.Join) > 0 {
 		return nil
 	}
-	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return string(p.ID) != c.ID || !everywhere(p.Addr) }) {
+	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID || !everywhere(p.Addr) }) {
 		return nil
 	}
 	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set --advertise HOST:PORT, or listen on one address", c.Listen)

@@ -184,14 +184,14 @@ func (n *Node) load() (state election.State, err error) {
 	}
 	switch {
 	case n.cfg.ID == "" && state.ID == election.None:
-		n.cfg.ID = uuid.NewString()
+		n.cfg.ID = ID(uuid.NewString())
 	case n.cfg.ID == "":
-		n.cfg.ID = string(state.ID)
-	case state.ID != election.None && state.ID != ID(n.cfg.ID):
+		n.cfg.ID = state.ID
+	case state.ID != election.None && state.ID != n.cfg.ID:
 		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or start it with --id %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
 	}
-	n.id = ID(n.cfg.ID)
-	n.cfg.Logger = n.cfg.Logger.With("id", n.cfg.ID, "cluster", n.cfg.Cluster)
+	n.id = n.cfg.ID
+	n.cfg.Logger = n.cfg.Logger.With("id", string(n.cfg.ID), "cluster", n.cfg.Cluster)
 	return state, errors.Join(n.cfg.checkMembers()...)
 }
 

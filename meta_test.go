@@ -36,7 +36,7 @@ func TestMeta(t *testing.T) {
 			virtually(t, func(t *testing.T) {
 				c := newVirtualCluster(t, 3)
 				c.startAll(func(cfg *Config) {
-					cfg.Meta = url("http://" + cfg.ID)
+					cfg.Meta = url("http://" + string(cfg.ID))
 					if algorithm != nil {
 						cfg.Algorithm, cfg.DataDir = algorithm(), stalltest.Dir(t)
 					}
@@ -76,7 +76,7 @@ func TestMeta(t *testing.T) {
 func TestMetaDiesWithItsProcess(t *testing.T) {
 	virtually(t, func(t *testing.T) {
 		c := newVirtualCluster(t, 3)
-		c.startAll(func(cfg *Config) { cfg.Meta = url("http://" + cfg.ID) })
+		c.startAll(func(cfg *Config) { cfg.Meta = url("http://" + string(cfg.ID)) })
 		c.agree("3")
 		of := func(id ID) map[string]string {
 			for _, m := range statusOf(c.nodes["2"]).Members {

@@ -23,7 +23,7 @@ func replaceTooSoon(t *testing.T, id ID) {
 	c := newVirtualCluster(t, 4)
 	dir, known := stalltest.Dir(t), c.members[:3]
 	listed := func(cfg *Config) {
-		if cfg.Peers = known; cfg.ID == string(id) {
+		if cfg.Peers = known; cfg.ID == id {
 			cfg.DataDir = dir
 		}
 	}
@@ -39,7 +39,7 @@ func replaceTooSoon(t *testing.T, id ID) {
 
 	c.memory.Cut("4", string(leader))
 	there := c.members[3].Addr
-	replacement := c.start("4", joins(c, "1"), func(cfg *Config) { cfg.ID, cfg.Bootstrap = string(id), false })
+	replacement := c.start("4", joins(c, "1"), func(cfg *Config) { cfg.ID, cfg.Bootstrap = id, false })
 	within(t, "1 has the new address", func() bool { return addressOf(c.nodes["1"], id) == there })
 	c.rebind(id)
 	old := c.start(id, listed)

@@ -58,7 +58,7 @@ func (c Config) checkSecurity() []error {
 	if c.Wire != nil && o.On() {
 		return []error{config("security: this wire has no encryption in its protocol: leave Security out, and keep its port from strangers")}
 	}
-	if err := o.Check(c.Cluster, c.ID); err != nil {
+	if err := o.Check(c.Cluster, string(c.ID)); err != nil {
 		return []error{config("security: %w", err)}
 	}
 	return nil

@@ -58,7 +58,7 @@ func serve(t *testing.T, election func(*batuta.Node) batuta.Elector, f batutahtt
 	for i := 1; i <= 3; i++ {
 		var handler atomic.Pointer[http.Handler]
 		s.servers[i] = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*handler.Load()).ServeHTTP(w, r) }))
-		node, err := batuta.Start(t.Context(), batuta.Config{ID: fmt.Sprint(i), Listen: ports[i-1], Peers: peers, Algorithm: bully.New(),
+		node, err := batuta.Start(t.Context(), batuta.Config{ID: batuta.ID(fmt.Sprint(i)), Listen: ports[i-1], Peers: peers, Algorithm: bully.New(),
 			Meta: map[string]string{"url": s.servers[i].URL + "/base"}})
 		if err != nil {
 			t.Fatal(err)

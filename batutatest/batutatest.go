@@ -78,7 +78,7 @@ func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes 
 func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.t.Helper()
 	i := c.index(id)
-	cfg := batuta.Config{ID: string(id), Listen: c.members[i].Addr, Peers: slices.Clone(c.members), Algorithm: bully.New(),
+	cfg := batuta.Config{ID: id, Listen: c.members[i].Addr, Peers: slices.Clone(c.members), Algorithm: bully.New(),
 		Store: c.disks[id], Logger: slog.New(slog.NewTextHandler(c.t.Output(), nil))}
 	for _, f := range c.change {
 		f(&cfg)

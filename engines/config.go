@@ -13,9 +13,9 @@ import (
 
 // Config sets up an [Election]. ID alone must be given.
 type Config struct {
-	ID       string // of this candidate, in no other process; see [election.ParseID]
-	Election string // its name, to those who watch; default "default"
-	Address  string // what the others are told of this candidate, as [batuta.View].Address; default ""
+	ID       batuta.ID // of this candidate, in no other process; see [election.ParseID]
+	Election string    // its name, to those who watch; default "default"
+	Address  string    // what the others are told of this candidate, as [batuta.View].Address; default ""
 
 	Lease time.Duration // for how long a renewal holds; default 15 s
 	Renew time.Duration // time between two renewals; default a sixth of Lease
@@ -64,11 +64,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	id, err := election.ParseID(c.ID)
+	id, err := election.ParseID(string(c.ID))
 	if err != nil {
 		wrong("ID: %w", err)
 	}
-	c.ID = string(id)
+	c.ID = id
 	if len(c.Election) > 256 || strings.ContainsFunc(c.Election, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		wrong("Election: a name has at most 256 bytes, and no control characters")
 	}

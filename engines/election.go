@@ -121,7 +121,7 @@ func (e *Election) Run(ctx context.Context) error {
 }
 
 // ID is this candidate's id.
-func (e *Election) ID() batuta.ID { return batuta.ID(e.cfg.ID) }
+func (e *Election) ID() batuta.ID { return e.cfg.ID }
 
 // Process is the name under which the engine knows this candidate's process, for [Release].
 func (e *Election) Process() string { return e.process }

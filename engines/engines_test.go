@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 			OneLeader: true,
 			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = &line{memory: m}
-				return start(t, lines[id], engines.Config{ID: string(id)})
+				return start(t, lines[id], engines.Config{ID: id})
 			},
 			Cut: func(id batuta.ID) func() { return lines[id].sever() },
 			Fail: func() func() {

@@ -76,7 +76,7 @@ func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 		return batuta.Config{}, err
 	}
 	c := batuta.Config{
-		Cluster: f.cluster, ID: f.id, Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
+		Cluster: f.cluster, ID: batuta.ID(f.id), Priority: f.priority, Listen: f.listen, Advertise: f.advertise,
 		Peers: peers, Algorithm: algorithm, NoPreempt: !f.preempt,
 		Heartbeat: f.heartbeat, TMax: f.tMax, TProcess: f.tProcess,
 		DataDir: f.dataDir, Logger: log,

@@ -87,7 +87,7 @@ func newCheckCommand(e env) *cobra.Command {
 			return err
 		}
 		p.Cluster, p.Election, p.Algorithm = config.Cluster, batuta.DefaultElection, config.Algorithm.Name()
-		if id, err := election.ParseID(config.ID); err == nil {
+		if id, err := election.ParseID(string(config.ID)); err == nil {
 			p.ID = id
 		}
 		for _, m := range config.Peers {

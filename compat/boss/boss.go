@@ -69,10 +69,10 @@ func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	c.TProcess = cmp.Or(c.TProcess, DefaultTProcess)
 	c.NoPreempt = c.NoPreempt || !w.Preempt
 	if c.Listen == "" && c.ID != "" {
-		c.Listen = net.JoinHostPort(c.ID, strconv.Itoa(DefaultPort))
+		c.Listen = net.JoinHostPort(string(c.ID), strconv.Itoa(DefaultPort))
 	}
-	if host, port, err := net.SplitHostPort(c.Listen); err == nil && c.Advertise == "" && port != "0" && host != c.ID && c.ID != "" {
-		c.Advertise = net.JoinHostPort(c.ID, port)
+	if host, port, err := net.SplitHostPort(c.Listen); err == nil && c.Advertise == "" && port != "0" && host != string(c.ID) && c.ID != "" {
+		c.Advertise = net.JoinHostPort(string(c.ID), port)
 	}
 	return c
 }
@@ -90,7 +90,7 @@ func (w *wire) Check(c batuta.Config) error {
 	if w.NodeType == "" {
 		fault("the boss wire needs a node type: give the one that the other nodes have, such as scrapper")
 	}
-	if id, err := election.ParseID(c.ID); err != nil || id.Kind() != election.Address {
+	if id, err := election.ParseID(string(c.ID)); err != nil || id.Kind() != election.Address {
 		fault("id %q: on the boss wire it is this member's IP address, such as 172.18.0.5", c.ID)
 	}
 	if c.Priority != 0 {

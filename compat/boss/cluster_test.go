@@ -55,7 +55,7 @@ func (c *city) address(ip string) string {
 }
 
 func (c *city) config(ip string) batuta.Config {
-	return batuta.Config{ID: ip, Listen: c.address(ip), Peers: c.addrs, Algorithm: bully.New(bully.WithDead()),
+	return batuta.Config{ID: batuta.ID(ip), Listen: c.address(ip), Peers: c.addrs, Algorithm: bully.New(bully.WithDead()),
 		Logger: slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", ip)}
 }
 

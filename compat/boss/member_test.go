@@ -36,7 +36,7 @@ func beMember(spec string) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	n, err := batuta.Start(ctx, batuta.Config{ID: m.IP, Peers: m.Members, Algorithm: bully.New(bully.WithDead()),
+	n, err := batuta.Start(ctx, batuta.Config{ID: batuta.ID(m.IP), Peers: m.Members, Algorithm: bully.New(bully.WithDead()),
 		Heartbeat: m.Heartbeat, TMax: m.TMax, TProcess: m.TProcess, Wire: boss.New(m.Options),
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("id", m.IP)})
 	if err != nil {

@@ -35,7 +35,7 @@ func candidates(t *testing.T, c *enginetest.Etcd, fail func() func()) electortes
 				lines[id] = append(lines[id], p)
 				addrs = append(addrs, p.Addr())
 			}
-			return start(t, enginetest.DialEtcd(t, addrs...), prefix, engines.Config{ID: string(id)})
+			return start(t, enginetest.DialEtcd(t, addrs...), prefix, engines.Config{ID: id})
 		},
 		Cut: func(id batuta.ID) func() {
 			var heals []func()
@@ -86,7 +86,7 @@ func TestThreeServers(t *testing.T) {
 	c := enginetest.ServeEtcd(t, 3)
 	var all []*engines.Election
 	for i := range 3 {
-		all = append(all, start(t, enginetest.DialEtcd(t, c.Addrs...), "/three", engines.Config{ID: fmt.Sprint(i + 1), StandAlways: true}))
+		all = append(all, start(t, enginetest.DialEtcd(t, c.Addrs...), "/three", engines.Config{ID: batuta.ID(fmt.Sprint(i + 1)), StandAlways: true}))
 	}
 	leads(t, batuta.Token{}, all...)
 	for i, s := range c.Servers {

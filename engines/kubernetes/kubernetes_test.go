@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 			OneLeader: true,
 			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = enginetest.NewProxy(t, s.Addr)
-				return start(t, s, lines[id].Addr(), name, engines.Config{ID: string(id)})
+				return start(t, s, lines[id].Addr(), name, engines.Config{ID: id})
 			},
 			Cut:  func(id batuta.ID) func() { return lines[id].Cut() },
 			Fail: s.Fail,

@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 			OneLeader: true,
 			Start: func(id batuta.ID) electortest.Candidate {
 				lines[id] = enginetest.NewProxy(t, server.Addr)
-				return start(t, enginetest.DialPostgres(t, lines[id].Addr()), name, engines.Config{ID: string(id)})
+				return start(t, enginetest.DialPostgres(t, lines[id].Addr()), name, engines.Config{ID: id})
 			},
 			Cut: func(id batuta.ID) func() { return lines[id].Cut() },
 			Fail: func() func() {

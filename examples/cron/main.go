@@ -22,7 +22,7 @@ import (
 
 func main() {
 	config := batuta.Config{Algorithm: bully.New()}
-	flag.StringVar(&config.ID, "id", "", "this member's `id`")
+	flag.StringVar((*string)(&config.ID), "id", "", "this member's `id`")
 	flag.StringVar(&config.Listen, "listen", "127.0.0.1:0", "`host:port` to listen on")
 	flag.StringVar(&config.DataDir, "data-dir", "", "`directory` that keeps the state")
 	every := flag.Duration("every", time.Second, "`time` between two jobs")

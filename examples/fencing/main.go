@@ -25,7 +25,7 @@ import (
 
 func main() {
 	config := batuta.Config{Algorithm: quorum.New()}
-	flag.StringVar(&config.ID, "id", "", "this member's `id`")
+	flag.StringVar((*string)(&config.ID), "id", "", "this member's `id`")
 	flag.StringVar(&config.Listen, "listen", "127.0.0.1:0", "`host:port` to listen on")
 	flag.StringVar(&config.DataDir, "data-dir", "", "`directory` that keeps the state; a quorum needs one")
 	table := flag.String("table", "/tmp/fencing.db", "`file` of the table, the same for all")

@@ -25,7 +25,7 @@ func main() {
 	for _, arg := range os.Args[1:] { // this member first
 		id, addr, _ := strings.Cut(arg, "=")
 		config.Peers = append(config.Peers, batuta.Peer{ID: batuta.ID(id), Addr: addr})
-		config.ID, config.Listen = string(config.Peers[0].ID), config.Peers[0].Addr
+		config.ID, config.Listen = config.Peers[0].ID, config.Peers[0].Addr
 	}
 	node, err := batuta.Start(context.Background(), config)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 
 func main() {
 	config := batuta.Config{Algorithm: bully.New()}
-	flag.StringVar(&config.ID, "id", "", "this member's `id`")
+	flag.StringVar((*string)(&config.ID), "id", "", "this member's `id`")
 	flag.StringVar(&config.Listen, "listen", "127.0.0.1:0", "`host:port` to listen on")
 	serve := flag.String("serve", "127.0.0.1:8081", "`host:port` of the service")
 	flag.Func("member", "`id=host:port` of another member; repeatable", func(s string) error {

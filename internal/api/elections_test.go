@@ -23,7 +23,7 @@ const patience = 30 * time.Second
 // startNode starts a member and its API.
 func startNode(t *testing.T, id string, join ...string) (n *batuta.Node, at string) {
 	t.Helper()
-	n, err := batuta.Start(t.Context(), batuta.Config{ID: id, Listen: "127.0.0.1:0", Join: join, Algorithm: bully.New(), Meta: map[string]string{"name": "m" + id}})
+	n, err := batuta.Start(t.Context(), batuta.Config{ID: batuta.ID(id), Listen: "127.0.0.1:0", Join: join, Algorithm: bully.New(), Meta: map[string]string{"name": "m" + id}})
 	if err != nil {
 		t.Fatal(err)
 	}

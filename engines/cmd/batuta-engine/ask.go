@@ -159,7 +159,7 @@ func newWatchCommand(e env) *cobra.Command {
 			engine.Close()
 			return err
 		}
-		watcher, err := engines.Start(ctx, engine, engines.Config{ID: uuid.NewString(), Election: f.election, Logger: slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		watcher, err := engines.Start(ctx, engine, engines.Config{ID: election.ID(uuid.NewString()), Election: f.election, Logger: slog.New(slog.NewTextHandler(e.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		if err != nil {
 			engine.Close()
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
@@ -46,5 +47,5 @@ func (f *candidateFlags) config(log *slog.Logger) engines.Config {
 	if f.id == "" {
 		f.id = uuid.NewString()
 	}
-	return engines.Config{ID: f.id, Election: f.engine.election, Address: f.advertise, Lease: f.lease, Renew: f.renew, Stop: f.stop, Drift: f.drift, Logger: log}
+	return engines.Config{ID: election.ID(f.id), Election: f.engine.election, Address: f.advertise, Lease: f.lease, Renew: f.renew, Stop: f.stop, Drift: f.drift, Logger: log}
 }

@@ -211,7 +211,7 @@ func TestCertificatesEnd(t *testing.T) {
 	}
 	start := func(id string, from, to time.Duration) string {
 		cert, key := issue(id, from, to)
-		node, err := batuta.Start(context.Background(), batuta.Config{Cluster: "c", ID: id, Listen: "127.0.0.1:0", Algorithm: bully.New(), TMax: 5 * time.Second, TProcess: 5 * time.Second,
+		node, err := batuta.Start(context.Background(), batuta.Config{Cluster: "c", ID: batuta.ID(id), Listen: "127.0.0.1:0", Algorithm: bully.New(), TMax: 5 * time.Second, TProcess: 5 * time.Second,
 			Join: []string{"127.0.0.1:1"}, Bootstrap: true, Security: batuta.Security{CertFile: cert, KeyFile: key, CAFile: caFile}})
 		if err != nil {
 			t.Fatal(err)
