@@ -3,6 +3,7 @@ package batuta
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
+	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/overdue"
 )
 
@@ -467,3 +470,68 @@ var (
 	_ Elector = (*Node)(nil)
 	_ Elector = (*Election)(nil)
 )
+
+// oaths has a guard attest the end of this member's leaderships, where it has a guard: see
+// [quorum.WithGuard].
+type oaths struct {
+	guard attest.Guard             // nil: there is none
+	opens func(secret []byte) bool // whether a secret ends a leadership that this member follows; nil: none does
+	sworn attest.Oath              // of the leadership that lasts
+}
+
+func newOaths(a Algorithm, core machine.Core) (o oaths) {
+	if g, ok := a.(interface{ Guard() attest.Guard }); ok {
+		o.guard = g.Guard()
+	}
+	if c, ok := core.(interface{ Opens(secret []byte) bool }); ok {
+		o.opens = c.Opens
+	}
+	return o
+}
+
+// begin hands the guard the secret of a leadership that begins, if it is this member's, and gives
+// the proof that the guard has it.
+func (o *oaths) begin(t Token, self ID, members []machine.MemberView) []byte {
+	if o.guard == nil || t.Leader.ID != self {
+		return nil
+	}
+	o.sworn = attest.Oath{Token: t, Secret: make([]byte, attest.Size)}
+	rand.Read(o.sworn.Secret) // it never fails
+	o.reaches(self, members)
+	commitment := o.sworn.Commitment()
+	return commitment[:]
+}
+
+// reaches has the guard attest to these members.
+func (o *oaths) reaches(self ID, members []machine.MemberView) {
+	if len(o.sworn.Secret) == 0 {
+		return
+	}
+	o.sworn.Members = nil
+	for _, m := range members {
+		if m.ID != self && m.Address != "" {
+			o.sworn.Members = append(o.sworn.Members, m.Address)
+		}
+	}
+	o.guard.Swear(o.sworn)
+}
+
+// end has the guard forget a leadership that has ended.
+func (o *oaths) end(t Token) {
+	if o.guard != nil && o.sworn.Token == t {
+		o.sworn = attest.Oath{}
+		o.guard.Swear(o.sworn)
+	}
+}
+
+// bars is why no guard attests the end of this member's process; empty: a guard does, or with that
+// takeover none is asked for.
+func (o *oaths) bars(takeover string) string {
+	switch {
+	case takeover != "attested":
+		return ""
+	case o.guard == nil:
+		return "it has no guard"
+	}
+	return o.guard.Bars()
+}

@@ -158,7 +158,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	if err != nil {
 		return config("%w", err)
 	}
-	n.machine = machine
+	n.machine, n.oaths = machine, newOaths(n.cfg.Algorithm, machine)
 	if n.cfg.Wire == nil {
 		n.named = named.New(named.Config{Core: machine, Election: n.cfg.Election, Timing: n.cfg.timing(), Incarnation: n.incarnation, Algorithm: n.cfg.Algorithm, Trace: n.record})
 	}

@@ -88,6 +88,7 @@ type Node struct {
 	rejoin      chan struct{}    // everyone through whom it joins is to be asked again
 	returning   bool             // a member is being asked to let this one in again
 	duplicate   duplicateID
+	oaths       oaths
 }
 
 // command is something to do on the loop; done is closed when all that it led
@@ -237,6 +238,9 @@ func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
 		n.know(a.Member, a.Address)
 	}
+	if a.Status == election.StateAdded || a.Status == election.StateRemoved {
+		n.oaths.reaches(n.id, n.machine.Members())
+	}
 	if a.Status != election.StateUp {
 		n.rhythm.forgets(a.Member)
 	}
@@ -291,6 +295,9 @@ func (n *Node) elect(a election.Action, now time.Time) {
 		return
 	}
 	n.prolong()
+	if proof := n.oaths.begin(a.Token, n.id, n.machine.Members()); proof != nil {
+		n.emit(election.Event{Kind: election.Sworn, Token: a.Token, Proof: proof})
+	}
 	n.history.add(Event{Time: now, Kind: EventLeader, View: View{
 		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}})
 	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
@@ -298,6 +305,7 @@ func (n *Node) elect(a election.Action, now time.Time) {
 
 func (n *Node) loseTo(token Token, cause Cause, now time.Time) {
 	n.cancelWork(token, cause)
+	n.oaths.end(token)
 	n.lost[cause]++
 	n.history.add(Event{Time: now, Kind: EventLost, View: View{
 		Election: n.cfg.Election, Since: now, Lost: token, Cause: cause, LastSeen: now.Add(-n.silence(token, cause))}})

@@ -47,7 +47,8 @@ type Status struct {
 	Algorithm  string
 	Guarantee  string  // [GuaranteeBestEffort] or [GuaranteeOneLeader]
 	Fencing    bool    // whether the token is a fence: see [Token]
-	Takeover   string  // quorum: when the next leader comes, "lease" or "refused"; else empty
+	Takeover   string  // quorum: when the next leader comes, "attested", "lease" or "refused"; else empty
+	Unattested string  // with takeover "attested": why no guard attests the end of this member's process; empty: a guard does
 	ClockDrift float64 // quorum: by which part the rates of two members' clocks may differ
 
 	Role          Role
@@ -196,6 +197,7 @@ func (n *Node) status() Status {
 	s.Certificate, s.Authority = CertificateLife(life.Certificate), CertificateLife(life.Authority)
 	if q, ok := n.cfg.Algorithm.(interface{ Leasing() (string, float64) }); ok {
 		s.Takeover, s.ClockDrift = q.Leasing()
+		s.Unattested = n.oaths.bars(s.Takeover)
 	}
 	s.Received, s.Refused, s.Bad = n.counters.Counts()
 	s.SentSize = n.counters.SentBytes()

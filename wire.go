@@ -92,6 +92,13 @@ func (n *Node) site() network.Site {
 		AdmitJoin: func(e election.Member, incarnation uint64) error {
 			return n.machine.AdmitJoin(n.now(), e, incarnation)
 		},
+		Attest: func(secret []byte) bool {
+			ends := n.oaths.opens != nil && n.oaths.opens(secret)
+			if ends {
+				n.emit(election.Event{Kind: election.Attested, Proof: secret})
+			}
+			return ends
+		},
 		Enter:  n.enter,
 		SameID: n.sameID,
 		Rank:   n.machine.Self, Entry: n.machine.Entry,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
@@ -45,6 +46,7 @@ func Takeovers() []string {
 type Algorithm struct {
 	drift    float64
 	takeover Takeover
+	guard    attest.Guard // nil: there is none
 }
 
 // Option changes what [New] gives.
@@ -57,6 +59,9 @@ func Drift(part float64) Option { return func(a *Algorithm) { a.drift = part } }
 
 // WithTakeover sets when the next leader may come; the default is [TakeoverLease].
 func WithTakeover(t Takeover) Option { return func(a *Algorithm) { a.takeover = t } }
+
+// WithGuard has g attest the end of this member's leaderships, for [TakeoverAttested].
+func WithGuard(g attest.Guard) Option { return func(a *Algorithm) { a.guard = g } }
 
 // New gives a value for one member.
 func New(options ...Option) *Algorithm {
@@ -81,6 +86,14 @@ func (a *Algorithm) Drift() float64 { return a.drift }
 
 // Takeover says when the next leader may come.
 func (a *Algorithm) Takeover() Takeover { return a.takeover }
+
+// Guard is the one that attests the end of this member's leaderships; nil: there is none.
+func (a *Algorithm) Guard() attest.Guard {
+	if a.takeover != TakeoverAttested {
+		return nil
+	}
+	return a.guard
+}
 
 // Leasing gives both, for a status.
 func (a *Algorithm) Leasing() (takeover string, drift float64) { return string(a.takeover), a.drift }

@@ -51,7 +51,8 @@ type Status struct {
 	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
 
 	// Of quorum alone.
-	Takeover   string  `json:"takeover,omitempty"`    // lease or refused: when the next leader comes; see openapi.yaml
+	Takeover   string  `json:"takeover,omitempty"`    // attested, lease or refused: when the next leader comes; see openapi.yaml
+	Unattested string  `json:"unattested,omitempty"`  // why no guard attests the end of this member's process
 	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
 	Quorum     *Quorum `json:"quorum,omitempty"`
 
@@ -190,7 +191,7 @@ type Record struct {
 func statusOf(s batuta.Status, http, version string) Status {
 	st := Status{
 		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
-		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, ClockDrift: s.ClockDrift,
+		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, Unattested: s.Unattested, ClockDrift: s.ClockDrift,
 		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
 		Members: membersOf(s), Incarnation: Serial(s.Incarnation), Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,

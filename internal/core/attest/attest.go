@@ -100,6 +100,14 @@ type Oath struct {
 // Commitment is what the leader announces for it.
 func (o Oath) Commitment() Commitment { return Of(o.Secret) }
 
+// Guard is what a leader has of its guard.
+type Guard interface {
+	// Swear replaces what the guard is to attest. It does not wait. The guard keeps no copy on disk.
+	Swear(o Oath)
+	// Bars is why the guard attests nothing; empty: nothing bars it.
+	Bars() string
+}
+
 // Witness decides when a guard attests. It is a part of the guard, which reports to it what it
 // sees. The zero value has seen nothing.
 type Witness struct {

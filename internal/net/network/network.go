@@ -63,6 +63,7 @@ type Site struct {
 	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // one that answers our dial: see [machine.Machine.AdmitAnswer]
 	AdmitJoin   func(e election.Member, incarnation uint64) error   // see [machine.Machine.AdmitJoin]
 	Enter       func(e election.Member, holds election.Token) Entry // puts a newcomer on the list
+	Attest      func(secret []byte) (ends bool)                     // a guard's secret: whether it ends a leadership that is, or was just, followed; nil: none does
 	SameID      func(holder string, by election.ID)                 // another process, there, has this member's id, as a member says
 
 	Rank    func() election.Rank                                 // this member's, by now

@@ -159,12 +159,11 @@ func (t *Transport) accept(nc net.Conn) {
 // firstFrame returns the peer's first frame, by TLS if this member has that.
 func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 	secured := t.security != nil
-	if secured && t.security.Plain() {
-		first, err := c.peek()
-		if err != nil {
-			return nil, err
+	if secured {
+		if body, err := c.attestation(); err != nil || body != nil {
+			return body, err
 		}
-		secured = first == recordHandshake
+		secured = !t.security.Plain() || c.buf[0] == recordHandshake
 	}
 	if secured {
 		if err := c.secure(t.security, t.security.Server); err != nil {

@@ -15,6 +15,13 @@ import (
 // handleHello answers a hello.
 func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
 	t.acceptor.leave(c)
+	if hello.Kind == wire.KindAttest {
+		if t.site.Attest == nil || !t.site.Attest(hello.Secret) {
+			t.refused(election.None, c.remote(), wire.ReasonAttest, fmt.Sprintf("it attests the end of %s, epoch %d, and ends no leadership that this member follows", election.Shown(string(hello.From.ID)), hello.Token.Epoch))
+		}
+		c.finish(t.trip)
+		return
+	}
 	if hello.Kind == wire.KindJoin {
 		t.handleJoin(c, hello)
 		return

@@ -92,6 +92,37 @@ func (c *conn) peek() (byte, error) {
 	return c.buf[0], nil
 }
 
+// attestation gives the first frame if it is a guard's, which has neither TLS nor membership;
+// nil if it is something else, all of which stays to be read. It waits for no more than a short
+// frame, and costs no handshake.
+func (c *conn) attestation() ([]byte, error) {
+	if _, err := c.peek(); err != nil {
+		return nil, err
+	}
+	for {
+		if c.w >= wire.LengthSize {
+			size, err := wire.FrameSize(c.buf[:c.w], wire.MaxAttestation)
+			if err != nil {
+				return nil, nil // TLS begins otherwise, a hello may be longer
+			}
+			if end := wire.LengthSize + size; c.w >= end {
+				body := c.buf[wire.LengthSize:end]
+				if h, err := wire.DecodeHandshake(body); err != nil || h.Kind != wire.KindAttest {
+					return nil, nil
+				}
+				c.r = end
+				return body, nil
+			}
+		} else if c.buf[0] != 0 {
+			return nil, nil
+		}
+		n, err := c.net.Read(c.buf[c.w:])
+		if c.w += n; n == 0 && err != nil {
+			return nil, nil // the next to read finds that
+		}
+	}
+}
+
 // secure does the handshake of TLS over what is connected.
 func (c *conn) secure(by Security, over func(net.Conn) *tls.Conn) error {
 	s := &stream{Conn: c.net, c: c, ahead: c.buf[c.r:c.w]}

@@ -37,6 +37,8 @@ const (
 	MaxHandshake    = 4 << 10
 	MaxFrame        = 1 << 20
 	MaxText         = election.MaxAddress // bytes of an address or a detail
+	MaxAttestation  = 512
+	SecretSize      = 32
 )
 
 // Handshake is a hello, a welcome or a refusal; or a join and its admission.
@@ -67,6 +69,8 @@ type Handshake struct {
 	// refusal with ReasonCheck, with the receiver's wall clock and its entry of the sender.
 	Check bool  `cbor:"17,keyasint,omitempty"` // hello
 	Clock int64 `cbor:"18,keyasint,omitempty"` // refusal: nanoseconds since 1970
+
+	Secret []byte `cbor:"19,keyasint,omitempty"` // attestation: it opens the commitment of the sender's leadership
 }
 
 // HandshakeKind says what a handshake is.
@@ -82,6 +86,10 @@ const (
 	// the list. The answer is an admission or a refusal; then the connection ends.
 	KindJoin     HandshakeKind = "join"
 	KindAdmitted HandshakeKind = "admitted"
+
+	// The only frame of a connection on which a guard attests that the sender, a leader, is dead.
+	// It needs no TLS, also where members have that. There is no answer but the end of the connection.
+	KindAttest HandshakeKind = "attest"
 )
 
 // layout is an [election.Message] on the wire. Times are in nanoseconds.
@@ -142,6 +150,7 @@ const (
 	ReasonElection       Reason = "election"
 	ReasonAddress        Reason = "address"  // it does not say where it listens
 	ReasonSecurity       Reason = "security" // TLS: who it is has not been proven
+	ReasonAttest         Reason = "attest"   // an attestation that ends no leadership
 	ReasonOther          Reason = "other"    // of a later version, which this one does not know
 
 	// Of frames, in a handshake or later.
@@ -159,7 +168,7 @@ const (
 func (why Reason) Known() Reason {
 	switch why {
 	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
-		ReasonCrowded, ReasonClosing, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonCheck, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
+		ReasonCrowded, ReasonClosing, ReasonAttest, ReasonJoin, ReasonManyJoins, ReasonItself, ReasonCheck, ReasonAlgorithm, ReasonTimes, ReasonElection, ReasonAddress, ReasonSecurity, ReasonEarly:
 		return why
 	}
 	return ReasonOther
@@ -289,7 +298,7 @@ func DecodeHandshake(body []byte) (h *Handshake, err error) {
 		return nil, Bad(ReasonMalformed, "handshake: %v", err)
 	}
 	switch h.Kind {
-	case KindHello, KindWelcome, KindRefused, KindJoin, KindAdmitted:
+	case KindHello, KindWelcome, KindRefused, KindJoin, KindAdmitted, KindAttest:
 	default:
 		return nil, Bad(ReasonEarly, "a %.32q where the handshake should be", string(h.Kind))
 	}
@@ -306,6 +315,9 @@ func DecodeHandshake(body []byte) (h *Handshake, err error) {
 	}
 	if refused := h.Kind == KindRefused; refused != (h.Reason != "") {
 		return nil, Bad(ReasonMalformed, "handshake: a %s with reason %q: a refusal has one, and nothing else does", h.Kind, election.Shown(string(h.Reason)))
+	}
+	if len(h.Secret) > SecretSize || h.Kind == KindAttest && len(h.Secret) != SecretSize {
+		return nil, Bad(ReasonMalformed, "handshake: a %s with a secret of %d bytes: an attestation has one of %d", h.Kind, len(h.Secret), SecretSize)
 	}
 	if h.Token.Epoch > election.MaxEpoch {
 		return nil, Bad(ReasonEpoch, "handshake: epoch %d", h.Token.Epoch)
