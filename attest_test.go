@@ -43,9 +43,9 @@ func TestAnAttestedLeaderIsReplacedAtOnce(t *testing.T) {
 			guards := map[string]*heldOath{}
 			key := Security{SecretFile: secretFile(t, security.NewSecret())}
 			c.startAll(func(cfg *Config) {
-				guards[cfg.ID] = &heldOath{}
+				guards[string(cfg.ID)] = &heldOath{}
 				cfg.TProcess, cfg.DataDir = time.Minute, stalltest.Dir(t)
-				cfg.Algorithm = quorum.New(quorum.WithTakeover(quorum.TakeoverAttested), quorum.WithGuard(guards[cfg.ID]))
+				cfg.Algorithm = quorum.New(quorum.WithTakeover(quorum.TakeoverAttested), quorum.WithGuard(guards[string(cfg.ID)]))
 				if mode == "secret" {
 					cfg.Security = key
 				}

@@ -20,6 +20,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
 	"github.com/batuta-dev/batuta/internal/command/resident"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // partingTime is how long an agent takes at most to hand over and close.
@@ -105,8 +106,9 @@ type agentRun struct {
 	log   *slog.Logger
 	node  *batuta.Node
 
-	address string      // of the HTTP API; empty: it is off
-	tokens  *api.Tokens // nil: it needs none
+	guard   attest.Guard // of the command; nil: none runs for as long as this member leads
+	address string       // of the HTTP API; empty: it is off
+	tokens  *api.Tokens  // nil: it needs none
 
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
@@ -150,6 +152,11 @@ func (a *agentRun) run(ctx context.Context) error {
 		return err
 	}
 	defer a.job.close()
+	guarded, err := a.guardBy(config.Algorithm)
+	if err != nil {
+		return err
+	}
+	defer guarded()
 	// While its command is not tried it is unhealthy, which is the reason to give. As a last resort it would lead all
 	// the same: then it stands by the work that runs, as a service does.
 	config.StandAlways = a.job != nil && !config.LeadUnhealthy

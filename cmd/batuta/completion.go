@@ -11,6 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/algorithm"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/quorum"
 )
 
 // choices are the values of flags, by name.
@@ -26,7 +27,7 @@ var choices = map[string][]string{
 	"log-level":  {"debug", "info", "warn", "error"},
 	"probe":      {"all", "descending"},
 	"profile":    profileNames(),
-	"takeover":   {"lease", "refused"},
+	"takeover":   quorum.Takeovers(),
 	"wire":       {"batuta", "boss"},
 }
 

@@ -93,6 +93,8 @@ func nothing(*crew, *shift) {}
 var strikes = []strike{
 	{"the agent is killed", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGKILL) }, restarting},
 	{"the agent is stopped", func(c *crew, s *shift) { c.send(s.leader, syscall.SIGSTOP) }, func(c *crew, s *shift) { c.send(s.leader, syscall.SIGCONT) }},
+	{"the agent is killed, then its guard", inTurn(killAgent, killGuard), restarting},
+	{"the guard is killed, then its agent", inTurn(killGuard, killAgent), restarting},
 	{"the guard is killed", func(c *crew, s *shift) { c.toGuard(s.leader, syscall.SIGKILL) }, renewing},
 	{"the guard is stopped, and the leader resigns", func(c *crew, s *shift) {
 		c.toGuard(s.leader, syscall.SIGSTOP)
@@ -228,15 +230,41 @@ func (c *crew) send(id string, s syscall.Signal) { c.runs[id].Process.Signal(s) 
 
 // toGuard signals the guard of a member, if there is one just now.
 func (c *crew) toGuard(id string, signal syscall.Signal) {
+	for _, pid := range c.guards(id) {
+		syscall.Kill(pid, signal)
+	}
+}
+
+// guards are the processes of a member's guards.
+func (c *crew) guards(id string) (pids []int) {
 	list, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.runs[id].Process.Pid))
 	for _, file := range list {
 		text, _ := os.ReadFile(file)
 		for field := range strings.FieldsSeq(string(text)) {
 			pid, err := strconv.Atoi(field)
 			if line, _ := os.ReadFile("/proc/" + field + "/cmdline"); err == nil && strings.Contains(string(line), "\x00guard") {
-				syscall.Kill(pid, signal)
+				pids = append(pids, pid)
 			}
 		}
+	}
+	return pids
+}
+
+// inTurn kills the agent of a leader and its guard, one a moment after the other.
+func inTurn(first, then func(c *crew, s *shift, guards []int)) func(*crew, *shift) {
+	return func(c *crew, s *shift) {
+		guards := c.guards(s.leader)
+		first(c, s, guards)
+		time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond)
+		then(c, s, guards)
+	}
+}
+
+func killAgent(c *crew, s *shift, _ []int) { c.send(s.leader, syscall.SIGKILL) }
+
+func killGuard(_ *crew, _ *shift, guards []int) {
+	for _, pid := range guards {
+		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

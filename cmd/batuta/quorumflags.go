@@ -2,12 +2,16 @@ package main
 
 import (
 	"cmp"
+	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	runner "github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/quorum"
 )
 
@@ -25,13 +29,13 @@ func (q *quorumFlags) register(fs *pflag.FlagSet) {
 
 func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
 	q.flags = fs
-	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverLease), "replace a dead leader by `POLICY`: lease, once its lease has ended; refused, once its address refuses connections, which no firewall, proxy or other machine may do in its place [quorum]")
+	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverAttested), "replace a dead leader by `POLICY`: attested, once its guard attests that it is dead and its work gone; lease, once its lease has ended; refused, once its address refuses connections, unsafe behind filters: no firewall, proxy or other machine may do that in its place [quorum]")
 }
 
 // check says what is wrong with them.
 func (q *quorumFlags) check() error {
-	if !slices.Contains([]string{string(quorum.TakeoverLease), string(quorum.TakeoverRefused)}, q.takeover) {
-		return cli.Usagef("--takeover %q: use lease or refused", q.takeover)
+	if !slices.Contains(quorum.Takeovers(), q.takeover) {
+		return cli.Usagef("--takeover %q: use one of %s", q.takeover, strings.Join(quorum.Takeovers(), ", "))
 	}
 	if !(q.drift >= 0 && q.drift <= 0.5) {
 		return cli.Usagef("--clock-drift %v: give a part of 0 to 0.5, such as 0.01", q.drift)
@@ -41,6 +45,44 @@ func (q *quorumFlags) check() error {
 
 // ownFlags are the flags that one algorithm alone reads.
 var ownFlags = map[string]string{"probe": "bully", "takeover": "quorum", "clock-drift": "quorum"}
+
+// guardBy has a guard attest the end of this process, if that is what the others go by: that of the
+// command, or where there is none a guard of its own, which the caller must end. What hooks and
+// named elections have begun may outlive both, so that nothing is attested then.
+func (a *agentRun) guardBy(of batuta.Algorithm) (end func(), err error) {
+	q, ok := of.(*quorum.Algorithm)
+	end = func() {}
+	if !ok || q.Takeover() != quorum.TakeoverAttested || a.flags.membership.observer {
+		return end, nil
+	}
+	switch {
+	case a.flags.hooks.Config(nil).Any():
+		a.guard = unguarded("what its hooks have begun may outlive it")
+	case a.guard == nil && a.job != nil:
+		a.guard = unguarded("the commands of named elections may outlive it")
+	case a.guard == nil:
+		self, err := os.Executable()
+		if err != nil {
+			return end, err
+		}
+		s, err := runner.NewSentry(self, guardLine(), a.log)
+		if err != nil {
+			return end, err
+		}
+		a.guard, end = s, s.Close
+	}
+	quorum.WithGuard(a.guard)(q)
+	return end, nil
+}
+
+// unguarded is why nothing attests the end of this process.
+type unguarded string
+
+// Swear implements [attest.Guard].
+func (unguarded) Swear(attest.Oath) {}
+
+// Bars implements [attest.Guard].
+func (u unguarded) Bars() string { return string(u) }
 
 // unread refuses a flag of another algorithm, which would have no effect. A file may hold
 // its default, as "batuta config show" writes it.

@@ -228,6 +228,9 @@ func (j *job) prepare(a *agentRun) error {
 		Program: self, Guard: guardLine(), Logger: a.log,
 	})
 	j.runs = r
+	if err == nil && j.election.name == "" {
+		a.guard = r.Guard()
+	}
 	j.begin = func(ctx context.Context, node *batuta.Node) error { return r.Run(ctx, j.election.node(node)) }
 	return err
 }

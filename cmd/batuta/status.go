@@ -294,8 +294,13 @@ func printFailover(out io.Writer, s api.Status) {
 // printLeasing tells the same of a quorum, and what that counts on.
 func printLeasing(out io.Writer, s api.Status, silence time.Duration) {
 	killed := "the next leads when its lease has ended"
-	if s.Takeover == string(quorum.TakeoverRefused) {
-		killed = "its address refuses connections, and the next leads at once"
+	switch {
+	case s.Takeover == string(quorum.TakeoverRefused):
+		killed = "its address refuses connections, and the next leads at once: unsafe behind filters"
+	case s.Takeover == string(quorum.TakeoverAttested) && s.Unattested == "":
+		killed = "its guard attests that, and the next leads at once"
+	case s.Unattested != "":
+		killed = "the next leads when its lease has ended, for " + s.Unattested
 	}
 	fmt.Fprintf(out, "failover\tkilled: %s; takeover %s\n", killed, s.Takeover)
 	fmt.Fprintf(out, "\tfrozen or cut off: about T = %v after its last beat\n", silence)

@@ -48,6 +48,40 @@ var adoptLeft = sync.OnceValue(func() error {
 // groupPoll is how often to look whether a group is gone; 0: SIGCHLD reports it.
 const groupPoll = 0
 
+// groupSeen says that a group which is over has left nothing: whatever descends from it.
+const groupSeen = true
+
+// seesDeaths reports why the end of a process cannot be awaited here.
+func seesDeaths() error {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return os.NewSyscallError("pidfd_open", err)
+}
+
+// awaitDeath gives a channel that is closed once this process's parent is dead.
+func awaitDeath(parent int) (<-chan struct{}, error) {
+	fd, err := unix.PidfdOpen(parent, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("pidfd_open", err)
+	}
+	if os.Getppid() != parent {
+		return nil, syscall.ESRCH // it died before, and the number may be of another process
+	}
+	dead := make(chan struct{})
+	go func() {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		for {
+			if n, err := unix.Poll(fds, -1); n > 0 && err == nil {
+				close(dead)
+				return
+			}
+		}
+	}()
+	return dead, nil
+}
+
 // look takes in what has ended, and what this process has adopted.
 //
 // It reads nothing below /proc of any other process: the kernel keeps such an entry, and can

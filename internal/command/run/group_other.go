@@ -3,6 +3,7 @@
 package run
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -24,6 +25,14 @@ func adoptLeft() error { return nil }
 // groupPoll is how often to look whether a group is gone: the end of an orphan is
 // reported to another process.
 const groupPoll = 5 * time.Millisecond
+
+// groupSeen: what has left the group may run on.
+const groupSeen = false
+
+// awaitDeath is not possible here.
+func awaitDeath(int) (<-chan struct{}, error) { return nil, errors.ErrUnsupported }
+
+func seesDeaths() error { return errors.ErrUnsupported }
 
 // look takes in what has ended. What has left the group is out of sight.
 func (g *group) look() {

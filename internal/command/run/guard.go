@@ -1,7 +1,9 @@
 package run
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/clock"
+	"github.com/batuta-dev/batuta/internal/core/attest"
+	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
 // guardFD is where a guard finds its end of the pipe.
@@ -34,10 +38,44 @@ func Guard() (orphaned bool, err error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
+	g.parent = parent
+	if g.dead, err = awaitDeath(parent); errors.Is(err, syscall.ESRCH) {
+		g.late = true
+	} else if err != nil {
+		g.Bar(fmt.Sprintf("the guard cannot see the end of its agent: %v", err))
+	}
 	signal.Notify(g.ended, syscall.SIGCHLD)
 	go g.inbox.watch(g.wake)
 	g.loop()
+	g.attest()
 	return g.left && gone(parent), nil
+}
+
+// Bounds of an attestation: how long the end of the agent may take that has closed its files, and
+// how long members are tried that do not answer.
+const (
+	deathTime  = 5 * time.Second
+	attestTime = 5 * time.Second
+)
+
+// attest has the members know that their leader is over. Nothing of its work is left by now.
+func (g *guard) attest() {
+	if !g.Swore() {
+		return
+	}
+	if !g.late {
+		select {
+		case <-g.dead:
+		case <-time.After(deathTime):
+			return
+		}
+	}
+	g.Died()
+	if oath, ok := g.Attests(); ok {
+		ctx, cancel := context.WithTimeout(context.Background(), attestTime)
+		defer cancel()
+		_ = transport.SendOath(ctx, oath) // those that it does not reach wait for the end of the lease
+	}
 }
 
 // gone reports whether this process is an orphan: its parent has died. That one's files are closed a
@@ -55,12 +93,17 @@ func gone(parent int) bool {
 type guard struct {
 	inbox
 	pipe  *pipe
-	wake  chan struct{}  // something is in the inbox; nil: the other process has gone
-	ended chan os.Signal // some child has ended
-	timer *time.Timer
-	left  bool // something ran when the other process went
-	news  bool // some child has ended since the last look
+	wake  chan struct{}   // something is in the inbox; nil: the other process has gone
+	ended chan os.Signal  // some child has ended
+	dead  <-chan struct{} // closed once the parent is dead; nil: that is not seen
 
+	parent int  // when this process began
+	late   bool // the other process had died by then, or a moment later
+	timer  *time.Timer
+	left   bool // something ran when the other process went
+	news   bool // some child has ended since the last look
+
+	attest.Witness
 	duty // written by the loop alone
 }
 
@@ -81,9 +124,11 @@ type duty struct {
 }
 
 func (g *guard) loop() {
-	for g.wake != nil || g.group != nil {
+	for dead := g.dead; g.wake != nil || g.group != nil; {
 		g.arm()
 		select {
+		case <-dead:
+			dead = nil // the pipe may have a copy elsewhere
 		case <-g.wake:
 		case <-g.ended:
 			g.news = true
@@ -92,6 +137,9 @@ func (g *guard) loop() {
 		// What had come by then counts, however late it is read: the guard may have been stopped.
 		at := now()
 		g.read()
+		if dead == nil && g.dead != nil {
+			g.orphaned()
+		}
 		g.checkTime(at)
 		g.look()
 	}
@@ -114,6 +162,13 @@ func (g *guard) read() {
 		g.obey(o)
 	}
 	if !open {
+		g.orphaned()
+	}
+}
+
+// orphaned takes note that the other process is gone.
+func (g *guard) orphaned() {
+	if g.wake != nil {
 		g.wake = nil
 		g.left = g.group != nil
 		g.part()
@@ -124,6 +179,10 @@ func (g *guard) obey(o order) {
 	switch {
 	case o.Do == orderStart:
 		g.start(o)
+	case o.Do == orderOath && o.Oath != nil:
+		g.Takes(*o.Oath)
+		g.late = g.late || o.Agent != g.parent
+		_ = transport.SendOath(context.Background(), attest.Oath{Token: o.Oath.Token, Secret: o.Oath.Secret}) // to no member: the first frame takes milliseconds to encode
 	case g.group == nil: // it has ended while the order was under way
 	case o.Do == orderRenew:
 		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
@@ -148,6 +207,7 @@ func (g *guard) start(o order) {
 		return
 	}
 	g.group = started
+	g.Works(true)
 	g.clock = clock.New(clock.System(), o.Leap)
 	g.pipe.tell(report{What: reportStarted, Group: started.id})
 }
@@ -217,6 +277,10 @@ func (g *guard) look() {
 	case g.group.over:
 		over := g.group
 		g.group = nil
+		g.Works(!groupSeen)
+		if g.last > 0 && g.killing {
+			g.bar("the command was killed before it had taken away what it held")
+		}
 		over.outcome.Expired = g.expired
 		over.said.finish()
 		g.pipe.tell(report{What: reportGone, Outcome: over.outcome})
@@ -233,6 +297,15 @@ func (g *guard) look() {
 	if g.group.refused != 0 && !g.refused {
 		g.refused = true
 		g.pipe.tell(report{What: reportRefused, Group: g.group.refused})
+		g.bar(fmt.Sprintf("the system does not let batuta end process %d of the command", g.group.refused))
+	}
+}
+
+// bar has the guard attest nothing, and reports why.
+func (g *guard) bar(why string) {
+	if g.Barred() == "" {
+		g.Bar(why)
+		g.pipe.tell(report{What: reportBarred, Error: why})
 	}
 }
 

@@ -1,8 +1,13 @@
 package run
 
 import (
+	"fmt"
+	"log/slog"
 	"os"
 	"sync"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // Guards are the guards of many runners of one process: each has one while its command
@@ -73,4 +78,172 @@ func (p *Guards) Close() {
 		g.end()
 	}
 	p.out.Wait()
+}
+
+// oaths is what a keeper's guards are to attest. It never makes its caller wait: a guard may be
+// stuck. The zero value has nothing to attest.
+type oaths struct {
+	mu     sync.Mutex
+	now    attest.Oath
+	bars   string
+	due    chan struct{} // there is an oath to hand on; nil: nobody has sworn yet
+	closed bool
+}
+
+// Swear implements [attest.Guard].
+func (k *keeper) Swear(o attest.Oath) {
+	k.oaths.mu.Lock()
+	defer k.oaths.mu.Unlock()
+	if k.oaths.closed {
+		return
+	}
+	if k.oaths.now = o; k.oaths.due == nil {
+		k.oaths.due = make(chan struct{}, 1)
+		go k.handOn(k.oaths.due)
+	}
+	k.oaths.again()
+}
+
+// again has the oath handed on, to a guard that has just started, too. mu is held.
+func (o *oaths) again() {
+	if o.due == nil || o.closed {
+		return
+	}
+	select {
+	case o.due <- struct{}{}:
+	default:
+	}
+}
+
+// handOn hands oaths to the guard.
+func (k *keeper) handOn(due <-chan struct{}) {
+	for range due {
+		k.mu.Lock()
+		g := k.guard
+		k.mu.Unlock()
+		k.oaths.mu.Lock()
+		o := k.oaths.now
+		k.oaths.mu.Unlock()
+		if g != nil && g.tell(order{Do: orderOath, Oath: &o, Agent: os.Getpid()}) == nil {
+			k.oaths.handed()
+		}
+	}
+}
+
+// justStarted is why a guard attests nothing that has yet to be handed the oath.
+const justStarted = "its guard has just started"
+
+// handed notes that the guard will read the oath, whatever becomes of this process.
+func (o *oaths) handed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.bars == justStarted {
+		o.bars = ""
+	}
+}
+
+// started hands the oath to a guard that is new, and bars nothing any more.
+func (o *oaths) started() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.bars = ""; o.due != nil {
+		o.bars = justStarted
+	}
+	o.again()
+}
+
+// bar notes why the guard attests nothing.
+func (k *keeper) bar(why string) {
+	k.oaths.mu.Lock()
+	defer k.oaths.mu.Unlock()
+	if k.oaths.bars = why; k.oaths.due != nil && k.log != nil {
+		k.log.Warn("the guard does not attest the end of this process: should it die, the next leader comes when the lease has ended", "why", why)
+	}
+}
+
+// Bars implements [attest.Guard].
+func (k *keeper) Bars() string {
+	k.oaths.mu.Lock()
+	defer k.oaths.mu.Unlock()
+	return k.oaths.bars
+}
+
+// shut ends what hands oaths on.
+func (o *oaths) shut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.due != nil && !o.closed {
+		close(o.due)
+	}
+	o.closed = true
+}
+
+// Guard attests the end of this process, and of the command.
+func (r *Runner) Guard() attest.Guard {
+	r.keeper.mayAttest()
+	return &r.keeper
+}
+
+// mayAttest finds whether a guard can see the end of this process.
+func (k *keeper) mayAttest() {
+	if err := seesDeaths(); err != nil {
+		k.bar(fmt.Sprintf("the system does not let a guard see the end of its agent: %v", err))
+	}
+}
+
+// Sentry is the guard of a process that runs no command under it.
+type Sentry struct {
+	keeper keeper
+	ended  chan struct{}
+}
+
+// NewSentry starts a guard of this program by that command line, and another when that has died.
+// The caller must call Close.
+func NewSentry(program string, argv []string, log *slog.Logger) (*Sentry, error) {
+	s := &Sentry{keeper{starter: starter{program: program, argv: argv, bare: true}, log: log}, make(chan struct{})}
+	g, err := s.keeper.ready()
+	if err != nil {
+		return nil, err
+	}
+	s.keeper.mayAttest()
+	go s.keep(g)
+	return s, nil
+}
+
+// sentryPause is how long a sentry waits before it starts another guard.
+const sentryPause = time.Second
+
+// keep replaces guards that die, until the sentry is closed.
+func (s *Sentry) keep(g *guarded) {
+	for {
+		if g != nil {
+			for range g.reports { // until it has died
+			}
+		}
+		select {
+		case <-s.ended:
+			return
+		default:
+		}
+		s.keeper.lost()
+		s.keeper.bar("the guard has died")
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(sentryPause):
+		}
+		g, _ = s.keeper.ready()
+	}
+}
+
+// Swear implements [attest.Guard].
+func (s *Sentry) Swear(o attest.Oath) { s.keeper.Swear(o) }
+
+// Bars implements [attest.Guard].
+func (s *Sentry) Bars() string { return s.keeper.Bars() }
+
+// Close ends the guard.
+func (s *Sentry) Close() {
+	close(s.ended)
+	s.keeper.close()
 }

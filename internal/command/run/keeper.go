@@ -27,6 +27,7 @@ type keeper struct {
 
 	mu    sync.Mutex
 	guard *guarded // nil: none runs
+	oaths oaths
 }
 
 // starter says how a guard is started.
@@ -35,6 +36,7 @@ type starter struct {
 	argv    []string // by which it becomes a guard
 	stdin   bool     // its commands get what this process reads, unless that is a terminal
 	stdout  *os.File // of its commands; nil: this process's own
+	bare    bool     // it has no commands, and so leaves nothing behind
 }
 
 // guarded is a guard that runs, and what it guards.
@@ -69,6 +71,7 @@ func (k *keeper) ready() (*guarded, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGuard, err)
 	}
 	k.guard = g
+	k.oaths.started()
 	return g, nil
 }
 
@@ -88,8 +91,10 @@ func (k *keeper) done(speakers *sync.WaitGroup) {
 }
 
 func (s starter) start() (*guarded, error) {
-	if err := adoptLeft(); err != nil {
-		return nil, err
+	if !s.bare {
+		if err := adoptLeft(); err != nil {
+			return nil, err
+		}
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -189,7 +194,10 @@ func (g *guarded) end() (over <-chan struct{}) {
 }
 
 // close ends the guard, which must have nothing to do.
-func (k *keeper) close() { k.lost() }
+func (k *keeper) close() {
+	k.oaths.shut()
+	k.lost()
+}
 
 // signal passes s on to the command, if one runs.
 func (k *keeper) signal(s syscall.Signal) { k.order(order{Do: orderSignal, Signal: s}) }
@@ -256,6 +264,8 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 				g.group.Store(int64(r.Group))
 			case r.What == reportRefused:
 				k.refused(r.Group)
+			case r.What == reportBarred:
+				k.bar(r.Error)
 			case r.What == reportFailed:
 				g.owes.Store(false)
 				return Outcome{}, errors.New(r.Error)

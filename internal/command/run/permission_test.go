@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // keep is a process that runs a command under a guard until it gets SIGTERM, and prints what
@@ -26,10 +29,17 @@ func keep(argv []string) {
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	warnOfOtherUser(argv[0], log)
 	k := keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}}, log: log}
+	if addr := os.Getenv("BATUTA_TEST_ATTEST"); addr != "" {
+		k.Swear(oathTo(addr))
+	}
 	k.run(ctx, &Command{Argv: argv, Env: os.Environ(), Grace: time.Millisecond}, time.Second, long, func() (term, bool) {
 		return term{until: now().add(long)}, true
 	})
 	fmt.Println("over")
+}
+
+func oathTo(addr string) attest.Oath {
+	return attest.Oath{Token: election.Token{Epoch: 7, Leader: election.Rank{ID: "5"}}, Secret: bytes.Repeat([]byte{7}, attest.Size), Members: []string{addr}}
 }
 
 // setuid makes a copy of this program that any user may run, as root.

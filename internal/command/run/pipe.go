@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
 // orderKind is what the node's process tells the guard.
@@ -17,6 +19,7 @@ const (
 	orderSignal orderKind = "signal" // Signal: pass it on to the group
 	orderStop   orderKind = "stop"   // Signal: the group has the grace period to end
 	orderKill   orderKind = "kill"
+	orderOath   orderKind = "oath" // Oath, Agent: what to attest once that is dead and the group gone
 )
 
 // order is one line to the guard.
@@ -27,6 +30,8 @@ type order struct {
 	Ask     instant        `json:"ask,omitempty"`   // when the group is asked to end, if nothing renews it before; 0: never
 	Leap    time.Duration  `json:"leap,omitempty"`  // a wall clock that runs ahead by more ends the lease
 	Signal  syscall.Signal `json:"signal,omitempty"`
+	Oath    *attest.Oath   `json:"oath,omitempty"`
+	Agent   int            `json:"agent,omitempty"` // the process that gives the order
 }
 
 // reportKind is what the guard tells the node's process.
@@ -37,6 +42,7 @@ const (
 	reportFailed  reportKind = "failed"  // Error: nothing was started
 	reportRefused reportKind = "refused" // Group: a process of the command that the guard may not signal
 	reportGone    reportKind = "gone"    // Outcome: nothing of the command is left
+	reportBarred  reportKind = "barred"  // Error: why the guard attests nothing
 )
 
 // report is one line from the guard.

@@ -17,6 +17,8 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case len(os.Args) > 1 && programs[os.Args[1]] != nil:
+		programs[os.Args[1]]()
 	case len(os.Args) > 1 && os.Args[1] == "keep":
 		keep(os.Args[2:])
 	case len(os.Args) > 1 && os.Args[1] == "worker":
@@ -26,6 +28,9 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 }
+
+// programs are what the test binary can be on one system alone.
+var programs = map[string]func(){}
 
 // factory makes workers of this test binary.
 type factory struct{ *runtest.Factory }

@@ -34,7 +34,7 @@ export class Quorum {
   #draw(q) {
     const leads = q.left > 0, whole = q.lease * 1000, now = performance.now()
     const left = 1000 * (leads ? q.left : q.promise)
-    text($('#quorum-rule'), q.voters.map(set => t('majority', { n: set.length, m: Math.floor(set.length / 2) + 1 })).join(t('andOf')) + ' ' + t(this.status.takeover === 'refused' ? 'takeoverRefused' : 'takeoverLease', { time: lasting(whole) }))
+    text($('#quorum-rule'), q.voters.map(set => t('majority', { n: set.length, m: Math.floor(set.length / 2) + 1 })).join(t('andOf')) + ' ' + t({ attested: 'takeoverAttested', refused: 'takeoverRefused' }[this.status.takeover] ?? 'takeoverLease', { time: lasting(whole) }))
     text($('#lease-words'), leads ? t('leaseLeft') : q.promised_to ? t('promised', { id: q.promised_to }) : q.promise > 0 ? t('promisedBefore') : t('noPromise'))
     const fraction = Math.min(1, left / Math.max(whole, 1))
     $('#lease-bar').style.width = 100 * fraction + '%'

@@ -1,0 +1,197 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/command/run/runtest"
+	"github.com/batuta-dev/batuta/internal/net/wire"
+)
+
+func init() { programs["watch-over"] = watchOver }
+
+// watchOver is a process that has a guard and no command, and lives until it is killed.
+func watchOver() {
+	s, err := NewSentry(os.Args[0], []string{os.Args[0], "guard"}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
+	if err != nil {
+		os.Exit(1)
+	}
+	s.Swear(oathTo(os.Getenv("BATUTA_TEST_ATTEST")))
+	for was := "?"; ; time.Sleep(time.Millisecond) {
+		if why := s.Bars(); why != was {
+			fmt.Printf("bars %q\n", why)
+			was = why
+		}
+	}
+}
+
+// voter receives attestations.
+type voter struct {
+	addr string
+	came chan *wire.Handshake
+}
+
+func newVoter(t *testing.T) voter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	v := voter{l.Addr().String(), make(chan *wire.Handshake, 10)}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			frame := make([]byte, wire.MaxAttestation)
+			n, _ := c.Read(frame)
+			h, err := wire.DecodeHandshake(frame[min(n, wire.LengthSize):n])
+			if err != nil {
+				t.Error(err)
+			}
+			v.came <- h
+			c.Close()
+		}
+	}()
+	return v
+}
+
+func (v voter) next(t *testing.T) *wire.Handshake {
+	t.Helper()
+	select {
+	case h := <-v.came:
+		return h
+	case <-time.After(runtest.Patience):
+		t.Fatal("nothing is attested")
+		return nil
+	}
+}
+
+// agent starts this program as a process that swears to v.
+func (v voter) agent(t *testing.T, program string, change func(*exec.Cmd), argv ...string) (*exec.Cmd, <-chan string) {
+	t.Helper()
+	cmd := exec.Command(program, argv...)
+	cmd.Env, cmd.Stderr = append(os.Environ(), "BATUTA_TEST_ATTEST="+v.addr), os.Stderr
+	if change != nil {
+		change(cmd)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = StartChild(cmd)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); WaitChild(cmd) })
+	return cmd, read(out)
+}
+
+// guardOf waits for the guard of an agent.
+func guardOf(t *testing.T, agent int, but int) int {
+	t.Helper()
+	for late := time.Now().Add(runtest.Patience); time.Now().Before(late); time.Sleep(time.Millisecond) {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", agent))
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for field := range strings.FieldsSeq(string(text)) {
+				pid, _ := strconv.Atoi(field)
+				if line, _ := os.ReadFile("/proc/" + field + "/cmdline"); pid != but && strings.Contains(string(line), "\x00guard") {
+					return pid
+				}
+			}
+		}
+	}
+	t.Fatal("it has no guard")
+	return 0
+}
+
+// stillRuns reports whether a process has not ended.
+func stillRuns(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+// A guard attests when its agent is dead and nothing of the command is left, whatever session that
+// is in, and not before.
+func TestTheEndOfAnAgentIsAttestedOnceItsCommandIsGone(t *testing.T) {
+	t.Parallel()
+	f, v := newFactory(t), newVoter(t)
+	agent, _ := v.agent(t, os.Args[0], nil, append([]string{"keep"}, f.argv("deaf", "child", "far")...)...)
+	var family []int
+	for range 4 {
+		family = append(family, f.Next().Pid)
+	}
+	select {
+	case <-v.came:
+		t.Fatal("it is attested while the agent lives")
+	case <-time.After(100 * time.Millisecond): // time is what is tested here
+	}
+	agent.Process.Kill()
+	h := v.next(t)
+	for _, pid := range family {
+		if stillRuns(pid) {
+			t.Errorf("process %d of the command is left", pid)
+		}
+	}
+	if want := oathTo(v.addr); h.Kind != wire.KindAttest || h.Token != want.Token || !bytes.Equal(h.Secret, want.Secret) {
+		t.Errorf("attested: %+v", h)
+	}
+}
+
+// What a guard may not kill may run on, as far as it can promise: it attests nothing.
+func TestACommandOfAnotherUserIsNotAttested(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("makes a program of root's, and runs it as nobody")
+	}
+	t.Parallel()
+	f, v, program := newFactory(t), newVoter(t), setuid(t)
+	plain := copyOf(t, filepath.Join(filepath.Dir(program), "batuta"), 0o755)
+	agent, lines := v.agent(t, plain, func(c *exec.Cmd) {
+		c.Dir = "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}, append([]string{"keep", program, "worker"}, f.Argv("root")...)...)
+	w := f.Next()
+	t.Cleanup(func() { syscall.Kill(w.Pid, syscall.SIGKILL) })
+	expect(t, lines, "does not attest")
+	guard := guardOf(t, agent.Process.Pid, 0)
+	agent.Process.Kill()
+	syscall.Kill(w.Pid, syscall.SIGKILL)
+	f.Dies(w)
+	for late := time.Now().Add(runtest.Patience); stillRuns(guard); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("the guard does not end")
+		}
+	}
+	select {
+	case <-v.came:
+		t.Error("it is attested")
+	default:
+	}
+}
+
+// An agent without a command has a guard too. A guard that was killed is replaced.
+func TestASentryAttestsItsAgent(t *testing.T) {
+	t.Parallel()
+	v := newVoter(t)
+	agent, lines := v.agent(t, os.Args[0], nil, "watch-over")
+	expect(t, lines, `bars ""`)
+	first := guardOf(t, agent.Process.Pid, 0)
+	syscall.Kill(first, syscall.SIGKILL)
+	expect(t, lines, `bars "the guard has died"`)
+	expect(t, lines, `bars ""`)
+	guardOf(t, agent.Process.Pid, first)
+	agent.Process.Kill()
+	v.next(t)
+}
