@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -57,32 +58,39 @@ func (a *agentRun) guardBy(of batuta.Algorithm) (end func(), err error) {
 	}
 	switch {
 	case a.flags.hooks.Config(nil).Any():
-		a.guard = unguarded("what its hooks have begun may outlive it")
+		a.guard = unguarded{why: "what its hooks have begun may outlive it"}
 	case a.guard == nil && a.job != nil:
-		a.guard = unguarded("the commands of named elections may outlive it")
+		a.guard = unguarded{why: "the commands of named elections may outlive it"}
 	case a.guard == nil:
 		self, err := os.Executable()
 		if err != nil {
 			return end, err
 		}
-		s, err := runner.NewSentry(self, guardLine(), a.log)
-		if err != nil {
-			return end, err
+		if s, err := runner.NewSentry(self, guardLine(), a.log); err == nil {
+			a.guard, end = s, s.Close
+		} else {
+			a.guard = unguarded{"its guard could not be started: " + err.Error(), a.log}
 		}
-		a.guard, end = s, s.Close
 	}
 	quorum.WithGuard(a.guard)(q)
 	return end, nil
 }
 
 // unguarded is why nothing attests the end of this process.
-type unguarded string
+type unguarded struct {
+	why string
+	log *slog.Logger // for what is a fault; nil: it is none
+}
 
 // Swear implements [attest.Guard].
-func (unguarded) Swear(attest.Oath) {}
+func (u unguarded) Swear(attest.Oath) {
+	if u.log != nil {
+		u.log.Warn("no guard attests the end of this process: should it die, the next leader comes when the lease has ended", "why", u.why)
+	}
+}
 
 // Bars implements [attest.Guard].
-func (u unguarded) Bars() string { return string(u) }
+func (u unguarded) Bars() string { return u.why }
 
 // unread refuses a flag of another algorithm, which would have no effect. A file may hold
 // its default, as "batuta config show" writes it.

@@ -197,7 +197,7 @@ func (r *recorder) recordOwn() {
 			l = BehindLine(r.node.ID(), time.Now(), r.node.Leader().Election)
 		}
 		r.add("", l)
-		if v := ev.View; ev.Kind == batuta.EventMeta && ev.Member == v.Token.Leader.ID {
+		if v := ev.View; ev.Kind == batuta.EventRenewed || ev.Kind == batuta.EventMeta && ev.Member == v.Token.Leader.ID {
 			text, _ := json.Marshal(EventLine(r.node.ID(), batuta.Event{Time: v.Since, Kind: batuta.EventLeader, View: v}))
 			r.journal.Amend(text)
 		}

@@ -95,6 +95,9 @@ func (f *follower) start(v batuta.View) {
 // see runs what belongs to a view.
 func (f *follower) see(v batuta.View) {
 	if v.Same(f.seen) {
+		if f.seen = v; v.Same(f.led) {
+			f.led = v
+		}
 		return // its leader has new metadata, or a higher epoch, which is no change of leader
 	}
 	f.seen = v

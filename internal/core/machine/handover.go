@@ -118,6 +118,9 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 // leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that another
 // may lead, or knows of a higher epoch, may have given way to a leader of which we have not heard: we ask before we claim.
 func (m *Machine) leaderEnds(msg *election.Message, why string) {
+	if msg.Token != m.view { // a higher epoch of the leadership that is followed
+		m.heardEnd(msg.Token)
+	}
 	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
 	if another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
 		m.lose(election.CauseResigned, true, why)

@@ -34,7 +34,7 @@ var settings = []setting{
 	{word: "algorithm", form: "NAME", does: "`bully`, `ring`, `chang-roberts`, `quorum`", normal: "`bully`",
 		read:  func(p *parser) { w, _ := p.next("an algorithm's name"); p.s.Setup.Algorithm = w.text },
 		write: func(s *Scenario) []string { return []string{s.Setup.Algorithm} }},
-	{word: "option", form: "WORD", does: "the algorithm's own: how Bully asks, `descending` or `all`; what a quorum waits for before it takes over, `lease` or `refused`; in earlier files `probe`", normal: "the algorithm's own",
+	{word: "option", form: "WORD", does: "the algorithm's own: how Bully asks, `descending` or `all`; what a quorum waits for before it takes over, `attested`, `lease` or `refused`; in earlier files `probe`", normal: "the algorithm's own",
 		read:    func(p *parser) { w, _ := p.next("an option of the algorithm"); p.s.Setup.Option = w.text },
 		write:   func(s *Scenario) []string { return lineIf(s.Setup.Option != "", s.Setup.Option) },
 		simpler: edits(func(s *Setup) { s.Option = "" })},
