@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
 // Health is how a node checks by itself whether it is fit to lead. Without Check there is no such
@@ -232,6 +233,55 @@ func (n *Node) Transfer(ctx context.Context, id ID) error {
 		return nil
 	}
 	return n.followed(ctx, from, id)
+}
+
+// MaxPause bounds the length of [Node.Pause].
+const MaxPause = election.MaxPause
+
+// Pause has the cluster's own election stay where it is for that long, or ends that with 0: no other member takes
+// the lead, whether the leader lives or not. Any member may ask, and all members know it. [Node.Resign],
+// [Node.Transfer] and [Node.Leave] of the leader still give the lead away, and the next leader keeps
+// it for the rest of the pause. A leader that is unhealthy keeps it, too.
+//
+// It returns when this member goes by it. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
+// a pause that this member knows can be ended. Its other errors are ctx's, and those of [Node.Drain].
+// A pause is not on disk: it ends when every process that knows it has ended.
+func (n *Node) Pause(ctx context.Context, length time.Duration) error {
+	if length < 0 || length > MaxPause {
+		return config("pause of %v: give at most %v, or 0 to end a pause", length, MaxPause)
+	}
+	until, err := ask(ctx, n, func() time.Time {
+		until, _ := pausedBy(n)
+		if length == 0 && !until.IsZero() && !n.view().Token.Defined() {
+			n.emit(election.Event{Kind: election.Pausing})
+			until = time.Time{}
+		}
+		return until
+	})
+	if err != nil || length == 0 && until.IsZero() {
+		return err
+	}
+	err = n.Election(n.cfg.Election).askLeader(ctx, named.Request{Do: named.DoPause, Length: length})
+	for err == nil && until.IsZero() == (length > 0) {
+		select {
+		case <-time.After(10 * time.Millisecond): // the leader has it; it arrives with the next heartbeat
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		until, err = ask(ctx, n, func() time.Time { until, _ := pausedBy(n); return until })
+	}
+	return err
+}
+
+// pausedBy is what the core of a node knows of a pause.
+func pausedBy(n *Node) (until time.Time, leader ID) {
+	if c, ok := n.machine.(interface{ Paused() (time.Time, ID) }); ok {
+		until, leader = c.Paused()
+	}
+	if !until.After(n.now()) {
+		return time.Time{}, ""
+	}
+	return time.Now().Add(until.Sub(n.now())).Round(0), leader
 }
 
 // followed waits for the next leadership, which is to be that member's.

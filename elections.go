@@ -402,12 +402,12 @@ func (n *Node) ListElections() []View {
 // member stands for, unless with force: then nobody leads those. Any member may ask. It lasts
 // across coordinators, and until the cluster as a whole has stopped.
 func (n *Node) Drain(ctx context.Context, id ID, force bool) error {
-	return n.requestOf(ctx, named.DoDrain, id, force)
+	return requestOf(ctx, n, named.DoDrain, id, force)
 }
 
 // Undrain ends what [Node.Drain] has begun.
 func (n *Node) Undrain(ctx context.Context, id ID) error {
-	return n.requestOf(ctx, named.DoUndrain, id, false)
+	return requestOf(ctx, n, named.DoUndrain, id, false)
 }
 
 // Drained are the members that are drained, as far as this one knows.
@@ -420,7 +420,7 @@ func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
 	})
 }
 
-func (n *Node) requestOf(ctx context.Context, do string, id ID, force bool) error {
+func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error {
 	id, err := election.ParseID(string(id))
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ type Node struct {
 	rhythm      rhythm
 	standing    Standing
 	stood       time.Time        // since when
+	pausing     bool             // the cluster was paused when that was last looked at
 	healthError string           // what the last check that failed has said
 	todo        []election.Event // to step the Machine with
 	timer       *time.Timer

@@ -202,7 +202,7 @@ func TestStandings(t *testing.T) {
 // Every reason that the Machine has is told by a name.
 func TestEveryStandingHasAName(t *testing.T) {
 	for _, a := range []election.Eligibility{election.Eligible, election.IneligibleResigned, election.StandsNext, election.IneligibleWorking, election.IneligibleUnsaved, election.IneligibleObserver,
-		election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining, election.IneligibleUnfounded, election.IneligibleFew, election.IneligibleRefused} {
+		election.IneligibleUnhealthy, election.LastResort, election.IneligibleClosing, election.IneligibleGone, election.IneligibleJoining, election.IneligibleUnfounded, election.IneligibleFew, election.IneligiblePaused, election.IneligibleRefused} {
 		if standings[a] == "" {
 			t.Errorf("%q has none", a)
 		}

@@ -51,6 +51,9 @@ type Status struct {
 	Unattested string  // with takeover "attested": why no guard attests the end of this member's process; empty: a guard does
 	ClockDrift float64 // quorum: by which part the rates of two members' clocks may differ
 
+	Paused     time.Time // when a pause of the cluster ends, see [Node.Pause]; zero: there is none
+	PausedWith ID        // the member that keeps the lead until then; none: the next leader
+
 	Role          Role
 	Standing      Standing
 	StandingWhy   string         // why it does not stand, in words, such as the last ones of a failing check; "" when it does
@@ -186,6 +189,7 @@ func (n *Node) status() Status {
 		Standing: standings[n.machine.Standing()], StandingWhy: n.whyIneligible(), StandingSince: n.stood, DiskError: n.trouble(), SavesFailed: n.disk.failed,
 		LogDropped: n.logs.Dropped(),
 	}
+	s.Paused, s.PausedWith = pausedBy(n)
 	if n.cfg.Wire == nil {
 		s.WireVersion = wire.ProtocolVersion
 	}
@@ -303,6 +307,7 @@ const (
 	StandingUnsaved   Standing = "unsaved"     // its disk does not save its state
 	StandingJoining   Standing = "joining"     // it awaits the leader of the cluster that it joins, or that there is one
 	StandingRefused   Standing = "refused"     // a live member of its list refuses its connections
+	StandingPaused    Standing = "paused"      // another member keeps the lead until a pause ends, see [Node.Pause]
 	StandingFew       Standing = "few-members" // it receives fewer members than [Config].MinMembers
 	StandingClosing   Standing = "closing"     // its process is about to end
 	StandingRemoved   Standing = "removed"     // it is no member any more
@@ -321,6 +326,7 @@ var standings = map[election.Eligibility]Standing{
 	election.IneligibleJoining:   StandingJoining,
 	election.IneligibleUnfounded: StandingJoining,
 	election.IneligibleRefused:   StandingRefused,
+	election.IneligiblePaused:    StandingPaused,
 	election.IneligibleFew:       StandingFew,
 	election.IneligibleClosing:   StandingClosing,
 	election.IneligibleGone:      StandingRemoved,
@@ -381,6 +387,9 @@ func (n *Node) whyIneligible() string {
 		return cmp.Or(n.awaited(), "it has just joined and awaits the leader")
 	case StandingRefused:
 		return n.whyRefused()
+	case StandingPaused:
+		until, leader := pausedBy(n)
+		return fmt.Sprintf("the cluster is paused until %s: member %s keeps the lead, alive or not; batuta resume ends that", until.UTC().Format(time.RFC3339), leader)
 	case StandingFew:
 		return fmt.Sprintf("it receives fewer than %d members, itself included, and leads only while it receives so many (min-members)", n.cfg.MinMembers)
 	case StandingClosing:
@@ -427,6 +436,13 @@ func remedyOf(why wire.Reason) string {
 
 // noteStanding logs and tells a standing that has changed.
 func (n *Node) noteStanding() {
+	if until, leader := pausedBy(n); until.IsZero() == n.pausing {
+		if n.pausing = !n.pausing; n.pausing {
+			n.cfg.Logger.Warn("the cluster is paused: no other member takes the lead", "until", until, "leader", leader)
+		} else {
+			n.cfg.Logger.Warn("the pause of the cluster has ended")
+		}
+	}
 	now := standings[n.machine.Standing()]
 	if now == n.standing || n.closing {
 		return

@@ -33,6 +33,7 @@ const (
 	Closing                            // this process is about to end: its member gives up the lead, and stands no more in this life
 	Candidacy                          // the user has something for a leader to do (On), as at first, or nothing any more (!On)
 	Tells                              // the user has this member tell Meta of itself
+	Pausing                            // the user has the lead stay where it is for Age, or ends that with 0
 	Sworn                              // a guard has the secret of Token, this member's leadership, and its commitment is Proof
 	Attested                           // Proof has come from outside: the secret of a leadership that is over, its process dead and its work gone
 	Woke                               // nothing but time: the deadline has passed
@@ -56,7 +57,7 @@ type Event struct {
 	Err         error             // Saved, DialFailed (a live member refuses)
 	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved, ErrOldIncarnation or ErrSameID: the entry that the other has of us
 	List        []Member          // Started, JoinAccepted
-	Age         time.Duration     // Started, JoinAccepted
+	Age         time.Duration     // Started, JoinAccepted; Pausing
 	Meta        map[string]string // Tells; sound by [CheckMeta]
 	Proof       []byte            // Sworn, Attested; 32 bytes
 }

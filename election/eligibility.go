@@ -18,6 +18,7 @@ const (
 	IneligibleJoining   Eligibility = "joining"     // it has just joined and awaits the leader
 	IneligibleRefused   Eligibility = "refused"     // a live member of its list refuses its connections
 	IneligibleUnfounded Eligibility = "unfounded"   // it knows of no cluster yet, and may not found one
+	IneligiblePaused    Eligibility = "paused"      // the lead stays with its holder until the pause ends
 	IneligibleFew       Eligibility = "few-members" // it receives fewer members than it needs to lead
 )
 

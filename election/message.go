@@ -103,6 +103,8 @@ type Message struct {
 	Renews   uint64        // the epoch under which the leadership of Token began, if that is lower: its epoch was raised since
 	Version  uint64        // Beat and Ack: of the member states
 
+	Pause *Pause // what the sender knows of a pause; nil: there never was one
+
 	Ring   []Rank         // rings: the ids passed, or the one candidate
 	List   []Member       // Members
 	Meta   []Meta         // Members
@@ -114,6 +116,16 @@ type Message struct {
 
 	Shares *Shares // Beat and Ack, where there are named elections: see internal/core/named
 }
+
+// Pause is what a member knows of a pause of the cluster, in which the lead stays with one member.
+type Pause struct {
+	Version uint64        `cbor:"1,keyasint"`
+	Left    time.Duration `cbor:"2,keyasint,omitempty"` // until it ends; 0: it has ended
+	Holder  ID            `cbor:"3,keyasint,omitempty"` // the member that has the lead; None: the next leader
+}
+
+// MaxPause bounds the length of a pause.
+const MaxPause = 7 * 24 * time.Hour
 
 // Shares is what a beat and its acknowledgement tell of named elections.
 type Shares struct {

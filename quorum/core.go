@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
@@ -52,6 +53,7 @@ type Core struct {
 
 	reaper reaper.Reaper
 
+	pause pause.Pause
 	metas machine.Metas // what the members tell of themselves
 
 	view election.Token // the leadership that holds for this member
@@ -257,6 +259,8 @@ func (c *Core) handle(ev election.Event) {
 		c.resign("it is asked to")
 	case election.Closing:
 		c.close()
+	case election.Pausing:
+		c.pause.Set(c.now, ev.Age, c.view.Leader.ID)
 	case election.Transfer:
 		c.transfer(ev.Peer)
 	case election.JoinRequested:
@@ -274,7 +278,9 @@ func (c *Core) handle(ev election.Event) {
 	case election.Candidacy:
 		c.setCandidacy(ev.On)
 	case election.Tells:
-		c.setMeta(ev.Meta)
+		if c.metas.Set(ev.Meta) {
+			c.learned(c.metas.Own())
+		}
 	case election.Sworn:
 		if ev.Token == c.leadership() && c.view == ev.Token && len(ev.Proof) == attest.Size && c.Swears(c.term(), attest.Commitment(ev.Proof)) {
 			c.beat()
@@ -340,11 +346,20 @@ func (c *Core) Deadline() (time.Time, bool) {
 	for i := range c.peers {
 		wake(c.peers[i].redial)
 	}
+	ends, _ := c.pause.Until(c.now)
+	wake(ends)
 	return at, true
 }
 
 // due does all whose time has come.
 func (c *Core) due() {
+	if turned, ends := c.pause.Turned(c.now); turned && ends.IsZero() {
+		c.note("resumes", c.cfg.Self.ID, c.view, "the pause has ended")
+		c.standAgain()
+		c.pursueAt = c.now // the others receive it
+	} else if turned {
+		c.note("pauses", c.cfg.Self.ID, c.view, "for "+ends.Sub(c.now).Round(time.Millisecond).String())
+	}
 	c.dueVoter()
 	c.dueLeader()
 	c.dueDisk()
@@ -363,6 +378,9 @@ func (c *Core) due() {
 		}
 	}
 }
+
+// Paused returns when a pause ends, zero without one, and the member that keeps the lead until then.
+func (c *Core) Paused() (time.Time, election.ID) { return c.pause.Until(c.now) }
 
 // passed reports whether a time was set, and is not to come.
 func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }

@@ -75,6 +75,7 @@ func (c *Core) receive(m *election.Message) {
 	}
 	p.heard, p.asked, p.mute, p.backoff = c.now, time.Time{}, false, 0
 	c.seen = max(c.seen, m.Token.Epoch)
+	c.pause.Receive(c.now, m.Pause)
 	switch {
 	case m.Kind == kindSeat:
 		c.seated(p, m)

@@ -13,13 +13,6 @@ import (
 // metaChunk is how many members one message tells of.
 const metaChunk = 128
 
-// setMeta has this member tell other pairs of itself.
-func (c *Core) setMeta(pairs map[string]string) {
-	if c.metas.Set(pairs) {
-		c.learned(c.metas.Own())
-	}
-}
-
 // metaFrom takes in what another knows, or asks for, before this member takes part, too:
 // at the first start that may be long in coming, and who has heard its word does not say
 // so again. It reports whether the message was of that.

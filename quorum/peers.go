@@ -257,5 +257,6 @@ func (c *Core) send(p *peer, m election.Message) {
 		p.dialing = true
 	}
 	m.From, m.To, m.Election, m.MetaDigest = c.cfg.Self.ID, p.rank.ID, c.cfg.Election, c.metas.Digest()
+	m.Pause = c.pause.Report(c.now)
 	c.do(election.Action{Kind: election.Send, To: p.rank.ID, Message: &m})
 }

@@ -41,6 +41,8 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleUnsaved
 	case c.working && c.view.Leader.ID != c.cfg.Self.ID:
 		return election.IneligibleWorking
+	case c.pause.Bars(c.now, c.cfg.Self.ID, c.Knows):
+		return election.IneligiblePaused
 	case c.resigned != 0 || c.retired:
 		return election.IneligibleResigned
 	case !c.healthy:
@@ -74,7 +76,7 @@ func (c *Core) setHealth(on bool) {
 	}
 	c.healthy, c.resort = on, false
 	switch {
-	case !on && c.term() != 0:
+	case !on && c.term() != 0 && !c.pause.On(c.now): // else when the pause ends: see preempt
 		c.leave(0, "it is unhealthy")
 	case on:
 		c.standAgain()
@@ -102,6 +104,7 @@ func (c *Core) resign(why string) {
 		return
 	}
 	c.resigned, c.outlived = c.term(), false
+	c.pause.Hold(c.now, election.None)
 	c.leave(0, why)
 }
 
@@ -197,7 +200,7 @@ func (c *Core) silent(p *peer) bool {
 
 // preempt gives the lead to a higher-ranked member that has been there for 2·T.
 func (c *Core) preempt() {
-	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over || c.applied < c.lastIndex() {
+	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over || c.applied < c.lastIndex() || c.pause.On(c.now) {
 		return // while the members change, the best may be the one that goes
 	}
 	var best *peer

@@ -74,6 +74,7 @@ func (c *Core) transfer(to election.ID) {
 	}
 	if p := c.peer(to); p != nil {
 		c.resigned, c.outlived = c.term(), false
+		c.pause.Hold(c.now, election.None)
 		c.note("transfers", to, c.view, "it was asked to")
 		c.leave(p.number, "it hands over to "+string(to))
 	}

@@ -167,6 +167,7 @@ func (c *Core) follow(t election.Token) {
 	}
 	what := "follows"
 	if t.Leader.ID == c.cfg.Self.ID {
+		c.pause.Hold(c.now, c.cfg.Self.ID)
 		what = "leads"
 	}
 	c.note(what, t.Leader.ID, t, "")
@@ -297,6 +298,9 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 	forced := bytes.Equal(m.GetContext(), []byte("CampaignTransfer"))
 	if c.term() != 0 && !c.over {
 		return // it leads, as far as it knows
+	}
+	if c.pause.Bars(c.now, p.rank.ID, c.Knows) && m.GetType() != pb.MsgVote {
+		return // the candidate has not received the pause yet; this member reports it within T
 	}
 	if !forced && !c.patience.IsZero() {
 		p.deferred = m

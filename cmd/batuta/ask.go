@@ -215,6 +215,53 @@ resigned. See which member leads before you ask again.`,
 	})
 }
 
+func newPauseCommand(e env) *cobra.Command {
+	var length time.Duration
+	cmd := newAskingCommand(e, &cobra.Command{
+		Use:   "pause",
+		Short: "Keep the lead where it is during maintenance",
+		Long: `pause keeps the cluster's own election with its leader: no other member takes the lead, whether
+the leader is alive, fails its check or is stopped. The leader that returns leads again. Any agent
+may be asked. All members report the pause, and it ends by itself after --for, or by batuta resume.
+
+batuta resign and batuta transfer still move the lead. Exit code 3 when no leader is known.`,
+		Example: `  batuta pause --for 30m --agent 127.0.0.1:7501
+  batuta resume --agent 127.0.0.1:7502`,
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
+		if length <= 0 || length > election.MaxPause {
+			return cli.Usagef("--for %v: give a duration above zero, at most %v", length, election.MaxPause)
+		}
+		var raw json.RawMessage
+		if err := c.Pause(ctx, length.String(), &raw); err != nil {
+			return err
+		}
+		var done struct{ Paused *api.Paused }
+		if err := json.Unmarshal(raw, &done); err != nil || a.json || done.Paused == nil {
+			return a.report(raw, "paused")
+		}
+		return a.report(raw, fmt.Sprintf("paused until %s; %s keeps the lead", done.Paused.Until.Format(time.RFC3339), done.Paused.Leader))
+	})
+	cmd.Flags().DurationVar(&length, "for", time.Hour, "end the pause after `DURATION`")
+	cli.ByHand(cmd.Flags(), "for")
+	return cmd
+}
+
+func newResumeCommand(e env) *cobra.Command {
+	return newAskingCommand(e, &cobra.Command{
+		Use:   "resume",
+		Short: "End a pause of the cluster",
+		Long: `resume ends what batuta pause has begun. Any agent may be asked. Without a leader the agent asked
+ends the pause, and the members elect a leader.`,
+		Example: "  batuta resume --agent 127.0.0.1:7501",
+	}, func(ctx context.Context, a *asking, c *api.Client) error {
+		var raw json.RawMessage
+		if err := c.Post(ctx, "/v1/resume", &raw); err != nil {
+			return err
+		}
+		return a.report(raw, "resumed")
+	})
+}
+
 func newCampaignCommand(e env) *cobra.Command {
 	return newAskingCommand(e, &cobra.Command{
 		Use:   "campaign",

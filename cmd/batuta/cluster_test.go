@@ -155,6 +155,48 @@ func TestMinMembersOfProcesses(t *testing.T) {
 	mustAgree(t, c, now.epoch+1, "3")
 }
 
+// While the cluster is paused no process takes the lead of a leader that is killed, not even one that was started
+// meanwhile. Any agent that knows of the pause ends it.
+func TestPauseOfProcesses(t *testing.T) {
+	for _, algorithm := range []string{"bully", "quorum"} {
+		t.Run(algorithm, func(t *testing.T) {
+			c, err := newCluster(3, "--algorithm", algorithm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.close)
+			c.dataDir = t.TempDir()
+			if err := c.startAll(); err != nil {
+				t.Fatal(err)
+			}
+			now := mustAgree(t, c, 1, "")
+			leader := now.leader
+			others := slices.DeleteFunc(slices.Clone(c.members), func(m *member) bool { return m == leader })
+			client, err := api.NewClient(others[0].http, api.Access{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var answer struct{ Paused *api.Paused }
+			if err := client.Pause(t.Context(), "1h", &answer); err != nil || answer.Paused == nil || answer.Paused.Leader != leader.id {
+				t.Fatalf("a follower answers %+v, %v", answer.Paused, err)
+			}
+			mustCrash(t, c, others[1])
+			mustStart(t, c, others[1])
+			mustCrash(t, c, leader)
+			if err := c.settle(t.Context(), 3*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if leads := c.claims(); len(leads) > 0 {
+				t.Fatalf("%q lead although the cluster is paused", leads)
+			}
+			if err := client.Post(t.Context(), "/v1/resume", &answer); err != nil || answer.Paused != nil {
+				t.Fatalf("to resume is answered by %+v, %v", answer.Paused, err)
+			}
+			mustAgree(t, c, now.epoch+1, "")
+		})
+	}
+}
+
 func everyPair(n int) [][2]int {
 	var pairs [][2]int
 	for i := range n {

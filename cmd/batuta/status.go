@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -215,6 +216,9 @@ func reason(s api.Status, trace []api.Record) string {
 
 // printStanding tells why the member asked does not stand for election, if it does not.
 func printStanding(out io.Writer, s api.Status) {
+	if s.Paused != nil {
+		fmt.Fprintf(out, "PAUSED\tuntil %s: %s keeps the lead, alive or not; batuta resume ends that\n", s.Paused.Until.Format(time.RFC3339), cmp.Or(s.Paused.Leader, "the next leader"))
+	}
 	if s.Standing != "" && s.Standing != "eligible" { // an older agent does not tell
 		since := ""
 		if !s.StandingSince.IsZero() {

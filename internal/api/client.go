@@ -83,6 +83,11 @@ func (c *Client) Resign(ctx context.Context, id string, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/resign", Leaver{ID: id}, v)
 }
 
+// Pause has the lead stay where it is for that long, as Go writes durations.
+func (c *Client) Pause(ctx context.Context, length string, v any) error {
+	return c.send(ctx, http.MethodPost, "/v1/pause", Break{For: length}, v)
+}
+
 // Drain moves the named elections away from a member.
 func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
 	return done, c.send(ctx, http.MethodPost, "/v1/drain", d, &done)

@@ -44,7 +44,7 @@ type collector struct {
 	messages, sentBytes, lost, refused, bad, leaderless, unlogged                                             *prometheus.Desc
 	silenceLimit, silence, stall, roundTrip, refusedMember, standing, standingSince, diskFailing, savesFailed *prometheus.Desc
 	certificate, certificateLife                                                                              *prometheus.Desc
-	elections, electionsLed, electionsUnled, drained                                                          *prometheus.Desc
+	elections, electionsLed, electionsUnled, drained, paused                                                  *prometheus.Desc
 }
 
 func newCollector(n Node, version string, d *leaderlessTime) *collector {
@@ -82,6 +82,7 @@ func newCollector(n Node, version string, d *leaderlessTime) *collector {
 		electionsLed:    desc("elections_led", "Seats of named elections that this member leads."),
 		electionsUnled:  desc("elections_leaderless", "Seats of named elections that nobody leads, as this member sees it."),
 		drained:         desc("members_drained", "Members that lead no named election because they are drained."),
+		paused:          desc("paused", "1 while the cluster is paused, as this member knows, else 0: no other member takes the lead."),
 		bad:             desc("frames_dropped_total", "Frames refused and dropped, by reason.", "reason"),
 	}
 }
@@ -92,7 +93,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 		c.info, c.isLeader, c.hasLeader, c.epoch, c.uptime, c.members, c.links,
 		c.messages, c.sentBytes, c.lost, c.refused, c.bad, c.leaderless, c.unlogged,
 		c.silenceLimit, c.silence, c.stall, c.roundTrip, c.refusedMember, c.standing, c.standingSince, c.diskFailing, c.savesFailed,
-		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained,
+		c.certificate, c.certificateLife, c.elections, c.electionsLed, c.electionsUnled, c.drained, c.paused,
 	} {
 		ch <- d
 	}
@@ -114,6 +115,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.isLeader, oneIf(c.node.IsLeader()))
 	gauge(c.hasLeader, oneIf(s.Token.Defined()))
 	gauge(c.epoch, float64(s.Epoch))
+	gauge(c.paused, oneIf(!s.Paused.IsZero()))
 	gauge(c.uptime, s.Uptime.Seconds())
 	gauge(c.links, float64(s.Links))
 	gauge(c.diskFailing, oneIf(s.DiskError != ""))
@@ -194,7 +196,7 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 
 // standings are told each, so that a rule may compare with zero.
 var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
-	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingFew, batuta.StandingClosing, batuta.StandingRemoved}
+	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingFew, batuta.StandingPaused, batuta.StandingClosing, batuta.StandingRemoved}
 
 // causes are told each, from zero on: an increase is seen of what was there before.
 var causes = []batuta.Cause{batuta.CauseCrashed, batuta.CauseSilent, batuta.CauseResigned, batuta.CauseRemoved, batuta.CauseStalled,

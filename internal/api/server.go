@@ -177,6 +177,8 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/histories", s.histories},
 		{"GET", "/v1/quorum", s.quorum},
 		{"POST", "/v1/resign", s.resign},
+		{"POST", "/v1/pause", s.pause},
+		{"POST", "/v1/resume", func(w http.ResponseWriter, r *http.Request) { s.pauses(w, r, 0) }},
 		{"POST", "/v1/transfer", s.transfer},
 		{"POST", "/v1/drain", s.drain},
 		{"POST", "/v1/undrain", s.undrain},

@@ -44,6 +44,8 @@ type Status struct {
 	Wire  int  `json:"wire"`  // version of the protocol between members; 0: of another kind
 	State int  `json:"state"` // version of the layout of the data directory; 0: there is none
 
+	Paused *Paused `json:"paused"` // null: the cluster is not paused
+
 	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
 
 	Drained []string `json:"drained,omitempty"` // members that lead no named election, by a drain; absent: none
@@ -59,6 +61,19 @@ type Status struct {
 	// Of the ring algorithms alone.
 	Participating *bool   `json:"participating,omitempty"`
 	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
+}
+
+// Paused is a pause of the cluster.
+type Paused struct {
+	Until  Stamp  `json:"until"`
+	Leader string `json:"leader"` // the member that keeps the lead; empty: the next leader does
+}
+
+func pausedOf(s batuta.Status) *Paused {
+	if s.Paused.IsZero() {
+		return nil
+	}
+	return &Paused{Stamp{s.Paused}, string(s.PausedWith)}
 }
 
 // Side is how many members of how many are up, as the member asked sees them, itself included.
@@ -204,7 +219,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), s.WireVersion, s.StateVersion
-	st.Quorum = quorumOf(s.Quorum)
+	st.Quorum, st.Paused = quorumOf(s.Quorum), pausedOf(s)
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)
 		st.Participating, st.Successor = &s.Ring.Participating, &next

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
@@ -116,4 +117,50 @@ func (s *Server) stepDown(ctx context.Context, id batuta.ID) error {
 		return batuta.ErrNotLeading
 	}
 	return s.node.Resign(ctx)
+}
+
+// Break is the body of POST /v1/pause.
+type Break struct {
+	For string `json:"for"` // as Go writes durations
+}
+
+// pause answers when this member goes by the pause.
+func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
+	var b Break
+	if !reply.Read(w, r, maxBody, false, &b, `{"for":"1h"}`) {
+		return
+	}
+	length, err := time.ParseDuration(b.For)
+	if err != nil || length <= 0 || length > batuta.MaxPause {
+		reply.Fail(w, http.StatusBadRequest, "pause for %.64q: give a duration above zero, at most %v, such as {\"for\":\"1h\"}", b.For, batuta.MaxPause)
+		return
+	}
+	s.pauses(w, r, length)
+}
+
+func (s *Server) pauses(w http.ResponseWriter, r *http.Request, length time.Duration) {
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	err := errors.New("a node of this kind cannot be paused")
+	if n, ok := s.node.(interface {
+		Pause(context.Context, time.Duration) error
+	}); ok {
+		err = n.Pause(ctx, length)
+	}
+	var now batuta.Status
+	if err == nil {
+		now, err = s.node.Status(ctx)
+	}
+	switch {
+	case err == nil:
+		reply.JSON(w, http.StatusOK, map[string]*Paused{"paused": pausedOf(now)})
+	case errors.Is(err, batuta.ErrNotLeading):
+		s.leadsNot(w, r, s.node.Leader())
+	case errors.Is(err, batuta.ErrRefusedElection):
+		reply.Fail(w, http.StatusConflict, "%v", err)
+	case unreached(err):
+		reply.Fail(w, http.StatusGatewayTimeout, "pause: %v; its answer may have been lost: see the status before you ask again", err)
+	default:
+		reply.Fail(w, http.StatusInternalServerError, "pause: %v", err)
+	}
 }

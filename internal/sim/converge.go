@@ -305,7 +305,7 @@ func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
 // stands says that nothing keeps it from leading; a disk that takes T does.
 func (w *world) stands(p *process) bool {
-	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
+	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
 // unled gives "" when nobody of a group has a leader.

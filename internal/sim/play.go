@@ -184,6 +184,10 @@ func (w *world) strikeMember(step *scenario.Step, p *process) error {
 		w.leave(p)
 	case scenario.Resign:
 		w.tell(p, election.Resigned)
+	case scenario.Pause:
+		if p.condition == scenario.Alive {
+			w.step(p, election.Event{Kind: election.Pausing, Age: step.For})
+		}
 	case scenario.Health:
 		w.health(p, step.Word)
 	case scenario.Tell:

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file keeps a cluster from being founded by accident: of three machines that do
 // not reach each other yet, each would lead a cluster of its own.
@@ -68,11 +72,29 @@ func (m *Machine) tooFew() bool {
 	return need > 1
 }
 
-// endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members.
+// endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members or
+// while the cluster is paused.
 func (m *Machine) endUnfounded() {
 	if m.unfounded && m.started() && m.founds() {
 		m.unfounded = false
 		m.standAgain("it knows of the cluster, or of enough members to found one")
+	}
+	turned, ends := m.maintenance.Turned(m.now)
+	if turned && ends.IsZero() {
+		m.note("resumes", m.cfg.Self.ID, m.view, "the pause has ended")
+		if m.cancel(timerPause); m.leading() && m.eligibility() == election.IneligibleUnhealthy {
+			m.makeWay("it is unhealthy")
+		}
+		if m.mayPreempt() { // by then each member has received that the others are candidates again
+			m.set(timerHandover, 3*m.cfg.Timing.Heartbeat)
+		} else {
+			m.standAgain("the pause has ended")
+		}
+	} else if turned {
+		m.note("pauses", m.cfg.Self.ID, m.view, "for "+ends.Sub(m.now).Round(time.Millisecond).String())
+	}
+	if !ends.IsZero() {
+		m.set(timerPause, ends.Sub(m.now))
 	}
 	if few := m.started() && m.tooFew(); few != m.few && !m.leading() {
 		m.finds(few)

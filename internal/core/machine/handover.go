@@ -37,6 +37,9 @@ func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "
 // has stopped. Until then we keep beating, so that nobody else begins. With doubts,
 // others may lead by then: we ask.
 func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
+	if m.place != onList {
+		m.maintenance.Hold(m.now, election.None) // the holder leaves the cluster
+	}
 	next := m.phaseWithoutLeader()
 	if m.working || doubts == "" {
 		next = PhaseDraining
@@ -138,7 +141,7 @@ func (m *Machine) handOver(from int, msg *election.Message) {
 		// Under way: it hears Resign when the work has stopped.
 	case !m.leading() || msg.Token != m.view:
 		m.replyToProbe(peer.ID)
-	case m.cfg.NoPreempt || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
+	case m.cfg.NoPreempt || m.maintenance.On(m.now) || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
 		m.note("refuses", peer.ID, m.view, "to hand over: it may not preempt")
 	default:
 		m.stepDown("it hands over to " + string(peer.ID))

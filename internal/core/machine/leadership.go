@@ -296,6 +296,7 @@ func (m *Machine) install() {
 	m.cancel(timerEligible)
 	m.disinherit()
 	if m.leading() {
+		m.maintenance.Hold(m.now, m.cfg.Self.ID)
 		m.note("leads", m.cfg.Self.ID, m.view, "")
 		m.takeLead()
 	} else {

@@ -7,6 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/detector"
 	"github.com/batuta-dev/batuta/internal/core/epoch"
+	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
@@ -47,8 +48,9 @@ type Machine struct {
 	seen epoch.Seen
 	inheritance
 	handover
-	disk   epoch.Disk
-	reaper reaper.Reaper
+	disk        epoch.Disk
+	reaper      reaper.Reaper
+	maintenance pause.Pause
 }
 
 // New checks c, reports every fault in it at once, and gives a Machine that
@@ -181,6 +183,11 @@ func (m *Machine) handleMembership(ev election.Event) {
 		m.setCandidacy(ev.On)
 	case election.Tells:
 		m.setMeta(ev.Meta)
+	case election.Pausing:
+		m.maintenance.Set(m.now, ev.Age, m.View().Leader.ID)
+		if m.leaderless() {
+			m.discover("the pause is over by the user's wish")
+		}
 	}
 }
 
@@ -241,6 +248,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	if msg.Eligibility == election.Eligible {
 		m.endLastResort()
 	}
+	m.maintenance.Receive(m.now, msg.Pause)
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)
 	if leads, ok := m.index[msg.Token.Leader.ID]; ok && msg.Renews > 0 && msg.Renews <= m.members[leads].proof.under {
 		m.refute(leads)

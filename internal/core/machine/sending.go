@@ -26,7 +26,7 @@ func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 // saysNow has a message say what every message says of its sender, as it is now.
 func (m *Machine) saysNow(msg *election.Message) {
 	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.draining()
-	msg.MetaDigest = m.metas.Digest()
+	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
 	if msg.Token == m.view && msg.Kind != election.Ack {
 		side := m.side()
 		msg.Side, msg.Young = side.Size, side.Young

@@ -1,6 +1,10 @@
 package machine
 
-import "github.com/batuta-dev/batuta/election"
+import (
+	"time"
+
+	"github.com/batuta-dev/batuta/election"
+)
 
 // This file says whether this member itself stands for election, and lets it stand
 // again: see [election.Eligibility]. What others say of themselves is in eligibility.go.
@@ -37,6 +41,8 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleJoining
 	case m.unfounded:
 		return election.IneligibleUnfounded
+	case m.maintenance.Bars(m.now, m.cfg.Self.ID, m.Knows) && !m.leading():
+		return election.IneligiblePaused
 	case m.tooFew():
 		return election.IneligibleFew
 	case m.working && !m.leading():
@@ -88,6 +94,7 @@ func (m *Machine) resign() {
 	if !m.leading() && !m.isMine(m.next) {
 		return // nothing to give up
 	}
+	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
 	m.makeWay("it resigned")
@@ -137,7 +144,9 @@ func (m *Machine) setHealth(ok bool) {
 	}
 	m.unhealthy, m.lastResort = !ok, false
 	if !ok {
-		m.makeWay("it is unhealthy")
+		if !m.leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
+			m.makeWay("it is unhealthy")
+		}
 		return
 	}
 	m.cancel(timerEligible)
@@ -146,6 +155,9 @@ func (m *Machine) setHealth(ok bool) {
 		m.reconsider() // it may have resigned, too
 	}
 }
+
+// Paused returns when a pause ends, zero without one, and the member that keeps the lead until then.
+func (m *Machine) Paused() (time.Time, election.ID) { return m.maintenance.Until(m.now) }
 
 // setCandidacy hears whether there is anything to do for this member as a leader. While
 // there is nothing it gives up the lead and does not claim, also where nobody else does.

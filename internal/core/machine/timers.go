@@ -32,6 +32,7 @@ const (
 	timerHung      = "machine:hung"      // the disk has not answered for T
 	timerHeir      = "machine:heir"      // give up waiting for the claim of the one to whom the lead was left
 	timerElsewhere = "machine:elsewhere" // nobody with this member's id was where the list has it: ask again
+	timerPause     = "machine:pause"     // a pause ends
 	timerPoll      = "machine:poll"      // give up waiting for those who may stand again
 )
 
@@ -63,6 +64,7 @@ func (m *Machine) fire(name string) {
 		m.askElsewhere()
 	case timerPoll:
 		m.pollTimedOut()
+	case timerPause: // see endUnfounded
 	case timerSave:
 		m.save()
 	case timerHung:

@@ -63,6 +63,7 @@ func (m *Machine) transfer(to election.ID) {
 	if to == m.cfg.Self.ID {
 		return
 	}
+	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.heir = to
 	m.note("transfers", to, m.view, "it was asked to")

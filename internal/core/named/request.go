@@ -15,16 +15,18 @@ const (
 	DoDrain    = "drain"     // move everything away from Member, and keep it away; Force: also what nobody else stands for
 	DoUndrain  = "undrain"   // end that
 	DoResign   = "resign"    // step down as the leader of the cluster
+	DoPause    = "pause"     // have the lead stay where it is for Length; 0: end that
 	DoHandOver = "hand-over" // hand the cluster's own election over to Member
 )
 
 // Request is something that a user asks of the coordinator.
 type Request struct {
-	Do     string      `cbor:"1,keyasint"`
-	Name   string      `cbor:"2,keyasint,omitempty"`
-	Member election.ID `cbor:"3,keyasint,omitempty"`
-	Force  bool        `cbor:"4,keyasint,omitempty"`
-	Until  int64       `cbor:"5,keyasint,omitempty"` // refused after that, in the coordinator's own time; 0: whenever it arrives
+	Do     string        `cbor:"1,keyasint"`
+	Name   string        `cbor:"2,keyasint,omitempty"`
+	Member election.ID   `cbor:"3,keyasint,omitempty"`
+	Force  bool          `cbor:"4,keyasint,omitempty"`
+	Length time.Duration `cbor:"6,keyasint,omitempty"` // of a pause
+	Until  int64         `cbor:"5,keyasint,omitempty"` // refused after that, in the coordinator's own time; 0: whenever it arrives
 
 	Within time.Duration `cbor:"-"` // sets Until to so long from now; 0: leaves it
 }
@@ -49,6 +51,9 @@ func (r Request) check() error {
 	}
 	if len(r.Do) > 64 || !election.Printable(r.Do, 64) {
 		return errors.New("a request that does not print")
+	}
+	if r.Length < 0 || r.Length > election.MaxPause {
+		return fmt.Errorf("a pause of %v, at most %v", r.Length, election.MaxPause)
 	}
 	return election.CheckIDs(r.Member)
 }
@@ -175,6 +180,8 @@ func (o *office) answer(r Request) verdict {
 		words = o.undrain(r.Member)
 	case DoResign:
 		return makeWay(o, r.Member, election.Event{Kind: election.Resigned})
+	case DoPause:
+		return makeWay(o, election.None, election.Event{Kind: election.Pausing, Age: r.Length})
 	case DoHandOver:
 		if err := o.c.AdmitTransfer(r.Member); err != nil {
 			return refused(refusalOf(err), "%v", err)

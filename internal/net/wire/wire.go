@@ -123,6 +123,7 @@ type layout struct {
 	Side        int                     `cbor:"27,keyasint,omitempty"`
 	Young       bool                    `cbor:"28,keyasint,omitempty"`
 	Renews      uint64                  `cbor:"29,keyasint,omitempty"`
+	Pause       *election.Pause         `cbor:"30,keyasint,omitempty"`
 }
 
 // Reason says why a connection was refused or a frame dropped. It is a label of
@@ -262,7 +263,7 @@ func outward(m *election.Message) *layout {
 		Ended: m.Ended, Age: m.Age, Stamp: m.Stamp, Draining: m.Draining, Version: m.Version,
 		Ring: m.Ring, States: m.States, Digest: m.Digest, List: m.List, Follows: m.Follows, Heir: m.Heir,
 		Carried: outward(m.Carried), Data: m.Data, Shares: m.Shares, MetaSum: m.MetaDigest, Meta: m.Meta, Claimant: m.Claimant,
-		Side: m.Side, Young: m.Young, Renews: m.Renews,
+		Side: m.Side, Young: m.Young, Renews: m.Renews, Pause: m.Pause,
 	}
 }
 
@@ -360,7 +361,7 @@ func (w *layout) inward() (m *election.Message, err error) {
 		Ended: w.Ended, Age: w.Age, Stamp: w.Stamp, Draining: w.Draining, Version: w.Version,
 		Ring: w.Ring, States: w.States, Digest: w.Digest, List: w.List, Follows: w.Follows, Heir: w.Heir,
 		Data: w.Data, Shares: w.Shares, MetaDigest: w.MetaSum, Meta: w.Meta, Claimant: w.Claimant,
-		Side: w.Side, Young: w.Young, Renews: w.Renews,
+		Side: w.Side, Young: w.Young, Renews: w.Renews, Pause: w.Pause,
 	}, nil
 }
 
@@ -383,6 +384,9 @@ func (w *layout) check() error {
 	}
 	if w.Side < 0 || w.Side > election.MaxMembers || w.Renews > w.Token.Epoch {
 		return Bad(ReasonMalformed, "message: a side of %d members, and an epoch %d that renews %d", w.Side, w.Token.Epoch, w.Renews)
+	}
+	if p := w.Pause; p != nil && (p.Version > election.MaxVersion || p.Left < 0 || p.Left > election.MaxPause || checkIDs(p.Holder) != nil) {
+		return Bad(ReasonMalformed, "message: a pause of %v, version %d", p.Left, p.Version)
 	}
 	if len(w.Data) > election.MaxData {
 		return Bad(ReasonLength, "message: %d bytes of data", len(w.Data))

@@ -136,6 +136,7 @@ settled
 trace messages
 run 0s
 start 2
+pause 1 1m0s
 crash 2 torn
 restart 2 rollback
 freeze 1

@@ -40,6 +40,7 @@ const (
 	Times     Verb = "times"
 	Campaign  Verb = "campaign"
 	Resign    Verb = "resign"
+	Pause     Verb = "pause"
 	Transfer  Verb = "transfer"
 	Health    Verb = "health"
 	Tell      Verb = "tell"

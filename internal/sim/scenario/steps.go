@@ -49,6 +49,7 @@ var steps = []form{
 		does: "the `t_max` and `t_process` that it starts with from now on; members of which these differ refuse each other"},
 	{verb: Campaign, operands: ops(members()), from: conditions(Alive), to: Alive, does: "the user asks for an election"},
 	{verb: Resign, operands: ops(members()), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the leader to step down"},
+	{verb: Pause, operands: ops(member, duration("how long the lead stays with the leader", 0)), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks this member to pause the cluster for so long; `0s` ends that"},
 	{verb: Transfer, operands: ops(member, toMember), only: automatic, from: conditions(Alive), to: Alive, does: "the user asks the first, which leads, to hand over to the second only"},
 	{verb: Health, operands: ops(member, choice("healthy", "unhealthy")), only: automatic, from: conditions(Alive), to: Alive, does: "what the member's own check finds"},
 	{verb: Tell, operands: ops(member, saying), only: automatic, from: conditions(Alive), to: Alive, does: "the user has the member tell a word of itself from now on, `-` for nothing; it has nothing to tell after a restart"},
