@@ -52,7 +52,7 @@ func crowdedPair(t *testing.T) string {
 	var join []string
 	var pages []string
 	for _, id := range []string{"1", "2"} {
-		n, err := batuta.Start(t.Context(), batuta.Config{ID: id, Listen: "127.0.0.1:0", Join: join, Algorithm: bully.New()})
+		n, err := batuta.Start(t.Context(), batuta.Config{ID: batuta.ID(id), Listen: "127.0.0.1:0", Join: join, Algorithm: bully.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
