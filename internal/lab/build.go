@@ -19,9 +19,9 @@ const program = "github.com/batuta-dev/batuta/internal/lab/wasm"
 
 // rarely are the packages of those that it is made of whose speed matters less than their size:
 // they are compiled without inlining, which takes 140 kB off what a page loads.
-var rarely = []string{"encoding/...", "fmt", "math/big", "net/netip", "reflect", "strconv", "strings",
+var rarely = []string{"bufio", "bytes", "context", "encoding/...", "fmt", "iter", "maps", "os", "path/...", "slices", "sort", "syscall/...", "time", "unicode/...", "math/big", "net/netip", "reflect", "strconv", "strings",
 	"github.com/fxamacker/cbor/v2", "golang.org/x/text/...", "google.golang.org/protobuf/...",
-	"github.com/batuta-dev/batuta/internal/core/named", "github.com/batuta-dev/batuta/election/...", "github.com/batuta-dev/batuta/internal/core/roster", "github.com/batuta-dev/batuta/internal/lab/player", "github.com/batuta-dev/batuta/internal/lab/wasm/...",
+	"github.com/batuta-dev/batuta/internal/core/named", "github.com/batuta-dev/batuta/election/...", "github.com/batuta-dev/batuta/internal/core/roster", "github.com/batuta-dev/batuta/internal/core/machine", "github.com/batuta-dev/batuta/internal/core/pause", "github.com/batuta-dev/batuta/internal/core/reaper", "github.com/batuta-dev/batuta/internal/core/side", "github.com/batuta-dev/batuta/internal/core/attest/oath", "github.com/batuta-dev/batuta/internal/lab/player", "github.com/batuta-dev/batuta/internal/lab/wasm/...",
 	"github.com/batuta-dev/batuta/internal/sim", "github.com/batuta-dev/batuta/internal/sim/invariant", "github.com/batuta-dev/batuta/internal/sim/scenario", "github.com/batuta-dev/batuta/internal/sim/trace"}
 
 // Build compiles the simulator and gives it compressed, with the script of the go

@@ -56,7 +56,7 @@ var quorumMutants = []wrong{
 	{"quorum: a slow disk takes the lead again and again", "quorum/disk.go", "\tc.slowly(slow)\n", "\tc.slowly(slow && false)\n", "scenario quorum/testdata/slow_disk_highest.txt"},
 	{"quorum: a disk that was slow is not tried again", "quorum/disk.go", "\t\tc.tryDisk()\n", "", "scenario quorum/testdata/slow_disk_highest.txt"},
 	{"quorum: a leader that has nothing to write does not try its disk", "quorum/disk.go", "\t\treturn c.wrote.Add(idle)\n", "", "scenario quorum/testdata/hung_leader.txt"},
-	{"quorum: a guard attests before the work is gone", "internal/core/attest/attest.go", "w.dead && !w.works &&", "w.dead &&", "soak quorum-attested 1:500: no two leases are in force at one time"},
+	{"quorum: a guard attests before the work is gone", "internal/core/attest/oath/oath.go", "w.dead && !w.works &&", "w.dead &&", "soak quorum-attested 1:500: no two leases are in force at one time"},
 	{"quorum: a secret opens another leadership", "internal/core/attest/attest.go", "|| !o.followed.opens(Of(secret)) {", "|| len(secret) != Size {", "test internal/core/attest TestASecretEndsItsOwnLeadershipAlone"},
 	{"quorum: a beat of a leader that is proven to be dead is followed", "quorum/voter.go", "\tif c.Over(b.term) {\n", "\tif false {\n", "test quorum TestABeatOfADeadLeaderIsNotFollowed"},
 	{"quorum: a leader that is proven to be dead is waited for to stand first", "quorum/voter.go", " || p.number == c.follows.from && c.Over(c.follows.term)\n", "\n", "test quorum TestAVoterDoesNotWaitForADeadLeaderToStand"},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/attest"
+	"github.com/batuta-dev/batuta/internal/core/attest/oath"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
@@ -34,7 +34,7 @@ func (w *world) appendLog(p *process, a *election.Action) {
 
 // guard is the process beside a leader that attests its end. It outlives the leader's process.
 type guard struct {
-	attest.Witness
+	oath.Witness
 	place int    // of the leader
 	life  uint64 // that the leader's place had after its end
 	sent  bool
@@ -46,14 +46,13 @@ func swear(w *world, p *process, t election.Token) {
 		return // it has none
 	}
 	var secret []byte
-	for range attest.Size / 8 {
+	for range oath.Size / 8 {
 		secret = binary.BigEndian.AppendUint64(secret, w.rng.pcg.Uint64())
 	}
-	oath := attest.Oath{Token: t, Secret: secret}
-	p.guard.Takes(oath)
+	p.guard.Takes(oath.Oath{Token: t, Secret: secret})
 	p.guard.Works(true)
-	commitment := oath.Commitment()
-	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: commitment[:]})
+	core := p.machine.(interface{ Commits(secret []byte) []byte })
+	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: core.Commits(secret)})
 }
 
 // orphan has the guard of a leader that has crashed end the work. The guard may have been

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
-	"github.com/batuta-dev/batuta/internal/core/attest"
+	"github.com/batuta-dev/batuta/internal/core/attest/oath"
 	"github.com/batuta-dev/batuta/internal/core/machine"
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
@@ -304,7 +304,7 @@ func (w *world) elect(p *process, a *election.Action) {
 		return
 	}
 	if a.Token.Leader.ID == p.rank.ID {
-		p.guard.Takes(attest.Oath{})
+		p.guard.Takes(oath.Oath{})
 	}
 	p.view = election.Token{}
 	if p.working && a.Token.Leader.ID == p.rank.ID {

@@ -18,7 +18,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/attest", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/attest", "internal/core/attest/oath", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -42,7 +42,8 @@ var mayImport = map[string][]string{
 	"engines/internal/*": {"", "engines", "internal/testkit/freeport"},
 
 	// Packages that decide.
-	"internal/core/attest":          {"election"},
+	"internal/core/attest":          {"internal/core/attest/oath"},
+	"internal/core/attest/oath":     {"election"},
 	"internal/core/ballot":          {"election"},
 	"internal/core/detector":        {"election"},
 	"internal/core/epoch":           {"election"},
@@ -103,7 +104,7 @@ var mayImport = map[string][]string{
 	"internal/sim/invariant":    {"election", "internal/sim/scenario"},
 	"internal/sim/trace":        {"election", "internal/sim/scenario"},
 	"internal/sim/explore":      {"election", "internal/core/machine", "internal/sim/scenario", "internal/sim/trace", "internal/sim/invariant"},
-	"internal/sim":              {"election", "internal/core/attest", "internal/core/machine", "internal/core/named", "internal/sim/*"},
+	"internal/sim":              {"election", "internal/core/attest/oath", "internal/core/machine", "internal/core/named", "internal/sim/*"},
 	"internal/superpeer/fabric": {},
 	"internal/superpeer/lab":    {"internal/superpeer", "internal/superpeer/coordinate"},
 	"internal/superpeer/live":   {"superpeer", "internal/superpeer", "internal/superpeer/fabric", "internal/superpeer/lab"},

@@ -9,13 +9,19 @@ package attest
 
 import (
 	"crypto/sha256"
-	"slices"
 
-	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/attest/oath"
 )
 
 // Size is that of a secret, and of a commitment, in bytes.
-const Size = 32
+const Size = oath.Size
+
+// What a guard has: see package oath.
+type (
+	Oath    = oath.Oath
+	Guard   = oath.Guard
+	Witness = oath.Witness
+)
 
 // Commitment is SHA-256 of a secret; the zero value is none.
 type Commitment [Size]byte
@@ -90,55 +96,8 @@ func (o *Oaths) Ends(term uint64, secret []byte) bool {
 // Over reports whether the leadership of a term is proven to be over.
 func (o *Oaths) Over(term uint64) bool { return term != 0 && o.ended == term }
 
-// Oath is what a guard is to attest by the end of a leadership.
-type Oath struct {
-	Token   election.Token `json:"token"`
-	Secret  []byte         `json:"secret"`  // none: there is nothing to attest
-	Members []string       `json:"members"` // HOST:PORT of those that are to receive it
-}
-
-// Commitment is what the leader announces for it.
-func (o Oath) Commitment() Commitment { return Of(o.Secret) }
-
-// Guard is what a leader has of its guard.
-type Guard interface {
-	// Swear replaces what the guard is to attest. It does not wait. The guard keeps no copy on disk.
-	Swear(o Oath)
-	// Bars is why the guard attests nothing; empty: nothing bars it.
-	Bars() string
-}
-
-// Witness decides when a guard attests. It is a part of the guard, which reports to it what it
-// sees. The zero value has seen nothing.
-type Witness struct {
-	oath  Oath
-	works bool   // something of the work is left, or may be
-	dead  bool   // the leader's process is
-	bars  string // why it does not attest, whatever it sees
-}
-
-// Takes replaces the oath.
-func (w *Witness) Takes(o Oath) {
-	o.Members = slices.Clone(o.Members)
-	w.oath = o
-}
-
-// Works notes that work begins, or that nothing of it is left.
-func (w *Witness) Works(on bool) { w.works = on }
-
-// Bar has it attest nothing, because of why.
-func (w *Witness) Bar(why string) { w.bars = why }
-
-// Barred is why it attests nothing; empty: nothing bars it.
-func (w *Witness) Barred() string { return w.bars }
-
-// Died notes that the leader's process is dead.
-func (w *Witness) Died() { w.dead = true }
-
-// Swore reports whether there is something to attest, once all has ended.
-func (w *Witness) Swore() bool { return len(w.oath.Secret) == Size && w.bars == "" }
-
-// Attests gives what is to be sent now. Nothing is before the process is dead and its work gone.
-func (w *Witness) Attests() (Oath, bool) {
-	return w.oath, w.dead && !w.works && w.Swore()
+// Commits gives the commitment of a secret, as an event has it.
+func (o *Oaths) Commits(secret []byte) []byte {
+	c := Of(secret)
+	return c[:]
 }
