@@ -17,14 +17,14 @@ func TestTheLargerSideKeepsItsLeader(t *testing.T) {
 		c := batutatest.New(t, 3)
 		c.StartAll()
 		first := c.Agree("3")
-		kinds := map[batuta.ID][]batuta.EventKind{}
+		kinds := map[batuta.ID]*[]batuta.EventKind{"2": {}, "3": {}}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		for _, id := range []batuta.ID{"2", "3"} {
+		for id, seen := range kinds {
 			events := c.Node(id).Events(ctx)
 			go func() {
 				for ev := range events {
-					kinds[id] = append(kinds[id], ev.Kind)
+					*seen = append(*seen, ev.Kind)
 				}
 			}()
 		}
@@ -51,18 +51,18 @@ func TestTheLargerSideKeepsItsLeader(t *testing.T) {
 		synctest.Wait()
 		for id, seen := range kinds {
 			renewed := 0
-			for _, k := range seen {
+			for _, k := range *seen {
 				switch k {
 				case batuta.EventRenewed:
 					renewed++
 				case batuta.EventLost:
 					if renewed == 0 {
-						t.Errorf("%s loses its leader: %v", id, seen)
+						t.Errorf("%s loses its leader: %v", id, *seen)
 					}
 				}
 			}
 			if renewed == 0 {
-				t.Errorf("%s has no event renewed: %v", id, seen)
+				t.Errorf("%s has no event renewed: %v", id, *seen)
 			}
 		}
 	})
