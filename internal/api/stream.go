@@ -84,7 +84,7 @@ func poll(w http.ResponseWriter, r *http.Request, in *reader, wait time.Duration
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	list := []json.RawMessage{}
-	for len(list) < maxPoll {
+	for len(list) < maxPoll || in.InView() { // an index of the view may be kept no longer
 		e, ok := in.Next(ctx)
 		if !ok {
 			break

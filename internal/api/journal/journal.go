@@ -230,5 +230,8 @@ func (r *Reader) Over() bool {
 	return r.j.over && r.next == r.j.next() && len(r.view) == 0
 }
 
+// InView reports whether some of the present view is still to be read.
+func (r *Reader) InView() bool { return len(r.view) > 0 }
+
 // Position is the index after which the next event comes, unless some of the view is still to be read.
 func (r *Reader) Position() string { return r.j.index(r.next - 1) }

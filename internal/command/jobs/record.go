@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/command/run"
 )
 
 const (
@@ -161,15 +162,12 @@ func unpackTime(n uint64) time.Duration {
 // lastRecord is the latest record of a job that any of those members publishes, and own.
 func lastRecord(members []batuta.MemberStatus, mark string, own record) record {
 	for _, m := range members {
-		if r, ok := recordIn(m.Meta[RunsKey], mark); ok && r.newer(own) && time.Until(time.Unix(r.began, 0)) < farAhead {
+		if r, ok := recordIn(m.Meta[RunsKey], mark); ok && r.newer(own) && time.Until(time.Unix(r.began, 0)) < run.FarAhead {
 			own = r
 		}
 	}
 	return own
 }
-
-// farAhead is more than clocks of one cluster differ.
-const farAhead = time.Hour
 
 // OrdersKey is the metadata key of what users ask of jobs. Each member that has a job in its file
 // publishes the latest order that it has received, so an order is kept as long as such a member

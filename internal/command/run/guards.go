@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -86,6 +87,7 @@ type oaths struct {
 	mu     sync.Mutex
 	now    attest.Oath
 	bars   string
+	never  string        // why none of them ever attests: the system does not let it
 	due    chan struct{} // there is an oath to hand on; nil: nobody has sworn yet
 	closed bool
 }
@@ -165,7 +167,7 @@ func (k *keeper) bar(why string) {
 func (k *keeper) Bars() string {
 	k.oaths.mu.Lock()
 	defer k.oaths.mu.Unlock()
-	return k.oaths.bars
+	return cmp.Or(k.oaths.never, k.oaths.bars)
 }
 
 // shut ends what hands oaths on.
@@ -187,7 +189,9 @@ func (r *Runner) Guard() attest.Guard {
 // mayAttest finds whether a guard can see the end of this process.
 func (k *keeper) mayAttest() {
 	if err := seesDeaths(); err != nil {
-		k.bar(fmt.Sprintf("the system does not let a guard see the end of its agent: %v", err))
+		k.oaths.mu.Lock()
+		defer k.oaths.mu.Unlock()
+		k.oaths.never = fmt.Sprintf("the system does not let a guard see the end of its agent: %v", err)
 	}
 }
 

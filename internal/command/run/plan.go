@@ -128,14 +128,14 @@ func lastTick(members []batuta.MemberStatus) (last time.Time) {
 
 // LaterTick is the later of two ticks, unless that is too far ahead to be believed.
 func LaterTick(last, tick time.Time) time.Time {
-	if tick.After(last) && time.Until(tick) < farAhead {
+	if tick.After(last) && time.Until(tick) < FarAhead {
 		return tick
 	}
 	return last
 }
 
-// farAhead is more than clocks of one cluster differ.
-const farAhead = time.Hour
+// FarAhead is more than the clocks of a cluster differ.
+const FarAhead = time.Hour
 
 // untimely says why no run is due any more.
 func (r *Runner) untimely(ctx context.Context, err error) {
