@@ -43,8 +43,9 @@ const (
 const again = 50 * time.Millisecond
 
 // LeaderOnly serves requests with h on the leader of e, under [batuta.Elector.Hold]: the context of the request ends when the
-// leadership does, and the next member leads only after h has returned. [batuta.LeadershipFrom] gives h the leadership
-// of its request, with the token and the fence.
+// leadership does, and no later leader works before h has returned, as far as the guarantee of the election goes: a
+// best-effort leader cut off from the others does not keep their leader waiting. [batuta.LeadershipFrom] gives h the
+// leadership of its request, with the token and the fence.
 //
 // On the members that do not lead a request goes to the leader, by f. A request is forwarded at most once. If no member
 // leads, or the leader is not reached, it waits for the next leader; after f.Wait the response is 503 with Retry-After.
@@ -70,7 +71,7 @@ func LeaderOnly(e batuta.Elector, h http.Handler, f Forward) http.Handler {
 			a := r.In.Context().Value(attemptKey{}).(*attempt)
 			r.SetURL(a.to)
 			r.Out.Host = r.In.Host
-			r.SetXForwarded()
+			setXForwarded(r)
 			r.Out.Header.Set(hop, "1")
 			if r.Out.Body != nil && r.Out.Body != http.NoBody {
 				r.Out.Body = a
@@ -88,6 +89,18 @@ func LeaderOnly(e batuta.Elector, h http.Handler, f Forward) http.Handler {
 		},
 	}
 	return l
+}
+
+// setXForwarded adds this member to the way that the headers of a load balancer describe.
+func setXForwarded(r *httputil.ProxyRequest) {
+	const address, host, proto = "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"
+	r.Out.Header[address] = r.In.Header[address]
+	r.SetXForwarded()
+	for _, key := range []string{host, proto} { // as the client has sent it, which is what a handler asks for
+		if sent := r.In.Header[key]; sent != nil {
+			r.Out.Header[key] = sent
+		}
+	}
 }
 
 type leaderOnly struct {

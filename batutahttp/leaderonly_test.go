@@ -284,3 +284,33 @@ func TestARequestIsServedOnce(t *testing.T) {
 		t.Errorf("the node is closed: %d", w.Code)
 	}
 }
+
+// The leader receives what a load balancer has written of the client, and the member that forwards beside it.
+func TestTheWayOfARequestIsKept(t *testing.T) {
+	received := make(chan http.Header, 1)
+	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received <- r.Header }))
+	defer leader.Close()
+	n, err := batuta.Start(t.Context(), batuta.Config{ID: "1", Listen: "127.0.0.1:0", Algorithm: bully.New(), Observer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	h := batutahttp.LeaderOnly(&follower{n, leader.URL}, http.NotFoundHandler(), batutahttp.Forward{})
+	for _, balanced := range []bool{true, false} {
+		r := httptest.NewRequest("GET", "http://shop.example/", nil)
+		want := []string{"192.0.2.1", "shop.example", "http"}
+		if balanced {
+			r.Header.Set("X-Forwarded-For", "203.0.113.7")
+			r.Header.Set("X-Forwarded-Host", "www.example")
+			r.Header.Set("X-Forwarded-Proto", "https")
+			want = []string{"203.0.113.7, 192.0.2.1", "www.example", "https"}
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		got := <-received
+		for i, key := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			if got.Get(key) != want[i] {
+				t.Errorf("behind a load balancer %v, %s: %q, want %q", balanced, key, got.Get(key), want[i])
+			}
+		}
+	}
+}

@@ -207,7 +207,8 @@ func (j *journal) Paused() bool {
 	return j.orders[j.mark].paused()
 }
 
-// Asked implements [schedule.Watcher]. All members are sent that the run begins before it does.
+// Asked implements [schedule.Watcher]. All members are sent that the run begins before it does. If ctx ends meanwhile
+// it does not begin here, and is asked for again: of the next leader.
 func (j *journal) Asked(ctx context.Context) bool {
 	j.mu.Lock()
 	o := j.orders[j.mark]
@@ -215,8 +216,15 @@ func (j *journal) Asked(ctx context.Context) bool {
 	if o.asked <= o.begun {
 		return false
 	}
-	o.begun, j.byHand = o.asked, true
-	return j.book.keepOrders(ctx, map[string]order{j.mark: o}) == nil
+	o.begun = o.asked
+	j.byHand = j.book.keepOrders(ctx, map[string]order{j.mark: o}) == nil
+	if !j.byHand && ctx.Err() != nil && o.asked < maxCount {
+		o.asked++
+		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTime)
+		defer cancel()
+		_ = j.book.keepOrders(rest, map[string]order{j.mark: o}) // of a node that has ended nothing is read any more
+	}
+	return j.byHand
 }
 
 // Missed implements [schedule.Watcher].

@@ -108,3 +108,25 @@ func TestMetadataOfClientsStandsBesideThatOfJobs(t *testing.T) {
 		}
 	})
 }
+
+// A leader that is lost while it publishes that a requested run begins leaves the request to the next.
+func TestARequestIsNotLostWithItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := batutatest.New(t, 3)
+		c.StartAll()
+		c.Agree("3")
+		last, next := booked(c.Node("3"), "a"), booked(c.Node("2"), "a")
+		if err := last.keepOrders(t.Context(), map[string]order{markOf("a"): {asked: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		lost, lose := context.WithCancel(t.Context())
+		lose()
+		if last.journal("a").Asked(lost) {
+			t.Fatal("a run begins after its leadership has ended")
+		}
+		time.Sleep(time.Second)
+		if j := next.journal("a"); !j.Asked(t.Context()) || j.Asked(t.Context()) {
+			t.Error("the next leader does not begin the run once")
+		}
+	})
+}
