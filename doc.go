@@ -65,7 +65,8 @@
 // which is their coordinator. [Node.Elections] watches them all.
 //
 // Package batutatest runs a cluster within a test; batutahttp and batutaprom give a service the
-// HTTP API and the metrics of an agent.
+// HTTP API and the metrics of an agent; batutaguard has the leader of a quorum replaced within milliseconds
+// of its end.
 //
 // Without a DataDir or a Store a member forgets its epoch when its process ends.
 // It then asks those it can reach, so that only a cluster that stops as a whole

@@ -60,7 +60,8 @@ func Drift(part float64) Option { return func(a *Algorithm) { a.drift = part } }
 // WithTakeover sets when the next leader may come; the default is [TakeoverLease].
 func WithTakeover(t Takeover) Option { return func(a *Algorithm) { a.takeover = t } }
 
-// WithGuard has g attest the end of this member's leaderships, for [TakeoverAttested].
+// WithGuard has g attest the end of this member's leaderships, for [TakeoverAttested]. Package batutaguard starts
+// such a guard; without one the others wait for the lease.
 func WithGuard(g attest.Guard) Option { return func(a *Algorithm) { a.guard = g } }
 
 // New gives a value for one member.

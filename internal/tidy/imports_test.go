@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"compat/boss":        {"", "election", "internal/net/discovery", "internal/net/network", "internal/net/refusal"},
 	"batutahttp":         {"", "internal/api"},
 	"batutaprom":         {"", "internal/api"},
+	"batutaguard":        {"internal/command/run"},
 	"batutatest":         {"", "election", "election/bully", "internal/eventlog", "internal/testkit/memnet"},
 	"electiontest":       {"election", "internal/core/machine", "internal/net/wire", "internal/sim", "internal/sim/*"},
 	"electiontest/*":     {""},

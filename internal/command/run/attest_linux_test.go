@@ -195,3 +195,17 @@ func TestASentryAttestsItsAgent(t *testing.T) {
 	agent.Process.Kill()
 	v.next(t)
 }
+
+// A sentry that is closed before it starts another guard leaves none.
+func TestAClosedSentryLeavesNoGuard(t *testing.T) {
+	s := &Sentry{keeper: keeper{starter: starter{program: os.Args[0], argv: []string{os.Args[0], "guard"}, bare: true}}, ended: make(chan struct{})}
+	s.Close()
+	late, err := s.keeper.ready()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.keep(late)
+	if s.keeper.guard != nil {
+		t.Error("it has one still")
+	}
+}

@@ -199,18 +199,19 @@ func (k *keeper) mayAttest() {
 type Sentry struct {
 	keeper keeper
 	ended  chan struct{}
+	kept   sync.WaitGroup
 }
 
 // NewSentry starts a guard of this program by that command line, and another when that has died.
-// The caller must call Close.
+// The caller must call Close once.
 func NewSentry(program string, argv []string, log *slog.Logger) (*Sentry, error) {
-	s := &Sentry{keeper{starter: starter{program: program, argv: argv, bare: true}, log: log}, make(chan struct{})}
+	s := &Sentry{keeper: keeper{starter: starter{program: program, argv: argv, bare: true}, log: log}, ended: make(chan struct{})}
 	g, err := s.keeper.ready()
 	if err != nil {
 		return nil, err
 	}
 	s.keeper.mayAttest()
-	go s.keep(g)
+	s.kept.Go(func() { s.keep(g) })
 	return s, nil
 }
 
@@ -220,23 +221,30 @@ const sentryPause = time.Second
 // keep replaces guards that die, until the sentry is closed.
 func (s *Sentry) keep(g *guarded) {
 	for {
-		if g != nil {
+		if g != nil && !s.over() {
 			for range g.reports { // until it has died
 			}
 		}
-		select {
-		case <-s.ended:
-			return
-		default:
-		}
 		s.keeper.lost()
+		if s.over() {
+			return
+		}
 		s.keeper.bar("the guard has died")
 		select {
 		case <-s.ended:
-			return
 		case <-time.After(sentryPause):
 		}
 		g, _ = s.keeper.ready()
+	}
+}
+
+// over reports whether the sentry is closed.
+func (s *Sentry) over() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -250,4 +258,5 @@ func (s *Sentry) Bars() string { return s.keeper.Bars() }
 func (s *Sentry) Close() {
 	close(s.ended)
 	s.keeper.close()
+	s.kept.Wait()
 }
