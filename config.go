@@ -28,7 +28,7 @@ type configError struct{ error }
 
 func (e configError) Unwrap() []error { return []error{ErrConfig, e.error} }
 
-// config makes an error about the configuration. One that comes from the machine, such as
+// config makes an error about the configuration. An error of the machine, such as
 // a full disk, stays what it is: the same configuration can work later.
 func config(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
@@ -47,18 +47,18 @@ const (
 
 // Config sets up a [Node]. The zero value of each field but Algorithm works.
 type Config struct {
-	Cluster  string // name of the cluster; members of another are refused; default "default"
-	Election string // name of the cluster's own election, which [Node.Lead] and [Node.Leader] are about; default "default"; others: [Node.Election]
+	Cluster  string // name of the cluster; members of a different cluster are refused; default "default"
+	Election string // name of the cluster's own election, which [Node.Lead] and [Node.Leader] are about; default "default"; see [Node.Election] for named elections
 
 	ID        ID     // this member's id; default a UUIDv4, kept in the store if there is one
 	Priority  int    // ranks before the id; default 0
-	Listen    string // HOST:PORT to listen on; port 0 picks one; default "127.0.0.1:7400"
-	Advertise string // HOST:PORT told to the others; default the listen address as bound, or where that is every address, the one from which it reaches those it is to join
+	Listen    string // HOST:PORT to listen on; port 0: any free port; default "127.0.0.1:7400"
+	Advertise string // HOST:PORT published to the other members; default the listen address as bound, or if that is every address, the local address of a connection to a member that it joins
 
-	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default nobody else. Without Join nobody else is let in, but who is added by [Node.AddMember]
+	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default this member alone. Without Join only [Node.AddMember] adds members
 	Join      []string // where members to join through are: HOST:PORT, of a name all its addresses; srv:NAME, its SRV records; file:PATH, HOST:PORT a line; found again at each try, and 5 s after all have answered
-	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; nobody else in that case does
-	Expect    int      // nobody is elected before so many members hear each other, until there has been a leader; default 0: no such rule
+	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; a member of that kind without it does not
+	Expect    int      // the first election waits until so many members receive from each other; default 0: it does not wait
 	// MinMembers lets this member lead only while it receives so many members, itself and observers
 	// included; give it to all members alike. A leader that receives fewer for T steps down. Default 0: no such rule.
 	// Package quorum has no use for it, and Start refuses it there.
@@ -72,31 +72,31 @@ type Config struct {
 	// there were would be left. Give all members the same.
 	ReapAfter time.Duration
 
-	// StandAlways has this member stand for election whether or not anybody runs
-	// [Node.Lead] here. Without it a member whose last Lead has returned stands no more, so
-	// that it does not lead with no work, until Lead or [Node.Campaign] is called; one on
-	// which Lead was never called stands, for those that only want to know who leads.
+	// StandAlways makes this member a candidate whether or not [Node.Lead] runs
+	// here. Without it a member whose last Lead has returned is no candidate, so
+	// that it does not lead with no work, until Lead or [Node.Campaign] is called. A member on
+	// which Lead was never called is a candidate.
 	StandAlways bool
 
-	// Meta is what this member tells all others of itself, such as the URL of the service
+	// Meta is what this member publishes to all members, such as the URL of the service
 	// beside it: at most 16 pairs, and 1024 bytes of keys and values together. A key is a
 	// letter and then letters, digits, '.', '_' and '-', at most 64 bytes; a value prints.
-	// Only the member itself changes it, by [Node.SetMeta]. It is no secret: whoever reads
+	// Only the member itself changes it, by [Node.SetMeta]. It is no secret: a client that reads
 	// a member's status reads it.
 	Meta map[string]string
 
-	Algorithm Algorithm // required; such as bully.New(). A node steps a copy, so many nodes can have one Config; an algorithm without a method Clone is refused while another node has it
+	Algorithm Algorithm // required; such as bully.New(). A node steps a copy, so many nodes can have one Config; an algorithm without a method Clone is refused while a second node has it
 	NoPreempt bool      // a higher-ranked member that returns follows the sitting leader
 
 	// Health is this member's own check. While it fails, the member gives up the lead and is
 	// no candidate. Default: none.
-	// LeadUnhealthy lets it lead all the same when nobody else has within 2·T and
-	// nobody healthy is in reach, until one is.
+	// LeadUnhealthy lets it lead all the same when no member has within 2·T and
+	// no healthy member is in reach, until there is such a member.
 	Health        Health
 	LeadUnhealthy bool
 
-	// Security proves members to each other, and encrypts what they say. Default: none,
-	// which is for loopback and for networks that nobody else is on.
+	// Security authenticates members to each other, and encrypts their connections. Default: none,
+	// which is for loopback and for networks without other users.
 	Security Security
 
 	Heartbeat time.Duration // between two beats of a leader; below T; default 100 ms; this and the next two [MinTime] to [MaxTime]
@@ -106,7 +106,7 @@ type Config struct {
 	DataDir   string       // directory of the state file, created 0700; default "": state dies with the process
 	Store     Store        // keeps the state instead of DataDir
 	Transport Transport    // default TCP; a Wire only listens with it
-	Wire      Wire         // speaks another protocol, such as boss.New(...); default: batuta's own
+	Wire      Wire         // a different protocol, such as boss.New(...); default: batuta's own
 	Logger    *slog.Logger // default: nothing is logged; what it does not take in time is dropped, see [Status]
 
 	clocks clock.Source // of tests; nil: the machine's
@@ -314,7 +314,7 @@ func (c Config) checkMembers() (faults []error) {
 	return faults
 }
 
-// closed reports whether the list of members is fixed: others are named, and nobody is
+// closed reports whether the list of members is fixed: it has other members, and no member is
 // joined.
 func (c Config) closed() bool {
 	return len(c.Join) == 0 && slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
@@ -337,7 +337,7 @@ func (c Config) isOwn(addr string) bool {
 	return everywhere && errAddr == nil && a.IsLoopback()
 }
 
-// plainAddress gives one form to the ways of writing an address of this machine.
+// plainAddress returns an address of this machine in a single form.
 func plainAddress(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

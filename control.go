@@ -16,7 +16,7 @@ import (
 // check, and a service reports its health by [Node.SetHealth].
 //
 // A node counts as unhealthy until Rise checks have succeeded. A check that does not return within
-// Timeout has failed; a second one begins only once it has returned.
+// Timeout has failed; the next begins only once it has returned.
 type Health struct {
 	Check   func(ctx context.Context) error // why this member is not fit to lead; nil: it is. ctx ends after Timeout
 	Every   time.Duration                   // between the end of a check and the next; default 1 s, at least [MinTime]
@@ -47,7 +47,7 @@ func (h Health) faults() (faults []error) {
 	return faults
 }
 
-// SetHealth reports whether this member is fit to lead: nil says that it is, as at first, and an
+// SetHealth reports whether this member is fit to lead: nil, as at first: it is; an
 // error why it is not. Status, events and the log give the text of err as the reason. A member that is
 // not fit gives up the lead, and is no candidate until it is fit again. With [Config].Health the next
 // change that the check finds takes the place of err. SetHealth returns when that
@@ -59,7 +59,7 @@ func (n *Node) SetHealth(ctx context.Context, err error) error {
 	}
 	return n.call(ctx, func() {
 		n.healthError = words
-		if !n.closing { // who leaves is fit for nothing any more
+		if !n.closing { // a member that leaves is not fit
 			n.emit(election.Event{Kind: election.Health, On: err == nil})
 		}
 	})
@@ -115,7 +115,7 @@ func (c *checkup) found(ctx context.Context, err error) error {
 	}
 	c.fit, c.words, c.told = err == nil, words, true
 	switch {
-	case !changed: // the same, in other words
+	case !changed: // the same state, reported differently
 	case err != nil:
 		c.log.Warn("this member is unhealthy", "error", err)
 	default:
@@ -130,7 +130,7 @@ func (c *checkup) found(ctx context.Context, err error) error {
 // checkGrace is how long a check may still take to return when its time is over.
 const checkGrace = 200 * time.Millisecond
 
-// check runs one check, unless the one before has not returned yet.
+// check runs one check, unless the last has not returned yet.
 func (c *checkup) check(ctx context.Context) error {
 	if c.under == nil {
 		within, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -158,9 +158,9 @@ func (c *checkup) check(ctx context.Context) error {
 	return fmt.Errorf("the check has not returned within %v: return when its context ends", c.Timeout)
 }
 
-// SetMeta has this member tell other pairs of itself from now on, in place of all that
-// it told before; see [Config.Meta]. Every member learns of it that is reached, and
-// those that are not once they are. It is not kept: the next process with this id tells
+// SetMeta replaces the pairs that this member publishes; see
+// [Config.Meta]. Each member that is reached receives them, and
+// the rest once they are reached. They are not stored: the next process with this id publishes
 // its own [Config.Meta]. It returns when this member has taken it up, with what is wrong
 // with pairs, ctx's error, or [ErrClosed].
 func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
@@ -171,7 +171,7 @@ func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Tells, Meta: pairs}) })
 }
 
-// checkMeta finds what is wrong with what a member is to tell of itself.
+// checkMeta returns what is wrong with metadata.
 func (c Config) checkMeta(pairs map[string]string) error {
 	if err := election.CheckMeta(pairs); err != nil {
 		return config("meta: %w", err)
@@ -182,7 +182,7 @@ func (c Config) checkMeta(pairs map[string]string) error {
 	return nil
 }
 
-// learn takes up what a member tells of itself.
+// learn stores the metadata of a member.
 func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 	v := n.view()
 	if id == v.Token.Leader.ID {
@@ -197,20 +197,20 @@ func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 // Why a transfer is refused.
 var (
 	ErrNotLeading = election.ErrNotLeading // this member does not lead
-	ErrUnfit      = election.ErrUnfit      // the other cannot take the lead, or would lose it again at once
+	ErrUnfit      = election.ErrUnfit      // the target cannot lead, or would lose leadership again at once
 )
 
-// Transfer hands the lead over to one other member, which claims it as soon as the
-// functions that [Node.Lead] runs have returned: do not call it from within one. It
-// returns when that member leads, as this one sees it, and at once when id is this
+// Transfer hands leadership over to a member, which claims it as soon as the
+// functions that [Node.Lead] runs have returned: do not call it from within such a function. It
+// returns when this member has received that the target leads, and at once when id is this
 // member's own and it leads.
 //
 // It is refused, and this member goes on leading, with [ErrNotMember], [ErrNotLeading],
-// or [ErrUnfit]: the other is not reached, does not stand for election (see [Standing]; one
-// that has resigned will do), or is outranked by one that stands and would take the lead
+// or [ErrUnfit]: the target is not reached, is no candidate (see [Standing]; a member
+// that has resigned will do), or is outranked by a candidate that would take over
 // from it, unless [Config.NoPreempt] is set. Otherwise it returns ctx's error, an
-// error that says who leads instead (the other may die meanwhile), or [ErrClosed].
-// Like one that resigns, this member stands again when the other's time has ended.
+// error with the member that leads instead (the target may die meanwhile), or [ErrClosed].
+// As after [Node.Resign], this member is a candidate again when the target's leadership has ended.
 func (n *Node) Transfer(ctx context.Context, id ID) error {
 	id, err := election.ParseID(string(id))
 	if err != nil {
@@ -238,13 +238,13 @@ func (n *Node) Transfer(ctx context.Context, id ID) error {
 // MaxPause bounds the length of [Node.Pause].
 const MaxPause = election.MaxPause
 
-// Pause has the cluster's own election stay where it is for that long, or ends that with 0: no other member takes
-// the lead, whether the leader lives or not. Any member may ask, and all members know it. [Node.Resign],
-// [Node.Transfer] and [Node.Leave] of the leader still give the lead away, and the next leader keeps
+// Pause keeps the leader of the cluster's own election for that long, or ends a pause with 0: meanwhile no member takes
+// over, whether the leader lives or not. Any member may ask, and all members receive it. [Node.Resign],
+// [Node.Transfer] and [Node.Leave] of the leader still hand leadership over, and the next leader keeps
 // it for the rest of the pause. A leader that is unhealthy keeps it, too.
 //
 // It returns when this member goes by it. It is refused with an error that wraps [ErrNotLeading] if there is no leader; then only
-// a pause that this member knows can be ended. Its other errors are ctx's, and those of [Node.Drain].
+// a pause that this member has received can be ended. Further errors are ctx's, and those of [Node.Drain].
 // A pause is not on disk: it ends when every process that knows it has ended.
 func (n *Node) Pause(ctx context.Context, length time.Duration) error {
 	if length < 0 || length > MaxPause {

@@ -42,7 +42,7 @@ func (d dataDir) Load() (election.State, error) {
 	return state, nil
 }
 
-// promise is an algorithm that says what it guarantees; without it the guarantee is
+// promise is an algorithm with a guarantee of its own; without it the guarantee is
 // [GuaranteeBestEffort].
 type promise interface {
 	Promises() (guarantee string, fencing bool)
@@ -86,7 +86,7 @@ func (c Config) checkAlgorithm() (faults []error) {
 }
 
 // records is the log of an algorithm that has a core of its own; the loop's, and of the
-// one goroutine that writes.
+// a single goroutine that writes.
 type records interface {
 	Load() ([][]byte, error)
 	Append(records ...[]byte) error
@@ -94,7 +94,7 @@ type records interface {
 	Close() error
 }
 
-// openRecords opens the log, if the algorithm needs one, and gives what it holds.
+// openRecords opens the log, if the algorithm needs one, and returns what it holds.
 func (n *Node) openRecords() ([][]byte, error) {
 	if !durable(n.cfg.Algorithm) {
 		return nil, nil
@@ -126,7 +126,7 @@ func (n *Node) appendRecords(a election.Action) {
 	n.saving.Go(func() { n.saved <- write(list...) })
 }
 
-// leaseholder is a core whose leadership is in force until a time that it knows.
+// leaseholder is a core whose leadership is in force until a known time.
 type leaseholder interface {
 	Lease() (until time.Time, leads bool)
 }
@@ -144,5 +144,5 @@ func (n *Node) lasts() time.Duration {
 	return n.stepped + n.cfg.timing().Bears()
 }
 
-// warn tells the operator.
+// warn logs for the operator.
 func (n *Node) warn(err error) { n.cfg.Logger.Warn(fmt.Sprintf("%v", err)) }

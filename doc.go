@@ -1,22 +1,22 @@
 // Package batuta elects a leader among processes, with no service to operate
-// beside them. Import it into a service, or run the batuta command next to one.
+// beside them. Import it into a service, or run the batuta command beside your program.
 //
 // # What is promised
 //
 //	algorithm                   promise
 //	bully, ring, chang-roberts  best effort: once faults stop, every group of members of
-//	                            which each two reach each other, directly or by a third,
+//	                            which each two reach each other, directly or through a third,
 //	                            agrees in bounded time on one leader, the highest rank that
-//	                            stands for election (or the one that leads, with Config.NoPreempt).
+//	                            is a candidate (or the leader that there is, with Config.NoPreempt).
 //	                            While a partition lasts each side has its
 //	                            own leader. Status.Guarantee is "best-effort", Fencing false
-//	quorum                      one leader: at every instant at most one leadership is in force, on
+//	quorum                      one leader: at each instant at most one leadership is in force, on
 //	                            the assumption that no two clocks differ in rate by more than 1 %;
 //	                            without a majority there is none. Status.Guarantee is
 //	                            "one-leader", Fencing true
 //
-// Of the best-effort ones in particular: two members may lead at the same time while they cannot reach
-// each other, and for at most T while one of them is being found dead or stopped: T is
+// Of the best-effort algorithms in particular: two members may lead at the same time while they cannot reach
+// each other, and for at most T after a leader has died or stopped: T is
 // 2·TMax + TProcess of [Config], 600 ms by default. Do not guard with it what two leaders at once would
 // destroy. Two sides of a partition may count the same epoch: compare the token
 // (epoch, leader), by [Token.Compare], never the epoch alone; and only under quorum
@@ -28,8 +28,8 @@
 // when it wakes, that it does not lead any more before it does anything else. That
 // counts the time in which the whole machine was suspended (Linux; elsewhere as below).
 // A virtual machine that was paused cannot see it but by its wall clock, once that is
-// set right: one that runs ahead by more than T at once counts as a stall. So a wall
-// clock that is set ahead by hand costs a leader one election; one that is set back, or
+// set right: a jump ahead by more than T counts as a stall. So a wall
+// clock that is set ahead by hand costs a leader its leadership; a clock that is set back, or
 // ahead by less, changes nothing.
 //
 // # How to use it
@@ -50,17 +50,17 @@
 //	})
 //
 // Or give [Config].Join in place of Peers, and the cluster grows from one member. Addresses that
-// others than the members reach want [Config].Security.
+// other machines reach need [Config].Security.
 //
 // [Node.Lead] runs a function wherever the leader is, once per leadership, and
-// stops it when the lead is lost. [Node.Hold] counts a request into a leadership. [Node.Watch] tells who leads as it changes;
-// [Node.Leader] and [Node.IsLeader] tell it now. [Node.Events] tells all that changes, the states
+// stops it when leadership is lost. [Node.Hold] counts a request into a leadership. [Node.Watch] yields each change of leader;
+// [Node.Leader] and [Node.IsLeader] return the present state. [Node.Events] yields all changes, the states
 // of members too, and [Node.Status] all that is known now. [Node.Resign] steps down,
-// [Node.Transfer] in favour of one member, [Node.Campaign] calls an election, and
+// [Node.Transfer] to a member, [Node.Campaign] calls an election, and
 // [Node.Shutdown] hands over and ends. [New] makes a node that [Node.Run] runs until its context
 // ends, for an errgroup or a supervisor.
 //
-// [Node.Election] gives one of many elections of the same cluster, each with a leader of
+// [Node.Election] returns a named election of the same cluster, with a leader of
 // its own; they are spread over the members that stand for them by the leader of the cluster,
 // which is their coordinator. [Node.Elections] watches them all.
 //
@@ -72,7 +72,7 @@
 // It then asks those it can reach, so that only a cluster that stops as a whole
 // starts to count anew.
 //
-// A process that crashes is seen at once, because its connections end; one that
+// A process that crashes is seen at once, because its connections end; a process that
 // freezes, or a network that goes silent, after T. The kernel frees the memory of
 // a killed process before it closes its connections: a large service is seen dead
 // later than a small agent beside it. Shut the Node down wherever there is time to.

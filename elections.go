@@ -14,7 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
-// Election is one of the many elections of a cluster, as one member takes part in it:
+// Election is a named election of a cluster, as a member takes part in it:
 // see [Node.Election]. Its methods may be called from any goroutine.
 type Election struct {
 	node *Node
@@ -26,27 +26,27 @@ type Election struct {
 // ElectionOption changes how a member stands for an election: [Weight], [Prefer] or [Seats]. The zero value changes nothing.
 type ElectionOption struct{ change func(*named.Candidacy) }
 
-// Weight says what an election costs its leader beside others: the elections are spread so
-// that no member bears more than the heaviest above another; 1 to 1,048,576, default 1. Of
-// what the candidates say the greatest counts.
+// Weight is the relative cost of an election for its leader. Elections are spread so
+// that the sums of two members differ by the heaviest election at most; 1 to 1,048,576, default 1. If
+// candidates differ, the greatest weight counts.
 func Weight(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Weight = n }} }
 
-// Prefer says that this member is to lead when it may: it is given the election, by a
-// hand-over, although another leads, and whatever its share.
+// Prefer gives this member the election whenever it may lead, by a
+// hand-over from the present leader, whatever its share.
 func Prefer() ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Prefer = true }} }
 
-// Seats says how many members lead an election at once, each under a token of its own; 1 to
-// 64, default 1. Of what the candidates say the greatest counts.
+// Seats is how many members lead an election at once, each under a token of its own; 1 to
+// 64, default 1. If candidates differ, the greatest number counts.
 func Seats(n int) ElectionOption { return ElectionOption{func(c *named.Candidacy) { c.Seats = n }} }
 
 // MaxElections is how many elections a cluster holds, and MaxElectionName how long the
-// name of one may be, in bytes.
+// name of an election may be, in bytes.
 const (
 	MaxElections    = named.MaxElections
 	MaxElectionName = named.MaxName
 )
 
-// ErrTooManyElections says that a cluster holds [MaxElections].
+// ErrTooManyElections is returned when a cluster holds [MaxElections].
 var ErrTooManyElections = named.ErrTooMany
 
 // Election gives the election of that name: 1 to [MaxElectionName] bytes of UTF-8 without
@@ -86,12 +86,12 @@ func (e *Election) own() bool { return e.name == e.node.cfg.Election }
 func (e *Election) Name() string { return e.name }
 
 // Lead is [Node.Lead] for this election, and has this member stand for it until Lead
-// returns: who calls it nowhere is no candidate. fn runs once per leadership of this
+// returns: a member without such a call is no candidate. fn runs once per leadership of this
 // member, with a context that is cancelled on loss; its [context.Cause] is then a
-// *[LostError]. The election is given to another only after fn has returned.
+// *[LostError]. The next member leads only after fn has returned.
 //
 // A leadership lasts while the coordinator's beats arrive, and at most 2·T and a heartbeat
-// after the last: a coordinator that fails and is replaced in that time interrupts nobody.
+// after the last: a coordinator that fails and is replaced in that time interrupts no leadership.
 //
 // Lead may be called several times at once for a name; the options of the first count. Its
 // error is fn's, ctx's, [ErrClosed] or the node's own, [ErrTooManyElections], [ErrObserver], or what is
@@ -138,8 +138,8 @@ func (e *Election) Hold(ctx context.Context) (held context.Context, release func
 }
 
 // LeadEach is [Election.Lead] for many elections at once: this member stands for each of
-// them, and fn runs once per leadership of any, on a goroutine that lives for as long; the
-// others take none. When fn returns while this member still leads, it stands for that election no
+// them, and fn runs once per leadership of any, on a goroutine that lives for as long; elections without
+// a leadership here have none. When fn returns while this member still leads, it is no candidate of that election any
 // more; if its error is not nil it stands for none. LeadEach returns when it stands for none
 // and every fn has returned, with that error, nil, ctx's, or one of Lead's. The elections are
 // of this node, each is there once, and the cluster's own is not among them.
@@ -177,7 +177,7 @@ func (n *Node) LeadEach(ctx context.Context, elections []*Election, fn func(ctx 
 	return err
 }
 
-// Leader is this member's present view; of an election with several seats the one that
+// Leader is this member's present view; of an election with several seats the view that
 // this member leads, or else the first. It names this member only while IsLeader does.
 func (e *Election) Leader() View {
 	if e.own() {
@@ -218,8 +218,8 @@ func (e *Election) IsLeader() bool {
 }
 
 // Watch yields this member's views of the election in order, none skipped, the present
-// one first, as [Node.Watch] does; anyone may watch. Of an election with several seats each
-// view tells of one: see [View].
+// view first, as [Node.Watch] does; any member may watch. Of an election with several seats each
+// view is of a single seat: see [View].
 func (e *Election) Watch(ctx context.Context) iter.Seq2[View, error] {
 	if e.own() {
 		return e.node.Watch(ctx)
@@ -230,7 +230,7 @@ func (e *Election) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return e.node.elections.watched(e.name).views(ctx)
 }
 
-// Resign gives the election away, to another candidate if there is one, and else to this
+// Resign gives the election to the next candidate, and without a second candidate to this
 // member again, under a new token. No effect when not leading. It returns when the
 // leadership has ended here, with ctx's error, or with [ErrClosed].
 func (e *Election) Resign(ctx context.Context) error {
@@ -246,8 +246,8 @@ func (e *Election) Resign(ctx context.Context) error {
 
 // Transfer has the election handed over to that member when the work for it at its leader has
 // stopped; any member may ask, of the cluster's own election too. It returns when that member leads, as
-// this one sees it. It is refused with an error that says why; then nothing changes.
-// Until the election is led by another it is left where it is, whatever the shares.
+// this member has received it. A refusal is an error with the reason; then nothing changes.
+// Until the next change of leader the election stays there, whatever the shares.
 func (e *Election) Transfer(ctx context.Context, id ID) error {
 	switch {
 	case e.err != nil:
@@ -303,7 +303,7 @@ func (e *Election) handOver(ctx context.Context, id ID) error {
 // [Node.Resign] does there. Any member may ask; of a named election [Election.Transfer] does this. It
 // returns when that leadership has ended as this member sees it.
 //
-// It is refused with [ErrNotLeading] if no member leads, or another than leader does. Its error is
+// It is refused with [ErrNotLeading] if leader does not lead it. Its error is
 // ctx's if the leader's answer has not arrived in time, or was lost: then the leader may have resigned, or may
 // still do so until its work has stopped.
 func (e *Election) StepDown(ctx context.Context, leader ID) error {
@@ -344,7 +344,7 @@ func (e *Election) StepDown(ctx context.Context, leader ID) error {
 	return n.closed()
 }
 
-// askLeader has the leader asked. What comes of an answer that is lost is seen by who leads.
+// askLeader sends a request to the leader. The effect of a request whose answer is lost shows in the leader of the election.
 func (e *Election) askLeader(ctx context.Context, r named.Request) error {
 	if until, ok := ctx.Deadline(); ok {
 		r.Within = time.Until(until)
@@ -356,9 +356,9 @@ func (e *Election) askLeader(ctx context.Context, r named.Request) error {
 }
 
 // Elections yields the views of all elections but the cluster's own: first the present
-// ones, by name and seat; then each that changes, in order, none skipped, until ctx or the
+// ones, by name and seat; then each change, in order, none skipped, until ctx or the
 // node ends. Where no member leads now the view of the leadership that ended comes before
-// the present one: each loss follows its leadership. Its place is taken when it is called.
+// the present view: each loss follows its leadership. Its place is taken when it is called.
 // Its errors are those of [Node.Watch].
 func (n *Node) Elections(ctx context.Context) iter.Seq2[View, error] {
 	taken, follow := n.elections.all(ctx)
@@ -398,8 +398,8 @@ func (n *Node) ListElections() []View {
 
 // Drain moves all elections but the cluster's own away from a member, in turn, each when
 // its work has stopped, and keeps them away until [Node.Undrain]. It returns when the
-// coordinator has agreed. It is refused when nobody else stands for some election that this
-// member stands for, unless with force: then nobody leads those. Any member may ask. It lasts
+// coordinator has agreed. It is refused when that member is the only candidate of an
+// election, unless with force: then such elections have no leader. Any member may ask. It lasts
 // across coordinators, and until the cluster as a whole has stopped.
 func (n *Node) Drain(ctx context.Context, id ID, force bool) error {
 	return requestOf(ctx, n, named.DoDrain, id, force)
@@ -410,7 +410,7 @@ func (n *Node) Undrain(ctx context.Context, id ID) error {
 	return requestOf(ctx, n, named.DoUndrain, id, false)
 }
 
-// Drained are the members that are drained, as far as this one knows.
+// Drained are the members that are drained, as far as this member has received.
 func (n *Node) Drained(ctx context.Context) (ids []ID, err error) {
 	return ask(ctx, n, func() (ids []ID) {
 		if n.named != nil {
@@ -429,7 +429,7 @@ func requestOf(ctx context.Context, n *Node, do string, id ID, force bool) error
 }
 
 // ErrRefusedElection is wrapped by what [Node.Drain], [Node.Undrain] and [Election.Transfer] answer
-// where the coordinator refuses, or there is none; the rest of the error says why.
+// where the coordinator refuses, or there is none; the rest of the error is the reason.
 var ErrRefusedElection = errors.New("the coordinator of the elections refuses")
 
 // request has the coordinator asked, and gives its answer.
@@ -477,7 +477,7 @@ func refusedBy(r named.Reply) error {
 	return fmt.Errorf("%w: %s", ErrRefusedElection, r.Error)
 }
 
-// classError has words of its own, and classes.
+// classError has a text of its own, and classes.
 type classError struct {
 	words   string
 	classes []error

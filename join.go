@@ -19,7 +19,7 @@ import (
 )
 
 // findAgain is the pause before the addresses to join through are found again, when all of
-// those found have answered: members that start later or move have other addresses.
+// those found have answered: members that start later or move have new addresses.
 const findAgain = 5 * time.Second
 
 // join asks every address of Config.Join to be let into the cluster, round after round,
@@ -71,7 +71,7 @@ func (n *Node) join(ctx context.Context) {
 	}
 }
 
-// letIn tells the Machine what a round of asking has brought, and gives who need not be
+// letIn steps the Machine with what a round of asking has brought, and returns the addresses that need not be
 // asked again.
 func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []string) {
 	n.newcomer.BeginRound()
@@ -97,7 +97,7 @@ func (n *Node) letIn(asked []string, answers []*transport.Answer) (heard []strin
 	return heard
 }
 
-// admission is what an answer tells a newcomer, nil if it refuses.
+// admission is the content of an answer to a newcomer, nil if it refuses.
 func admission(a *transport.Answer) *machine.Admission {
 	if !a.Admitted {
 		return nil
@@ -105,7 +105,7 @@ func admission(a *transport.Answer) *machine.Admission {
 	return &machine.Admission{List: a.List, Token: a.Token, Age: a.Age}
 }
 
-// refusal names who has refused a newcomer, and why.
+// refusal is the member that has refused a newcomer, and the reason.
 func refusal(by string, err error) error {
 	switch {
 	case err == nil:
@@ -116,7 +116,7 @@ func refusal(by string, err error) error {
 	return config("join through %s: %w", by, err)
 }
 
-// joinAgain asks a member to let this member in, or everyone through whom it joins.
+// joinAgain asks a member to admit this member, or all addresses through which it joins.
 func (n *Node) joinAgain(to ID) {
 	switch {
 	case n.transport == nil || n.closing: // a wire of its own has its own ways
@@ -147,7 +147,7 @@ func (n *Node) lookup(ctx context.Context) ([]string, error) {
 	return discovery.Addresses(ctx, n.cfg.Join)
 }
 
-// askAll asks every address at once; who does not answer gives nil.
+// askAll asks every address at once; an address without an answer gives nil.
 func (n *Node) askAll(ctx context.Context, addrs []string) []*transport.Answer {
 	answers := make([]*transport.Answer, len(addrs))
 	var wait sync.WaitGroup
@@ -181,22 +181,22 @@ func (n *Node) enter(e election.Member, holds Token) (entry network.Entry) {
 	return entry
 }
 
-// This file tells of a member that founds no cluster, and for what it waits.
+// This file has what a member waits for that founds no cluster.
 
-// How soon a member that waits says so, and how often again.
+// How soon a member that waits logs that, and how often again.
 const (
 	firstWord = 2 * time.Second
 	nextWord  = 10 * time.Second
 )
 
-// newcomer reports whether this member knows the others by nothing but where to ask:
-// it founds no cluster then, unless it is told to.
+// newcomer reports whether this member has addresses to ask and no list of members:
+// it founds no cluster then, unless Bootstrap is set.
 func (c Config) newcomer() bool {
 	listed := slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID })
 	return len(c.Join) > 0 && !listed && !c.Bootstrap && c.Wire == nil
 }
 
-// checkFounding finds settings that contradict each other, or can never come true.
+// checkFounding returns settings that contradict each other, or can never come true.
 func (c Config) checkFounding() error {
 	count := len(c.Peers)
 	if !slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID == c.ID }) {
@@ -224,7 +224,7 @@ func (c Config) checkFounding() error {
 	return nil
 }
 
-// awaited says for what this member waits before it stands; "" when it does not.
+// awaited is what this member waits for before it is a candidate; "": nothing.
 func (n *Node) awaited() string {
 	switch aside := n.machine.Standing(); {
 	case aside == election.IneligibleUnfounded:
@@ -266,10 +266,10 @@ func (n *Node) sayAwaited(ctx context.Context) {
 	}
 }
 
-// This file finds the address that a member which listens everywhere tells the others.
+// This file finds the address that a member which listens everywhere publishes.
 
 // everywhere reports whether to listen on addr is to listen on every address of the
-// machine: nobody else can be told that.
+// machine: no member elsewhere reaches that.
 func everywhere(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -279,8 +279,8 @@ func everywhere(addr string) bool {
 	return host == "" || err == nil && ip.IsUnspecified()
 }
 
-// settleAddress sets what this member tells the others before anybody hears of it. It
-// stays open while no member can be told apart from nowhere: see locate.
+// settleAddress sets the address that this member publishes, before it does. It
+// stays open while no route to a member is found: see locate.
 func (n *Node) settleAddress(saved []election.Member) {
 	switch {
 	case n.cfg.Advertise != "":
@@ -312,7 +312,7 @@ func (n *Node) settleAddress(saved []election.Member) {
 	}
 }
 
-// elsewhere reports that two addresses are plainly not one: their ports differ, or their
+// elsewhere reports that two addresses are plainly different: their ports differ, or their
 // hosts are two IP addresses. What a name stands for is not looked up.
 func elsewhere(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
@@ -325,7 +325,7 @@ func elsewhere(a, b string) bool {
 	return portA != portB || errA == nil && errB == nil && ipA.Unmap() != ipB.Unmap()
 }
 
-// contacts are the addresses of those whom this member is to reach.
+// contacts are the addresses that this member is to reach.
 func (n *Node) contacts(ctx context.Context) []string {
 	addrs, _ := n.lookup(ctx) // join reports what fails
 	for _, p := range n.cfg.Peers {
@@ -336,7 +336,7 @@ func (n *Node) contacts(ctx context.Context) []string {
 	return addrs
 }
 
-// route gives the address of this machine from which it reaches one of addrs, with
+// route gives the address of this machine from which it reaches any of addrs, with
 // the port on which this member listens; "" if it reaches none. Nothing is sent.
 func (n *Node) route(addrs []string) string {
 	_, port, err := net.SplitHostPort(n.addr)
@@ -363,8 +363,8 @@ func (n *Node) route(addrs []string) string {
 	return loopback
 }
 
-// locate finds the address that settleAddress has left open, as soon as one of those
-// whom this member is to reach can be reached, and tells the Machine. It reports
+// locate finds the address that settleAddress has left open, as soon as one of the members
+// that it is to reach can be reached, and steps the Machine with it. It reports
 // whether the address is known.
 func (n *Node) locate(ctx context.Context, addrs []string) bool {
 	known := false
@@ -394,7 +394,7 @@ func (n *Node) keepLocating(ctx context.Context) {
 	}
 }
 
-// checkReach finds a member that could tell nobody where it is.
+// checkReach returns the fault of a member whose address no member could reach.
 func (c Config) checkReach() error {
 	if c.Wire != nil || c.Advertise != "" || !everywhere(c.Listen) || len(c.Join) > 0 {
 		return nil
@@ -405,12 +405,12 @@ func (c Config) checkReach() error {
 	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set --advertise HOST:PORT, or listen on one address", c.Listen)
 }
 
-// duplicateID notes that others refuse this member because its id is in use.
+// duplicateID notes that members refuse this member because its id is in use.
 type duplicateID struct{ since, last time.Time }
 
-// sameID ends the node when another process, at holder, has its id, not only seems to
-// have it for the moment that the others need to see an earlier one gone. Where holder is
-// empty the other has started later, has this member's place, and nobody hears this one.
+// sameID ends the node when a process elsewhere, at holder, has its id, not only seems to
+// have it for the moment that members need to detect the end of an earlier process. Where holder is
+// empty that process has started later and has this member's place: no member receives from this one.
 func (n *Node) sameID(holder string, by ID) {
 	now := time.Now()
 	if now.Sub(n.duplicate.last) > 2*n.timeout+duplicatePause {

@@ -17,10 +17,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/overdue"
 )
 
-// Leadership is one time of leading.
+// Leadership is one period of leading.
 type Leadership struct {
 	Election string
-	Token    Token // its Epoch rises from one leadership to the next, as this member sees them; compare tokens, not epochs
+	Token    Token // its Epoch rises from one leadership to the next, as this member receives them; compare tokens, not epochs
 	Since    time.Time
 	Fencing  bool // whether the epoch of Token is a fence; see Fence
 }
@@ -44,7 +44,7 @@ func WithLeadership(ctx context.Context, l Leadership) context.Context {
 }
 
 // LeadershipFrom returns the leadership that ctx was made for by Lead, Acquire or Hold of any [Elector], also
-// after the leadership has ended. It returns false for another context.
+// after the leadership has ended. It returns false for any other context.
 func LeadershipFrom(ctx context.Context) (l Leadership, ok bool) {
 	l, ok = ctx.Value(leadershipKey{}).(Leadership)
 	return l, ok
@@ -56,7 +56,7 @@ type LostError struct {
 	Cause Cause
 }
 
-// Error says which leadership ended and why.
+// Error names the leadership that ended, and the cause.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("leadership %s lost: %s", e.Token, e.Cause)
 }
@@ -64,9 +64,9 @@ func (e *LostError) Error() string {
 // ErrClosed is what a node answers after it has ended.
 var ErrClosed = errors.New("node is closed")
 
-// Lead runs fn once per leadership of this member, beginning with the present one
+// Lead runs fn once per leadership of this member, beginning with the present leadership
 // if it leads already, with a context that is cancelled on loss; its [context.Cause] is then a *[LostError]. The lead is
-// given away, and the next one begun, only after fn has returned. When fn returns
+// handed over, and the next leadership begun, only after fn has returned. When fn returns
 // while still leading, Lead resigns and returns fn's error. When ctx ends,
 // Lead waits for fn, resigns if still leading, and returns ctx's error. When the
 // node ends, Lead waits for fn and returns [ErrClosed] or the node's own error.
@@ -207,16 +207,16 @@ func (h *Held) Valid() bool {
 }
 
 // Release gives the lead away, and returns when the leadership has ended here. Call it when the work has stopped: until
-// then nobody leads next, and a node that closes waits. Releasing again does nothing.
+// then no member leads next, and a node that closes waits. Releasing again does nothing.
 func (h *Held) Release() {
 	h.end()
 	<-h.over
 }
 
-// TryTimeout is how long [TryAcquire] waits at most while nobody leads.
+// TryTimeout is how long [TryAcquire] waits at most while no member leads.
 const TryTimeout = 3 * time.Second
 
-// TryAcquire is [Acquire] that does not wait for another's leadership to end. Its error wraps [ErrNotLeading] when another
+// TryAcquire is [Acquire] that does not wait for the end of a leadership. Its error wraps [ErrNotLeading] when a different
 // leads, and when this candidate does not lead within [TryTimeout].
 func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
 	within, giveUp := context.WithCancelCause(ctx)
@@ -240,7 +240,7 @@ func TryAcquire(ctx context.Context, e Elector) (*Held, error) {
 	return h, err
 }
 
-// taken gives the view of another's leadership, where none is left for this candidate.
+// taken returns the view of a leadership elsewhere, if no seat is left for this candidate.
 func taken(e Elector) (v View, taken bool) {
 	v = e.Leader()
 	if named, ok := e.(*Election); ok && !named.own() && len(named.Leaders()) < named.how.Seats {
@@ -258,17 +258,17 @@ func observes(n *Node, name string) error {
 	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer out, or do not call Lead", n.id, name, ErrObserver)
 }
 
-// errNoWork is told at once, not when this member first leads.
+// errNoWork is returned at once, not when this member first leads.
 var errNoWork = fmt.Errorf("%w: Lead without a function: give the work that a leader does", ErrConfig)
 
-// leading runs fn once per leadership of this member's that h tells of, until it returns
-// under one that lasts, or ctx or h ends. begin counts the work under a view in, and gives
-// nil where there is none to do; finish counts it out and tells whether it still led.
+// leading runs fn once per leadership of this member in h, until it returns
+// under a leadership that lasts, or ctx or h ends. begin counts the work under a view in, and returns
+// nil where there is none to do; finish counts it out and reports whether it still led.
 func (n *Node) leading(ctx context.Context, h *history, fn func(context.Context, Leadership) error, begin func(*happening) *work, finish func(*work) bool) error {
-	at := h.Last() // whatever kind of event it is: its view is the present one
+	at := h.Last() // whatever kind of event it is: its view is present
 	for at != nil && ctx.Err() == nil {
 		work := begin(at)
-		if work == nil { // another leads, or it was lost meanwhile
+		if work == nil { // a different member leads, or it was lost meanwhile
 			at = h.Next(ctx, at)
 			continue
 		}
@@ -309,7 +309,7 @@ func (n *Node) retire() {
 	})
 }
 
-// work is one run of a function of the user's.
+// work is a run of a function of the user.
 type work struct {
 	began  Token // that of its leadership when it began
 	token  Token // that of its leadership now; of the loop
@@ -327,7 +327,7 @@ func newWork(ctx context.Context, n *Node, token Token) *work {
 	return w
 }
 
-// run does fn and tells whether this member still led when it returned.
+// run calls fn and reports whether this member still led when it returned.
 func (w *work) run(log *slog.Logger, l Leadership, fn func(context.Context, Leadership) error, finish func(*work) bool) (led bool, err error) {
 	defer func() { led = finish(w) }() // also when fn panics
 	defer overdue.Watch(w.ctx, log, l.Election, l.Token)()
@@ -377,7 +377,7 @@ func (n *Node) finish(w *work) (led bool) {
 	return led
 }
 
-// cancelWork tells all work of a leadership that it has ended.
+// cancelWork cancels all work of a leadership that has ended.
 func (n *Node) cancelWork(token Token, cause Cause) {
 	for w := range n.working {
 		if w.token == token {
@@ -386,8 +386,8 @@ func (n *Node) cancelWork(token Token, cause Cause) {
 	}
 }
 
-// leased is a core whose leaderships hold for a lease, not for as long as nobody says
-// otherwise.
+// leased is a core whose leaderships hold for a lease, not until an event
+// ends them.
 type leased interface {
 	// Guard is until when what its leaderships have begun may still run; past their end,
 	// while the work stops. Zero: nothing may.
@@ -421,8 +421,8 @@ func (n *Node) Lease(ctx context.Context) (l Lease, err error) {
 	return l, err
 }
 
-// Lease is [Node.Lease] for this election, whose lease the coordinator renews. Under a best-effort Algorithm
-// another member may lead before it has ended, and Whole is 0.
+// Lease is [Node.Lease] of this election; the coordinator renews it. Under a best-effort Algorithm
+// the next member may lead before it has ended, and Whole is 0.
 func (e *Election) Lease(ctx context.Context) (Lease, error) {
 	switch {
 	case e.err != nil:
@@ -440,14 +440,14 @@ func (e *Election) Lease(ctx context.Context) (Lease, error) {
 	})
 }
 
-// Elector is one election as one candidate takes part in it: a [Node], a named [Election], and whatever else keeps
+// Elector is an election as a candidate takes part in it: a [Node], a named [Election], and any type that keeps
 // the same promises. Module github.com/batuta-dev/batuta/engines has it on engines
-// that are run already, such as etcd. Package electiontest/electortest tries whether one keeps them:
+// that are run already, such as etcd. Package electiontest/electortest tests a type for them:
 //
-//   - Views come in order: lost for one leadership before leader for the next, tokens that never decrease.
+//   - Views come in order: lost for a leadership before leader for the next, tokens that never decrease.
 //   - The work of a leadership has returned before the next leadership begins, wherever, unless its
 //     process or its connections have failed.
-//   - IsLeader compares clocks; it is false before anybody could tell that the leadership is lost.
+//   - IsLeader compares clocks; it is false before the loss of the leadership is published.
 //   - After it, or its node, was closed nothing runs, and every method returns at once, with [ErrClosed] where it has an error.
 type Elector interface {
 	// Lead runs fn once per leadership of this candidate, with a context that is cancelled when it
@@ -456,13 +456,13 @@ type Elector interface {
 	// Hold counts work into the present leadership of this candidate, or returns an error that wraps
 	// [ErrNotLeading]; see [Node.Hold].
 	Hold(ctx context.Context) (held context.Context, release func(), err error)
-	// Watch yields the views of this candidate in order, the present one first; see [Node.Watch].
+	// Watch yields the views of this candidate in order, the present view first; see [Node.Watch].
 	Watch(ctx context.Context) iter.Seq2[View, error]
 	// Leader is the present view. It names this candidate only while IsLeader does.
 	Leader() View
 	// IsLeader reports whether this candidate leads right now.
 	IsLeader() bool
-	// Resign steps down; no effect when not leading. The work is told, and waited for, before another leads.
+	// Resign steps down; no effect when not leading. The work is cancelled, and waited for, before the next member leads.
 	Resign(ctx context.Context) error
 }
 

@@ -38,7 +38,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 // beginning; methods with a context wait for Run. Run the node, or close it: it
 // holds the port and the data directory.
 //
-// The error wraps [ErrConfig] if only another configuration can correct it.
+// The error wraps [ErrConfig] if only a change of the configuration can correct it.
 func New(c Config) (*Node, error) { return newNode(context.Background(), c) }
 
 func newNode(ctx context.Context, c Config) (*Node, error) {
@@ -85,7 +85,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// queueLogs has the log written beside the loop: one that nobody reads must not
+// queueLogs has the log written beside the loop: a log without a reader must not
 // stop an election. A logger that goes by a queue already keeps that.
 func (n *Node) queueLogs() {
 	h := n.cfg.Logger.Handler()
@@ -127,7 +127,7 @@ func (n *Node) prepare(ctx context.Context) error {
 	return nil
 }
 
-// enroll marks this process as the newest with its id, before anyone hears of
+// enroll marks this process as the newest with its id, before it publishes
 // it, and builds the Machine.
 func (n *Node) enroll(state election.State, listener net.Listener) error {
 	n.born = time.Now().Round(0)
@@ -169,7 +169,7 @@ func (n *Node) enroll(state election.State, listener net.Listener) error {
 	return nil
 }
 
-// load opens the store, if there is one, and settles who this member is.
+// load opens the store, if any, and settles this member's id.
 func (n *Node) load() (state election.State, err error) {
 	n.store = n.cfg.Store
 	if n.store == nil && n.cfg.DataDir != "" {
@@ -195,9 +195,9 @@ func (n *Node) load() (state election.State, err error) {
 	return state, errors.Join(n.cfg.checkMembers()...)
 }
 
-// This file ends a node: its work first, then the others are told, then the disk.
+// This file ends a node: its work first, then its membership, then the disk.
 
-// leave begins the end: whoever works is told, and the lead is given away when
+// leave begins the end: work is cancelled, and leadership is handed over when
 // that has returned.
 func (n *Node) leave() {
 	if !n.closing {
@@ -206,7 +206,7 @@ func (n *Node) leave() {
 	}
 }
 
-// end stops everything. Nothing works any more, and the others know.
+// end stops everything. Nothing works any more, and the other members have received that.
 func (n *Node) end() {
 	n.timer.Stop()
 	if left := len(n.working) + n.atWork; left > 0 {
@@ -237,8 +237,8 @@ func (n *Node) end() {
 	close(n.done)
 }
 
-// awaitSave waits for the outstanding save, T at most, and tells whether it has ended.
-// One that hangs is left behind, and closes the store when it ends: until then nobody
+// awaitSave waits for the outstanding save, T at most, and reports whether it has ended.
+// A save that hangs is left behind, and closes the store when it ends: until then no process
 // else may open that.
 func (n *Node) awaitSave() bool {
 	saved := make(chan struct{})
@@ -256,7 +256,7 @@ func (n *Node) awaitSave() bool {
 	n.cfg.Logger.Error("the node ends while a save hangs: its goroutine, and the lock on the data directory, are left until the disk answers; end the process to free them", "error", n.trouble())
 	go func() {
 		<-saved
-		_ = n.closeStore() // nobody is left to be told
+		_ = n.closeStore() // no caller is left
 	}()
 	return false
 }
@@ -293,7 +293,7 @@ func claimOf(a Algorithm) (claim, bool) {
 	return claim{}, false
 }
 
-// claimFor makes the algorithm this node's, unless it is another's.
+// claimFor makes the algorithm this node's, unless a different node has it.
 func claimFor(n *Node) error {
 	c, shared := claimOf(n.cfg.Algorithm)
 	if !shared {
@@ -305,7 +305,7 @@ func claimFor(n *Node) error {
 	return nil
 }
 
-// releaseOf lets another node have the algorithm.
+// releaseOf frees the algorithm for the next node.
 func releaseOf(n *Node) {
 	if c, shared := claimOf(n.cfg.Algorithm); shared {
 		claimed.Delete(c)

@@ -14,16 +14,16 @@ import (
 // Why a change of the membership is refused.
 var (
 	ErrNotMember = election.ErrNotMember // there is no such member
-	ErrRemoved   = election.ErrRemoved   // this member was removed by another
+	ErrRemoved   = election.ErrRemoved   // this member was removed by a request at a member
 	ErrFull      = election.ErrFull      // the list holds as much as it can
-	ErrMixedKind = election.ErrMixedKind // the id is of another kind than the members' ids
+	ErrMixedKind = election.ErrMixedKind // the kind of the id differs from that of the members' ids
 
 	ErrTooFew     = election.ErrTooFew     // of a quorum, what is left could not lead: see [Node.ForceRemoveMember]
-	ErrNoMajority = election.ErrNoMajority // of a quorum, nobody leads that could change its members
+	ErrNoMajority = election.ErrNoMajority // of a quorum, no member leads that could change its members
 )
 
-// AddMember puts a member on the list, one that was removed too; every member
-// learns of it. A member that joins by itself need not be added. Of one that is
+// AddMember puts a member on the list, also a removed member; each member
+// receives it. A member that joins by itself need not be added. Of a member that is
 // known it changes the address, and the priority unless p.Priority is 0: then what
 // is known stays, and [Node.SetPriority] sets 0. It returns when this member has it
 // on its list, with what is wrong with p, with [ErrFull], with [ErrRemoved] if it was removed
@@ -65,7 +65,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 }
 
 // SetPriority sets what a member ranks by, at every member and at its own process,
-// this one's too: if it outranks the leader then, it takes over. It holds until
+// this member's too: if it outranks the leader then, it takes over. It holds until
 // that process starts again, with a [Config.Priority] of its own. It returns when
 // this member has it on its list, with [ErrNotMember], [ErrNoMajority], [ErrRemoved] if it was
 // removed itself, ctx's error, or [ErrClosed].
@@ -89,26 +89,26 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	return err
 }
 
-// ranks reports whether a member has that priority, as far as this one knows.
+// ranks reports whether a member has that priority, as far as this member has received.
 func (n *Node) ranks(id ID, priority int) bool {
 	return slices.ContainsFunc(n.machine.Members(), func(m machine.MemberView) bool { return m.ID == id && m.Priority == priority })
 }
 
-// RemoveMember takes a member off the list for good: it is told, loses the lead
+// RemoveMember takes a member off the list for good: it receives that, loses leadership
 // if it has it, and is refused until it is added again. A member that is away
-// hears of it when it returns. It returns when this member has struck it off, with
+// receives it when it returns. It returns when this member has removed it, with
 // what is wrong with id, [ErrNotMember], [ErrRemoved] if this member was removed itself,
 // ctx's error, or [ErrClosed].
 //
-// A quorum's majority decides on it. It is refused there with [ErrNoMajority] while nobody
+// A quorum's majority decides on it. It is refused there with [ErrNoMajority] while no member
 // leads, and with [ErrTooFew] if too few of the voters that are left are reached to lead.
 func (n *Node) RemoveMember(ctx context.Context, id ID) error {
 	return n.removeMember(ctx, id, false)
 }
 
 // ForceRemoveMember is [Node.RemoveMember], also where that is refused with [ErrTooFew]. If it
-// would be, nobody leads from then on, and the member is not off the list, until more than
-// half of the other voters are back. It does not help a minority: that is refused all the same.
+// would be, no member leads from then on, and the member is not off the list, until more than
+// half of the remaining voters are back. It does not help a minority: that is refused all the same.
 func (n *Node) ForceRemoveMember(ctx context.Context, id ID) error {
 	return n.removeMember(ctx, id, true)
 }
@@ -146,7 +146,7 @@ type decided interface {
 	AdmitChange(remove bool, id ID, force bool) error
 }
 
-// admitChange says whether the members can be changed now.
+// admitChange reports whether the members can be changed now.
 func (n *Node) admitChange(remove bool, id ID, force bool) error {
 	if d, ok := n.machine.(decided); ok {
 		return d.AdmitChange(remove, id, force)
@@ -181,7 +181,7 @@ func (n *Node) awaitChange(ctx context.Context, id ID, done func() bool) error {
 	}
 }
 
-// Leave is [Node.Shutdown] for good: the others strike this member off their lists,
+// Leave is [Node.Shutdown] for good: the other members remove this member from their lists,
 // until it joins again.
 func (n *Node) Leave(ctx context.Context) error {
 	if ctx.Value(workKey{n}) != nil {

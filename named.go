@@ -20,10 +20,10 @@ type elections struct {
 
 	mu    sync.RWMutex
 	ended bool
-	views map[string][]View   // by name and seat; of a name that nobody stands for there is none
+	views map[string][]View   // by name and seat; of a name without candidates there is none
 	were  map[place]View      // where no member leads: the view of the leadership before
 	names map[string]*history // of those that are watched
-	every *history            // of all; nil: nobody watches
+	every *history            // of all; nil: there is no watcher
 }
 
 // place is a seat of an election.
@@ -37,7 +37,7 @@ func newElections() elections {
 	return elections{views: map[string][]View{}, were: map[place]View{}, names: map[string]*history{}}
 }
 
-// tell takes a view in.
+// tell appends a view.
 func (e *elections) tell(v View) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -57,7 +57,7 @@ func (e *elections) tell(v View) {
 		h.Add(now)
 	}
 	if e.every != nil {
-		e.every.Limit(MaxBacklog + 2*len(e.views)) // one change of all leaders is no reader's fault
+		e.every.Limit(MaxBacklog + 2*len(e.views)) // a change of all leaders is no reader's fault
 		e.every.Add(now)
 	}
 }
@@ -75,7 +75,7 @@ func (e *elections) learn(id ID, pairs map[string]string) {
 	}
 }
 
-// forget drops a seat that nobody stands for any more.
+// forget drops a seat without candidates.
 func (e *elections) forget(name string, seat int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,7 +89,7 @@ func (e *elections) forget(name string, seat int) {
 	}
 }
 
-// list are the views of one name, or of all.
+// list returns the views of a name, or of all.
 func (e *elections) list(name string) (views []View) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -135,7 +135,7 @@ func (e *elections) watched(name string) *history {
 	return h
 }
 
-// all gives the present views of all, each loss behind its leadership, and then what follows them, behind one view that does not count.
+// all gives the present views of all, each loss behind its leadership, and then what follows them, behind a view that does not count.
 func (e *elections) all(ctx context.Context) (first []View, all iter.Seq2[View, error]) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,10 +168,10 @@ func (e *elections) end() {
 	}
 }
 
-// This file has the loop keep what named elections need: who stands, who works, and what
+// This file has the loop keep what named elections need: candidates, work, and what
 // watchers see.
 
-// candidate is one name that this member stands for. It is the loop's.
+// candidate is a name for which this member is a candidate. It is the loop's.
 type candidate struct {
 	name    string
 	calls   []*call // that have not returned
@@ -179,7 +179,7 @@ type candidate struct {
 	since   time.Time // when its last lead began
 }
 
-// call is one call of [Election.Lead] or [Node.LeadEach].
+// call is a call of [Election.Lead] or [Node.LeadEach].
 type call struct {
 	// Of Lead.
 	of      *candidate
@@ -188,7 +188,7 @@ type call struct {
 	// Of LeadEach.
 	ctx     context.Context
 	fn      func(context.Context, Leadership) error // nil: it is Lead
-	alone   []*call                                 // itself: of the names that no other call stands for
+	alone   []*call                                 // itself: of the names that no second call has
 	running sync.WaitGroup
 	left    int        // names that it stands for; the loop's
 	ended   chan error // has something when it is to return
@@ -236,8 +236,8 @@ func (n *Node) standFor(ctx context.Context, s *call, elections ...*Election) (e
 	return cmp.Or(errCall, err)
 }
 
-// withdraw ends a call's standing for some names, or all that it stands for; for what no other call stands
-// for this member stands no more.
+// withdraw ends a call's standing for some names, or all that it stands for; for names that no second call has
+// this member is no candidate any more.
 func (n *Node) withdraw(s *call, elections ...*Election) {
 	n.call(context.Background(), func() {
 		var over []string
@@ -250,7 +250,7 @@ func (n *Node) withdraw(s *call, elections ...*Election) {
 	})
 }
 
-// leaves ends a call's standing for a name, and tells whether it was the last.
+// leaves ends a call's standing for a name, and reports whether it was the last.
 func (n *Node) leaves(s *call, name string) (last bool) {
 	c := n.candidates[name]
 	if c == nil || !slices.Contains(c.calls, s) {
@@ -278,7 +278,7 @@ func (n *Node) joins(c *candidate, s *call) {
 	}
 }
 
-// tellOwn tells of a lead of this member's that begins or is over.
+// tellOwn publishes a leadership of this member that begins or ends.
 func (n *Node) tellOwn(c *candidate, v View) {
 	c.since = v.Since
 	for _, s := range c.calls {
@@ -331,7 +331,7 @@ func (n *Node) countIn(c *candidate, w *work) {
 	}
 }
 
-// tellWork tells the core of the work that has begun in a step.
+// tellWork steps the core with the work that has begun in a step.
 func (n *Node) tellWork() {
 	if len(n.fresh) == 0 {
 		return
@@ -373,8 +373,8 @@ func (n *Node) finishNamed(c *candidate, w *work) (led bool) {
 	return led
 }
 
-// perform does what a step asks for, after what that has changed is told of this member's
-// own leads that are over; then it tells the rest.
+// perform does what a step asks for. What the step changes for leaderships of this member
+// that have ended is published first, the rest afterward.
 func (n *Node) perform(actions []election.Action) {
 	now := time.Now()
 	rest := n.tellLost(now)
@@ -384,8 +384,8 @@ func (n *Node) perform(actions []election.Action) {
 	n.tellElections(rest, now)
 }
 
-// tellLost tells what a step has changed as far as this member's own leads have ended by
-// it, work being the first to know, and gives the rest: the others need not wait for that.
+// tellLost publishes what a step has changed as far as leaderships of this member have ended by
+// it, to the work first, and returns the rest: the other members need not wait for that.
 func (n *Node) tellLost(now time.Time) (rest []named.Change) {
 	if n.named == nil {
 		return nil
@@ -420,8 +420,8 @@ func (n *Node) cancelNamed(c *candidate, ch named.Change) {
 	}
 }
 
-// tellElections tells the rest of what a step has changed, and what the coordinator has
-// answered; then the core is told of the work that this has begun.
+// tellElections publishes the rest of what a step has changed, and what the coordinator has
+// answered; then it steps the core with the work that this has begun.
 func (n *Node) tellElections(rest []named.Change, now time.Time) {
 	if n.named == nil {
 		return
@@ -466,7 +466,7 @@ func event(v View) Event {
 	return Event{Time: v.Since, Kind: kind, View: v}
 }
 
-// endElections ends what tells of them.
+// endElections ends their histories.
 func (n *Node) endElections() {
 	for _, c := range n.candidates {
 		for _, s := range c.calls {

@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
-// Node is one running member of an election. Its methods may be called from any
+// Node is a running member of an election. Its methods may be called from any
 // goroutine. [Start] and [New] make one; the zero Node is of no use.
 type Node struct {
 	id          ID
@@ -28,7 +28,7 @@ type Node struct {
 	timeout     time.Duration // T = 2·t_max + t_process
 
 	born      time.Time
-	clock     *clock.Clock // tells the time since born, to the Machine too
+	clock     *clock.Clock // the time since born, for the Machine too
 	lasting   atomic.Int64 // until when on it a leadership lasts if the loop does nothing more; see prolong
 	history   *history
 	trace     trace
@@ -58,8 +58,8 @@ type Node struct {
 	fresh       []string                    // names whose work has begun in this step
 	transport   *transport.Transport        // nil with Config.Wire
 	net         network.Network             // transport, or the Wire's
-	addrs       map[ID]string               // where the others listen
-	metas       map[ID]map[string]string    // what members tell of themselves
+	addrs       map[ID]string               // where members listen
+	metas       map[ID]map[string]string    // what members publish of themselves
 	sent        map[string]uint64           // messages, by kind
 	met         bool                        // a link has stood
 	ctx         context.Context             // of what runs beside the loop
@@ -75,7 +75,7 @@ type Node struct {
 	standing    Standing
 	stood       time.Time        // since when
 	pausing     bool             // the cluster was paused when that was last looked at
-	healthError string           // what the last check that failed has said
+	healthError string           // the error of the last check that failed
 	todo        []election.Event // to step the Machine with
 	timer       *time.Timer
 	armed       time.Time // what timer is set to
@@ -86,8 +86,8 @@ type Node struct {
 	retired     bool             // they have all returned, and this member stands no more
 	departing   atomic.Bool      // it leaves the cluster for good
 	newcomer    machine.Newcomer // what its asking to be let in has brought
-	rejoin      chan struct{}    // everyone through whom it joins is to be asked again
-	returning   bool             // a member is being asked to let this one in again
+	rejoin      chan struct{}    // all addresses through which it joins are to be asked again
+	returning   bool             // a member is being asked to admit this member again
 	duplicate   duplicateID
 	oaths       oaths
 }
@@ -99,7 +99,7 @@ type command struct {
 	done chan struct{}
 }
 
-// loop is the one goroutine that owns the Machine: it steps it with what arrives, does
+// loop is the only goroutine that owns the Machine: it steps it with what arrives, does
 // the actions in their order, and sleeps until the Machine's deadline otherwise.
 func (n *Node) loop() {
 	if n.cfg.Health.Check != nil {
@@ -173,7 +173,7 @@ func (n *Node) drain() {
 func (n *Node) step(ev election.Event) {
 	passed := n.clock.Now()
 	n.stepped, n.steppedAgo = passed, passed-n.stepped
-	now := time.Now() // for people: the Machine's time goes on where this one is set back
+	now := time.Now() // for people: the Machine's time goes on if the wall clock is set back
 	actions := n.stepCore(n.born.Add(passed), ev)
 	rest := n.tellLost(now)
 	for _, a := range actions {
@@ -234,7 +234,7 @@ func (n *Node) do(a election.Action, now time.Time) {
 	}
 }
 
-// notify tells of a member's state, and keeps the network's list of members.
+// notify publishes a member's state, and keeps the network's list of members.
 func (n *Node) notify(a election.Action, now time.Time) {
 	if a.Status == election.StateAdded {
 		n.know(a.Member, a.Address)
@@ -274,7 +274,7 @@ func (n *Node) fail(err error) {
 	n.leave()
 }
 
-// elect tells of a leadership that begins or ends; work is the first to know.
+// elect publishes a leadership that begins or ends, to work first.
 func (n *Node) elect(a election.Action, now time.Time) {
 	if a.Kind == election.NotifyLost {
 		if n.closing && a.Token.Leader.ID == n.id {
@@ -410,7 +410,7 @@ func (n *Node) Leader() View {
 
 // IsLeader reports whether this member leads right now. It compares clocks: after
 // the process, its machine or its node alone has been stopped for longer than T (on
-// another [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
+// a different [Wire] for longer than its silence; with a quorum, for as long as its lease) it is false at once, in a paused virtual machine as soon as its wall clock is set right.
 func (n *Node) IsLeader() bool {
 	return n.view().Token.Leader.ID == n.id && n.late() <= 0
 }
@@ -421,10 +421,10 @@ func (n *Node) late() time.Duration {
 	return n.clock.Now() - time.Duration(n.lasting.Load())
 }
 
-// Resign steps down and lets the others elect; no effect when not leading. It
+// Resign steps down, and the other members elect; no effect when not leading. It
 // returns when the leadership has ended here, with ctx's error, or with
-// [ErrClosed]. This member is a candidate again when another leadership of at least 2·T
-// has ended (with a quorum, of any length), when nobody leads for 2·T, when the
+// [ErrClosed]. This member is a candidate again when a later leadership of at least 2·T
+// has ended (with a quorum, of any length), when no member leads for 2·T, when the
 // leadership is handed over to it, or by [Node.Campaign].
 func (n *Node) Resign(ctx context.Context) error {
 	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Resigned}) })
@@ -460,11 +460,11 @@ func (n *Node) Run(ctx context.Context) error {
 }
 
 // ErrInWork is what Shutdown returns to the work of a leadership, which it would wait for: return
-// from the work first, or call it on another goroutine.
+// from the work first, or call it on a goroutine of its own.
 var ErrInWork = errors.New("called from within the work of a leadership, which it would wait for: return from the work first")
 
 // Shutdown hands over, if this member leads, and ends the node. It cancels the contexts of the
-// functions that [Node.Lead] runs, and waits for the functions: no other member leads before they
+// functions that [Node.Lead] runs, and waits for the functions: the next member leads only after they
 // have returned. It returns when every goroutine has ended and the port is free. A save that
 // the disk does not answer within T is left behind, which the log reports.
 //
@@ -494,9 +494,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 }
 
 // Close is [Node.Shutdown] that waits T, 600 ms by default, for the functions that [Node.Lead]
-// runs, and for a function that calls it too. If one runs longer, the node ends without handing
-// over: to other members this one has crashed. The error then wraps [ErrClosed], and the function
-// may run while another member leads. Closing again does nothing.
+// runs, and for a function that calls it too. If such a call runs longer, the node ends without handing
+// over: for the other members this member has crashed. The error then wraps [ErrClosed], and the function
+// may run while the next member leads. Closing again does nothing.
 func (n *Node) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), n.timeout)
 	defer cancel()

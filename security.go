@@ -9,28 +9,28 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
-// Security says how members prove to each other who they are. Whatever proves it, they
-// speak TLS 1.3, both ends verified. The zero value is no security: whoever reaches a
-// member's port may say it is a member.
+// Security is how members authenticate to each other. With either proof they
+// speak TLS 1.3, both ends verified. The zero value is no security: any client that reaches a
+// member's port may pose as a member.
 //
 // All members must have the same; both a secret and certificates are believed while both
 // are given, and Plain lets in members that have neither, so that a running cluster can
-// change from one to the other member by member (docs/security.md).
+// change from secrets to certificates member by member (docs/security.md).
 type Security struct {
 	// SecretFile names a file with the cluster's secret, as "batuta secret new" prints it.
-	// Whoever has it may be any member. A second line may hold another secret, which is
+	// A process that has it may be any member. A second line may hold a second secret, which is
 	// believed too; the first is preferred.
 	SecretFile string
 
 	// CertFile and KeyFile name this member's certificate and its key, CAFile the
-	// authorities whose certificates are believed, all in PEM form. A certificate must
+	// authorities to trust, all in PEM form. A certificate must
 	// name the member: by the URI batuta://CLUSTER/ID, or else by a DNS name or an IP
 	// address that is the id. It must be good for servers and for clients.
 	CertFile, KeyFile, CAFile string
 
 	// TLS brings a service's own certificates instead of files, such as those of a SPIFFE
 	// source: Certificates, or GetCertificate and GetClientCertificate, are shown;
-	// RootCAs, VerifyPeerCertificate and VerifyConnection say who is believed. They must
+	// RootCAs, VerifyPeerCertificate and VerifyConnection decide which peers are trusted. They must
 	// name the member as those in files do.
 	TLS *tls.Config
 

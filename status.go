@@ -28,10 +28,10 @@ const (
 	RoleUndefined Role = "undefined" // knows no leader, and stands aside
 )
 
-// What [Status].Guarantee tells.
+// Values of [Status].Guarantee.
 const (
 	// GuaranteeBestEffort is the promise of the classic algorithms: once faults stop, every
-	// group of which each two reach each other, directly or by a third, agrees on one leader in
+	// group of which each two reach each other, directly or through a third, agrees on one leader in
 	// bounded time; while a partition lasts, each side has its own.
 	GuaranteeBestEffort = "best-effort"
 	// GuaranteeOneLeader is that of package quorum, and of module engines: at most one
@@ -39,7 +39,7 @@ const (
 	GuaranteeOneLeader = "one-leader"
 )
 
-// Status is what a member knows at one moment.
+// Status is the state of a member at one moment.
 type Status struct {
 	ID         ID
 	Cluster    string
@@ -56,14 +56,14 @@ type Status struct {
 
 	Role          Role
 	Standing      Standing
-	StandingWhy   string         // why it does not stand, in words, such as the last ones of a failing check; "" when it does
+	StandingWhy   string         // why it does not stand, the reason, such as the last output of a failing check; "" when it does
 	StandingSince time.Time      // since when Standing holds
 	Leader        ID             // none while undefined
 	LeaderAddress string         // HOST:PORT, empty while undefined
-	Epoch         uint64         // of Token, or the last one held while undefined
+	Epoch         uint64         // of Token, or of the last token while undefined
 	Token         Token          // zero while undefined
 	Since         time.Time      // when this member began to see that leader, or none
-	Members       []MemberStatus // lowest rank first, this one included
+	Members       []MemberStatus // lowest rank first, this member included
 
 	Ring   *RingStatus   // of the ring algorithms; else nil
 	Quorum *QuorumStatus // of quorum; else nil
@@ -81,13 +81,13 @@ type Status struct {
 	StateVersion int // of the layout of the data directory; 0: there is none
 
 	Listen    string // as bound
-	Advertise string // as told to the others
+	Advertise string // as published
 
 	Sent     map[string]uint64 // messages by kind
-	SentSize uint64            // bytes written to other members; of batuta's own wire alone
+	SentSize uint64            // bytes written to members; of batuta's own wire alone
 	Received map[string]uint64 // messages by kind
 	Lost     map[Cause]uint64  // leaderships ended, by cause
-	Refused  map[string]uint64 // connections refused, by this member or another, by reason
+	Refused  map[string]uint64 // connections refused, by this member or a peer, by reason
 	Bad      map[string]uint64 // frames dropped, by reason
 	Links    int               // connections that stand
 
@@ -99,13 +99,13 @@ type Status struct {
 
 // QuorumStatus is what a member of a quorum knows of votes and of its own lease.
 type QuorumStatus struct {
-	Voters     [][]ID               // two sets while one takes over from another: a majority of each must agree
+	Voters     [][]ID               // two sets while they change: a majority of each must agree
 	Term       uint64               // the highest that this member knows
 	Lease      time.Duration        // how long a leadership holds once a majority has answered a beat, from when that left
 	Left       time.Duration        // of this member's own lease; 0 or less: it leads nothing
-	Answered   map[ID]time.Duration // of a leader: how long ago the beat left that each other voter has answered last
+	Answered   map[ID]time.Duration // of a leader: age of the last heartbeat that each voter has acknowledged
 	Promise    time.Duration        // for how long it grants no vote; 0: it does
-	PromisedTo ID                   // whom it has heard lead; none: nobody since it started, or nobody any more
+	PromisedTo ID                   // the leader that it follows; none: no leader since it started, or none any more
 }
 
 // quorum is what this member knows of votes; nil: its algorithm has none.
@@ -134,21 +134,21 @@ func (n *Node) quorum() *QuorumStatus {
 // RingStatus is a member's place in the ring.
 type RingStatus struct {
 	Participating bool // whether it takes part in a contest: the flag of docs/sources.md, "Leader election"
-	Successor     ID   // to whom it passes messages on; none while it is alone
+	Successor     ID   // the member to which it passes messages on; none while it is alone
 }
 
-// MemberStatus is what is known of one member. Its state is as the leader tells it.
+// MemberStatus is the state of a member, as the leader reports it.
 type MemberStatus struct {
 	ID       ID
 	Address  string
 	Priority int
 	State    MemberState
-	Standing Standing          // as the leader tells it, too; of one not heard of yet what the list says
+	Standing Standing          // as the leader reports it; before that, as the list of members has it
 	Epoch    uint64            // of the token it last acknowledged
-	LastSeen time.Time         // when this member last heard it; zero: never
+	LastSeen time.Time         // when this member last received from it; zero: never
 	Linked   bool              // whether a connection between it and this member stands
-	Refusal  string            // why the last connection between it and this member was refused; empty once one stands
-	Meta     map[string]string // what it tells of itself; not to be changed
+	Refusal  string            // why the last connection between it and this member was refused; empty once a connection stands
+	Meta     map[string]string // what it publishes of itself; not to be changed
 	ReapedAt time.Time         // when the leader removes it if it stays away, see [Config].ReapAfter; zero: it does not
 
 	// Unresolved is why the name in Address did not resolve when this member last dialed it. Empty: it did,
@@ -156,7 +156,7 @@ type MemberStatus struct {
 	Unresolved string
 }
 
-// Status is a snapshot of everything this member knows; the last one, once the
+// Status is a snapshot of this member's state; the last snapshot, once the
 // node has ended. The node answers at once unless its loop is stuck, or the node does not run yet: then
 // the error is ctx's.
 func (n *Node) Status(ctx context.Context) (Status, error) {
@@ -245,7 +245,7 @@ func role(v View, self machine.MemberView) Role {
 type trace struct {
 	mu      sync.Mutex
 	records []Record
-	next    int // where the next one goes, once all places are taken
+	next    int // where the next entry goes, once all places are taken
 }
 
 // traceSize is how many records are kept.
@@ -294,26 +294,26 @@ func (n *Node) record(r Record) {
 	n.trace.next = (n.trace.next + 1) % traceSize
 }
 
-// Standing says whether a member stands for election, and if not, why.
+// Standing is whether a member is a candidate, and if not, the reason.
 type Standing string
 
 // Standings.
 const (
 	StandingEligible  Standing = "eligible"    // it stands, or leads
 	StandingUnhealthy Standing = "unhealthy"   // its own check has failed; it leads as a last resort at most
-	StandingResigned  Standing = "resigned"    // it stepped down; until a later leader's time ends, or nobody leads for 2·T
+	StandingResigned  Standing = "resigned"    // it stepped down; until a later leadership ends, or no member leads for 2·T
 	StandingObserver  Standing = "observer"    // it is set up to follow only
 	StandingDraining  Standing = "draining"    // its work of an earlier leadership has not stopped yet
 	StandingUnsaved   Standing = "unsaved"     // its disk does not save its state
 	StandingJoining   Standing = "joining"     // it awaits the leader of the cluster that it joins, or that there is one
 	StandingRefused   Standing = "refused"     // a live member of its list refuses its connections
-	StandingPaused    Standing = "paused"      // another member keeps the lead until a pause ends, see [Node.Pause]
+	StandingPaused    Standing = "paused"      // the leader keeps leadership until a pause ends, see [Node.Pause]
 	StandingFew       Standing = "few-members" // it receives fewer members than [Config].MinMembers
 	StandingClosing   Standing = "closing"     // its process is about to end
 	StandingRemoved   Standing = "removed"     // it is no member any more
 )
 
-// standings are the Machine's words for them.
+// standings are the Machine's terms for them.
 var standings = map[election.Eligibility]Standing{
 	election.Eligible:            StandingEligible,
 	election.IneligibleUnhealthy: StandingUnhealthy,
@@ -336,7 +336,7 @@ var standings = map[election.Eligibility]Standing{
 type diskHealth struct {
 	began  time.Duration // when the outstanding save did, on the node's clock; 0: none is
 	err    error         // of the last save
-	failed uint64        // saves, all told
+	failed uint64        // all saves
 }
 
 // saveBegins takes note that a save begins.
@@ -356,7 +356,7 @@ func (n *Node) wasSaved(err error) {
 	}
 }
 
-// trouble says what is wrong with the disk; "" when nothing is known to be.
+// trouble is what is wrong with the disk; "" when nothing is known to be.
 func (n *Node) trouble() string {
 	if since := n.clock.Now() - n.disk.began; n.disk.began > 0 && since > n.timeout {
 		return fmt.Sprintf("a save has not ended in %v", since.Round(time.Millisecond))
@@ -367,7 +367,7 @@ func (n *Node) trouble() string {
 	return ""
 }
 
-// whyIneligible says in words why this member does not stand; "" when it does.
+// whyIneligible is the reason for which this member is no candidate; "": it is a candidate.
 func (n *Node) whyIneligible() string {
 	switch standings[n.machine.Standing()] {
 	case StandingUnhealthy:
@@ -400,7 +400,7 @@ func (n *Node) whyIneligible() string {
 	return ""
 }
 
-// whyRefused reports the members for which this one does not lead, and what to do.
+// whyRefused names the members that refuse this member, which therefore does not lead, and the remedy.
 func (n *Node) whyRefused() string {
 	m, ok := n.machine.(interface{ RefusedBy() []election.ID })
 	if !ok {
@@ -410,7 +410,7 @@ func (n *Node) whyRefused() string {
 	for _, id := range m.RefusedBy() {
 		why := n.net.Refusal(id)
 		if why == "" {
-			continue // it has let this one in since
+			continue // it has admitted this member since
 		}
 		words = append(words, fmt.Sprintf("member %s (%s)", id, why))
 		reason, _, _ := strings.Cut(why, ":")
@@ -421,7 +421,7 @@ func (n *Node) whyRefused() string {
 	return "it does not lead next to members that refuse it: " + strings.Join(words, ", ") + ": " + strings.Join(remedies, "; ")
 }
 
-// remedyOf is what to do about a member that refuses this one.
+// remedyOf is what to do about a member that refuses this member.
 func remedyOf(why wire.Reason) string {
 	switch why {
 	case wire.ReasonNotMember:
@@ -434,7 +434,7 @@ func remedyOf(why wire.Reason) string {
 	return "give all members the same " + string(why)
 }
 
-// noteStanding logs and tells a standing that has changed.
+// noteStanding logs and publishes a standing that has changed.
 func (n *Node) noteStanding() {
 	if until, leader := pausedBy(n); until.IsZero() == n.pausing {
 		if n.pausing = !n.pausing; n.pausing {
@@ -456,17 +456,17 @@ func (n *Node) noteStanding() {
 	}
 }
 
-// This file measures what T is to be longer than: how long those are silent whom this
+// This file measures what T is to be longer than: how long the members are silent that this
 // member watches, and for how long its own loop is held up.
 
 // Rhythm is the longest that a member has seen of late: in the last 10 minutes, or
 // since it started.
 type Rhythm struct {
-	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has heard none twice
+	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has received from none twice
 	Stall     time.Duration // for which its loop ran late
-	RoundTrip time.Duration // from a beat of its own to the acknowledgement; 0: it has led nobody
+	RoundTrip time.Duration // from a beat of its own to the acknowledgement; 0: it has led no member
 
-	// The same of the last two seconds: who asks every second misses nothing.
+	// The same of the last two seconds: a client that asks every second misses nothing.
 	RecentSilence, RecentStall, RecentRoundTrip time.Duration
 }
 
@@ -478,12 +478,12 @@ func (r Rhythm) Headroom(t time.Duration) float64 {
 
 // rhythm belongs to the loop.
 type rhythm struct {
-	heard                     map[ID]time.Duration // when the leader, or a follower, was last heard in this leadership
+	heard                     map[ID]time.Duration // when the leader, or a follower, last sent in this leadership
 	beats                     map[ID]beat          // to each follower, the last
 	silence, stall, roundTrip peaks
 }
 
-// beat is one that has left, and is to be acknowledged.
+// beat is a heartbeat that was sent, and is to be acknowledged.
 type beat struct {
 	stamp int64
 	at    time.Duration
@@ -530,10 +530,10 @@ func (p *peak) roll(now, span time.Duration) {
 	}
 }
 
-// takesIn notes what a message tells of the rhythm.
+// takesIn notes what a message shows of the rhythm.
 func (r *rhythm) takesIn(now time.Duration, m *election.Message) {
 	if m.Kind != election.Beat && m.Kind != election.Ack {
-		return // others go now and then
+		return // the rest go now and then
 	}
 	if last, ok := r.heard[m.From]; ok {
 		r.silence.add(now, now-last)
@@ -557,7 +557,7 @@ func (r *rhythm) sends(now time.Duration, to ID, m *election.Message) {
 	}
 }
 
-// forgets has nothing count any more that lasts from before: another leads, or a
+// forgets has nothing count any more that lasts from before: a different member leads, or a
 // member is gone.
 func (r *rhythm) forgets(ids ...ID) {
 	for _, id := range ids {
@@ -592,5 +592,5 @@ func (n *Node) silence(token Token, cause Cause) time.Duration {
 			return max(0, n.stepped-m.Heard.Sub(n.born))
 		}
 	}
-	return 0 // it was known from other members only
+	return 0 // it was known from third members only
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
-// View is the leader as one member sees it.
+// View is the leader as a member sees it.
 //
 // LastSeen is the last sign of the leadership that ended. If the leader resigned, closed or was
 // removed, that is the message that announced it. Otherwise it is the last message that this
@@ -25,7 +25,7 @@ type View struct {
 	Cause    Cause     // while undefined: why it ended
 	LastSeen time.Time // in what Watch and Events yield while undefined: the last sign of that leadership; see above
 
-	Meta map[string]string // what the leader tells of itself, as far as is known by now; not to be changed
+	Meta map[string]string // what the leader publishes of itself, as far as it was received; not to be changed
 }
 
 // Defined reports whether the view names a leader.
@@ -37,7 +37,7 @@ func (v View) Same(of View) bool {
 	return v.Defined() && v.Token.Leader.ID == of.Token.Leader.ID && v.Since.Equal(of.Since)
 }
 
-// EventKind says what an [Event] tells.
+// EventKind is the kind of an [Event].
 type EventKind string
 
 // Kinds of Event.
@@ -45,16 +45,16 @@ const (
 	EventLeader   EventKind = "leader"   // View names a leader
 	EventLost     EventKind = "lost"     // View.Lost has ended by View.Cause
 	EventMember   EventKind = "member"   // Member's State has changed
-	EventMeta     EventKind = "meta"     // Member, which may be this one, tells Meta of itself now
+	EventMeta     EventKind = "meta"     // Member, which may be this member, publishes Meta now
 	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
 
 	// EventRenewed is of best effort alone: a partition has healed, and the leadership of the
-	// View goes on under a higher epoch than the other side had. Nothing was lost. Work goes on
+	// View goes on under a higher epoch than the smaller side had. Nothing was lost. Work goes on
 	// under the Token that it began with.
 	EventRenewed EventKind = "renewed"
 )
 
-// Event is one change that a member has seen.
+// Event is a change that a member has seen.
 type Event struct {
 	Time     time.Time
 	Kind     EventKind
@@ -63,14 +63,14 @@ type Event struct {
 	State    MemberState // EventMember
 	Address  string      // EventMember: HOST:PORT
 	Standing Standing    // EventStanding
-	Why      string      // EventStanding: in words; "" when it is StandingEligible
+	Why      string      // EventStanding: the reason; "" when it is StandingEligible
 
 	Meta map[string]string // EventMeta; not to be changed
 }
 
 // MaxBacklog is how many events a reader of [Node.Events] or [Node.Watch] may be
-// behind, and one of [Node.Elections] by two more for each election: all may change hands at
-// once. One that is further behind is ended by [ErrBehind].
+// behind, and a reader of [Node.Elections] by two more for each election: all may change hands at
+// once. A reader that is further behind is ended by [ErrBehind].
 const MaxBacklog = 16384
 
 // ErrBehind is the last thing that [Node.Events] and [Node.Watch] yield to a reader
@@ -79,12 +79,12 @@ const MaxBacklog = 16384
 // the present view.
 var ErrBehind = fmt.Errorf("the reader of events was more than %d behind and has missed them: read faster, or begin anew at the present view", MaxBacklog)
 
-// Watch yields this member's views in order, none skipped, the present one first,
-// until ctx or the node ends. A view whose leader tells something else of itself now
-// comes again, with the same Token and another Meta; so does one whose leadership goes on under a
+// Watch yields this member's views in order, none skipped, the present view first,
+// until ctx or the node ends. A view whose leader publishes new metadata
+// comes again, with the same Token and the new Meta; so does one whose leadership goes on under a
 // higher epoch, with that Token: see [View.Same]. Its place is taken when Watch is called. The error is
 // nil but for a reader that falls behind: to that the last thing yielded is the zero
-// View with [ErrBehind]. A slow reader holds up nobody.
+// View with [ErrBehind]. A slow reader delays no member.
 func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 	return n.history.views(ctx)
 }
@@ -92,17 +92,17 @@ func (n *Node) Watch(ctx context.Context) iter.Seq2[View, error] {
 // Events yields everything this member sees, in order, none skipped, until ctx or
 // the node ends. Its place is taken when Events is called: between
 // [New] and [Node.Run] that is the beginning of the node. The present view comes first, as
-// the leader event that began it, and the lost event that ended it if nobody leads;
+// the leader event that began it, and the lost event that ended it if no member leads;
 // nothing when no leader was ever known. So the first event of a leadership is
 // always its leader event. The error is nil but for a reader that falls behind: to
 // that the last thing yielded is the zero Event with [ErrBehind]. A slow reader
-// holds up nobody.
+// delays no member.
 func (n *Node) Events(ctx context.Context) iter.Seq2[Event, error] {
 	h := n.history
 	return eventlog.Walk(ctx, h.List, h.Place(), ErrBehind, seen.origin, func(s seen) (Event, bool) { return s.Event, true })
 }
 
-// isView reports whether the view is another after the event.
+// isView reports whether the view differs after the event.
 func (ev Event) isView() bool {
 	return ev.Kind == EventLeader || ev.Kind == EventLost || ev.Kind == EventRenewed || ev.Kind == EventMeta && ev.Member == ev.View.Token.Leader.ID
 }
@@ -110,20 +110,20 @@ func (ev Event) isView() bool {
 // history is what a member has seen, for any number of readers.
 type history struct{ *eventlog.List[seen] }
 
-// happening is one entry of it.
+// happening is an entry of it.
 type happening = eventlog.Entry[seen]
 
 // seen is an event, with those that have led to the view after it.
 type seen struct {
 	Event
-	led, lost *Event // the last that began a leadership, and the last that ended one; nil: there was none
+	led, lost *Event // the last that began a leadership, and the last that ended a leadership; nil: there was none
 }
 
 func newHistory(first View) *history {
 	return &history{eventlog.New(seen{Event: Event{View: first}}, MaxBacklog)}
 }
 
-// add appends an event. One goroutine at a time may call it.
+// add appends an event. A single goroutine at a time may call it.
 func (h *history) add(ev Event) {
 	last := h.Last().Event
 	now := seen{ev, last.led, last.lost}
@@ -138,7 +138,7 @@ func (h *history) add(ev Event) {
 	h.Add(now)
 }
 
-// origin is what a reader that begins here is told first.
+// origin is what a reader that begins here receives first.
 func (s seen) origin() (first []Event) {
 	v := s.View
 	if s.led != nil && (v.Defined() || v.Lost.Defined()) {
@@ -153,7 +153,7 @@ func (s seen) origin() (first []Event) {
 	return first
 }
 
-// views yields the views of a history from the present one on. Its place is taken now.
+// views yields the views of a history from the present view on. Its place is taken now.
 func (h *history) views(ctx context.Context) iter.Seq2[View, error] {
 	return eventlog.Walk(ctx, h.List, h.Place(), ErrBehind,
 		func(s seen) []View { return []View{s.View} }, func(s seen) (View, bool) { return s.View, s.isView() })

@@ -12,9 +12,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// A Wire has a Node speak another protocol than batuta's own; it is set as [Config].Wire, a
-// value of its own for each Node. Package compat/boss has one. What Open takes and gives is
-// internal: only packages of this module can be one.
+// A Wire replaces batuta's own protocol; it is set as [Config].Wire, a
+// value of its own for each Node. Package compat/boss has such a Wire. What Open takes and returns is
+// internal: only packages of this module can implement it.
 type Wire interface {
 	// Defaults fills in what c leaves open as it should be on this wire.
 	Defaults(c Config) Config
@@ -107,7 +107,7 @@ func (n *Node) site() network.Site {
 	}
 }
 
-// hear has the Machine stepped with what the network tells.
+// hear steps the Machine with the events of the network.
 func (n *Node) hear(ev election.Event) {
 	switch ev.Kind {
 	case election.Received:
@@ -138,7 +138,7 @@ type Transport interface {
 	// Listen begins to accept connections at addr, HOST:PORT.
 	Listen(addr string) (net.Listener, error)
 	// Dial connects to addr, HOST:PORT, before ctx ends. Its error wraps
-	// [ErrRefused] when the host answers that nobody listens there; the process
+	// [ErrRefused] when the host answers that nothing listens there; the process
 	// then counts as gone.
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
