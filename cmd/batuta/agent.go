@@ -98,7 +98,7 @@ func newAgentCommand(e env) *cobra.Command {
 	return cmd
 }
 
-// agentRun is one agent process.
+// agentRun is an agent process.
 type agentRun struct {
 	env
 	flags *agentFlags
@@ -123,8 +123,8 @@ func (a *agentRun) run(ctx context.Context) error {
 	if a.job != nil && a.flags.membership.observer {
 		return cli.Usagef("--observer: an observer never leads, and would never run its command; leave --observer out, or start: batuta agent")
 	}
-	// Signals are caught before anything is announced: whoever reads "ready" may
-	// send one at once. SIGPIPE is caught so that losing the reader of its events
+	// Signals are caught before anything is announced: a reader of "ready" may
+	// send a signal at once. SIGPIPE is caught so that losing the reader of its events
 	// does not cost the cluster a member.
 	signals := make(chan os.Signal, 4)
 	a.job.catch(signals)
@@ -160,7 +160,7 @@ func (a *agentRun) run(ctx context.Context) error {
 	// While its command is not tried it is unhealthy, which is the reason to give. As a last resort it would lead all
 	// the same: then it stands by the work that runs, as a service does.
 	config.StandAlways = a.job != nil && !config.LeadUnhealthy
-	began := time.Now() // "ready" is told before what happens while it starts
+	began := time.Now() // "ready" comes before the events of the start
 	if err := a.start(ctx, config); err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	endHTTP(ctx)
 	select {
 	case <-printed:
-	case <-ctx.Done(): // nobody reads our events
+	case <-ctx.Done(): // our events have no reader
 	}
 	<-hooked
 	return err
@@ -338,7 +338,7 @@ func (a *agentRun) close(ctx context.Context, signals <-chan os.Signal) error {
 		case s := <-signals:
 			switch {
 			case s != os.Interrupt && s != syscall.SIGTERM:
-			case time.Since(a.leaving) < sameSignal: // one that came twice
+			case time.Since(a.leaving) < sameSignal: // a signal that came twice
 			case a.job.kill(): // the lead is given away as soon as nothing runs
 			default:
 				return errors.New("signalled twice: ended without handing over")

@@ -12,7 +12,7 @@ import (
 
 // This file prints what an agent sees, as --events has it.
 
-// watch takes up the events that are printed, and no others: what nobody reads would be
+// watch subscribes to the events that are printed alone: the rest would be
 // kept for its reader.
 func (a *agentRun) watch(n *batuta.Node) {
 	if a.flags.output.Events == "off" {
@@ -24,8 +24,8 @@ func (a *agentRun) watch(n *batuta.Node) {
 	}
 }
 
-// printEvents prints until the node ends, or nobody reads any more. A reader that was too far
-// behind is told so, and then what is so now, and what follows that.
+// printEvents prints until the node ends, or the reader is gone. A reader that was too far
+// behind receives that, then the present state, then what follows.
 func (a *agentRun) printEvents(ready api.Line) {
 	if a.told == nil {
 		return

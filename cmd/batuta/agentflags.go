@@ -58,8 +58,8 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	f.security.register(fs)
 }
 
-// config makes the node's configuration. What the library would say of a field
-// is said here of the flag, which is what its user typed.
+// config makes the node's configuration. An error that the library has of a field
+// names the flag here, which is what the user typed.
 func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {
 	if err := f.wire.defaults(f); err != nil {
 		return batuta.Config{}, err
@@ -131,7 +131,7 @@ func (f *agentFlags) checkNames() error {
 	return nil
 }
 
-// apiNames are the names under which the API may be asked: those given, and the one
+// apiNames are the names under which the API may be asked: those given, and the name
 // that --http itself has.
 func (f *agentFlags) apiNames() []string {
 	names := slices.Clone(f.httpHosts)

@@ -23,7 +23,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
-// asking is a command that asks one agent over HTTP.
+// asking is a command that asks an agent over HTTP.
 type asking struct {
 	env
 	http string
@@ -97,10 +97,10 @@ func (a *asking) client() (*api.Client, error) {
 	return client, nil
 }
 
-// find settles which agent is asked when no flag and no file names it: the one that
+// find settles which agent is asked when no flag and no file names it: the agent that
 // is where an agent is by default.
 func (a *asking) find() error {
-	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may say that any port will do
+	if a.http != "" && !strings.HasSuffix(a.http, ":0") { // a file may leave the port open
 		return nil
 	}
 	if a.env.agent == "" {
@@ -111,10 +111,10 @@ func (a *asking) find() error {
 }
 
 // shownWriter escapes what an agent sends and does not print: ids, addresses and
-// reasons come from other machines, and must not steer this terminal.
+// reasons come from remote machines, and must not steer this terminal.
 type shownWriter struct{ io.Writer }
 
-// Write takes whole texts: no character goes over the end of one.
+// Write takes whole texts: no character is split between two.
 func (w shownWriter) Write(p []byte) (int, error) {
 	lines := strings.Split(string(p), "\n")
 	for i, line := range lines {
@@ -185,7 +185,7 @@ the leader of one of many elections; exit code 5 when there is none of that name
 	})
 	electionFlag(cmd, &name)
 	cmd.Flags().StringVar(&key, "meta", "", "print what the leader publishes under `KEY`, instead of its ID")
-	cli.ByHand(cmd.Flags(), "meta") // a member's is another
+	cli.ByHand(cmd.Flags(), "meta") // a member's --meta differs
 	return cmd
 }
 

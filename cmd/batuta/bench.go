@@ -131,10 +131,10 @@ func (b *benchCluster) open() (err error) {
 	return nil
 }
 
-// highest is who leads when all are there.
+// highest is the leader when all members run.
 func (b *benchCluster) highest() string { return b.cluster.members[b.nodes-1].id }
 
-// failoverBench is one run of the command.
+// failoverBench is a run of the command.
 type failoverBench struct {
 	benchCluster
 	fault string
@@ -151,9 +151,9 @@ type failoverFigures struct {
 	Durable   bool    `json:"durable"`  // each epoch is on disk before it is sent
 	DataDir   string  `json:"data_dir"` // where, as long as it ran; empty: nowhere
 	First     summary `json:"first_ms"` // fault to the first claim of a new leader
-	All       summary `json:"all_ms"`   // fault to all others naming the same new leader
+	All       summary `json:"all_ms"`   // fault to all members that are left naming the same new leader
 
-	// What followed a resignation, until 2·T after all agreed; absent for another fault.
+	// What followed a resignation, until 2·T after all agreed; absent for all further faults.
 	Returned     *int `json:"returned,omitempty"`      // rounds in which the member that resigned led again
 	ExtraChanges *int `json:"extra_changes,omitempty"` // changes of leadership beyond the first of each round
 }
@@ -231,7 +231,7 @@ func (b *failoverBench) watch(ctx context.Context, round int, victim *member) er
 	return nil
 }
 
-// unsteady is the error for resignations that one leadership of another member did not follow.
+// unsteady is the error for resignations after which more than one leadership came.
 func (b *failoverBench) unsteady() error {
 	if b.returned == 0 && b.extraChanges == 0 {
 		return nil

@@ -58,7 +58,7 @@ Progress goes to standard error.`,
 	return cmd
 }
 
-// electionsBench is one run of the command.
+// electionsBench is a run of the command.
 type electionsBench struct {
 	benchCluster
 	elections int
@@ -76,7 +76,7 @@ type electionsFigures struct {
 	MemberLoss      summary `json:"member_loss_ms"`
 	CoordinatorLoss summary `json:"coordinator_loss_ms"`
 	Drain           float64 `json:"drain_ms"`            // the median
-	CPU             float64 `json:"cpu_percent"`         // of one core, of the busiest member
+	CPU             float64 `json:"cpu_percent"`         // of a core, of the busiest member
 	RSS             float64 `json:"rss_mib"`             // of the largest
 	Bytes           float64 `json:"bytes_per_s_at_rest"` // that all send
 }
@@ -169,7 +169,7 @@ func (b *electionsBench) drained(ctx context.Context, m *member) (time.Duration,
 	return took, cmp.Or(err, client.Undrain(ctx, m.id, &ignored))
 }
 
-// led waits until every election is led by another than not, as all see it, and the work
+// led waits until each election has a leader other than that member, as all members report, and the work
 // for it has begun, and returns how long after since.
 func (b *electionsBench) led(ctx context.Context, since time.Time, not *member) (time.Duration, error) {
 	var at time.Time
@@ -195,7 +195,7 @@ func (b *electionsBench) led(ctx context.Context, since time.Time, not *member) 
 }
 
 // calm waits until all members are there, the highest coordinates and no share is more
-// than one above another, and then a moment.
+// than one apart, and then a moment.
 func (b *electionsBench) calm(ctx context.Context) error {
 	if _, err := b.led(ctx, time.Time{}, nil); err != nil {
 		return err

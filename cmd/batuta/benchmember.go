@@ -52,7 +52,7 @@ type spread struct {
 	Event   string            `json:"event"`
 	ID      batuta.ID         `json:"id"`
 	Led     int               `json:"led"`     // elections that have a leader
-	Full    api.Stamp         `json:"full"`    // when all came to have one
+	Full    api.Stamp         `json:"full"`    // when all had a leader
 	By      map[batuta.ID]int `json:"by"`      // how many each leads
 	Working int               `json:"working"` // functions that this member runs as a leader
 	Worked  api.Stamp         `json:"worked"`  // when the last of them began
@@ -61,7 +61,7 @@ type spread struct {
 // spreadEvery is how often a member sends what changes.
 const spreadEvery = 20 * time.Millisecond
 
-// benchMember stands for elections in one process.
+// benchMember is a candidate of elections in a process.
 type benchMember struct {
 	out   io.Writer
 	names int
@@ -100,7 +100,7 @@ func (b *benchMember) lead(ctx context.Context, l batuta.Leadership) (err error)
 	return err
 }
 
-// keepAppending writes this leadership's token behind the others', with the time at which
+// keepAppending writes this leadership's token behind the last, with the time at which
 // it was last known to last.
 func (b *benchMember) keepAppending(ctx context.Context, l batuta.Leadership) error {
 	again := time.NewTicker(b.every)
@@ -131,7 +131,7 @@ func appendTo(path, line string) error {
 	return errors.Join(err, file.Close())
 }
 
-// watch counts who leads. A reader that falls behind begins anew.
+// watch counts leaders. A reader that falls behind begins anew.
 func (b *benchMember) watch(n *batuta.Node) {
 	b.note(func(time.Time) { b.tally = newTally(b.names) })
 	for v, err := range follow.On(context.Background(), batuta.ErrBehind, n.Elections) {
@@ -154,7 +154,7 @@ func (b *benchMember) sees(v batuta.View, now time.Time) {
 // shard is what the elections' names begin with; their numbers follow.
 const shard = "shard-"
 
-// tally counts who leads how many elections.
+// tally counts the elections of each leader.
 type tally struct {
 	led     int
 	by      map[batuta.ID]int
@@ -165,7 +165,7 @@ func newTally(names int) *tally {
 	return &tally{by: map[batuta.ID]int{}, leaders: make([]batuta.ID, names)}
 }
 
-// sees takes in a view, and reports whether it has somebody lead who did not. Of the first
+// sees takes in a view, and reports whether its leader is new. Of the first
 // views that a reader gets, some report the end of a leadership that it has not seen.
 func (t *tally) sees(v batuta.View) (begins bool) {
 	i, err := strconv.Atoi(strings.TrimPrefix(v.Election, shard))
@@ -189,7 +189,7 @@ func (t *tally) sees(v batuta.View) (begins bool) {
 	return is != ""
 }
 
-// note takes in a change, and has it told soon with what else comes.
+// note takes in a change, which is printed soon together with what else comes.
 func (b *benchMember) note(change func(now time.Time)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,6 +206,6 @@ func (b *benchMember) tell() {
 	b.telling = false
 	line, err := json.Marshal(spread{spreadEvent, b.node.ID(), b.tally.led, api.Stamp{Time: b.full}, b.tally.by, b.working, api.Stamp{Time: b.worked}})
 	if err == nil {
-		b.out.Write(append(line, '\n')) // with nobody to read it there is no bench
+		b.out.Write(append(line, '\n')) // without a reader there is no bench
 	}
 }

@@ -22,7 +22,7 @@ import (
 const agreeWithin = 20 * time.Second
 
 // cluster is a set of agents that run as child processes on loopback, seen
-// through the event lines they print. Its methods belong to one goroutine.
+// through the event lines they print. Its methods belong to a single goroutine.
 type cluster struct {
 	executable string
 	command    []string // that each member is; see [cluster.start] for its flags
@@ -30,19 +30,19 @@ type cluster struct {
 	dataDir    string   // theirs are below it, and go with the cluster; empty: they save nothing
 	members    []*member
 	lines      chan childLine
-	closing    chan struct{} // closed: nobody takes lines any more
+	closing    chan struct{} // closed: lines have no reader any more
 
 	since time.Time // see mark
 	claim time.Time // the first claim after since; zero: none yet
 }
 
-// member is one place in the cluster and the process that fills it now.
+// member is a place in the cluster and the process that fills it now.
 type member struct {
 	id, listen string
 	process    *process // nil: none runs
 	frozen     bool     // stopped by SIGSTOP
 	http       string   // address of its API, once it is ready
-	advertise  string   // what the others are told, as it said when it was ready
+	advertise  string   // the published address, from its event ready
 
 	leader string // in its view; empty: it knows none
 	epoch  uint64
@@ -144,7 +144,7 @@ func (c *cluster) thaw(m *member) error {
 	return m.process.cont()
 }
 
-// resign has m step down, and tells when it was asked.
+// resign has m step down, and returns the time of the request.
 func (c *cluster) resign(ctx context.Context, m *member) (time.Time, error) {
 	client, err := api.NewClient(m.http, api.Access{})
 	if err != nil {
@@ -175,20 +175,20 @@ func (c *cluster) close() {
 	if c.dataDir != "" {
 		os.RemoveAll(c.dataDir)
 	}
-	runtime.UnlockOSThread() // else the thread ends with this goroutine, and with it what others have started on it
+	runtime.UnlockOSThread() // else the thread ends with this goroutine, and with it the processes that were started on it
 }
 
 // agreement is what all running members report together.
 type agreement struct {
 	leader *member
 	epoch  uint64
-	first  time.Time // the first claim since [cluster.mark]; zero: nobody has claimed
-	all    time.Time // when the last of them came to say so
+	first  time.Time // the first claim since [cluster.mark]; zero: no member has claimed
+	all    time.Time // when the last of them reported it
 	voices int       // how many they are
 }
 
 // await returns once all running members name the same leader, under an epoch
-// of minEpoch at least; the one named by leader, if it is not empty.
+// of minEpoch at least; the leader of that name, if it is not empty.
 func (c *cluster) await(ctx context.Context, minEpoch uint64, leader string) (agreement, error) {
 	return c.awaitLeader(ctx, minEpoch, func(m *member) bool { return leader == "" || m.id == leader })
 }
@@ -281,7 +281,7 @@ func (c *cluster) find(id string) *member {
 	return nil
 }
 
-// views tells what each running member says, for an error.
+// views returns the view of each running member, for an error.
 func (c *cluster) views() string {
 	var said []string
 	for _, m := range c.members {
@@ -314,7 +314,7 @@ func (c *cluster) settle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// take brings what is known of a member up to date with one line of its process.
+// take brings what is known of a member up to date with a line of its process.
 func (c *cluster) take(l childLine) error {
 	m := l.member
 	if l.process != m.process {
@@ -349,7 +349,7 @@ func (c *cluster) take(l childLine) error {
 }
 
 // checkOrder holds each line to what is promised of all: epochs never decrease,
-// and a leadership is told lost before the next one is told.
+// and a leadership is lost before the next begins.
 func (m *member) checkOrder(l api.Line) error {
 	switch {
 	case l.Event != "leader" && l.Event != "lost" && l.Event != "renewed":

@@ -35,7 +35,7 @@ var choices = map[string][]string{
 const askedForCompletion = time.Second
 
 // complete has a shell complete the values of flags in all of the tree, and the ids of
-// members where a command takes one.
+// members where a command takes an id.
 func complete(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if values, ok := choices[f.Name]; ok {

@@ -158,7 +158,7 @@ func newConfigShowCommand(e env) *cobra.Command {
 	return cmd
 }
 
-// shown is a flag's value, unless that is nobody's business.
+// shown is a flag's value, unless that is secret.
 func shown(f *pflag.Flag) any {
 	if secret(f.Name) && f.Value.String() != "" {
 		return "********"
@@ -169,7 +169,7 @@ func shown(f *pflag.Flag) any {
 	return f.Value.String()
 }
 
-// secret reports whether a flag of that name holds what nobody else should read.
+// secret reports whether a flag of that name holds a secret.
 // The path of a file that does is no secret.
 func secret(name string) bool {
 	for _, word := range []string{"secret", "password", "passphrase"} {

@@ -62,7 +62,7 @@ func checkLab(algorithm string, nodes, rounds int) error {
 	return err
 }
 
-// demo is one run of the command.
+// demo is a run of the command.
 type demo struct {
 	env
 	nodes, rounds int
@@ -79,9 +79,9 @@ type demo struct {
 type demoStep struct {
 	Round  int     `json:"round"`  // 0: the start
 	Step   string  `json:"step"`   // start, crash, return or resign
-	Member string  `json:"member"` // to whom; empty at the start
+	Member string  `json:"member"` // the member to which it happened; empty at the start
 	At     float64 `json:"at_ms"`  // when, after the start
-	Leader string  `json:"leader"` // whom all running members then name
+	Leader string  `json:"leader"` // the leader of all running members afterward
 	Epoch  uint64  `json:"epoch"`
 	Agree  int     `json:"agree"` // how many they are
 	Took   float64 `json:"ms"`    // from the step to the last of them naming it
@@ -214,7 +214,7 @@ func (d *demo) tell(at time.Time, what, format string, args ...any) {
 	d.say("%9.4f s  %-8s  %s\n", at.Sub(d.began).Seconds(), what, fmt.Sprintf(format, args...))
 }
 
-// say prints a line of the story, unless the answer is JSON.
+// say prints a line of the demonstration, unless the output is JSON.
 func (d *demo) say(format string, args ...any) {
 	if !d.json {
 		fmt.Fprintf(d.stdout, format, args...)

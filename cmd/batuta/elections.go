@@ -65,7 +65,7 @@ func (a *asking) printElections(list []api.NamedElection, asked string) error {
 	return out.Flush()
 }
 
-// electionFlag adds --election to a command that asks; what a file or a variable says there
+// electionFlag adds --election to a command that asks; what a file or a variable has there
 // is a member's own.
 func electionFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "election", "", "`NAME` of a named election, see batuta elections (default the cluster's own)")
@@ -234,7 +234,7 @@ func (a *asking) awaitDrained(ctx context.Context, c *api.Client, id string, wai
 }
 
 // handedOn has a drained member resign from the cluster's own election, if a second member is a candidate. It returns
-// what the member still leads, and the new state in words.
+// what the member still leads, and the new state.
 func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, state string, err error) {
 	done.ID, state = id, "drained "+id+"; it leads nothing"
 	var now api.Status

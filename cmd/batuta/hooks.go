@@ -27,7 +27,7 @@ func (f *hookFlags) follow(node *batuta.Node, log *slog.Logger) <-chan struct{} 
 	return done
 }
 
-// parting is how long hooks may take when the agent ends: one may be at work,
+// parting is how long hooks may take when the agent ends: a hook may be at work,
 // and those of the end follow.
 func (f *hookFlags) parting() time.Duration {
 	if !f.Config(nil).Any() {

@@ -56,7 +56,7 @@ From a checkout, or after go install, the simulator is built by the go command f
 
 func (c *labCommand) run(ctx context.Context) error {
 	var l net.Listener
-	if c.static == "" { // a busy port is told before anything is built
+	if c.static == "" { // a busy port is reported before anything is built
 		var err error
 		if l, err = net.Listen("tcp", c.http); err != nil {
 			return cli.Usagef("--http: %w", err)

@@ -15,7 +15,7 @@ import (
 // defaultFinish is well within what "batuta drain" waits for.
 const defaultFinish = 30 * time.Second
 
-// lineFlags name files whose lines are elections for which a member stands.
+// lineFlags name files whose lines are elections of a member's candidacy.
 type lineFlags struct {
 	elections string // of "batuta agent"
 	jobs      string // of "batuta run"
@@ -32,7 +32,7 @@ func (f *lineFlags) registerJobs(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.finish, "finish", defaultFinish, "when a job moves to another member, let a run that is under way go on for `DURATION`, then stop it [--jobs]")
 }
 
-// file is the one that they name; nil: none.
+// file is the file that they name; nil: none.
 func (f *lineFlags) file(a *agentFlags, p *planFlags, parse func(string) (schedule.Schedule, error)) (*lineFile, error) {
 	l := &lineFile{flag: "--elections-file", path: f.elections, format: jobs.Format{Own: ownElection, Schedule: parse}}
 	if f.jobs != "" {
@@ -113,7 +113,7 @@ func (j *job) has(election string) bool {
 	return j.election.name != "" && canonical == election
 }
 
-// shows tells which of the many elections the events are also of; nil: of none.
+// shows returns the elections that the events include; nil: none.
 func (j *job) shows() func(election string) bool {
 	switch {
 	case j == nil:

@@ -15,14 +15,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// env is the world around a command, so that a test can give it another.
+// env is the world around a command, so that a test can replace it.
 type env struct {
 	stdout  io.Writer                   // events and answers
 	stderr  io.Writer                   // logs, errors and progress
 	lookup  func(string) (string, bool) // environment variables
 	environ func() []string             // all of them; nil: none
 	config  string                      // a file that commands which ask an agent read when there is no --config; "": none
-	agent   string                      // where an agent is asked when nothing says where; "": nowhere
+	agent   string                      // the address of the agent by default; "": none
 	confirm func(question string) bool  // asks the user; nil: there is no terminal
 
 	schedules func(string) (schedule.Schedule, error) // reads the schedule of a job; nil: [schedule.Parse]
@@ -31,7 +31,7 @@ type env struct {
 // What goes for an agent on this machine.
 const (
 	systemConfig = "/etc/batuta.yaml" // where a package puts its settings
-	defaultHTTP  = "127.0.0.1:7500"   // where the first is asked to which nobody gives --http
+	defaultHTTP  = "127.0.0.1:7500"   // of an agent without --http
 )
 
 // system is the world that a process finds.
@@ -47,7 +47,7 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], system()))
 }
 
-// run performs one command line and gives its exit code.
+// run executes a command line and returns its exit code.
 func run(ctx context.Context, args []string, e env) int {
 	return cli.Execute(ctx, newRootCommand(e), args, e.stderr)
 }

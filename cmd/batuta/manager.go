@@ -10,11 +10,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/systemd"
 )
 
-// manager is a service manager that is told how the agent is.
+// manager is a service manager that receives the state of the agent.
 type manager struct{ *systemd.Notifier }
 
-// tellManager tells the service manager, if there is one, that the agent is ready,
-// and from then on who leads and that the node does its work.
+// tellManager notifies the service manager, if there is one, that the agent is ready,
+// and from then on of the leader and that the node does its work.
 func tellManager(a *agentRun) *manager {
 	notifier, err := systemd.Open(a.lookup, os.Getpid())
 	if err != nil {
@@ -65,7 +65,7 @@ func (m *manager) tellAlive(node *batuta.Node) {
 	}
 }
 
-// stopping tells that the agent ends. The watchdog is fed on meanwhile.
+// stopping notifies that the agent ends. Watchdog notifications go on meanwhile.
 func (m *manager) stopping() {
-	m.Stopping() // a manager that has gone needs no telling
+	m.Stopping() // a manager that has gone needs no notice
 }

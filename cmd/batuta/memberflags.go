@@ -16,7 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/discovery"
 )
 
-// memberFlags say how a member comes, whether it may lead, and how it goes.
+// memberFlags are how a member joins, whether it may lead, and how it leaves.
 type memberFlags struct {
 	join            []string
 	bootstrap       bool

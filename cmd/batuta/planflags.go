@@ -17,7 +17,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// planFlags say when "batuta run" runs its command.
+// planFlags are when "batuta run" runs its command.
 type planFlags struct{ schedule, missed string }
 
 func (f *planFlags) register(fs *pflag.FlagSet) {
@@ -25,7 +25,7 @@ func (f *planFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.missed, "missed", "run", "if a run fell due without a leader, or during a run, apply `POLICY` run (once, late) or skip")
 }
 
-// plan is what they say, of a member with those flags; nil: there is no schedule.
+// plan returns their plan, for a member with those flags; nil: there is no schedule.
 func (f *planFlags) plan(of *agentFlags, restart bool) (*runner.Plan, error) {
 	skips, err := f.skips()
 	switch {

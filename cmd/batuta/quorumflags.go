@@ -33,7 +33,7 @@ func (q *quorumFlags) registerTakeover(fs *pflag.FlagSet) {
 	fs.StringVar(&q.takeover, "takeover", string(quorum.TakeoverAttested), "replace a dead leader by `POLICY`: attested, once its guard attests that it is dead and its work gone; lease, once its lease has ended; refused, once its address refuses connections, unsafe behind filters: no firewall, proxy or other machine may do that in its place [quorum]")
 }
 
-// check says what is wrong with them.
+// check returns what is wrong with them.
 func (q *quorumFlags) check() error {
 	if !slices.Contains(quorum.Takeovers(), q.takeover) {
 		return cli.Usagef("--takeover %q: use one of %s", q.takeover, strings.Join(quorum.Takeovers(), ", "))
@@ -44,10 +44,10 @@ func (q *quorumFlags) check() error {
 	return nil
 }
 
-// ownFlags are the flags that one algorithm alone reads.
+// ownFlags are the flags that a single algorithm reads.
 var ownFlags = map[string]string{"probe": "bully", "takeover": "quorum", "clock-drift": "quorum"}
 
-// guardBy has a guard attest the end of this process, if that is what the others go by: that of the
+// guardBy has a guard attest the end of this process, if the takeover is attested: that of the
 // command, or where there is none a guard of its own, which the caller must end. What hooks and
 // named elections have begun may outlive both, so that nothing is attested then.
 func (a *agentRun) guardBy(of batuta.Algorithm) (end func(), err error) {
@@ -92,7 +92,7 @@ func (u unguarded) Swear(attest.Oath) {
 // Bars implements [attest.Guard].
 func (u unguarded) Bars() string { return u.why }
 
-// unread refuses a flag of another algorithm, which would have no effect. A file may hold
+// unread refuses a flag of a different algorithm, which would have no effect. A file may hold
 // its default, as "batuta config show" writes it.
 func (q *quorumFlags) unread(algorithm string) error {
 	var fault error

@@ -20,7 +20,7 @@ import (
 	runner "github.com/batuta-dev/batuta/internal/command/run"
 )
 
-// What "batuta run --help" says.
+// The text of "batuta run --help".
 const runLong = `run joins a cluster as "batuta agent" does, and runs COMMAND only while this
 member leads: in a process group of its own, with BATUTA_ID, BATUTA_ELECTION,
 BATUTA_EPOCH and BATUTA_TOKEN in its environment, and no shell in between.
@@ -128,7 +128,7 @@ type job struct {
 	planned  planFlags
 	plan     *runner.Plan // nil: the command runs for as long as the member leads
 	named    lineFlags
-	file     *lineFile // nil: there is one command
+	file     *lineFile // nil: there is a single command
 
 	crew   *jobs.Crew // of file
 	runs   runs
@@ -154,7 +154,7 @@ func (j *job) register(fs *pflag.FlagSet) {
 	j.named.registerJobs(fs)
 }
 
-// registerEnd adds the flag that all who run commands have.
+// registerEnd adds the flag of all commands that run commands.
 func (j *job) registerEnd(fs *pflag.FlagSet) {
 	fs.DurationVar(&j.grace, "grace", 5*time.Second, "`DURATION` from SIGTERM to SIGKILL")
 }
@@ -263,7 +263,7 @@ func (j *job) ended() <-chan error {
 	return j.over
 }
 
-// pass hands a signal on to the command; it tells whether it was for that.
+// pass hands a signal on to the command; it reports whether it was for that.
 func (j *job) pass(s os.Signal) bool {
 	sig, _ := s.(syscall.Signal)
 	if j == nil || sig == syscall.SIGHUP && j.file != nil {
@@ -284,7 +284,7 @@ func (j *job) stop(s os.Signal) {
 	j.cancel(runner.StopSignal{Signal: sig})
 }
 
-// kill ends the command's grace; it tells whether that is new.
+// kill ends the command's grace; it reports whether that is new.
 func (j *job) kill() bool {
 	if j == nil || j.killed {
 		return false
@@ -315,7 +315,7 @@ func (j *job) parting() time.Duration {
 	return j.grace
 }
 
-// catch has the signals sent that this agent takes. One that whoever started it
+// catch has the signals sent that this agent takes. A signal that its starter
 // had ignored, as nohup does, stays ignored.
 func (j *job) catch(signals chan<- os.Signal) {
 	caught := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}

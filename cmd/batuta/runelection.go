@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/named"
 )
 
-// runElection says which election "batuta run" is about.
+// runElection is the election of "batuta run".
 type runElection struct {
 	name          string
 	weight, seats int
@@ -47,7 +47,7 @@ func (r *runElection) check(f *agentFlags) error {
 	return checkElection(r.name)
 }
 
-// manyElections finds out whether a member with those flags can stand for what flag says.
+// manyElections checks whether a member with those flags can be a candidate of what flag names.
 func manyElections(flag string, f *agentFlags) error {
 	switch {
 	case f.wire.name != "batuta":
@@ -73,7 +73,7 @@ func (r *runElection) node(n *batuta.Node) runner.Node {
 	return runner.Under(n, n.Election(r.name, how...))
 }
 
-// notice is the part of a lease before whose end the command is asked to end.
+// notice is the part of a lease that is left when the command is asked to end.
 func (r *runElection) notice() int {
 	if r == nil || r.name == "" {
 		return 0

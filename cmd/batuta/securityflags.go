@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
-// securityFlags say how members prove themselves, and who may ask the HTTP API.
+// securityFlags are how members authenticate, and which clients may call the HTTP API.
 type securityFlags struct {
 	secretFile, tlsCert, tlsKey, tlsCA, idTemplate string
 	insecure, allowPlain                           bool
@@ -87,7 +87,7 @@ func (f *securityFlags) checkHTTPAdvertise(a *agentFlags) error {
 	return nil
 }
 
-// advertises adds where this agent's API is to what its member tells of itself.
+// advertises adds the address of this agent's API to the metadata of its member.
 func (f *securityFlags) advertises(http string, told map[string]string) map[string]string {
 	if f.httpAdvertise == "" {
 		return told
@@ -104,13 +104,13 @@ func (f *securityFlags) advertises(http string, told map[string]string) map[stri
 	return told
 }
 
-// servesTLS tells whether the HTTP API has TLS.
+// servesTLS reports whether the HTTP API has TLS.
 func (f *securityFlags) servesTLS(http string) bool {
 	at, _ := api.ParseAddress(http) // check has seen it
 	return f.httpCert != "" || !at.Local() && f.on()
 }
 
-// membership is what agents prove themselves with when they ask each other; nil: nothing.
+// membership authenticates agents that ask each other; nil: nothing does.
 func (f *securityFlags) membership(cluster, id string) (*security.Security, error) {
 	o := f.options()
 	o.Plain = false
@@ -158,7 +158,7 @@ func (f *securityFlags) serving(cluster, id, addr string) (*security.Serving, er
 	return security.NewServing(cluster, id, o)
 }
 
-// warn tells at each start what strangers can reach.
+// warn logs at each start what unauthenticated clients can reach.
 func (f *securityFlags) warn(a *agentRun) {
 	if f.allowPlain {
 		a.log.Warn("members without TLS are let in (--allow-plain): end the change, and leave that out")

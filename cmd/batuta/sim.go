@@ -33,7 +33,7 @@ every machine.`,
 	}, newSimRunCommand(e), newSimSoakCommand(e), newSimExploreCommand(e), newSimCountCommand(e), newSimSuperpeersCommand(e))
 }
 
-// labError says with which exit code the lab's errors end: a broken rule or
+// labError maps the lab's errors to exit codes: a broken rule or
 // expectation is a failure, everything else wrong usage.
 func labError(err error) error {
 	if err == nil {
@@ -106,7 +106,7 @@ All begin as followers of the highest member.`,
 	return cmd
 }
 
-// orderedMaker gives rings whose members lie in that order; the others rank
+// orderedMaker makes rings of members in that order; the rest rank
 // their members themselves.
 func orderedMaker(c sim.CountConfig, order string) (scenario.Maker, error) {
 	if !slices.Contains([]string{"ascending", "descending", "random"}, order) {

@@ -57,7 +57,7 @@ of it. Links are 1-3 for both ways and 1>3 for one; # begins a comment.
 	return cmd
 }
 
-// played is one line of --json.
+// played is a line of --json.
 type played struct {
 	File     string   `json:"file"`
 	OK       bool     `json:"ok"`

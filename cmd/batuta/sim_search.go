@@ -78,7 +78,7 @@ replays it.`,
 	return cmd
 }
 
-// words are verbs that a help text can break into lines.
+// These are verbs that a help text can break into lines.
 func words[T ~string](list []T) string { return strings.ReplaceAll(verbs(list), ",", ", ") }
 
 func verbs[T ~string](list []T) string {
@@ -184,7 +184,7 @@ func reportSoak(e env, c sim.SoakConfig, r sim.SoakResult, seconds float64, asJS
 	return v
 }
 
-// showFailing tells how many schedules broke each rule, the most often broken first,
+// showFailing prints how many schedules broke each rule, the most often broken first,
 // and, as a list, which.
 func showFailing(to io.Writer, r sim.SoakResult, list bool) {
 	rules := slices.SortedFunc(maps.Keys(r.ByRule), func(a, b string) int {
@@ -296,7 +296,7 @@ func reportExplore(e env, r explore.Result, seconds float64, asJSON bool) error 
 // progress is a line on a terminal that is written over, at most ten times a second.
 type progress struct {
 	mu    sync.Mutex
-	to    io.Writer // nil: nobody looks
+	to    io.Writer // nil: no output
 	began time.Time
 	ended time.Time
 	last  time.Time
@@ -312,7 +312,7 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// show tells how far the work is (negative: nobody knows) and what text says.
+// show prints how far the work is (negative: unknown) and text.
 func (p *progress) show(part float64, text func(seconds float64) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

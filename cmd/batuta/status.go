@@ -119,14 +119,14 @@ func (a *asking) printChanges(h api.History, changes []explain.Change) error {
 	return nil
 }
 
-// view is what another agent says, or why it says nothing.
+// view is the answer of a remote agent, or the error.
 type view struct {
 	addr   string
 	status api.Status
 	err    error
 }
 
-// askOthers asks all at once: one that is slow costs no more than itself.
+// askOthers asks all at once: a slow agent delays no answer but its own.
 func askOthers(ctx context.Context, access api.Access, addrs []string) []view {
 	answers := make(chan view)
 	for _, addr := range addrs {
@@ -173,7 +173,7 @@ func (a *asking) printStatus(s api.Status, trace []api.Record, others []view) er
 	return a.printMembers(s)
 }
 
-// securityLine says what a stranger at the port has to get past.
+// securityLine describes what an unauthenticated client at the port has to get past.
 func securityLine(s api.Status) string {
 	switch s.Security {
 	case "secret":
@@ -195,8 +195,8 @@ func leaderLine(s api.Status) string {
 	return line
 }
 
-// reason tells from the trace how the present view came about: how the last
-// leadership ended and how this one began. Empty when the trace goes no longer so
+// reason returns, from the trace, how the present view came about: how the last
+// leadership ended and how the present one began. Empty when the trace goes no longer so
 // far back.
 func reason(s api.Status, trace []api.Record) string {
 	var parts []string
@@ -214,12 +214,12 @@ func reason(s api.Status, trace []api.Record) string {
 	return strings.Join(parts, ", then ")
 }
 
-// printStanding tells why the member asked does not stand for election, if it does not.
+// printStanding prints the reason for which the member asked is no candidate, if it is none.
 func printStanding(out io.Writer, s api.Status) {
 	if s.Paused != nil {
 		fmt.Fprintf(out, "PAUSED\tuntil %s: %s keeps the lead, alive or not; batuta resume ends that\n", s.Paused.Until.Format(time.RFC3339), cmp.Or(s.Paused.Leader, "the next leader"))
 	}
-	if s.Standing != "" && s.Standing != "eligible" { // an older agent does not tell
+	if s.Standing != "" && s.Standing != "eligible" { // an older agent has none
 		since := ""
 		if !s.StandingSince.IsZero() {
 			since = fmt.Sprintf(", for %v", time.Since(s.StandingSince.Time).Round(time.Millisecond))
@@ -234,7 +234,7 @@ func printStanding(out io.Writer, s api.Status) {
 	}
 }
 
-// printAgreement compares what the members hold: by their own word where they
+// printAgreement compares what the members hold: by their own answers where they
 // were asked, else by what they have acknowledged to the leader.
 func printAgreement(out io.Writer, s api.Status, others []view) {
 	agreed := 1
@@ -255,7 +255,7 @@ func printAgreement(out io.Writer, s api.Status, others []view) {
 	}
 }
 
-// printRefusals prints which members and the one asked do not let each other in, and which of them have
+// printRefusals prints which members and the member asked refuse each other, and which of them have
 // addresses with names that do not resolve.
 func printRefusals(out io.Writer, s api.Status) {
 	for _, m := range s.Members {
@@ -275,12 +275,12 @@ func textOf(token *string) string {
 	return *token
 }
 
-// printFailover tells how long it takes until another leads. These are sums of what
+// printFailover prints how long a failover takes. These are sums of what
 // the rules wait for; what a machine or network adds beyond its settings comes on top.
 func printFailover(out io.Writer, s api.Status) {
 	t, err := times(s.Timing)
 	if err != nil {
-		return // an older agent, which does not tell
+		return // an older agent, which has none
 	}
 	if s.Takeover != "" {
 		printLeasing(out, s, t.silence)
@@ -295,7 +295,7 @@ func printFailover(out io.Writer, s api.Status) {
 	}
 }
 
-// printLeasing tells the same of a quorum, and what that counts on.
+// printLeasing prints the same of a quorum, and its assumption.
 func printLeasing(out io.Writer, s api.Status, silence time.Duration) {
 	killed := "the next leads when its lease has ended"
 	switch {
@@ -312,7 +312,7 @@ func printLeasing(out io.Writer, s api.Status, silence time.Duration) {
 	fmt.Fprintf(out, "clocks\tno two may differ in rate by more than %g %%; what they show does not matter\n", 100*s.ClockDrift)
 }
 
-// seconds is a time as an agent tells it, for a person.
+// seconds formats a time of an agent's answer for a person.
 func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Microsecond)
 }
@@ -327,7 +327,7 @@ func times(t api.Timing) (timing, error) {
 	return timing{limit, process, silence}, errors.Join(err, err2, err3)
 }
 
-// place says in words where a member stands in its ring.
+// place describes where a member is in its ring.
 func place(s api.Status) string {
 	switch {
 	case *s.Successor == "":
@@ -338,7 +338,7 @@ func place(s api.Status) string {
 	return "passes on to " + *s.Successor + ", no contest"
 }
 
-// promise says in words what a status answer says of its algorithm.
+// promise describes the guarantee of a status answer.
 func promise(s api.Status) string {
 	switch {
 	case s.Guarantee == batuta.GuaranteeOneLeader && s.Takeover == string(quorum.TakeoverRefused):

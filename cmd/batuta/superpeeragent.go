@@ -123,7 +123,7 @@ and of tokens again.`,
 	return cmd
 }
 
-// peerRun is one process of "superpeer agent".
+// peerRun is a process of "superpeer agent".
 type peerRun struct {
 	env
 	flags *peerFlags
@@ -166,7 +166,7 @@ func (a *peerRun) run(ctx context.Context) error {
 	return a.wait(operating, signals)
 }
 
-// join tries until another answers or a signal comes.
+// join tries until a peer answers or a signal comes.
 func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -266,7 +266,7 @@ func (a *peerRun) wait(operating net.Listener, signals <-chan os.Signal) error {
 	for _, done := range []chan struct{}{printed, hooked} {
 		select {
 		case <-done:
-		case <-ctx.Done(): // nobody reads our events, or a hook takes its time
+		case <-ctx.Done(): // our events have no reader, or a hook takes its time
 		}
 	}
 	return err

@@ -52,7 +52,7 @@ func newSuperpeerStatusCommand(e env) *cobra.Command {
 	})
 }
 
-// requirement is one of the four, as json.Indent spreads it.
+// requirement is any of the four, as json.Indent spreads it.
 var requirement = regexp.MustCompile(`\{\s+"holds": (true|false),\s+"says": ("(?:[^"\\]|\\.)*")\s+\}`)
 
 // printIndented prints an answer with a line for each key, and for each requirement.

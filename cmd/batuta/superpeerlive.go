@@ -75,7 +75,7 @@ seed. 500 nodes take about half of a processor.`,
 	return cmd
 }
 
-// maxLive is how many nodes one process is to run.
+// maxLive is how many nodes a process is to run.
 const maxLive = 5000
 
 func readLive(o *live.Options, rtt string) (err error) {

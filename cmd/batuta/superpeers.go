@@ -164,7 +164,7 @@ func readMatrix(path string) (*lab.Matrix, error) {
 	return m, nil
 }
 
-// superpeersFiles are the files to be written, opened before the run: one that
+// superpeersFiles are the files to be written, opened before the run: a file that
 // cannot be written is better known at once.
 type superpeersFiles struct{ svg, csv *os.File }
 
@@ -210,7 +210,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// progressBar redraws one line on w.
+// progressBar redraws a line on w.
 func progressBar(w io.Writer, rounds int) func(int) {
 	const width = 40
 	return func(round int) {

@@ -57,7 +57,7 @@ type tuning struct {
 	RoundTrip   float64 `json:"round_trip_ms"`
 	Heartbeat   float64 `json:"heartbeat_ms"` // as the member has it now
 	T           float64 `json:"t_ms"`
-	Smallest    set     `json:"smallest"`    // with which nobody would have been suspected
+	Smallest    set     `json:"smallest"`    // with which no member would have been suspected
 	Recommended set     `json:"recommended"` // with room for worse moments
 }
 
@@ -72,7 +72,7 @@ type set struct {
 // tuneEvery is how often the member is asked: more often than its recent figures end.
 const tuneEvery = time.Second
 
-// watch asks a member again and again, for as long as it lasts or until somebody who has
+// watch asks a member again and again, for as long as it lasts or until a user who has
 // seen enough interrupts it. An error leaves what was seen before.
 func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) error {
 	began := time.Now()
@@ -101,7 +101,7 @@ func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) 
 	}
 }
 
-// see takes in what the member says of itself; its first answer tells of what was
+// see takes in an answer of the member; the first is of what was
 // before, and counts for its times alone.
 func (t *tuning) see(s api.Status, first bool) error {
 	now, err := times(s.Timing)
@@ -130,7 +130,7 @@ func (t *tuning) allows(room float64) set {
 	return s
 }
 
-// upTo is whole milliseconds, one at least.
+// upTo is whole milliseconds, 1 at least.
 func upTo(ms float64) float64 {
 	return max(1, float64(int(ms+0.999)))
 }

@@ -41,7 +41,7 @@ func jsonFlag(cmd *cobra.Command, v *bool) {
 	cmd.Flags().BoolVar(v, "json", false, "print JSON")
 }
 
-// release is what a package's build says that it is (-ldflags "-X main.release=…").
+// release is the version of a package's build (-ldflags "-X main.release=…").
 var release string
 
 // version is that, or what the Go toolchain stamped into the binary.

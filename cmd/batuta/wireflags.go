@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 )
 
-// wireFlags say which protocol members speak to each other.
+// wireFlags choose the protocol between members.
 type wireFlags struct {
 	name, nodeType, announce string
 	set                      *pflag.FlagSet // all flags, to see which were given
