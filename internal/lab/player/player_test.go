@@ -155,3 +155,17 @@ func TestTours(t *testing.T) {
 		}
 	}
 }
+
+// A tour asks what is to be predicted, of the next stop: there is one, and the question is known.
+func TestATourAsks(t *testing.T) {
+	const begin = "en: a\nes: b\nscenario\nmembers 1 2\nsettled\nrun 1s\nend\nstop start\nen: a\nes: b\n"
+	tour, err := player.Exercise("x", begin+"ask leader\nask epoch on 2\nstop end\nen: a\nes: b\n")
+	if err != nil || len(tour.Stops[0].Ask) != 2 || tour.Stops[0].Ask[1] != (player.Ask{What: "epoch", On: "2"}) || tour.Stops[1].At != 1000 {
+		t.Errorf("%+v, %v", tour, err)
+	}
+	for _, text := range []string{begin + "ask leader\n", begin + "ask weather\nstop end\nen: a\nes: b\n"} {
+		if _, err := player.Exercise("x", text); err == nil {
+			t.Errorf("accepted: %q", text)
+		}
+	}
+}

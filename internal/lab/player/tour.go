@@ -38,8 +38,15 @@ type Stop struct {
 	When string  `json:"when"` // "start", "end", or what a line of the trace says
 	At   float64 `json:"at"`   // in ms
 	Text Text    `json:"text"`
+	Ask  []Ask   `json:"ask,omitempty"` // what is to be predicted of the next stop
 
 	later time.Duration // than the line
+}
+
+// Ask is a question about a run, as it is at the next stop.
+type Ask struct {
+	What string `json:"what"`         // leader, epoch, leaders (how many lead) or messages (of the contest, since this stop)
+	On   string `json:"on,omitempty"` // leader and epoch as this member has them; empty: as the leader has
 }
 
 // Tours gives every tour, in the order in which they are to be taken. Their stops have no
@@ -78,6 +85,9 @@ func Tours() ([]Tour, error) {
 //	stop * 3 crashes
 //	en: Member 3 is gone, and nobody knows.
 //	es: El miembro 3 ha caído y nadie lo sabe.
+//	ask leader
+//	ask epoch on 2
+//	stop end
 //
 // A stop is at the first line of the trace behind the last stop that begins so, or so
 // much later as "+5ms" at its end says; "? leads" is of whoever does. A line that begins with a blank goes on.
@@ -99,6 +109,13 @@ func ParseTour(name, text string) (*Tour, error) {
 		case key == "stop":
 			t.Stops = append(t.Stops, stopOf(rest))
 			to = &t.Stops[len(t.Stops)-1].Text
+		case key == "ask" && len(t.Stops) > 0:
+			stop := &t.Stops[len(t.Stops)-1]
+			what, on, _ := strings.Cut(rest, " on ")
+			if !slices.Contains(questions, what) {
+				return nil, fmt.Errorf("line %d: %q is none of the questions %v", n+1, rest, questions)
+			}
+			stop.Ask = append(stop.Ask, Ask{what, on})
 		case key == "en:":
 			to.EN, last = rest, &to.EN
 		case key == "es:":
@@ -106,14 +123,16 @@ func ParseTour(name, text string) (*Tour, error) {
 		case key == "" && last != nil:
 			*last += " " + strings.TrimSpace(rest)
 		default:
-			return nil, fmt.Errorf("line %d: expected scenario, stop, en: or es:, found %q", n+1, line)
+			return nil, fmt.Errorf("line %d: expected scenario, stop, ask, en: or es:, found %q", n+1, line)
 		}
 	}
-	if t.Title.EN == "" || t.Title.ES == "" || len(t.Stops) == 0 {
-		return nil, errors.New("a tour has a title in English and Spanish, and stops")
+	if t.Title.EN == "" || t.Title.ES == "" || len(t.Stops) == 0 || t.Stops[len(t.Stops)-1].Ask != nil {
+		return nil, errors.New("a tour has a title in English and Spanish, and stops, of which the last asks nothing")
 	}
 	return t, nil
 }
+
+var questions = []string{"leader", "epoch", "leaders", "messages"}
 
 func stopOf(when string) Stop {
 	s := Stop{When: when}
@@ -164,6 +183,15 @@ func (t *Tour) Place() error {
 		stop.At = ms(entries[next-1].At + stop.later)
 	}
 	return nil
+}
+
+// Exercise reads a tour and finds the moments of its stops.
+func Exercise(name, text string) (*Tour, error) {
+	t, err := ParseTour(name, text)
+	if err == nil {
+		err = t.Place()
+	}
+	return t, err
 }
 
 // Placed gives the tour of that name with the moments of its stops.

@@ -12,6 +12,7 @@ import { Editor } from './editor.js'
 import { Menu } from './menu.js'
 import { Tours } from './tour.js'
 import { readLink, writeLink } from './link.js'
+import { leading } from './predict.js'
 import { soak } from './soak.js'
 import { Explorer } from './explore.js'
 import { Superpeers } from './superpeers.js'
@@ -48,6 +49,7 @@ class Lab {
     soak(this)
     this.explorer = new Explorer(this)
     this.superpeers = new Superpeers(this)
+    addEventListener('hashchange', () => { if (location.hash.includes('=')) location.reload() }) // another link was pasted
     $('#share').addEventListener('click', () => this.#share())
     this.#start()
   }
@@ -64,7 +66,7 @@ class Lab {
     }
     this.say('')
     const linked = await readLink()
-    if (linked?.tour && this.tours.begin(linked.tour)) return
+    if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
     await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })
     document.body.dataset.ready = 'yes'
   }
@@ -246,7 +248,7 @@ class Lab {
 
   // leaders says in a line who leads, which may be several.
   #leaders() {
-    const lead = this.model.states(this.now).filter(x => x.role === 'leads' && x.condition === 'alive' || x.role === 'leads' && x.condition === 'frozen')
+    const lead = leading(this.model, this.now)
     const key = lead.map(x => x.epoch + ':' + x.leader).join()
     if (key === this.leadKey && this.leadModel === this.model) return
     this.leadKey = key
@@ -271,7 +273,7 @@ class Lab {
   }
 
   async #share() {
-    const url = await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: this.tours.current?.name })
+    const url = await writeLink({ text: this.editor.text, at: Math.round(this.now * 1000) / 1000, tour: this.tours.link })
     history.replaceState(null, '', url)
     try { await navigator.clipboard.writeText(url) } catch { /* the address stands in the bar */ }
     this.say(t('copied'), true)

@@ -1,4 +1,4 @@
-// A scenario in the page's address: behind the #, which no server sees.
+// A scenario, a tour or an exercise in the page's address: behind the #, which no server sees.
 
 async function through(stream, bytes) {
   const out = new Response(new Blob([bytes]).stream().pipeThrough(stream))
@@ -9,13 +9,14 @@ export async function writeLink({ text, at, tour }) {
   const url = new URL(location.href)
   const packed = await through(new CompressionStream('deflate-raw'), new TextEncoder().encode(text))
   const code = btoa(String.fromCharCode(...packed)).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '')
-  url.hash = tour ? `tour=${encodeURIComponent(tour)}` : `s=${code}&t=${at}`
+  url.hash = tour ?? `s=${code}&t=${at}`
   return url.href
 }
 
 export async function readLink() {
   const hash = new URLSearchParams(location.hash.slice(1))
   if (hash.get('tour')) return { tour: hash.get('tour') }
+  if (hash.get('exercise')) return { exercise: hash.get('exercise'), seed: hash.get('seed') ? Number(hash.get('seed')) : NaN }
   if (!hash.get('s')) return null
   try {
     const bytes = Uint8Array.from(atob(hash.get('s').replace(/-/g, '+').replace(/_/g, '/')), c => c.charCodeAt(0))

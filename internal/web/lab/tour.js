@@ -1,46 +1,73 @@
-// Guided tours: a scenario with stops, at each of which something is told.
+// Guided tours: a scenario with stops, at each of which something is told or asked. An
+// exercise is a tour that a seed has made.
 
 import { $, h, replace, text } from './shared/dom.js'
 import { lang } from './shared/page.js'
 import { t } from './texts.js'
+import { exercise, exercises } from './exercises.js'
+import { Prediction } from './predict.js'
+
+const anySeed = () => 1 + Math.floor(Math.random() * 9999)
 
 export class Tours {
   constructor(lab) {
     this.lab = lab
     this.list = []
+    this.prediction = new Prediction($('#predict'), $('#graded'), answers => this.#predicted(answers))
     $('#tours').addEventListener('change', () => {
       const name = $('#tours').value
       if (!name) { this.end(); return }
-      this.begin(name)
+      const [kind, of] = name.split(':')
+      if (of) this.exercise(kind, anySeed())
+      else this.begin(name)
     })
     $('#tour-next').addEventListener('click', () => this.next())
     $('#tour-back').addEventListener('click', () => this.go(this.stop - 1))
     $('#tour-end').addEventListener('click', () => this.end())
+    $('#tour-again').addEventListener('click', () => this.exercise(this.current.exercise, anySeed()))
   }
 
   async load() {
     const list = await this.lab.simulator.ask('tours')
     if (list.error) throw new Error(list.error)
     this.list = list
-    replace($('#tours'), h('option', { value: '' }, `${t('tours')}: ${t('noTour')}`), list.map(tour => h('option', { value: tour.name }, tour.title[lang])))
+    const titles = name => exercise(name, 1).match(new RegExp(`^${lang}: (.*)$`, 'm'))[1]
+    replace($('#tours'), h('option', { value: '' }, `${t('tours')}: ${t('noTour')}`), list.map(tour => h('option', { value: tour.name }, tour.title[lang])),
+      h('optgroup', { label: t('exercises') }, exercises.map(name => h('option', { value: name + ':exercise' }, titles(name)))))
   }
 
   begin(name) {
     const tour = this.list.find(one => one.name === name)
     if (!tour) return false
-    this.#begin(tour)
+    this.#begin(tour.name, () => this.lab.simulator.ask('tour', tour.name, tour.scenario))
     return true
   }
 
-  async #begin(tour) {
-    $('#tours').value = tour.name
+  // exercise begins one; without a seed any.
+  exercise(name, seed) {
+    if (!exercises.includes(name)) return false
+    seed = Number.isSafeInteger(seed) && seed >= 0 ? seed : anySeed()
+    this.#begin(name + ':exercise', async () => ({ ...await this.lab.simulator.ask('exercise', name, exercise(name, seed)), exercise: name, seed }))
+    return true
+  }
+
+  // link is what an address has behind the # for this tour; null: there is none.
+  get link() {
+    const { current } = this
+    return current && (current.exercise ? `exercise=${current.exercise}&seed=${current.seed}` : `tour=${encodeURIComponent(current.name)}`)
+  }
+
+  async #begin(choice, place) {
+    $('#tours').value = choice
     this.lab.pause()
-    const placed = await this.lab.simulator.ask('tour', tour.name, tour.scenario)
+    const placed = await place()
     if (placed.error) { this.lab.say(placed.error); return }
-    if (!await this.lab.load(tour.scenario, { at: 0 })) return
+    if (!await this.lab.load(placed.scenario, { at: 0 })) return
     this.current = placed
+    this.answers = []
     $('#tour').hidden = false
-    text($('#h-tour'), placed.title[lang])
+    text($('#h-tour'), placed.title[lang] + (placed.exercise ? ` · ${t('exerciseNo', { seed: placed.seed })}` : ''))
+    if (placed.exercise) history.replaceState(null, '', '#' + this.link)
     this.go(0)
   }
 
@@ -79,12 +106,24 @@ export class Tours {
     this.current = null
     $('#tour').hidden = true
     $('#tours').value = ''
+    document.body.classList.remove('predicting')
+    if (location.hash.includes('=')) history.replaceState(null, '', location.pathname + location.search)
+  }
+
+  #predicted(answers) {
+    this.answers[this.stop] = answers
+    this.next()
   }
 
   #tell() {
-    const { stops } = this.current
-    text($('#tour-text'), stops[this.stop].text[lang])
+    const { stops } = this.current, here = stops[this.stop], before = stops[this.stop - 1]
+    text($('#tour-text'), here.text[lang])
     text($('#tour-place'), t('stop', { n: this.stop + 1, of: stops.length }))
     $('#tour-back').disabled = this.stop === 0
+    $('#tour-again').hidden = !this.current.exercise || this.stop + 1 < stops.length
+    text($('#tour-next'), t(here.ask && !this.answers[this.stop] ? 'p_skip' : 'next'))
+    $('#tour-next').classList.toggle('first', !here.ask)
+    this.prediction.grade(this.lab.model, before?.ask, this.answers[this.stop - 1], before?.at, here.at)
+    this.prediction.ask(this.lab.model, here.ask, this.answers[this.stop])
   }
 }

@@ -1,0 +1,89 @@
+package browsertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// answer fills in the questions of a stop, in their order.
+func (b *tab) answer(answers ...string) {
+	b.Helper()
+	b.until("!document.querySelector('#predict').hidden")
+	n := eval[int](b, with(`answers => {
+		const all = [...document.querySelectorAll('#predict .answer')]
+		all.forEach((x, i) => { x.value = answers[i]; x.dispatchEvent(new Event('change')) })
+		return all.length
+	}`, answers))
+	if n != len(answers) {
+		b.Fatalf("%d questions, want %d", n, len(answers))
+	}
+}
+
+// graded is what the page says of the answers.
+func (b *tab) graded() string {
+	b.Helper()
+	b.until("!document.querySelector('#graded').hidden")
+	return eval[string](b, "[...document.querySelectorAll('#graded li')].map(x => x.textContent).join('; ')")
+}
+
+// A student predicts, and the run of the real machines grades it.
+func TestPredictionsAreGraded(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"#exercise=bully&seed=7") // of six, 6 dies and 4 calls: 3 + 1 + 5 messages
+	b.size(1280, 900, "light")
+	b.until(ready + " && document.querySelector('#tour-text').textContent")
+	b.click("#tour-next")
+	b.click("#tour-next")
+	b.until("!document.querySelector('#predict').hidden && document.querySelector('#tour-next').textContent === 'Do not predict'")
+	if eval[bool](b, "document.querySelector('#predict').checkValidity()") {
+		t.Error("an empty prediction is valid")
+	}
+	if v := eval[string](b, "getComputedStyle(document.querySelector('#overview')).visibility"); v != "hidden" {
+		t.Errorf("the strip of the whole run is %s while its end is to be predicted", v)
+	}
+	b.answer("5", "2", "12")
+	b.shoot("lab-predict")
+	b.accessible("a prediction")
+	b.clickText("#predict button", "Predict")
+	b.until("lab.playing && lab.tours.stop === 1")
+	b.click("#tour-next") // no patience
+	if got, want := b.graded(), "✓ Leader: 5; ✓ Epoch: 2; ✗ Messages: 9 · you said 12"; got != want {
+		t.Errorf("graded %q, want %q", got, want)
+	}
+	b.shoot("lab-graded")
+	b.accessible("a graded prediction")
+	b.click("#tour-again")
+	b.until("lab.tours.stop === 0 && location.hash.startsWith('#exercise=bully&seed=') && document.querySelector('#graded').hidden")
+}
+
+// Each exercise of several seeds plays, asks, and is answered by what it says itself.
+func TestExercisesOfAnySeed(t *testing.T) {
+	b := open(t, browser(t), serveLab(t)+"?lang=es#exercise=partition&seed=3") // 3,4,6,7 | 1,2,5
+	b.until(ready + " && lab.tours.current")
+	b.until("document.querySelector('#h-tour').textContent === 'Una partición, mejor esfuerzo · n.º 3'")
+	eval[any](b, "lab.tours.go(1), 0")
+	b.answer("2", "5", "2")
+	eval[any](b, "document.querySelector('#predict').requestSubmit(), lab.tours.go(2), 0")
+	if got, want := b.graded(), "✓ Cuántos lideran: 2; ✓ Líder del 2: 5; ✓ Época del 2: 2"; got != want {
+		t.Errorf("graded %q, want %q", got, want)
+	}
+	for _, name := range eval[[]string](b, "import('./exercises.js').then(x => x.exercises)") {
+		for seed := range 12 {
+			faults := eval[string](b, with(`async (name, seed) => {
+				const tour = await lab.simulator.ask('exercise', name, (await import('./exercises.js')).exercise(name, seed))
+				if (tour.error) return tour.error
+				const played = await lab.simulator.ask('play', tour.scenario)
+				const asks = tour.stops.filter(x => x.ask).length
+				return [played.fault?.what, played.failure, asks ? '' : 'it asks nothing'].filter(Boolean).join()
+			}`, name, seed))
+			if faults != "" {
+				t.Errorf("%s of seed %d: %s", name, seed, faults)
+			}
+		}
+	}
+	eval[any](b, "location.hash = 'exercise=quorum&seed=5', 0")
+	b.until(fmt.Sprintf("window.lab?.tours?.current?.exercise === 'quorum' && %s", ready))
+	if title := eval[string](b, "document.querySelector('#h-tour').textContent"); !strings.HasSuffix(title, "n.º 5") {
+		t.Errorf("the exercise is %q", title)
+	}
+}
