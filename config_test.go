@@ -38,7 +38,7 @@ func TestFaultsOfAConfigAreAllToldAtOnce(t *testing.T) {
 		{"twice", Config{ID: "1", Peers: []Peer{member("2", "a:1"), member("02", "b:1")}}, []string{"member 2 stands twice"}},
 		{"one address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:1"), member("3", "localhost:1")}}, []string{"members 2 and 3 have one address"}},
 		{"own address", Config{ID: "1", Peers: []Peer{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},
-		{"everywhere, and nobody to learn from where it is reached", Config{Listen: "0.0.0.0:7400"}, []string{"--advertise"}},
+		{"everywhere, and nobody to learn from where it is reached", Config{Listen: "0.0.0.0:7400"}, []string{"Config.Advertise"}},
 		{"everywhere, as advertised", Config{Advertise: "[::]:7400"}, []string{"every address of a machine"}},
 		{"everywhere, as another's", Config{ID: "1", Peers: []Peer{member("2", "0.0.0.0:7400")}}, []string{"every address of a machine"}},
 		{"own address, everywhere", Config{ID: "1", Listen: ":7400", Peers: []Peer{member("2", "127.0.0.1:7400")}}, []string{"this member's own (id 1)"}},

@@ -31,7 +31,7 @@ func TestANewcomerThatReachesNobodyFoundsNothing(t *testing.T) {
 		c.agree("2")
 		time.Sleep(time.Minute)
 		n.Close()
-		if said := strings.Count(out.String(), "--bootstrap, once"); said != 7 { // in the log of a standing, after 2 s and every 10 s
+		if said := strings.Count(out.String(), "Config.Bootstrap, once"); said != 7 { // in the log of a standing, after 2 s and every 10 s
 			t.Errorf("it says %d times what it waits for:\n%s", said, out.String())
 		}
 	})
@@ -72,7 +72,7 @@ func TestNobodyLeadsBeforeEnoughKnowEachOther(t *testing.T) {
 		c.start("2", joins(c, "1", "2", "3"), expects)
 		c.lists("1", "2")
 		time.Sleep(time.Minute)
-		if s := statusOf(one); s.Token.Defined() || !strings.Contains(s.StandingWhy, "until 3 members know each other (--expect): by now it knows 2") {
+		if s := statusOf(one); s.Token.Defined() || !strings.Contains(s.StandingWhy, "until 3 members know each other (Config.Expect): by now it knows 2") {
 			t.Errorf("it has %v, and says %q", s.Token, s.StandingWhy)
 		}
 		c.start("3", joins(c, "1", "2", "3"), expects)

@@ -230,7 +230,7 @@ func (n *Node) awaited() string {
 	case aside == election.IneligibleUnfounded:
 	case aside == election.IneligibleJoining && n.cfg.newcomer() && n.machine.Highest() == 0:
 		if _, own := n.machine.(*machine.Machine); !own {
-			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a --member list alone", strings.Join(n.cfg.Join, ", "))
+			return fmt.Sprintf("it joins through %s, and has heard of no leader: this algorithm founds a cluster by a list of members alone", strings.Join(n.cfg.Join, ", "))
 		}
 	default:
 		return ""
@@ -243,11 +243,11 @@ func (n *Node) awaited() string {
 	}
 	switch {
 	case n.cfg.Expect > 0:
-		return fmt.Sprintf("waits until %d members know each other (--expect): by now it knows %d, itself included", n.cfg.Expect, known)
+		return fmt.Sprintf("waits until %d members know each other (Config.Expect): by now it knows %d, itself included", n.cfg.Expect, known)
 	case known == 1:
-		return fmt.Sprintf("nobody answers at %s, and it founds no cluster by itself: start a member there, or this one with --bootstrap, once", strings.Join(n.cfg.Join, ", "))
+		return fmt.Sprintf("nobody answers at %s, and it founds no cluster by itself: start a member there, or this one with Config.Bootstrap, once", strings.Join(n.cfg.Join, ", "))
 	}
-	return fmt.Sprintf("%d members know each other, none of them has heard of a leader, and none founds a cluster by itself: start one of them with --bootstrap, once, or all with --expect N", known)
+	return fmt.Sprintf("%d members know each other, none of them has heard of a leader, and none founds a cluster by itself: start one of them with Config.Bootstrap, once, or all with Config.Expect", known)
 }
 
 // sayAwaited logs for what this member waits, again and again until it does not.
@@ -289,7 +289,7 @@ func (n *Node) settleAddress(saved []election.Member) {
 		n.cfg.Advertise = n.addr
 		for _, p := range n.cfg.Peers {
 			if p.ID == n.id && elsewhere(p.Addr, n.addr) {
-				n.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or give --advertise if that leads here", "list", p.Addr, "listen", n.addr)
+				n.cfg.Logger.Warn("the member list has this member where it does not listen, and the others dial it there: correct the list, or set Config.Advertise if that leads here", "list", p.Addr, "listen", n.addr)
 			}
 		}
 		return
@@ -378,7 +378,7 @@ func (n *Node) locate(ctx context.Context, addrs []string) bool {
 	return n.call(ctx, func() {
 		n.cfg.Advertise = addr
 		n.transport.Advertise(addr)
-		n.cfg.Logger.Warn("the others reach this member here, as its connections tell; --advertise sets another", "address", addr)
+		n.cfg.Logger.Warn("the others reach this member here, as its connections tell; Config.Advertise sets another", "address", addr)
 		n.emit(election.Event{Kind: election.MemberAdded, Member: election.Member{Rank: n.machine.Self(), Address: addr}})
 	}) == nil
 }
@@ -402,7 +402,7 @@ func (c Config) checkReach() error {
 	if slices.ContainsFunc(c.Peers, func(p Peer) bool { return p.ID != c.ID || !everywhere(p.Addr) }) {
 		return nil
 	}
-	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set --advertise HOST:PORT, or listen on one address", c.Listen)
+	return config("listen address %q is every address of this machine, and nobody is named from whom this member could learn which of them the others reach: set Config.Advertise to HOST:PORT, or listen on one address", c.Listen)
 }
 
 // duplicateID notes that members refuse this member because its id is in use.

@@ -188,7 +188,7 @@ func (n *Node) load() (state election.State, err error) {
 	case n.cfg.ID == "":
 		n.cfg.ID = state.ID
 	case state.ID != election.None && state.ID != n.cfg.ID:
-		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or start it with --id %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
+		return state, config("data directory %s belongs to member %s, and this is member %s: give each member its own, or set Config.ID to %s", n.cfg.DataDir, state.ID, n.cfg.ID, state.ID)
 	}
 	n.id = n.cfg.ID
 	n.cfg.Logger = n.cfg.Logger.With("id", string(n.cfg.ID), "cluster", n.cfg.Cluster)

@@ -429,7 +429,7 @@ func remedyOf(why wire.Reason) string {
 	case wire.ReasonSecurity:
 		return "give all members one secret, or certificates of one authority"
 	case wire.ReasonTimes:
-		return "give all members the same --t-max and --t-process"
+		return "give all members the same Config.TMax and Config.TProcess"
 	}
 	return "give all members the same " + string(why)
 }

@@ -100,7 +100,7 @@ func (c *Core) yours(p *peer, disk uint64) {
 	switch {
 	case disk == 0:
 	case disk != c.me.Disk:
-		c.halt(fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with --join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID))
+		c.halt(fmt.Errorf("member %s knows this member by another disk: the data directory was emptied or replaced, and what was promised with it is forgotten; remove member %s from the cluster (batuta members remove %s, at another member), and start it again with Config.Join and an empty data directory", p.rank.ID, c.cfg.Self.ID, c.cfg.Self.ID))
 	case !c.me.Settled && !p.noted:
 		p.noted = true
 		c.known++
@@ -134,10 +134,10 @@ func (c *Core) differs(p *peer, its card) {
 		c.hangUp(p)
 		return
 	case len(its.List) == 0 || len(c.founders) == 0: // one of the clusters is recovered, or this disk joined it
-		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with --join", p.rank.ID))
+		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with Config.Join", p.rank.ID))
 		return
 	}
-	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same --member list", p.rank.ID,
+	err := fmt.Errorf("the lists of members differ: member %s was first started with %s, and this member with %s (%s): give all the same list in Config.Peers", p.rank.ID,
 		join(its.List), join(c.founders), difference(c.founders, its.List))
 	if !c.me.Settled {
 		c.halt(err)

@@ -129,7 +129,7 @@ func (c *Core) sameList(s self) error {
 	for _, seat := range r.Seats {
 		ids = append(ids, seat.ID)
 	}
-	return config("the list of members is another than at the first start (%s): members come and go by batuta members add and remove, or --join; start with the first list, %s", difference(ids, s.Founders), join(s.Founders))
+	return config("the list of members is another than at the first start (%s): members come and go by batuta members add and remove, or through Config.Join; start with the first list, %s", difference(ids, s.Founders), join(s.Founders))
 }
 
 // members are those configured, this one included.

@@ -83,7 +83,7 @@ func (c *Core) voided(p *peer, changed uint64) {
 	}
 	why := ""
 	if s := c.roster.of(c.cfg.Self.ID); s != nil {
-		why = ": to come back it takes an empty data directory and --join"
+		why = ": to come back it takes an empty data directory and Config.Join"
 	}
 	c.halt(fmt.Errorf("member %s says%s: %w", p.rank.ID, why, election.ErrRemoved))
 }

@@ -58,8 +58,8 @@ func (d *driver) complain(passed rules.Round) {
 
 // What to do about it.
 const (
-	shareAction  = "check the load of the machines and the loss of the network; a longer round (--round) on all nodes helps"
-	servedAction = "check that super peers can be reached and have room (--capacity, --fraction)"
+	shareAction  = "check the load of the machines and the loss of the network; a longer Config.Round on all nodes helps"
+	servedAction = "check that super peers can be reached and have room (Config.Capacity, Config.Fraction)"
 )
 
 // live is how many super peers there are as far as this node has heard, itself included.

@@ -108,7 +108,7 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	case batuta.EventMeta:
 		l.Member, l.Meta = string(ev.Member), ev.Meta
 	case batuta.EventStanding:
-		l.Standing, l.Why = string(ev.Standing), ev.Why
+		l.Standing, l.Why = string(ev.Standing), Worded(ev.Why)
 	}
 	return l
 }

@@ -203,6 +203,10 @@ type Record struct {
 	Why      string `json:"why,omitempty"`
 }
 
+// Worded is a text of the library for the users of this program, which names its settings as they set
+// them. By default it is the text as it is: they are fields of [batuta.Config]. A command has its flags.
+var Worded = func(text string) string { return text }
+
 func statusOf(s batuta.Status, http, version string) Status {
 	st := Status{
 		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
@@ -216,7 +220,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 			TProcess: s.Timing.TProcess.String(), T: s.Timing.T().String()},
 		Headroom: s.Rhythm.Headroom(s.Timing.T()), Rhythm: rhythmOf(s.Rhythm),
 		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
-		Standing: string(s.Standing), StandingWhy: s.StandingWhy, StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
+		Standing: string(s.Standing), StandingWhy: Worded(s.StandingWhy), StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
 	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), s.WireVersion, s.StateVersion
 	st.Quorum, st.Paused = quorumOf(s.Quorum), pausedOf(s)

@@ -182,5 +182,5 @@ func OneLine(err error) string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
-	return election.Shown(strings.Join(lines, "; "))
+	return election.Shown(Flags(strings.Join(lines, "; ")))
 }

@@ -59,7 +59,7 @@ func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
 	}
 	o.least.Set(level)
 	o.queue = logqueue.New()
-	options := &slog.HandlerOptions{Level: &o.least}
+	options := &slog.HandlerOptions{Level: &o.least, ReplaceAttr: flagsIn}
 	if o.out = slog.NewTextHandler(w, options); o.format == "json" {
 		o.out = slog.NewJSONHandler(w, options)
 	}

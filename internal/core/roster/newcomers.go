@@ -31,7 +31,7 @@ func (r *Roster) MayEnter(e election.Member, closed bool) error {
 	case ok && known.Departure == election.Removed:
 		return election.ErrRemoved
 	case !ok && closed:
-		return fmt.Errorf("%w: its members are a fixed list, and %s is not on it; a user adds it (batuta members add), or gives the members --join too", election.ErrNotMember, e.ID)
+		return fmt.Errorf("%w: its members are a fixed list, and %s is not on it; a user adds it (batuta members add), or gives the members addresses to join through too", election.ErrNotMember, e.ID)
 	case e.ID.Kind() != r.self.Kind():
 		return fmt.Errorf("%w: %s is a %v, here they are of kind %v", election.ErrMixedKind, e.ID, e.ID.Kind(), r.self.Kind())
 	case !r.Fits(e):

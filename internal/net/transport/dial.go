@@ -73,7 +73,7 @@ func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.H
 	}
 	if cs := c.proof(); cs != nil {
 		if err := t.security.Proves(*cs, string(c.to)); err != nil {
-			return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct its --advertise, or the member list", addr, c.to, err), true}
+			return nil, &insecure{fmt.Errorf("address %s of member %s is wrong, or its certificate is: %w: correct the address that it advertises, or the member list", addr, c.to, err), true}
 		}
 	}
 	c.release()

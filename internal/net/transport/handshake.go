@@ -99,7 +99,7 @@ func (t *Transport) elsewhere(p *peer, found election.ID) string {
 	if found == t.self.From.ID {
 		who = "back to this member, " + string(found)
 	}
-	return fmt.Sprintf("address %s of member %s leads %s: correct its --advertise, or the member list", p.addr, p.id, who)
+	return fmt.Sprintf("address %s of member %s leads %s: correct the address that it advertises, or the member list", p.addr, p.id, who)
 }
 
 // clamped cuts a detail so that it fits a handshake.
@@ -155,7 +155,7 @@ func (t *Transport) differs(other *wire.Handshake) (why wire.Reason, detail stri
 		return wire.ReasonVersion, fmt.Sprintf("member %s speaks protocol version %d, member %s version %d: bring both to one release of batuta", a.From.ID, a.Version, b.From.ID, b.Version)
 	}
 	if b.Address != "" && election.CheckListen(b.Address) != nil {
-		return wire.ReasonAddress, fmt.Sprintf("member %s listens on %q, which is not HOST:PORT: give it another --advertise", b.From.ID, b.Address)
+		return wire.ReasonAddress, fmt.Sprintf("member %s listens on %q, which is not HOST:PORT: have it advertise another", b.From.ID, b.Address)
 	}
 	if b.Algorithm != "" && a.Algorithm != b.Algorithm {
 		return wire.ReasonAlgorithm, fmt.Sprintf("member %s has algorithm %.64q, member %s has %.64q: give all the same", a.From.ID, a.Algorithm, b.From.ID, b.Algorithm)
