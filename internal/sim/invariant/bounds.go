@@ -1,6 +1,6 @@
 package invariant
 
-// Bounds: what a Machine may take of those around it.
+// Bounds: which resources a Machine may use.
 const (
 	Bounded = "queues and messages are bounded"
 	Rest    = "a cluster does not run in circles without time passing"

@@ -1,4 +1,4 @@
-// Package invariant is what must never happen in the lab, or come in the end: the
-// rules, each a sentence with its reason and the mutant that shows that its check can
-// fail, in groups of a file each, and the [Violation] that a broken one is.
+// Package invariant defines the rules that the lab checks: what must never happen, and what
+// must come in the end. Each is a sentence with its reason and the mutant that proves that
+// its check can fail. A file holds a group of rules. A [Violation] reports a broken rule.
 package invariant

@@ -1,6 +1,6 @@
 package invariant
 
-// The end: what comes of it once faults stop.
+// The end: what must come once faults stop.
 const (
 	Converges = "once faults stop, every connected group of live members agrees, in bounded time, on its highest rank that stands"
 	Told      = "once faults stop, every member of a group in which each reaches each knows what the others tell of themselves, in bounded time"

@@ -1,6 +1,6 @@
 package invariant
 
-// Leading: who may, and when.
+// Leading: which member may lead, and when.
 const (
 	Takeover = "nobody claims while a leader leads whom it hears, or for whom somebody can vouch"
 	Stands   = "nobody leads who only follows, or is unhealthy"

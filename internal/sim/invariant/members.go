@@ -1,6 +1,6 @@
 package invariant
 
-// Members: who is one.
+// Members: which processes are members.
 const (
 	Member  = "nobody follows or leads who is no member as far as it knows"
 	OneList = "once faults stop, every connected group of live members comes to one list, and who was removed has gone"

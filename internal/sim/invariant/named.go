@@ -1,6 +1,6 @@
 package invariant
 
-// Named elections: who leads a name, and whose share it is.
+// Named elections: which member leads a name, and how names are shared out.
 const (
 	NamedOnce   = "each seat of a named election is led by one member at a time: under quorum ever, else where nothing is broken between the two and their coordinator"
 	NamedSeats  = "no more members lead a named election, or still work for it, than it has seats, where nothing is broken between them and their coordinator"

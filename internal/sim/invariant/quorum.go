@@ -1,6 +1,6 @@
 package invariant
 
-// What an algorithm promises that has one leader, never two. These are checked in the
+// Quorum: the promises of an algorithm that never has two leaders. They are checked in the
 // world's own time.
 const (
 	OneLease     = "no two leases are in force at one time"

@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Telling: in which order a member saves, tells its watchers and tells others.
+// Order: when a member saves, notifies its watchers and sends messages.
 const (
 	Lost    = "every leadership is lost, once, before the next begins"
 	Tells   = "a leader has lost its lead before it sends what gives the lead away"
@@ -38,15 +38,15 @@ var ofTelling = []Rule{
 		Mutant: "does not notice that it was stopped"},
 }
 
-// GivesAway says that whoever hears m may take the leadership t for over: it says so,
-// says so of its leader's work, or speaks of a leadership above it.
+// GivesAway reports whether a receiver of m may assume that the leadership t is over. That
+// holds if m announces the end or the drain of t, or names a higher leadership.
 func GivesAway(t election.Token, m *election.Message) bool {
 	return m.Token.Above(t) || m.Token == t && (m.Ended || m.Draining || m.Kind == election.Resign)
 }
 
-// LateVouch says that a vouch has been on its way for longer than a question and its
-// answer may take over a link that has yet to be made, or by another member; clocks
-// differ a little.
+// LateVouch reports whether a confirmation that the leader is alive came too late. It may take
+// as long as a question and its answer over a link that has yet to be made. A relayed
+// confirmation has 2·t_max more. Differing clocks are allowed 1/256.
 func LateVouch(t election.Timing, took time.Duration, relayed bool) bool {
 	longest := t.DialTime() + 2*t.TMax + t.TProcess
 	if relayed {
@@ -55,8 +55,9 @@ func LateVouch(t election.Timing, took time.Duration, relayed bool) bool {
 	return took > longest+longest/256
 }
 
-// BeforeLosing is what a member that was stopped while it led as t does, by these actions
-// of its first step, before it tells of the loss; empty: it tells first.
+// BeforeLosing describes what a member that was stopped while it led as t does, in the
+// actions of its first step, before it reports the loss. It returns "" if the loss comes
+// first.
 func BeforeLosing(t election.Token, actions []election.Action) string {
 	for i := range actions {
 		switch a := &actions[i]; a.Kind {

@@ -2,7 +2,7 @@ package invariant
 
 import "github.com/batuta-dev/batuta/election"
 
-// Tokens: what is claimed, by whom, and how high.
+// Tokens: which token is claimed, by which member, and how high it is.
 const (
 	Monotone = "the token never decreases at a running member, nor across an intact file"
 	Once     = "a token is claimed once, by the member that it names"
@@ -33,9 +33,9 @@ var ofToken = []Rule{
 		Mutant: "forgets the epochs it hears of"},
 }
 
-// givenUp bounds how many claims in a row a member may give up unsaved.
+// givenUp is how many claims in a row a member may give up unsaved, at most.
 const givenUp = 4
 
-// Skips says that a member claims t too far above top, the highest that anyone has tried
-// to save.
+// Skips reports whether the token t of a claim is too far above top, the highest epoch that
+// any member has tried to save.
 func Skips(t election.Token, top uint64) bool { return t.Epoch > top+1+givenUp }

@@ -8,13 +8,13 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Violation is a broken rule: who broke it, when and how.
+// Violation is a broken rule: the member that broke it, when and how.
 type Violation struct {
-	Rule   string        // which, as a sentence
-	Member election.ID   // who
+	Rule   string // the name of the rule
+	Member election.ID
 	At     time.Duration // since the start
-	What   string        // what it did
-	Replay string        // the command that shows it again; empty when the caller knows
+	What   string        // what the member did
+	Replay string        // a command that reproduces it; empty when the caller has it
 }
 
 func (v *Violation) Error() string {
@@ -25,7 +25,7 @@ func (v *Violation) Error() string {
 	return s
 }
 
-// OrNone is a leadership as violations write it.
+// OrNone formats a leadership for a violation.
 func OrNone(t election.Token) string {
 	if !t.Defined() {
 		return "none"

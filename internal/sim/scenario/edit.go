@@ -6,8 +6,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Drop takes a member out of s, with every setting and every step that names it. What
-// s shares with other scenarios, but for its Members and Steps, stays as it is.
+// Drop removes a member from s, with every setting and step that names it. Of what s shares with
+// further scenarios, only its Members and Steps change.
 func (s *Scenario) Drop(id election.ID) {
 	s.Setup.Members = slices.DeleteFunc(s.Setup.Members, func(r election.Rank) bool { return r.ID == id })
 	for _, of := range []*[]election.ID{&s.Setup.Absent, &s.Setup.Newcomers, &s.Setup.Observers} {
@@ -24,7 +24,7 @@ func (s *Scenario) Drop(id election.ID) {
 	s.Steps = slices.DeleteFunc(s.Steps, func(step Step) bool { return step.names(id) })
 }
 
-// names says that a step is about a member.
+// names reports whether a step concerns a member.
 func (s *Step) names(id election.ID) bool {
 	isID := func(n election.ID) bool { return n == id }
 	return slices.ContainsFunc(slices.Concat(s.Members, s.Via, slices.Concat(s.Sides...), s.Expect.On), isID) ||
@@ -32,7 +32,7 @@ func (s *Step) names(id election.ID) bool {
 		s.Do == Expect && s.Expect.Of == string(id)
 }
 
-// Simpler are changes to a setup that shrinking tries, one after the other.
+// Simpler returns changes to a setup that shrinking tries in turn.
 func Simpler() (all []func(*Setup)) {
 	for i := range settings {
 		all = append(all, settings[i].simpler...)

@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// expectForm is what may stand behind "expect".
+// expectForm is what may follow "expect".
 type expectForm struct {
 	what  string
 	form  string
@@ -55,7 +55,7 @@ var expectations = []expectForm{
 		func(e *Expectation) string { return e.Of + " " + writeComparison(e) }},
 }
 
-// perMember says that "on" may narrow it down.
+// perMember reports whether "on" may narrow the expectation down to some members.
 func (f *expectForm) perMember() bool {
 	return slices.Contains([]string{"leader", "undefined", "epoch", "state", "members", "told"}, f.what)
 }
@@ -101,7 +101,7 @@ func (p *parser) expect(e *Expectation) {
 	}
 }
 
-// String is what stands behind "expect" in a script.
+// String returns what follows "expect" in a script.
 func (e Expectation) String() string {
 	words := []string{e.What}
 	i := slices.IndexFunc(expectations, func(f expectForm) bool { return f.what == e.What })

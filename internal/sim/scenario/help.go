@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// entry is a line of the language as it is told to those who write it.
+// entry is a line of the language's help.
 type entry struct{ usage, does, normal string }
 
 func settingEntries() (all []entry) {
@@ -15,7 +15,7 @@ func settingEntries() (all []entry) {
 	return all
 }
 
-// stepEntries are those that do something, or those that demand something.
+// stepEntries returns the steps that demand something, or those that do something.
 func stepEntries(demands bool) (all []entry) {
 	for i := range steps {
 		if f := &steps[i]; f.demand == demands && f.verb != Expect {
@@ -31,7 +31,7 @@ func stepEntries(demands bool) (all []entry) {
 	return all
 }
 
-// Help tells the language: every line that a script may hold, in lines of 80 columns.
+// Help describes every line that a script may hold, in lines of 80 columns.
 func Help() string {
 	var b strings.Builder
 	part := func(title string, entries []entry) {
@@ -49,7 +49,7 @@ func Help() string {
 	return b.String()
 }
 
-// width is that of a line of help; indent is where what a line does begins.
+// width is that of a line of help, indent the column of what the line does.
 const width, indent = 80, 30
 
 func (e entry) writeHelp(b *strings.Builder) {

@@ -9,21 +9,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// operand is a part of a line behind the verb.
+// operand is a part of a line after the verb.
 type operand struct {
 	form  string // as the documentation shows it
 	read  func(*parser, *Step)
-	write func(*Step) string // empty: it need not stand there
+	write func(*Step) string // empty: it is left out
 }
 
-// duration is the step's For; what says what it should have been.
+// duration reads the step's For; what names it in errors.
 func duration(what string, lowest time.Duration) operand {
 	return operand{"D",
 		func(p *parser, s *Step) { s.For = p.duration(what, lowest) },
 		func(s *Step) string { return s.For.String() }}
 }
 
-// members are those up to the end of the line, or up to one of the words stop.
+// members reads ids up to the end of the line, or up to any of stop.
 func members(stop ...string) operand {
 	return operand{"ID…",
 		func(p *parser, s *Step) { s.Members = p.members(stop...) },
@@ -46,7 +46,7 @@ var named = operand{"NAME",
 	},
 	func(s *Step) string { return s.Word }}
 
-// candidacy is how a member stands for an election.
+// candidacy is how a member is a candidate of a named election.
 var candidacy = operand{"[weight N] [seats N] [prefer]",
 	func(p *parser, s *Step) {
 		if p.maybe("weight") != "" {
@@ -71,7 +71,7 @@ var candidacy = operand{"[weight N] [seats N] [prefer]",
 		return strings.Join(words, " ")
 	}}
 
-// optional is a word that may stand there, one of these.
+// optional reads any of texts, or nothing.
 func optional(texts ...string) operand {
 	return operand{"[" + strings.Join(texts, "|") + "]",
 		func(p *parser, s *Step) {
@@ -82,14 +82,14 @@ func optional(texts ...string) operand {
 		func(s *Step) string { return s.Word }}
 }
 
-// choice is one of the words.
+// choice reads any of words.
 func choice(words ...string) operand {
 	return operand{strings.Join(words, "|"),
 		func(p *parser, s *Step) { s.Word = p.oneOf(words...) },
 		func(s *Step) string { return s.Word }}
 }
 
-// links are at least so many; last says that one word more follows them.
+// links reads at least so many links; last leaves the line's last operand unread.
 func links(least int, last bool) operand {
 	form := "LINK…"
 	if least == 0 {
@@ -132,7 +132,7 @@ var timer = operand{"TIMER",
 	},
 	func(s *Step) string { return s.Word }}
 
-// saying is what a member tells of itself.
+// saying is a member's metadata.
 var saying = operand{"WORD",
 	func(p *parser, s *Step) {
 		w, _ := p.next("a word, or - for nothing")
@@ -147,7 +147,7 @@ var through = operand{"via ID…",
 	},
 	func(s *Step) string { return "via " + JoinIDs(s.Via, " ") }}
 
-// perhapsThrough is as through, and may be left out.
+// perhapsThrough is through, but may be left out.
 var perhapsThrough = operand{"[via ID…]",
 	func(p *parser, s *Step) {
 		if len(p.words) > 0 {
@@ -217,7 +217,7 @@ var clockChange = operand{"drift PPM|jump D",
 		return "jump " + s.For.String()
 	}}
 
-// times are what a process starts with.
+// times are the t_max and t_process that a process starts with.
 var times = operand{"D D",
 	func(p *parser, s *Step) {
 		s.For, s.Process = p.duration("t_max", time.Millisecond), p.duration("t_process", time.Millisecond)

@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// ParseError is a fault of a script: where, and what was expected there.
+// ParseError is an error in a script: where it is, and what was expected there.
 type ParseError struct {
 	File      string
 	Line, Col int // from 1
@@ -22,17 +22,17 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Col, e.What)
 }
 
-// goldenMark parts a script from its trace.
+// goldenMark separates a script from its trace.
 const goldenMark = "----"
 
-// maxSteps bounds what every "repeat" together may unroll to.
+// maxSteps is how many steps a script may have once every "repeat" is unrolled.
 const maxSteps = 100_000
 
-// maxMembers bounds a cluster.
+// MaxMembers is how many members a cluster may have.
 const MaxMembers = 10_000
 
-// Parse reads a script. Its error joins every [ParseError]. name stands in
-// errors; the algorithm is not looked up yet.
+// Parse reads a script. Its error joins every [ParseError], each of which begins with name. The
+// algorithm is not looked up yet.
 func Parse(name, text string) (*Scenario, error) {
 	script, golden, _ := strings.Cut("\n"+text, "\n"+goldenMark+"\n")
 	p := &parser{s: &Scenario{Name: name, Golden: golden, Setup: Setup{Algorithm: "bully"}}, seen: map[string]bool{}}
@@ -53,14 +53,14 @@ type word struct {
 
 type parser struct {
 	s      *Scenario
-	seen   map[string]bool // setup words that stood already
-	acting bool            // the setup is over
+	seen   map[string]bool // settings that were read already
+	acting bool            // the steps have begun
 	line   int
-	words  []word // of the line, not yet read
-	end    int    // column behind the line
+	words  []word // of the line, still to be read
+	end    int    // the column after the line
 	faults []error
 	loops  []loop
-	stop   bool // this line has a fault already
+	stop   bool // this line has an error already
 }
 
 type loop struct{ from, times, line int }
@@ -98,13 +98,13 @@ func split(line string) (words []word) {
 }
 
 func (p *parser) fault(col int, format string, args ...any) {
-	if !p.stop { // one a line: the rest follows from it
+	if !p.stop { // the first error of a line causes the rest
 		p.faults = append(p.faults, &ParseError{p.s.Name, p.line, col, fmt.Sprintf(format, args...)})
 	}
 	p.stop = true
 }
 
-// next reads a word; what says what it should have been.
+// next takes the line's next operand; what names the expected operand in errors.
 func (p *parser) next(what string) (word, bool) {
 	if p.stop {
 		return word{}, false
@@ -187,7 +187,7 @@ func (p *parser) memberList() string {
 	return JoinIDs(ids, ", ")
 }
 
-// members reads members up to the end of the line, or up to one of the words stop.
+// members reads ids up to the end of the line, or up to any of stop.
 func (p *parser) members(stop ...string) (ids []election.ID) {
 	ids = append(ids, p.member())
 	for len(p.words) > 0 && !p.stop && !slices.Contains(stop, p.words[0].text) {
@@ -212,7 +212,7 @@ func (p *parser) link(w word) Link {
 			continue
 		}
 		a, b := election.ID(w.text[:i]), election.ID(w.text[i+1:])
-		if p.rank(a) >= 0 && p.rank(b) >= 0 && a != b { // ids may hold '-' themselves
+		if p.rank(a) >= 0 && p.rank(b) >= 0 && a != b { // ids may contain '-'
 			return Link{a, b, w.text[i] == '-'}
 		}
 	}

@@ -22,10 +22,10 @@ func (p *parser) setupLine(first word, f *setting) {
 	p.seen[first.text] = p.seen[first.text] || !again
 }
 
-// setting is the form of a line that begins with that word; nil: it is a step.
+// setting returns the setting that begins with word, or nil if word begins a step.
 func (p *parser) setting(word string) (found *setting) {
 	if word == "probe" {
-		word = "option" // as it was called when Bully alone had one
+		word = "option" // its name when only Bully had an option
 	}
 	ofLink := len(p.words) > 1 && strings.ContainsAny(p.words[0].text, "->")
 	for i := range settings {
@@ -41,7 +41,7 @@ func (p *parser) setLinkLatency() {
 	p.s.Setup.Links = append(p.s.Setup.Links, LinkLatency{p.link(w), p.span()})
 }
 
-// setMembers reads ids, or a range "1..50" of integers.
+// setMembers reads ids, or a range of integers such as "1..50".
 func (p *parser) setMembers() {
 	for first := true; first || len(p.words) > 0 && !p.stop; first = false {
 		w, ok := p.next("a member's id")

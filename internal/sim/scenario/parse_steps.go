@@ -34,7 +34,7 @@ func (p *parser) stepLine(first word) {
 	p.add(s)
 }
 
-// read takes in what follows the verb.
+// read parses what follows the verb.
 func (f *form) read(p *parser, s *Step) {
 	for _, o := range f.operands {
 		if o.read != nil {
@@ -51,7 +51,7 @@ func (p *parser) add(s Step) {
 	p.s.Steps = append(p.s.Steps, s)
 }
 
-// unroll ends a loop.
+// unroll ends a loop and repeats its steps.
 func (p *parser) unroll(w word) {
 	if len(p.loops) == 0 {
 		p.fault(w.col, "expected a \"repeat\" before this \"end\", found none")

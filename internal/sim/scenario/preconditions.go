@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Check goes through the steps without playing them and gives the first that
-// cannot be: a time that runs backwards, a crash of who is dead.
+// Check goes through the steps without playing them. It returns the first impossible step and
+// the reason: time runs backwards, or a dead member crashes.
 func (s *Scenario) Check() (Step, error) {
 	c := NewPreconditions(&s.Setup)
 	for _, step := range s.Steps {
@@ -20,7 +20,7 @@ func (s *Scenario) Check() (Step, error) {
 	return Step{}, nil
 }
 
-// Condition is what a member's process and its host are in.
+// Condition is the condition of a member's process and host.
 type Condition uint8
 
 // The conditions.
@@ -28,21 +28,21 @@ const (
 	Dead   Condition = iota // no process; its host refuses connections
 	Alive                   //
 	Frozen                  // stopped: its kernel still accepts and buffers
-	Off                     // no host: nothing comes back at all
+	Off                     // no host: nothing comes back
 )
 
-// Preconditions follows what a script does to the members, without playing it, and
-// knows which step may come next.
+// Preconditions follows what a script does to the members, without playing it. It decides which
+// step may come next.
 type Preconditions struct {
 	setup *Setup
 	of    map[election.ID]Condition
-	gone  map[election.ID]bool // absent: never started
-	left  map[election.ID]bool // of its own will: only who joins again comes back
-	loose map[election.ID]bool // was removed somewhere: it may end by itself at any time
+	gone  map[election.ID]bool // never started
+	left  map[election.ID]bool // left on request; only a join brings it back
+	loose map[election.ID]bool // removed at some member; it may end by itself at any time
 	now   time.Duration
 }
 
-// NewPreconditions are those of a script's first step.
+// NewPreconditions returns those of a script's first step.
 func NewPreconditions(s *Setup) Preconditions {
 	c := Preconditions{setup: s, of: map[election.ID]Condition{}, gone: map[election.ID]bool{}, left: map[election.ID]bool{}, loose: map[election.ID]bool{}}
 	for _, r := range s.Members {
@@ -54,10 +54,10 @@ func NewPreconditions(s *Setup) Preconditions {
 	return c
 }
 
-// Lives says that a member has a process, be it frozen.
+// Lives reports whether a member has a process, running or frozen.
 func (c *Preconditions) Lives(id election.ID) bool { return c.of[id] == Alive || c.of[id] == Frozen }
 
-// Take goes over s, or says why s cannot be.
+// Take applies s, or returns why s is impossible.
 func (c *Preconditions) Take(s Step) error {
 	f := formOf[s.Do]
 	if f == nil {
@@ -118,20 +118,20 @@ func (c *Preconditions) duplicate(s Step) error {
 	if slices.Contains(s.Via, s.Members[0]) {
 		return fmt.Errorf("expected other members for a second %s to join through, found itself", s.Members[0])
 	}
-	if len(s.Via) > 0 { // of one that may be dead, and stays so
+	if len(s.Via) > 0 { // of a member that may be dead, and stays so
 		return nil
 	}
 	return c.change(Duplicate, s.Members[0])
 }
 
-// times says why a member cannot start with other times, if it cannot.
+// times returns why a member cannot start with the times of s, or nil.
 func (c *Preconditions) times(s Step) error {
 	t := c.setup.Filled().Timing
 	t.TMax, t.TProcess = s.For, s.Process
 	return t.Validate()
 }
 
-// fits says why a step does not go with the settings, if it does not.
+// fits returns why a step contradicts the settings, or nil.
 func (c *Preconditions) fits(f *form) error {
 	switch {
 	case c.setup.Manual && f.only == automatic:
@@ -144,7 +144,7 @@ func (c *Preconditions) fits(f *form) error {
 	return nil
 }
 
-// change takes one member from one condition to another.
+// change moves a member to the condition that a step causes.
 func (c *Preconditions) change(do Verb, id election.ID) error {
 	if do == Duplicate && slices.Contains(c.setup.Newcomers, id) {
 		return fmt.Errorf("expected a member with a configured list, found %s, which joins", id)

@@ -9,17 +9,17 @@ import (
 
 // Scenario is a cluster, what happens to it, and what must come of it.
 type Scenario struct {
-	Name     string // its file's
+	Name     string // that of its file
 	Setup    Setup
-	Messages bool // the trace shows the messages of contests too
+	Messages bool // the trace has the messages of elections too
 	Steps    []Step
-	Golden   string // the trace that it gave; "" when the file has none
+	Golden   string // the expected trace; "" when the file has none
 }
 
-// Verb is what one line of a scenario does.
+// Verb is what a line of a scenario does.
 type Verb string
 
-// The verbs. [Help] tells of each what follows it and what it does.
+// The verbs. [Help] describes each and its operands.
 const (
 	Run       Verb = "run"
 	At        Verb = "at"
@@ -65,23 +65,23 @@ const (
 	Settle Verb = "settle"
 	Expect Verb = "expect"
 
-	// Of manual scripts alone, in which nothing happens by itself.
+	// Only of manual scripts, in which nothing happens by itself.
 	Deliver Verb = "deliver"
 	Fire    Verb = "fire"
 	Beat    Verb = "beat"
 	Pass    Verb = "pass"
 )
 
-// Nothing is what a member tells of itself that tells nothing.
+// Nothing is the operand of [Tell] that clears a member's metadata.
 const Nothing = "-"
 
-// What "settle" leaves as it is.
+// What "settle" leaves unchanged.
 const (
 	ButCuts  = "but cuts"
-	ButDisks = "but disks" // those that take minutes for a write, or for ever
+	ButDisks = "but disks" // disks whose writes take minutes or never end
 )
 
-// Link is one direction of a pair, or both.
+// Link is a pair of members, in the direction from A to B or in both.
 type Link struct {
 	A, B election.ID
 	Both bool
@@ -94,45 +94,45 @@ func (l Link) String() string {
 	return string(l.A + ">" + l.B)
 }
 
-// Step is one line of a scenario.
+// Step is a line of a scenario.
 type Step struct {
 	Do      Verb
 	Members []election.ID
 	Links   []Link
-	Sides   [][]election.ID // Partition
-	Via     []election.ID   // Join, Duplicate: whom it asks; Add, Remove: at whom; Transfer, Give: to whom; Drain, Undrain: at whom
-	Word    string          // the name of an election; torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: a word, or "-" for nothing
+	Sides   [][]election.ID // of Partition
+	Via     []election.ID   // Join, Duplicate: the members it asks; Add, Remove, Drain, Undrain: where; Transfer, Give: the targets
+	Word    string          // the name of an election; torn, rollback; slow, hang, fail, ok; drift, jump; but cuts, but disks; Tell: metadata, or "-" for none
 	For     time.Duration   // Run, At, Delay, Disk slow, Clock jump, Agree; Times: t_max
 	Process time.Duration   // Times: t_process
 	PPM     int64           // Clock drift
 
-	Ranked   bool // Add: the user says the priority
+	Ranked   bool // Add: Priority is set
 	Priority int
 
-	Weight, Seats int  // Stand: what the election costs its leader, how many lead at once; 0: 1
-	Prefer        bool // Stand: this member is to lead if it may
+	Weight, Seats int  // Stand: the weight of the election, and how many lead at once; 0: 1
+	Prefer        bool // Stand: the member is preferred as leader
 
 	Expect Expectation
 
-	Line, Col int // where in a script, from 1; 0: it was not read from one
+	Line, Col int // position in a script, from 1; 0: not from a script
 }
 
-// Expectation is what "expect" looks at, of all live members or those listed:
+// Expectation is what "expect" checks, at all live members or at those listed:
 //
 //	leader ID · undefined · epoch N · state ID STATE · refused ID · told ID WORD
-//	members LIST: that and no other is on the list · halted ID: it has ended by itself
+//	members LIST: exactly these are on the list · halted ID: it has ended by itself
 //	changes, lost ID, messages KIND: = < <= > >= N, counted since mark
 type Expectation struct {
 	What  string
-	Of    string // leader's id, state's member, lost's member, message kind, list
+	Of    string // id of the leader, of a state or of a loss; message kind; list
 	State election.MemberState
-	Said  string // told: the word
+	Said  string // the metadata of "told"
 	Op    string
 	N     int64
 	On    []election.ID // empty: all live members
 }
 
-// JoinIDs writes ids with by between them.
+// JoinIDs joins ids with by between them.
 func JoinIDs(ids []election.ID, by string) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
@@ -141,7 +141,7 @@ func JoinIDs(ids []election.ID, by string) string {
 	return strings.Join(words, by)
 }
 
-// String is the whole script, without its golden trace. [Parse] reads it back.
+// String returns the whole script without its golden trace. [Parse] reads it back.
 func (s *Scenario) String() string {
 	var b strings.Builder
 	for i := range settings {

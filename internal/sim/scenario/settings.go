@@ -8,21 +8,20 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// setting is a line before the steps: its first word, what follows it, what it means
-// and what holds without it. Reading, printing, shrinking, the help and the page of the
-// documentation all go by this table.
+// setting is a line before the steps: its name, its operands, its meaning and its default.
+// Reading, printing, shrinking, the help and the page of the documentation use this table.
 type setting struct {
 	word   string
-	form   string // what follows
+	form   string // the operands
 	does   string
-	normal string // what holds without it, in words
+	normal string // the default, for people
 
-	again  bool // it may stand more than once
-	ofLink bool // it is this one if a link follows
+	again  bool // it may occur more than once
+	ofLink bool // it is this setting if a link follows
 
 	read    func(*parser)
-	write   func(*Scenario) []string // what follows, of each such line
-	simpler []func(*Setup)           // what shrinking may try instead
+	write   func(*Scenario) []string // the operands of each such line
+	simpler []func(*Setup)           // simplifications that shrinking may try
 }
 
 // settings are all lines before the steps, in the order in which they are printed.
@@ -117,7 +116,7 @@ var settings = []setting{
 
 func edits(list ...func(*Setup)) []func(*Setup) { return list }
 
-// lineIf is one line, or none.
+// lineIf returns line if stands is true, else nothing.
 func lineIf(stands bool, line string) []string {
 	if !stands {
 		return nil
@@ -125,13 +124,13 @@ func lineIf(stands bool, line string) []string {
 	return []string{line}
 }
 
-// timing is one of the three times; when one is not the default, all are printed.
+// timing is a setting of the three times. If any differs from its default, all are printed.
 func timing(word, does string, normal time.Duration, of func(*election.Timing) *time.Duration) setting {
 	return setting{word: word, form: "D", does: does, normal: normal.String(),
 		read: func(p *parser) { *of(&p.s.Setup.Timing) = p.duration("a time", 1) },
 		write: func(s *Scenario) []string {
 			t := s.Setup.Filled().Timing
-			t.Secured = false // it has a line of its own
+			t.Secured = false // it has its own line
 			return lineIf(t != Setup{}.Filled().Timing, of(&t).String())
 		},
 		simpler: edits(func(s *Setup) { s.Timing = election.Timing{} })}
@@ -178,5 +177,5 @@ func writeFsync(s *Scenario) []string {
 	return lineIf(f != defaultFsync, f.String())
 }
 
-// String is both ends.
+// String returns both ends.
 func (s Span) String() string { return s.Min.String() + " " + s.Max.String() }

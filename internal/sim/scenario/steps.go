@@ -4,23 +4,22 @@ import (
 	"strings"
 )
 
-// form is a line of the language: its first word, what follows it, and what it does.
-// Reading, printing, what may follow what, the help and the page of the documentation
-// all go by this table.
+// form is a line of the language: its verb, its operands, and what it does. Reading, printing,
+// the preconditions, the help and the page of the documentation use this table.
 type form struct {
 	verb     Verb
 	operands []operand
 	does     string
 
 	only   string // "manual", "automatic": the scripts in which it may stand; empty: in both
-	undone bool   // "detector off" alone: the detector does it otherwise
-	demand bool   // it says what must come of it, and does nothing
+	undone bool   // only with "detector off": a detector would undo it
+	demand bool   // it checks a result and does nothing
 
-	from []Condition // in one of which its members are; empty: any
-	to   Condition   // in which they are after it
+	from []Condition // the conditions that its members may be in; empty: any
+	to   Condition   // their condition afterwards
 }
 
-// steps are all lines behind the settings, but for "end".
+// steps are all lines after the settings, except "end".
 var steps = []form{
 	{verb: Run, operands: ops(duration("a time", 0)), only: automatic, does: "let time pass"},
 	{verb: At, operands: ops(duration("a time since the start", 0), operand{form: "[STEP]"}), only: automatic, does: "let time pass until then, counted from the start"},
@@ -98,7 +97,7 @@ func ops(list ...operand) []operand { return list }
 
 func conditions(list ...Condition) []Condition { return list }
 
-// formOf is the form of each verb.
+// formOf maps each verb to its form.
 var formOf = func() map[Verb]*form {
 	m := map[Verb]*form{}
 	for i := range steps {
@@ -107,7 +106,7 @@ var formOf = func() map[Verb]*form {
 	return m
 }()
 
-// String is the line of a script that does it.
+// String returns the step as a line of a script.
 func (s Step) String() string {
 	words := []string{string(s.Do)}
 	if f := formOf[s.Do]; f != nil {
@@ -123,7 +122,7 @@ func (s Step) String() string {
 	return strings.Join(words, " ")
 }
 
-// usage is how the line stands in a script.
+// usage returns the line as the help shows it.
 func (f *form) usage() string {
 	words := []string{string(f.verb)}
 	for _, o := range f.operands {

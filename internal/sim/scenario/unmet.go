@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Unmet is an expectation that did not come true.
+// Unmet is an expectation that failed.
 type Unmet struct {
 	File string
 	Line int
 	At   time.Duration
-	Want string // as the script has it
+	Want string // as in the script
 	Got  string
 }
 
@@ -18,8 +18,8 @@ func (u *Unmet) Error() string {
 	return fmt.Sprintf("%s:%d: [%s] expected %s, but %s", u.File, u.Line, Stamp(u.At), u.Want, u.Got)
 }
 
-// Unmet is what a step comes to at that time whose expectation does not come true, or
-// that cannot be done; got says what is the case instead.
+// Unmet returns the failure of a step at that time: its expectation failed, or it cannot be
+// done. got is what is the case instead.
 func (s *Scenario) Unmet(step *Step, at time.Duration, got string) *Unmet {
 	want := step.String()
 	if step.Do == Expect {
@@ -28,7 +28,7 @@ func (s *Scenario) Unmet(step *Step, at time.Duration, got string) *Unmet {
 	return &Unmet{s.Name, step.Line, at, want, got}
 }
 
-// Stamp is a time as traces write it: seconds, to the millisecond.
+// Stamp formats a time as traces do: seconds, to the millisecond.
 func Stamp(d time.Duration) string {
 	return fmt.Sprintf("%d.%03ds", d/time.Second, d%time.Second/time.Millisecond)
 }

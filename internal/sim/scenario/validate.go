@@ -8,8 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// Validate reports every fault of s at once, or nil. Algorithm and Option are
-// the [Maker]'s to judge.
+// Validate reports every fault of s at once, or nil. The [Maker] checks Algorithm and Option.
 func (s Setup) Validate() error {
 	var faults []error
 	if len(s.Members) == 0 || len(s.Members) > MaxMembers {
@@ -42,10 +41,10 @@ func (s Setup) Validate() error {
 	return errors.Join(faults...)
 }
 
-// eachKnowsAll bounds the clusters of which each member's whole Config is judged.
+// eachKnowsAll is the size up to which a cluster is checked by the Config of each member.
 const eachKnowsAll = 64
 
-// nobody is an algorithm that never runs: a Config needs one to be judged.
+// nobody is an algorithm that never runs. A Config needs an algorithm to be checked.
 type nobody struct{}
 
 func (nobody) Name() string                          { return "nobody" }

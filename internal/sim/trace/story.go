@@ -10,14 +10,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Story keeps what happened, to be drawn.
+// Story keeps the entries of a run, to draw them.
 type Story struct{ Entries []Entry }
 
-// Add takes an entry in; give it to sim.Play.
+// Add appends an entry; pass it to sim.Play.
 func (s *Story) Add(e Entry) { s.Entries = append(s.Entries, e) }
 
-// bounds is the part worth drawing: from shortly before the first fault or
-// request, if one comes after the start, to the last change.
+// bounds returns the time worth drawing, with a margin. It starts at the first fault or
+// request after the start, if there is one, and ends at the last change.
 func (s *Story) bounds() (from, to time.Duration) {
 	first, last, strike := time.Duration(-1), time.Duration(0), time.Duration(-1)
 	for _, e := range s.Entries {
@@ -38,22 +38,22 @@ func (s *Story) bounds() (from, to time.Duration) {
 	return max(first-margin, 0), last + margin
 }
 
-// drawn says whether a picture shows the message: what only tells that a member
-// lives would bury the rest.
+// drawn reports whether a picture shows the message. Heartbeats and pings would hide the
+// rest.
 func drawn(e *Entry) bool { return e.Message != nil && !ofDetector(e.Message.Kind) }
 
-// ofDetector tells the messages by which members know of each other that they live.
+// ofDetector reports whether a message only shows that its sender is alive.
 func ofDetector(k election.MessageKind) bool {
 	return k == election.Beat || k == election.Ack || k == election.Ping || k == election.Pong
 }
 
-// ofElection tells the algorithms' own messages: a contest goes on while one is on
-// its way, even if it changes nothing at who gets it, as on a ring.
+// ofElection reports whether a message belongs to an algorithm. An election goes on while
+// such a message is on its way, even if it changes nothing at its receiver, as on a ring.
 func ofElection(k election.MessageKind) bool {
 	return k == election.Election || k == election.Answer || k == election.Coordinator || k == election.Elected
 }
 
-// Mermaid is a Mermaid sequence diagram of the contests.
+// Mermaid returns the elections as a Mermaid sequence diagram.
 func (s *Story) Mermaid(of *scenario.Scenario) string {
 	var b strings.Builder
 	b.WriteString("sequenceDiagram\n")
@@ -111,7 +111,7 @@ func noteText(e *Entry) string {
 	return strings.NewReplacer(":", " ", ";", ",", "#", "").Replace(text)
 }
 
-// ShiViz is a log for the ShiViz visualizer, to be parsed with
+// ShiViz returns a log for the ShiViz visualizer, which parses it with
 //
 //	(?<host>\S*) (?<clock>{.*})\n(?<event>.*)
 func (s *Story) ShiViz(of *scenario.Scenario) string {

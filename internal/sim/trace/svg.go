@@ -13,19 +13,19 @@ import (
 
 // Measures of the picture, in its own units.
 const (
-	svgLeft   = 92.0 // of the lanes' names
+	svgLeft   = 92.0 // room for the names of lanes
 	svgWidth  = 1060.0
 	svgTop    = 64.0
 	svgLane   = 78.0 // between two lanes
 	svgFoot   = 104.0
 	svgRight  = 40.0
 	svgSpan   = 12.0 // thickness of a leadership
-	svgLabels = 9    // labelled marks of one lane stand in so many rows at most
+	svgLabels = 9    // most rows of labels of a lane
 )
 
-// SVG draws a space-time diagram: a lane a member, highest on top, time to the
-// right, messages as arrows, marks for faults, suspicions and claims, and each
-// leadership as a coloured span of whoever follows it.
+// SVG draws a space-time diagram: a lane per member, highest rank on top, and time to the
+// right. Messages are arrows; faults, suspicions and claims are marks. Each leadership is a
+// colored span on the lanes of its leader and followers.
 func (s *Story) SVG(of *scenario.Scenario) string {
 	d := &diagram{lanes: map[election.ID]float64{}, colours: map[election.Token]string{}}
 	d.from, d.to = s.bounds()
@@ -51,7 +51,7 @@ type diagram struct {
 	lanes    map[election.ID]float64
 	colours  map[election.Token]string
 	order    []election.Token
-	kinds    []election.MessageKind // that it draws, as they first came
+	kinds    []election.MessageKind // the kinds that it draws, in the order of their first message
 }
 
 func (d *diagram) put(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
@@ -75,7 +75,7 @@ func (d *diagram) begin(of *scenario.Scenario) {
 	}
 }
 
-// title says which algorithm and what is done to its members.
+// title returns the algorithm and what is done to its members, cut at 100 bytes.
 func title(of *scenario.Scenario) string {
 	text := of.Setup.Algorithm
 	for _, step := range of.Steps {
@@ -126,7 +126,7 @@ func (d *diagram) colour(t election.Token) string {
 	return c
 }
 
-// spans draws whom each member takes for its leader, and when it is dead.
+// spans draws which leader each member follows, and when the member is down.
 func (d *diagram) spans(s *Story, of *scenario.Scenario) {
 	type span struct {
 		t     election.Token
@@ -174,7 +174,7 @@ func (d *diagram) spans(s *Story, of *scenario.Scenario) {
 	}
 }
 
-// messages draws an arrow a message, and a cross where one is dropped.
+// messages draws an arrow for each message, and a dashed arrow where it is dropped.
 func (d *diagram) messages(s *Story) {
 	left := map[uint64]time.Duration{}
 	for i := range s.Entries {
@@ -219,7 +219,7 @@ func messageColour(k election.MessageKind) string {
 	return "#94a3b8"
 }
 
-// marks draws what was done to members and what they decided.
+// marks draws faults, requests and decisions of members.
 func (d *diagram) marks(s *Story) {
 	rows := map[election.ID][svgLabels]float64{}
 	for i := range s.Entries {
@@ -239,7 +239,7 @@ func (d *diagram) marks(s *Story) {
 			}
 			ends[row] = x + width
 			ly := y - 11 - 12*float64(row)
-			if row >= 2 { // below the lane, once it is full above
+			if row >= 2 { // below the lane if there is no room above
 				ly = y + 21 + 12*float64(row-2)
 			}
 			lx, anchor := x+3, "start"

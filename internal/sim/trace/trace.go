@@ -10,11 +10,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Entry is one line of a trace.
+// Entry is a line of a trace.
 type Entry struct {
 	At      time.Duration
 	Member  election.ID
-	What    string // what a Machine did, see [election.Record], or a fault: "crashes", "freezes", …
+	What    string // an action of a Machine, see [election.Record], or a fault: "crashes", "freezes", …
 	Peer    election.ID
 	Token   election.Token
 	Message *election.Message // of "sends", "receives" and "drops"
@@ -23,7 +23,7 @@ type Entry struct {
 	Fault   bool // done to the member, not by it
 }
 
-// String is the entry's line in a trace:
+// String formats the entry as a line of a trace:
 //
 //	[1.402s] 1 suspects 3 epoch=1 (silent for 601ms)
 //	[2.000s] * 3 crashes
@@ -50,17 +50,18 @@ func (e Entry) String() string {
 	return b.String()
 }
 
-// ofContest tells the messages that make up contests and hand-overs from beats.
+// ofContest reports whether a message belongs to an election or a hand-over: all do except
+// heartbeats and their acknowledgements.
 func ofContest(k election.MessageKind) bool { return k != election.Beat && k != election.Ack }
 
-// Log gathers the lines that the golden text of a scenario holds: what was
-// done and why, and, when messages is set, the messages of contests.
+// Log collects the lines of a scenario's golden text: what was done and why and, if
+// Messages is set, the messages of elections.
 type Log struct {
 	Messages bool
 	Lines    []string
 }
 
-// Add takes an entry in; give it to sim.Play.
+// Add appends an entry; pass it to sim.Play.
 func (t *Log) Add(e Entry) {
 	if e.Message != nil && (!t.Messages || e.What == "receives" || !ofContest(e.Message.Kind)) {
 		return
@@ -68,7 +69,7 @@ func (t *Log) Add(e Entry) {
 	t.Lines = append(t.Lines, e.String())
 }
 
-// Text is the whole trace, a line each.
+// Text returns the whole trace, one entry per line.
 func (t *Log) Text() string {
 	if len(t.Lines) == 0 {
 		return ""
@@ -76,7 +77,7 @@ func (t *Log) Text() string {
 	return strings.Join(t.Lines, "\n") + "\n"
 }
 
-// Differs tells in one sentence where got leaves want, or "".
+// Differs describes the first difference between got and want in a sentence, or returns "".
 func Differs(want, got string) string {
 	if want == got {
 		return ""
