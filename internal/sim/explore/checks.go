@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// This file checks what a step does against the rules.
+// This file checks the effects of a step against the rules.
 
 func (x *explorer) broken(i int, rule, format string, args ...any) *invariant.Violation {
 	return &invariant.Violation{Rule: rule, Member: x.ranks[i].ID, At: x.ticks, What: fmt.Sprintf(format, args...)}
@@ -98,7 +98,8 @@ func (x *explorer) sends(c *state, i int, a *act) *invariant.Violation {
 	return nil
 }
 
-// atRest judges a state in which nothing is left to happen by itself.
+// atRest checks a state in which nothing more happens by itself: all live members must follow
+// the highest of them.
 func (x *explorer) atRest(c *state) *invariant.Violation {
 	highest := -1
 	for i, m := range c.machines {

@@ -15,34 +15,34 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Config says what to search. The zero value of each optional field works.
+// Config is what to search. The zero value of each optional field works.
 type Config struct {
-	Algorithm  string // required; what the [scenario.Maker] is asked for: an [election.Explorable], or one whose core can be compared
+	Algorithm  string // required; passed to the [scenario.Maker]: an [election.Explorable], or an algorithm with a comparable core
 	Option     string // the algorithm's own option
 	Nodes      int    // required: members 1 to n, at most 8
 	Crashes    int    // how many there may be
-	Restarts   int    // of the dead, with their files intact
-	Suspicions int    // false ones, and timers that fire ahead of deliverable messages; for a core that keeps time, members that are stopped
-	Initiators int    // contests that users call for, beside those after a crash or a suspicion
-	Epochs     int    // how far epochs may lie apart before a state is left unexpanded; 0: any distance
-	OwnRounds  bool   // a member holds no round numbers but its own, as with Bully
+	Restarts   int    // of dead members, with their files intact
+	Suspicions int    // false suspicions, and timers that fire before deliverable messages arrive; for a core that measures time, stopped members
+	Initiators int    // elections on request, besides those after a crash or a suspicion
+	Epochs     int    // largest distance of epochs at which a state is still expanded; 0: any
+	OwnRounds  bool   // a member holds only its own round numbers, as with Bully
 	States     uint64 // give up after so many; 0: never
-	Workers    int    // default: one a core
+	Workers    int    // default: a worker per core
 	Progress   func(Result)
 }
 
-// Result is what the search has come to.
+// Result is the outcome of a search.
 type Result struct {
-	States    uint64               // distinct ones reached
-	Depth     int                  // moves to the farthest
+	States    uint64               // distinct states reached
+	Depth     int                  // moves to the farthest state
 	Complete  bool                 // nothing was left out
-	Violation *invariant.Violation // on a shortest way to one; nil: none
-	Scenario  *scenario.Scenario   // that way, as a script
+	Violation *invariant.Violation // at the end of a shortest path; nil: none
+	Scenario  *scenario.Scenario   // that path, as a script
 }
 
-// Search tries, breadth first, every order of deliveries, timers, crashes,
-// restarts and false suspicions within the budgets. It stops at the first level
-// that breaks a rule, and when ctx ends.
+// Search tries, breadth first, every order of deliveries, timers, crashes, restarts and false
+// suspicions within the budgets. It stops at the first level that breaks a rule, and when ctx
+// ends.
 func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error) {
 	if c.Nodes < 1 || c.Nodes > maxExplored {
 		return Result{}, fmt.Errorf("%d members: explore 1 to %d", c.Nodes, maxExplored)
@@ -66,15 +66,15 @@ func Search(ctx context.Context, maker scenario.Maker, c Config) (Result, error)
 	return searchIn(ctx, x, c, err)
 }
 
-// space is all states that a search may reach, and the ways between them.
+// space is the graph of all states that a search may reach.
 type space[S any] interface {
 	first() (S, *invariant.Violation)
-	key(c S, b []byte) []byte // its canonical form
+	key(c S, b []byte) []byte // appends the canonical form of c
 	moves(c S, to []move) []move
-	rest(c S, moves []move) *invariant.Violation // what is wrong with a state in which nothing is left to happen
+	rest(c S, moves []move) *invariant.Violation // checks a state in which nothing is left to happen
 	after(c S, mv move) (S, *invariant.Violation)
 	tooFar(c S) bool
-	fork() space[S] // for a worker of its own
+	fork() space[S] // a space for a further worker
 	scenario(path []move) *scenario.Scenario
 }
 
@@ -91,12 +91,12 @@ func searchIn[S any](ctx context.Context, x space[S], c Config, err error) (Resu
 	return s.run(ctx, first), nil
 }
 
-// maxExplored is the largest cluster: its pairs fit in 64 bits.
+// maxExplored is the size of the largest cluster: its pairs fit in 64 bits.
 const maxExplored = 8
 
 const noParent = 1<<32 - 1
 
-// shards part the set of known states, so that workers seldom wait for each other.
+// shards divide the set of known states, so that workers seldom wait for a lock.
 const shards = 256
 
 type search[S any] struct {
@@ -108,9 +108,9 @@ type search[S any] struct {
 	}
 
 	mu      sync.Mutex
-	parents []step // by state, in the order they were found
+	parents []step // by state, in the order of discovery
 	states  atomic.Uint64
-	cut     atomic.Bool // something was left unexpanded
+	cut     atomic.Bool // a state was left unexpanded
 	broken  *breach
 }
 
@@ -124,10 +124,10 @@ type breach struct {
 	v    *invariant.Violation
 	from uint32
 	last move
-	rest bool // the state itself is at fault, there is no last move
+	rest bool // the state itself breaks the rule; there is no last move
 }
 
-// reached is a state of the frontier and its place in search.parents.
+// reached is a state of the frontier and its index in search.parents.
 type reached[S any] struct {
 	c  S
 	no uint32
@@ -258,7 +258,7 @@ func (x *explorer) fork() space[*state] {
 	return &y
 }
 
-// rests says that all that may happen are new faults.
+// rests reports whether only new faults may happen.
 func (x *explorer) rests(c *state, moves []move) bool {
 	for _, mv := range moves {
 		switch mv.kind {
@@ -286,8 +286,8 @@ func (x *explorer) tooFar(c *state) bool {
 	return high > low+uint64(x.c.Epochs)
 }
 
-// report keeps one violation of the level: that of the smallest state, so that
-// one worker or many find the same.
+// report keeps the violation of the level that has the smallest state. The result then does not
+// depend on the number of workers.
 func (s *search[S]) report(b *breach) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,7 +296,7 @@ func (s *search[S]) report(b *breach) {
 	}
 }
 
-// path leads from the first state to the violation.
+// path returns the moves from the first state to the violation.
 func (s *search[S]) path() []move {
 	var back []move
 	if !s.broken.rest {
@@ -311,7 +311,7 @@ func (s *search[S]) path() []move {
 	return back
 }
 
-// scenario writes a way through the search as a script of manual steps.
+// scenario writes a path of the search as a script of manual steps.
 func (x *explorer) scenario(path []move) *scenario.Scenario {
 	s := &scenario.Scenario{Name: "explored", Messages: true, Setup: scenario.Setup{Algorithm: x.c.Algorithm, Option: x.c.Option,
 		Members: x.ranks, NoDetector: true, Settled: true, Manual: true}}

@@ -9,16 +9,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// A cluster has millions of states, and each member only thousands. So a search
-// keeps every member's state and every message once, and takes each step of a
-// member once: the next time it is looked up.
+// A cluster has millions of states, but each member only thousands. So a search stores each
+// state of a member and each message once, and caches the effect of each step of a member.
 
-// local is one state of one member.
+// local is a state of a member.
 type local struct {
-	m      *machine.Machine // never stepped: clones of it are
+	m      *machine.Machine // never stepped: only its clones are
 	self   int
 	timers []string
-	epoch  uint64 // the lowest it holds
+	epoch  uint64 // the lowest that it holds
 	round  uint64
 
 	mu    sync.RWMutex
@@ -26,8 +25,8 @@ type local struct {
 	forms []form
 }
 
-// cause is an event in a form that can be looked up; messages are kept once, so
-// that equal ones are the same.
+// cause is an event as a key of a map. Each message is stored once, so equal messages have equal
+// pointers.
 type cause struct {
 	kind election.EventKind
 	msg  *envelope
@@ -35,38 +34,38 @@ type cause struct {
 	peer election.ID
 }
 
-// effect is what a step led to.
+// effect is the result of a step.
 type effect struct {
 	to      *local
 	actions []act
 	wrong   string // a move between phases that the table does not have
 }
 
-// act is what a search needs of an action.
+// act is the part of an action that a search uses.
 type act struct {
 	kind     election.ActionKind
 	token    election.Token
-	envelope *envelope // Send
+	envelope *envelope // of Send
 	to       int
 }
 
-// envelope is a message, kept once.
+// envelope is a message, stored once.
 type envelope struct {
 	m         *election.Message // nil: the end of the connection
-	epoch     uint64            // the lowest it holds, 0: none
+	epoch     uint64            // the lowest that it holds; 0: none
 	initiator int
 
 	mu    sync.RWMutex
 	forms []form
 }
 
-// form is the canonical form of something under certain bases.
+// form is a canonical form relative to a lowest epoch and round.
 type form struct {
 	epoch, round uint64
 	text         []byte
 }
 
-// store keeps members' states and messages.
+// store holds members' states and messages.
 type store struct {
 	mu        sync.RWMutex
 	locals    map[string]*local
@@ -84,8 +83,8 @@ func (s *store) local(self int, m *machine.Machine) *local {
 	})
 }
 
-// interned gives what a table has under a key, which is made at first need: many look it up
-// that others have put there.
+// interned returns the entry of a table under a key, and creates it if there is none. Most
+// lookups find an entry, so it first takes the read lock only.
 func interned[V any](mu *sync.RWMutex, table map[string]*V, key []byte, create func() *V) *V {
 	mu.RLock()
 	known := table[string(key)]
@@ -119,7 +118,7 @@ func (s *store) envelope(x *explorer, m *election.Message) *envelope {
 	return l
 }
 
-// formed gives the canonical form under these bases, made at first need.
+// formed returns the canonical form relative to epoch and round, written at first use.
 func formed(mu *sync.RWMutex, forms *[]form, epoch, round uint64, write func() []byte) []byte {
 	mu.RLock()
 	for _, f := range *forms {
@@ -169,8 +168,8 @@ func appendToken(b []byte, t election.Token, base uint64) []byte {
 	return append(append(b, t.Leader.ID...), 0)
 }
 
-// effectOf steps a member's state, or knows what came of it before. With a log
-// every step is taken anew, for the log to hear it.
+// effectOf returns the effect of an event on a member's state, from the cache if possible. With
+// a log it takes every step again, so that the log receives it.
 func (x *explorer) effectOf(l *local, cs cause) *effect {
 	l.mu.RLock()
 	e := l.next[cs]
@@ -185,8 +184,8 @@ func (x *explorer) effectOf(l *local, cs cause) *effect {
 	return e
 }
 
-// steps lets m take the event and all that follows at once: a save is over
-// before anything else happens.
+// steps applies the event to m, and all that follows at once: a save ends before anything else
+// happens.
 func (x *explorer) steps(self int, m *machine.Machine, cs cause) *effect {
 	ev := election.Event{Kind: cs.kind, Name: cs.name, Peer: cs.peer}
 	if cs.msg != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// Play plays a manual script, in which nothing happens by itself: each delivery and
-// each timer is a step, as [Search] writes its findings. It gives the time that passed,
-// a millisecond a step.
+// Play plays a manual script, in which nothing happens by itself: each delivery and each timer
+// is a step, as in the scripts of [Search]. It returns the time that passed, a millisecond per
+// step.
 func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (time.Duration, error) {
 	if len(s.Setup.Members) > maxExplored {
 		return 0, fmt.Errorf("%s: %d members: a manual script has at most %d", s.Name, len(s.Setup.Members), maxExplored)
@@ -42,8 +42,8 @@ func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (ti
 	return x.play(s)
 }
 
-// follow takes the steps of a script from at on, unless v is wrong there already. asMove
-// finds the move that a step means, or says why it cannot be; ticks counts the time of a search.
+// follow takes the steps of a script from the state at, unless v is a violation there already.
+// asMove returns the move of a step, or why it is impossible; ticks is the time of the search.
 func follow[S any](s *scenario.Scenario, x space[S], at S, v *invariant.Violation, asMove func(S, *scenario.Step) (move, string), ticks *time.Duration) (S, error) {
 	for i := range s.Steps {
 		if v != nil {
@@ -74,7 +74,7 @@ func (x *explorer) play(s *scenario.Scenario) (time.Duration, error) {
 	return x.ticks, nil
 }
 
-// asMove finds the move that a step means, or says why it cannot be.
+// asMove returns the move of a step, or why it is impossible.
 func (x *explorer) asMove(c *state, s *scenario.Step) (move, string) {
 	var ids []election.ID
 	ids = append(ids, s.Members...)

@@ -10,25 +10,25 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// This file says what may happen in a state, and does it.
+// This file lists the moves of a state and makes them.
 
-// moveKind is what may happen in a state.
+// moveKind is the kind of a move.
 type moveKind uint8
 
 const (
 	deliverHead  moveKind = iota + 1 // the oldest message from a to b arrives
-	fireTimer                        // a's timer of that name runs out
-	crashMember                      // a dies
+	fireTimer                        // a's timer of that name expires
+	crashMember                      // a crashes
 	startMember                      // a returns with its file
-	suspectPeer                      // a's detector wrongly says that b is down
-	trustPeer                        // and takes it back
-	beatPeer                         // a leads and beats to b, who has another leader
-	callElection                     // a's user asks for a contest
+	suspectPeer                      // a's detector reports that b is down
+	trustPeer                        // a's detector takes that back
+	beatPeer                         // a leads and sends a heartbeat to b, which has a different leader
+	callElection                     // a's user requests an election
 
-	// Of cores that keep time themselves:
+	// Of cores that measure time themselves:
 	stopMember // a is stopped
-	wakeMember // and goes on
-	passTime   // to the next moment at which somebody has something to do
+	wakeMember // a goes on
+	passTime   // up to the next moment at which a member has something to do
 )
 
 type move struct {
@@ -69,8 +69,8 @@ func (x *explorer) moves(c *state, to []move) []move {
 	return to
 }
 
-// suspecting adds what a's detector may do. Beats and second thoughts come when
-// nothing else is left to happen: they put a false suspicion right in the end.
+// suspecting appends what the detector of a member may do. Heartbeats and corrections come only
+// when nothing else is left to happen: they put a false suspicion right in the end.
 func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
 	for j, m := range c.machines {
 		if m == nil && quiet && c.told[i].Leader.ID == x.ranks[j].ID {
@@ -93,7 +93,7 @@ func (x *explorer) suspecting(c *state, i int, quiet bool, to []move) []move {
 	return to
 }
 
-// after is the state that a move leads to, and the rule it breaks, if it does.
+// after returns the state that a move leads to, and the rule that it breaks, if any.
 func (x *explorer) after(c *state, mv move) (*state, *invariant.Violation) {
 	next := *c
 	next.machines, next.disks = slices.Clone(c.machines), slices.Clone(c.disks)
@@ -145,7 +145,7 @@ func (x *explorer) crash(c *state, a int) {
 	x.note(a, "crashes", "")
 	c.crashes--
 	c.machines[a], c.told[a] = nil, election.Token{}
-	clear(c.floor) // who has been asked may be gone
+	clear(c.floor) // a member that was asked may be dead now
 	for j := range x.n {
 		c.suspicions &^= 1<<(a*x.n+j) | 1<<(j*x.n+a)
 		c.pipes[j*x.n+a] = nil

@@ -11,58 +11,58 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// A core that keeps time itself, and what it stands on, cannot be copied. But it is pure:
-// the same events at the same times lead to the same state. So each state of a member is
-// kept once, as a way to it, and each step from there is taken once. Times are counted from
-// the step before: no state knows how late it is.
+// A core that measures time itself cannot be copied, nor can what it builds on. But it is pure:
+// the same events at the same times lead to the same state. So each state of a member is stored
+// once, as a path to it, and each step from there is taken once. Times count from the previous
+// step, so no state depends on absolute time.
 
 // timedCore is a core that can be searched.
 type timedCore interface {
 	machine.Core
-	// Still has it take the shortest of every random pause, and dial nobody again.
+	// Still makes it use the shortest of every random pause, and never dial again.
 	Still()
-	// AppendForm appends all that decides what it may do from now on, but the answers of
-	// the kind that it Awaits.
+	// AppendForm appends all that decides its further behavior, except the answers of the kind
+	// that it Awaits.
 	AppendForm(b []byte, now time.Time) []byte
 	Awaits() election.MessageKind
-	// AppendDisk appends what it would find on that disk.
+	// AppendDisk appends what it would read from that disk.
 	AppendDisk(b []byte, disk [][]byte) []byte
-	// Guard is until when its lease is in force; zero: it has none.
+	// Guard returns when its lease ends; zero: it has none.
 	Guard() time.Time
 }
 
-// instance is a core in some state, that can be stepped.
+// instance is a core in some state, ready to be stepped.
 type instance struct {
 	core   timedCore
 	origin time.Time // of its first step
-	now    time.Time // of its last
+	now    time.Time // of its last step
 	disk   [][]byte
 	votes  uint64 // a sum of the answers to its last request for votes
 	told   election.Token
 }
 
-// past is a step of a member, and those before it.
+// past is a step of a member, with those before it.
 type past struct {
-	before *past // nil: it starts, with what disk holds
+	before *past // nil: the member starts, with what disk holds
 	after  time.Duration
 	cause  timedCause
-	disk   [][]byte // to start with
+	disk   [][]byte // at the start
 
 	mu   sync.Mutex
-	live *instance // behind this step; nil: it is to be reached anew
+	live *instance // after this step; nil: to be replayed
 }
 
-// moment is one state of one member.
+// moment is a state of a member.
 type moment struct {
 	self   int
 	life   uint64
-	number uint32 // tells it from others
+	number uint32 // identifies it
 	past   *past
-	since  time.Duration // the last step
-	due    time.Duration // until it has something to do; never: nothing
-	guard  time.Duration // until its lease ends; 0: it has none
+	since  time.Duration // time since the last step
+	due    time.Duration // time until it has something to do; never: nothing
+	guard  time.Duration // time until its lease ends; 0: it has none
 	told   election.Token
-	held   uint64 // the highest epoch that it has told of
+	held   uint64 // the highest epoch that it has announced
 	dead   bool
 
 	mu   sync.RWMutex
@@ -75,7 +75,7 @@ const never = time.Duration(1<<63 - 1)
 type timedCause struct {
 	kind    timedKind
 	peer    int
-	life    uint64 // LinkUp, starting
+	life    uint64 // of LinkUp and of starting
 	refused bool
 	m       *timedMessage
 	age     time.Duration // since its stamp
@@ -92,14 +92,14 @@ const (
 	linkDown
 	dialFailed
 	itDies
-	timePasses // and it does nothing
+	timePasses // and the member does nothing
 )
 
-// timedEffect is what a step led to.
+// timedEffect is the result of a step.
 type timedEffect struct {
 	to    *moment
 	acts  []timedAct
-	ended error // it has halted
+	ended error // the core has halted
 }
 
 type timedAct struct {
@@ -110,28 +110,28 @@ type timedAct struct {
 	token election.Token
 }
 
-// timedMessage is a message, kept once; its stamp, where that is a time, is not of it.
+// timedMessage is a message, stored once, without its stamp if that is a time.
 type timedMessage struct {
 	m      *election.Message
 	number uint32
 }
 
-// stamped says that the stamp of a message is a time of the leader's.
+// stamped reports whether the stamp of a message is a time of the leader.
 func stamped(m *election.Message) bool { return m.Kind == election.Beat || m.Kind == election.Ack }
 
-// stampBias keeps the stamps above 0 that members are given.
+// stampBias keeps the stamps that members receive above 0.
 const stampBias = time.Duration(1) << 41
 
-// pasts keeps members' states and messages.
+// pasts holds members' states and messages.
 type pasts struct {
 	x *timed
 
 	mu       sync.RWMutex
 	moments  map[xxh3.Uint128]*moment
 	messages map[string]*timedMessage
-	alive    []*past // that have an instance: the oldest lose it
+	alive    []*past // those with an instance: the oldest loses it
 	oldest   int
-	silent   bool // nothing is logged: what is done has been done before
+	silent   bool // nothing is logged, since the steps are replayed
 }
 
 // kept is how many instances are kept at a time.
@@ -141,10 +141,10 @@ func newPasts(x *timed) *pasts {
 	return &pasts{x: x, moments: map[xxh3.Uint128]*moment{}, messages: map[string]*timedMessage{}}
 }
 
-// message gives the one that equals m.
+// message returns the stored message that equals m.
 func (s *pasts) message(m *election.Message) *timedMessage {
 	data := m.Data
-	if m.Kind == election.Ack { // and not the clock of who answers
+	if m.Kind == election.Ack { // without the clock of its sender
 		data = data[:2]
 	}
 	key := append(append(append(append([]byte(m.From), '>'), m.To...), m.Kind...), 0)
@@ -161,7 +161,7 @@ func (s *pasts) message(m *election.Message) *timedMessage {
 	})
 }
 
-// moment gives the one that equals the state of an instance.
+// moment returns the stored moment that equals m, of the state of an instance.
 func (s *pasts) moment(m *moment, at *instance) *moment {
 	b := at.core.AppendDisk([]byte{byte(m.self), flag(m.dead), byte(m.life)}, at.disk)
 	now := at.now.Add(m.since)
@@ -195,7 +195,7 @@ func (s *pasts) moment(m *moment, at *instance) *moment {
 	return known
 }
 
-// lives takes note that p has an instance.
+// lives records that p has an instance, and drops the oldest if there are too many.
 func (s *pasts) lives(p *past) {
 	s.mu.Lock()
 	var old *past
@@ -213,7 +213,8 @@ func (s *pasts) lives(p *past) {
 	}
 }
 
-// reach gives an instance behind p, the caller's own.
+// reach returns an instance in the state after p, owned by the caller. It replays the steps if p
+// has none.
 func (s *pasts) reach(self int, p *past) *instance {
 	p.mu.Lock()
 	at := p.live
@@ -229,7 +230,7 @@ func (s *pasts) reach(self int, p *past) *instance {
 			break
 		}
 	}
-	if s.x.log != nil { // a script, of one worker
+	if s.x.log != nil { // a script, with a single worker
 		defer func(before bool) { s.silent = before }(s.silent)
 		s.silent = true
 	}
@@ -239,7 +240,7 @@ func (s *pasts) reach(self int, p *past) *instance {
 	return at
 }
 
-// effect is what comes of a cause.
+// effect returns the effect of a cause, from the cache if possible.
 func (s *pasts) effect(m *moment, cause timedCause) *timedEffect {
 	m.mu.RLock()
 	e := m.next[cause]
@@ -290,8 +291,8 @@ func (s *pasts) putBack(p *past, at *instance) {
 	s.lives(p)
 }
 
-// step takes one step of a member, and those that follow at once: a write is over before
-// anything else happens.
+// step takes a step of a member, and those that follow at once: a write ends before anything
+// else happens.
 func (s *pasts) step(self int, at *instance, p *past, acts *[]timedAct) (*instance, error) {
 	if p.before == nil {
 		var err error
@@ -324,7 +325,7 @@ func (s *pasts) step(self int, at *instance, p *past, acts *[]timedAct) (*instan
 	return at, nil
 }
 
-// act is what a search needs of an action.
+// act returns the part of an action that a search uses.
 func (s *pasts) act(at *instance, a *election.Action) (act timedAct, of bool) {
 	act = timedAct{kind: a.Kind, token: a.Token}
 	if a.To != election.None {

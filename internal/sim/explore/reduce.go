@@ -11,18 +11,18 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file leaves out orders that come to the same. Once no fault is left to come,
-// deliveries to one member alone are enough where they do not depend on what the others do
-// meanwhile (a persistent set), and where no rule looks at them: those that change a lease or
-// tell of a leader are taken in every order. No delivery is put off for ever: time does not
-// pass, and so no state comes again, before all has arrived.
+// This file leaves out orders with the same result. It needs a cluster without further faults.
+// There the deliveries to a single member suffice (a persistent set) if the rest of the members
+// cannot affect them and no rule observes them. Deliveries that change a lease or announce a
+// leader are taken in every order. No delivery is put off forever: time, and with it the return
+// of a state, needs all messages to have arrived.
 
-// calm says that no fault is left to come, and nobody is stopped.
+// calm reports whether no fault is left to come and no member is stopped.
 func (c *cluster) calm() bool {
 	return c.crashes == 0 && c.restarts == 0 && c.stops == 0 && c.stopped == 0
 }
 
-// reduced gives the moves that are enough, of all that may happen.
+// reduced returns a sufficient subset of all moves.
 func (x *timed) reduced(c *cluster, all []move) []move {
 	if len(all) < 2 || !c.calm() { // else all are deliveries
 		return all
@@ -48,7 +48,7 @@ func (x *timed) reduced(c *cluster, all []move) []move {
 	return all
 }
 
-// seen says that a rule looks at what a delivery to j does.
+// seen reports whether a rule observes a delivery to j.
 func (x *timed) seen(c *cluster, j int) bool {
 	for i := range x.n {
 		if len(c.pipes[i*x.n+j]) == 0 {
@@ -68,17 +68,17 @@ func (x *timed) seen(c *cluster, j int) bool {
 	return false
 }
 
-// aloneness keeps what was found out about who is alone: what j is like, and what it is to
-// get, matters to the others as little as to the answer.
+// aloneness caches which members are alone. The key leaves out the state of j and the messages
+// to it: the answer does not depend on them.
 type aloneness struct {
 	mu    sync.RWMutex
 	known map[xxh3.Uint128]bool
 }
 
-// remembered bounds how many answers are kept.
+// remembered is how many answers are kept, at most.
 const remembered = 2_000_000
 
-// find gives what is known of a state.
+// find returns the cached answer of a state, if there is any.
 func (a *aloneness) find(h xxh3.Uint128) (is, known bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -97,8 +97,8 @@ func (a *aloneness) keep(is bool, states ...xxh3.Uint128) {
 	}
 }
 
-// alone says that the others, whatever they do before j does anything, change neither which
-// messages j may get next nor j's links. If they do not, nor do they from any state on the way.
+// alone reports whether j is isolated from the rest: whatever they do before j acts, j's next
+// messages and links stay the same. If so, that holds in every state on the way too.
 func (x *timed) alone(c *cluster, j int) bool {
 	from := xxh3.Hash128(x.besides(c, j, nil))
 	if is, known := x.met.find(from); known {
@@ -130,7 +130,7 @@ func (x *timed) alone(c *cluster, j int) bool {
 	return true
 }
 
-// leaves takes a move, and says whether it leaves alone what j may get next and j's links.
+// leaves makes a move and reports whether j's next messages and its links stay the same.
 func (x *timed) leaves(c *cluster, j int, mv move) (next *cluster, left bool) {
 	r := &round{x: x, c: c.clone()}
 	r.do(mv)
@@ -141,7 +141,7 @@ func (x *timed) leaves(c *cluster, j int, mv move) (next *cluster, left bool) {
 	return r.c, left
 }
 
-// besides appends all on which it depends whether j is alone.
+// besides appends all that decides whether j is alone.
 func (x *timed) besides(c *cluster, j int, b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(append(b, byte(j), flag(c.members[j].dead), flag(c.members[j].guard > 0)), c.linked)
 	for i, m := range c.members {
@@ -161,7 +161,7 @@ func (x *timed) besides(c *cluster, j int, b []byte) []byte {
 	return b
 }
 
-// linksOf are the links of a member.
+// linksOf returns the links of a member.
 func (x *timed) linksOf(c *cluster, j int) (links uint64) {
 	for i := range x.n {
 		links |= c.linked&(1<<(i*x.n+j)) | c.linked&(1<<(j*x.n+i))

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// round is what one move does to a cluster, and all that follows at once.
+// round is the effect of a move on a cluster, and all that follows at once.
 type round struct {
 	x      *timed
 	c      *cluster
@@ -18,7 +18,7 @@ type round struct {
 	broken *invariant.Violation
 }
 
-// pending is an action that is still to be done.
+// pending is an action still to be done.
 type pending struct {
 	of  int
 	act timedAct
@@ -66,7 +66,7 @@ func (r *round) do(mv move) {
 	r.settle()
 }
 
-// settle does all that is pending.
+// settle does all pending actions.
 func (r *round) settle() {
 	for k := 0; k < len(r.queue) && r.broken == nil; k++ {
 		i, act := r.queue[k].of, r.queue[k].act
@@ -85,7 +85,7 @@ func (r *round) settle() {
 	r.queue = r.queue[:0]
 }
 
-// step has something happen to a member, and looks at what it tells.
+// step applies a cause to a member and checks what the member announces.
 func (r *round) step(i int, cause timedCause) {
 	e := r.x.store.effect(r.c.members[i], cause)
 	if e.ended != nil {
@@ -132,7 +132,7 @@ func (r *round) elected(i int, told election.Token, held uint64, t election.Toke
 	slices.SortFunc(r.c.led, election.Token.Compare)
 }
 
-// leases demands that one lease at most is in force, that of a member that is stopped too.
+// leases checks that at most a single lease is in force. Leases of stopped members count.
 func (r *round) leases() {
 	in := -1
 	for i, m := range r.c.members {
@@ -146,7 +146,7 @@ func (r *round) leases() {
 	}
 }
 
-// pass has time pass, and those step whose time has come.
+// pass lets time pass and steps the members that are due.
 func (r *round) pass(d time.Duration) {
 	if r.c.stopped != 0 {
 		r.c.pause += d
@@ -160,7 +160,7 @@ func (r *round) pass(d time.Duration) {
 		if len(pipe) > 0 && d > 0 {
 			pipe = slices.Clone(pipe)
 			for i := range pipe {
-				pipe[i].age = min(pipe[i].age+d, r.x.long()) // what is longer ago matters no more
+				pipe[i].age = min(pipe[i].age+d, r.x.long()) // beyond that, age has no effect
 			}
 			r.c.pipes[k] = pipe
 		}
@@ -175,7 +175,7 @@ func (r *round) pass(d time.Duration) {
 
 func (r *round) linked(i, j int) bool { return r.c.linked>>(i*r.x.n+j)&1 == 1 }
 
-// link makes a connection between two, or ends it; what is on its way is lost.
+// link opens or closes a connection; messages on their way are lost.
 func (r *round) link(i, j int, on bool) {
 	n := r.x.n
 	r.c.linked &^= 1<<(i*n+j) | 1<<(j*n+i)
@@ -198,8 +198,8 @@ func (r *round) dial(i, j int) {
 	}
 }
 
-// relink has a member that goes on be linked to those that could not be reached, and that it
-// could not reach, meanwhile. Who is still to hear of the end of its link dials by itself.
+// relink connects a resumed member to those that it could not reach meanwhile, or that could not
+// reach it. A member that has yet to receive the end of its link dials by itself.
 func (r *round) relink(a int) {
 	for i := range r.x.n {
 		if i != a && r.c.runs(i) && !r.linked(i, a) && len(r.c.pipes[i*r.x.n+a]) == 0 {
@@ -235,7 +235,7 @@ func (r *round) arrive(i, j int) {
 	r.step(j, causeOf(i, p))
 }
 
-// causeOf is what the arrival of a parcel from i is.
+// causeOf returns what the arrival of a parcel from i causes.
 func causeOf(i int, p parcel) timedCause {
 	if p.m == nil {
 		return timedCause{kind: linkDown, peer: i}

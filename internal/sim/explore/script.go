@@ -7,15 +7,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file turns a way through a search of cores that keep time into a script, and back.
+// This file converts paths through a search of cores that measure time into scripts, and back.
 
-// timedVerbs are what may happen in such a script.
+// timedVerbs maps the moves of such a search to verbs.
 var timedVerbs = map[moveKind]scenario.Verb{
 	deliverHead: scenario.Deliver, crashMember: scenario.Crash, startMember: scenario.Restart,
 	stopMember: scenario.Freeze, wakeMember: scenario.Thaw, passTime: scenario.Pass,
 }
 
-// scenario writes a way through the search as a script of manual steps.
+// scenario writes a path of the search as a script of manual steps.
 func (x *timed) scenario(path []move) *scenario.Scenario {
 	s := &scenario.Scenario{Name: "explored", Messages: true, Setup: scenario.Setup{Algorithm: x.c.Algorithm, Option: x.c.Option,
 		Members: x.ranks, NoDetector: true, Settled: true, Manual: true}}
@@ -45,7 +45,7 @@ func (x *timed) play(s *scenario.Scenario) (time.Duration, error) {
 	return x.ticks, nil
 }
 
-// asMove finds the move that a step means, or says why it cannot be.
+// asMove returns the move of a step, or why it is impossible.
 func (x *timed) asMove(c *cluster, s *scenario.Step) (mv move, why string) {
 	for kind, verb := range timedVerbs {
 		if verb == s.Do {

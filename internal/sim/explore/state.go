@@ -12,28 +12,27 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// state is a whole cluster at one point of a search: no time, only what is done,
-// what is on its way and what may yet go wrong. A state is not changed once it
-// has been reached; its successors share what they leave alone.
+// state is a cluster at a point of a search, without time: what was done, what is on its way and
+// which faults may still come. A reached state is never changed. Its successors share the parts
+// that they do not change.
 type state struct {
 	machines   []*local // nil: dead
 	disks      []election.Token
-	told       []election.Token // each one's leader, as its watchers know it
-	floor      []uint64         // what a member that has only started must claim above; 0: nothing
+	told       []election.Token // each member's leader, as announced to its watchers
+	floor      []uint64         // the least epoch that a member which only started must exceed in a claim; 0: none
 	pipes      [][]*envelope
-	suspicions uint64 // from·n + of: from falsely counts of as down
+	suspicions uint64 // from·n + of: from suspects of falsely
 	crashes    int8   // how many more there may be
 	restarts   int8
-	faults     int8 // false suspicions, and timers ahead of messages
-	starts     int8 // contests that a user asks for
-	asked      bool // one of faults has been spent
+	faults     int8 // false suspicions, and timers before messages
+	starts     int8 // elections on request of a user
+	asked      bool // some of faults has been spent
 }
 
-// goodbye in a pipe is the end of the connection: the process is gone, or the
-// dial was refused.
+// goodbye in a pipe is the end of the connection: the process is dead, or the dial was refused.
 var goodbye = &envelope{}
 
-// explorer knows what all states have in common.
+// explorer holds what all states have in common.
 type explorer struct {
 	c       Config
 	n       int
@@ -41,12 +40,12 @@ type explorer struct {
 	members []election.Member
 	fresh   func() election.Algorithm
 	store   *store
-	own     bool // a member holds no rounds but its own: each may shift by itself
+	own     bool // a member holds only its own rounds, so each may be renumbered separately
 	log     func(trace.Entry)
-	ticks   time.Duration // of the log, a millisecond a move
+	ticks   time.Duration // of the log, a millisecond per move
 }
 
-// instant is the only time there is in a search.
+// instant is the only time of a search.
 var instant = time.Unix(0, 0).UTC()
 
 func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explorer, error) {
@@ -67,8 +66,7 @@ func newExplorer(maker scenario.Maker, c Config, ranks []election.Rank) (*explor
 	return x, nil
 }
 
-// first is the state that a search begins with: all follow the highest, and
-// nothing is on its way.
+// first returns the initial state: all follow the highest member, and nothing is on its way.
 func (x *explorer) first() (*state, *invariant.Violation) {
 	top := election.Token{Epoch: 1, Leader: x.ranks[x.n-1]}
 	c := &state{
@@ -79,7 +77,7 @@ func (x *explorer) first() (*state, *invariant.Violation) {
 	for i := range c.disks {
 		c.disks[i] = top
 	}
-	for i := range x.n { // the leader last: it speaks to the others
+	for i := range x.n { // the leader last: it sends to the rest
 		if v := x.boot(c, i, machine.Config{Following: top, Incarnation: 1}); v != nil {
 			return c, v
 		}
@@ -123,7 +121,7 @@ func (x *explorer) note(i int, what, why string) {
 	}
 }
 
-// quiet says that no message is on its way.
+// quiet reports whether no message is on its way.
 func (c *state) quiet() bool {
 	for _, pipe := range c.pipes {
 		if len(pipe) > 0 {
@@ -133,13 +131,13 @@ func (c *state) quiet() bool {
 	return true
 }
 
-// step steps a member and does to the state what came of it.
+// step steps a member and applies the effect to the state.
 func (x *explorer) step(c *state, i int, cs cause) *invariant.Violation {
 	return x.follow(c, i, x.effectOf(c.machines[i], cs))
 }
 
-// key appends the canonical form: all that decides what may follow, with epochs
-// and rounds counted from the lowest in use.
+// key appends the canonical form: all that decides what may follow. Epochs and rounds count from
+// the lowest in use.
 func (x *explorer) key(c *state, b []byte) []byte {
 	var rounds [16]uint64
 	base := x.bases(c, &rounds)
@@ -180,7 +178,7 @@ func (x *explorer) index(id election.ID) int {
 	return 0
 }
 
-// bases finds the lowest epoch in use and each initiator's lowest round.
+// bases returns the lowest epoch in use and finds each initiator's lowest round.
 func (x *explorer) bases(c *state, rounds *[16]uint64) uint64 {
 	epoch := uint64(1<<64 - 1)
 	lower := func(to *uint64, n uint64) {
@@ -203,7 +201,7 @@ func (x *explorer) bases(c *state, rounds *[16]uint64) uint64 {
 			}
 		}
 	}
-	if !x.own { // a member may hold others' rounds: one base for all
+	if !x.own { // a member may hold rounds of any member: a common base
 		lowest := uint64(0)
 		for _, r := range rounds {
 			lower(&lowest, r)

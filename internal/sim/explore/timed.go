@@ -15,24 +15,24 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// This file searches cores that keep time themselves. Messages take any order, but no
-// time: time passes when nothing is left to deliver, to the next moment at which a member
-// has something to do. A false suspicion comes of a member that is stopped, and goes on,
-// at any moment within longestStop times T.
+// This file searches cores that measure time themselves. Messages may take any order, but no
+// time. When nothing is left to deliver, time passes up to the next moment at which a member has
+// something to do. A false suspicion arises from a member that is stopped and goes on, at any
+// moment within longestStop times T.
 
-// cluster is a whole cluster at one point of a search. It is not changed once it has been reached.
+// cluster is a cluster at a point of a search. A reached cluster is never changed.
 type cluster struct {
 	members                  []*moment
 	pipes                    [][]parcel // from·n + to
 	linked                   uint64     // a·n + b: a has a link to b
 	stopped                  uint64
-	pause                    time.Duration    // for how long a member has been stopped
-	led                      []election.Token // by whom each epoch was led, as far as it was told
+	pause                    time.Duration    // how long a member has been stopped
+	led                      []election.Token // the leader of each epoch, as far as announced
 	crashes, restarts, stops int8
 }
 
-// longestStop is how many times T a member is stopped at the most: what is longer ago than
-// 2·T matters to nobody, and who is alone meanwhile asks for ever.
+// longestStop is how many times T a member is stopped, at most. Nothing depends on what is more
+// than 2·T ago, and a member that is alone meanwhile repeats its requests forever.
 const longestStop = 4
 
 // parcel is a message on its way, or the end of the connection.
@@ -41,7 +41,7 @@ type parcel struct {
 	age time.Duration // since its stamp
 }
 
-// timed knows what all states have in common.
+// timed holds what all states have in common.
 type timed struct {
 	c     Config
 	n     int
@@ -55,7 +55,7 @@ type timed struct {
 	ticks time.Duration
 }
 
-// newTimed gives nothing for an algorithm without a core of its own.
+// newTimed returns nil for an algorithm without its own core.
 func newTimed(maker scenario.Maker, c Config, ranks []election.Rank) (*timed, error) {
 	fresh, err := maker(c.Algorithm, c.Option)
 	if err != nil {
@@ -105,8 +105,8 @@ func (x *timed) boot(i int, p *past) (*instance, error) {
 	return &instance{core: core.(timedCore), origin: instant, now: instant, disk: p.disk}, nil
 }
 
-// event is a cause as this instance takes it in: a stamp is a time of its own leadership, or
-// one that it gives back.
+// event returns a cause as an event of this instance. A stamp is a time of the instance's own
+// leadership, or a stamp that it returns to its leader.
 func (x *timed) event(at *instance, c timedCause) election.Event {
 	switch c.kind {
 	case itStarts:
@@ -142,7 +142,7 @@ func (x *timed) fork() space[*cluster] {
 	return &y
 }
 
-// first is the state that a search begins with: somebody has led for a while.
+// first returns the initial state: a member has led for a while.
 func (x *timed) first() (*cluster, *invariant.Violation) {
 	c := &cluster{members: make([]*moment, x.n), pipes: make([][]parcel, x.n*x.n)}
 	for i := range c.members {
@@ -179,10 +179,10 @@ func (x *timed) after(c *cluster, mv move) (*cluster, *invariant.Violation) {
 
 func (c *cluster) isStopped(i int) bool { return c.stopped>>i&1 == 1 }
 
-// runs reports whether a member takes in what happens.
+// runs reports whether a member handles events.
 func (c *cluster) runs(i int) bool { return !c.members[i].dead && !c.isStopped(i) }
 
-// next is how long nobody has anything to do.
+// next returns how long no member has anything to do.
 func (c *cluster) next() time.Duration {
 	next := never
 	for i, m := range c.members {
@@ -193,7 +193,7 @@ func (c *cluster) next() time.Duration {
 	return max(next, 0)
 }
 
-// moves are all that may happen next.
+// moves appends all that may happen next.
 func (x *timed) moves(c *cluster, to []move) []move {
 	quiet := true
 	for link, pipe := range c.pipes {
@@ -221,13 +221,13 @@ func (x *timed) moves(c *cluster, to []move) []move {
 	return x.reduced(c, to)
 }
 
-// rest: time never ends.
+// rest finds nothing wrong: time never ends.
 func (x *timed) rest(*cluster, []move) *invariant.Violation { return nil }
 
 func (x *timed) tooFar(*cluster) bool { return false }
 
-// mayBeTold are the leaderships of which somebody may still tell, or that are after those:
-// who told of an earlier one than it has told of would break a rule itself.
+// mayBeTold returns the leaderships that a member may still announce, and those after them. A
+// member that announced an earlier epoch than before would itself break a rule.
 func (x *timed) mayBeTold(c *cluster) []election.Token {
 	least := c.members[0].held
 	for _, m := range c.members {
@@ -240,8 +240,8 @@ func (x *timed) mayBeTold(c *cluster) []election.Token {
 	return c.led[i:]
 }
 
-// long is how long ago something was that might as well be longer ago: a lease counted
-// from it has ended, and its answer is overdue.
+// long is the age beyond which age has no effect: a lease counted from it has ended, and its
+// answer is overdue.
 func (x *timed) long() time.Duration { return x.t + 1 }
 
 // key appends all that decides what may follow, and what would break a rule.

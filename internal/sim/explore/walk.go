@@ -12,22 +12,22 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Walk is a search that keeps the states it reaches, for people to walk through: each is
-// a number, the first is 0. It is for small clusters; Config.States bounds it.
+// Walk is a search that keeps the states it reaches, for people to walk through. Each state is a
+// number, from 0. It is for small clusters; Config.States limits it.
 type Walk struct {
 	x        *explorer
 	places   []*place
 	known    map[xxh3.Uint128]int
 	expanded int
 	cut      bool
-	broken   int // the first state with a violation behind it; -1: none yet
+	broken   int // the first state that leads to a violation; -1: none yet
 }
 
-// place is a state and the ways out of it.
+// place is a state and the moves out of it.
 type place struct {
 	c      *state
 	depth  int
-	from   int // the state by way of which it was first reached
+	from   int // the state from which it was first reached
 	mv     move
 	ways   []way
 	rests  bool
@@ -67,7 +67,8 @@ func NewWalk(maker scenario.Maker, c Config) (*Walk, error) {
 	return w, nil
 }
 
-// reach gives the number of a state, a new one if it has not been seen.
+// reach returns the number of a state, a new number if the state is new, or -1 if there are
+// Config.States already.
 func (w *Walk) reach(c *state, depth, from int, mv move) int {
 	h := xxh3.Hash128(w.x.key(c, nil))
 	if no, ok := w.known[h]; ok {
@@ -83,8 +84,8 @@ func (w *Walk) reach(c *state, depth, from int, mv move) int {
 	return no
 }
 
-// Grow finds the ways out of n more states, in the order in which they were reached. It
-// gives false when there is none left.
+// Grow finds the moves out of n more states, in the order in which they were reached. It returns
+// false when no state is left.
 func (w *Walk) Grow(n int) bool {
 	for ; n > 0 && w.expanded < len(w.places); n-- {
 		w.expand(w.expanded)
@@ -114,36 +115,36 @@ func (w *Walk) expand(no int) {
 	}
 }
 
-// Walked is how far a walk has come.
+// Walked is the progress of a walk.
 type Walked struct {
 	States   int  // reached
-	Expanded int  // whose ways out are known
-	Depth    int  // moves to the farthest
-	Cut      bool // Config.States has been reached: what lies behind is left out
-	Broken   int  // a state that breaks a rule, or one move from where one is broken, on a shortest way; -1: none so far
+	Expanded int  // states with all moves out of them
+	Depth    int  // moves to the farthest state
+	Cut      bool // Config.States has been reached: later states are left out
+	Broken   int  // a state that breaks a rule, itself or by its next move, on a shortest path; -1: none so far
 }
 
-// Walked tells how far it has come.
+// Walked returns the progress so far.
 func (w *Walk) Walked() Walked {
 	return Walked{len(w.places), w.expanded, w.places[len(w.places)-1].depth, w.cut, w.broken}
 }
 
-// Place is a state as it is shown.
+// Place is a state for display.
 type Place struct {
-	Depth   int // moves from the first
-	From    int // by way of which state it was first reached; -1: it is the first
+	Depth   int // moves from the first state
+	From    int // the state from which it was first reached; -1: it is the first
 	Rests   bool
-	Broken  *invariant.Violation // by the state itself, at rest; nil: none
+	Broken  *invariant.Violation // of the state itself, at rest; nil: none
 	Members []Standing
-	Sent    []Underway // on their way, of each link the oldest first
-	Ways    []Way      // nil: not looked for yet
+	Sent    []Underway // on their way, the oldest of each link first
+	Ways    []Way      // nil: not computed yet
 }
 
 // Standing is a member in a state.
 type Standing struct {
 	ID     election.ID
 	Dead   bool
-	Leader election.Token // by whom it goes; undefined: by nobody
+	Leader election.Token // undefined: it follows no member
 	Held   election.Token // on its disk
 	Timers []string       // armed
 }
@@ -155,14 +156,14 @@ type Underway struct {
 	Token    election.Token
 }
 
-// Way is what may happen in a state.
+// Way is a move out of a state.
 type Way struct {
 	Step   string               // as a line of a script
-	To     int                  // -1: nowhere, for it breaks a rule or is left out
+	To     int                  // -1: it breaks a rule or is left out
 	Broken *invariant.Violation // nil: none
 }
 
-// Place shows a state.
+// Place returns a state for display.
 func (w *Walk) Place(no int) (Place, error) {
 	if no < 0 || no >= len(w.places) {
 		return Place{}, fmt.Errorf("state %d: there are 0 to %d", no, len(w.places)-1)
@@ -192,8 +193,8 @@ func (w *Walk) Place(no int) (Place, error) {
 	return s, nil
 }
 
-// Script writes the shortest way to a state as a script of manual steps; with the way out
-// of that number, if that is not -1, behind it.
+// Script writes the shortest path to a state as a script of manual steps. If way is not -1, the
+// move of that number follows.
 func (w *Walk) Script(no, way int) (*scenario.Scenario, error) {
 	if no < 0 || no >= len(w.places) || way < -1 || way >= len(w.places[no].ways) {
 		return nil, fmt.Errorf("state %d, way %d: there is none", no, way)

@@ -82,7 +82,7 @@ func optional(texts ...string) operand {
 		func(s *Step) string { return s.Word }}
 }
 
-// choice reads any of words.
+// choice reads an operand of a fixed set.
 func choice(words ...string) operand {
 	return operand{strings.Join(words, "|"),
 		func(p *parser, s *Step) { s.Word = p.oneOf(words...) },
@@ -132,7 +132,7 @@ var timer = operand{"TIMER",
 	},
 	func(s *Step) string { return s.Word }}
 
-// saying is a member's metadata.
+// The metadata of a member.
 var saying = operand{"WORD",
 	func(p *parser, s *Step) {
 		w, _ := p.next("a word, or - for nothing")

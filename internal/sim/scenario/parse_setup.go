@@ -22,7 +22,7 @@ func (p *parser) setupLine(first word, f *setting) {
 	p.seen[first.text] = p.seen[first.text] || !again
 }
 
-// setting returns the setting that begins with word, or nil if word begins a step.
+// setting returns the setting of that name, or nil if a step begins with it.
 func (p *parser) setting(word string) (found *setting) {
 	if word == "probe" {
 		word = "option" // its name when only Bully had an option

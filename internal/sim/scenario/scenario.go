@@ -72,7 +72,7 @@ const (
 	Pass    Verb = "pass"
 )
 
-// Nothing is the operand of [Tell] that clears a member's metadata.
+// Nothing is the operand that clears a member's metadata.
 const Nothing = "-"
 
 // What "settle" leaves unchanged.
@@ -126,7 +126,7 @@ type Expectation struct {
 	What  string
 	Of    string // id of the leader, of a state or of a loss; message kind; list
 	State election.MemberState
-	Said  string // the metadata of "told"
+	Said  string // the expected metadata
 	Op    string
 	N     int64
 	On    []election.ID // empty: all live members
