@@ -19,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/command/floor"
 )
 
 func newBenchCommand(e env) *cobra.Command {
@@ -26,7 +27,12 @@ func newBenchCommand(e env) *cobra.Command {
 		Use:     "bench",
 		Short:   "Measure failover on this machine",
 		Example: "  batuta bench failover --nodes 5 --rounds 100",
-	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchSuperpeersCommand(e), newBenchMemberCommand(e))
+	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchSuperpeersCommand(e), newBenchMemberCommand(e), &cobra.Command{
+		Use:    "floor",
+		Short:  "Run a process of \"batuta bench failover\"",
+		Hidden: true,
+		RunE:   func(_ *cobra.Command, args []string) error { return floor.Member(args, os.Stdin, e.stdout) },
+	})
 }
 
 func newBenchFailoverCommand(e env) *cobra.Command {
@@ -44,7 +50,12 @@ again (returned), and changes of leadership beyond the first (extra_changes), ar
 counted; if there were any, the figures are printed and the exit code is 1.
 Each member saves its state in a data directory of its own, below --data-dir if
 that is given and in a temporary directory otherwise; with --data-dir none they
-save nothing. Progress goes to standard error.`,
+save nothing. Progress goes to standard error.
+
+Each round also measures a floor on the same disk: as many plain processes, one of which
+is killed (resign, freeze: closes its connections), and one round of messages, with a
+write to disk before each step. For freeze it adds T less half a heartbeat. A ratio is
+that of the two medians; it depends less on the machine than a time does.`,
 		Example: `  batuta bench failover --nodes 5 --rounds 100
   batuta bench failover --fault freeze --rounds 10 --json
   batuta bench failover --data-dir /var/tmp`,
@@ -140,6 +151,8 @@ type failoverBench struct {
 	fault string
 
 	returned, extraChanges int // see [failoverFigures]
+
+	sync, floorFirst, floorAll []float64
 }
 
 // failoverFigures is the answer, times in milliseconds.
@@ -152,6 +165,13 @@ type failoverFigures struct {
 	DataDir   string  `json:"data_dir"` // where, as long as it ran; empty: nowhere
 	First     summary `json:"first_ms"` // fault to the first claim of a new leader
 	All       summary `json:"all_ms"`   // fault to all members that are left naming the same new leader
+
+	Machine    floor.Machine `json:"machine"`
+	Sync       summary       `json:"sync_ms"`        // a write to the disk of the data directories; zero: nothing is saved
+	FloorFirst summary       `json:"floor_first_ms"` // the same as First and All, of plain processes
+	FloorAll   summary       `json:"floor_all_ms"`
+	RatioFirst float64       `json:"ratio_first"` // of the medians
+	RatioAll   float64       `json:"ratio_all"`
 
 	// What followed a resignation, until 2·T after all agreed; absent for all further faults.
 	Returned     *int `json:"returned,omitempty"`      // rounds in which the member that resigned led again
@@ -176,6 +196,9 @@ func (b *failoverBench) measure(ctx context.Context) error {
 	}
 	var first, all []float64
 	for round := range b.rounds {
+		if err := b.floor(ctx); err != nil {
+			return err
+		}
 		f, a, err := b.round(ctx, round+1)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", round+1, err)
@@ -183,11 +206,27 @@ func (b *failoverBench) measure(ctx context.Context) error {
 		first, all = append(first, milliseconds(f)), append(all, milliseconds(a))
 	}
 	figures := failoverFigures{Fault: b.fault, Algorithm: b.algorithm, Nodes: b.nodes, Rounds: b.rounds,
-		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all)}
+		Durable: b.cluster.dataDir != "", DataDir: b.cluster.dataDir, First: summarize(first), All: summarize(all),
+		Machine: floor.Here(), Sync: summarize(b.sync), FloorFirst: summarize(b.floorFirst), FloorAll: summarize(b.floorAll)}
+	figures.RatioFirst, figures.RatioAll = figures.First.Median/figures.FloorFirst.Median, figures.All.Median/figures.FloorAll.Median
 	if b.fault == "resign" {
 		figures.Returned, figures.ExtraChanges = &b.returned, &b.extraChanges
 	}
 	return cmp.Or(b.print(figures), b.unsteady())
+}
+
+// floor measures once what no cluster on this machine can be faster than.
+func (b *failoverBench) floor(ctx context.Context) error {
+	sync, first, all, err := floor.Round(ctx, []string{b.cluster.executable, "bench", "floor"}, b.nodes, b.fault == "crash", b.cluster.dataDir)
+	if b.fault == "freeze" {
+		t := profiles[b.profile]
+		first, all = first+t.T()-t.Heartbeat/2, all+t.T()-t.Heartbeat/2
+	}
+	if b.cluster.dataDir != "" {
+		b.sync = append(b.sync, milliseconds(sync))
+	}
+	b.floorFirst, b.floorAll = append(b.floorFirst, milliseconds(first)), append(b.floorAll, milliseconds(all))
+	return err
 }
 
 // round takes the leader away once, and brings the cluster back to rest.
@@ -299,11 +338,13 @@ func (b *failoverBench) print(f failoverFigures) error {
 		after = fmt.Sprintf("\nled again   %d of %d that resigned, within 2·T\nmore changes of leadership than resignations  %d\n", *f.Returned, f.Rounds, *f.ExtraChanges)
 	}
 	_, err := fmt.Fprintf(b.stdout, `%s, %d members, %s, %d rounds, %s
+%s, a write to disk %.2f ms
 
-              median      p99      max
-first claim %s
-all agree   %s
-%s`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, saved, f.First, f.All, after)
+              median      p99      max  floor    ratio
+first claim %s %6.2f ms %5.2f
+all agree   %s %6.2f ms %5.2f
+%s`, f.Fault, f.Nodes, f.Algorithm, f.Rounds, saved, f.Machine, f.Sync.Median,
+		f.First, f.FloorFirst.Median, f.RatioFirst, f.All, f.FloorAll.Median, f.RatioAll, after)
 	return err
 }
 

@@ -169,6 +169,12 @@ func TestBenchFailover(t *testing.T) {
 			if f.First.Median <= 0 || f.All.Median < f.First.Median || f.All.Max < f.All.P99 {
 				t.Errorf("figures make no sense: %+v", f)
 			}
+			if f.Sync.Median <= 0 || f.FloorFirst.Median <= 0 || f.FloorAll.Median < f.FloorFirst.Median || f.Machine.Cores < 1 || f.Machine.Go == "" {
+				t.Errorf("the floor and the machine make no sense: %+v", f)
+			}
+			if f.RatioFirst != f.First.Median/f.FloorFirst.Median || f.RatioAll != f.All.Median/f.FloorAll.Median {
+				t.Errorf("the ratios are not those of the medians: %+v", f)
+			}
 			// A leader that the machine has held up before it froze was silent for longer.
 			if fault == "freeze" && f.First.Median+stall.Seconds()*1000 < 400 {
 				t.Errorf("a frozen leader was replaced after %v ms, before its silence was long enough", f.First.Median)
@@ -180,7 +186,7 @@ func TestBenchFailover(t *testing.T) {
 func TestBenchFailoverWithoutADisk(t *testing.T) {
 	var f failoverFigures
 	answer(t, &f, "bench", "failover", "--nodes", "2", "--rounds", "1", "--data-dir", "none", "--json")
-	if f.Durable || f.DataDir != "" {
+	if f.Durable || f.DataDir != "" || f.Sync.Median != 0 || f.FloorAll.Median <= 0 {
 		t.Errorf("nothing is saved, and it says %+v", f)
 	}
 }

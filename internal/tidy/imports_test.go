@@ -84,6 +84,7 @@ var mayImport = map[string][]string{
 	"internal/command/checking":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/net/discovery", "internal/net/security", "internal/net/transport", "internal/net/wire"},
 	"internal/command/cli":       {"election", "internal/api", "internal/command/hooks", "internal/disk/datadir", "internal/logqueue"},
 	"internal/command/explain":   {"", "internal/api"},
+	"internal/command/floor":     {"internal/disk/datadir"},
 	"internal/command/hooks":     {"", "election", "internal/command/run", "internal/follow"},
 	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
