@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// boundChecker: queues and messages are bounded.
+// boundChecker checks that queues and messages are bounded.
 type boundChecker struct{ *history }
 
 func (c *boundChecker) sends(w *world, p *process, m *election.Message) {
@@ -14,8 +14,8 @@ func (c *boundChecker) sends(w *world, p *process, m *election.Message) {
 	}
 }
 
-// queued: on the way are three frames a heartbeat of the time that it takes, as with any distance: a beat or
-// its acknowledgement, a ping and a pong. What waits beyond that is what its sender has to keep.
+// queued checks the frames on the way to e: at most three for each heartbeat of the latency (a
+// heartbeat or its acknowledgement, a ping, a pong), and 256. Its sender has to keep the rest.
 func (c *boundChecker) queued(w *world, e *endpoint) {
 	if e.in.len() > 256+3*int(e.in.slowest/w.setup.Timing.Heartbeat) {
 		c.fail(w, e.other().proc, invariant.Bounded, "%d frames wait on the way to %s", e.in.len(), e.proc.rank.ID)

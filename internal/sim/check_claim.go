@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// claimChecker looks at who begins to lead, and at who follows what nobody has claimed.
-// Where a majority decides, [termChecker] looks.
+// claimChecker checks members that begin to lead, and members that follow an unclaimed token.
+// Where a majority decides, [termChecker] does.
 type claimChecker struct{ *history }
 
 func (c *claimChecker) tells(w *world, p *process, a *election.Action) {
@@ -47,7 +47,7 @@ func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
 		if q != p && q.condition == scenario.Alive {
 			c.overlaps(w, p, q, t)
 			if p.sameTimes(q) != nil {
-				continue // each refuses the other, which so has nothing to report to it
+				continue // each refuses the other's dial, so the other has nothing to report
 			}
 			c.belowFile(w, p, q, t)
 			c.takesOver(w, p, q)
@@ -55,12 +55,12 @@ func (c *claimChecker) claimed(w *world, p *process, t election.Token) {
 	}
 }
 
-// founds: p begins to lead, and knows of no leadership before.
+// founds checks a member that begins to lead without an earlier leadership.
 func (c *claimChecker) founds(w *world, p *process) {
 	switch {
 	case w.setup.Expect > 0:
 		heard := 1
-		for i := range p.peers { // what the Machine knows of one that has left, and come back, is gone
+		for i := range p.peers { // the Machine has dropped its record of a member that left and came back
 			if p.peers[i].heard {
 				heard++
 			}
@@ -73,8 +73,8 @@ func (c *claimChecker) founds(w *world, p *process) {
 	}
 }
 
-// overlaps: p begins to lead in calm, and q's work still runs. Who does not know q
-// any more must have known it while it led, and had time to follow it: it was removed.
+// overlaps checks that p does not begin to lead, without faults, while q's work runs. If p has
+// dropped q, it must have had q on its list while q led, and time to follow it: q was removed.
 func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
 	lead := &c.places[q.place]
 	if !c.calmFor(w, p, q) {
@@ -94,10 +94,10 @@ func (c *claimChecker) overlaps(w *world, p, q *process, t election.Token) {
 	}
 }
 
-// belowFile: p could reach q ever since it started, and q's disk knew more by then.
-// One that has been following may claim at once: its leader knew of that, if it could
-// reach q as well, for longer than a link that has healed may go unnoticed. Where members
-// join, or two claim one id, it need not have known of q.
+// belowFile checks a claim of p: if p could reach q ever since it started, it must exceed the
+// token on q's disk. A follower may claim at once: its leader had seen that token if it could
+// reach q too, for longer than a healed link may go unnoticed. If members join, or two processes
+// claim the same id, the leader need not have had q on its list.
 func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 	if s := &c.places[p.place]; s.told {
 		leader, noticed := w.procs[w.slots[s.held.Leader.ID]], max(p.started-recovery(w.setup.Timing), 1)
@@ -110,12 +110,12 @@ func (c *claimChecker) belowFile(w *world, p, q *process, t election.Token) {
 	}
 }
 
-// takesOver: q leads, or hands over and its work still runs; p has known of nothing higher, and
-// p has heard q all along, or somebody who hears it: for three silences, and as long as the dials take where a heal has
-// just brought them together.
+// takesOver checks that p does not claim while q leads, or hands over and still works. It
+// applies if p holds no higher token and has received from q, or from a member that does, for
+// long enough: three times the tolerated silence, and the dials after a heal.
 func (c *claimChecker) takesOver(w *world, p, q *process) {
 	if w.everDoubled(p.slot) {
-		return // either process may be the one that is heard
+		return // the messages may come from either process
 	}
 	lead := &c.places[q.place]
 	leads := q.view.Leader.ID == q.rank.ID || q.working && lead.yields

@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// driverChecker: a Machine asks its driver only for what can be done.
+// driverChecker checks that a Machine asks its driver only for what can be done.
 type driverChecker struct{ *history }
 
 func (c *driverChecker) saves(w *world, p *process, _ election.Token) {
@@ -14,8 +14,8 @@ func (c *driverChecker) saves(w *world, p *process, _ election.Token) {
 	}
 }
 
-// reaches: a driver knows no address but of those that it was told of, and of the
-// removed.
+// reaches checks that a member dials only members that were added, and removed ones: a driver
+// has no further addresses.
 func (c *driverChecker) reaches(w *world, p *process, slot int) {
 	if w.roster && !p.peers[slot].known && !p.removed(w.procs[slot]) {
 		c.fail(w, p, invariant.Driver, "it wants to reach %s, and has not told that it was added", w.procs[slot].rank.ID)

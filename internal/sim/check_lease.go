@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// leaseChecker: no two leases are in force at one time, in the world's own, which no member
-// knows, and what was committed stays so.
+// leaseChecker checks that no two leases are in force at the same time, by the world's clock,
+// which no member has. It also checks that what was committed stays so.
 type leaseChecker struct {
 	*history
 	chains map[uint64]uint64 // what the log holds up to each index
@@ -17,7 +17,7 @@ type leaseChecker struct {
 
 func (c *leaseChecker) begin(*world) { clear(c.chains) }
 
-// stepped looks at the leases.
+// stepped checks the leases.
 func (c *leaseChecker) stepped(w *world, p *process) {
 	core, ok := p.machine.(leaseholder)
 	if !ok {
@@ -29,7 +29,7 @@ func (c *leaseChecker) stepped(w *world, p *process) {
 		guard = until.Sub(epochOfTime)
 	}
 	if p.working {
-		guard = max(guard, s.guard) // of a lease that is given up the work knows nothing yet
+		guard = max(guard, s.guard) // the work has yet to learn that the lease was given up
 	}
 	s.guard = guard
 	if c.holds(w, p) {
@@ -42,21 +42,21 @@ func (c *leaseChecker) stepped(w *world, p *process) {
 	c.committed(w, p, core)
 }
 
-// holds says that a lease is in force in the world's time. The guard of a child outlives
-// an agent that has crashed, not a host that has lost its power.
+// holds reports whether a lease is in force in the world's time. The guard of a child process
+// outlives an agent that crashed, but not a power failure of the host.
 func (c *leaseChecker) holds(w *world, p *process) bool {
 	return p.place < len(c.places) && c.places[p.place].guard > 0 && p.clock.at(w.now) < c.places[p.place].guard
 }
 
-// ends: a process is no more; with its host everything ends. Where a refused connection is
-// taken for a leader's death, what outlives the process is not waited for.
+// ends handles the end of a process; if the host ends, its lease does. If a refused connection
+// proves a leader's death, no member waits for what outlives the process.
 func (c *leaseChecker) ends(w *world, p *process, as scenario.Condition) {
 	if (as == scenario.Off || w.setup.Option == "refused") && p.place < len(c.places) {
 		c.places[p.place].guard = 0
 	}
 }
 
-// committed: what one member has applied is what all have at that place, for ever.
+// committed checks that all members have applied the same at each index, forever.
 func (c *leaseChecker) committed(w *world, p *process, core leaseholder) {
 	index, chain := core.Applied()
 	if c.chains == nil {
@@ -68,7 +68,7 @@ func (c *leaseChecker) committed(w *world, p *process, core leaseholder) {
 	c.chains[index] = chain
 }
 
-// tells looks at who begins to lead.
+// tells checks a member that begins to lead.
 func (c *leaseChecker) tells(w *world, p *process, a *election.Action) {
 	t := a.Token
 	if a.Kind == election.NotifyLost || t.Leader.ID != p.rank.ID {

@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// listChecker: who leads, and whom a member follows, is on its list.
+// listChecker checks that a member's leader is on its list.
 type listChecker struct{ *history }
 
 func (c *listChecker) performed(w *world, p *process) {

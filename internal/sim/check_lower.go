@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// lowerChecker: nobody acts on a lower token than it holds.
+// lowerChecker checks that no member acts on a lower token than its own.
 type lowerChecker struct{ *history }
 
 func (c *lowerChecker) received(w *world, p *process, m *election.Message, actions []election.Action) {
@@ -13,7 +13,7 @@ func (c *lowerChecker) received(w *world, p *process, m *election.Message, actio
 	if s.wasDue || m.Kind != election.Beat && m.Kind != election.Coordinator {
 		return
 	}
-	if !m.Token.Defined() || !s.held.Above(m.Token) { // a ring names its winner before that one has numbered its time
+	if !m.Token.Defined() || !s.held.Above(m.Token) { // a ring names its winner before the winner has an epoch
 		return
 	}
 	for i := range actions {

@@ -6,14 +6,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// namedChecker looks at named elections.
+// namedChecker checks named elections.
 type namedChecker struct {
 	*history
-	tops map[place]uint64 // the highest epoch that anyone has led a seat under
+	tops map[place]uint64 // the highest epoch under which each slot was led
 	used map[spent]bool
 }
 
-// spent is an epoch of a name under which somebody has led.
+// spent is an epoch of a name under which a member has led.
 type spent struct {
 	name  string
 	epoch uint64
@@ -42,7 +42,7 @@ func (c *namedChecker) names(w *world, p *process, ch *named.Change) {
 	}
 }
 
-// leads looks at who else leads a name when a member begins to.
+// leads checks which members lead a name when a further member begins to.
 func (c *namedChecker) leads(w *world, p *process, ch *named.Change) {
 	at, seats := place{ch.Name, ch.Seat}, w.seats[ch.Name]
 	if w.quorum {
@@ -76,8 +76,8 @@ func (c *namedChecker) leads(w *world, p *process, ch *named.Change) {
 	}
 }
 
-// settledWith says that two members, and who coordinates for both, have had nothing
-// between them for long.
+// settledWith reports whether two members and their common coordinator have long been connected
+// without disturbance.
 func (c *namedChecker) settledWith(w *world, p, q *process) bool {
 	if len(c.calm) == 0 || p.view != q.view || !p.view.Defined() || q.condition != scenario.Alive {
 		return false

@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// phaseChecker: a Machine's phase moves as its table allows.
+// phaseChecker checks that a Machine's phase moves as its table allows.
 type phaseChecker struct{ *history }
 
 func (c *phaseChecker) stepped(w *world, p *process) {

@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// restChecker: a cluster comes to rest.
+// restChecker checks that a cluster comes to rest.
 type restChecker struct {
 	*history
 	lastAt time.Duration
@@ -15,7 +15,7 @@ type restChecker struct {
 
 func (c *restChecker) begin(*world) { c.lastAt, c.same = 0, 0 }
 
-// instant counts what happens in one.
+// instant counts the events at the same instant.
 func (c *restChecker) instant(w *world, at time.Duration) {
 	if at != c.lastAt {
 		c.lastAt, c.same = at, 0

@@ -5,8 +5,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// savedChecker: a token is on disk before anybody is told of it. Where a majority decides,
-// [termChecker] looks.
+// savedChecker checks that a token is on disk before it is announced. Where a majority decides,
+// [termChecker] does.
 type savedChecker struct{ *history }
 
 func (c *savedChecker) tells(w *world, p *process, a *election.Action) {

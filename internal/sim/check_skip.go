@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// skipChecker: epochs follow each other.
+// skipChecker checks that epochs are consecutive.
 type skipChecker struct{ *history }
 
 func (c *skipChecker) saves(w *world, p *process, t election.Token) {

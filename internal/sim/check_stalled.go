@@ -5,7 +5,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// stalledChecker: who was stopped for long has lost its lead before it says anything.
+// stalledChecker checks that a leader which was stopped for long loses leadership before it
+// sends.
 type stalledChecker struct{ *history }
 
 func (c *stalledChecker) resumed(w *world, p *process, actions []election.Action) {

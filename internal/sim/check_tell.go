@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// tellChecker: a leader has lost its lead before it gives that away.
+// tellChecker checks that a leader reports its loss before it sends a message that reveals it.
 type tellChecker struct{ *history }
 
 func (c *tellChecker) sends(w *world, p *process, m *election.Message) {

@@ -5,10 +5,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// termChecker looks at the leaderships of an algorithm whose epochs have one leader each.
+// termChecker checks the leaderships of an algorithm that has a single leader per epoch.
 type termChecker struct {
 	*history
-	epochs uint64 // the highest epoch that anyone has led under
+	epochs uint64 // the highest epoch that any member has led under
 }
 
 func (c *termChecker) begin(*world) { c.epochs = 0 }
@@ -34,8 +34,8 @@ func (c *termChecker) tells(w *world, p *process, a *election.Action) {
 	}
 }
 
-// sends: nothing is said of a term that is not on disk, but whether one would vote, and that
-// one asks for votes.
+// sends checks that a message names only a term that is on disk. Requests for votes, and answers
+// before an election, are exceptions.
 func (c *termChecker) sends(w *world, p *process, m *election.Message) {
 	if m.Kind == "pre-vote" || m.Kind == "pre-vote-answer" || m.Kind == "vote" {
 		return

@@ -5,7 +5,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// viewChecker: watchers are told of each leadership and of its loss, and of none below.
+// viewChecker checks that watchers see each leadership and its loss, and no lower leadership.
 type viewChecker struct{ *history }
 
 func (c *viewChecker) tells(w *world, p *process, a *election.Action) {

@@ -7,7 +7,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/invariant"
 )
 
-// vouchChecker looks at who believes a vouch, and when that was said.
+// vouchChecker checks the age of a confirmation that a member accepts.
 type vouchChecker struct {
 	*history
 	said map[*election.Message]time.Duration // when each REPORT was first sent
@@ -20,7 +20,7 @@ func (c *vouchChecker) begin(*world) {
 	clear(c.said)
 }
 
-// spared is until when others' words spare a silent leader.
+// spared returns until when confirmations protect a silent leader.
 func spared(p *process) time.Time {
 	if m, ok := p.machine.(interface{ Spared() time.Time }); ok {
 		return m.Spared()
@@ -28,8 +28,8 @@ func spared(p *process) time.Time {
 	return time.Time{}
 }
 
-// received: p may have taken in a message in which somebody vouches for the leader that p
-// has already followed.
+// received checks a message that confirms the leader which p already follows, if p may have
+// accepted it.
 func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []election.Action) {
 	relayed := m.Kind == election.Relay && m.Carried != nil
 	if relayed {
@@ -41,14 +41,14 @@ func (c *vouchChecker) received(w *world, p *process, m *election.Message, _ []e
 	t := w.setup.Timing
 	until := epochOfTime.Add(p.clock.at(w.now) + t.Bears() - m.Age)
 	if spared(p) != until || !until.After(c.places[p.place].spared) {
-		return // it has made no difference
+		return // it made no difference
 	}
 	if took := w.now - c.said[m]; invariant.LateVouch(t, took, relayed) {
 		c.fail(w, p, invariant.Vouch, "%s said %v ago that it hears %v, in answer to %d", m.From, took, m.Token, m.Stamp)
 	}
 }
 
-// sends notes when a REPORT is first sent.
+// sends records when a REPORT is first sent.
 func (c *vouchChecker) sends(w *world, _ *process, m *election.Message) {
 	if m.Kind == election.Relay && m.Carried != nil {
 		m = m.Carried

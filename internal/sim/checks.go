@@ -10,60 +10,59 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// A checker looks whether a rule is broken, or a few that belong together: it has one or
-// more of the hooks below, and the world calls it at the moments that these are named for. It
-// finds what has happened so far in [history], and what is to be remembered besides in
-// fields of its own. Rules about how a run ends are demanded by converge.go.
+// A checker checks a rule, or some that belong together. It has some of the hooks below, which
+// the world calls at the moments that they are named for. [history] has the run so far; fields
+// of the checker have the rest. Rules about the end of a run are in converge.go.
 type (
-	// begins: a new run, whose processes have yet to start.
+	// begins: a new run, before its processes start.
 	begins interface{ begin(w *world) }
-	// instants: something happens at that time.
+	// instants: an event at that time.
 	instants interface {
 		instant(w *world, at time.Duration)
 	}
-	// steps: a Machine was stepped, and none of its actions is performed yet.
+	// steps: after a step of a Machine, before its actions.
 	steps interface{ stepped(w *world, p *process) }
-	// receipts: the same, and it has taken in m.
+	// receipts: the same, and the step received m.
 	receipts interface {
 		received(w *world, p *process, m *election.Message, actions []election.Action)
 	}
-	// resumptions: the same, and it leads and had been stopped for longer than T.
+	// resumptions: the same, of a leader that had been stopped for longer than T.
 	resumptions interface {
 		resumed(w *world, p *process, actions []election.Action)
 	}
-	// performs: every action of a step is performed, where the list changes.
+	// performs: after every action of a step, where the list changes.
 	performs interface{ performed(w *world, p *process) }
-	// tellings: p is about to tell its watchers of an election or a loss.
+	// tellings: before p announces an election or a loss to its watchers.
 	tellings interface {
 		tells(w *world, p *process, a *election.Action)
 	}
-	// savings: p is about to write a state with this token, or records: with none.
+	// savings: before p writes a state with this token, or records (without a token).
 	savings interface {
 		saves(w *world, p *process, t election.Token)
 	}
-	// sendings: p is about to send m.
+	// sendings: before p sends m.
 	sendings interface {
 		sends(w *world, p *process, m *election.Message)
 	}
-	// queues: a frame was put on the way to e.
+	// queues: after a frame was put on its way to e.
 	queues interface{ queued(w *world, e *endpoint) }
-	// reachings: p is about to dial the member in that slot.
+	// reachings: before p dials the member in that slot.
 	reachings interface {
 		reaches(w *world, p *process, slot int)
 	}
-	// ends: p is no more, or its host.
+	// ends: the end of p or of its host.
 	ends interface {
 		ends(w *world, p *process, as scenario.Condition)
 	}
-	// namings: p is about to take in a change of a named election.
+	// namings: before p handles a change of a named election.
 	namings interface {
 		names(w *world, p *process, ch *named.Change)
 	}
 )
 
-// checkers are all there are, in the order in which they look: the first broken rule ends
-// the run. A new one is a file, and a line here: among those of every algorithm, of those
-// that promise their best, or of those that promise one leader.
+// checkers returns all checkers in the order of their calls; the first broken rule ends the run.
+// A new checker is a file and a line here: for every algorithm, for those of best effort (best),
+// or for those that never have two leaders.
 func checkers(c *history) (every, best, one []any) {
 	return []any{
 			&restChecker{history: c},
@@ -87,13 +86,13 @@ func checkers(c *history) (every, best, one []any) {
 		}
 }
 
-// checks are the checkers of a world and the history that they share.
+// checks are the checkers of a world and their common history.
 type checks struct {
 	history
 	best, one hooks
 }
 
-// hooks are checkers by what they look at.
+// hooks are checkers by hook.
 type hooks struct {
 	begins      []begins
 	instants    []instants
@@ -110,7 +109,7 @@ type hooks struct {
 	namings     []namings
 }
 
-// of gives those that look at a world.
+// of returns the hooks that apply to a world.
 func (c *checks) of(w *world) *hooks {
 	if w.quorum {
 		return &c.one
@@ -118,7 +117,7 @@ func (c *checks) of(w *world) *hooks {
 	return &c.best
 }
 
-// register finds out what each checker looks at.
+// register finds the hooks of each checker.
 func (c *checks) register() {
 	every, best, one := checkers(&c.history)
 	c.best.register(slices.Concat(every, best))
@@ -136,7 +135,7 @@ func (h *hooks) register(all []any) {
 	}
 }
 
-// add reports whether k looks at anything.
+// add registers all hooks of k and reports whether there are any.
 func (h *hooks) add(k any) bool {
 	return slices.Contains([]bool{
 		hook(&h.begins, k), hook(&h.instants, k), hook(&h.steps, k), hook(&h.receipts, k), hook(&h.resumptions, k), hook(&h.performs, k),
@@ -144,7 +143,7 @@ func (h *hooks) add(k any) bool {
 	}, true)
 }
 
-// hook adds k to those that look at one thing, if it does.
+// hook registers k for a hook if it has that, and reports whether it does.
 func hook[T any](list *[]T, k any) bool {
 	looks, ok := k.(T)
 	if ok {

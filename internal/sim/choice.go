@@ -7,23 +7,23 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file says which of several connections to a member is used: two that dial each
-// other at once have two. [election.Connection] has the rule, for production and for the
-// lab; what is not used any more ends once it has been idle, at each end for itself.
+// This file chooses between several connections to a member, as when two members dial each other
+// at once. [election.Connection] has the rule, for production and for the lab. A connection out
+// of use ends after it has been idle, at each end separately.
 
-// stands is what one end of a connection knows of it, once it stands.
+// stands is an end's state of an open connection.
 type stands struct {
 	rank    election.Rank // of the other side, as it presented itself
-	order   uint64        // in which it came to stand
-	retired bool          // another is used
-	idleAt  time.Duration // in own time: when it ends if nothing comes and it is still retired
+	order   uint64        // position in the order of opening
+	retired bool          // not in use
+	idleAt  time.Duration // when it ends if it is retired and idle, in own time
 }
 
 func (e *endpoint) connection() election.Connection {
 	return election.Connection{Dialed: e.side == 0, Order: e.order}
 }
 
-// inUse is the connection that p uses to a member, of those that stand; nil: none does.
+// inUse returns the open connection that p uses to a member; nil: there is none.
 func (w *world) inUse(p *process, slot int) (used *endpoint) {
 	peer := w.procs[slot].rank.ID
 	for _, e := range p.peers[slot].ends {
@@ -34,8 +34,8 @@ func (w *world) inUse(p *process, slot int) (used *endpoint) {
 	return used
 }
 
-// choose retires all connections to a member but the one in use, and ends the oldest of
-// them when there are too many.
+// choose retires all connections to a member except the used one, and ends the oldest retired
+// connection if there are too many.
 func (w *world) choose(p *process, slot int) {
 	used := w.inUse(p, slot)
 	var oldest *endpoint
@@ -66,7 +66,7 @@ func (w *world) retire(e *endpoint, on bool) {
 	}
 }
 
-// idles notes that something has come, or that the wait for it begins.
+// idles starts the idle time again, after a message or a retirement.
 func (w *world) idles(e *endpoint) {
 	e.idleAt = e.proc.clock.at(w.now) + w.setup.Timing.IdleTime()
 }
@@ -75,8 +75,8 @@ func (w *world) awaitIdle(e *endpoint, at time.Duration) {
 	w.queue.push(occurrence{at: at, kind: idleTimeout, place: e.place(), life: e.life})
 }
 
-// idleTimedOut ends a retired connection on which nothing has come for long enough. A
-// process that was stopped reads first what has come meanwhile.
+// idleTimedOut ends a retired connection that has been idle for long enough. A process that was
+// stopped first reads what came meanwhile.
 func (w *world) idleTimedOut(e *endpoint) {
 	switch p := e.proc; {
 	case e.state != open || !e.retired || e.life != p.life:
@@ -90,7 +90,7 @@ func (w *world) idleTimedOut(e *endpoint) {
 	}
 }
 
-// give gives a connection up.
+// give closes a connection.
 func (w *world) give(e *endpoint) {
 	e.state = closed
 	w.hangUpOn(e, false)

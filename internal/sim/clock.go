@@ -2,11 +2,11 @@ package sim
 
 import "time"
 
-// epochOfTime is where every simulated clock begins.
+// epochOfTime is the start of every simulated clock.
 var epochOfTime = time.Unix(0, 0).UTC()
 
-// clock is a member's own: it drifts by parts per million, and leaps where a driver
-// finds that time has passed unseen.
+// clock is a member's own. It drifts by parts per million, and leaps where a driver detects that
+// time has passed unseen.
 type clock struct {
 	since time.Duration // world time of the last change of rate
 	local time.Duration // own time then
@@ -20,14 +20,14 @@ func (c *clock) at(world time.Duration) time.Duration {
 	return c.local + d + d/million*time.Duration(c.ppm) + d%million*time.Duration(c.ppm)/million
 }
 
-// when is the first moment of the world at which the clock shows local or more.
+// when returns the first moment of the world at which the clock shows local or more.
 func (c *clock) when(local time.Duration) time.Duration {
 	if c.ppm == 0 {
 		return c.since + local - c.local
 	}
 	d := local - c.local
 	w := c.since + d - d/million*time.Duration(c.ppm)
-	for range 64 { // each turn leaves a millionth part of the error
+	for range 64 { // each turn leaves a millionth of the error
 		gap := local - c.at(w)
 		if gap == 0 {
 			break

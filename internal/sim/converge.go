@@ -11,8 +11,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// calmDown stops every fault, but for what is to stay: cuts heal, delays end, the
-// frozen thaw, disks work, second processes with a member's id die. The dead stay dead.
+// calmDown ends every fault except what is to stay: cuts heal, delays end, frozen processes
+// thaw, disks work, second processes with a member's id crash. Dead members stay dead.
 func (w *world) calmDown(but string) {
 	for _, a := range w.procs[:w.net.n] {
 		for _, b := range w.procs[:w.net.n] {
@@ -34,9 +34,9 @@ func (w *world) calmDown(but string) {
 	}
 }
 
-// demand runs until everyone has agreed for a while, and breaks a rule if that
-// has not begun within the bound. It gives the time until the agreement began. With
-// promised, no group must agree that is not promised to.
+// demand runs until all members have agreed for a while. It fails if the agreement does not
+// begin within bound, and returns the time until it began. With promised, only groups with a
+// promise of agreement must agree.
 func (w *world) demand(bound time.Duration, promised bool) time.Duration {
 	from, since, agreed := w.now, time.Duration(0), false
 	stride, hold := w.setup.Timing.Heartbeat/2, w.setup.Hold()
@@ -64,19 +64,19 @@ func (w *world) demand(bound time.Duration, promised bool) time.Duration {
 		told := w.checks.told
 		w.runTo(w.now + stride)
 		for agreed && w.checks.told == told && w.now-since < hold && w.checks.broken == nil {
-			w.runTo(w.now + stride) // nobody has another leader: it is looked at when its time is over
+			w.runTo(w.now + stride) // no member changes its leader: checked when its time is over
 		}
 	}
 	return 0
 }
 
-// agreement tells on what all live members of every group agree (with promised, of
-// those to which it is promised); ok is false,
-// with the reason, when they do not. The token is the highest group's.
+// agreement returns the token on which all live members of each group agree. With promised it
+// skips groups without a promise of agreement. If ok is false, why is the reason. The token is
+// that of the highest group.
 func (w *world) agreement(promised bool) (top election.Token, why string, ok bool) {
 	for _, group := range w.groups() {
 		if promised && !w.withinTwo(group) {
-			continue // no more is promised of it than what holds at every step
+			continue // only the rules of every step apply to it
 		}
 		t, why := w.groupAgrees(group)
 		if why != "" {
@@ -89,7 +89,8 @@ func (w *world) agreement(promised bool) (top election.Token, why string, ok boo
 	return top, "", true
 }
 
-// groups are the live members by what they can reach, both ways; usually one. Who is about to go is in none.
+// groups returns the live members by what they can reach in both directions, usually a single
+// group. A process that is about to end is in none.
 func (w *world) groups() [][]*process {
 	var groups [][]*process
 	seen := make([]bool, len(w.procs))
@@ -115,8 +116,8 @@ func (w *world) groups() [][]*process {
 	return groups
 }
 
-// withinTwo says that each two of a group reach each other, or one that reaches both:
-// agreement is promised to such alone.
+// withinTwo reports whether each two of a group reach each other, directly or through a third
+// member. Only such groups have a promise of agreement.
 func (w *world) withinTwo(group []*process) bool {
 	if w.quorum {
 		return w.complete(group)
@@ -131,8 +132,8 @@ func (w *world) withinTwo(group []*process) bool {
 	return true
 }
 
-// related says whether two live processes are of one cluster: one knows the other,
-// or both do as long as one has still not been let in by whom it asks.
+// related reports whether two live processes belong to the same cluster: either has the other on
+// its list. If either has not been admitted yet, both must.
 func (w *world) related(a, b *process) bool {
 	if a.sameTimes(b) != nil {
 		return false
@@ -147,14 +148,15 @@ func (w *world) related(a, b *process) bool {
 	return knows && !w.astray(a, b) || known && !w.astray(b, a) || w.estranged(a, b)
 }
 
-// goes says that a process gives way to one that it has removed, as soon as its disk answers.
+// goes reports whether a process yields to a member that it has removed, once its disk answers.
 func (p *process) goes() bool {
 	m, ok := p.machine.(interface{ Yields() bool })
 	return ok && m.Yields() && p.disk.hangs()
 }
 
-// estranged says that each of two has removed the other, and knows nobody else who
-// lives: the lower has to go. It finds that out when it leads, for which it needs its disk.
+// estranged reports whether two processes have removed each other, and have no further live
+// member on their lists. The lower must end. It detects that when it leads, which takes a
+// working disk.
 func (w *world) estranged(a, b *process) bool {
 	lower := a
 	if a.machine.Self().Above(b.machine.Self()) {
@@ -163,28 +165,29 @@ func (w *world) estranged(a, b *process) bool {
 	return a.removed(b) && b.removed(a) && w.alone(a) && w.alone(b) && !lower.disk.hangs()
 }
 
-// removed says that q has been removed, as far as p knows.
+// removed reports whether q has been removed, according to p.
 func (p *process) removed(q *process) bool {
 	e, ok := p.machine.Entry(q.rank.ID)
 	return ok && e.Departure == election.Removed
 }
 
-// alone says that nobody else lives who is on p's list.
+// alone reports whether no further member on p's list is alive.
 func (w *world) alone(p *process) bool {
 	return !slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && p.machine.Knows(q.rank.ID)
 	})
 }
 
-// astray says that a has b from a configuration alone, its own or that of who let
-// it in, and b has joined others: it began without a file, and nobody there knows a.
+// astray reports whether a has b only from a configuration (its own, or that of the member that
+// admitted it), while b has joined elsewhere: b began without a file, where a is on no list.
 func (w *world) astray(a, b *process) bool {
 	e, _ := a.machine.Entry(b.rank.ID)
 	return e.Version == 0 && e.Number == 0 && len(b.through) > 0
 }
 
-// refused says that p has a live member from a configuration alone which has joined others, and refuses p; or that
-// those that refuse it for its times are more than those that have the same, or as many and have the greatest id.
+// refused reports whether p is refused, so that it does not count as a candidate. Either a live
+// member that p has only from a configuration has joined elsewhere and refuses p. Or more
+// members refuse p for its times than share them, or as many, and they have the greatest id.
 func (w *world) refused(p *process) bool {
 	return w.outnumbered(p) || w.roster && slices.ContainsFunc(w.procs[:w.net.n], func(q *process) bool {
 		return q != p && q.condition == scenario.Alive && w.reach(p, q) &&
@@ -211,15 +214,15 @@ func (w *world) outnumbered(p *process) bool {
 	return refuse > side || refuse == side && p.sameTimes(greatest) != nil
 }
 
-// waits says that it has been let in by nobody yet.
+// waits reports whether no member has admitted p yet.
 func (p *process) waits() bool { return len(p.through) > 0 && !p.asks.Admitted() }
 
 func (w *world) reach(a, b *process) bool {
 	return !w.net.cut[a.slot*w.net.n+b.slot] && !w.net.cut[b.slot*w.net.n+a.slot]
 }
 
-// orphaned says that a group is one member that has heard of its leaving, and
-// through which it joins nobody lives: it has nobody to ask.
+// orphaned reports whether a group is a single member that has learned that it left, and no
+// member through which it joins is alive.
 func (w *world) orphaned(group []*process) bool {
 	p := group[0]
 	return len(group) == 1 && w.roster && !slices.Contains(p.listed(), p.rank.ID) &&
@@ -237,7 +240,7 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) }) || !w.founded(group), len(group) < w.setup.MinMembers:
 		return t, w.unled(group)
 	case !slices.ContainsFunc(group, func(p *process) bool { return w.mayLead(p) && !w.refused(p) && !p.disk.hangs() }) && w.unled(group) == "":
-		return t, "" // nobody can save a claim; who led before may go on
+		return t, "" // no claim can be saved; an earlier leader may go on
 	case !t.Defined():
 		return t, fmt.Sprintf("%s knows no leader", group[0].rank.ID)
 	}
@@ -270,9 +273,9 @@ func (w *world) groupAgrees(group []*process) (election.Token, string) {
 	return t, w.namedAgree(group, w.bySlot(t.Leader.ID))
 }
 
-// founded says that a group may have its first leader, or that one there knows of an
-// earlier one. Who founds needs its disk; of what a hung one knows that alone counts which
-// it has taken.
+// founded reports whether a group may have its first leader, or has a member with an earlier
+// leadership. The first leader needs a working disk. Of a member with a hung disk, only the
+// token on that disk counts.
 func (w *world) founded(group []*process) bool {
 	saving := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() && !w.setup.NoDisk })
 	switch {
@@ -285,7 +288,7 @@ func (w *world) founded(group []*process) bool {
 	return !w.setup.Newcomer || slices.ContainsFunc(saving, func(p *process) bool { return len(p.through) == 0 && w.mayLead(p) })
 }
 
-// hears counts of a group whom p hears without another between, itself included.
+// hears counts the members of a group, itself included, that p reaches directly.
 func (w *world) hears(p *process, group []*process) (n int) {
 	for _, q := range group {
 		if w.reach(p, q) { // itself, too
@@ -295,20 +298,20 @@ func (w *world) hears(p *process, group []*process) (n int) {
 	return n
 }
 
-// mayLead says that a member may lead at all, be it as a last resort.
+// mayLead reports whether a member may lead at all, even as a last resort.
 func (w *world) mayLead(p *process) bool {
 	return !p.observer && !p.ending && (!p.unhealthy || w.setup.LeadUnhealthy)
 }
 
-// fit says that it may lead, and its own check finds nothing wrong.
+// fit reports whether a process may lead, and its health check passes.
 func (p *process) fit() bool { return !p.observer && !p.unhealthy }
 
-// stands says that nothing keeps it from leading; a disk that takes T does.
+// stands reports whether p is a candidate; a disk that takes T prevents that.
 func (w *world) stands(p *process) bool {
 	return p.fit() && !p.resting && !p.working && p.machine.Standing() != election.IneligibleFew && p.machine.Standing() != election.IneligiblePaused && p.disk.slow < w.setup.Timing.T() && !w.refused(p)
 }
 
-// unled gives "" when nobody of a group has a leader.
+// unled returns "" if no member of a group has a leader.
 func (w *world) unled(group []*process) string {
 	for _, p := range group {
 		if p.view.Defined() {
@@ -318,7 +321,7 @@ func (w *world) unled(group []*process) string {
 	return ""
 }
 
-// oneList gives "" when all of a group hold the same list, and are on it.
+// oneList returns "" if all of a group hold the same list and are on it.
 func oneList(group []*process) string {
 	first := group[0].machine.List()
 	for _, p := range group {
@@ -334,7 +337,7 @@ func oneList(group []*process) string {
 	return ""
 }
 
-// spellList writes each member with its version, and with how it has gone.
+// spellList writes each member with its version and departure.
 func spellList(list []election.Member) string {
 	var words []string
 	for _, e := range list {

@@ -10,32 +10,32 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// CountConfig says whose messages to count. The zero value of each optional
-// field works.
+// CountConfig is the election whose messages are counted. The zero value of each optional field
+// works.
 type CountConfig struct {
-	Algorithm string        // required; what the [scenario.Maker] is asked for
+	Algorithm string        // required; passed to the [scenario.Maker]
 	Option    string        // the algorithm's own option
 	Nodes     int           // required: members 1 to n
-	Start     []election.ID // who begins, all in one instant; default: the lowest that lives
-	Crashed   []election.ID // dead, and nobody knows it yet; on a ring, who sends to one finds out
+	Start     []election.ID // the members that begin, all at the same instant; default: the lowest live member
+	Crashed   []election.ID // dead and not detected yet; on a ring, a sender to a dead member detects it
 	Seed      uint64
 }
 
-// CountResult is what one contest took.
+// CountResult is the cost of an election.
 type CountResult struct {
 	Leader   election.ID
-	Messages map[election.MessageKind]int // sent, to the dead too
-	Rounds   int                          // the highest round number that any message bore
+	Messages map[election.MessageKind]int // sent, to dead members too
+	Rounds   int                          // the highest round number of any message
 	Units    int                          // virtual time until the last message arrived, in message delays
 }
 
 // unit is how long a message takes when messages are counted.
 const unit = time.Millisecond
 
-// Count lets members elect under the textbooks' conventions: every message takes
-// one unit, t_max is two and handling takes none; there is no detector; all have
-// settled under the highest member, which may be dead; every message sent counts. A
-// ring cannot go round without skipping its dead, so there who sends to one is told.
+// Count runs an election under the conventions of textbooks. Every message takes a unit, t_max
+// is two, handling takes none, and there is no detector. All members have settled under the
+// highest member, which may be dead. Every message sent counts. A ring must skip dead members,
+// so there the sender to a dead member is notified.
 func Count(maker scenario.Maker, c CountConfig) (CountResult, error) {
 	s, err := c.setup()
 	if err != nil {
@@ -100,7 +100,7 @@ func (c CountConfig) lowest() election.ID {
 	}
 }
 
-// settleAll lets the members' first messages pass and forgets them.
+// settleAll lets the first messages pass and forgets them.
 func (w *world) settleAll() {
 	w.runTo(w.now + 10*unit)
 	w.checks.mark()

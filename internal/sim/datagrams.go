@@ -5,15 +5,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// flight is a message without a connection: the textbooks' kind, when the
-// detector is off.
+// flight is a message without a connection, as in textbooks, when the detector is off.
 type flight struct {
 	to *process
 	m  *election.Message
 	no uint64
 }
 
-// datagrams keeps the messages on their way, and the places that are free again.
+// datagrams keeps the messages on their way, and the free places.
 type datagrams struct {
 	flights []flight
 	free    []int32
@@ -47,8 +46,8 @@ func (w *world) post(from, to *process, m *election.Message) {
 	w.queue.push(occurrence{at: at, kind: datagramArrival, place: w.datagrams.put(flight{to, m, w.flights})})
 }
 
-// datagramArrived: what is cut off or comes to a dead member is lost, and its sender
-// finds out where it can.
+// datagramArrived delivers a datagram. It is lost if the link is cut or the receiver dead; then
+// the sender is notified where that applies.
 func (w *world) datagramArrived(place int32) {
 	f := w.datagrams.take(place)
 	from, ok := w.slots[f.m.From]

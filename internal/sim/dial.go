@@ -9,10 +9,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file makes connections: the dial, the handshake, and who is refused.
+// This file makes connections: the dial, the handshake and refusals.
 
-// connected: the dial is through. TLS comes next, if the cluster has it; the answer has
-// a bound of its own.
+// connected continues a dial that got through. TLS comes next, if the cluster has it; the answer
+// has its own time limit.
 func (w *world) connected(e *endpoint) {
 	if !w.setup.Timing.Secured {
 		w.greets(e)
@@ -22,7 +22,7 @@ func (w *world) connected(e *endpoint) {
 	}
 }
 
-// answerSecure is TLS's answer to a dialer. It is the process that gives it.
+// answerSecure is TLS's answer to a dialer. The process gives it, not the kernel.
 func (w *world) answerSecure(e *endpoint) {
 	if e.proc.condition != scenario.Alive {
 		w.unmade(e.c)
@@ -32,8 +32,7 @@ func (w *world) answerSecure(e *endpoint) {
 	w.push(e.other(), frame{kind: secured})
 }
 
-// greets has what has been written go on its way; the answer to it has a bound of its
-// own, too.
+// greets sends what the dialer has written; the answer to it has its own time limit too.
 func (w *world) greets(e *endpoint) {
 	if e.state == opening && e.life == e.proc.life {
 		e.until = e.proc.clock.at(w.now) + greetTime(w.setup.Timing, e.c.asks)
@@ -41,15 +40,15 @@ func (w *world) greets(e *endpoint) {
 	}
 }
 
-// unmade: a dial is lost before there was a connection, and all that was to follow.
+// unmade drops a dial before there was a connection, with all that was to follow.
 func (w *world) unmade(c *conn) {
 	c.ends[0].in.clear()
 	c.ends[1].in.clear()
 	c.ends[1].state = closed
 }
 
-// greetTime is how long a dialer waits for the answer to what it has said first; a
-// connection, too, has 2·t_max to be made. Letting one join takes t_process.
+// greetTime returns how long a dialer waits for the answer to its first message. A connection
+// has another 2·t_max to be made. The admission of a newcomer takes t_process.
 func greetTime(t election.Timing, asks bool) time.Duration {
 	if asks {
 		return t.T()
@@ -57,7 +56,7 @@ func greetTime(t election.Timing, asks bool) time.Duration {
 	return 2 * t.TMax
 }
 
-// admit says why p refuses a process that dials it, if it does.
+// admit returns why p refuses a process that dials it, or nil.
 func (w *world) admit(p *process, from *endpoint) error {
 	if err := p.sameTimes(from.proc); err != nil {
 		return err
@@ -65,7 +64,7 @@ func (w *world) admit(p *process, from *endpoint) error {
 	return p.machine.Admit(epochOfTime.Add(p.clock.at(w.now)), from.proc.machine.Self(), from.inc)
 }
 
-// sameTimes gives how processes with another t_max or t_process refuse each other, as a driver reports it.
+// sameTimes returns nil if both have the same t_max and t_process, else the error of a driver.
 func (p *process) sameTimes(other *process) error {
 	if a, b := p.timing, other.timing; a.TMax != b.TMax || a.TProcess != b.TProcess {
 		return election.ErrForeign
@@ -94,8 +93,7 @@ func (w *world) accept(e *endpoint) {
 	w.linkUp(e, from.proc)
 }
 
-// dialAnswered hears the answer to a dial, which may come from an earlier life of the
-// other process.
+// dialAnswered handles the answer to a dial, which may come from an earlier life of the process.
 func (w *world) dialAnswered(e *endpoint) {
 	if e.state != opening {
 		return
@@ -110,17 +108,17 @@ func (w *world) dialAnswered(e *endpoint) {
 	w.linkUp(e, other)
 }
 
-// linkUp tells e's process.
+// linkUp notifies e's process.
 func (w *world) linkUp(e *endpoint, other *process) {
 	p := e.proc
-	if e.side == 1 { // the hello and the welcome say who they are from
+	if e.side == 1 { // the hello and the welcome have the sender's incarnation
 		e.inc, e.other().inc = e.other().inc, p.incarnation
 	}
 	w.connections++
 	e.state, e.order, e.rank, p.met = open, w.connections, other.machine.Self(), true
 	p.peers[e.peer].heard = true
 	for _, x := range p.peers[e.peer].ends {
-		if x != e && x.state == open && x.inc != e.inc { // another process has the id
+		if x != e && x.state == open && x.inc != e.inc { // a new process has the id
 			w.give(x)
 		}
 	}
@@ -158,8 +156,7 @@ func (w *world) dial(p *process, to election.ID) {
 	w.dialed(p, slot)
 }
 
-// dialed gives the dial that is under way, or begins one; what is sent meanwhile goes
-// right behind the hello.
+// dialed returns the dial under way, or begins a dial; later messages follow the hello at once.
 func (w *world) dialed(p *process, slot int) *endpoint {
 	if ends := p.peers[slot].ends; len(ends) > 0 {
 		return ends[0]
@@ -169,13 +166,13 @@ func (w *world) dialed(p *process, slot int) *endpoint {
 	return e
 }
 
-// connect begins a dial, in the manner of TCP: SYN, SYN-ACK, what the dialer says
-// first (with more right behind it), and the answer: four trips. With TLS two more go
-// between the SYN-ACK and what the dialer says first.
+// connect begins a dial in the manner of TCP: SYN, SYN-ACK, the dialer's first message (with
+// more right behind it), and the answer take four message delays. TLS adds two, between the
+// SYN-ACK and the first message.
 func (w *world) connect(p *process, slot int, c *conn, first frame) *endpoint {
 	e, to := &c.ends[0], &c.ends[1]
 	e.proc, e.life, e.peer = p, p.life, slot
-	e.inc = p.incarnation // until the welcome, what our own hello says
+	e.inc = p.incarnation // until the welcome, that of the hello
 	to.proc, to.peer = w.listed(p, slot), p.slot
 	w.push(to, frame{kind: syn})
 	to.corked = true
@@ -226,7 +223,7 @@ func (w *world) refusedBy(e *endpoint, f *frame) {
 	w.dialFailed(e, err == nil, err, f)
 }
 
-// dialFailed tells e's process. with is the refusal of a process, nil if none has answered.
+// dialFailed notifies e's process. with is the refusal of a process; nil: none has answered.
 func (w *world) dialFailed(e *endpoint, refused bool, why error, with *frame) {
 	w.tidy(e.proc, e.peer)
 	ev := election.Event{Kind: election.DialFailed, Peer: w.procs[e.peer].rank.ID, Refused: refused, Err: why}

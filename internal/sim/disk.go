@@ -7,24 +7,24 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// disk keeps what was saved, and what was before it.
+// disk keeps the saved state, and the state before it.
 type disk struct {
-	log         [][]byte // what a core of its own keeps
+	log         [][]byte // the records of a core that has its own log
 	nextRecords [][]byte
 	appends     bool // the outstanding write is to log
-	replaces    bool // all of it
+	replaces    bool // it replaces the whole log
 
 	now, before election.State
 	saving      bool
 	next        election.State
-	slow        time.Duration // on top of the usual
-	began, due  time.Duration // of the outstanding write: when it began, by the clock of its process, and when it will be over
+	slow        time.Duration // on top of the usual time
+	began, due  time.Duration // of the outstanding write: its start, by the clock of its process, and its end
 	failing     bool
 	failed      bool // the last save was refused
 	rolledBack  bool // ever
 }
 
-// save writes off the loop.
+// save writes outside of the loop.
 func (w *world) save(p *process, s election.State) {
 	if w.setup.NoDisk {
 		w.step(p, election.Event{Kind: election.Saved})
@@ -35,26 +35,25 @@ func (w *world) save(p *process, s election.State) {
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+p.disk.slow)
 }
 
-// writes has the outstanding write be over at that time, and no sooner.
+// writes sets the end of the outstanding write.
 func (w *world) writes(p *process, due time.Duration) {
 	p.disk.due = due
 	w.queue.push(occurrence{at: due, kind: diskDone, place: int32(p.place), life: p.life})
 }
 
-// hung is how long a disk that hangs takes: longer than any run.
+// hung is how long a hung disk takes: longer than any run.
 const hung = 100 * 365 * 24 * time.Hour
 
-// hangs says that a write will not be over within any bound.
+// hangs reports whether a write will not end within any bound.
 func (d *disk) hangs() bool { return d.slow >= time.Minute }
 
-// unsaved says that a member may follow a leadership that is not on its disk: that has
-// refused, or has not answered for T.
+// unsaved reports whether a member may follow a leadership that is not on its disk: the disk has
+// refused it, or has not answered for T.
 func (w *world) unsaved(p *process) bool {
 	return p.disk.failed || p.disk.saving && p.clock.at(w.now)-p.disk.began >= w.setup.Timing.T()
 }
 
-// setDisk changes how a disk works. One that is well again ends a write that was to
-// take longer.
+// setDisk changes how a disk works. A disk that recovers soon ends a slow write.
 func (w *world) setDisk(p *process, slow time.Duration, failing bool) {
 	p.disk.slow, p.disk.failing = slow, failing
 	if soon := w.now + w.setup.Fsync.Max; p.disk.saving && slow == 0 && p.disk.due > soon {

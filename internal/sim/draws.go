@@ -9,36 +9,36 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Draw is something that random schedules vary beside their faults. Each draws from
-// a sequence of its own: what a seed means without it stays as it is.
+// Draw is something that random schedules vary besides their faults. Each has its own random
+// sequence, so a seed has the same meaning with and without it.
 type Draw string
 
 // The draws.
 const (
 	DrawPriorities Draw = "priorities"  // members rank by priority before the id
-	DrawTimes      Draw = "times"       // heartbeat, t_max and t_process are others, T from 25 ms to 3 s
-	DrawLatencies  Draw = "latencies"   // each link has a latency of its own, up to t_max one way, with jitter
-	DrawHangs      Draw = "hangs"       // a disk takes minutes to write, or does not end
-	DrawDuplicates Draw = "duplicates"  // another process starts under a member's id
+	DrawTimes      Draw = "times"       // heartbeat, t_max and t_process vary, T from 25 ms to 3 s
+	DrawLatencies  Draw = "latencies"   // each link has its own latency, up to t_max in a single direction, with jitter
+	DrawHangs      Draw = "hangs"       // a disk takes minutes to write, or never ends
+	DrawDuplicates Draw = "duplicates"  // a second process starts under a member's id
 	DrawStalls     Draw = "stalls"      // a process is stopped for less than T
-	DrawElections  Draw = "elections"   // many elections on one membership, of one seat or several: members stand for them, prefer some, give them away, are drained
-	DrawCuts       Draw = "cuts"        // some cuts stay: everyone is still reached over one member between at most
-	DrawFounding   Draw = "founding"    // nobody leads before some have heard each other; of those that join, before it is told of a leader
-	DrawMinMembers Draw = "min-members" // a member leads only while it receives so many members
+	DrawElections  Draw = "elections"   // named elections, of a single slot or several: members are candidates, prefer some, hand over, are drained
+	DrawCuts       Draw = "cuts"        // some cuts stay: every member is still reached through at most a third member
+	DrawFounding   Draw = "founding"    // no member leads before some have received from each other, or, if it joins, before it learns of a leader
+	DrawMinMembers Draw = "min-members" // a member leads only while it receives from so many members
 )
 
-// Draws are all that there are.
+// Draws returns all draws.
 func Draws() []Draw {
 	return []Draw{DrawPriorities, DrawTimes, DrawLatencies, DrawHangs, DrawDuplicates, DrawStalls, DrawCuts, DrawFounding, DrawElections, DrawMinMembers}
 }
 
-// DefaultDraws are those of which no schedule is known to break a rule, but for
-// [DrawElections] and [DrawMinMembers], which are to be asked for.
+// DefaultDraws returns the draws with which no schedule is known to break a rule, except
+// [DrawElections] and [DrawMinMembers], which must be requested.
 func DefaultDraws() []Draw {
 	return slices.DeleteFunc(Draws(), func(d Draw) bool { return d == DrawElections || d == DrawMinMembers })
 }
 
-// draw gives the sequence of a draw that this seed makes use of, one seed in oneIn.
+// draw returns the sequence of a draw, and whether this seed uses it: a seed in oneIn does.
 func (g *generator) draw(d Draw, oneIn int) (*rng, bool) {
 	i := slices.Index(Draws(), d)
 	c := &rng{}
@@ -46,7 +46,7 @@ func (g *generator) draw(d Draw, oneIn int) (*rng, bool) {
 	return c, slices.Contains(g.c.Draws, d) && c.one(oneIn)
 }
 
-// vary draws the settings, before anything is drawn that depends on them.
+// vary draws the settings, before all that depends on them.
 func (g *generator) vary(s *scenario.Setup) {
 	if c, ok := g.draw(DrawPriorities, 3); ok {
 		for i := range s.Members {
@@ -62,13 +62,13 @@ func (g *generator) vary(s *scenario.Setup) {
 		t.TProcess = t.TMax/2 + c.upTo(2*t.TMax)
 		t.Heartbeat = t.T()/10 + c.upTo(t.T()/4)
 		if s.OneLeader() {
-			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a beat must be answered before the lease ends
+			t.Heartbeat = min(t.Heartbeat, t.TProcess/2) // a heartbeat must be answered before the lease ends
 		}
 		t.Secured = c.one(3)
 	}
 }
 
-// founding draws who may lead first.
+// founding draws which member may lead first.
 func (g *generator) founding(s *scenario.Setup) {
 	if c, ok := g.draw(DrawMinMembers, 3); ok && !s.OneLeader() {
 		s.MinMembers = 1 + c.below(len(s.Members))
@@ -92,8 +92,8 @@ func (c *rng) upTo(d time.Duration) time.Duration {
 	return time.Duration(1+c.below(int(d/time.Microsecond))) * time.Microsecond
 }
 
-// varyLinks gives some links a latency of their own. What is sent over one link takes
-// about as long as what was sent before; that of another may take ten times as long.
+// varyLinks sets the latency of some links. Messages over the same link take similar times;
+// latencies of two links may differ by a factor of ten.
 func (g *generator) varyLinks(s *scenario.Setup) {
 	c, ok := g.draw(DrawLatencies, 3)
 	if !ok {
@@ -123,7 +123,7 @@ func (c *rng) someSpan(most time.Duration) scenario.Span {
 	return scenario.Span{Min: high - c.upTo(high), Max: high}
 }
 
-// happenings has what a draw brings happen beside the faults.
+// happenings adds the steps of draws, besides the faults.
 func (g *generator) happenings() {
 	if g.elections != nil {
 		g.nameSomething(g.elections)
@@ -147,7 +147,7 @@ func (g *generator) happenings() {
 	}
 }
 
-// someone draws a member, the highest as often as all others together.
+// someone draws a member, the highest as often as all lower members together.
 func (g *generator) someone(c *rng) election.ID {
 	m := g.s.Setup.Members
 	if c.one(2) {
@@ -156,8 +156,8 @@ func (g *generator) someone(c *rng) election.ID {
 	return m[c.below(len(m))].ID
 }
 
-// settle ends the schedule: every fault ends but death, and now and then some cuts, or
-// disks that hang.
+// settle ends the schedule: every fault except death ends, but sometimes cuts or hung disks
+// stay.
 func (g *generator) settle() {
 	if c, ok := g.draw(DrawCuts, 3); ok && !g.joins() {
 		if cuts := g.fewCuts(c); len(cuts) > 0 {
@@ -174,9 +174,8 @@ func (g *generator) settle() {
 	g.do(scenario.Step{Do: scenario.Settle})
 }
 
-// fewCuts draws cuts that leave each two of the living with a link, or with a member
-// that both have a link to; or with nobody between them, on two sides. None: it did
-// not come to that.
+// fewCuts draws cuts that leave each two live members a link, or links to a common third member;
+// or that form two sides without a link between them. It may find none.
 func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
 	var living []election.ID
 	for _, r := range g.s.Setup.Members {
@@ -207,8 +206,8 @@ func (g *generator) fewCuts(c *rng) (cuts []scenario.Link) {
 	return nil
 }
 
-// narrow says that any two members between which there is a way have a link, or each
-// a link to a third.
+// narrow reports whether any two connected members have a link, or links to a common third
+// member.
 func narrow(linked [][]bool) bool {
 	for a := range linked {
 		reached := map[int]bool{a: true}
@@ -233,12 +232,12 @@ func narrow(linked [][]bool) bool {
 // drawnNames are the elections of random schedules.
 var drawnNames = [...]string{"a", "b", "c", "d", "e", "f", "g"}
 
-// standAll has most members stand for most names.
+// standAll makes most members candidates of most names.
 func (g *generator) standAll() {
 	if g.elections == nil {
 		return
 	}
-	g.weights, g.seats = map[string]int{}, map[string]int{} // of which there are none: 1
+	g.weights, g.seats = map[string]int{}, map[string]int{} // without an entry: 1
 	for _, name := range drawnNames {
 		if g.elections.one(4) {
 			g.weights[name] = 2 + g.elections.below(2)
@@ -254,8 +253,8 @@ func (g *generator) standAll() {
 	}
 }
 
-// stand has a member stand for a name: most often as the others do, now and then for more
-// or fewer seats.
+// stand makes a member a candidate of a name: most often like the rest, sometimes for more or
+// fewer slots.
 func (g *generator) stand(id election.ID, name string) scenario.Step {
 	s := scenario.Step{Do: scenario.Stand, Members: []election.ID{id}, Word: name, Weight: g.weights[name], Seats: g.seats[name]}
 	if g.elections.one(8) {
@@ -265,7 +264,7 @@ func (g *generator) stand(id election.ID, name string) scenario.Step {
 	return s
 }
 
-// nameSomething has a user do something about a named election.
+// nameSomething adds a user's request about a named election.
 func (g *generator) nameSomething(c *rng) {
 	if c.one(2) {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file does to processes and clocks what a machine may do to them.
+// This file applies faults to processes and clocks.
 
-// crash ends the process at once. Its kernel ends its connections, after what it
-// had already taken from the process, or (torn) with all of that lost.
+// crash ends the process at once. Its kernel ends its connections after what the process had
+// written, or, if torn, loses all of that.
 func (w *world) crash(p *process, torn bool) {
 	if p.condition != scenario.Alive && p.condition != scenario.Frozen {
 		return
@@ -33,7 +33,7 @@ func (w *world) endConnections(p *process, torn bool) {
 	w.resume(p)
 }
 
-// powerOff takes the host away: nobody is told.
+// powerOff removes the host, without a message to any member.
 func (w *world) powerOff(p *process) {
 	w.note(p, "loses power", "")
 	w.end(p, scenario.Off)
@@ -54,15 +54,15 @@ func (w *world) end(p *process, c scenario.Condition) {
 	p.life++
 	w.checks.disturbedAt(p, w.now)
 	if p.disk.saving && w.rng.one(2) {
-		_ = w.writeOut(p) // it got there, and nobody was left to be told
+		_ = w.writeOut(p) // it was written, but the process was gone
 	}
 	p.disk.saving = false
 	w.checks.ended(w, p, c)
 	p.view, p.working, p.hasSaved = election.Token{}, false, false
 }
 
-// restart starts a dead process again; with rollback its disk has lost its last write,
-// emptied all.
+// restart starts a dead process again; with "rollback" its disk has lost its last write, with
+// "emptied" everything.
 func (w *world) restart(p *process, with string) error {
 	if p.condition == scenario.Alive || p.condition == scenario.Frozen {
 		return nil // it was to have ended by itself, and has not yet
@@ -88,8 +88,7 @@ func (w *world) freeze(p *process) {
 	p.condition, p.frozenAt = scenario.Frozen, p.clock.at(w.now)
 }
 
-// thaw lets it go on: what the kernel has kept for it and its own timers may
-// come in either order.
+// thaw resumes a process. What its kernel has kept and its own timers may come in either order.
 func (w *world) thaw(p *process) {
 	if p.condition != scenario.Frozen {
 		return
@@ -119,8 +118,8 @@ func (w *world) drift(p *process, ppm int64) {
 	}
 }
 
-// jump sets the wall clock. A driver takes one that has run ahead by more than T
-// for the end of a pause that no other clock has seen; else it changes nothing.
+// jump sets the wall clock. A driver takes a jump ahead of more than T for the end of a pause
+// that no other clock has seen. Else a jump changes nothing.
 func (w *world) jump(p *process, d time.Duration) {
 	w.note(p, "wall clock jumps", d.String())
 	if d <= w.setup.Timing.T() {

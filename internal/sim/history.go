@@ -9,42 +9,42 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// history is what has happened in a run so far, as checkers look back at it: it changes
-// when all of them have looked. It has the first broken rule, too, which ends the run.
+// history is the run so far, for checkers. It changes after all of them have run. It also has
+// the first broken rule, which ends the run.
 type history struct {
 	broken *invariant.Violation
 
 	places []placeRecord // by place
 	claims map[election.Token]int
-	top    uint64 // the highest epoch that anyone has tried to save
+	top    uint64 // the highest epoch that any member has tried to save
 
-	calm  []time.Duration // from·n + to: since when nothing has happened to the pair; nil for big clusters
-	whole []time.Duration // the same, but for changes of the list
-	fault time.Duration   // when anything last went wrong anywhere, but for a member's end
+	calm  []time.Duration // from·n + to: since when the pair is undisturbed; nil for big clusters
+	whole []time.Duration // the same, except for changes of the list
+	fault time.Duration   // when the last fault happened anywhere, except for a member's end
 	n     int
 
 	told    uint64 // views that have changed
 	changes int    // claims since the last mark
 	rounds  uint64 // the highest round number sent since then
 	lost    []int
-	counted map[election.MessageKind]int // nil: nobody asks
+	counted map[election.MessageKind]int // nil: not requested
 	states  []election.MemberState       // at·n + of
 }
 
-// placeRecord is what is remembered of one place.
+// placeRecord is the history of a place.
 type placeRecord struct {
-	held    election.Token // the highest told to watchers in this life, or on disk at its start
+	held    election.Token // the highest announced to watchers in this life, or on disk at its start
 	since   time.Duration  // of the present view
 	begun   time.Duration  // of its own last leadership
 	own     election.Token // that leadership
-	yields  bool           // it steps down for another as soon as its work has stopped
+	yields  bool           // it hands over as soon as its work has stopped
 	told    bool           // it has had a leader in this life
 	intact  bool           // its file was never rolled back
 	wasDue  bool           // its deadline had passed before this step
-	unsaved election.Token // the last that it has followed although its disk did not take it
+	unsaved election.Token // the last that it followed although its disk did not save it
 	guard   time.Duration  // the end of its lease, by its own clock; 0: it has none
-	stalled election.Token // it leads, and has been stopped for longer than T
-	spared  time.Time      // until when others' words spared its leader before this step
+	stalled election.Token // its leadership, if it was stopped for longer than T
+	spared  time.Time      // until when confirmations protected its leader before this step
 }
 
 func (c *history) reset(w *world) {
@@ -70,7 +70,7 @@ func (c *history) reset(w *world) {
 	}
 }
 
-// sized gives n zeros, in s if it has room.
+// sized returns n zeros, in s if it has room.
 func sized[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -86,7 +86,7 @@ func (c *history) fail(w *world, p *process, rule, format string, args ...any) {
 	}
 }
 
-// started takes note of a new life and what its disk knows.
+// started records a new life and the token on its disk.
 func (c *history) started(w *world, p *process) {
 	for p.place >= len(c.places) {
 		c.places = append(c.places, placeRecord{})
@@ -99,7 +99,7 @@ func (c *history) started(w *world, p *process) {
 	}
 }
 
-// about looks at a member just before its step.
+// about records a member's state just before its step.
 func (c *history) about(w *world, p *process) {
 	s := &c.places[p.place]
 	deadline, ok := p.machine.Deadline()
@@ -114,7 +114,7 @@ func (c *history) about(w *world, p *process) {
 	}
 }
 
-// hasTold takes note of what a member has told its watchers.
+// hasTold records what a member has announced to its watchers.
 func (c *history) hasTold(w *world, p *process, a *election.Action) {
 	s := &c.places[p.place]
 	c.told++
@@ -138,10 +138,10 @@ func (c *history) hasTold(w *world, p *process, a *election.Action) {
 	}
 }
 
-// wantsSaved takes note of what a member wants on disk.
+// wantsSaved records the token of a save that begins.
 func (c *history) wantsSaved(t election.Token) { c.top = max(c.top, t.Epoch) }
 
-// hasSent takes note of a message, if anybody counts them.
+// hasSent counts a message, if messages are counted.
 func (c *history) hasSent(m *election.Message) {
 	if c.counted != nil {
 		c.counted[m.Kind]++
@@ -149,7 +149,7 @@ func (c *history) hasSent(m *election.Message) {
 	}
 }
 
-// allUp: who starts settled takes the others for up.
+// allUp records that a member which starts settled takes the rest for up.
 func (c *history) allUp(p *process) {
 	if len(c.states) > 0 {
 		for i := range c.n {
@@ -158,7 +158,7 @@ func (c *history) allUp(p *process) {
 	}
 }
 
-// notified takes note of what a member says of another.
+// notified records a member's report about a member.
 func (c *history) notified(w *world, p *process, a *election.Action) {
 	to, ok := w.slots[a.Member]
 	if ok && len(c.states) > 0 && p.place < c.n {

@@ -10,29 +10,28 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// joining is how a process asks to be let into a cluster: what [machine.Newcomer]
-// decides, with the lab's network.
+// joining is how a process asks to be admitted to a cluster: the decisions of [machine.Newcomer]
+// over the lab's network.
 type joining struct {
-	through []int // slots of whom it asks; none: it has its list from a configuration
-	left    []int // of them, who have not answered
+	through []int // slots of the members it asks; none: it has its list from a configuration
+	left    []int // those of them that have not answered
 	asked   int   // answers awaited in this round
 	begunAt time.Duration
 	asks    machine.Newcomer // what the answers mean
-	met     bool             // a connection to a member has stood, in this life
+	met     bool             // a connection to a member was open in this life
 	paused  bool             // the next round is to come
-	back    []int            // slots of those that are asked to let it return
+	back    []int            // slots of the members asked to let it return
 }
 
-// admission is what a newcomer is told by who lets it in. What the newcomer itself
-// holds, its own entry alone for a list, goes with its asking.
+// admission is the answer of the member that admits a newcomer. In the newcomer's request, its
+// list is the newcomer's own entry.
 type admission = machine.Admission
 
-// askTime is how long a newcomer waits for an answer: for the connection, and then
-// for what is said on it.
+// askTime returns how long a newcomer waits for the connection and the answer on it.
 func askTime(t election.Timing) time.Duration { return 2*t.TMax + greetTime(t, true) }
 
-// join starts p as a process that knows nobody but whom it asks, and what its
-// file says.
+// join starts p as a process with no members on its list, except those that it asks and those in
+// its file.
 func (w *world) join(p *process, through []election.ID) error {
 	lives := p.condition == scenario.Alive || p.condition == scenario.Frozen
 	if lives && !p.ending {
@@ -47,7 +46,7 @@ func (w *world) join(p *process, through []election.ID) error {
 	return w.start(p)
 }
 
-// throughThese says whom p asks to be let in.
+// throughThese sets the members that p asks for admission.
 func (w *world) throughThese(p *process, members []election.ID) {
 	p.through = p.through[:0]
 	for _, id := range members {
@@ -78,7 +77,7 @@ func (w *world) ask(p *process, slot int) {
 	w.connect(p, slot, c, frame{kind: ask, in: &admission{List: []election.Member{own}, Token: p.machine.Held()}})
 }
 
-// rejoin asks one member, or everyone through whom it joins, once more.
+// rejoin asks a member again, or, with [election.None], all through which p joins.
 func (w *world) rejoin(p *process, to election.ID) {
 	if to != election.None {
 		w.askToReturn(p, w.slots[to])
@@ -91,7 +90,7 @@ func (w *world) rejoin(p *process, to election.ID) {
 	}
 }
 
-// askAgain begins another round.
+// askAgain begins a further round.
 func (w *world) askAgain(p *process, life uint64) {
 	switch {
 	case p.life != life:
@@ -102,7 +101,7 @@ func (w *world) askAgain(p *process, life uint64) {
 	}
 }
 
-// letIn answers a newcomer, as the process that owns e does, or its kernel.
+// letIn answers a newcomer as the process that owns e does, or its kernel.
 func (w *world) letIn(e *endpoint, f *frame) {
 	q, from := e.proc, e.other()
 	e.state = closed
@@ -125,7 +124,7 @@ func (w *world) letIn(e *endpoint, f *frame) {
 	w.push(from, frame{kind: admitted, in: &admission{List: q.machine.List(), Token: t, Age: age}})
 }
 
-// answered takes in one answer of a round; in and err are nil when there was none.
+// answered handles an answer of a round; in and err are nil if there was none.
 func (w *world) answered(e *endpoint, in *admission, err error) {
 	p := e.proc
 	if e.state != opening || e.life != p.life {
@@ -148,7 +147,7 @@ func (w *world) answered(e *endpoint, in *admission, err error) {
 	}
 }
 
-// roundOver tells the Machine what a round has brought.
+// roundOver passes the results of a round to the Machine.
 func (w *world) roundOver(p *process) {
 	begins := !p.asks.Begun()
 	ev, tell, fatal := p.asks.RoundOver(p.met)
@@ -169,7 +168,7 @@ func (w *world) roundOver(p *process) {
 	}
 }
 
-// askToReturn asks one member, unless that is under way.
+// askToReturn asks a member, unless that is under way.
 func (w *world) askToReturn(p *process, slot int) {
 	if p.condition == scenario.Alive && !slices.Contains(p.left, slot) && !slices.Contains(p.back, slot) {
 		p.back = append(p.back, slot)
@@ -177,7 +176,7 @@ func (w *world) askToReturn(p *process, slot int) {
 	}
 }
 
-// returned takes in the answer to that.
+// returned handles the answer to askToReturn.
 func (w *world) returned(p *process, slot int, in *admission) {
 	p.back = slices.DeleteFunc(p.back, func(s int) bool { return s == slot })
 	if in != nil {
@@ -185,14 +184,14 @@ func (w *world) returned(p *process, slot int, in *admission) {
 	}
 }
 
-// quit begins the end of a process by its own will, or because of err: it gives
-// the lead away, and goes when its work has stopped.
+// quit begins the end of a process, on request or because of err: it hands over, and ends when
+// its work has stopped.
 func (w *world) quit(p *process, err error) {
 	if p.ending {
 		return
 	}
 	p.ending, p.halted = true, err
-	last := func() { w.step(p, election.Event{Kind: election.Closing}) } // in one turn: it may end with that
+	last := func() { w.step(p, election.Event{Kind: election.Closing}) } // in the same turn: that may end the process
 	if p.busy {
 		last()
 		return
@@ -200,7 +199,7 @@ func (w *world) quit(p *process, err error) {
 	w.turn(p, last)
 }
 
-// exit is the last thing that a process does. What it has said before arrives.
+// exit is the last action of a process. What it has sent arrives.
 func (w *world) exit(p *process) {
 	p.ending = false // else its last step would end it again
 	if p.leaves {
@@ -222,7 +221,7 @@ func (w *world) exit(p *process) {
 	w.endConnections(p, false)
 }
 
-// leave has a process give up its membership and go.
+// leave makes a process give up its membership and end.
 func (w *world) leave(p *process) {
 	if p.condition == scenario.Alive && !p.ending {
 		w.note(p, "leaves", "")
@@ -231,7 +230,7 @@ func (w *world) leave(p *process) {
 	}
 }
 
-// change is what the user does to the list at p.
+// change applies a user's change of the list at p.
 func (w *world) change(p *process, step *scenario.Step, of *process) {
 	if p.condition != scenario.Alive {
 		return
@@ -250,7 +249,7 @@ func (w *world) change(p *process, step *scenario.Step, of *process) {
 	w.step(p, election.Event{Kind: election.MemberRemoved, Peer: of.rank.ID})
 }
 
-// listed gives the members that p's list holds now.
+// listed returns the members on p's list.
 func (p *process) listed() (ids []election.ID) {
 	for _, e := range p.machine.List() {
 		if e.Departure == election.Present {

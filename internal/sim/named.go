@@ -11,26 +11,26 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// namedProcess is what a process has to do with named elections.
+// namedProcess is the state of a process in named elections.
 type namedProcess struct {
-	assigned *named.Core                // nil: the script has none
+	assigned *named.Core                // nil: the script has no named elections
 	stoodFor map[string]named.Candidacy // in later lives too
 
-	leads map[string]lead          // now, as it was told
+	leads map[string]lead          // now, as announced to it
 	led   map[string]uint64        // the highest epoch that it has led under in this life
-	toils map[string]bool          // whose work runs
-	sees  map[place]election.Token // as its watchers were told
-	tops  map[place]uint64         // the highest epoch that they were told of
-	ends  []ending                 // of work that was told to stop
+	toils map[string]bool          // the names with running work
+	sees  map[place]election.Token // as announced to its watchers
+	tops  map[place]uint64         // the highest epoch announced to them
+	ends  []ending                 // of work that was asked to stop
 }
 
-// place is one seat of a named election.
+// place is a slot of a named election.
 type place struct {
 	name string
 	seat int
 }
 
-// lead is what a process leads of a named election.
+// lead is a process's leadership of a named election.
 type lead struct {
 	election.Token
 	seat int
@@ -41,25 +41,25 @@ type ending struct {
 	name string
 }
 
-// namesElections says whether a script has named elections.
+// namesElections reports whether a script has named elections.
 func namesElections(s *scenario.Scenario) bool {
 	return slices.ContainsFunc(s.Steps, func(step scenario.Step) bool { return step.Do == scenario.Stand })
 }
 
-// namedPart has lists of more than two names go in several messages, as production's of more
-// than two thousand do.
+// namedPart is so low that lists of more than two names take several messages, as lists of more
+// than two thousand do in production.
 const namedPart = 100
 
-// wait is how long a lead of a named election may last without a word.
+// wait is how long leadership of a named election may last without a message.
 func wait(t election.Timing) time.Duration { return 2*t.Bears() + t.Heartbeat }
 
-// namedBound is what named elections may take beyond the cluster's own: what others hold
-// is over, twice, what was lost is asked for, and two hand-overs.
+// namedBound returns how much longer than the cluster itself named elections may take: two
+// expiries of old leaderships, requests for lost messages, and two hand-overs.
 func namedBound(s scenario.Setup) time.Duration {
 	return 3*wait(s.Timing) + 20*s.Timing.T() + 3*s.Drain + 40*s.Timing.Heartbeat
 }
 
-// beginNamed has a process stand for what it stood for before.
+// beginNamed makes a process a candidate of its former names.
 func (w *world) beginNamed(p *process, c machine.Config) {
 	p.namedProcess = namedProcess{stoodFor: p.stoodFor}
 	if !w.named {
@@ -76,10 +76,10 @@ func (w *world) beginNamed(p *process, c machine.Config) {
 	}
 }
 
-// campaignNamed has a user do something about an election at p.
+// campaignNamed applies a user's request about an election at p.
 func (w *world) campaignNamed(p *process, step *scenario.Step) {
 	if p.condition != scenario.Alive {
-		return // it has ended by itself, removed, or is frozen: nobody can ask it
+		return // it has ended or is frozen: it cannot be asked
 	}
 	w.note(p, string(step.Do)+"s "+step.Word, "")
 	switch step.Do {
@@ -115,7 +115,7 @@ func (w *world) request(p *process, r named.Request) {
 	})
 }
 
-// command has a process do something between its steps.
+// command calls f on a process between its steps.
 func (w *world) command(p *process, f func(time.Time) []election.Action) {
 	if p.condition != scenario.Alive || p.assigned == nil {
 		return
@@ -123,7 +123,7 @@ func (w *world) command(p *process, f func(time.Time) []election.Action) {
 	w.turn(p, func() { w.stepBy(p, &election.Event{Kind: election.Woke}, f) })
 }
 
-// namedChanges takes in what the last step has changed: work is told before anybody.
+// namedChanges handles the changes of the last step: work is notified first.
 func (w *world) namedChanges(p *process) []named.Change {
 	if p.assigned == nil {
 		return nil
@@ -159,7 +159,7 @@ func (w *world) namedChange(p *process, ch *named.Change) {
 	}
 }
 
-// namedFollows has work begin for what the last step has brought.
+// namedFollows starts the work of leaderships that the last step brought.
 func (w *world) namedFollows(p *process, changes []named.Change) {
 	for i := range changes {
 		name := changes[i].Name
@@ -171,7 +171,7 @@ func (w *world) namedFollows(p *process, changes []named.Change) {
 	}
 }
 
-// namedStopped: the work of former leads has stopped.
+// namedStopped handles that the work of former leaders has stopped.
 func (w *world) namedStopped(p *process, life uint64) {
 	if p.life != life {
 		return

@@ -8,17 +8,17 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// contest is one named election as a group of members has it.
+// contest is a named election as a group of members has it.
 type contest struct {
 	name   string
 	weight int
-	least  int        // seats that those who may lead it stand for
-	can    []*process // who may lead it
+	least  int        // the most slots of any eligible candidacy
+	can    []*process // members that may lead it
 	leads  []*process
 }
 
-// namedAgree gives "" when of each name that somebody of a group stands for as many seats
-// are led there as can be, each by one, as all see it, and nobody has more than its share.
+// namedAgree returns "" if each name with a candidate in the group has as many leaders as
+// possible, all members agree on them, and no member exceeds its share.
 func (w *world) namedAgree(group []*process, coordinator *process) string {
 	if !w.named || coordinator == nil || coordinator.assigned == nil || !w.complete(group) {
 		return ""
@@ -44,7 +44,7 @@ func (w *world) namedAgree(group []*process, coordinator *process) string {
 	return evenly(contests, coordinator)
 }
 
-// contests are those of a group, by name.
+// contests returns the named elections of a group, by name.
 func (w *world) contests(group []*process, drained []election.ID) (list []*contest) {
 	names := map[string]*contest{}
 	of := func(name string) *contest {
@@ -73,8 +73,8 @@ func (w *world) contests(group []*process, drained []election.ID) (list []*conte
 	return list
 }
 
-// most is how many may lead an election. Of those who are not heard any more nobody knows
-// what they have said last.
+// most returns how many may lead an election. The last candidacies of members outside of the
+// group are not known.
 func (w *world) most(k *contest, group []*process) (most int) {
 	if len(group) < len(w.procs) {
 		return w.seats[k.name]
@@ -85,7 +85,7 @@ func (w *world) most(k *contest, group []*process) (most int) {
 	return most
 }
 
-// filled gives "" when as many lead an election as can, as all see it.
+// filled returns "" if as many members lead an election as can, and all members agree on them.
 func (w *world) filled(k *contest, group []*process) string {
 	if n, least := len(k.leads), min(k.least, len(k.can)); n < least {
 		return fmt.Sprintf("election %s has %d seats to fill and is led by %d", k.name, least, n)
@@ -104,8 +104,8 @@ func (w *world) filled(k *contest, group []*process) string {
 	return ""
 }
 
-// evenly gives "" when nobody leads what another is to lead, by its preference or for its
-// share, and could.
+// evenly returns "" if no member leads a name that a different member should and could lead, by
+// preference or by share.
 func evenly(contests []*contest, coordinator *process) string {
 	loads, heaviest := map[*process]int{}, 0
 	for _, k := range contests {
@@ -134,7 +134,7 @@ func evenly(contests []*contest, coordinator *process) string {
 	return ""
 }
 
-// mayBeAssigned says that nothing of its own keeps a member from leading.
+// mayBeAssigned reports whether a member's own state allows it to lead.
 func (p *process) mayBeAssigned() bool {
 	s := p.machine.Standing()
 	return p.fit() && p.halted == nil && s != election.IneligibleJoining && s != election.IneligibleGone

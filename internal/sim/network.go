@@ -9,14 +9,13 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// network connects the processes in the manner of TCP: bytes of one connection
-// arrive in order or not at all; a cut holds them back until it heals or a reset
-// throws them away; a host refuses where no process listens; a stopped process's
-// kernel accepts and buffers.
+// network connects the processes in the manner of TCP. Bytes of a connection arrive in order or
+// not at all. A cut holds them back until it heals or a reset drops them. A host refuses dials
+// if no process listens. The kernel of a stopped process accepts and buffers.
 type network struct {
 	n       int
 	cut     []bool          // from·n + to
-	rejects []bool          // from·n + to: of those that are cut, the ones that a firewall answers with a reset
+	rejects []bool          // from·n + to: cut links that a firewall answers with a reset
 	takes   []scenario.Span // from·n + to: the usual latency
 	delay   []time.Duration // from·n + to: on top of that
 	held    [][]*endpoint   // from·n + to: pipes that wait for a heal
@@ -122,8 +121,8 @@ func (w *world) logReceipt(p *process, m *election.Message, flight uint64) {
 	}
 }
 
-// synced is a kernel's answer to a dial: it makes the connection if a process
-// listens, stopped or not, and refuses if none does.
+// synced answers a dial as a kernel: it makes the connection if a process listens, stopped or
+// not, and else refuses.
 func (w *world) synced(e *endpoint) {
 	from := e.other()
 	if e.proc.condition == scenario.Dead {
@@ -134,7 +133,7 @@ func (w *world) synced(e *endpoint) {
 	w.push(from, frame{kind: synAck})
 }
 
-// hangUpOn ends e's connection for the other side; torn: what is on its way is lost.
+// hangUpOn ends e's connection for the other side; if torn, what is on its way is lost.
 func (w *world) hangUpOn(e *endpoint, torn bool) {
 	to := e.other()
 	if to.state == closed {
@@ -157,7 +156,7 @@ func (w *world) hangUpOn(e *endpoint, torn bool) {
 	w.push(to, frame{kind: rst})
 }
 
-// ended takes note of a connection's end; torn: what was on its way is lost.
+// ended handles a connection's end; if torn, what was on its way is lost.
 func (w *world) ended(e *endpoint, torn bool) {
 	if e.c.asks {
 		w.answered(e, nil, nil)
@@ -180,7 +179,7 @@ func (w *world) ended(e *endpoint, torn bool) {
 	if next != nil && !used && !torn {
 		return
 	}
-	// What was written to it may be lost; the Machine says it again.
+	// What was written to it may be lost; the Machine resends it.
 	w.step(p, election.Event{Kind: election.LinkDown, Peer: peer, Incarnation: e.inc})
 	if next != nil {
 		w.step(p, election.Event{Kind: election.LinkUp, Peer: peer, Rank: next.rank, Incarnation: next.inc})
@@ -199,7 +198,7 @@ func (w *world) hangup(p *process, to election.ID) {
 	p.peers[slot].ends = p.peers[slot].ends[:0]
 }
 
-// send writes to the connection in use, dialing when there is none.
+// send writes to the connection in use, or dials if there is none.
 func (w *world) send(p *process, to election.ID, m *election.Message) {
 	w.checks.sends(w, p, m)
 	w.flights++
@@ -217,15 +216,15 @@ func (w *world) send(p *process, to election.ID, m *election.Message) {
 		return
 	}
 	e := w.inUse(p, slot)
-	if e == nil { // a connection that stands needs no address
+	if e == nil { // an open connection needs no address
 		w.checks.reaches(w, p, slot)
 		e = w.dialed(p, slot)
 	}
 	w.push(e.other(), frame{kind: message, msg: m, flight: w.flights})
 }
 
-// resetLink ends every connection between two members on both sides at once;
-// what was on its way is lost.
+// resetLink ends every connection between two members on both sides at once; what is on its way
+// is lost.
 func (w *world) resetLink(a, b *process) {
 	w.note(a, "connections are reset", "to "+string(b.rank.ID))
 	w.checks.disturbed(w, a)
@@ -249,13 +248,13 @@ func (w *world) cutLink(a, b *process) {
 	w.net.cut[a.slot*w.net.n+b.slot] = true
 }
 
-// rejectLink has a firewall at b answer what comes from a with a reset.
+// rejectLink makes a firewall at b answer what comes from a with a reset.
 func (w *world) rejectLink(a, b *process) {
 	w.cutLink(a, b)
 	w.net.rejects[a.slot*w.net.n+b.slot] = true
 }
 
-// lastOn is when the last arrives of what a delay holds on its way over a link; now, if nothing.
+// lastOn returns when the last delayed frame on a link arrives; now, if there is none.
 func (w *world) lastOn(link int) time.Duration {
 	last := w.now
 	if w.net.delay[link] == 0 {
@@ -271,8 +270,8 @@ func (w *world) lastOn(link int) time.Duration {
 	return last
 }
 
-// healLink lets what the kernels kept arrive, within 2·t_max of the heal as if
-// sent again; now and then they have given the connection up instead.
+// healLink delivers what the kernels kept, within 2·t_max of the heal as if resent. Sometimes
+// they have given up the connection instead.
 func (w *world) healLink(a, b *process) {
 	link := a.slot*w.net.n + b.slot
 	if w.net.delay[link] == 0 && !w.net.cut[link] {
@@ -280,7 +279,7 @@ func (w *world) healLink(a, b *process) {
 	}
 	w.checks.disturbed(w, a)
 	w.checks.disturbed(w, b)
-	late := w.lastOn(link) // what is said next over the same connection comes behind it
+	late := w.lastOn(link) // later messages over the same connection come after it
 	w.checks.disturbedAt(a, late)
 	w.checks.disturbedAt(b, late)
 	w.net.delay[link], w.net.cut[link], w.net.rejects[link] = 0, false, false

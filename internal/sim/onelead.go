@@ -12,9 +12,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file knows what an algorithm promises that has one leader, never two.
+// This file checks the promise of an algorithm that never has two leaders.
 
-// leaseholder is a core whose leadership is in force for a time that it knows.
+// leaseholder is a core whose leadership holds for a time that it can report.
 type leaseholder interface {
 	Lease() (until time.Time, leads bool)
 	Guard() time.Time
@@ -24,7 +24,7 @@ type leaseholder interface {
 	Durable(records [][]byte) (term uint64)
 }
 
-// appendLog writes records off the loop.
+// appendLog writes records outside of the loop.
 func (w *world) appendLog(p *process, a *election.Action) {
 	w.checks.saves(w, p, election.Token{})
 	d := &p.disk
@@ -32,11 +32,11 @@ func (w *world) appendLog(p *process, a *election.Action) {
 	w.writes(p, w.now+w.rng.in(w.setup.Fsync)+d.slow)
 }
 
-// guard is the process beside a leader that attests its end. It outlives the leader's process.
+// guard is the process next to a leader that attests its end. It outlives the leader's process.
 type guard struct {
 	oath.Witness
 	place int    // of the leader
-	life  uint64 // that the leader's place had after its end
+	life  uint64 // the life of that place after the leader's end
 	sent  bool
 }
 
@@ -55,8 +55,8 @@ func swear(w *world, p *process, t election.Token) {
 	w.step(p, election.Event{Kind: election.Sworn, Token: t, Proof: core.Commits(secret)})
 }
 
-// orphan has the guard of a leader that has crashed end the work. The guard may have been
-// killed, too; it may take longer than the lease is.
+// orphan makes the guard of a crashed leader end the work. The guard may have been killed too,
+// or may take longer than the lease.
 func orphan(w *world, p *process) {
 	g := p.guard
 	if p.guard = (guard{}); !g.Swore() || w.rng.one(6) {
@@ -73,7 +73,7 @@ func orphan(w *world, p *process) {
 	w.queue.push(occurrence{at: w.now + w.rng.in(scenario.Span{Max: longest}), kind: workGone, place: int32(len(w.guards) - 1)})
 }
 
-// guardSeesEnd: nothing is left of the work of a leader that has crashed.
+// guardSeesEnd handles that nothing is left of a crashed leader's work.
 func guardSeesEnd(w *world, i int32) {
 	g := &w.guards[i]
 	if w.procs[g.place].life == g.life {
@@ -83,7 +83,7 @@ func guardSeesEnd(w *world, i int32) {
 	attestNow(w, int(i))
 }
 
-// attestNow sends the secret to all others, once there is something to attest. Each may get it
+// attestNow sends the secret to all members once there is something to attest. It may arrive
 // late, twice or not at all.
 func attestNow(w *world, i int) {
 	g := &w.guards[i]
@@ -102,7 +102,7 @@ func attestNow(w *world, i int) {
 	}
 }
 
-// handProof hands a secret to a process.
+// handProof delivers a secret to a process.
 func handProof(w *world, o *occurrence) {
 	switch p := w.procs[o.life]; p.condition {
 	case scenario.Alive:
@@ -115,7 +115,7 @@ func handProof(w *world, o *occurrence) {
 	}
 }
 
-// complete says that each two of a group reach each other: the leader has no other way
+// complete reports whether each two of a group reach each other: the leader has no indirect way
 // to its voters.
 func (w *world) complete(group []*process) bool {
 	for i, a := range group {
@@ -128,10 +128,9 @@ func (w *world) complete(group []*process) bool {
 	return true
 }
 
-// majority says that those of a group who are able hold a majority of the voters, of
-// both configurations while one changes. Who votes is what the member of the group knows
-// that has taken in the most of the log: one that was away may still count by an older
-// configuration, and cannot be elected by it, for its log is behind.
+// majority reports whether able holds a majority of the voters, in both configurations during a
+// change. The voters are those of the group's most advanced log. A returning member may still
+// count by an older configuration, but its log is behind, so it cannot be elected by that.
 func (w *world) majority(group, able []*process) bool {
 	sets := voters(group)
 	return len(sets) > 0 && !slices.ContainsFunc(sets, func(voters []election.ID) bool {
@@ -145,7 +144,7 @@ func (w *world) majority(group, able []*process) bool {
 	})
 }
 
-// voters are who votes, as the member of a group knows that has taken in the most.
+// voters returns the voters by the most advanced log of a group.
 func voters(group []*process) [][]election.ID {
 	furthest := uint64(0)
 	var knows leaseholder
@@ -161,8 +160,8 @@ func voters(group []*process) [][]election.ID {
 	return knows.Voters()
 }
 
-// electable says that somebody of a group may lead, and votes: a newcomer that is still to
-// learn the log has no way to vote before somebody leads.
+// electable reports whether a member of a group may lead and is a voter. A newcomer that has yet
+// to learn the log becomes a voter only under a leader.
 func (w *world) electable(group []*process) bool {
 	sets := voters(group)
 	return slices.ContainsFunc(group, func(p *process) bool {
@@ -170,15 +169,15 @@ func (w *world) electable(group []*process) bool {
 	})
 }
 
-// quorumAgrees is groupAgrees where a majority decides. A member whose disk hangs can
-// take nothing up, and is not looked at; nor do the others know what it alone has taken in.
+// quorumAgrees is groupAgrees where a majority decides. A member with a hung disk cannot take
+// anything up and is skipped; what only it has received does not count.
 func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	working := slices.DeleteFunc(slices.Clone(group), func(p *process) bool { return p.disk.hangs() || !p.machine.(leaseholder).Settled() })
 	switch {
 	case !w.majority(group, group), !w.electable(group):
 		return t, leaderless(group)
 	case !w.majority(group, working), !w.majority(working, working), !w.electable(working):
-		return t, "" // nobody can be elected; who led before may go on
+		return t, "" // no member can be elected; an earlier leader may go on
 	}
 	for i, p := range working {
 		switch {
@@ -204,7 +203,7 @@ func (w *world) quorumAgrees(group []*process) (t election.Token, why string) {
 	return t, ""
 }
 
-// leaderless gives "" when nobody of a group without a majority has a leader.
+// leaderless returns "" if no member of a group without a majority has a leader.
 func leaderless(group []*process) string {
 	for _, p := range group {
 		if p.view.Defined() {

@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file is what a connection is made of: two ends, and a pipe of frames to each.
+// This file has the parts of a connection: two ends, and a pipe of frames to each.
 
 type endState uint8
 
@@ -18,14 +18,14 @@ const (
 	closed
 )
 
-// conn is one connection; ends[0] dialed.
+// conn is a connection; ends[0] dialed.
 type conn struct {
 	ends  [2]endpoint
 	place int32 // in network.conns
-	asks  bool  // it asks to be let in, and serves for nothing else
+	asks  bool  // it serves only to ask for admission
 }
 
-// endpoint is one side of a connection and what is on its way there.
+// endpoint is a side of a connection and what is on its way there.
 type endpoint struct {
 	c    *conn
 	side int
@@ -40,7 +40,7 @@ type endpoint struct {
 	until  time.Duration // of ends[0], in its own time: when the dial fails
 }
 
-// endAt is the endpoint of that place: its connection's, and which side.
+// endAt returns the endpoint of that place, which encodes its connection and side.
 func (n *network) endAt(place int32) *endpoint { return &n.conns[place>>1].ends[place&1] }
 
 func (e *endpoint) place() int32 { return e.c.place<<1 | int32(e.side) }
@@ -54,11 +54,11 @@ const (
 	synAck                        // the connection is made
 	secure                        // TLS begins
 	secured                       // the answer to it
-	hello                         // who dials
+	hello                         // the dialer presents itself
 	welcome                       // the answer to it
-	refusal                       // nobody listens, or not admitted (err)
-	ask                           // the dial of a newcomer, which asks to be let in
-	admitted                      // it is
+	refusal                       // no process listens, or not admitted (err)
+	ask                           // the dial of a newcomer, which asks for admission
+	admitted                      // the newcomer is admitted
 	message                       //
 	fin                           // the end, after everything before it
 	rst                           // the end, at once
@@ -71,18 +71,18 @@ type frame struct {
 	flight uint64
 	err    error
 	in     *admission
-	inc    uint64 // of a refusal: of the process that refuses
+	inc    uint64 // of a refusal: that of the process that refuses
 }
 
-// dials says that a frame makes a connection: it is lost in a cut, not held.
+// dials reports whether a frame makes a connection: a cut drops it and does not hold it.
 func (k frameKind) dials() bool { return k == syn || k == synAck }
 
-// pipe is a queue of frames with one arrival scheduled, that of its head.
+// pipe is a queue of frames. Only the arrival of its head is scheduled.
 type pipe struct {
 	frames  []frame
 	head    int
 	due     time.Duration // when the head's arrival is scheduled; never: it is not
-	slowest time.Duration // the longest that one of the frames travels
+	slowest time.Duration // the longest time that any of the frames travels
 }
 
 func (p *pipe) clear() {
@@ -115,13 +115,13 @@ func (w *world) push(e *endpoint, f frame) {
 	}
 }
 
-// travels is when what leaves now arrives at e.
+// travels returns when a frame that leaves now arrives at e.
 func (w *world) travels(e *endpoint) time.Duration {
 	link := e.other().linkTo(e, w)
 	return w.now + w.rng.in(w.net.takes[link]) + w.net.delay[link]
 }
 
-// uncork puts on its way what a dialer has written before there was a connection.
+// uncork sends what a dialer has written before there was a connection.
 func (w *world) uncork(e *endpoint) {
 	e.corked = false
 	for i := range e.in.frames[e.in.head:] {
@@ -148,10 +148,10 @@ func (w *world) expect(e *endpoint, at time.Duration) {
 	w.queue.push(occurrence{at: at, kind: arrival, place: e.place()})
 }
 
-// linkTo is the index of the one-way link from e to its other side.
+// linkTo returns the index of the link from e to its other side.
 func (e *endpoint) linkTo(to *endpoint, w *world) int { return e.proc.slot*w.net.n + to.proc.slot }
 
-// deliver takes the head of what is on its way to e.
+// deliver delivers the frames to e that are due.
 func (w *world) deliver(e *endpoint) {
 	for e.in.len() > 0 && e.in.due <= w.now {
 		if w.heldUp(e) {
@@ -173,9 +173,9 @@ func (w *world) deliver(e *endpoint) {
 	}
 }
 
-// heldUp says whether the head must wait for a heal or a thaw, and sees to it
-// that it is looked at again then. Dials do not wait for a heal: their packets
-// are lost. Nor do they wait for a thaw: the kernel answers.
+// heldUp reports whether the head must wait for a heal or a thaw, and arranges a further look
+// then. Dials do not wait for a heal: their packets are lost. They do not wait for a thaw: the
+// kernel answers.
 func (w *world) heldUp(e *endpoint) bool {
 	from, n := e.other(), &w.net
 	if e.proc.condition == scenario.Off {
@@ -202,10 +202,10 @@ func (w *world) heldUp(e *endpoint) bool {
 	return false
 }
 
-// resets says that a frame is a reset, which a firewall lets through.
+// resets reports whether a frame is a reset, which a firewall lets through.
 func (f *frame) resets() bool { return f.kind == rst || f.kind == refusal && f.err == nil }
 
-// rejected: a firewall has answered the head of what is on its way to e with a reset.
+// rejected handles that a firewall has answered the head on its way to e with a reset.
 func (w *world) rejected(e *endpoint) {
 	from, head := e.other(), e.in.frames[e.in.head].kind
 	switch head {

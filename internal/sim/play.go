@@ -14,18 +14,18 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// Outcome is what a run came to.
+// Outcome is the result of a run.
 type Outcome struct {
 	Elapsed  time.Duration                // simulated
-	Agreed   time.Duration                // the longest that an agree or settle took
-	Share    float64                      // the largest part of its bound that one took
+	Agreed   time.Duration                // the longest time of an agree or settle
+	Share    float64                      // the largest part of its bound that any of them took
 	Messages map[election.MessageKind]int // sent since the last mark; nil unless logged
-	Leader   election.ID                  // of the highest token that anyone has at the end
-	Ended    []time.Duration              // when each step was over that could be taken; nil unless logged
+	Leader   election.ID                  // of the highest token that any member has at the end
+	Ended    []time.Duration              // when each possible step was over; nil unless logged
 }
 
-// Play runs the scenario and tells log (nil: nobody) all that happens. Its error
-// is a *[invariant.Violation] of the rules, an *[scenario.Unmet] expectation, or a setup that cannot be.
+// Play runs the scenario and passes all that happens to log, which may be nil. Its error is a
+// *[invariant.Violation], a *[scenario.Unmet], or describes an invalid setup.
 func Play(s *scenario.Scenario, maker scenario.Maker, log func(trace.Entry)) (Outcome, error) {
 	if s.Setup.Manual {
 		elapsed, err := explore.Play(s, maker, log)
@@ -68,16 +68,15 @@ func (w *world) play(s *scenario.Scenario, maker scenario.Maker, log func(trace.
 	return o, nil
 }
 
-// changesList says whether members come or go.
+// changesList reports whether members come or go.
 func changesList(s *scenario.Scenario) bool {
 	return len(s.Setup.Newcomers) > 0 || slices.ContainsFunc(s.Steps, func(step scenario.Step) bool {
 		return slices.Contains(MembershipFaults(), step.Do) || step.Do == scenario.Duplicate && len(step.Via) > 0
 	})
 }
 
-// boundOf is how long agreement may take: where members come and go, also a round
-// of asking with the pause before it, and how long one that was removed takes to
-// believe it.
+// boundOf returns how long agreement may take. If members come and go, it includes a round of
+// requests with the pause before it, and the time until a removed member accepts its removal.
 func boundOf(s *scenario.Scenario) time.Duration {
 	bound := s.Setup.Bound()
 	if changesList(s) {
@@ -127,12 +126,12 @@ func (w *world) take(s *scenario.Scenario, step *scenario.Step, o *Outcome) erro
 	return err
 }
 
-// took notes how long an agreement took, of how long it might.
+// took records how long an agreement took, and its bound.
 func (o *Outcome) took(d, bound time.Duration) {
 	o.Agreed, o.Share = max(o.Agreed, d), max(o.Share, float64(d)/float64(bound))
 }
 
-// strike does what a step does to members and links.
+// strike applies a step to members and links.
 func (w *world) strike(step *scenario.Step) error {
 	switch step.Do {
 	case scenario.Cut, scenario.Heal, scenario.Reset, scenario.Reject, scenario.Delay:
@@ -221,8 +220,8 @@ func spell(d time.Duration) string {
 	return d.String()
 }
 
-// duplicate starts a second process with p's id, on a host of its own. Who joins can be
-// dialed there.
+// duplicate starts a second process with p's id, on its own host. If it joins, it can be dialed
+// there.
 func (w *world) duplicate(p *process, through []election.ID) error {
 	q := &process{}
 	q.reset(len(w.procs), p.slot, p.rank, w.net.n)
@@ -239,7 +238,7 @@ func (w *world) duplicate(p *process, through []election.ID) error {
 
 func (w *world) strikeLinks(step *scenario.Step) {
 	links := step.Links
-	if len(links) == 0 { // heal alone: all
+	if len(links) == 0 { // heal without links: all
 		w.noteAll("all links heal")
 		for _, a := range w.procs[:w.net.n] {
 			for _, b := range w.procs[:w.net.n] {
@@ -311,7 +310,7 @@ func (c *history) mark() {
 	clear(c.counted)
 }
 
-// meets gives "" when e holds, else what is the case instead.
+// meets returns "" if e holds, else what is the case instead.
 func (w *world) meets(e *scenario.Expectation) string {
 	switch e.What {
 	case "changes":

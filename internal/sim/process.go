@@ -11,17 +11,16 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// process is one member's process on its host: it drives the Machine as the
-// runtime does.
+// process is a member's process on its host: it drives the Machine as the runtime does.
 type process struct {
 	place int // in world.procs
 	slot  int // of its id; a second claimant shares it
 	rank  election.Rank
 
 	machine      machine.Core
-	namedProcess // elections beside the cluster's own
+	namedProcess // elections besides the cluster's own
 	condition    scenario.Condition
-	life         uint64 // goes up at every start and end: what was meant for another life is void
+	life         uint64 // incremented at every start and end; events of an earlier life are dropped
 	incarnation  uint64
 	clock        clock
 	disk         disk
@@ -32,8 +31,8 @@ type process struct {
 	working   bool
 	observer  bool            // it follows and never leads
 	timing    election.Timing // of this life
-	times     election.Timing // that its next one starts with
-	unhealthy bool            // its own check has failed
+	times     election.Timing // of its next life
+	unhealthy bool            // its health check has failed
 	savedErr  error
 	hasSaved  bool // a save ended while frozen, with savedErr
 	after     []election.Event
@@ -41,28 +40,28 @@ type process struct {
 	guard     guard // of its leadership, while it lives
 
 	joining
-	ending bool  // it goes as soon as its work has stopped
+	ending bool  // it ends as soon as its work has stopped
 	leaves bool  // and gives up its membership
-	halted error // why its Machine takes no further part, if it does not
+	halted error // why its Machine takes no further part; nil: it does
 
 	peers   []peer      // by slot
 	stalled []*endpoint // arrivals that wait for a thaw
 
-	view    election.Token // as its watchers were told; zero: undefined
-	says    string         // what it tells of itself; empty: nothing
-	refused error          // why its own hello was refused, if it was
-	resting bool           // told to resign, and neither restarted nor asked to campaign since
+	view    election.Token // as announced to its watchers; zero: undefined
+	says    string         // its metadata; empty: none
+	refused error          // why its hello was refused; nil: it was not
+	resting bool           // asked to resign, and neither restarted nor asked to campaign since
 	started time.Duration
 	heldAt  time.Duration // when the disk's token last changed
 }
 
-// peer is what a process has to do with another member.
+// peer is a process's state about a member.
 type peer struct {
 	ends    []*endpoint
 	heard   bool          // in this life
-	known   bool          // the Machine has told of it; kept only where the list changes
+	known   bool          // the Machine has reported it as added; kept only where the list changes
 	since   time.Duration // of known
-	dropped time.Duration // when the Machine last told that it is no member any more
+	dropped time.Duration // when the Machine last reported it as removed
 }
 
 const never = time.Duration(1<<63 - 1)
@@ -81,7 +80,7 @@ func (p *process) reset(place, slot int, r election.Rank, n int) {
 		peers: peers, stalled: stalled, after: after}
 }
 
-// name tells a second claimant from the member itself.
+// name returns the id, with a prime for a second claimant.
 func (w *world) name(p *process) election.ID {
 	if p.place == p.slot {
 		return p.rank.ID
@@ -89,8 +88,8 @@ func (w *world) name(p *process) election.ID {
 	return p.rank.ID + "'"
 }
 
-// address is where a process is dialed. That of a second claimant is on the list only if
-// it has joined; where it has its list from a configuration, the member's own address is.
+// address returns where a process is dialed. A second claimant's address is on the list only if
+// it has joined. If it has its list from a configuration, the member's own address is.
 func (w *world) address(p *process) string {
 	if len(p.through) == 0 {
 		return string(p.rank.ID)
@@ -98,7 +97,7 @@ func (w *world) address(p *process) string {
 	return string(w.name(p))
 }
 
-// newest is the highest incarnation that a process with an id has had.
+// newest returns the highest incarnation of any process with an id.
 func (w *world) newest(slot int) uint64 {
 	newest := w.procs[slot].incarnation
 	for _, q := range w.procs[w.net.n:] {
@@ -109,7 +108,7 @@ func (w *world) newest(slot int) uint64 {
 	return newest
 }
 
-// listed is the process that listens where p's list has a member.
+// listed returns the process that listens at the address of a member on p's list.
 func (w *world) listed(p *process, slot int) *process {
 	at := w.procs[slot]
 	if len(w.procs) == w.net.n {
@@ -143,7 +142,7 @@ func (w *world) start(p *process) error {
 	}
 	_, w.quorum = c.Algorithm.(machine.CoreMaker)
 	if len(p.through) > 0 {
-		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // others tell it
+		c.Members, c.Joins, c.Newcomer = nil, true, w.setup.Newcomer // the member that admits it sends the list
 	}
 	if len(w.setup.Lists) > 0 {
 		c.Members = slices.DeleteFunc(slices.Clone(c.Members), func(e election.Member) bool { return !w.setup.Has(p.rank.ID, e.ID) })
@@ -176,7 +175,7 @@ func (w *world) start(p *process) error {
 	return nil
 }
 
-// settle has a process begin in a leadership that everyone agrees on.
+// settle makes a process begin in a leadership that all members agree on.
 func (w *world) settle(p *process, c *machine.Config) {
 	t := w.settledToken()
 	p.disk.now = election.State{ID: p.rank.ID, Incarnation: p.incarnation, Token: t}
@@ -189,8 +188,7 @@ func (w *world) settle(p *process, c *machine.Config) {
 	}
 }
 
-// step is one turn of the driver's loop: what follows at once is done in the
-// same turn.
+// step is a turn of the driver's loop, including what follows at once.
 func (w *world) step(p *process, ev election.Event) {
 	if p.busy {
 		p.after = append(p.after, ev)
@@ -199,7 +197,7 @@ func (w *world) step(p *process, ev election.Event) {
 	w.turn(p, func() { w.stepOnce(p, &ev) })
 }
 
-// turn does what first does, and all that follows from it at once.
+// turn calls first and handles all that follows from it at once.
 func (w *world) turn(p *process, first func()) {
 	p.busy = true
 	first()
@@ -237,7 +235,7 @@ func (w *world) stepOnce(p *process, ev *election.Event) {
 	}
 }
 
-// stepBy does what a step asks for.
+// stepBy calls step and performs its actions.
 func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []election.Action) {
 	w.checks.about(w, p)
 	actions := step(epochOfTime.Add(p.clock.at(w.now)))
@@ -250,7 +248,7 @@ func (w *world) stepBy(p *process, ev *election.Event, step func(time.Time) []el
 	w.namedFollows(p, changes)
 }
 
-// deadline is when p is to be stepped next.
+// deadline returns when p is to be stepped next.
 func (p *process) deadline() (time.Time, bool) {
 	if p.assigned != nil {
 		return p.assigned.Deadline()
@@ -324,8 +322,7 @@ func (w *world) workStopped(p *process, life uint64) {
 	w.step(p, election.Event{Kind: election.Working})
 }
 
-// arm schedules the next wake. An earlier one that turns out needless is cheaper
-// than taking it back.
+// arm schedules the next wake. A needless earlier wake is cheaper than to cancel it.
 func (w *world) arm(p *process) {
 	deadline, ok := p.deadline()
 	if !ok {
@@ -351,7 +348,7 @@ func (w *world) wake(p *process, life uint64) {
 	w.arm(p)
 }
 
-// health is what its own check finds.
+// health applies a result of the process's health check.
 func (w *world) health(p *process, state string) {
 	w.note(p, "is "+state, "")
 	if p.condition == scenario.Alive {
@@ -367,7 +364,7 @@ func (w *world) tell(p *process, k election.EventKind) {
 	}
 }
 
-// transfer has the user ask p to hand the lead over to a member.
+// transfer applies a user's request that p hand over to a member.
 func (w *world) transfer(p *process, to election.ID) {
 	if p.condition == scenario.Alive {
 		p.resting = p.resting || p.machine.AdmitTransfer(to) == nil && to != p.rank.ID

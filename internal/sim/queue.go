@@ -11,25 +11,24 @@ const (
 	diskDone                                  // a save is over
 	workDone                                  // a former leader's work has stopped
 	datagramArrival                           // a message without links, when the detector is off
-	nextRound                                 // a newcomer asks to be let in again
-	idleTimeout                               // a connection that is not used any more has been idle
-	workGone                                  // nothing is left of the work of a leader that has crashed, as its guard sees
+	nextRound                                 // a newcomer asks for admission again
+	idleTimeout                               // a retired connection has been idle
+	workGone                                  // nothing is left of a crashed leader's work, as its guard detects
 	attested                                  // a guard's secret arrives; place is of the guard, life the receiver's place
 	namedDone                                 // the work of former leaders of named elections has stopped
 )
 
-// occurrence is something that will happen, unless the life it belongs to has
-// ended by then.
-// It holds places instead of pointers, which the garbage collector would follow.
+// occurrence is a future event; it is dropped if the life that it belongs to ends before. It
+// holds places instead of pointers, which the garbage collector would follow.
 type occurrence struct {
 	at    time.Duration
 	seq   uint64 // ties are broken by the order of scheduling
 	life  uint64
-	place int32 // of a process, an endpoint or a message, as kind has it
+	place int32 // of a process, an endpoint or a message, by kind
 	kind  occurrenceKind
 }
 
-// queue is a binary heap of values: scheduling allocates nothing once it has grown.
+// queue is a binary heap of values: scheduling does not allocate once it has grown.
 type queue struct {
 	heap []occurrence
 	seq  uint64
@@ -59,7 +58,7 @@ func (q *queue) push(o occurrence) {
 	h[i] = o
 }
 
-// due gives the next occurrence up to limit.
+// due removes and returns the next occurrence up to limit.
 func (q *queue) due(limit time.Duration) (occurrence, bool) {
 	if len(q.heap) == 0 || q.heap[0].at > limit {
 		return occurrence{}, false

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Schedule is the random scenario of that seed.
+// Schedule returns the random scenario of that seed.
 func (c SoakConfig) Schedule(seed uint64) *scenario.Scenario {
 	c = c.filled()
 	g := generator{c: &c, seed: seed}
@@ -46,7 +46,7 @@ type generator struct {
 	weights, seats map[string]int // of named elections
 }
 
-// begin says which of the draws happen again and again in this schedule.
+// begin chooses the draws that happen repeatedly in this schedule.
 func (g *generator) begin() {
 	for d, c := range map[Draw]**rng{DrawHangs: &g.hangs, DrawDuplicates: &g.duplicates, DrawStalls: &g.stalls, DrawPriorities: &g.ranks, DrawElections: &g.elections} {
 		if drawn, ok := g.draw(d, 3); ok {
@@ -55,7 +55,7 @@ func (g *generator) begin() {
 	}
 }
 
-// setup draws a cluster: most often the defaults.
+// setup draws a cluster, most often with the defaults.
 func (g *generator) setup(seed uint64) scenario.Setup {
 	s := scenario.Setup{Algorithm: g.c.Algorithm, Option: g.c.Option, Timing: g.c.Timing, Seed: seed}
 	if s.Option == "" && len(g.c.Options) > 0 {
@@ -99,7 +99,7 @@ func (g *generator) setup(seed uint64) scenario.Setup {
 	return s
 }
 
-// slowest is how long a message may take: t_max, also by a clock that runs fast.
+// slowest returns how long a message may take: t_max, also by a fast clock.
 func (g *generator) slowest(s *scenario.Setup) time.Duration {
 	if s.OneLeader() {
 		return s.Timing.TMax - s.Timing.TMax/50
@@ -107,14 +107,14 @@ func (g *generator) slowest(s *scenario.Setup) time.Duration {
 	return s.Timing.TMax
 }
 
-// wait lets a time pass: none to speak of, about a message's, about a suspicion's.
+// wait lets time pass: next to nothing, about a message's time, or about a suspicion's.
 func (g *generator) wait() {
 	t := g.s.Setup.Filled().Timing
 	longest := [...]time.Duration{5 * time.Millisecond, 2 * t.TMax, t.T(), 2 * t.T()}[g.rng.below(4)]
 	g.do(scenario.Step{Do: scenario.Run, For: time.Duration(1+g.rng.below(int(longest/time.Microsecond))) * time.Microsecond})
 }
 
-// do adds a step if it can be.
+// do adds a step if the preconditions allow it.
 func (g *generator) do(s scenario.Step) bool {
 	if g.allowed.Take(s) != nil {
 		return false
@@ -123,7 +123,7 @@ func (g *generator) do(s scenario.Step) bool {
 	return true
 }
 
-// member draws one, the highest as often as all others together: it leads.
+// member draws a member, the highest (the leader) as often as all lower members together.
 func (g *generator) member() election.ID {
 	m := g.s.Setup.Members
 	i := len(m) - 1
@@ -144,7 +144,7 @@ func (g *generator) link() (scenario.Link, bool) {
 	return l, l.A != l.B
 }
 
-// fault adds one fault and tells whether it could.
+// fault adds a fault and reports whether it could.
 func (g *generator) fault() bool {
 	s := scenario.Step{Do: g.c.Faults[g.rng.below(len(g.c.Faults))]}
 	switch s.Do {
@@ -204,7 +204,7 @@ func (g *generator) detail(s *scenario.Step) {
 		if s.Word == "drift" {
 			s.PPM = int64(g.rng.below(2001) - 1000)
 			if g.s.Setup.OneLeader() {
-				s.PPM *= 5 // half the drift that it counts on: another clock may err as far the other way
+				s.PPM *= 5 // half the tolerated drift: another clock may err as far in the opposite direction
 			}
 		} else {
 			s.For = time.Hour
@@ -212,7 +212,7 @@ func (g *generator) detail(s *scenario.Step) {
 	}
 }
 
-// restart brings back any of the dead.
+// restart brings back a dead member.
 func (g *generator) restart(s scenario.Step) bool {
 	for range len(g.s.Setup.Members) {
 		s.Members = []election.ID{g.member()}
@@ -227,11 +227,11 @@ func (g *generator) restart(s scenario.Step) bool {
 	return false
 }
 
-// joins says whether members come and go in these schedules.
+// joins reports whether members come and go in these schedules.
 func (g *generator) joins() bool { return slices.Contains(g.c.Faults, scenario.Join) }
 
-// newcomers draws who is on nobody's list: some, or, so that a cluster is born,
-// all or all but one.
+// newcomers draws which members are on no list: some, or, to create a cluster, all or all but
+// the founder.
 func (g *generator) newcomers(s *scenario.Setup) {
 	if !g.joins() {
 		return
@@ -240,7 +240,7 @@ func (g *generator) newcomers(s *scenario.Setup) {
 	if g.rng.one(6) {
 		oneIn = 1
 	}
-	founder := g.rng.below(len(s.Members) + 1) // the last: nobody
+	founder := g.rng.below(len(s.Members) + 1) // the last: none
 	for i, r := range s.Members {
 		if i != founder && g.rng.one(oneIn) {
 			s.Newcomers = append(s.Newcomers, r.ID)
@@ -248,7 +248,7 @@ func (g *generator) newcomers(s *scenario.Setup) {
 	}
 }
 
-// born has most newcomers join at once.
+// born makes most newcomers join at once.
 func (g *generator) born() {
 	for range g.s.Setup.Newcomers {
 		if g.rng.one(3) {
@@ -260,7 +260,7 @@ func (g *generator) born() {
 	}
 }
 
-// join has any of the dead join, through up to three others.
+// join makes a dead member join through up to three members.
 func (g *generator) join() bool {
 	m := g.s.Setup.Members
 	for range m {
@@ -286,7 +286,7 @@ func (g *generator) partition(s scenario.Step) bool {
 	return len(s.Sides[0]) > 0 && len(s.Sides[1]) > 0 && g.do(s)
 }
 
-// finish brings some of the dead back and demands agreement.
+// finish brings some of the dead members back and demands agreement.
 func (g *generator) finish() {
 	for _, r := range g.s.Setup.Members {
 		if g.rng.one(2) {

@@ -9,9 +9,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Shrink makes a scenario that breaks a rule as short as it gets while it still
-// breaks the same one, and gives it with its violation. The violation is nil if
-// s breaks none.
+// Shrink shortens a scenario that breaks a rule while it still breaks the same rule. It returns
+// the result with its violation, which is nil if s breaks no rule.
 func Shrink(s *scenario.Scenario, maker scenario.Maker) (*scenario.Scenario, *invariant.Violation) {
 	k := shrinker{maker: maker, plays: 4000}
 	v := k.violation(s)
@@ -44,7 +43,7 @@ func (k *shrinker) violation(s *scenario.Scenario) *invariant.Violation {
 	return v
 }
 
-// size falls with every improvement but a change of settings.
+// size falls with every improvement except a change of settings.
 func (k *shrinker) size() int {
 	n := 0
 	for _, s := range k.best.Steps {
@@ -53,7 +52,7 @@ func (k *shrinker) size() int {
 	return n + len(k.best.Setup.Members)
 }
 
-// try takes a change over if the rule is still broken.
+// try keeps a change if the rule is still broken.
 func (k *shrinker) try(change func(*scenario.Scenario)) bool {
 	if k.plays <= 0 {
 		return false
@@ -73,15 +72,15 @@ func (k *shrinker) try(change func(*scenario.Scenario)) bool {
 	return true
 }
 
-// tooFar reports whether a link is slower than the members' t_max: then nothing is promised, and
-// a violation is another one than that with the times of before.
+// tooFar reports whether a link is slower than t_max. Then nothing is promised, and a violation
+// differs from that with the former times.
 func tooFar(s *scenario.Scenario) bool {
 	f := s.Setup.Filled()
 	return f.Latency.Max > f.Timing.TMax ||
 		slices.ContainsFunc(f.Links, func(l scenario.LinkLatency) bool { return l.Max > f.Timing.TMax })
 }
 
-// dropSteps leaves out runs of steps, long ones first.
+// dropSteps leaves out runs of steps, long runs first.
 func (k *shrinker) dropSteps() {
 	for n := len(k.best.Steps) / 2; n > 0; n /= 2 {
 		for at := len(k.best.Steps) - n; at >= 0; at-- {

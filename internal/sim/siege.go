@@ -7,11 +7,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// This file draws what random faults seldom come to and a lease has to withstand: the
-// leader is cut off, and within T those who have promised it something are restarted,
-// lose their power, or have their clocks changed.
+// This file draws what a lease has to withstand and random faults seldom cause. The leader is
+// isolated; within T members that have promised it something restart, lose power, or have their
+// clocks changed.
 
-// siege draws one of these, for an algorithm that promises one leader.
+// siege draws such a schedule, for an algorithm that never has two leaders.
 func (g *generator) siege() {
 	if g.rng.below(3) > 0 {
 		return
@@ -35,7 +35,7 @@ func (g *generator) siege() {
 	}
 }
 
-// skew has the leader's clock run as slowly as it may, and the others' as fast.
+// skew makes the leader's clock as slow as allowed, and the rest as fast.
 func (g *generator) skew(leader election.ID) {
 	if g.rng.one(2) {
 		return
@@ -49,7 +49,7 @@ func (g *generator) skew(leader election.ID) {
 	}
 }
 
-// slow has what the leader sends or hears take up to twice T.
+// slow delays messages to or from the leader by up to twice T.
 func (g *generator) slow(leader election.ID, t election.Timing) {
 	for _, r := range g.s.Setup.Members {
 		if l := (scenario.Link{A: leader, B: r.ID}); r.ID != leader && g.rng.below(4) > 0 {
@@ -76,7 +76,7 @@ func (g *generator) isolate(leader election.ID) {
 	}
 }
 
-// unsettle does something to a member that may have made a promise.
+// unsettle disturbs a member that may have made a promise.
 func (g *generator) unsettle(leader election.ID) {
 	m := g.s.Setup.Members
 	who := []election.ID{m[g.rng.below(len(m))].ID}

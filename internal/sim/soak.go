@@ -16,11 +16,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// SoakConfig says which random schedules to play. The zero value of each
-// optional field works.
+// SoakConfig is which random schedules to play. The zero value of each optional field works.
 type SoakConfig struct {
-	Algorithm string // required; what the [scenario.Maker] is asked for
-	Option    string // the algorithm's own option; empty: now this, now that, of Options
+	Algorithm string // required; passed to the [scenario.Maker]
+	Option    string // the algorithm's own option; empty: varies among Options
 	Options   []string
 	Nodes     int             // members, 1 to n; default 5
 	From, To  uint64          // seeds, both included
@@ -28,40 +27,39 @@ type SoakConfig struct {
 	PerRun    int             // faults in a schedule; default 10
 	Draws     []Draw          // what else varies; nil: [DefaultDraws]
 	Timing    election.Timing // defaults: see [election.Timing]
-	Workers   int             // default: one a core
+	Workers   int             // default: a worker per core
 	Progress  func(SoakResult)
 }
 
-// SoakFaults are the verbs that random schedules are made of.
+// SoakFaults returns the verbs that random schedules are made of.
 func SoakFaults() []scenario.Verb {
 	return []scenario.Verb{scenario.Crash, scenario.PowerOff, scenario.Restart, scenario.Freeze, scenario.Thaw, scenario.Cut, scenario.Partition, scenario.Heal, scenario.Reset, scenario.Delay, scenario.Disk, scenario.Clock, scenario.Campaign, scenario.Resign, scenario.Health}
 }
 
-// MembershipFaults are the verbs of schedules in which members come and go: with
-// Join among them, some members are newcomers.
+// MembershipFaults returns the verbs of schedules in which members come and go. With Join, some
+// members are newcomers.
 func MembershipFaults() []scenario.Verb {
 	return []scenario.Verb{scenario.Join, scenario.Leave, scenario.Add, scenario.Remove}
 }
 
-// TellingFaults are those of schedules in which members tell of themselves, now this
-// and now that.
+// TellingFaults returns the verbs of schedules in which members publish changing metadata.
 func TellingFaults() []scenario.Verb { return []scenario.Verb{scenario.Tell} }
 
-// TransferFaults are those of schedules in which a leader is asked to hand over to one member. Some known
-// failures begin with one, so a soak draws them only if it is asked to.
+// TransferFaults returns the verbs of schedules in which a leader is asked to hand over to a
+// given member. Some known failures begin so; a soak draws them only on request.
 func TransferFaults() []scenario.Verb { return []scenario.Verb{scenario.Transfer} }
 
-// SoakResult is what came of it so far.
+// SoakResult is the result so far.
 type SoakResult struct {
 	Schedules  uint64
 	Violations uint64
 	Failing    []Failure         // the lowest failing seeds, at most 1000
 	ByRule     map[string]uint64 // how many schedules broke each rule
 	Simulated  time.Duration     // in all schedules together
-	Agreed     time.Duration     // the longest that agreement took after a schedule's last fault
+	Agreed     time.Duration     // the longest time of an agreement after a schedule's last fault
 	Share      float64           // the largest part of its bound that any agreement took
-	Slowest    uint64            // the seed of that
-	Elapsed    time.Duration     // of real time; the caller's to fill in, for sim has no clock
+	Slowest    uint64            // the seed of Share
+	Elapsed    time.Duration     // of real time; set by the caller, since sim has no clock
 }
 
 // Failure is a seed whose schedule broke a rule.
@@ -70,7 +68,7 @@ type Failure struct {
 	Rule string `json:"rule"`
 }
 
-// keepFailing bounds SoakResult.Failing.
+// keepFailing is the length of SoakResult.Failing, at most.
 const keepFailing = 1000
 
 func (c SoakConfig) filled() SoakConfig {
@@ -178,7 +176,7 @@ func (s *soak) add(part SoakResult) {
 	}
 }
 
-// took takes note of how long an agreement took, of which share of its bound.
+// took records how long an agreement took, and its share of its bound.
 func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
 	r.Agreed = max(r.Agreed, agreed)
 	if share > r.Share || share == r.Share && seed < r.Slowest {
@@ -186,7 +184,7 @@ func (r *SoakResult) took(agreed time.Duration, share float64, seed uint64) {
 	}
 }
 
-// playSafely turns a panic into a violation, so that it can be shrunk like any other.
+// playSafely turns a panic into a violation, which can be shrunk like any violation.
 func playSafely(w *world, s *scenario.Scenario, maker scenario.Maker) (o Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// said is the key under which members of the lab tell a word of themselves.
+// said is the key of the metadata that members of the lab publish.
 const said = "says"
 
-// tells has the user of p have it tell a word of itself.
+// tells applies a user's request that p publish metadata.
 func (w *world) tells(p *process, word string) {
 	w.note(p, "tells of itself", word)
 	if p.condition != scenario.Alive {
@@ -26,7 +26,7 @@ func (w *world) tells(p *process, word string) {
 	w.step(p, election.Event{Kind: election.Tells, Meta: pairs})
 }
 
-// told is the word that a member tells of itself, as far as p knows.
+// told returns the metadata of a member, according to p.
 func (p *process) told(id election.ID) string {
 	for _, v := range p.machine.Members() {
 		if word, ok := v.Meta[said]; ok && v.ID == id {
@@ -36,8 +36,8 @@ func (p *process) told(id election.ID) string {
 	return scenario.Nothing
 }
 
-// demandTold runs until everyone knows what the others of its group tell of themselves,
-// and breaks a rule if that takes longer than bound.
+// demandTold runs until every member has the metadata of its group, and breaks a rule if that
+// takes longer than bound.
 func (w *world) demandTold(bound time.Duration) {
 	from := w.now
 	for w.telling && w.checks.broken == nil {
@@ -53,8 +53,7 @@ func (w *world) demandTold(bound time.Duration) {
 	}
 }
 
-// untold finds two of a group of which the first does not know what the second tells of
-// itself; nil: there are none.
+// untold finds two members of a group of which p lacks the metadata of q; nil: there are none.
 func (w *world) untold() (p, q *process) {
 	for _, group := range w.groups() {
 		if !w.complete(group) {

@@ -10,33 +10,33 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// world is everything outside the Machines: time, network, disks and processes.
-// It is used again for schedule after schedule; reset keeps what it has grown.
+// world is everything outside of the Machines: time, network, disks and processes. It is used
+// for many schedules; reset keeps the memory it has allocated.
 type world struct {
 	setup   scenario.Setup
 	make    func() election.Algorithm
-	quorum  bool              // one leader, never two, is what it promises
+	quorum  bool              // the algorithm promises never to have two leaders
 	list    []election.Member // as each Machine is given it, newcomers left out
 	roster  bool              // the list changes
-	telling bool              // members have told of themselves
+	telling bool              // members have published metadata
 	slots   map[election.ID]int
 	named   bool           // there are named elections
-	seats   map[string]int // the most that anyone has stood for them with
+	seats   map[string]int // the most slots of any candidacy
 
 	now    time.Duration
 	queue  queue
 	rng    rng
-	guards []guard    // of leaders that have crashed
+	guards []guard    // of crashed leaders
 	procs  []*process // the first len(setup.Members) by rank; a second claimant of an id after them
 
 	net         network
 	checks      checks
 	datagrams   datagrams
-	refuses     bool // who sends a datagram to a dead member is told that it is down
+	refuses     bool // the sender of a datagram to a dead member is notified that it is down
 	flights     uint64
-	connections uint64            // that have come to stand, each counted at both its ends
-	moves       int               // of leads of named elections
-	log         func(trace.Entry) // nil: nobody listens
+	connections uint64            // opened so far, each counted at both its ends
+	moves       int               // changes of leaders of named elections
+	log         func(trace.Entry) // nil: no log
 }
 
 func newWorld() *world {
@@ -48,7 +48,7 @@ func newWorld() *world {
 // reset makes a new world of s, whose fields are filled and valid.
 func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log func(trace.Entry)) error {
 	w.setup, w.make, w.log = s, maker, log
-	w.quorum, w.telling = false, false // until one starts
+	w.quorum, w.telling = false, false // until a process starts
 	w.moves = 0
 	w.now, w.flights, w.connections = 0, 0, 0
 	w.queue.reset()
@@ -60,7 +60,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 		w.slots[r.ID] = i
 		if !slices.Contains(s.Newcomers, r.ID) {
 			if !s.Settled && !s.NoDetector {
-				r.Priority = 0 // a configured list does not say: each process tells its own
+				r.Priority = 0 // a configured list has no priorities: each process announces its own
 			}
 			w.list = append(w.list, election.Member{Rank: r, Address: string(r.ID), Observer: slices.Contains(s.Observers, r.ID)})
 		}
@@ -87,7 +87,7 @@ func (w *world) reset(s scenario.Setup, maker func() election.Algorithm, log fun
 	return nil
 }
 
-// resized gives a list of n processes, the old ones first.
+// resized returns a list of n processes, the old processes first.
 func resized(procs []*process, n int) []*process {
 	if len(procs) > n {
 		return procs[:n]
@@ -102,13 +102,13 @@ func (w *world) absent(id election.ID) bool {
 	return slices.Contains(w.setup.Absent, id) || slices.Contains(w.setup.Newcomers, id)
 }
 
-// settledToken is the leadership that everyone starts in when Setup says Settled.
+// settledToken returns the leadership that all start in if Setup.Settled is set.
 func (w *world) settledToken() election.Token {
 	return election.Token{Epoch: 1, Leader: w.setup.SettledLeader()}
 }
 
-// runTo lets everything happen up to and including the moment end, unless a
-// rule is broken first.
+// runTo lets everything happen up to and including the moment end, unless a rule is broken
+// first.
 func (w *world) runTo(end time.Duration) {
 	for w.checks.broken == nil {
 		o, ok := w.queue.due(end)
@@ -157,8 +157,8 @@ func (w *world) note(p *process, what, why string) {
 	}
 }
 
-// record passes a Machine's own record on; messages are logged by the network,
-// which knows which arrival belongs to which departure.
+// record logs a Machine's own record. The network logs messages, since it can match arrivals
+// with departures.
 func (w *world) record(r election.Record) {
 	if r.What == "sends" || r.What == "receives" {
 		return
