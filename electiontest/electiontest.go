@@ -1,6 +1,6 @@
-// Package electiontest is the conformance kit: one call tries an
-// [election.Algorithm] in the simulator, ours or a user's own, and each failure
-// names the rule it breaks.
+// Package electiontest is the conformance kit for algorithms. A call runs an
+// [election.Algorithm] in the simulator: an algorithm of batuta or of its user. Each failure
+// names the rule that was broken.
 package electiontest
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// Run tries the algorithm that fresh makes, a new one at each call, since an
-// Algorithm belongs to one Machine. It plays the scripts of the kit, which say
-// what every election must do, and random schedules of faults, which must break
-// no rule; with testing.Short a tenth of them.
+// Run tests the algorithm that fresh returns. Each call of fresh must return a new algorithm,
+// since an Algorithm belongs to a single Machine. Run plays the scripts of the kit, which state
+// what every election must do. It also plays random schedules of faults, which must break no
+// rule; with testing.Short it plays a tenth of them.
 //
-// A failure names the rule, and gives a short script that shows it and its trace.
+// A failure names the rule. It shows a short script that breaks the rule, and its trace.
 func Run(t *testing.T, fresh func() election.Algorithm) {
 	t.Helper()
 	heard, arrives := listening(fresh)
@@ -55,8 +55,8 @@ func fromFresh(t *testing.T, fresh func() election.Algorithm) {
 	}
 }
 
-// shared reports whether a and b are one thing that two Machines would both change: what is
-// no pointer is copied, and what has no size holds nothing.
+// shared reports whether a and b have state that two Machines would both change. Values that are
+// no pointers are copied; values without a size hold no state.
 func shared(a, b election.Algorithm) bool {
 	one, other := reflect.ValueOf(a), reflect.ValueOf(b)
 	switch one.Kind() {
@@ -68,8 +68,7 @@ func shared(a, b election.Algorithm) bool {
 	return false
 }
 
-// scripts are what every election must survive, whoever wins it. The names are
-// the rules.
+// scripts are what every election must survive, whatever its leader. The names are the rules.
 var scripts = []struct{ rule, script string }{
 	{"a cluster that starts elects its highest rank", "members 1 2 3 4 5\nagree\nexpect leader 5\nexpect epoch 1"},
 	{"one member leads itself", "members 1\nagree\nexpect leader 1"},
@@ -88,11 +87,11 @@ var scripts = []struct{ rule, script string }{
 	{"a quiet cluster stays as it is", "members 1 2 3 4 5\nagree\nmark\nrun 5m\nexpect changes = 0\nexpect lost 1 = 0"},
 }
 
-// schedules are how many random ones are played.
+// schedules is how many random schedules are played.
 const schedules = 2000
 
-// Soak plays the random schedules of c, with testing.Short a tenth of them. None
-// may break a rule; of those that do, the first is shrunk and shown.
+// Soak plays the random schedules of c, with testing.Short a tenth of them. None may break a
+// rule. It shrinks and shows the first that does.
 func Soak(t *testing.T, maker Maker, c SoakConfig) {
 	t.Helper()
 	if testing.Short() {
@@ -114,7 +113,7 @@ func Soak(t *testing.T, maker Maker, c SoakConfig) {
 	play(t, maker, "", s)
 }
 
-// play plays a script and tells which rule it breaks, and how.
+// play plays a script and reports which rule it breaks, and how.
 func play(t *testing.T, maker Maker, rule string, s *Scenario) {
 	log := trace.Log{Messages: true}
 	_, err := playCaught(s, maker, log.Add)
@@ -137,7 +136,7 @@ func playCaught(s *Scenario, maker Maker, log func(trace.Entry)) (o sim.Outcome,
 	return sim.Play(s, maker, log)
 }
 
-// tail is the last of a long trace.
+// tail returns the end of a long trace.
 func tail(lines []string) string {
 	const most = 60
 	text := ""

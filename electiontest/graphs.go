@@ -9,11 +9,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/scenario"
 )
 
-// Graphs demands that members agree on one leader wherever each two have a link or a
-// member that has one to both (diameter 2): on every such graph of n members, whose
-// cuts stay; stride n plays every nth of them. setup is lines for each scenario, such
-// as "algorithm ring". On each graph the members are born, the cuts come later, the
-// highest crashes, and it returns.
+// Graphs tests that members agree on a leader wherever each two have a link, or links to a
+// common third member (diameter 2). It plays every such graph of n members, or, with stride k,
+// every k-th. The cuts of a graph stay. setup is lines for each scenario, such as "algorithm
+// ring". On each graph the members start, the links are cut, the highest member crashes, and it
+// returns.
 func Graphs(t *testing.T, maker Maker, n, stride int, setup string) {
 	t.Helper()
 	links, failed := n*(n-1)/2, 0
@@ -40,7 +40,7 @@ func Graphs(t *testing.T, maker Maker, n, stride int, setup string) {
 	}
 }
 
-// onGraph gives the steps of what members may live through on a graph.
+// onGraph returns the steps of a scenario on a graph.
 func onGraph(n int, g uint) []string {
 	var cuts []string
 	for a := 1; a < n; a++ {
@@ -61,7 +61,7 @@ func onGraph(n int, g uint) []string {
 	return []string{born, later}
 }
 
-// bit is where a graph of n members has the link between a and b.
+// bit returns the index of the link between a and b in a graph.
 func bit(a, b int) uint {
 	if a > b {
 		a, b = b, a
@@ -71,10 +71,10 @@ func bit(a, b int) uint {
 
 func linked(g uint, a, b int) bool { return a == b || g>>bit(a, b)&1 == 1 }
 
-// withoutTop is the graph without its highest member, whose links come last.
+// withoutTop returns the graph without its highest member, the links of which come last.
 func withoutTop(n int, g uint) uint { return g & (1<<uint((n-1)*(n-2)/2) - 1) }
 
-// withinTwo says that each two have a link, or a member that has one to both.
+// withinTwo reports whether each two members have a link, or links to a common third member.
 func withinTwo(n int, g uint) bool {
 	for a := 1; a < n; a++ {
 		for b := a + 1; b <= n; b++ {

@@ -17,7 +17,8 @@ type (
 	SoakResult = sim.SoakResult
 	// A Verb is a fault or a call that a schedule of [Soak] may have, such as "crash".
 	Verb = scenario.Verb
-	// A Draw is what else varies between the schedules of [Soak], such as the members' clocks.
+	// A Draw is what further varies between the schedules of [Soak], such as the members'
+	// clocks.
 	Draw = sim.Draw
 	// An Outcome is how a scenario ended.
 	Outcome = sim.Outcome
@@ -27,13 +28,13 @@ type (
 	CountResult = sim.CountResult
 )
 
-// SoakFaults are the faults that schedules are made of by default.
+// SoakFaults returns the faults that schedules are made of by default.
 func SoakFaults() []Verb { return sim.SoakFaults() }
 
-// MembershipFaults are those of schedules in which members come and go.
+// MembershipFaults returns the verbs of schedules in which members come and go.
 func MembershipFaults() []Verb { return sim.MembershipFaults() }
 
-// DefaultDraws are what else varies by default.
+// DefaultDraws returns what further varies by default.
 func DefaultDraws() []Draw { return sim.DefaultDraws() }
 
 // Parse reads a scenario from text (docs/scenarios.md); name is for its errors.
@@ -42,6 +43,7 @@ func Parse(name, text string) (*Scenario, error) { return scenario.Parse(name, t
 // Play plays a scenario. Its error is the first rule or expectation that breaks.
 func Play(maker Maker, s *Scenario) (Outcome, error) { return sim.Play(s, maker, nil) }
 
-// Count plays one election in a calm cluster and counts its messages as textbooks do. It returns an error
-// when the configuration is invalid, maker does not have the algorithm, or the members do not agree.
+// Count plays an election without faults and counts its messages as textbooks do. It returns an
+// error if the configuration is invalid, maker does not have the algorithm, or the members do
+// not agree.
 func Count(maker Maker, c CountConfig) (CountResult, error) { return sim.Count(maker, c) }

@@ -14,9 +14,9 @@ import (
 	"github.com/batuta-dev/batuta/internal/sim/trace"
 )
 
-// Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, one
-// subtest a file. What a file expects must come true, and the trace must be the
-// one in it; update writes the trace into the file instead, unless a rule breaks.
+// Scenarios plays the scenario files that pattern ([filepath.Glob]) finds, each in a subtest.
+// Each expectation of a file must come true, and its trace must be the same. With update the
+// trace is written into the file instead, unless a rule is broken.
 func Scenarios(t *testing.T, maker Maker, pattern string, update bool) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -50,8 +50,8 @@ func Load(file string) (*Scenario, error) {
 	return scenario.Parse(file, string(text))
 }
 
-// Replay plays a scenario. Its error is the first rule or expectation that breaks,
-// with the trace, or where the trace is not the scenario's own.
+// Replay plays a scenario. Its error is the first rule or expectation that breaks, with the
+// trace, or the first difference to the scenario's own trace.
 func Replay(maker Maker, s *Scenario) error {
 	log := trace.Log{Messages: s.Messages}
 	if _, err := sim.Play(s, maker, log.Add); err != nil {
@@ -63,7 +63,7 @@ func Replay(maker Maker, s *Scenario) error {
 	return nil
 }
 
-// rewrite writes the trace that a scenario gives into its file.
+// rewrite writes the trace of a scenario into its file.
 func rewrite(t *testing.T, maker Maker, s *Scenario) {
 	log := trace.Log{Messages: s.Messages}
 	if _, err := sim.Play(s, maker, log.Add); err != nil {

@@ -12,31 +12,31 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// listener hears what an algorithm says, in the lab, and whether it would arrive in
-// production, where what is not declared, absurd or too long is dropped.
+// listener checks the messages that an algorithm sends in the lab. In production, undeclared,
+// absurd and oversized messages are dropped.
 type listener struct {
 	mu    sync.Mutex
 	fault string // the first
 }
 
-// told is that algorithm, listened to.
+// told is an algorithm with a listener.
 type told struct {
 	election.Algorithm
 	by *listener
 }
 
-// Step lets the algorithm step, and listens.
+// Step steps the algorithm with a listener on its actions.
 func (a told) Step(ev election.Event, out election.Actions) {
 	a.Algorithm.Step(ev, &overheard{out, a})
 }
 
-// overheard is what the algorithm may do, listened to.
+// overheard is the actions of an algorithm with a listener.
 type overheard struct {
 	election.Actions
 	by told
 }
 
-// Send takes note of a message that would not arrive, and sends it.
+// Send checks that a message would arrive, and sends it.
 func (o *overheard) Send(to election.ID, msg election.Message) {
 	o.by.by.hear(o.by.Algorithm, o.Self().ID, to, msg)
 	o.Actions.Send(to, msg)
@@ -62,7 +62,7 @@ func (l *listener) hear(a election.Algorithm, from, to election.ID, msg election
 	}
 }
 
-// travelled is a message as it arrives over a connection.
+// travelled returns a message as it arrives over a connection.
 func travelled(msg *election.Message) (*election.Message, error) {
 	frame, err := new(wire.Encoder).Message(msg)
 	if err != nil {
@@ -71,7 +71,7 @@ func travelled(msg *election.Message) (*election.Message, error) {
 	return wire.DecodeMessage(frame[wire.LengthSize:])
 }
 
-// listening gives the same algorithms, listened to, and a test of what was heard.
+// listening returns fresh with a listener, and a test of its messages.
 func listening(fresh func() election.Algorithm) (heard func() election.Algorithm, test func(t *testing.T)) {
 	l := new(listener)
 	return func() election.Algorithm {

@@ -12,7 +12,7 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// crew is three candidates, whose work and views are looked at.
+// crew is three candidates with records of their work and views.
 type crew struct {
 	Candidates
 	t       *testing.T
@@ -20,41 +20,41 @@ type crew struct {
 
 	mu     sync.Mutex
 	shifts []*shift
-	apart  bool          // work of two may overlap: one is cut off
-	drain  time.Duration // what work takes to stop
+	apart  bool          // work of two candidates may overlap, since a candidate is cut off
+	drain  time.Duration // how long work takes to stop
 }
 
-// shift is one run of the function that a candidate leads with.
+// shift is a run of the function that a candidate leads with.
 type shift struct {
 	id    batuta.ID
 	l     batuta.Leadership
 	ended bool
 	told  chan struct{} // closed when its context has ended
-	cause error         // of that
-	lost  chan struct{} // closed when its context has ended because the leadership has
+	cause error         // the cause of that
+	lost  chan struct{} // closed when its context has ended with the leadership
 	over  chan struct{} // closed when it has returned
-	leave chan error    // has it return while it leads
+	leave chan error    // makes it return while it leads
 }
 
-// member is one candidate.
+// member is a candidate.
 type member struct {
 	Candidate
 	id     batuta.ID
 	views  chan struct{} // closed when its watcher has ended
-	led    chan error    // what Lead has returned
+	led    chan error    // the result of Lead
 	cancel context.CancelFunc
 }
 
 var all = []batuta.ID{"1", "2", "3"}
 
-// startAll starts the three.
+// startAll starts the three candidates.
 func (c *crew) startAll() {
 	for _, id := range all {
 		c.start(id)
 	}
 }
 
-// start starts one, watches it and has it work.
+// start starts a candidate, watches it and makes it work whenever it leads.
 func (c *crew) start(id batuta.ID) *member {
 	c.t.Helper()
 	m := &member{Candidate: c.Start(id), id: id, views: make(chan struct{}), led: make(chan error, 1)}
@@ -71,7 +71,7 @@ func (c *crew) start(id batuta.ID) *member {
 	return m
 }
 
-// lead has a candidate work whenever it leads.
+// lead makes a candidate work whenever it leads.
 func (c *crew) lead(m *member) {
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(context.Background())
@@ -80,7 +80,7 @@ func (c *crew) lead(m *member) {
 	}()
 }
 
-// work is what each does while it leads.
+// work is what each candidate does while it leads.
 func (c *crew) work(ctx context.Context, id batuta.ID, l batuta.Leadership) error {
 	s := &shift{id: id, l: l, told: make(chan struct{}), lost: make(chan struct{}), over: make(chan struct{}), leave: make(chan error, 1)}
 	defer close(s.over)
@@ -127,7 +127,7 @@ func (c *crew) begin(s *shift) {
 	c.shifts = append(c.shifts, s)
 }
 
-// until waits for something to come about.
+// until waits for a condition.
 func (c *crew) until(what string, is func() bool) {
 	c.t.Helper()
 	for late := time.Now().Add(Patience); !is(); time.Sleep(2 * time.Millisecond) {
@@ -157,7 +157,8 @@ func (c *crew) describe() (s string) {
 	return s
 }
 
-// agree waits until all that run see the work of one leadership above floor, and gives it.
+// agree waits until all running candidates see the work of the same leadership above floor. It
+// returns that work.
 func (c *crew) agree(floor batuta.Token) *shift {
 	c.t.Helper()
 	var found *shift
@@ -207,7 +208,7 @@ func (c *crew) close() {
 	}
 }
 
-// order holds the views of one watcher to their order.
+// order checks the order of a watcher's views.
 type order struct {
 	t    *testing.T
 	who  string

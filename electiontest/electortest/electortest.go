@@ -1,6 +1,5 @@
-// Package electortest is the conformance kit of [batuta.Elector]: one call tries whether
-// candidates keep its promises, on an engine of a user's own too. A failure
-// names the promise.
+// Package electortest is the conformance kit of [batuta.Elector]. A call checks whether
+// candidates keep its promises, also on a user's own engine. A failure names the promise.
 package electortest
 
 import (
@@ -11,37 +10,38 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// Patience is how long the kit waits for what must come about. Nothing is asserted to be faster.
+// Patience is how long the kit waits for what must come. Nothing is required to be faster.
 const Patience = time.Minute
 
-// Candidates is one election, which nobody takes part in yet, and what may happen to it.
+// Candidates is an election without candidates at first, and the faults that it supports.
 type Candidates struct {
-	// Start has a candidate take part. The ids are "1", "2" and "3". A candidate
-	// that was closed may be started again. The kit closes what it starts.
+	// Start starts a candidate. The ids are "1", "2" and "3". A candidate that was closed may be
+	// started again. The kit closes what it starts.
 	Start func(id batuta.ID) Candidate
-	// Cut lets nothing pass between a candidate and the others, or the engine, until heal is
-	// called. Nil: it is not tried.
+	// Cut disconnects a candidate from the rest, or from the engine, until heal is called. Nil:
+	// not tested.
 	Cut func(id batuta.ID) (heal func())
-	// Fail has what the election is kept on answer nobody, until mend is called. Nil: there is
-	// no such thing.
+	// Fail stops all answers of the store of the election, until mend is called. Nil: there is
+	// no store.
 	Fail func() (mend func())
-	// OneLeader says that two never lead at once, even when one is cut off.
+	// OneLeader requires that two never lead at once, even when a candidate is cut off.
 	OneLeader bool
 }
 
-// Candidate is an Elector that can be shut down: it hands leadership over when its work has returned, and ends.
+// Candidate is an Elector that can be shut down: it hands over when its work has returned, and
+// ends.
 type Candidate interface {
 	batuta.Elector
 	Shutdown(ctx context.Context) error
 }
 
-// Run tries the candidates that fresh sets up, anew for each promise.
+// Run checks the candidates that fresh sets up, with new candidates for each promise.
 func Run(t *testing.T, fresh func(t *testing.T) Candidates) {
 	t.Helper()
 	RunIn(t, func(t *testing.T, f func(*testing.T)) { t.Helper(); f(t) }, fresh)
 }
 
-// RunIn does that with each promise tried within a call of in, such as [testing/synctest.Test].
+// RunIn is Run with each promise checked within a call of in, such as [testing/synctest.Test].
 func RunIn(t *testing.T, in func(t *testing.T, f func(*testing.T)), fresh func(t *testing.T) Candidates) {
 	t.Helper()
 	for _, p := range promises {

@@ -37,7 +37,7 @@ func oneLeads(c *crew) {
 	}
 }
 
-// slow is what work takes to stop where that is waited for.
+// slow is how long work takes to stop in tests that wait for it.
 const slow = 400 * time.Millisecond
 
 func resigning(c *crew) {
@@ -62,8 +62,8 @@ func resigning(c *crew) {
 	c.agree(floor)
 }
 
-// byItself are the causes by which one that resigns may have lost the lead: on a machine that
-// stands still it may have lost it just before.
+// byItself are the causes by which a candidate that resigns may lose leadership. On a stalled
+// machine it may lose leadership just before.
 var byItself = []batuta.Cause{batuta.CauseResigned, batuta.CauseStalled, batuta.CauseSilent, batuta.CauseSuperseded}
 
 func returning(c *crew) {
@@ -77,7 +77,7 @@ func returning(c *crew) {
 		if err != enough {
 			c.t.Errorf("Lead returned %v, and the work %v", err, enough)
 		}
-	case <-s.lost: // it had lost the lead before: Lead goes on
+	case <-s.lost: // it had lost leadership before: Lead goes on
 		m.cancel()
 		await(c, "Lead returns", m.led)
 	case <-time.After(Patience):
@@ -163,7 +163,7 @@ func holding(c *crew) {
 		if m.Leader().Token == s.l.Token {
 			c.t.Fatalf("Hold of %s, which leads: %v", s.id, err)
 		}
-		return // it was lost just before
+		return // leadership was lost just before
 	}
 	defer release()
 	under, ok := batuta.LeadershipFrom(held)
@@ -262,7 +262,7 @@ func watching(c *crew) {
 	if !slices.EqualFunc(seen[0], seen[1], func(a, b batuta.View) bool { return a.Token == b.Token && a.Lost == b.Lost }) {
 		c.t.Errorf("two watchers of one candidate see different views: %v and %v", seen[0], seen[1])
 	}
-	if len(seen[0]) < 9 { // the present one, then lost and leader four times
+	if len(seen[0]) < 9 { // the present leader, then lost and leader four times
 		c.t.Errorf("of four hand-overs a watcher has seen %d views", len(seen[0]))
 	}
 }
@@ -300,7 +300,7 @@ func cutOff(c *crew) {
 	sampler.Wait()
 }
 
-// sample looks for two that lead at once: one does before and after another is asked.
+// sample looks for two candidates that lead at once: a leads both before and after b is asked.
 func (c *crew) sample(members []batuta.Elector, stop <-chan struct{}) {
 	for {
 		for i, a := range members {

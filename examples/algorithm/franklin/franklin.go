@@ -1,14 +1,13 @@
-// Package franklin is Franklin's election on a ring whose links go both ways
-// (W. R. Franklin, "On an Improved Algorithm for Decentralized Extrema Finding in
-// Circular Configurations of Processors", Communications of the ACM 25(5), 1982),
-// written as a user of batuta would write an algorithm: it imports the contract,
-// package election, and nothing else.
+// Package franklin is Franklin's election on a ring with links in both directions (W. R.
+// Franklin, "On an Improved Algorithm for Decentralized Extrema Finding in Circular
+// Configurations of Processors", Communications of the ACM 25(5), 1982). It is written as a user
+// of batuta would write an algorithm: it imports only the contract, package election.
 //
-// Each member that stands is a candidate. In each phase every candidate sends its rank
-// both ways to the nearest candidates, and goes on only if it outranks both: at most
-// every second one does, so that there are log₂ n + 1 phases of 2n messages at most.
-// Who meets its own rank is the last one left, and leads. The paper's members live for
-// ever; here a phase that a death has broken is made good by a new round.
+// Each eligible member is a candidate. In each phase every candidate sends its rank in both
+// directions to the nearest candidates, and goes on only if it outranks both. At most every
+// second candidate does, so there are at most log₂ n + 1 phases of 2n messages. A candidate that
+// receives its own rank is the last and leads. The paper's members never crash. Here a new round
+// replaces a phase that a crash has broken.
 package franklin
 
 import (
@@ -22,7 +21,7 @@ import (
 // The message: a candidate's rank on its way to the next candidate.
 const kindRank election.MessageKind = "franklin"
 
-// bid is what a message says, in [election.Message.Data].
+// bid is the content of a message, in [election.Message.Data].
 type bid struct {
 	Rank  election.Rank
 	Phase int
@@ -30,31 +29,31 @@ type bid struct {
 	Hops  int  // members that it has reached
 }
 
-// The timer: the round takes too long.
+// The timer of a round: it takes too long.
 const timerRound = "round"
 
-// Franklin is one member's side.
+// Franklin is the state of a member.
 type Franklin struct {
 	order []election.ID // of the ring; nil: by rank
 
-	round  uint64 // the newest known
-	open   bool   // it goes on, as far as this member knows
+	round  uint64 // the newest seen
+	open   bool   // the round goes on, according to this member
 	stands bool   // this member is still a candidate in it
 	phase  int
-	bids   []bid // of this phase and later ones, not compared yet
+	bids   []bid // of this phase and later phases, not compared yet
 }
 
-// New gives the algorithm for one member. The ring is in the order given, the same for
-// every member, or else by rank.
+// New returns the algorithm of a member. order is the order of the ring, the same for every
+// member; without it the ring is by rank.
 func New(order ...election.ID) *Franklin { return &Franklin{order: order} }
 
-// Name is "franklin".
+// Name returns "franklin".
 func (f *Franklin) Name() string { return "franklin" }
 
-// Kinds are those that it adds to batuta's own.
+// Kinds returns the kinds of messages that it adds to batuta's own.
 func (f *Franklin) Kinds() []election.MessageKind { return []election.MessageKind{kindRank} }
 
-// Step handles one event.
+// Step handles an event.
 func (f *Franklin) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
 	case election.Started, election.LeaderLost, election.Campaign:
@@ -63,7 +62,7 @@ func (f *Franklin) Step(ev election.Event, out election.Actions) {
 		}
 	case election.PeerDown, election.Withdrawn:
 		if f.open && !out.Leader().Defined() {
-			f.begin(out) // what it was to pass on may be lost
+			f.begin(out) // messages to pass on may be lost
 		}
 	case election.TimerFired:
 		f.open = false
@@ -80,19 +79,19 @@ func (f *Franklin) Step(ev election.Event, out election.Actions) {
 	}
 }
 
-// begin opens a round above all that this member knows of: the epoch that is to be won
-// counts, so that who has just started is not behind.
+// begin opens a round above all that this member has seen. The number includes the highest
+// epoch, so a member that has just started is not behind.
 func (f *Franklin) begin(out election.Actions) {
 	if out.Eligible(out.Self().ID) {
 		f.join(max(f.round, out.Highest()<<8)+1, out)
 	}
 }
 
-// join takes part in a round, as a candidate if this member stands.
+// join takes part in a round, as a candidate if this member is eligible.
 func (f *Franklin) join(round uint64, out election.Actions) {
 	f.round, f.open, f.phase, f.bids = round, true, 1, nil
-	// Half round the ring until all have joined, and the candidates' distances, which
-	// double at least, come to 2n. In between links are made.
+	// Up to half the ring passes until all have joined. The candidates' distances, which at
+	// least double, add up to 2n. Meanwhile links are made.
 	hop := out.Timing().TMax + out.Timing().TProcess
 	out.SetTimer(timerRound, time.Duration(3*len(out.Members()))*hop+out.Timing().DialTime())
 	if f.stands = out.Eligible(out.Self().ID); f.stands {
@@ -100,10 +99,10 @@ func (f *Franklin) join(round uint64, out election.Actions) {
 	}
 }
 
-// bid sends this member's rank both ways.
+// bid sends this member's rank in both directions.
 func (f *Franklin) bid(out election.Actions) {
 	if f.neighbor(true, out) == election.None {
-		f.win(out) // nobody else lives
+		f.win(out) // no further member is alive
 		return
 	}
 	for _, up := range []bool{true, false} {
@@ -114,12 +113,12 @@ func (f *Franklin) bid(out election.Actions) {
 func (f *Franklin) send(b bid, out election.Actions) {
 	data, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // a bid always has a text
+		panic(err) // a bid can always be encoded
 	}
 	out.Send(f.neighbor(b.Up, out), election.Message{Kind: kindRank, Round: election.Round{Number: f.round}, Data: data})
 }
 
-// neighbor is the nearest member that is not down, one way round; None if it is alone.
+// neighbor returns the nearest member in a direction that is not down, or None.
 func (f *Franklin) neighbor(up bool, out election.Actions) election.ID {
 	ring := f.order
 	if ring == nil {
@@ -147,7 +146,7 @@ func (f *Franklin) receive(m *election.Message, out election.Actions) {
 	case kindRank:
 		var b bid
 		if json.Unmarshal(m.Data, &b) != nil || b.Hops >= len(out.Members()) {
-			return // no bid, or of one that is gone: it would go round for ever
+			return // no bid, or the bid of a dead member, which would circulate forever
 		}
 		f.receiveBid(b, m, out)
 	}
@@ -159,7 +158,7 @@ func (f *Franklin) receiveBid(b bid, m *election.Message, out election.Actions) 
 	case m.Round.Number > f.round:
 		f.join(m.Round.Number, out)
 	case m.Round.Number < f.round && !f.open && !out.Leader().Defined():
-		f.begin(out) // its sender knows of an earlier round alone
+		f.begin(out) // its sender has only seen an earlier round
 		return
 	case m.Round.Number < f.round || !f.open:
 		return // late
@@ -172,19 +171,19 @@ func (f *Franklin) receiveBid(b bid, m *election.Message, out election.Actions) 
 	f.compare(out)
 }
 
-// compare goes on as soon as a bid has come from either side.
+// compare goes on as soon as a bid has come from both sides.
 func (f *Franklin) compare(out election.Actions) {
 	up, down := f.take(true), f.take(false)
 	switch {
 	case up < 0 || down < 0:
 		return // not yet
 	case f.bids[up].Rank == out.Self() && f.bids[down].Rank == out.Self():
-		f.win(out) // both have gone round: no other candidate is left
+		f.win(out) // both have gone round: no further candidate is left
 	case f.bids[up].Rank.Above(out.Self()) || f.bids[down].Rank.Above(out.Self()):
 		f.stands = false
 		for _, b := range f.bids {
 			if b.Phase > f.phase {
-				f.send(b, out) // it is ahead, and not for this member any more
+				f.send(b, out) // it is ahead, and no longer for this member
 			}
 		}
 		f.bids = nil
@@ -195,7 +194,7 @@ func (f *Franklin) compare(out election.Actions) {
 	}
 }
 
-// take gives where the bid of this phase is that goes that way, -1 if it has not come.
+// take returns the index of this phase's bid in a direction, -1 if it has not come.
 func (f *Franklin) take(up bool) int {
 	for i, b := range f.bids {
 		if b.Phase == f.phase && b.Up == up {
@@ -205,14 +204,14 @@ func (f *Franklin) take(up bool) int {
 	return -1
 }
 
-// win leads, unless a leader is alive after all.
+// win claims leadership, unless a leader is alive after all.
 func (f *Franklin) win(out election.Actions) {
 	switch leader := out.Leader(); {
 	case leader.Leader == out.Self():
 		f.rest(out)
 		announce(out)
 	case leader.Defined():
-		f.rest(out) // it outranks nobody who leads: the Machine asks for the lead
+		f.rest(out) // a lower leader lives: the Machine asks it to hand over
 	default:
 		out.Claim() // LeaderElected follows when the epoch is on disk; else the timer
 	}
@@ -223,7 +222,7 @@ func (f *Franklin) rest(out election.Actions) {
 	out.CancelTimer(timerRound)
 }
 
-// announce tells all who leads.
+// announce sends the leader to all members.
 func announce(out election.Actions) {
 	for _, r := range out.Members() {
 		if r != out.Self() && !out.Down(r.ID) {

@@ -13,31 +13,31 @@ import (
 	"syscall"
 )
 
-// Ports lie below those that kernels give to outgoing connections: a process's port
-// must not be taken before it has started, or while it is down.
+// Ports lie below those that kernels use for outgoing connections: a process's port must not be
+// taken before it has started, or while it is down.
 const (
 	first  = 10000
 	blocks = 200
 	block  = 100 // ports; the first of them is held for its owner
-	most   = 10  // blocks of one process, unless it asks for more ports at once
+	most   = 10  // blocks of a process, unless it asks for more ports at once
 )
 
-// owned are this process's blocks. It listens on the first port of each for as long as
-// it lives, so that no two processes that ask here are given the same port.
+// owned are this process's blocks. It listens on the first port of each for its whole life, so
+// no two processes that use this package get the same port.
 var owned struct {
 	sync.Mutex
 	held []net.Listener
-	free []int // ports of the blocks that have yet to be given
+	free []int // ports of the blocks, still to be returned
 	all  []int // ports of the blocks
 }
 
-// Find gives n loopback ports on which nobody listens, no two alike.
+// Find returns n different loopback ports on which no process listens.
 func Find(n int) ([]int, error) {
 	return FindOn(slices.Repeat([]string{"127.0.0.1"}, n)...)
 }
 
-// FindOn is [Find] for loopback addresses: a port for each. A port is given again only when
-// some thousand others have been.
+// FindOn is [Find] for loopback addresses: a port for each. A port comes again only after some
+// thousand further ports.
 func FindOn(ips ...string) ([]int, error) {
 	owned.Lock()
 	defer owned.Unlock()
@@ -74,9 +74,9 @@ func try(addr string) error {
 	})
 }
 
-// Undisturbed calls listen while this process begins no other: until that one runs its program it has
-// this one's sockets, and on a busy machine holds a port that was just closed for long enough to be in
-// the way.
+// Undisturbed calls listen while this process starts no child. Until a child runs its program,
+// it has this process's sockets. On a busy machine it may hold a port that was just closed for
+// too long.
 func Undisturbed(listen func() error) error {
 	if runtime.GOOS == "linux" { // elsewhere Listen takes that lock itself
 		syscall.ForkLock.RLock()
@@ -85,7 +85,7 @@ func Undisturbed(listen func() error) error {
 	return listen()
 }
 
-// next is a port of a block that this process holds, of as many blocks as n ports need.
+// next returns a port of a block of this process, which holds as many blocks as n ports need.
 func next(n int) (int, error) {
 	if len(owned.free) == 0 && (len(owned.held) < most || len(owned.all) < n) {
 		if err := hold(); err != nil && len(owned.all) == 0 {
@@ -100,7 +100,7 @@ func next(n int) (int, error) {
 	return port, nil
 }
 
-// hold takes a block that nobody has.
+// hold takes a free block.
 func hold() error {
 	start := rand.IntN(blocks)
 	for i := range blocks {

@@ -1,5 +1,5 @@
-// Package fulltest says how much the tests do that search, or that are a crowd, and how
-// many of them run beside each other.
+// Package fulltest sets how much searches and tests of many members do, and how many tests run
+// in parallel.
 package fulltest
 
 import (
@@ -10,14 +10,13 @@ import (
 	"testing"
 )
 
-// Enabled reports whether BATUTA_TEST_FULL=1 is set, as it is in continuous
-// integration: searches then go to their end and crowds have their full size.
-// Without it they are small, so that "go test ./..." takes a few minutes.
+// Enabled reports whether BATUTA_TEST_FULL=1 is set, as in continuous integration. Then searches
+// are complete and clusters have their full size. Otherwise they are small: "go test ./..."
+// takes a few minutes.
 func Enabled() bool { return os.Getenv("BATUTA_TEST_FULL") == "1" }
 
-// MostlyWait is for the TestMain of a package whose tests wait far more than they
-// compute: up to n of those that call t.Parallel run beside each other, unless -parallel
-// says how many.
+// MostlyWait is for the TestMain of a package with tests that wait far more than they compute.
+// Up to n tests that call t.Parallel run in parallel, unless -parallel is set.
 func MostlyWait(n int) {
 	flag.Parse()
 	if beside := flag.Lookup("test.parallel"); beside.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
@@ -25,8 +24,7 @@ func MostlyWait(n int) {
 	}
 }
 
-// Parallel has a test run beside others, as t.Parallel does, unless [Enabled]: at its full
-// size it has the machine to itself.
+// Parallel calls t.Parallel unless [Enabled]: at its full size a test has the machine to itself.
 func Parallel(t *testing.T) {
 	t.Helper()
 	if !Enabled() {
@@ -34,7 +32,7 @@ func Parallel(t *testing.T) {
 	}
 }
 
-// Size is full with BATUTA_TEST_FULL=1, and small without.
+// Size returns full with BATUTA_TEST_FULL=1, and else small.
 func Size[T any](small, full T) T {
 	if Enabled() {
 		return full

@@ -1,6 +1,5 @@
-// Package memnet is a network in memory, for tests in virtual time: bytes arrive in
-// order, one trip late; deadlines, ends and kills are as a kernel's; links are cut and
-// heal by calls.
+// Package memnet is a network in memory, for tests in virtual time. Bytes arrive in order, a
+// message delay late. Deadlines, ends and kills are as a kernel's. Calls cut and heal links.
 package memnet
 
 import (
@@ -17,19 +16,19 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
-// OneWay is how long a trip takes in a Network that says nothing else.
+// OneWay is the default message delay of a Network.
 const OneWay = time.Millisecond
 
-// Network is a network in which every trip takes as long as Takes says.
+// Network is a network with the message delay that Takes returns.
 type Network struct {
 	Takes func() time.Duration // nil: OneWay. It is set before anything is sent
 
 	mu        sync.Mutex
 	listeners map[string]*listener
 	ports     int
-	cuts      map[[2]string]bool // by the names of hosts, the lower one first
+	cuts      map[[2]string]bool // by the names of hosts, the lower first
 	changed   chan struct{}      // closed when cuts change
-	halves    map[*half]struct{} // of connections that stand
+	halves    map[*half]struct{} // of open connections
 }
 
 // New makes a network without hosts.
@@ -38,7 +37,7 @@ func New() *Network {
 		changed: make(chan struct{}), halves: map[*half]struct{}{}}
 }
 
-// trip is how long the next one takes.
+// trip returns the next message delay.
 func (m *Network) trip() time.Duration {
 	if m.Takes == nil {
 		return OneWay
@@ -46,11 +45,10 @@ func (m *Network) trip() time.Duration {
 	return m.Takes()
 }
 
-// Host makes a process's side of the network, under the name by which Cut knows it.
+// Host makes a process's side of the network. Cut and Heal use its name.
 func (m *Network) Host(name string) *Host { return &Host{net: m, name: name} }
 
-// Cut lets nothing pass between two hosts: what is sent waits, as in TCP, and dials
-// find nobody.
+// Cut stops all traffic between two hosts: data waits, as in TCP, and dials get no answer.
 func (m *Network) Cut(a, b string) { m.cut(a, b, true) }
 
 // Heal ends a cut: what has waited arrives.
@@ -90,7 +88,7 @@ func (m *Network) awaitOpen(ctx context.Context, a, b string) error {
 	}
 }
 
-// Host is one process's side of a [Network]: a transport that can be killed.
+// Host is a process's side of a [Network]: a transport that can be killed.
 type Host struct {
 	net  *Network
 	name string
@@ -101,7 +99,7 @@ type Host struct {
 	ports []*listener
 }
 
-// Listen binds addr; port 0 is any that is free.
+// Listen binds addr; port 0 is any free port.
 func (h *Host) Listen(addr string) (net.Listener, error) {
 	ip, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -125,7 +123,7 @@ func (h *Host) Listen(addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial takes a trip there and one back.
+// Dial takes two message delays.
 func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	select {
 	case <-time.After(h.net.trip() + h.net.trip()):
@@ -151,7 +149,7 @@ func (h *Host) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return near, nil
 }
 
-// keep counts a connection's end as this host's. A dead host has none.
+// keep adds a connection's end to this host. It returns false if the host is dead.
 func (h *Host) keep(c *conn) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +205,7 @@ func (l *listener) Close() error {
 		close(l.shut)
 		for {
 			select {
-			case c := <-l.queue: // what nobody has accepted is reset
+			case c := <-l.queue: // connections that were not accepted are reset
 				c.out.end(syscall.ECONNRESET)
 				c.Close()
 			default:
@@ -220,7 +218,7 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.addr }
 
-// conn is one end of a connection. Writing never waits.
+// conn is an end of a connection. Writing never waits.
 type conn struct {
 	in, out       *half
 	local, remote address
@@ -244,7 +242,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// half is one direction of a connection.
+// half is a direction of a connection.
 type half struct {
 	net  *Network
 	link [2]string
@@ -253,14 +251,14 @@ type half struct {
 	held     bool // nothing arrives
 	more     *sync.Cond
 	parts    []part
-	last     time.Time // arrival of the newest
+	last     time.Time // arrival of the newest part
 	ended    error     // after parts
 	endedAt  time.Time
 	gone     bool // the reading end is closed
 	deadline time.Time
 }
 
-// part is bytes that arrive at a time.
+// part is bytes that arrive together.
 type part struct {
 	bytes []byte
 	at    time.Time
@@ -276,7 +274,7 @@ func (m *Network) half(a, b string) *half {
 	return h
 }
 
-// hold keeps what is under way from arriving, or lets it.
+// hold keeps data on its way from arriving, or releases it.
 func (h *half) hold(on bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -298,7 +296,7 @@ func (h *half) write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// arrival is when what leaves now arrives, no sooner than what left before.
+// arrival returns when data that leaves now arrives, no sooner than earlier data.
 func (h *half) arrival() time.Time {
 	if at := time.Now().Add(h.net.trip()); at.After(h.last) {
 		h.last = at
@@ -306,7 +304,7 @@ func (h *half) arrival() time.Time {
 	return h.last
 }
 
-// end is the last that the reading end hears; the first end holds.
+// end sets the last result of reading; the first call counts.
 func (h *half) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -365,7 +363,7 @@ func (h *half) read(p []byte) (int, error) {
 	}
 }
 
-// wait waits for a change, until at if that is set.
+// wait waits for a change, or until at if that is set.
 func (h *half) wait(at time.Time) {
 	if !at.IsZero() {
 		timer := time.AfterFunc(time.Until(at), func() { h.mu.Lock(); h.more.Broadcast(); h.mu.Unlock() })

@@ -20,13 +20,13 @@ import (
 	"sync"
 )
 
-// chosen is the environment variable that says which mutant a joined program is.
+// chosen is the environment variable that selects the mutant of a joined program.
 const chosen = "BATUTA_MUTANT"
 
-// Joined is many mutants in one program, so that they cost one compilation: a function
-// that some of them change stands in it once as it is and once as each of them has it, and
-// the environment says at the program's start which is called. A mutant that changes more
-// than the bodies of functions has a program of its own.
+// Joined is many mutants in a single program, which needs a single compilation. It contains each
+// changed function in its original form and in the form of each mutant. The environment selects
+// the form when the program starts. A mutant that changes more than function bodies gets its own
+// program.
 type Joined struct {
 	root, dir, overlay string
 
@@ -35,7 +35,7 @@ type Joined struct {
 	builds map[string]func() (string, error) // by the package under test
 }
 
-// Join writes the joined source of mutants below root, and what is built of it, to dir.
+// Join writes the joined source of mutants below root, and its builds, to dir.
 func Join(root, dir string, mutants []Mutant) (*Joined, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -51,7 +51,7 @@ func Join(root, dir string, mutants []Mutant) (*Joined, error) {
 		replace[filepath.Join(root, filepath.FromSlash(name))] = changed
 		return os.WriteFile(changed, text, 0o600)
 	}
-	selectors := map[string]bool{} // files that read the environment, one a package
+	selectors := map[string]bool{} // files that read the environment, a file per package
 	for _, file := range slices.Sorted(maps.Keys(byFile)) {
 		text, pkg, err := j.join(file, byFile[file])
 		if err != nil {
@@ -73,8 +73,8 @@ func Join(root, dir string, mutants []Mutant) (*Joined, error) {
 	return j, errors.Join(err, os.WriteFile(j.overlay, list, 0o600))
 }
 
-// Command is the tests of a package, a path below the root such as ./internal/sim, with m in place;
-// the zero Mutant is none. They run in the package's directory.
+// Command returns the tests of a package with m in place, to run in the package's directory. pkg
+// is a path below the root such as ./internal/sim. The zero Mutant changes nothing.
 func (j *Joined) Command(ctx context.Context, m Mutant, pkg string, flags ...string) (*exec.Cmd, error) {
 	none := m.Name == ""
 	var binary string
@@ -82,7 +82,7 @@ func (j *Joined) Command(ctx context.Context, m Mutant, pkg string, flags ...str
 	if none || j.joined[m.Name] {
 		binary, err = j.build(pkg)
 	}
-	if binary == "" && !none { // also when another one does not compile
+	if binary == "" && !none { // also if a different mutant does not compile
 		binary, err = j.buildAlone(ctx, m, pkg)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (j *Joined) buildAlone(ctx context.Context, m Mutant, pkg string) (string, 
 	return Build(ctx, j.root, overlay, pkg, dir)
 }
 
-// join gives a file's source with every one of its mutants, and its package's name.
+// join returns a file's source with all of its mutants, and its package's name.
 func (j *Joined) join(file string, mutants []Mutant) ([]byte, string, error) {
 	was, err := os.ReadFile(filepath.Join(j.root, filepath.FromSlash(file)))
 	if err != nil {
@@ -167,7 +167,7 @@ func (j *Joined) join(file string, mutants []Mutant) ([]byte, string, error) {
 	return out.Bytes(), source.Name.Name, nil
 }
 
-// parsed is one version of a file.
+// parsed is a version of a file.
 type parsed struct {
 	*ast.File
 	fset   *token.FileSet
@@ -182,11 +182,11 @@ func parse(source []byte) (parsed, error) {
 
 func (p parsed) at(pos token.Pos) int { return p.fset.Position(pos).Offset }
 
-// text is what stands at n, without its comment.
+// text returns the source of n, without its comment.
 func (p parsed) text(n ast.Node) string { return string(p.source[p.at(n.Pos()):p.at(n.End())]) }
 
-// differs gives the declarations that changed has otherwise, nil unless all of them are
-// functions of which only the bodies differ.
+// differs returns the declarations that changed has in a different form. It returns nil unless
+// all of them are functions that differ only in their bodies.
 func (p parsed) differs(changed parsed) (at []int) {
 	if len(p.Decls) != len(changed.Decls) {
 		return nil
@@ -206,12 +206,12 @@ func (p parsed) differs(changed parsed) (at []int) {
 	return at
 }
 
-// head is a function's text as far as its body.
+// head returns a function's source up to its body.
 func (p parsed) head(f *ast.FuncDecl) string {
 	return string(p.source[p.at(f.Pos()):p.at(f.Body.Lbrace)])
 }
 
-// dispatch writes the function f as one that calls itself as it was, or as the chosen mutant has it.
+// dispatch writes f as a function that calls the original or the chosen mutant.
 func (p parsed) dispatch(out *bytes.Buffer, f *ast.FuncDecl, variants map[string]string) {
 	receiver, call := "", ""
 	if f.Recv != nil {

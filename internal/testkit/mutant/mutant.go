@@ -1,6 +1,6 @@
-// Package mutant changes one place of the source for a test: the compiler is given a
-// changed copy of one file (go build -overlay), so that no seam is needed in it. Tests
-// use it to show that what checks the source is able to fail.
+// Package mutant changes a place of the source for a test. The compiler gets a changed copy of a
+// file (go build -overlay), so the source needs no hook for it. Tests use it to prove that a
+// check can fail.
 package mutant
 
 import (
@@ -15,17 +15,17 @@ import (
 	"strings"
 )
 
-// Mutant is a source with one thing wrong.
+// Mutant is a source with a single mistake.
 type Mutant struct {
 	Name     string
 	File     string // below the module's root
-	Old, New string // Old stands in it exactly once
+	Old, New string // Old occurs in it exactly once
 	By       string // what catches it
 }
 
-// Overlay writes the changed file, and the list of it that go's -overlay wants, to dir
-// and gives that list's path. It fails if Old is not in the file, or more than once:
-// the source has moved on, and the mutant is to follow.
+// Overlay writes the changed file, and a list for go's -overlay, to dir. It returns the path of
+// the list. It fails unless File contains Old exactly once: then the source has changed, and the
+// mutant must follow.
 func (m Mutant) Overlay(root, dir string) (string, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -47,7 +47,7 @@ func (m Mutant) Overlay(root, dir string) (string, error) {
 		os.WriteFile(overlay, replace, 0o600))
 }
 
-// change gives the file's source with the mutant's place changed.
+// change returns the source with Old replaced.
 func (m Mutant) change(source []byte) ([]byte, error) {
 	if n := strings.Count(string(source), m.Old); n != 1 {
 		return nil, fmt.Errorf("mutant %q: %s holds %d times, not once:\n%s\nthe source has changed: bring the mutant up to date with it", m.Name, m.File, n, m.Old)
@@ -55,8 +55,8 @@ func (m Mutant) change(source []byte) ([]byte, error) {
 	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
 }
 
-// Build compiles the tests of a package, a path below root such as ./internal/sim, with the
-// overlay in place, to a binary in dir.
+// Build compiles the tests of a package with the overlay, to a binary in dir. pkg is a path
+// below root such as ./internal/sim.
 func Build(ctx context.Context, root, overlay, pkg, dir string) (string, error) {
 	binary := filepath.Join(dir, filepath.Base(pkg)+".test")
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, pkg)
@@ -69,8 +69,9 @@ func Build(ctx context.Context, root, overlay, pkg, dir string) (string, error) 
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
-// Fails runs a package's tests, chosen by flags such as -test.run=^TestLead$, with m in
-// place, and gives the first that fails, "" if none does, "a panic" if they end without a word.
+// Fails runs a package's tests with m in place. flags such as -test.run=^TestLead$ choose them.
+// It returns the first test that fails, "" if none does, or "a panic" if they end without a
+// result.
 func (j *Joined) Fails(ctx context.Context, m Mutant, pkg string, flags ...string) (string, error) {
 	cmd, err := j.Command(ctx, m, pkg, append(flags, "-test.v", "-test.failfast")...)
 	if err != nil {

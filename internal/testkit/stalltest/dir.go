@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// memory is where Linux keeps files in memory alone.
+// memory is where Linux keeps files only in memory.
 const memory = "/dev/shm"
 
-// Dir is a directory for what a test's members keep on disk, gone when the test ends. It is in
-// memory where the system has such a place: on a disk that others write to, as the compiler does
-// while tests run, a save can take longer than T, and a member whose save does is passed over.
+// Dir returns a directory for the data of a test's members, which is removed when the test ends.
+// It is in memory where the system has such a place. On a busy disk, as during compilation, a
+// save can take longer than T, and a member with such a save is not elected.
 func Dir(t testing.TB) string {
 	dir, err := os.MkdirTemp(memory, "batuta")
 	if err != nil {

@@ -2,7 +2,7 @@ package stalltest
 
 import "golang.org/x/sys/unix"
 
-// pin keeps the calling thread on one processor, if it may, until undo.
+// pin keeps the calling thread on a processor, if it may, until undo.
 func pin(cpu int) (undo func()) {
 	var before, one unix.CPUSet
 	if unix.SchedGetaffinity(0, &before) != nil {

@@ -1,12 +1,11 @@
-// Package stalltest tells a test what the machine itself has held up, so that it
-// can tell a stall of the machine from a fault of ours.
+// Package stalltest measures how long the machine has stalled, so that a test can distinguish a
+// stall of the machine from a fault of batuta.
 //
-// A heartbeat on every processor wants to run each few milliseconds and notes by
-// how much it came late. A virtual machine that was paused sees no time pass: that it
-// was counts once the wall clock is set right, as members count it. A test that bounds real time bounds [Watch.Given], the
-// time that the machine gave; one in which a suspicion is a fault asks
-// [Watch.Longest] whether any process could have been held up for long enough to
-// earn it.
+// A heartbeat on every processor runs every few milliseconds and records how late it was. A
+// paused virtual machine sees no time pass; its pause counts once the wall clock is corrected,
+// as members count it. A test with a bound on real time bounds [Watch.Given], the time that the
+// machine gave. A test in which a suspicion is a fault uses [Watch.Longest]: whether any process
+// can have stalled for long enough to be suspected.
 package stalltest
 
 import (
@@ -30,12 +29,12 @@ type Watch struct {
 	mu     sync.Mutex
 	beats  []time.Time // when each heartbeat is due, or was when it did not come
 	stalls []stall
-	paused func() time.Duration // for how long the machine was, all told; one goroutine calls it
+	paused func() time.Duration // how long the machine was paused in all; called by a single goroutine
 }
 
 type stall struct{ from, to time.Time }
 
-// Start begins to watch.
+// Start begins to measure.
 func Start(t testing.TB) *Watch {
 	began, passes := time.Now(), clock.New(clock.System(), leap)
 	w := &Watch{beats: make([]time.Time, runtime.NumCPU()), paused: func() time.Duration { return passes.Now() - time.Since(began) }}
@@ -49,8 +48,8 @@ func Start(t testing.TB) *Watch {
 	return w
 }
 
-// beat is one heartbeat, on a thread of its own. The thread goes back when it is done,
-// and must not end: a process that others have started on it may be tied to it.
+// beat is a heartbeat, on a thread of its own. The thread is returned at the end and must not
+// exit: a process that was started on it may be tied to it.
 func (w *Watch) beat(cpu int, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -86,8 +85,8 @@ func (w *Watch) note(s stall) {
 	w.stalls = append(w.stalls, s)
 }
 
-// within calls f with what lies between from and to of each stall, one that still
-// lasts included.
+// within calls f with the part of each stall between from and to, including a stall that still
+// lasts.
 func (w *Watch) within(from, to time.Time, f func(stall)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,15 +109,15 @@ func (w *Watch) within(from, to time.Time, f func(stall)) {
 	}
 }
 
-// Longest is the longest stall between two times. None longer can have held up a
-// process that had something to do then.
+// Longest returns the longest stall between two times. No process that had something to do then
+// can have stalled for longer.
 func (w *Watch) Longest(from, to time.Time) (longest time.Duration) {
 	w.within(from, to, func(s stall) { longest = max(longest, s.to.Sub(s.from)) })
 	return longest
 }
 
-// Given is the time between two times in which no processor stalled, or, as two may
-// have stalled at different moments, at least that.
+// Given returns the time between two times in which no processor stalled. If two stalled at
+// different moments, the time is at least that.
 func (w *Watch) Given(from, to time.Time) time.Duration {
 	given := to.Sub(from)
 	w.within(from, to, func(s stall) { given -= s.to.Sub(s.from) })

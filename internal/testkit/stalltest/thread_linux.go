@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// EndsNoThread fails the test if what disturb does ends a thread that has started a process before:
-// one with these attributes ends with the thread that has started it.
+// EndsNoThread fails the test if disturb ends a thread that has started a process before. A
+// process with these attributes ends with the thread that started it.
 func EndsNoThread(t *testing.T, attributes *syscall.SysProcAttr, disturb func()) {
 	t.Helper()
 	var children []*exec.Cmd
