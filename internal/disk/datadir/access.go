@@ -1,5 +1,3 @@
-//go:build !windows
-
 package datadir
 
 import (
@@ -24,7 +22,7 @@ func CheckAccess(dir string) error {
 	if owner, foreign := foreignOwner(info, os.Geteuid()); foreign {
 		return fmt.Errorf("belongs to user %d, and this process runs as user %d: run it as that user, or: chown -R %d %s", owner, os.Geteuid(), os.Geteuid(), quoted(dir))
 	}
-	if info.Mode().Perm()&0o002 != 0 {
+	if writableByAll(info) {
 		return fmt.Errorf("may be written by everyone (mode %04o): chmod 700 %s, or name a directory inside it that is yet to be made", info.Mode().Perm(), quoted(dir))
 	}
 	return nil
@@ -41,7 +39,7 @@ func checkFile(name string) error {
 		return Remedy(err)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is no regular file: move it away", name)
-	case info.Mode().Perm()&0o002 != 0:
+	case writableByAll(info):
 		return fmt.Errorf("%s may be written by everyone (mode %04o): look whether it is as you left it, then: chmod 600 %s", name, info.Mode().Perm(), quoted(name))
 	}
 	return nil
@@ -54,17 +52,6 @@ func Owner(dir string) (user int, foreign bool) {
 		return 0, false
 	}
 	return foreignOwner(info, os.Geteuid())
-}
-
-// foreignOwner gives the owner of a file, and whether that is neither user uid nor
-// root.
-func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return uid, false
-	}
-	owner = int(stat.Uid)
-	return owner, owner != uid && owner != 0
 }
 
 // quoted is a file name as a shell takes it.

@@ -1,5 +1,3 @@
-//go:build !windows
-
 // Package datadir opens a member's data directory for the files that are kept there,
 // and writes them so that they survive a power cut. Each of its errors names what to do
 // about it.
@@ -11,9 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"github.com/google/renameio/v2"
 )
 
 // uncreated gives the remedy about a directory that cannot be created.
@@ -25,25 +20,25 @@ func uncreated(err error) error {
 }
 
 // Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
-// the files in it, and takes the lock that is the file called lock there. Closing what
+// the files in it, and takes the lock that is the file of that name there. Closing what
 // it returns lets go of it, as the end of the process does.
-func Lock(dir, lock string, files ...string) (*os.File, error) {
+func Lock(dir, name string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, uncreated(err))
 	}
 	if err := CheckAccess(dir); err != nil {
 		return nil, fmt.Errorf("data directory %s %w", dir, err)
 	}
-	for _, name := range append(files, lock) {
+	for _, name := range append(files, name) {
 		if err := checkFile(filepath.Join(dir, name)); err != nil {
 			return nil, fmt.Errorf("data directory %s: %w", dir, err)
 		}
 	}
-	held, err := os.OpenFile(filepath.Join(dir, lock), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	held, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, Remedy(err))
 	}
-	if err := syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(held); err != nil {
 		held.Close()
 		return nil, fmt.Errorf("data directory %s is in use by another process: give each member its own", dir)
 	}
@@ -62,41 +57,10 @@ func Sweep(dir, file string) {
 	}
 }
 
-// Replace puts content in the place of a file, as a whole, and gives what the new file is.
-// Its name is safe from a power cut once the directory is synced.
-func Replace(name string, content []byte) (os.FileInfo, error) {
-	file, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithPermissions(0o600))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Cleanup()
-	if _, err := file.Write(content); err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return info, file.CloseAtomicallyReplace()
-}
-
 // Write writes b in place and returns once it survives a power cut.
 func Write(file *os.File, b []byte, at int64) error {
 	if _, err := file.WriteAt(b, at); err != nil {
 		return err
 	}
 	return SyncData(file)
-}
-
-// Sync makes the names in a directory safe, not only the files.
-func Sync(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync the directory: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync the directory: %w", err)
-	}
-	return nil
 }
