@@ -78,6 +78,10 @@ type Config struct {
 	// which Lead was never called is a candidate.
 	StandAlways bool
 
+	// AwaitReady makes a leadership of this member ready only once its work has called [Node.Ready]: until
+	// then [View.Ready] is false at all members. Default: each leadership is ready as it begins.
+	AwaitReady bool
+
 	// Meta is what this member publishes to all members, such as the URL of the service
 	// beside it: at most 16 pairs, and 1024 bytes of keys and values together. A key is a
 	// letter and then letters, digits, '.', '_' and '-', at most 64 bytes; a value prints.
@@ -184,6 +188,9 @@ func (c Config) withDefaults() Config {
 		c.ID = id
 	}
 	c.Meta, c.Peers = maps.Clone(c.Meta), slices.Clone(c.Peers)
+	if c.AwaitReady {
+		c.Meta = withReady(c.Meta, "0")
+	}
 	for i, p := range c.Peers {
 		if id, err := election.ParseID(string(p.ID)); err == nil {
 			c.Peers[i].ID = id

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -168,16 +170,61 @@ func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 		return err
 	}
 	pairs = maps.Clone(pairs)
-	return n.call(ctx, func() { n.emit(election.Event{Kind: election.Tells, Meta: pairs}) })
+	return n.call(ctx, func() {
+		if ready, used := n.metas[n.id][readyKey]; used {
+			pairs = withReady(pairs, ready)
+		}
+		n.emit(election.Event{Kind: election.Tells, Meta: pairs})
+	})
+}
+
+// readyKey is the metadata key of a member with [Config.AwaitReady]. Its value is the epoch of its latest leadership that is ready.
+const readyKey = "batuta.ready"
+
+func withReady(pairs map[string]string, epoch string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, pairs)
+	all[readyKey] = epoch
+	return all
+}
+
+// waits reports whether the leader publishes that its work does not serve yet.
+func (v View) waits() bool {
+	ready, used := v.Meta[readyKey]
+	return used && ready != strconv.FormatUint(v.Token.Epoch, 10)
+}
+
+// Ready reports to all members that the work of this member's leadership t serves; t is the Token of [Leadership].
+// It has an effect with [Config.AwaitReady] alone. The error wraps [ErrNotLeading] if that leadership
+// has ended; it is ctx's, or [ErrClosed], if the node has not received the call.
+func (n *Node) Ready(ctx context.Context, t Token) error {
+	leads := false
+	err := n.call(ctx, func() {
+		v := n.view()
+		if leads = v.Token.Leader.ID == n.id && (t == v.Token || t == n.began); leads && n.cfg.AwaitReady {
+			publishReady(n, v.Token)
+		}
+	})
+	if err == nil && !leads {
+		err = fmt.Errorf("%w: the leadership with epoch %d has ended", ErrNotLeading, t.Epoch)
+	}
+	return err
+}
+
+func publishReady(n *Node, t Token) {
+	n.emit(election.Event{Kind: election.Tells, Meta: withReady(n.metas[n.id], strconv.FormatUint(t.Epoch, 10))})
 }
 
 // checkMeta returns what is wrong with metadata.
 func (c Config) checkMeta(pairs map[string]string) error {
+	if c.AwaitReady {
+		pairs = withReady(pairs, strconv.FormatUint(math.MaxUint64, 10))
+	}
 	if err := election.CheckMeta(pairs); err != nil {
 		return config("meta: %w", err)
 	}
 	if len(pairs) > 0 && c.Wire != nil {
-		return config("meta: another protocol than batuta's own has no place for what a member tells of itself: leave out Wire, or Meta")
+		return config("meta: another protocol than batuta's own has no place for what a member tells of itself: leave out Wire, or Meta and AwaitReady")
 	}
 	return nil
 }
@@ -185,13 +232,19 @@ func (c Config) checkMeta(pairs map[string]string) error {
 // learn stores the metadata of a member.
 func (n *Node) learn(id ID, pairs map[string]string, now time.Time) {
 	v := n.view()
+	waited := v.unready
 	if id == v.Token.Leader.ID {
 		v.Meta = pairs
+		v.unready = v.waits()
 	}
 	n.metas[id] = pairs
 	n.elections.learn(id, pairs)
 	n.cfg.Logger.Info("meta", "member", id, "pairs", len(pairs))
 	n.history.add(Event{Time: now, Kind: EventMeta, View: v, Member: id, Meta: pairs})
+	if waited && v.Ready() {
+		n.cfg.Logger.Info("ready", "leader", id, "epoch", v.Token.Epoch)
+		n.history.add(Event{Time: now, Kind: EventReady, View: v})
+	}
 }
 
 // Why a transfer is refused.

@@ -59,7 +59,7 @@ func (n *Node) AddMember(ctx context.Context, p Peer) error {
 	case err == nil && full:
 		return fmt.Errorf("add member %s: %w", id, election.ErrFull)
 	case err == nil:
-		return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || n.ranks(id, p.Priority)) })
+		return n.awaitChange(ctx, id, func() bool { return n.machine.Knows(id) && (p.Priority == 0 || ranks(n, id, p.Priority)) })
 	}
 	return err
 }
@@ -84,13 +84,13 @@ func (n *Node) SetPriority(ctx context.Context, id ID, priority int) error {
 	case err == nil && refused != nil:
 		return fmt.Errorf("priority of member %s: %w", id, refused)
 	case err == nil:
-		return n.awaitChange(ctx, id, func() bool { return n.ranks(id, priority) })
+		return n.awaitChange(ctx, id, func() bool { return ranks(n, id, priority) })
 	}
 	return err
 }
 
 // ranks reports whether a member has that priority, as far as this member has received.
-func (n *Node) ranks(id ID, priority int) bool {
+func ranks(n *Node, id ID, priority int) bool {
 	return slices.ContainsFunc(n.machine.Members(), func(m machine.MemberView) bool { return m.ID == id && m.Priority == priority })
 }
 

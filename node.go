@@ -55,6 +55,7 @@ type Node struct {
 	candidates  map[string]*candidate
 	asked       map[uint64]chan named.Reply // requests to the coordinator of the named elections
 	atWork      int                         // functions that run for named elections
+	began       Token                       // that with which the present leadership began
 	fresh       []string                    // names whose work has begun in this step
 	transport   *transport.Transport        // nil with Config.Wire
 	net         network.Network             // transport, or the Wire's
@@ -291,16 +292,22 @@ func (n *Node) elect(a election.Action, now time.Time) {
 			}
 		}
 		v.Token = a.Token
+		v.unready = v.unready && v.waits()
 		n.history.add(Event{Time: now, Kind: EventRenewed, View: v})
 		n.cfg.Logger.Info("renewed", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
+		if a.Token.Leader.ID == n.id && n.cfg.AwaitReady && v.Ready() {
+			publishReady(n, a.Token)
+		}
 		return
 	}
 	n.prolong()
+	n.began = a.Token
 	if proof := n.oaths.begin(a.Token, n.id, n.machine.Members()); proof != nil {
 		n.emit(election.Event{Kind: election.Sworn, Token: a.Token, Proof: proof})
 	}
-	n.history.add(Event{Time: now, Kind: EventLeader, View: View{
-		Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}})
+	v := View{Election: n.cfg.Election, Token: a.Token, Address: n.address(a.Token.Leader.ID), Meta: n.metas[a.Token.Leader.ID], Since: now}
+	v.unready = v.waits()
+	n.history.add(Event{Time: now, Kind: EventLeader, View: v})
 	n.cfg.Logger.Info("leader", "leader", a.Token.Leader.ID, "epoch", a.Token.Epoch)
 }
 

@@ -60,6 +60,7 @@ type Status struct {
 	StandingSince time.Time      // since when Standing holds
 	Leader        ID             // none while undefined
 	LeaderAddress string         // HOST:PORT, empty while undefined
+	Ready         bool           // as [View.Ready] of the leader
 	Epoch         uint64         // of Token, or of the last token while undefined
 	Token         Token          // zero while undefined
 	Since         time.Time      // when this member began to see that leader, or none
@@ -182,7 +183,7 @@ func (n *Node) status() Status {
 	s := Status{
 		ID: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election,
 		Algorithm: n.cfg.Algorithm.Name(),
-		Leader:    v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Since: v.Since,
+		Leader:    v.Token.Leader.ID, LeaderAddress: v.Address, Token: v.Token, Ready: v.Ready(), Since: v.Since,
 		Epoch: n.machine.Held().Epoch, Security: n.cfg.Security.options().Mode(),
 		Timing: n.cfg.timing(), Rhythm: n.rhythm.figures(n.clock.Now()), Incarnation: n.incarnation, Uptime: n.clock.Now(), Listen: n.addr, Advertise: n.cfg.Advertise,
 		Sent: maps.Clone(n.sent), Lost: maps.Clone(n.lost), Links: n.net.Links(),

@@ -26,7 +26,13 @@ type View struct {
 	LastSeen time.Time // in what Watch and Events yield while undefined: the last sign of that leadership; see above
 
 	Meta map[string]string // what the leader publishes of itself, as far as it was received; not to be changed
+
+	unready bool // the work of this leadership does not serve yet
 }
+
+// Ready reports whether the view names a leader whose work serves: it has called [Node.Ready], or has no
+// [Config.AwaitReady]. Views of named elections and of engines are ready when they are defined.
+func (v View) Ready() bool { return v.Defined() && !v.unready }
 
 // Defined reports whether the view names a leader.
 func (v View) Defined() bool { return v.Token.Defined() }
@@ -46,6 +52,7 @@ const (
 	EventLost     EventKind = "lost"     // View.Lost has ended by View.Cause
 	EventMember   EventKind = "member"   // Member's State has changed
 	EventMeta     EventKind = "meta"     // Member, which may be this member, publishes Meta now
+	EventReady    EventKind = "ready"    // the work of View's leader serves now; only of a leader with [Config.AwaitReady]
 	EventStanding EventKind = "standing" // whether this member stands for election has changed; at first it does
 
 	// EventRenewed is of best effort alone: a partition has healed, and the leadership of the
@@ -146,7 +153,10 @@ func (s seen) origin() (first []Event) {
 	}
 	switch {
 	case v.Defined() && len(first) > 0:
-		first[0].View.Meta = v.Meta // as it is by now
+		first[0].View.Meta, first[0].View.unready = v.Meta, v.unready // as it is by now
+		if v.Ready() && v.Meta[readyKey] != "" {
+			first = append(first, Event{Time: s.Time, Kind: EventReady, View: v})
+		}
 	case v.Lost.Defined() && s.lost != nil:
 		first = append(first, *s.lost)
 	}

@@ -257,7 +257,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	if a.beside != nil {
 		a.beside(a.node)
 	}
-	hooked := a.flags.hooks.follow(a.node, a.log)
+	hooked := a.flags.hooks.follow(a.node, a.job == nil || len(a.job.argv) == 0, a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
 	told.stopping()

@@ -12,10 +12,14 @@ import (
 // hookFlags are the agent's flags about hooks.
 type hookFlags struct{ cli.LeadHooks }
 
-// follow runs the hooks until node ends; what it gives is closed when the last has.
-func (f *hookFlags) follow(node *batuta.Node, log *slog.Logger) <-chan struct{} {
+// follow runs the hooks until node ends; what it returns is closed when the last has. OnLead reports that the leader serves
+// if it is alone: no command reports that it serves.
+func (f *hookFlags) follow(node *batuta.Node, alone bool, log *slog.Logger) <-chan struct{} {
 	done := make(chan struct{})
 	config := f.Config(log)
+	if alone {
+		config.Ready = node.Ready
+	}
 	if !config.Any() {
 		close(done)
 		return done

@@ -99,7 +99,7 @@ var helpTexts = cli.Help{
 	Flags: []cli.Section{
 		{Title: "Flags", Names: []string{"config", "cluster", "id", "listen", "member", "join", "data-dir", "algorithm", "secret-file", "http",
 			"dev", "fraction", "capacity"}},
-		{Title: "Identity and members", Names: []string{"advertise", "priority", "bootstrap", "expect", "min-members", "observer", "leave", "reap-after",
+		{Title: "Identity and members", Names: []string{"advertise", "priority", "bootstrap", "expect", "min-members", "await-ready", "observer", "leave", "reap-after",
 			"meta", "service"}},
 		{Title: "Election", Names: []string{"election", "weight", "prefer", "seats", "preempt", "probe", "takeover", "clock-drift",
 			"method", "membership"}},

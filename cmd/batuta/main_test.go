@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/run/runtest"
 	"github.com/batuta-dev/batuta/internal/command/schedule"
+	"github.com/batuta-dev/batuta/internal/command/systemd"
 	"github.com/batuta-dev/batuta/internal/testkit/freeport"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 	"github.com/batuta-dev/batuta/internal/testkit/stalltest"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // programs are what the test binary can be.
-var programs = map[string]func(){"batuta": often, "worker": worker}
+var programs = map[string]func(){"batuta": often, "worker": worker, "serves": serves}
 
 // often is batuta, to which "@always" is a schedule with a tick every 50 ms.
 func often() {
@@ -60,6 +61,17 @@ func (always) Next(t time.Time) time.Time {
 }
 
 // worker is the command that "batuta run" runs in these tests.
+// serves is a service that reports READY=1 once there is a file of that name.
+func serves() {
+	for _, err := os.Stat(os.Args[1]); err != nil; _, err = os.Stat(os.Args[1]) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if m, err := systemd.Open(os.LookupEnv, os.Getpid()); err != nil || m.Ready() != nil {
+		os.Exit(1)
+	}
+	time.Sleep(time.Hour)
+}
+
 func worker() { runtest.Work([]string{"worker"}, os.Args[1:]) }
 
 func TestScripts(t *testing.T) {

@@ -24,6 +24,7 @@ type memberFlags struct {
 	minMembers      int
 	reapAfter       time.Duration
 	observer, leave bool
+	awaitReady      bool
 	check           checkFlags
 	meta            metaFlag
 }
@@ -36,6 +37,7 @@ func (f *memberFlags) register(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.reapAfter, "reap-after", 0, "`DURATION` after which the leader removes a member that is away; 0 removes none")
 	fs.BoolVar(&f.observer, "observer", false, "follow, and never lead")
 	fs.BoolVar(&f.leave, "leave", false, "on SIGTERM or SIGINT leave the cluster, until joining again")
+	fs.BoolVar(&f.awaitReady, "await-ready", false, "lead as ready only once the command sends READY=1 to NOTIFY_SOCKET, or --on-lead succeeds")
 	fs.Var(&f.meta, "meta", "`KEY=VALUE` that this member publishes, such as url=http://10.0.0.5:8080; repeatable")
 	f.check.register(fs)
 }
@@ -55,7 +57,7 @@ func (f *memberFlags) validate() error {
 // apply is for flags that validate has found good.
 func (f *memberFlags) apply(c *batuta.Config) {
 	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
-	c.MinMembers, c.Meta, c.ReapAfter = f.minMembers, f.meta, f.reapAfter
+	c.MinMembers, c.Meta, c.ReapAfter, c.AwaitReady = f.minMembers, f.meta, f.reapAfter, f.awaitReady
 	c.Health, c.LeadUnhealthy = f.check.health(), f.check.leadUnhealthy
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
 	runner "github.com/batuta-dev/batuta/internal/command/run"
+	"github.com/batuta-dev/batuta/internal/command/systemd"
 )
 
 // The text of "batuta run --help".
@@ -174,6 +175,9 @@ func (j *job) checkFlags(f *agentFlags, e env) (err error) {
 	if j.file, err = j.named.file(f, &j.planned, e.schedules); err != nil {
 		return err
 	}
+	if f.membership.awaitReady && (j.named.jobs != "" || j.planned.schedule != "" || j.election.name != "") {
+		return cli.Usagef("--await-ready is for a command that serves while the member leads: leave it out, or --jobs, --schedule and --election")
+	}
 	if j.plan, err = j.planned.plan(f, j.restart); err != nil {
 		return err
 	}
@@ -222,11 +226,18 @@ func (j *job) prepare(a *agentRun) error {
 		j.runs, j.begin = j.crew, j.crew.Run
 		return err
 	}
-	r, err := runner.New(runner.Config{
+	c := runner.Config{
 		Argv: j.argv, Grace: j.grace, Last: j.last, Clear: j.clear, Restart: j.restart, Plan: j.plan,
 		Notice: j.election.notice(), Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(),
 		Program: self, Guard: guardLine(), Logger: a.log,
-	})
+	}
+	if a.flags.membership.awaitReady {
+		c.Serve = func(ctx context.Context, l batuta.Leadership) (set []string, end func(), err error) {
+			socket, end, err := systemd.Await(func() { _ = a.node.Ready(ctx, l.Token) }) // refused once it is lost
+			return []string{socket}, end, err
+		}
+	}
+	r, err := runner.New(c)
 	j.runs = r
 	if err == nil && j.election.name == "" {
 		a.guard = r.Guard()

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,8 +18,43 @@ import (
 
 // leads answers a load balancer: 200 on the leader alone.
 func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
-	if !answerWhile(w, map[string]any{"leader": s.node.ID()}, s.node.IsLeader) {
+	switch {
+	case answerWhile(w, map[string]any{"leader": s.node.ID()}, func() bool { return s.node.Leader().Ready() && s.node.IsLeader() }):
+	case s.node.IsLeader():
+		reply.Fail(w, http.StatusServiceUnavailable, "member %s leads, and its work does not serve yet", s.node.ID())
+	default:
 		reply.Fail(w, http.StatusServiceUnavailable, "member %s is not the leader%s", s.node.ID(), whoIs(s.node.Leader()))
+	}
+}
+
+// Serving is the body of POST /v1/ready, and of its answer.
+type Serving struct {
+	Epoch uint64 `json:"epoch"`
+}
+
+// workServes takes the report of a service that it serves, under that epoch; 0: the present epoch.
+func workServes(s *Server, w http.ResponseWriter, r *http.Request) {
+	var of Serving
+	if !reply.Read(w, r, maxBody, true, &of, `{"epoch":7}`) {
+		return
+	}
+	v := s.node.Leader()
+	n, ok := s.node.(interface {
+		Ready(context.Context, batuta.Token) error
+	})
+	if !ok {
+		reply.Fail(w, http.StatusUnprocessableEntity, "member %s takes no readiness from its API", s.node.ID())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
+	defer cancel()
+	switch err := n.Ready(ctx, batuta.Token{Epoch: cmp.Or(of.Epoch, v.Token.Epoch), Leader: v.Token.Leader}); {
+	case err == nil:
+		reply.JSON(w, http.StatusOK, Serving{v.Token.Epoch})
+	case errors.Is(err, batuta.ErrNotLeading):
+		s.leadsNot(w, r, v)
+	default:
+		reply.Fail(w, http.StatusGatewayTimeout, "ready: %v", err)
 	}
 }
 

@@ -98,7 +98,7 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	case batuta.EventLeader:
 		l.setToken(ev.View.Election, ev.View.Token)
 		l.Meta = ev.View.Meta
-	case batuta.EventRenewed:
+	case batuta.EventRenewed, batuta.EventReady:
 		l.setToken(ev.View.Election, ev.View.Token)
 	case batuta.EventLost:
 		l.setToken(ev.View.Election, ev.View.Lost)

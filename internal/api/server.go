@@ -171,6 +171,7 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/jobs/{name}/resume", s.jobs.Resume},
 		{"PUT", "/v1/meta", s.setMeta},
 		{"PUT", "/v1/health", s.setHealth},
+		{"POST", "/v1/ready", func(w http.ResponseWriter, r *http.Request) { workServes(s, w, r) }},
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.turns.inTurn(s.trace)},
 		{"GET", "/v1/history", s.turns.inTurn(s.past)},

@@ -147,7 +147,7 @@ func (n *fakeNode) fullStatus() batuta.Status {
 func (n *fakeNode) plainStatus() batuta.Status {
 	return batuta.Status{
 		ID: "3", Cluster: "default", Election: "default", Algorithm: "bully", Guarantee: "best-effort",
-		Role: batuta.RoleFollower, Leader: n.view.Token.Leader.ID, Epoch: n.view.Token.Epoch, Token: n.view.Token,
+		Role: batuta.RoleFollower, Leader: n.view.Token.Leader.ID, Epoch: n.view.Token.Epoch, Token: n.view.Token, Ready: n.view.Ready(),
 		Since: began, Incarnation: 9, Uptime: 1500 * time.Millisecond, Listen: "127.0.0.1:7403", Advertise: "10.0.0.3:7403",
 		Timing: election.Timing{Heartbeat: 100 * time.Millisecond, TMax: 150 * time.Millisecond, TProcess: 300 * time.Millisecond},
 		Members: []batuta.MemberStatus{

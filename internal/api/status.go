@@ -39,7 +39,7 @@ type Status struct {
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped    uint64   `json:"log_dropped"` // log records that were not read in time
 
-	Ready bool `json:"ready"` // this member follows a leader, or leads
+	Ready bool `json:"ready"` // there is a leader, and its work serves
 	Side  Side `json:"side"`  // how much of the cluster is on its side of a partition
 	Wire  int  `json:"wire"`  // version of the protocol between members; 0: of another kind
 	State int  `json:"state"` // version of the layout of the data directory; 0: there is none
@@ -222,7 +222,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 		Security: s.Security, Transport: transportOf(s), Certificate: Stamp{s.Certificate.To}, Authority: Stamp{s.Authority.To},
 		Standing: string(s.Standing), StandingWhy: Worded(s.StandingWhy), StandingSince: Stamp{s.StandingSince}, DiskError: s.DiskError, LogDropped: s.LogDropped,
 	}
-	st.Ready, st.Side, st.Wire, st.State = s.Token.Defined(), sideOf(s), s.WireVersion, s.StateVersion
+	st.Ready, st.Side, st.Wire, st.State = s.Ready, sideOf(s), s.WireVersion, s.StateVersion
 	st.Quorum, st.Paused = quorumOf(s.Quorum), pausedOf(s)
 	if s.Ring != nil {
 		next := string(s.Ring.Successor)

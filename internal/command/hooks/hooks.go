@@ -35,6 +35,8 @@ type Config struct {
 	OnChange []string      // a leadership has begun or ended, whoever's
 	Timeout  time.Duration // after which a hook is killed, with its process group
 	Logger   *slog.Logger
+
+	Ready func(context.Context, batuta.Token) error // called when OnLead has succeeded; nil: it is not
 }
 
 // Any reports whether there is anything to run.
@@ -152,7 +154,9 @@ func (f *follower) lead(v batuta.View) {
 			}
 		}
 	})
-	f.run(ctx, "on-lead", f.OnLead, eventLeader, v)
+	if f.run(ctx, "on-lead", f.OnLead, eventLeader, v) && f.Ready != nil {
+		_ = f.Ready(ctx, v.Token) // refused where the leadership has ended meanwhile
+	}
 }
 
 // hold keeps a leadership from passing to another until its end has been seen to.
@@ -179,9 +183,9 @@ func (f *follower) pass(token batuta.Token) {
 
 // run runs one hook. Its failure is logged and changes nothing: it cannot be
 // known whether another try would mend or harm.
-func (f *follower) run(ctx context.Context, name string, argv []string, event string, v batuta.View) {
+func (f *follower) run(ctx context.Context, name string, argv []string, event string, v batuta.View) (done bool) {
 	if len(argv) == 0 {
-		return
+		return false
 	}
 	began := time.Now()
 	err := Run(ctx, argv, f.Timeout, f.values(event, v)...)
@@ -190,9 +194,10 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	}
 	if err != nil {
 		f.Logger.Error("hook failed", "hook", name, "event", event, "command", argv[0], "error", err)
-		return
+		return false
 	}
 	f.Logger.Info("hook has run", "hook", name, "event", event, "took", time.Since(began))
+	return true
 }
 
 // Run runs argv with set, each NAME=VALUE, in its environment, and kills it with its process

@@ -55,6 +55,10 @@ type Config struct {
 	Notice    int           // the command is asked to end this part of a lease before its end: 4 for a quarter; default 2
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
+
+	// Serve returns what the environment of the command has beside a leadership, and what to call when that has
+	// ended; nil: nothing.
+	Serve func(context.Context, batuta.Leadership) (set []string, end func(), err error)
 }
 
 // Runner runs a command while a node leads.
@@ -147,6 +151,15 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 		return // it has been lost meanwhile
 	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
+	if r.cfg.Serve != nil {
+		set, end, err := r.cfg.Serve(ctx, l)
+		if err != nil {
+			r.failed = err
+			return
+		}
+		defer end()
+		command.Env = Environment(command.Env, set...)
+	}
 	ticks, env := r.ticker(node), command.Env
 	for {
 		if ticks != nil {
