@@ -78,7 +78,7 @@ func (c *conn) connect(nc net.Conn, until time.Time) error {
 		nc.Close()
 		return net.ErrClosed
 	}
-	c.net, c.now, c.tls, c.in, c.until = nc, newNowWriter(nc), nil, nc, until
+	c.net, c.now, c.tls, c.in, c.until = nc, newNowWriter(nc), nil, newNowReader(nc), until
 	c.buf, c.r, c.w = make([]byte, readBuffer), 0, 0
 	return c.armLocked(false)
 }

@@ -1,9 +1,11 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"syscall"
 )
@@ -61,4 +63,39 @@ func (w *nowWriter) write(p []byte) (int, error) {
 	err := w.raw.Write(w.fill)
 	w.data = nil
 	return w.n, errors.Join(err, w.err)
+}
+
+// nowReader reads by the calls that nowWriter writes by.
+type nowReader struct {
+	raw  syscall.RawConn
+	fill func(fd uintptr) bool
+	data []byte
+	n    int
+	err  error
+}
+
+// newNowReader gives c itself when it is not TCP's own connection.
+func newNowReader(c net.Conn) io.Reader {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok || !canWriteNow {
+		return c
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return c
+	}
+	r := &nowReader{raw: raw}
+	r.fill = r.try
+	return r
+}
+
+// Read implements [io.Reader].
+func (r *nowReader) Read(p []byte) (int, error) {
+	r.data, r.n, r.err = p, 0, nil
+	err := cmp.Or(r.raw.Read(r.fill), r.err)
+	r.data = nil
+	if err == nil && r.n == 0 && len(p) > 0 {
+		err = io.EOF
+	}
+	return r.n, err
 }

@@ -51,6 +51,7 @@ func (e *insecure) Unwrap() error { return e.error }
 type stream struct {
 	net.Conn
 	c     *conn
+	in    io.Reader
 	ahead []byte
 	first []byte // what the other end sent first
 }
@@ -65,7 +66,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		s.ahead = s.ahead[n:]
 		return n, nil
 	}
-	n, err := s.Conn.Read(b)
+	n, err := s.in.Read(b)
 	if s.first == nil {
 		s.first = slices.Clone(b[:n])
 	}
@@ -125,7 +126,7 @@ func (c *conn) attestation() ([]byte, error) {
 
 // secure does the handshake of TLS over what is connected.
 func (c *conn) secure(by Security, over func(net.Conn) *tls.Conn) error {
-	s := &stream{Conn: c.net, c: c, ahead: c.buf[c.r:c.w]}
+	s := &stream{Conn: c.net, c: c, in: c.in, ahead: c.buf[c.r:c.w]}
 	conn := over(s)
 	if err := conn.Handshake(); err != nil {
 		if wasReset(err) || isTimeout(err) || isClosed(err) || err == io.ErrUnexpectedEOF {

@@ -9,7 +9,7 @@ const canWriteNow = true
 
 func (w *nowWriter) try(fd uintptr) bool {
 	for {
-		n, err := syscall.Write(int(fd), w.data)
+		n, err := write(int(fd), w.data)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -18,5 +18,17 @@ func (w *nowWriter) try(fd uintptr) bool {
 			w.err = err
 		}
 		return true // done for now, whatever it took
+	}
+}
+
+// try waits for what arrives if there is nothing.
+func (r *nowReader) try(fd uintptr) bool {
+	for {
+		n, err := read(int(fd), r.data)
+		if err == syscall.EINTR {
+			continue
+		}
+		r.n, r.err = n, err
+		return err != syscall.EAGAIN
 	}
 }

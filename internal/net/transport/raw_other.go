@@ -1,0 +1,7 @@
+//go:build !linux && !windows
+
+package transport
+
+import "syscall"
+
+var read, write = syscall.Read, syscall.Write
