@@ -19,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
+	"github.com/batuta-dev/batuta/internal/command/podlabel"
 	"github.com/batuta-dev/batuta/internal/command/resident"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
@@ -105,6 +106,7 @@ type agentRun struct {
 	cmd   *cobra.Command
 	log   *slog.Logger
 	node  *batuta.Node
+	pod   *podlabel.Pod // nil: it has no label
 
 	guard   attest.Guard // of the command; nil: none runs for as long as this member leads
 	address string       // of the HTTP API; empty: it is off
@@ -137,6 +139,9 @@ func (a *agentRun) run(ctx context.Context) error {
 	defer a.flags.output.Close()
 	config, err := a.flags.config(a.flags.output.WithoutEvents())
 	if err != nil {
+		return err
+	}
+	if a.pod, err = podlabel.Own(a.flags.hooks.PodLabel, a.flags.cluster, a.lookup, a.log); err != nil {
 		return err
 	}
 	a.flags.security.warn(a)
@@ -257,7 +262,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	if a.beside != nil {
 		a.beside(a.node)
 	}
-	hooked := a.flags.hooks.follow(a.node, a.job == nil || len(a.job.argv) == 0, a.log)
+	hooked := a.flags.hooks.follow(a.node, a.pod, a.job == nil || len(a.job.argv) == 0, a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
 	told.stopping()

@@ -2,31 +2,36 @@ package main
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/command/podlabel"
 )
 
 // hookFlags are the agent's flags about hooks.
 type hookFlags struct{ cli.LeadHooks }
 
-// follow runs the hooks until node ends; what it returns is closed when the last has. OnLead reports that the leader serves
-// if it is alone: no command reports that it serves.
-func (f *hookFlags) follow(node *batuta.Node, alone bool, log *slog.Logger) <-chan struct{} {
+// follow runs the hooks and labels pod, unless nil, until node ends; then what it returns is closed. OnLead reports that
+// the leader serves if it is alone: no command reports that it serves.
+func (f *hookFlags) follow(node *batuta.Node, pod *podlabel.Pod, alone bool, log *slog.Logger) <-chan struct{} {
 	done := make(chan struct{})
 	config := f.Config(log)
 	if alone {
 		config.Ready = node.Ready
 	}
-	if !config.Any() {
-		close(done)
-		return done
-	}
 	go func() {
 		defer close(done)
-		hooks.Follow(node, config)
+		var labels sync.WaitGroup
+		defer labels.Wait()
+		if pod != nil {
+			labels.Go(func() { pod.Follow(node) })
+		}
+		if config.Any() {
+			hooks.Follow(node, config)
+		}
 	}()
 	return done
 }

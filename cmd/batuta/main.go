@@ -105,7 +105,7 @@ var helpTexts = cli.Help{
 			"method", "membership"}},
 		{Title: "Timing", Names: []string{"profile", "heartbeat", "t-max", "t-process", "round"}},
 		{Title: "Work", Names: []string{"restart", "grace", "try", "timeout", "schedule", "missed", "jobs", "finish", "elections-file", "check",
-			"check-interval", "check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout"}},
+			"check-interval", "check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "on-super", "on-client", "hook-timeout", "pod-label"}},
 		{Title: "Security", Names: []string{"insecure", "tls-cert", "tls-key", "tls-ca", "tls-id-template", "allow-plain"}},
 		{Title: "HTTP API", Names: []string{"http-token-file", "http-host", "http-tls-cert", "http-tls-key", "http-advertise", "health-http"}},
 		{Title: "Output", Names: []string{"events", "log-level", "log-format", "json", "timeout", "help"}},

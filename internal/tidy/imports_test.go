@@ -90,6 +90,7 @@ var mayImport = map[string][]string{
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/lock":      {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
 	"internal/command/peeragent": {"superpeer", "internal/api", "internal/api/reply", "internal/command/hooks", "internal/follow"},
+	"internal/command/podlabel":  {"", "election", "internal/command/cli"},
 	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":  {},
 	"internal/command/run":       {"", "election", "internal/clock", "internal/command/schedule", "internal/core/attest", "internal/net/transport"},

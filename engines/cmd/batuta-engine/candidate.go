@@ -23,6 +23,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
+	"github.com/batuta-dev/batuta/internal/command/podlabel"
 	"github.com/batuta-dev/batuta/internal/command/run"
 	"github.com/batuta-dev/batuta/internal/follow"
 )
@@ -97,6 +98,7 @@ type candidate struct {
 
 	log      *slog.Logger
 	election *engines.Election
+	pod      *podlabel.Pod // nil: it has no labels
 	runner   *run.Runner
 	beside   sync.WaitGroup // printing and hooks
 }
@@ -116,6 +118,9 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	defer c.flags.output.Close()
 	if process, ok := cmd.Context().Value(bereaved{}).(string); ok {
 		return c.giveUp(cmd.Context(), process)
+	}
+	if c.pod, err = podlabel.Own(c.flags.hooks.PodLabel, c.flags.engine.election, c.lookup, c.log); err != nil {
+		return err
 	}
 	listener, err := c.listen(cmd)
 	if err != nil {
@@ -241,6 +246,9 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	}
 	if h := c.flags.hooks.Config(c.log); h.Any() {
 		c.beside.Go(func() { hooks.Follow(c.election, h) })
+	}
+	if c.pod != nil {
+		c.beside.Go(func() { c.pod.Follow(c.election) })
 	}
 	return end, nil
 }

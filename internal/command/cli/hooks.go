@@ -11,9 +11,10 @@ import (
 
 // Hooks are flags that name commands to run when something happens.
 type Hooks struct {
-	Timeout time.Duration
-	flags   []string
-	lines   map[string]*string
+	Timeout  time.Duration
+	PodLabel bool // label the pod; see package podlabel
+	flags    []string
+	lines    map[string]*string
 }
 
 // Register adds a flag for each hook, given as its name and its help in turn, and their timeout.
@@ -55,6 +56,7 @@ func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
 		"on-lead", "`COMMAND` to run when this "+who+" begins to lead, without a shell; BATUTA_ variables describe the event",
 		"on-lose", "`COMMAND` to run when its leadership has ended, and at the start; after a resignation, before the next leads",
 		"on-change", "`COMMAND` to run when any leadership begins or ends")
+	fs.BoolVar(&h.PodLabel, "pod-label", false, "in Kubernetes, set this pod's label batuta.dev/role to leader while it leads, and to follower otherwise")
 }
 
 // Config is for hooks that Check has found good.
