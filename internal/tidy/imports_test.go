@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"electiontest/*":     {""},
 	"engines":            {"", "election", "internal/clock", "internal/eventlog", "internal/overdue"},
 	"engines/*":          {"", "engines"},
-	"engines/internal/*": {"", "engines", "internal/testkit/freeport"},
+	"engines/internal/*": {"", "electiontest/electortest", "engines", "internal/testkit/freeport"},
 
 	// Packages that decide.
 	"internal/core/attest":          {"internal/core/attest/oath"},
@@ -318,7 +318,7 @@ func TestTheEnginesAreAModuleOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
+		for _, engine := range []string{"go.etcd.io/etcd/", "google.golang.org/grpc ", "k8s.io/", "github.com/jackc/", "github.com/nats-io/", "github.com/chromedp/", "honnef.co/go/tools", "golang.org/x/vuln"} {
 			if strings.Contains(string(text), engine) {
 				t.Errorf("%s names %s, which only a module of its own may", file, engine)
 			}

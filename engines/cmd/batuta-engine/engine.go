@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/engines/kubernetes"
 	"github.com/batuta-dev/batuta/engines/postgres"
 	"github.com/batuta-dev/batuta/internal/command/cli"
+	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 // engineFlags say which engine, and which election on it.
@@ -25,6 +29,7 @@ type engineFlags struct {
 	etcdUser, etcdPassword    string // the password's file
 	postgres                  string
 	kubernetes, kubeconfig    string
+	nats                      natsFlags
 	election                  string
 }
 
@@ -38,17 +43,87 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.postgres, "postgres", "", "`URL` of PostgreSQL, such as postgres://user@host/database; the password from PGPASSWORD or ~/.pgpass")
 	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
+	f.nats.register(fs)
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
 }
 
-// held is an engine that closes its client with it.
+// held is an engine that closes its client with it, and names the flags in what the engine refuses.
 type held struct {
 	engines.Engine
 	closeClient func() error
+	flags       string // with the credentials
 }
 
 // Close implements [engines.Engine].
 func (h held) Close() error { return errors.Join(h.Engine.Close(), h.closeClient()) }
+
+func (h held) named(err error) error {
+	if h.flags != "" && errors.Is(err, engines.ErrDenied) {
+		return fmt.Errorf("%s: %w", h.flags, err)
+	}
+	return err
+}
+
+// Look implements [engines.Engine].
+func (h held) Look(ctx context.Context) (engines.Record, error) {
+	r, err := h.Engine.Look(ctx)
+	return r, h.named(err)
+}
+
+// Claim implements [engines.Engine].
+func (h held) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
+	r, err := h.Engine.Claim(ctx, seen, mine)
+	return r, h.named(err)
+}
+
+// Renew implements [engines.Engine].
+func (h held) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
+	r, err := h.Engine.Renew(ctx, mine)
+	return r, h.named(err)
+}
+
+// Release implements [engines.Engine].
+func (h held) Release(ctx context.Context, mine engines.Record) error {
+	return h.named(h.Engine.Release(ctx, mine))
+}
+
+// check gives an error if the engine would refuse a candidate with these flags. An engine without a check gives none.
+func (h held) check(ctx context.Context) error {
+	checked, ok := h.Engine.(interface{ Check(context.Context) error })
+	if !ok {
+		return nil
+	}
+	return h.named(checked.Check(ctx))
+}
+
+// readPassword reads a file with a password, which may have changed.
+func readPassword(file string) (string, error) {
+	text, err := security.ReadPrivate(file)
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("%s is empty: write the password into it", file)
+	}
+	return password, nil
+}
+
+// authorities reads the file that a flag names; nil without a file: those of the system.
+func authorities(flag, file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, cli.Usagef("%s: %w", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, cli.Usagef("%s %s: no certificate is in it", flag, file)
+	}
+	return pool, nil
+}
 
 // admitted gives the error of check when the engine refuses access. An engine that does not answer within [askTime] may
 // admit this process later.
@@ -67,20 +142,24 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		return nil, cli.Usagef("--election %q: a name has 1 to 200 bytes, and no control characters", f.election)
 	}
 	var opened []func() (engines.Engine, error)
-	if len(f.etcd) > 0 {
-		opened = append(opened, f.openEtcd)
-	}
-	if f.postgres != "" {
-		opened = append(opened, f.openPostgres)
-	}
-	if f.kubernetes != "" {
-		opened = append(opened, f.openKubernetes)
+	for _, e := range []struct {
+		flag         string
+		given, extra bool // whether flags are given that go with it
+		open         func() (engines.Engine, error)
+	}{
+		{"--etcd", len(f.etcd) > 0, f.etcdUser+f.etcdPassword != "", f.openEtcd},
+		{"--kubernetes", f.kubernetes != "", false, f.openKubernetes},
+		{"--postgres", f.postgres != "", false, f.openPostgres},
+		{"--nats", len(f.nats.urls) > 0, f.nats.extra(), func() (engines.Engine, error) { return f.nats.open(f.election) }},
+	} {
+		if e.given {
+			opened = append(opened, e.open)
+		} else if e.extra {
+			return nil, cli.Usagef("flags that begin with %s- go with %s: leave them out", e.flag, e.flag)
+		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --etcd HOST:PORT, --kubernetes NAMESPACE and --postgres URL")
-	}
-	if len(f.etcd) == 0 && f.etcdUser+f.etcdPassword != "" {
-		return nil, cli.Usagef("--etcd-user and --etcd-password-file go with --etcd: leave them out")
+		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --nats and --postgres")
 	}
 	return opened[0]()
 }
@@ -95,7 +174,7 @@ func (f *engineFlags) openPostgres() (engines.Engine, error) {
 	if err != nil {
 		return nil, cli.Usagef("--postgres: %w", err)
 	}
-	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }}, nil
+	return held{postgres.New(pool, f.election), func() error { pool.Close(); return nil }, ""}, nil
 }
 
 func (f *engineFlags) openKubernetes() (engines.Engine, error) {

@@ -62,7 +62,11 @@ func serveKubernetes(t *testing.T) place {
 	}}
 }
 
-var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes}
+func serveNats(t *testing.T) place {
+	return place{enginetest.ServeNats(t, 1).Addrs[0], func(addr string) []string { return []string{"--nats", "nats://" + addr} }}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {

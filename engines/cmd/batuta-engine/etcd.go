@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +18,6 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/etcd"
 	"github.com/batuta-dev/batuta/internal/command/cli"
-	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
 func (f *engineFlags) openEtcd() (engines.Engine, error) {
@@ -51,21 +47,19 @@ func (f *engineFlags) openEtcd() (engines.Engine, error) {
 	if err != nil {
 		return nil, cli.Usagef("--etcd: %w", err)
 	}
-	return etcdEngine{held{etcd.New(client, etcd.Prefix+f.election), client.Close}, f.etcdUser}, nil
+	flags := "no --etcd-user and --etcd-password-file are given"
+	if f.etcdUser != "" {
+		flags = "--etcd-user " + f.etcdUser + ", --etcd-password-file"
+	}
+	return held{etcd.New(client, etcd.Prefix+f.election), client.Close, flags}, nil
 }
 
 func (f *engineFlags) etcdTLS() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.etcdCA != "" {
-		text, err := os.ReadFile(f.etcdCA)
-		if err != nil {
-			return nil, cli.Usagef("--etcd-ca: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, cli.Usagef("--etcd-ca %s: no certificate is in it", f.etcdCA)
-		}
+	roots, err := authorities("--etcd-ca", f.etcdCA)
+	if err != nil {
+		return nil, err
 	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	if (f.etcdCert == "") != (f.etcdKey == "") {
 		return nil, cli.Usagef("--etcd-cert and --etcd-key go together: give both")
 	}
@@ -88,7 +82,7 @@ func (f *engineFlags) etcdLogin() (*etcdLogin, error) {
 		return nil, cli.Usagef("--etcd-user and --etcd-password-file go together: give both")
 	}
 	login := &etcdLogin{user: f.etcdUser, file: f.etcdPassword}
-	if _, err := login.password(); err != nil {
+	if _, err := readPassword(login.file); err != nil {
 		return nil, cli.Usagef("--etcd-password-file: %w", err)
 	}
 	return login, nil
@@ -102,19 +96,6 @@ type etcdLogin struct {
 	logging sync.Mutex // one login at a time
 	mu      sync.Mutex
 	token   string
-}
-
-// password reads the file, which may have changed.
-func (l *etcdLogin) password() (string, error) {
-	text, err := security.ReadPrivate(l.file)
-	if err != nil {
-		return "", err
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" {
-		return "", fmt.Errorf("%s is empty: write the password into it", l.file)
-	}
-	return password, nil
 }
 
 // GetRequestMetadata implements credentials.PerRPCCredentials. A login goes without a token: etcd
@@ -161,7 +142,7 @@ func (l *etcdLogin) login(ctx context.Context, to *grpc.ClientConn, refused stri
 	if l.current() != refused {
 		return nil
 	}
-	password, err := l.password()
+	password, err := readPassword(l.file)
 	if err != nil {
 		return err
 	}
@@ -173,48 +154,4 @@ func (l *etcdLogin) login(ctx context.Context, to *grpc.ClientConn, refused stri
 	defer l.mu.Unlock()
 	l.token = resp.Token
 	return nil
-}
-
-// etcdEngine names the flags in what etcd refuses.
-type etcdEngine struct {
-	held
-	user string
-}
-
-func (e etcdEngine) named(err error) error {
-	switch {
-	case !errors.Is(err, engines.ErrDenied):
-		return err
-	case e.user == "":
-		return fmt.Errorf("no --etcd-user and --etcd-password-file are given: %w", err)
-	}
-	return fmt.Errorf("--etcd-user %s, --etcd-password-file: %w", e.user, err)
-}
-
-// Look implements [engines.Engine].
-func (e etcdEngine) Look(ctx context.Context) (engines.Record, error) {
-	r, err := e.held.Look(ctx)
-	return r, e.named(err)
-}
-
-// Claim implements [engines.Engine].
-func (e etcdEngine) Claim(ctx context.Context, seen, mine engines.Record) (engines.Record, error) {
-	r, err := e.held.Claim(ctx, seen, mine)
-	return r, e.named(err)
-}
-
-// Renew implements [engines.Engine].
-func (e etcdEngine) Renew(ctx context.Context, mine engines.Record) (engines.Record, error) {
-	r, err := e.held.Renew(ctx, mine)
-	return r, e.named(err)
-}
-
-// Release implements [engines.Engine].
-func (e etcdEngine) Release(ctx context.Context, mine engines.Record) error {
-	return e.named(e.held.Release(ctx, mine))
-}
-
-// check gives an error if etcd would refuse a candidate with these flags.
-func (e etcdEngine) check(ctx context.Context) error {
-	return e.named(e.held.Engine.(*etcd.Engine).Check(ctx))
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/internal/command/cli"
+)
+
+// passwords writes a file for each of those, under its name, and gives the directory.
+func passwords(t *testing.T, all ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, p := range all {
+		if err := os.WriteFile(filepath.Join(dir, p), []byte(p+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// refused expects each command to end with exit code 1 and a line that has the sentence.
+func refused(t *testing.T, sentence string, commands []string, flags ...string) {
+	t.Helper()
+	for _, command := range commands {
+		args := append([]string{command}, flags...)
+		switch command {
+		case "run":
+			args = append(args, "--http", "off", "--", "true")
+		case "agent":
+			args = append(args, "--http", "off")
+		}
+		var out bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), enginetest.Patience)
+		cmd := exec.CommandContext(ctx, os.Args[0], args...)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		cancel()
+		if code := cmd.ProcessState.ExitCode(); code != cli.Failed || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), sentence) {
+			t.Errorf("%q ends with %d (%v): %s", args, code, err, out.String())
+		}
+	}
+}
+
+// candidateOf is a candidate on the engine that the flags name.
+func candidateOf(t *testing.T, flags engineFlags) *engines.Election {
+	t.Helper()
+	flags.election = "default"
+	engine, err := flags.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enginetest.Start(t, engine, engines.Config{ID: "1", StandAlways: true})
+}
+
+var (
+	all       = []string{"run", "agent", "watch", "status"}
+	candidacy = []string{"run", "agent"}
+)
+
+// Users of NATS who lack the password or a permission get one sentence. The password of the file is read again.
+func TestNatsRefuses(t *testing.T) {
+	t.Parallel()
+	users := func(app string) string {
+		return fmt.Sprintf(`authorization { users: [
+			{ user: app, password: %s }
+			{ user: reader, password: reader, permissions: { publish: ["$JS.API.STREAM.INFO.>", "$JS.API.STREAM.MSG.GET.>", "$JS.API.CONSUMER.>"], subscribe: ["_INBOX.>"] } }
+			{ user: stranger, password: stranger, permissions: { publish: "x", subscribe: ["_INBOX.>"] } }
+		] }`, app)
+	}
+	c := enginetest.ServeNats(t, 1, users("app"))
+	dir := passwords(t, "app", "reader", "stranger", "wrong")
+	flags := func(user, password string) []string {
+		return []string{"--nats", "nats://" + c.Addrs[0], "--nats-user", user, "--nats-password-file", filepath.Join(dir, password)}
+	}
+	e := candidateOf(t, engineFlags{nats: natsFlags{urls: []string{c.Addrs[0]}, bucket: "batuta", replicas: 1, user: "app", password: filepath.Join(dir, "app")}})
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+
+	refused(t, "no --nats-user, --nats-password-file or --nats-creds is given: NATS refuses the credentials", all, "--nats", c.Addrs[0])
+	refused(t, "--nats-user app, --nats-password-file: NATS refuses the credentials", all, flags("app", "wrong")...)
+	refused(t, "NATS denies the user bucket batuta: allow it", all, flags("stranger", "stranger")...)
+	refused(t, "NATS denies the user bucket batuta: allow it", candidacy, flags("reader", "reader")...)
+	if code, said := ask(append([]string{"leader"}, flags("reader", "reader")...)...); code != cli.Done {
+		t.Errorf("leader, of a user that may read, ends with %d: %s", code, said)
+	}
+
+	text, err := os.ReadFile(c.Files[0])
+	if err == nil {
+		err = os.WriteFile(c.Files[0], bytes.Replace(text, []byte("password: app"), []byte("password: new"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Servers[0].Signal(syscall.SIGHUP) // it reads its configuration again
+	enginetest.Reports(t, e, "NATS refuses the credentials")
+	if err := os.WriteFile(filepath.Join(dir, "app"), []byte("new\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Leads(t, first, e)
+}
+
+// What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
+func TestEngineFlagsAreWrong(t *testing.T) {
+	dir := passwords(t, "p")
+	file := filepath.Join(dir, "p")
+	for _, args := range [][]string{
+		{"--nats", "nats://user:hidden@127.0.0.1:1"},
+		{"--nats", "127.0.0.1:1", "--nats-user", "u"},
+		{"--nats", "127.0.0.1:1", "--nats-password-file", file + "-missing"},
+		{"--nats", "127.0.0.1:1", "--nats-creds", file, "--nats-user", "u", "--nats-password-file", file},
+		{"--nats", "127.0.0.1:1", "--nats-ca", file},
+		{"--nats", "127.0.0.1:1", "--nats-bucket", "a.b"},
+		{"--nats", "127.0.0.1:1", "--etcd", "127.0.0.1:1"},
+		{"--etcd", "127.0.0.1:1", "--nats-user", "u"},
+	} {
+		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
+			full := append([]string{command}, args...)
+			if command == "run" {
+				full = append(full, "--", "true")
+			}
+			code, said := ask(full...)
+			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") {
+				t.Errorf("%q ends with %d: %s", full, code, said)
+			}
+		}
+	}
+}
