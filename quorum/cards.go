@@ -8,16 +8,16 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// A number is one disk's. A member whose disk was emptied, and that starts with the list
-// of the first start again, has forgotten its votes and must not vote under its number:
-// so a member that finds no log takes no part before more than half of the others have
-// noted, on disk, that its number is this disk's. Two disks under one number cannot both
-// come by that: some other member would have noted both.
+// A number belongs to a single disk. A member whose disk was emptied has lost its votes; if it
+// starts with the first list again it must not vote under its number. So a member without a log
+// takes no part until more than half of the remaining members have noted on disk that its number
+// belongs to its disk. Two disks with the same number cannot both achieve that: some member would
+// have noted both.
 
-// kindCard is how members tell each other which disk they are.
+// kindCard identifies a member's disk to its peers.
 const kindCard election.MessageKind = "card"
 
-// card is what members tell each other first.
+// card is the first message on a connection between members.
 type card struct {
 	Number uint64        `cbor:"1,keyasint"`
 	Disk   uint64        `cbor:"2,keyasint"`
@@ -29,13 +29,13 @@ type card struct {
 	Changed uint64 `cbor:"7,keyasint,omitempty"` // with Void: see [roster]
 }
 
-// cards is what a member has told of disks, and has still to write down.
+// cards holds what was learned about disks and is not on disk yet.
 type cards struct {
-	noted []uint64 // numbers of others whose disk is to be written down
-	known int      // others who have noted this member's disk
+	noted []uint64 // numbers of members, the disk of each to be written
+	known int      // how many members have noted this member's disk
 }
 
-// showCard tells another member who this one is.
+// showCard sends this member's card to a peer.
 func (c *Core) showCard(p *peer) {
 	if c.node == nil || p.guest && p.number == 0 {
 		return
@@ -50,7 +50,7 @@ func (c *Core) showCard(p *peer) {
 	c.send(p, election.Message{Kind: kindCard, Data: encode(me)})
 }
 
-// cardFrom takes in another's card.
+// cardFrom handles a peer's card.
 func (c *Core) cardFrom(p *peer, data []byte) {
 	var its card
 	if decoding.Unmarshal(data, &its) != nil || its.Disk == 0 || election.CheckIDs(its.List...) != nil {
@@ -72,13 +72,13 @@ func (c *Core) cardFrom(p *peer, data []byte) {
 	}
 	switch known := c.diskOf(p.number); {
 	case known == 0 && c.roster.by(p.number) == nil:
-		return // it is on no list here yet
+		return // no list here has it yet
 	case known == 0:
 		c.disks[p.number] = its.Disk
-		c.noted = append(c.noted, p.number) // it is answered when that is on disk
+		c.noted = append(c.noted, p.number) // the answer waits until that is on disk
 	case known != 0 && known != its.Disk:
 		c.bar(p, fmt.Errorf("member %s comes with another disk than it had: it takes no part; remove it, and add it again with an empty data directory", p.rank.ID))
-		c.showCard(p) // so that it knows
+		c.showCard(p) // so that it detects the conflict
 		return
 	case its.Yours == 0:
 		c.showCard(p)
@@ -87,7 +87,7 @@ func (c *Core) cardFrom(p *peer, data []byte) {
 	c.yours(p, its.Yours)
 }
 
-// diskOf is which disk a number belongs to, by the log or by a card; 0: not known yet.
+// diskOf returns the disk that a number belongs to, by the log or by a card; 0: not known yet.
 func (c *Core) diskOf(number uint64) uint64 {
 	if s := c.roster.by(number); s != nil && s.Disk != 0 {
 		return s.Disk
@@ -95,7 +95,7 @@ func (c *Core) diskOf(number uint64) uint64 {
 	return c.disks[number]
 }
 
-// yours takes note of whether another has this member's number as this disk's.
+// yours checks whether a peer has recorded this disk under this member's number.
 func (c *Core) yours(p *peer, disk uint64) {
 	switch {
 	case disk == 0:
@@ -108,8 +108,8 @@ func (c *Core) yours(p *peer, disk uint64) {
 	}
 }
 
-// settleIn has a member of the first start take part once it is known: it has no former
-// self that could have promised anything.
+// settleIn lets a member of the first start take part once enough members have noted its disk: no
+// earlier process can have promised anything.
 func (c *Core) settleIn() {
 	if c.me.Settled || 2*c.known <= len(c.roster.Seats)-1 && len(c.roster.Seats) > 1 {
 		return
@@ -118,7 +118,7 @@ func (c *Core) settleIn() {
 	c.note("is known", election.None, election.Token{}, "more than half of the others have noted its disk")
 }
 
-// bar has nothing of a member count, and warns why.
+// bar ignores all messages of a member from now on, and warns why.
 func (c *Core) bar(p *peer, why error) {
 	if !p.barred {
 		p.barred = true
@@ -126,14 +126,14 @@ func (c *Core) bar(p *peer, why error) {
 	}
 }
 
-// differs: two members were started with lists that differ. Their majorities need not
-// meet.
+// differs handles two members that were started with different lists: their majorities may not
+// overlap.
 func (c *Core) differs(p *peer, its card) {
 	switch {
 	case p.guest:
 		c.hangUp(p)
 		return
-	case len(its.List) == 0 || len(c.founders) == 0: // one of the clusters is recovered, or this disk joined it
+	case len(its.List) == 0 || len(c.founders) == 0: // a cluster was recovered, or this disk joined it
 		c.bar(p, fmt.Errorf("member %s has the log of another cluster, which began with another list or was recovered (batuta recover): it takes no part; empty the data directory of the member that is to change, and start it with Config.Join", p.rank.ID))
 		return
 	}
@@ -154,7 +154,7 @@ func join(ids []election.ID) string {
 	return strings.Join(words, ",")
 }
 
-// difference says which ids stand on one list alone.
+// difference lists the ids that are in only one of two lists.
 func difference(ours, theirs []election.ID) string {
 	var words []string
 	for _, id := range ours {
@@ -170,7 +170,7 @@ func difference(ours, theirs []election.ID) string {
 	return strings.Join(words, ", ")
 }
 
-// noteDisks writes down what cards have told, and answers then.
+// noteDisks writes down what cards have shown, and answers them afterwards.
 func (c *Core) noteDisks() {
 	if c.selfDue {
 		c.selfDue = false

@@ -10,24 +10,22 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// A change of the members counts for a member once it knows that the change is committed,
-// and that is said by the leader alone. A leader that has gone, or was the one removed, may
-// have said it to some: the others count the majority of before, which may not be there any
-// more, and nobody could be elected. So who takes in a change has that on disk first;
-// members that know no leader tell each other how far the log is committed; and who was
-// removed goes once more than half of those who vote now know it.
+// A change of the members takes effect on a member once that member learns that it is committed,
+// and only the leader sends that. A leader that died or was removed may have sent it to some
+// members only. The rest would still count the old majority, which may be gone, and could not
+// elect. Therefore a member has a change on disk before it applies it, members without a leader
+// send each other their commit index, and a removed member ends once more than half of the present
+// voters have received the removal.
 
-// kindCommitted is how members that know no leader tell how far the log is committed, and
-// whether they stand.
+// kindCommitted carries the commit index and the eligibility of a member that knows no leader.
 const kindCommitted election.MessageKind = "committed"
 
-// tellCommitted tells all how far the log is committed, if nobody leads whom they could
-// have it from.
+// tellCommitted sends the commit index to all peers if no leader could send it to them.
 func (c *Core) tellCommitted() {
 	if c.view.Defined() || c.term() != 0 || !c.Settled() {
 		return
 	}
-	index := c.applied // raft may know of more, whose entries are still on their way to the disk
+	index := c.applied // raft may have a higher index, with entries still on their way to the disk
 	term, err := c.storage.Term(index)
 	if err != nil {
 		return
@@ -39,8 +37,8 @@ func (c *Core) tellCommitted() {
 	}
 }
 
-// committedBy takes in how far another knows the log to be committed. An entry of the same
-// index and term is the same here, with all before it (Raft paper, 5.3).
+// committedBy handles a peer's commit index. An entry of the same index and term is the same here,
+// with all entries before it (Raft paper, 5.3).
 func (c *Core) committedBy(p *peer, data []byte) {
 	v, ok := readVarints(data, 2)
 	st := c.status()
@@ -54,21 +52,21 @@ func (c *Core) committedBy(p *peer, data []byte) {
 	c.followAgain(p, st.GetTerm(), v[0])
 }
 
-// followAgain has raft follow in its term, as if p led and the log were committed so far: it hears either from a leader
-// alone, so that one is forgotten at once.
+// followAgain makes raft follow in its term, as if p led and the log were committed that far. Raft
+// accepts either only from a leader, so it forgets that leader at once.
 func (c *Core) followAgain(p *peer, term, commit uint64) {
 	if c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &p.number, To: &c.me.Number, Term: &term, Commit: &commit}) {
 		c.forget()
 	}
 }
 
-// removed reports whether this member is none any more by its own log.
+// removed reports whether this member's own log has removed it.
 func (c *Core) removed() bool {
 	return c.node != nil && len(c.roster.Seats) > 0 && c.roster.of(c.cfg.Self.ID) == nil && c.applied > 1
 }
 
-// askWhoKnows has a member that was removed show its card: who knows of the removal answers
-// that its number is void.
+// askWhoKnows makes a removed member send its card: a peer that applied the removal answers that
+// the number is void.
 func (c *Core) askWhoKnows() {
 	if !c.removed() {
 		return
@@ -80,9 +78,9 @@ func (c *Core) askWhoKnows() {
 	}
 }
 
-// departs ends this member once more than half of those who vote now know that it was
-// removed: until then they may need its vote, or its word. Where the members have changed
-// since, more than half of them knew: the next change is not proposed before.
+// departs ends this member once more than half of the present voters have applied its removal:
+// until then they may need its vote or its commit index. If the members have changed again since,
+// more than half had applied it: the next change is not proposed earlier.
 func (c *Core) departs() {
 	know, later, voters := 0, false, c.roster.conf.GetVoters()
 	for i := range c.peers {

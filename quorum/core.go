@@ -16,7 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
-// Core is one member. It is pure: see [machine.Core].
+// Core is a single member of a quorum. It is pure: see [machine.Core].
 type Core struct {
 	cfg       machine.Config
 	algorithm *Algorithm
@@ -36,12 +36,12 @@ type Core struct {
 	storage  *raft.MemoryStorage
 	me       self
 	roster   roster
-	disks    map[uint64]uint64 // which disk each other number belongs to
+	disks    map[uint64]uint64 // the disk of each number that is not this member's
 	applied  uint64
 	founders []election.ID // the list that the cluster began with; empty: it has joined
-	selfDue  bool          // me has changed, and is to be written down
-	unsigned bool          // me.Promise is not on disk yet: nothing is promised before
-	peers    []peer        // every other member, by id
+	selfDue  bool          // me has changed and has to be written
+	unsigned bool          // me.Promise is not on disk yet: no promise is given before
+	peers    []peer        // every member but this, by id
 
 	writer
 	cards
@@ -49,19 +49,19 @@ type Core struct {
 	voter
 	leader
 	stance
-	attest.Oaths // by which a leadership is proven to be over
+	attest.Oaths // prove that a leadership is over
 
 	reaper reaper.Reaper
 
 	pause pause.Pause
-	metas machine.Metas // what the members tell of themselves
+	metas machine.Metas // the members' metadata
 
 	view election.Token // the leadership that holds for this member
-	held election.Token // the highest that it has told of
+	held election.Token // the highest that it has announced
 	seen uint64         // the highest term seen anywhere
 }
 
-// newCore builds a member from what its disk holds.
+// newCore creates a member from the contents of its disk.
 func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 	if c.Election == "" {
 		c.Election = "default"
@@ -86,7 +86,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 	return m, nil
 }
 
-// restore goes on with what the disk holds.
+// restore continues with the contents of the disk.
 func (c *Core) restore(s *stored) error {
 	if s.self.ID != c.cfg.Self.ID {
 		return config("the log in the data directory belongs to member %s, and this is member %s: give each member its own", s.self.ID, c.cfg.Self.ID)
@@ -115,8 +115,8 @@ func (c *Core) restore(s *stored) error {
 	return err
 }
 
-// sameList refuses a configured list that is another than the one the cluster began
-// with: members would count majorities of different sets.
+// sameList refuses a configured list that differs from the list that the cluster began with:
+// members would count majorities of different sets.
 func (c *Core) sameList(s self) error {
 	if c.cfg.Joins || len(s.Founders) == 0 || len(c.cfg.Members) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (c *Core) sameList(s self) error {
 	return config("the list of members is another than at the first start (%s): members come and go by batuta members add and remove, or through Config.Join; start with the first list, %s", difference(ids, s.Founders), join(s.Founders))
 }
 
-// members are those configured, this one included.
+// members returns the configured members, this member included.
 func (c *Core) members() []election.Member {
 	list := c.cfg.Members
 	if !slices.ContainsFunc(list, func(m election.Member) bool { return m.ID == c.cfg.Self.ID }) {
@@ -141,8 +141,8 @@ func (c *Core) members() []election.Member {
 	return list
 }
 
-// found begins a cluster with the configured members. Nothing is said before it is on
-// disk: see start.
+// found creates a cluster of the configured members. No message is sent before that is on disk: see
+// start.
 func (c *Core) found() error {
 	members := c.members()
 	if len(members) > MaxMembers {
@@ -170,7 +170,7 @@ func (c *Core) found() error {
 	return c.run()
 }
 
-// run makes raft's own node of what the storage holds.
+// run creates raft's node from the contents of the storage.
 func (c *Core) run() error {
 	node, err := newNode(c.me.Number, snapshots{c.storage, c}, c.applied)
 	if err != nil {
@@ -185,7 +185,7 @@ func (c *Core) run() error {
 func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode, error) {
 	return raft.NewRawNode(&raft.Config{
 		ID: number, Storage: storage, Applied: applied,
-		// It is never ticked: the election timeout that raft draws is not used.
+		// The node is never ticked: raft's random election timeout is not used.
 		ElectionTick: 10, HeartbeatTick: 1,
 		MaxSizePerMsg: 64 << 10, MaxInflightMsgs: 16, MaxUncommittedEntriesSize: 1 << 20,
 		PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true,
@@ -193,7 +193,7 @@ func newNode(number uint64, storage raft.Storage, applied uint64) (*raft.RawNode
 	})
 }
 
-// Step handles one event and returns what to do about it, in order.
+// Step handles an event and returns the actions that follow from it, in order.
 func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	c.out = c.out[:0]
 	if now.Before(c.now) {
@@ -218,9 +218,9 @@ func (c *Core) Step(now time.Time, ev election.Event) []election.Action {
 	return c.out
 }
 
-// stall takes note of time that has passed unseen. The process was stopped, or the
-// wall clock has run ahead of the others, which may be no time at all: whatever this
-// member has promised, it has promised from now.
+// stall handles time that passed without a Step. The process was stopped, or its wall clock ran
+// ahead of its peers', so that maybe no time passed at all. All promises of this member are counted
+// from now.
 func (c *Core) stall() {
 	if c.now.Sub(c.last) < c.t {
 		return
@@ -292,8 +292,8 @@ func (c *Core) handle(ev election.Event) {
 	}
 }
 
-// start begins. A voter that has just started grants no vote for as long as a promise of
-// its former self may last: it cannot know when that was given.
+// start begins. A voter that has just started grants no vote for as long as a promise of its
+// previous process may last: it has no record of when that was given.
 func (c *Core) start(ev election.Event) {
 	c.started, c.origin = true, c.now
 	if !c.still {
@@ -321,21 +321,21 @@ func (c *Core) start(ev election.Event) {
 	}
 }
 
-// Deadline is when to step it next.
+// Deadline returns when to call Step next.
 func (c *Core) Deadline() (time.Time, bool) {
 	if !c.started || c.halted {
 		return time.Time{}, false
 	}
-	at := c.now.Add(c.t / 2) // a longer pause means that it was stopped
+	at := c.now.Add(c.t / 2) // a longer pause shows that the process was stopped
 	wake := func(t time.Time) {
 		if !t.IsZero() && t.Before(at) {
 			at = t
 		}
 	}
 	if !c.until.IsZero() && !c.still {
-		// A driver's timer may go by a clock that is slewed, by up to a tenth, and end late by as
-		// much of its time: the last one before the end of a lease is short, and none before it,
-		// however long, may end after the lease.
+		// A driver's timer may run on a slewed clock, and end late by up to a tenth of its time. So
+		// the last timer before the end of a lease is short, and no earlier timer, however long,
+		// may end after the lease.
 		if left := c.until.Sub(c.now); left > c.t/50 {
 			wake(c.until.Add(-left * 11 / 100))
 		}
@@ -351,12 +351,12 @@ func (c *Core) Deadline() (time.Time, bool) {
 	return at, true
 }
 
-// due does all whose time has come.
+// due does all work for which the time has come.
 func (c *Core) due() {
 	if turned, ends := c.pause.Turned(c.now); turned && ends.IsZero() {
 		c.note("resumes", c.cfg.Self.ID, c.view, "the pause has ended")
 		c.standAgain()
-		c.pursueAt = c.now // the others receive it
+		c.pursueAt = c.now // all peers receive it
 	} else if turned {
 		c.note("pauses", c.cfg.Self.ID, c.view, "for "+ends.Sub(c.now).Round(time.Millisecond).String())
 	}
@@ -379,15 +379,16 @@ func (c *Core) due() {
 	}
 }
 
-// Paused returns when a pause ends, zero without one, and the member that keeps the lead until then.
+// Paused returns when a pause ends, zero without a pause, and the member that keeps leadership
+// until then.
 func (c *Core) Paused() (time.Time, election.ID) { return c.pause.Until(c.now) }
 
-// passed reports whether a time was set, and is not to come.
+// passed reports whether a time is set and has come.
 func (c *Core) passed(at time.Time) bool { return !at.IsZero() && !c.now.Before(at) }
 
 func (c *Core) do(a election.Action) { c.out = append(c.out, a) }
 
-// halt ends this member's part, because of err.
+// halt ends this member's participation because of err.
 func (c *Core) halt(err error) {
 	if !c.halted {
 		c.halted = true
@@ -403,10 +404,10 @@ func (c *Core) note(what string, peer election.ID, t election.Token, why string)
 	}
 }
 
-// stamp is this member's own time, for beats.
+// stamp returns this member's own time for heartbeats, in nanoseconds since its start, plus 1.
 func (c *Core) stamp() int64 { return int64(c.now.Sub(c.origin)) + 1 }
 
-// between draws a time from 0 to d.
+// between returns a random time from 0 to d.
 func (c *Core) between(d time.Duration) time.Duration {
 	if d <= 0 || c.still {
 		return 0

@@ -14,15 +14,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/epoch"
 )
 
-// writer is what goes to disk: one write at a time. No message has what is not on disk.
+// writer manages writes to disk, a single write at a time. No message contains what is not on disk.
 type writer struct {
-	hard    *pb.HardState // of raft; on disk, but for a commit that needs not be
-	safe    uint64        // up to where the log is committed, as the disk says
+	hard    *pb.HardState // of raft; on disk, except a commit index that need not be
+	safe    uint64        // the commit index on disk
 	fresh   bool          // nothing is on disk yet
 	records [][]byte      // of the outstanding write
 	replace bool
-	then    func() // when that is safe
-	written int    // records since the last compaction, those of earlier lives too
+	then    func() // runs when the write is on disk
+	written int    // records since the last compaction, including earlier processes
 
 	disk    epoch.Health
 	retryAt time.Time // when a failing or slow disk is tried again
@@ -30,17 +30,17 @@ type writer struct {
 	wrote   time.Time // when the last write ended
 }
 
-// idle is for how long a leader writes nothing. Then it tries its disk: it would not notice
-// otherwise that it hangs, as long as nothing changes.
+// idle is how long a leader may go without a write. Then it tests its disk: without changes it
+// would not detect that the disk hangs.
 const idle = 30 * time.Second
 
-// retryPause is how long a failing disk is left alone.
+// retryPause is the time between two attempts to write to a failing disk.
 const retryPause = time.Second
 
 // keepRecords is how many records are written before they are compacted.
 const keepRecords = 256
 
-// write asks for records to be made safe, and goes on with then.
+// write starts a write of records, and calls then once they are on disk.
 func (c *Core) write(records [][]byte, replace bool, then func()) {
 	c.records, c.replace, c.then = records, replace, then
 	c.attempt()
@@ -52,10 +52,10 @@ func (c *Core) attempt() {
 	c.do(election.Action{Kind: election.Append, Records: c.records, Replace: c.replace})
 }
 
-// busy reports whether something is still to be made safe.
+// busy reports whether a write is outstanding.
 func (c *Core) busy() bool { return c.records != nil }
 
-// saved takes in how a write has ended.
+// saved handles the result of a write.
 func (c *Core) saved(err error) {
 	if !c.disk.Busy() {
 		return
@@ -82,9 +82,9 @@ func (c *Core) saved(err error) {
 	}
 }
 
-// slowly notes that the disk works, and whether the write took longer than T. This member then
-// is no candidate before a write takes less, for which it tries its disk, or until no member
-// has led for 2·T: see [epoch.Health].
+// slowly records that the disk works, and whether the write took longer than T. After a slow write
+// this member is no candidate until a write, for which it tests its disk, takes less, or until no
+// member has led for 2·T: see [epoch.Health].
 func (c *Core) slowly(on bool) {
 	if on && !c.disk.Slow() {
 		c.note("cannot save", election.None, election.Token{}, "a write took longer than T")
@@ -94,7 +94,7 @@ func (c *Core) slowly(on bool) {
 	}
 }
 
-// tryDisk writes what the disk has already.
+// tryDisk writes the hard state again, to test the disk.
 func (c *Core) tryDisk() {
 	c.retryAt = time.Time{}
 	if !c.busy() && !c.halted && c.hard != nil {
@@ -102,7 +102,7 @@ func (c *Core) tryDisk() {
 	}
 }
 
-// tryAt is when the disk is to be tried; zero: it is not.
+// tryAt returns when to test the disk; zero: not at all.
 func (c *Core) tryAt() time.Time {
 	if c.term() != 0 && !c.over && !c.busy() && !c.still && c.retryAt.IsZero() {
 		return c.wrote.Add(idle)
@@ -125,11 +125,11 @@ func (c *Core) dueDisk() {
 	}
 }
 
-// diskLost has a leader give up the lead when its disk fails. Its work stops first.
+// diskLost makes a leader resign when its disk fails. Its work stops first.
 func (c *Core) diskLost(why string) { c.leave(0, why) }
 
-// advance takes from raft what is to be written, sent and applied, until it has no
-// more or a write is outstanding.
+// advance takes from raft what has to be written, sent and applied, until raft has no more or a
+// write is outstanding.
 func (c *Core) advance() {
 	if c.node != nil && !c.busy() && !c.halted && (c.selfDue || len(c.noted) > 0) {
 		c.noteDisks()
@@ -156,11 +156,11 @@ func (c *Core) advance() {
 	}
 }
 
-// sendEarly parts what may be sent while the write is under way from what has to wait. A
-// leader's entries may: it counts its own copy only when that is safe, and its term is on
-// disk (Raft dissertation, 10.2.1). So may a request for votes by a log that is on disk: it
-// binds only the voters, and a candidate that is elected meanwhile sends nothing before its
-// term is safe (see turned).
+// sendEarly separates messages that may be sent during the write from those that have to wait. A
+// leader's entries may be sent: it counts its own copy only once that is on disk, and its term
+// already is (Raft dissertation, 10.2.1). A request for votes may be sent if the log is on disk: it
+// binds only the voters, and a candidate that is elected meanwhile sends nothing before its term is
+// on disk (see turned).
 func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	hard := ready.HardState
 	leads := c.status().RaftState == raft.StateLeader && (raft.IsEmptyHardState(hard) || hard.GetTerm() == c.hard.GetTerm())
@@ -175,9 +175,8 @@ func (c *Core) sendEarly(ready raft.Ready) (wait, early []*pb.Message) {
 	return wait, early
 }
 
-// forgetful reports whether a change of the members is among entries of which the disk does
-// not say yet that they are committed. A member that counted by it, and forgot it in a
-// restart, would count the majority of before.
+// forgetful reports whether entries contain a change of the members that is not committed according
+// to the disk. A member that applied it and lost it in a restart would count the old majority.
 func (c *Core) forgetful(committed []*pb.Entry) bool {
 	return slices.ContainsFunc(committed, func(e *pb.Entry) bool { return e.GetType() != pb.EntryNormal && e.GetIndex() > c.safe })
 }
@@ -192,7 +191,7 @@ func (c *Core) recordsOf(ready raft.Ready) (records [][]byte) {
 	return append(records, protoRecord(recordHard, c.hardOf(ready)))
 }
 
-// hardOf is raft's state with a Ready, which may leave it as it was.
+// hardOf returns raft's state after a Ready, which may leave it unchanged.
 func (c *Core) hardOf(ready raft.Ready) *pb.HardState {
 	if raft.IsEmptyHardState(ready.HardState) {
 		return c.hard
@@ -200,7 +199,7 @@ func (c *Core) hardOf(ready raft.Ready) *pb.HardState {
 	return ready.HardState
 }
 
-// perform does what a Ready stands for, now that it is safe.
+// perform does the work of a Ready, which is on disk now.
 func (c *Core) perform(ready raft.Ready) {
 	defer c.caught()
 	var err error
@@ -241,9 +240,9 @@ func (c *Core) takeSnapshot(s *pb.Snapshot) error {
 	return nil
 }
 
-// apply takes a committed entry into the list of members.
+// apply applies a committed entry to the list of members.
 func (c *Core) apply(e *pb.Entry) {
-	defer func() { c.applied = e.GetIndex() }() // only then does a snapshot hold it
+	defer func() { c.applied = e.GetIndex() }() // only then does a snapshot contain it
 	c.roster.link(e.GetTerm(), e.GetData())
 	if e.GetTerm() == c.leader.term && c.leader.term != 0 {
 		c.settled = true
@@ -261,7 +260,7 @@ func (c *Core) apply(e *pb.Entry) {
 	c.changed(&change, conf)
 }
 
-// compact puts one snapshot in the place of everything that has been applied.
+// compact replaces everything that has been applied by a single snapshot.
 func (c *Core) compact() {
 	first, _ := c.storage.FirstIndex()
 	if c.applied >= first {
@@ -278,8 +277,8 @@ func (c *Core) compact() {
 	c.write(c.all(), true, nil)
 }
 
-// quiet is raft's logger: what it would say is seen in the trace. It panics when
-// raft gives up.
+// quiet is raft's logger. It drops all messages, for the trace shows the same, and panics when raft
+// gives up.
 type quiet struct{}
 
 func (quiet) Debug(...any)              {}
@@ -295,14 +294,14 @@ func (quiet) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
 func (quiet) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
 func (quiet) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
 
-// snapshots is the storage with a snapshot of just now: one that is asked for has to
-// name whom it is for.
+// snapshots is a storage that makes its snapshots at the time of the request, so that a snapshot
+// contains the member that it is for.
 type snapshots struct {
 	*raft.MemoryStorage
 	c *Core
 }
 
-// Snapshot is of all that has been applied.
+// Snapshot returns a snapshot of everything that has been applied.
 func (s snapshots) Snapshot() (*pb.Snapshot, error) {
 	snap, err := s.MemoryStorage.Snapshot()
 	if err != nil || s.c.applied <= snap.GetMetadata().GetIndex() {

@@ -11,16 +11,17 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file is for an exhaustive search, which compares states: see internal/sim/explore.
+// This file serves an exhaustive search, which compares states: see internal/sim/explore.
 
-// Still has this member take the shortest of every random pause, but one of its own after
-// a vote without a winner, look at who should lead when it beats, dial nobody again who could not be
-// reached, and look after no change of the members, so that equal events lead to
-// equal states. It is called before the first Step. Nothing is then to happen to its health.
+// Still makes equal events lead to equal states. This member takes the shortest of every random
+// pause, except after a vote without a winner, when its pause depends on its number. It checks who
+// should lead at each heartbeat, does not redial unreachable members, and does not pursue changes
+// of the members. It is called before the first Step; the member's health must not change
+// afterwards.
 func (c *Core) Still() { c.still = true }
 
-// Awaits is the kind of answer that this member waits for, when it asks for votes: those that
-// it has had count, and raft keeps them to itself. Empty: none.
+// Awaits returns the kind of answer that this member waits for while it asks for votes, or empty.
+// The answers received so far count, but raft does not expose them.
 func (c *Core) Awaits() election.MessageKind {
 	switch c.status().RaftState {
 	case raft.StatePreCandidate:
@@ -32,12 +33,11 @@ func (c *Core) Awaits() election.MessageKind {
 	}
 }
 
-// AppendForm appends all that decides what this member may do from now on, between two
-// Steps: with times as they lie from now. What was more than T ago is a passed deadline, a
-// lease that has ended, a link that has been silent for too long: when matters no more. Left out are
-// what compares the members' clocks and what states are told to watchers, since it is told and
-// decides nothing; what only a leader needs, while this is none, for raft begins it anew with
-// each term; and the answers to its last request for votes (see Awaits).
+// AppendForm appends all state that decides what this member may do from now on, between two Steps.
+// Times are relative to now. Anything older than T is a passed deadline, an ended lease or a silent
+// link, and its exact age does not matter. It leaves out the comparison of clocks; the states
+// announced to watchers, which decide nothing; the state of a leader while this member is none, for
+// raft resets it with each term; and the answers to its last request for votes (see Awaits).
 func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	for _, r := range c.all() {
 		b = append(b, r...)
@@ -48,7 +48,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	f := form{b, now}
 	st := c.status()
 	gone := c.gone
-	if gone < c.held.Epoch { // nothing as old is told of again: see follow
+	if gone < c.held.Epoch { // an epoch as old is not announced again: see follow
 		gone = 0
 	}
 	f.numbers(c.applied, c.promised, c.follows.from, c.follows.term, c.leader.term, c.to, c.resigned, gone, c.view.Epoch, c.held.Epoch, c.seen,
@@ -56,7 +56,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 	if c.follows.due {
 		f.numbers(uint64(c.follows.stamp))
 	}
-	long := c.t + 1 // some wait until T is over, some until it is exceeded
+	long := c.t + 1 // some deadlines wait until T is over, some until it is exceeded
 	f.times(long, c.now, c.patience, c.campaignAt, c.until, c.beatAt, c.yieldAt, c.transferAt, c.standAt, c.retryAt, c.hungAt, c.proposed, c.lowerAt)
 	f.flags(c.asks, c.newer, c.interim, c.follows.inForce, c.follows.due, c.leader.settled, c.over, c.drains)
 	f.flags(c.outlived, c.resort, c.selfDue, c.busy(), c.halted, c.working, c.healthy, c.retired)
@@ -79,7 +79,7 @@ func (c *Core) AppendForm(b []byte, now time.Time) []byte {
 func (c *Core) appendPeer(f *form, p *peer) {
 	f.numbers(p.number, p.incarnation)
 	f.times(c.t+1, p.asked, p.pullAt)
-	if p.number == c.follows.from { // else it says only when its state is told
+	if p.number == c.follows.from { // otherwise it only affects when the state is announced
 		f.times(c.t+1, p.heard)
 	}
 	if p.guest || p.rank.Above(c.cfg.Self) { // see dueGuests and preempt
@@ -98,7 +98,8 @@ func (c *Core) appendPeer(f *form, p *peer) {
 	}
 }
 
-// AppendDisk appends what records on disk come to, in whatever steps they were written.
+// AppendDisk appends the state that records on disk amount to, independent of how they were
+// written.
 func (c *Core) AppendDisk(b []byte, records [][]byte) []byte {
 	if s, err := load(records); err == nil && s != nil {
 		records = s.records()
@@ -109,7 +110,7 @@ func (c *Core) AppendDisk(b []byte, records [][]byte) []byte {
 	return b
 }
 
-// form is written piece by piece.
+// form collects the parts of a state.
 type form struct {
 	b   []byte
 	now time.Time
@@ -121,7 +122,7 @@ func (f *form) numbers(values ...uint64) {
 	}
 }
 
-// times writes how they lie from now: what is longer ago than long is as long ago.
+// times appends times relative to now; all that are further in the past than long are equal.
 func (f *form) times(long time.Duration, times ...time.Time) {
 	for _, t := range times {
 		if t.IsZero() {

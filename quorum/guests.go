@@ -7,16 +7,15 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// A member's list is as old as its log. One that was away while others came does not
-// know them, and one of them may lead by now, or need its vote. So a member that knows no
-// leader lets a process in that is on no list of its own: a guest. As in the Raft
-// dissertation (4.1), what it says as a leader or a candidate is weighed by its term and
-// its log alone. It counts in no majority, is dialed by nobody, and is followed for all to
-// see once the log, which it brings, has it for a member. It shows by its card that it is
-// of this cluster: by the list that the cluster began with, and by a number of raft's that
-// this member has not seen given away.
+// A member's list is as old as its log. A member that was away while others joined does not have
+// them on its list, and one of them may lead by now, or need its vote. So a member without a leader
+// accepts a process that is not on its list, as a guest. As in the Raft dissertation (4.1), a
+// guest's messages as a leader or a candidate are judged only by its term and its log. It counts in
+// no majority and is not dialed. Its leadership is announced once the log, which the guest brings,
+// lists it as a member. Its card proves that it belongs to this cluster, by the list that the
+// cluster began with and by a raft number that this member has not seen assigned.
 
-// mayVisit reports whether a process that is on no list here may connect.
+// mayVisit reports whether a process that is not on the list here may connect.
 func (c *Core) mayVisit(id election.ID) bool {
 	if c.halted || c.node != nil && !c.me.Settled {
 		return false
@@ -30,7 +29,7 @@ func (c *Core) mayVisit(id election.ID) bool {
 	return guests < MaxMembers && (!c.view.Defined() && c.term() == 0 || slices.Contains(c.roster.Gone, id))
 }
 
-// visit lets a guest in.
+// visit admits a guest.
 func (c *Core) visit(rank election.Rank) *peer {
 	if !c.started || rank.ID == c.cfg.Self.ID || !c.mayVisit(rank.ID) {
 		c.do(election.Action{Kind: election.Hangup, To: rank.ID})
@@ -42,12 +41,12 @@ func (c *Core) visit(rank election.Rank) *peer {
 	return c.peer(rank.ID)
 }
 
-// sendOff forgets a guest.
+// sendOff removes a guest.
 func (c *Core) sendOff(id election.ID) {
 	c.peers = slices.DeleteFunc(c.peers, func(p peer) bool { return p.guest && p.rank.ID == id })
 }
 
-// dueGuests ends the visit of those that have not said who they are.
+// dueGuests disconnects guests that have not identified themselves within T.
 func (c *Core) dueGuests() {
 	var late []election.ID
 	for i := range c.peers {
@@ -60,8 +59,8 @@ func (c *Core) dueGuests() {
 	}
 }
 
-// renumber takes the number that a member's card shows, if it is newer than the log
-// here. One that the log has known and has no more was removed, for ever: it is told so.
+// renumber accepts the number on a member's card if it is newer than the log here. A number that is
+// no longer in the log was removed permanently, and the answer reports that.
 func (c *Core) renumber(p *peer, number uint64) bool {
 	switch {
 	case number == 0 || number > election.MaxEpoch || c.roster.by(number) != nil || c.peerBy(number) != nil:
@@ -74,7 +73,7 @@ func (c *Core) renumber(p *peer, number uint64) bool {
 	return true
 }
 
-// voided: another knows that this member's number was removed.
+// voided handles a peer's report that this member's number was removed.
 func (c *Core) voided(p *peer, changed uint64) {
 	if c.removed() {
 		p.voids, p.changed = true, changed
@@ -88,7 +87,7 @@ func (c *Core) voided(p *peer, changed uint64) {
 	c.halt(fmt.Errorf("member %s says%s: %w", p.rank.ID, why, election.ErrRemoved))
 }
 
-// founding names the list that the cluster began with; 0: not known.
+// founding returns the digest of the list that the cluster began with; 0: not known.
 func (c *Core) founding() uint64 {
 	if c.me.Digest != 0 {
 		return c.me.Digest
@@ -96,13 +95,13 @@ func (c *Core) founding() uint64 {
 	return c.roster.Founded
 }
 
-// listed reports whether a member may be told of as the leader: it is on the list by the
-// number that it leads with. Of a newcomer that has no log yet all are whom it was told of.
+// listed reports whether a member may be announced as the leader: it is on the list under the
+// number that it leads with. A newcomer without a log accepts all members that it was given.
 func (c *Core) listed(p *peer) bool {
 	return c.roster.by(p.number) != nil || len(c.roster.Seats) == 0 && !p.guest
 }
 
-// hangUpGuest ends a visit.
+// hangUpGuest disconnects a guest.
 func (c *Core) hangUpGuest(id election.ID) {
 	if p := c.peer(id); p != nil && p.guest {
 		c.hangUp(p)

@@ -11,34 +11,33 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// leader is the part of a member that raft has made leader. It leads only while its
-// lease is in force: from when a round of beats left that a majority acknowledged, for
-// T less the drift of clocks. A lease that has ended does not come back: the term is
-// over.
+// leader is the state of a member that raft has made leader. It leads only while its lease is in
+// force: from when it sent a round of heartbeats that a majority acknowledged, for T less the clock
+// drift. A lease that has ended does not come back: the term is over.
 type leader struct {
-	term    uint64        // that raft has made it leader of; 0: it has not
-	rank    election.Rank // as it was elected: a leadership is known by it
-	settled bool          // an entry of this term is committed: nothing of before is unknown
-	over    bool          // the lease of this term has ended, or is given up; for ever
-	drains  bool          // it is to be given up, and the work has not stopped yet
-	to      uint64        // whom it is then given to; 0: the best
+	term    uint64        // the term for which raft made it leader; 0: it is not
+	rank    election.Rank // its rank when it was elected, which identifies the leadership
+	settled bool          // an entry of this term is committed, and so is all before
+	over    bool          // the lease of this term has ended or was released, permanently
+	drains  bool          // leadership ends once the work has stopped
+	to      uint64        // the member that leadership then passes to; 0: the best
 	until   time.Time     // the end of the lease; zero: there is none
-	sent    time.Time     // when the last round left
+	sent    time.Time     // when the last round was sent
 	beatAt  time.Time     // when the next is due
-	yieldAt time.Time     // when a leadership that is over, or never in force, gives up its term
+	yieldAt time.Time     // when a leadership that is over, or was never in force, ends its term
 
-	transferAt time.Time // when it is looked at again who should lead
+	transferAt time.Time // when to check again whether a better leader exists
 }
 
-// term gives the term that this member is raft's leader of; 0: it is not.
+// term returns the term in which this member is raft's leader; 0: it is not.
 func (c *Core) term() uint64 { return c.leader.term }
 
-// turned takes note of what raft has become.
+// turned handles a change of raft's state.
 func (c *Core) turned() {
 	st := c.node.BasicStatus()
 	leads := st.RaftState == raft.StateLeader && c.hard.GetTerm() == st.GetTerm() // else its own vote is still on its way to the disk
 	if asked := c.asks; asked && st.RaftState == raft.StateFollower && st.Lead == raft.None && !c.campaignAt.IsZero() {
-		c.campaignAt = c.now.Add(c.t/10 + c.apart()) // a majority has said no
+		c.campaignAt = c.now.Add(c.t/10 + c.apart()) // a majority refused
 	}
 	c.asks = st.RaftState == raft.StateCandidate || st.RaftState == raft.StatePreCandidate
 	switch {
@@ -50,7 +49,7 @@ func (c *Core) turned() {
 	c.prolong()
 }
 
-// elected: a majority has voted for this member. It does not lead yet.
+// elected handles the votes of a majority. This member does not lead yet.
 func (c *Core) elected(term uint64) {
 	c.leader = leader{term: term, rank: c.cfg.Self, yieldAt: c.now.Add(3 * c.t), sent: c.leader.sent}
 	c.campaignAt, c.standAt = time.Time{}, time.Time{}
@@ -61,8 +60,8 @@ func (c *Core) elected(term uint64) {
 	c.beat()
 }
 
-// deposed: raft leads no more, for it has heard of a higher term or was removed. Its work may
-// run until the lease ends, which counts on its own promise as on that of the others.
+// deposed handles the loss of raft's leadership, by a higher term or a removal. The work may run
+// until the lease ends, which rests on this member's promise as well as on its peers'.
 func (c *Core) deposed() {
 	if c.view.Leader.ID == c.cfg.Self.ID {
 		c.patience, c.promised = c.until, c.term()
@@ -75,12 +74,12 @@ func (c *Core) deposed() {
 	}
 }
 
-// leadership is what this member's term is told as.
+// leadership returns this member's term as the token that is announced.
 func (c *Core) leadership() election.Token {
 	return election.Token{Epoch: c.leader.term, Leader: c.leader.rank}
 }
 
-// beat sends a round of beats. The lease counts from now, before any is answered.
+// beat sends a round of heartbeats. The lease counts from now, before any answer.
 func (c *Core) beat() {
 	if c.term() == 0 || c.over {
 		c.beatAt = time.Time{}
@@ -108,13 +107,13 @@ func (c *Core) beat() {
 	c.prolong()
 }
 
-// acked takes in the answer to a beat.
+// acked handles the answer to a heartbeat.
 func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.Duration) {
 	if c.term() == 0 || m.Token.Epoch != c.term() || number != p.number {
 		return
 	}
 	if m.Stamp <= 0 || m.Stamp > c.stamp() {
-		return // it answers what was not sent yet
+		return // it answers a heartbeat that was not sent yet
 	}
 	p.acked, p.aside, p.promise = max(p.acked, m.Stamp), m.Eligibility, promise
 	if !c.disk.Unusable() { // raft may have entries to send again
@@ -123,9 +122,9 @@ func (c *Core) acked(p *peer, m *election.Message, number uint64, promise time.D
 	c.prolong()
 }
 
-// acknowledged is when the latest round left that a majority has acknowledged, in this
-// member's stamps; 0: none. While one configuration takes over from another it takes a
-// majority of both.
+// acknowledged returns when the latest round was sent that a majority has acknowledged, in this
+// member's stamps; 0: none. While the configuration changes, it takes a majority of both the old
+// and the new.
 func (c *Core) acknowledged() int64 {
 	least := int64(0)
 	for i, voters := range c.roster.majorities() {
@@ -149,7 +148,7 @@ func (c *Core) acknowledged() int64 {
 	return least
 }
 
-// prolong counts the lease anew, and has the leadership begin when it is in force.
+// prolong computes the lease again, and begins the leadership once that is in force.
 func (c *Core) prolong() {
 	if c.term() == 0 || c.over || len(c.roster.conf.GetVoters()) == 0 {
 		return
@@ -167,14 +166,13 @@ func (c *Core) prolong() {
 	}
 }
 
-// begin has the leadership begin, if its lease is in force and nothing of earlier terms
-// is unknown.
+// begin begins the leadership if its lease is in force and no entry of earlier terms is missing.
 func (c *Core) begin() {
 	if !c.settled || c.drains || c.hard.GetTerm() != c.term() || !c.now.Before(c.until) {
 		return
 	}
 	if !c.eligible() {
-		if c.successor() != raft.None { // else the log is still on its way, until yieldAt
+		if c.successor() != raft.None { // otherwise the log is still being sent, until yieldAt
 			c.end(election.CauseResigned, "it was elected to pass its log on")
 		}
 		return
@@ -182,10 +180,10 @@ func (c *Core) begin() {
 	c.yieldAt = time.Time{}
 	c.transferAt = c.now.Add(c.t)
 	c.follow(c.leadership())
-	c.beat() // so that the others know
+	c.beat() // reports it to all members
 }
 
-// expire ends a leadership whose lease has ended, before anything else is done.
+// expire ends a leadership when its lease has ended, before any other work of a Step.
 func (c *Core) expire() {
 	if c.term() == 0 || c.over || !c.passed(c.until) {
 		return
@@ -197,8 +195,8 @@ func (c *Core) expire() {
 	c.end(cause, "its lease has ended")
 }
 
-// end ends the leadership of this term for ever. What was given up in time is told, so
-// that nobody waits for it.
+// end ends the leadership of this term permanently. A leader that resigns in time announces it, so
+// that no member waits for the lease.
 func (c *Core) end(cause election.Cause, why string) {
 	resigns := cause == election.CauseResigned
 	c.over, c.drains = true, false
@@ -224,7 +222,7 @@ func (c *Core) end(cause election.Cause, why string) {
 	c.node.TransferLeader(to)
 }
 
-// yield gives up the term itself: raft steps down by hearing of a higher one.
+// yield ends the term: raft steps down when it receives a higher term.
 func (c *Core) yield() {
 	c.yieldAt = time.Time{}
 	if c.status().RaftState != raft.StateLeader {
@@ -237,11 +235,11 @@ func (c *Core) yield() {
 	c.standAt = c.now.Add(2 * c.t)
 	c.awaitVotes()
 	if !c.campaignAt.IsZero() {
-		c.campaignAt = c.campaignAt.Add(c.timing.TMax) // others first
+		c.campaignAt = c.campaignAt.Add(c.timing.TMax) // the rest go first
 	}
 }
 
-// dueLeader sends beats, and gives up what never came to be in force.
+// dueLeader sends heartbeats, and ends a leadership that never came into force.
 func (c *Core) dueLeader() {
 	if c.passed(c.beatAt) {
 		c.beat()
@@ -261,14 +259,14 @@ func (c *Core) dueLeader() {
 	}
 }
 
-// Lease is until when this member's leadership is in force, if it does; without a beat
-// that a majority answers it ends then.
+// Lease returns until when this member's leadership is in force, if it leads. It ends then unless a
+// majority acknowledges another round.
 func (c *Core) Lease() (until time.Time, leads bool) {
 	return c.until, c.view.Leader.ID == c.cfg.Self.ID && !c.until.IsZero()
 }
 
-// Guard is until when anything that this member's leaderships have begun may still
-// run: past the end of the leadership while its work stops. Zero: nothing may.
+// Guard returns until when work that this member's leaderships have begun may still run, which
+// includes the time after a leadership while its work stops. Zero: no work may run.
 func (c *Core) Guard() time.Time {
 	if c.over || c.term() == 0 || c.view.Leader.ID != c.cfg.Self.ID && !c.drains {
 		return time.Time{}

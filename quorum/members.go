@@ -14,34 +14,34 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
 
-// This file changes who belongs, by the log. A newcomer first learns the log, and votes
-// when it has all of it; whoever votes comes and goes by way of a joint configuration,
-// in which both the old and the new majority are asked.
+// This file changes the members through the log. A newcomer first receives the log, and votes once
+// it has all of it. Voters are added and removed through a joint configuration, which needs both
+// the old and the new majority.
 
-// Kinds of message about members.
+// Kinds of message for changes of members.
 const (
-	kindChange election.MessageKind = "change" // to the leader: a change of the members is asked for
-	kindSeat   election.MessageKind = "seat"   // to a newcomer: the number that it has got
+	kindChange election.MessageKind = "change" // to the leader: a request to change the members
+	kindSeat   election.MessageKind = "seat"   // to a newcomer: its number
 )
 
-// change is a change of the members that somebody has asked for.
+// change is a requested change of the members.
 type change struct {
 	Remove   bool        `cbor:"1,keyasint,omitempty"`
 	ID       election.ID `cbor:"2,keyasint"`
 	Address  string      `cbor:"3,keyasint,omitempty"`
 	Observer bool        `cbor:"4,keyasint,omitempty"`
-	Disk     uint64      `cbor:"5,keyasint,omitempty"` // of one that joins
-	Force    bool        `cbor:"6,keyasint,omitempty"` // it is removed though too few are left
-	Ranked   bool        `cbor:"7,keyasint,omitempty"` // Priority is said
+	Disk     uint64      `cbor:"5,keyasint,omitempty"` // of a member that joins
+	Force    bool        `cbor:"6,keyasint,omitempty"` // remove it even if too few voters are left
+	Ranked   bool        `cbor:"7,keyasint,omitempty"` // Priority is given
 	Priority int         `cbor:"8,keyasint,omitempty"`
 }
 
-// wishes are the changes that were asked for here, until they have come about.
+// wishes are the changes that were requested here and have not happened yet.
 type wishes struct {
 	wanted   []wish
-	pursueAt time.Time // when they are looked at again
+	pursueAt time.Time // when to check them again
 	proposed time.Time // when this leader last proposed a change
-	seatAt   time.Time // when a newcomer that still has no number asks again; zero: nobody has let it in
+	seatAt   time.Time // when a newcomer that has no number yet asks again; zero: no member admitted it
 }
 
 type wish struct {
@@ -49,7 +49,7 @@ type wish struct {
 	until time.Time
 }
 
-// wish has a change asked for, again whenever there is another leader, for a while.
+// wish requests a change from this leader and from later leaders, for a limited time.
 func (c *Core) wish(ch change) {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return w.ID == ch.ID })
 	if len(c.wanted) < MaxMembers {
@@ -58,7 +58,7 @@ func (c *Core) wish(ch change) {
 	c.pursue()
 }
 
-// pursue does what is wished for, or asks the leader to.
+// pursue proposes the requested changes, or sends them to the leader.
 func (c *Core) pursue() {
 	c.wanted = slices.DeleteFunc(c.wanted, func(w wish) bool { return c.passed(w.until) || c.fulfilled(w.change) })
 	if len(c.wanted) == 0 || !c.view.Defined() {
@@ -83,7 +83,7 @@ func (c *Core) fulfilled(ch change) bool {
 	return s != nil && (ch.Address == "" || s.Address == ch.Address) && (ch.Disk == 0 || c.diskOf(s.Number) == ch.Disk || c.roster.votes(s.Number)) && (!ch.Ranked || c.ranked(s, ch.Priority))
 }
 
-// changeAsked takes in another's wish.
+// changeAsked handles a peer's request for a change.
 func (c *Core) changeAsked(m *election.Message) {
 	var ch change
 	if decoding.Unmarshal(m.Data, &ch) != nil || c.checkChange(ch) != nil || c.view.Leader.ID != c.cfg.Self.ID {
@@ -99,7 +99,7 @@ func (c *Core) checkChange(ch change) error {
 	return election.CheckIDs(ch.ID)
 }
 
-// propose puts a change into the log, if it may be.
+// propose appends a change to the log, if that is allowed.
 func (c *Core) propose(ch change) {
 	if c.drains || c.over || !c.settled || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 || c.now.Sub(c.proposed) < c.timing.TMax {
 		return
@@ -113,10 +113,10 @@ func (c *Core) propose(ch change) {
 	case s == nil && len(c.roster.Seats) >= MaxMembers:
 		return
 	case s != nil && c.diskOf(s.Number) != 0 && ch.Disk != 0 && c.diskOf(s.Number) != ch.Disk:
-		if !c.roster.votes(s.Number) { // it has never voted, and forgets its number
+		if !c.roster.votes(s.Number) { // it has never voted, and its number is dropped
 			c.proposeChange(pb.ConfChangeRemoveNode, *s)
 		}
-		return // else somebody has to remove it first
+		return // otherwise a user has to remove it first
 	case s == nil:
 		s = &seat{Number: c.roster.Next, ID: ch.ID, Address: ch.Address, Observer: ch.Observer, Disk: ch.Disk}
 	default:
@@ -139,7 +139,7 @@ func (c *Core) propose(ch change) {
 	c.proposeChange(kind, *s)
 }
 
-// proposeRemoval: a leader that is to go hands over first.
+// proposeRemoval proposes a removal; a leader that is to be removed hands over first.
 func (c *Core) proposeRemoval(s *seat, force bool) {
 	switch {
 	case s == nil || c.admitRemoval(s, force) != nil:
@@ -152,7 +152,7 @@ func (c *Core) proposeRemoval(s *seat, force bool) {
 
 func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
 	if kind != pb.ConfChangeAddLearnerNode && kind != pb.ConfChangeUpdateNode && c.Earlier() > 0 {
-		return // a majority of newcomers would not know what is still held by the times of before
+		return // a majority of newcomers would ignore what is still held under the earlier, longer T
 	}
 	c.proposed = c.now
 	c.note("proposes", s.ID, c.view, kind.String())
@@ -160,10 +160,10 @@ func (c *Core) proposeChange(kind pb.ConfChangeType, s seat) {
 	if kind != pb.ConfChangeAddLearnerNode && kind != pb.ConfChangeUpdateNode {
 		cc.Transition = pb.ConfChangeTransitionJointImplicit.Enum()
 	}
-	_ = c.node.ProposeConfChange(cc) // it is tried again until it has come about
+	_ = c.node.ProposeConfChange(cc) // pursue tries it again until it has happened
 }
 
-// reap has a member removed that has been away for too long, if this member leads.
+// reap proposes the removal of a member that has been away for too long, if this member leads.
 func reap(c *Core) {
 	all := []reaper.Member{{ID: c.cfg.Self.ID, Votes: c.roster.votes(c.me.Number)}}
 	for i := range c.peers {
@@ -175,17 +175,17 @@ func reap(c *Core) {
 	c.reaper.Look(c.now, c.t, c.view.Leader.ID, c.roster.Most, all)
 	id, before := c.reaper.Due(), c.proposed
 	if id != election.None && c.view.Leader.ID == c.cfg.Self.ID {
-		if c.propose(change{Remove: true, ID: id}); c.proposed.After(before) { // else later, if it is away still
+		if c.propose(change{Remove: true, ID: id}); c.proposed.After(before) { // otherwise later, if it is still away
 			c.note("reaps", id, c.view, "it has been away for "+c.cfg.ReapAfter.String())
 		}
 	}
 }
 
-// probation, in T, is how long a newcomer has answered before it votes, where members are
-// reaped: the list changes without a user there.
+// probation is how long, in T, a newcomer has to answer before it votes if members are reaped: no
+// user watches those changes.
 const probation = 10
 
-// promote has a newcomer vote that has the whole log.
+// promote makes a newcomer a voter once it has the whole log.
 func (c *Core) promote() {
 	if c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.now.Sub(c.proposed) < c.timing.TMax || c.busy() || len(c.roster.conf.GetVotersOutgoing()) > 0 {
 		return
@@ -203,7 +203,7 @@ func (c *Core) promote() {
 	}
 }
 
-// checkEntry refuses an entry that could not be applied.
+// checkEntry refuses an entry that raft could not apply.
 func checkEntry(e *pb.Entry) error {
 	switch e.GetType() {
 	case pb.EntryNormal:
@@ -219,7 +219,7 @@ func checkEntry(e *pb.Entry) error {
 	return errUnsound
 }
 
-// seatOf reads whom a change is about; nil: it leaves a joint configuration.
+// seatOf returns the member that a change is about; nil: the change leaves a joint configuration.
 func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
 	if len(cc.GetChanges()) == 0 {
 		return nil, nil
@@ -231,7 +231,7 @@ func seatOf(cc *pb.ConfChangeV2) (*seat, error) {
 	return &s, nil
 }
 
-// changed takes a change of the configuration into the roster.
+// changed applies a change of the configuration to the roster.
 func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 	if err := c.roster.change(cc, conf); err != nil {
 		c.halt(err)
@@ -243,7 +243,7 @@ func (c *Core) changed(cc *pb.ConfChangeV2, conf *pb.ConfState) {
 	c.reseat()
 }
 
-// change takes in a change, after which the configuration is conf.
+// change applies a change, after which the configuration is conf.
 func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 	r.conf, r.Most = conf, max(r.Most, len(conf.GetVoters()))
 	s, err := seatOf(cc)
@@ -261,19 +261,19 @@ func (r *roster) change(cc *pb.ConfChangeV2, conf *pb.ConfState) error {
 	return nil
 }
 
-// warnEven warns of two or four voters: they survive no more than one or three do.
+// warnEven warns of two or four voters: they tolerate no more failures than one or three do.
 func (c *Core) warnEven() {
 	if n := len(c.roster.conf.GetVoters()); (n == 2 || n == 4) && len(c.roster.conf.GetVotersOutgoing()) == 0 {
 		c.do(election.Action{Kind: election.Warn, Err: fmt.Errorf("%d members vote: they survive the death of %d, as %d do; let an odd number vote", n, n/2-1, n-1)})
 	}
 }
 
-// counts reports whether a number is in the configuration in any way.
+// counts reports whether the configuration contains a number in any role.
 func (r *roster) counts(number uint64) bool {
 	return r.votes(number) || slices.Contains(r.conf.GetLearners(), number) || slices.Contains(r.conf.GetLearnersNext(), number)
 }
 
-// reseat follows the roster: it tells of who has come and gone.
+// reseat updates the peers from the roster, and announces which were added and removed.
 func (c *Core) reseat() {
 	was := slices.Clone(c.peers)
 	c.seatPeers()
@@ -306,7 +306,7 @@ func (c *Core) reseat() {
 	}
 }
 
-// joined lets a newcomer in through this member.
+// joined handles a newcomer that joins through this member.
 func (c *Core) joined(e election.Member) {
 	ch := change{ID: e.ID, Address: e.Address, Observer: e.Observer, Disk: e.Disk}
 	if c.node != nil && c.checkChange(ch) == nil {
@@ -315,7 +315,7 @@ func (c *Core) joined(e election.Member) {
 	}
 }
 
-// welcomed takes in whom a newcomer may ask for its seat.
+// welcomed records the members that a newcomer may ask for its number.
 func (c *Core) welcomed(list []election.Member) {
 	if c.node != nil {
 		for _, m := range list {
@@ -342,15 +342,14 @@ func (c *Core) welcomed(list []election.Member) {
 	}
 }
 
-// askAgain has a newcomer that has got no seat ask once more to be let in: the wish of
-// whoever let it in may be lost, for its process has ended, or it was to be for another
-// disk.
+// askAgain makes a newcomer without a number ask to join again: the request that admitted it may be
+// lost with the process that held it, or may have been for a different disk.
 func (c *Core) askAgain() {
 	if c.node != nil || c.busy() || !c.passed(c.seatAt) {
 		return
 	}
 	c.seatAt = c.now.Add(4 * c.t)
-	to := election.None // everyone through whom it joins
+	to := election.None // all members through which it joins
 	if i := c.random.IntN(len(c.peers) + 1); i < len(c.peers) {
 		to = c.peers[i].rank.ID
 	}
@@ -358,14 +357,14 @@ func (c *Core) askAgain() {
 	c.do(election.Action{Kind: election.Rejoin, To: to})
 }
 
-// offerSeat tells a newcomer its number.
+// offerSeat sends a newcomer its number.
 func (c *Core) offerSeat(p *peer) {
 	if s := c.roster.by(p.number); s != nil && s.Disk != 0 && p.acked == 0 && c.view.Leader.ID == c.cfg.Self.ID {
 		c.send(p, election.Message{Kind: kindSeat, Token: c.view, Data: encode(*s)})
 	}
 }
 
-// seated takes a newcomer's number: it belongs to the cluster now.
+// seated handles a newcomer's number: the member belongs to the cluster now.
 func (c *Core) seated(p *peer, m *election.Message) {
 	var s seat
 	if c.node != nil || c.busy() || decoding.Unmarshal(m.Data, &s) != nil || checkSeat(s) != nil || s.ID != c.cfg.Self.ID || s.Disk != c.me.Disk {
@@ -380,7 +379,7 @@ func (c *Core) seated(p *peer, m *election.Message) {
 			c.halt(err)
 			return
 		}
-		c.peers = peers // until the log says who they are
+		c.peers = peers // until the log lists the members
 		c.patience = c.now.Add(c.t)
 		for i := range c.peers {
 			if p := &c.peers[i]; p.link {
@@ -390,7 +389,7 @@ func (c *Core) seated(p *peer, m *election.Message) {
 	})
 }
 
-// AdmitChange says whether the cluster can add or remove a member now.
+// AdmitChange returns nil if the cluster can add or remove a member now, else the reason.
 func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
 	if !c.view.Defined() {
 		up, all := c.reached()
@@ -402,8 +401,8 @@ func (c *Core) AdmitChange(remove bool, id election.ID, force bool) error {
 	return nil
 }
 
-// admitRemoval refuses to leave fewer live voters than a majority, unless by force: then
-// nobody leads before enough of the others are back.
+// admitRemoval refuses to leave fewer live voters than a majority, unless forced. With force no
+// member leads until enough voters are back.
 func (c *Core) admitRemoval(s *seat, force bool) error {
 	if !c.roster.votes(s.Number) {
 		return nil
@@ -427,7 +426,7 @@ func (c *Core) admitRemoval(s *seat, force bool) error {
 	return nil
 }
 
-// reached counts the voters that this member has a link to, itself included.
+// reached counts the voters that are connected to this member, itself included.
 func (c *Core) reached() (up, all int) {
 	for _, n := range c.roster.conf.GetVoters() {
 		all++

@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
-// Kinds of message of this algorithm, beside beat, ack and resign.
+// Kinds of message of this algorithm, besides beat, ack and resign.
 const (
 	kindPreVote       election.MessageKind = "pre-vote"
 	kindPreVoteAnswer election.MessageKind = "pre-vote-answer"
@@ -25,13 +25,13 @@ const (
 	kindTimeoutNow    election.MessageKind = "timeout-now"
 )
 
-// raftKinds are raft's messages by their kind: all that is taken from others.
+// raftKinds maps kinds to raft's messages: raft receives no other messages from peers.
 var raftKinds = map[election.MessageKind]pb.MessageType{
 	kindPreVote: pb.MsgPreVote, kindPreVoteAnswer: pb.MsgPreVoteResp, kindVote: pb.MsgVote, kindVoteAnswer: pb.MsgVoteResp,
 	kindAppend: pb.MsgApp, kindAppendAnswer: pb.MsgAppResp, kindSnapshot: pb.MsgSnap, kindTimeoutNow: pb.MsgTimeoutNow,
 }
 
-// Kinds are the kinds of message that the algorithm adds.
+// Kinds returns the kinds of message that the algorithm adds.
 func (a *Algorithm) Kinds() []election.MessageKind {
 	return []election.MessageKind{kindPreVote, kindPreVoteAnswer, kindVote, kindVoteAnswer, kindAppend, kindAppendAnswer, kindSnapshot, kindTimeoutNow, kindCommitted, kindCard, kindChange, kindSeat}
 }
@@ -42,10 +42,10 @@ func kindOf(t pb.MessageType) (election.MessageKind, bool) {
 			return k, true
 		}
 	}
-	return "", false // heartbeats are beats and acks here
+	return "", false // heartbeats are sent as beats and acks
 }
 
-// post sends what raft wants to say.
+// post sends a message of raft.
 func (c *Core) post(m *pb.Message) {
 	kind, ok := kindOf(m.GetType())
 	p := c.peerBy(m.GetTo())
@@ -67,7 +67,7 @@ func (c *Core) post(m *pb.Message) {
 	}
 }
 
-// receive takes a message in. What makes no sense is dropped.
+// receive handles a message. It drops what is invalid.
 func (c *Core) receive(m *election.Message) {
 	p := c.peer(m.From)
 	if p == nil || !c.started || m.Election != c.cfg.Election || m.Token.Epoch > c.seen+maxLeap || m.Token.Epoch > election.MaxEpoch {
@@ -88,7 +88,7 @@ func (c *Core) receive(m *election.Message) {
 	}
 	c.learnNumber(p, m)
 	if p.guest && p.number == 0 {
-		return // it has not said who it is
+		return // it has not identified itself
 	}
 	switch m.Kind {
 	case election.Beat:
@@ -97,7 +97,7 @@ func (c *Core) receive(m *election.Message) {
 			c.beaten(p, b, commit)
 			c.compare(p, b.stamp)
 		} else {
-			c.showCard(p) // it knows this member by another number: that one may be void
+			c.showCard(p) // it has a different number for this member, which may be void
 		}
 	case election.Ack:
 		if from, clock, promise, ok := c.readAck(m); ok {
@@ -118,8 +118,8 @@ func (c *Core) receive(m *election.Message) {
 	}
 }
 
-// maxLeap bounds how far one message may raise the term, so that no single one can use
-// them all up.
+// maxLeap bounds how far a message may raise the term, so that no single message can exhaust the
+// terms.
 const maxLeap = 1 << 32
 
 // Flags of a beat.
@@ -128,7 +128,8 @@ const (
 	flagSworn   // its last bytes are the commitment of this leadership
 )
 
-// beatData is: to, from, commit and flags, as unsigned varints; then the commitment, if there is one.
+// beatData returns to, from, commit and flags as unsigned varints, followed by the commitment if
+// the leadership has any.
 func (c *Core) beatData(p *peer, commit uint64) []byte {
 	flags, sworn := uint64(0), c.Sworn(c.term())
 	if c.view.Epoch == c.term() || c.drains {
@@ -140,8 +141,8 @@ func (c *Core) beatData(p *peer, commit uint64) []byte {
 	return append(varints(p.number, c.me.Number, commit, flags|flagSworn), sworn[:]...)
 }
 
-// ackData is: to, from and this member's own time; then, while a promise of an earlier process is
-// longer than T, how long that is.
+// ackData returns to, from and this member's own time, and the promise of an earlier process while
+// that is longer than T.
 func (c *Core) ackData(p *peer) []byte {
 	b := varints(p.number, c.me.Number, uint64(c.stamp()))
 	if c.me.Promise > c.t {
@@ -158,7 +159,7 @@ func varints(values ...uint64) []byte {
 	return b
 }
 
-// readVarints reads n of them, and nothing else.
+// readVarints reads the first n varints; ok is false if b has fewer.
 func readVarints(b []byte, n int) ([]uint64, bool) {
 	values := make([]uint64, 0, 4)
 	for range n {
@@ -168,7 +169,7 @@ func readVarints(b []byte, n int) ([]uint64, bool) {
 		}
 		values, b = append(values, v), b[size:]
 	}
-	return values, true // what follows is of a later version
+	return values, true // the rest is of a later version
 }
 
 func (c *Core) readBeat(p *peer, m *election.Message) (b beat, commit uint64, ok bool) {
@@ -198,13 +199,13 @@ func (c *Core) readAck(m *election.Message) (from uint64, clock int64, promise t
 	return v[1], int64(v[2]), promise, true
 }
 
-// maxPromise bounds the promise that another member may state: T is no longer, with times of a day.
+// maxPromise bounds the promise that a peer may state: T is no longer, even with times of a day.
 const maxPromise = 3 * 24 * time.Hour
 
-// answeredFromDisk is what raft answers once it has saved what the answer says.
+// answeredFromDisk are the messages that raft answers only after it has saved something.
 var answeredFromDisk = []pb.MessageType{pb.MsgApp, pb.MsgSnap, pb.MsgVote, pb.MsgPreVote}
 
-// receiveRaft hands raft a message on which it cannot founder.
+// receiveRaft passes raft a message that cannot make it panic.
 func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	want, ok := raftKinds[m.Kind]
 	if !ok {
@@ -216,7 +217,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		return
 	}
 	if c.disk.Unusable() && slices.Contains(answeredFromDisk, want) {
-		return // its answer would wait for the disk, with one to each time that it is said again
+		return // its answers would queue for the disk, with a new answer for each retry
 	}
 	switch want {
 	case pb.MsgVote, pb.MsgPreVote:
@@ -225,13 +226,13 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 		if c.follows.from != p.number || c.follows.term != msg.GetTerm() {
 			return
 		}
-		c.resigned, c.outlived = 0, false // it is chosen by name, or stands
+		c.resigned, c.outlived = 0, false // it was chosen by name, or is a candidate
 		if !c.eligible() {
 			return
 		}
 		c.release(election.CauseResigned)
 		c.campaignAt = c.contestEnds()
-		if c.status().RaftState == raft.StatePreCandidate { // it asks already, and raft would not hear that it need not
+		if c.status().RaftState == raft.StatePreCandidate { // it asks already, and raft would ignore the message
 			c.followAgain(p, msg.GetTerm(), 0)
 		}
 		c.stepRaft(msg)
@@ -240,8 +241,7 @@ func (c *Core) receiveRaft(p *peer, m *election.Message) {
 	}
 }
 
-// learnNumber: a newcomer, whose log is still empty, has the numbers of others from
-// their beats.
+// learnNumber takes peers' numbers from their heartbeats while a newcomer's log is still empty.
 func (c *Core) learnNumber(p *peer, m *election.Message) {
 	if len(c.roster.Seats) > 0 || m.Kind != election.Beat {
 		return

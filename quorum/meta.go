@@ -6,22 +6,22 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file has members know what each tells of itself. It is not in the log: nothing
-// is decided by it, and it must not cost a majority. Each tells all whom it is connected
-// to, which are all whom it reaches; a digest in every message finds what was missed.
+// This file propagates the metadata of members. It is not in the log: it decides nothing, and must
+// not depend on a majority. Each member sends its own to all peers that it is connected to. A
+// digest in every message reveals what was missed.
 
-// metaChunk is how many members one message tells of.
+// metaChunk is the number of members whose metadata fits in a message.
 const metaChunk = 128
 
-// metaFrom takes in what another knows, or asks for, before this member takes part, too:
-// at the first start that may be long in coming, and who has heard its word does not say
-// so again. It reports whether the message was of that.
+// metaFrom handles metadata, or a request for it, and reports whether m was either. It also does so
+// before this member takes part: a first start may take long, and metadata is not resent to a
+// member that has received it.
 func (c *Core) metaFrom(p *peer, m *election.Message) bool {
 	if m.Kind == election.Members {
 		c.learned(c.metas.Merge(m.Meta, c.Knows))
 		return true
 	}
-	if !p.guest || p.number != 0 { // else it has not said who it is
+	if !p.guest || p.number != 0 { // otherwise it has not identified itself
 		c.compareMeta(p, m)
 	}
 	if m.Kind == election.GetMembers {
@@ -30,8 +30,8 @@ func (c *Core) metaFrom(p *peer, m *election.Message) bool {
 	return m.Kind == election.GetMembers
 }
 
-// learned tells the driver what members say of themselves now; the others, if that is
-// this one's own word: of the others' the digest tells.
+// learned passes new metadata to the driver, and this member's own to all peers. The rest reaches
+// them through the digest.
 func (c *Core) learned(news []election.Meta) {
 	for _, e := range news {
 		c.note("learns", e.ID, election.Token{}, "what it tells of itself")
@@ -47,15 +47,15 @@ func (c *Core) learned(news []election.Meta) {
 	}
 }
 
-// sendMeta tells one member.
+// sendMeta sends entries to a member.
 func (c *Core) sendMeta(p *peer, entries []election.Meta) {
 	for chunk := range slices.Chunk(entries, metaChunk) {
 		c.send(p, election.Message{Kind: election.Members, Meta: chunk})
 	}
 }
 
-// greetMeta tells one that has just connected what this member tells of itself, and what
-// an earlier process of the other's has told, so that it may say otherwise.
+// greetMeta sends a newly connected peer this member's metadata, and what an earlier process of the
+// peer published, so that the peer can replace it.
 func (c *Core) greetMeta(p *peer) {
 	var words []election.Meta
 	for _, e := range c.metas.List() {
@@ -66,8 +66,8 @@ func (c *Core) greetMeta(p *peer) {
 	c.sendMeta(p, words)
 }
 
-// compareMeta asks another what it knows if that is not the same, once in T at most: who
-// tells of itself now is about to say so to both.
+// compareMeta requests a peer's metadata if its digest differs, at most once in T: a member that
+// has just changed its metadata is about to send it to both.
 func (c *Core) compareMeta(p *peer, m *election.Message) {
 	if m.MetaDigest == 0 || m.MetaDigest == c.metas.Digest() || !p.link || c.now.Before(p.pullAt) {
 		return

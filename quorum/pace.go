@@ -7,26 +7,25 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file watches the one assumption: that no two clocks differ in rate by more than
-// the drift. Beats carry the time of the leader that sends them, acks that of the member
-// that answers. A message is late by what the network takes, never early: so of a while's
-// messages the least late tells how the clocks stand to each other, but for what the
-// fastest way through the network has changed since, which t_max bounds.
+// This file monitors the assumption that no two clocks differ in rate by more than the drift.
+// Heartbeats carry the time of the leader, and acks the time of the follower. A message can be
+// delayed by the network but never early. So the least delayed message of a window shows the offset
+// between the clocks, except for what the fastest route has changed since, which t_max bounds.
 
-// pace compares another member's clock with this one's, one while after another.
+// pace compares a peer's clock with this member's clock, window by window.
 type pace struct {
-	began   time.Time     // the while; zero: nothing is known
-	least   time.Duration // by how much this clock was ahead, at the least, in this while
-	last    time.Duration // in the one before
-	before  bool          // there was one before
-	strikes int           // whiles in a row that gained more than they may, on one side
+	began   time.Time     // of the window; zero: nothing is known
+	least   time.Duration // the smallest lead of this clock in this window
+	last    time.Duration // in the window before
+	before  bool          // there was a window before
+	strikes int           // consecutive windows with more drift than allowed, in the same direction
 	warned  bool
 }
 
-// while is for how long the least late message is looked for.
+// while is the length of a window.
 const while = 30 * time.Second
 
-// compare takes in that another's clock showed its when a message left.
+// compare records the time its that a peer's clock showed when a message was sent.
 func (c *Core) compare(p *peer, its int64) {
 	k, ahead := &p.pace, time.Duration(c.stamp()-its)
 	if k.began.IsZero() {
@@ -44,8 +43,8 @@ func (c *Core) compare(p *peer, its int64) {
 	k.began, k.last, k.least, k.before = c.now, k.least, ahead, true
 }
 
-// judge warns, once, of a clock that differs in rate by more than was said. What was
-// gained in one while alone is a leap, not a rate.
+// judge warns, once, about a clock whose rate differs by more than the configured drift. A
+// difference in a single window is a jump, not a rate.
 func (c *Core) judge(p *peer, gained, span time.Duration) {
 	k := &p.pace
 	far := max(gained, -gained)
@@ -69,10 +68,10 @@ func (c *Core) judge(p *peer, gained, span time.Duration) {
 		p.rank.ID, 100*float64(far)/float64(span), how, 100*c.algorithm.drift)})
 }
 
-// strikes is how many whiles in a row it takes.
+// strikes is how many consecutive windows it takes for a warning.
 const strikes = 2
 
-// forgetPaces is for a clock that has leapt, or a process that was stopped.
+// forgetPaces discards all measurements, after a clock jumped or a process was stopped.
 func (c *Core) forgetPaces() {
 	for i := range c.peers {
 		c.peers[i].pace = pace{warned: c.peers[i].pace.warned}

@@ -12,47 +12,47 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// peer is another member.
+// peer is a member of the cluster, as this member sees it.
 type peer struct {
-	number      uint64 // raft's; 0: not known yet
+	number      uint64 // in raft; 0: not known yet
 	rank        election.Rank
 	address     string // by the log
-	elsewhere   string // where it may listen instead: see addresses.go
-	detour      bool   // it is dialed there next
-	strayed     bool   // the driver has it there
+	elsewhere   string // an address that it may have moved to: see addresses.go
+	detour      bool   // it is dialed at elsewhere next
+	strayed     bool   // the driver dials it at elsewhere
 	observer    bool
 	incarnation uint64
 
 	link    bool
-	mute    bool // nothing has come over it yet
+	mute    bool // no message has arrived over it yet
 	dialing bool
-	since   time.Time // of the link
-	redial  time.Time // when it is dialed again; zero: it is not
+	since   time.Time // when the link was made
+	redial  time.Time // when to dial it again; zero: not at all
 	backoff time.Duration
 	heard   time.Time
-	asked   time.Time // since when it owes an answer; zero: it owes none
+	asked   time.Time // since when an answer is due; zero: none is
 	down    bool
 	state   election.MemberState
 	aside   election.Eligibility
-	barred  bool      // nothing of it counts: its disk is another
+	barred  bool      // its messages are ignored: it has a different disk
 	noted   bool      // it has noted this member's disk
-	pullAt  time.Time // not before is it asked what members tell of themselves
+	pullAt  time.Time // when its metadata may be requested again
 	pace    pace      // of its clock
 	guest   bool      // it is on no list here: see guests.go
-	voids   bool      // it knows that this member was removed
-	changed uint64    // by its log, when it does: see [roster]
+	voids   bool      // it has reported that this member was removed
+	changed uint64    // with voids, the last change in its log: see [roster]
 
-	acked    int64         // of this term: the latest stamp that it has answered
+	acked    int64         // the latest stamp of this term that it acknowledged
 	promise  time.Duration // with it: the longer T of an earlier process; 0: it has none
-	match    uint64        // how far its log is known to be the leader's; for a beat
-	request  *pb.Message   // the last one that it was sent for its vote
-	deferred *pb.Message   // its request for a vote, which waits for the end of a promise
+	match    uint64        // up to where its log matches the leader's, for a heartbeat
+	request  *pb.Message   // the last request for its vote
+	deferred *pb.Message   // its request for a vote, which waits until a promise ends
 }
 
 // maxBackoff bounds the pause between two dials.
 const maxBackoff = time.Second
 
-// seatPeers has a peer for every other member of the roster.
+// seatPeers makes a peer for every member of the roster except this.
 func (c *Core) seatPeers() {
 	old := c.peers
 	c.peers = make([]peer, 0, len(c.roster.Seats))
@@ -128,7 +128,7 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 		p.since = c.now
 	}
 	if p.incarnation != incarnation {
-		p.pace = pace{} // it counts from its start
+		p.pace = pace{} // its stamps count from its start
 	}
 	p.rank, p.incarnation = rank, incarnation
 	c.rerank()
@@ -150,8 +150,8 @@ func (c *Core) linkUp(rank election.Rank, incarnation uint64) {
 	}
 }
 
-// usable reports whether a link stands and is not dead: one on which nothing has come
-// for T, though an answer is due, is given up and made anew.
+// usable reports whether a link exists and works. A link on which nothing has arrived for T, though
+// an answer is due, is closed and made again.
 func (c *Core) usable(p *peer) bool {
 	if !p.link {
 		return false
@@ -167,7 +167,7 @@ func (c *Core) usable(p *peer) bool {
 	return false
 }
 
-// hangUp ends the link to a member that keeps silent, and dials it again.
+// hangUp closes the link to a silent member, and dials it again.
 func (c *Core) hangUp(p *peer) {
 	p.link, p.dialing = false, false
 	c.do(election.Action{Kind: election.Hangup, To: p.rank.ID})
@@ -191,7 +191,7 @@ func (c *Core) linkDown(id election.ID) {
 	}
 	p.link, p.dialing = false, false
 	c.unreachable(p)
-	if p.mute && !c.still { // a process that has yet to join ends all links at once
+	if p.mute && !c.still { // a process that has yet to join closes all links at once
 		c.delayRedial(p)
 	} else {
 		c.dial(p)
@@ -221,7 +221,7 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	detour := p.detour
 	p.detour = p.elsewhere != "" && !detour
 	switch {
-	case detour: // what is not there may be where the log has it
+	case detour: // it may still be where the log has it
 	case refused:
 		p.down = true
 		c.setState(p, election.StateDown)
@@ -231,9 +231,9 @@ func (c *Core) dialFailed(id election.ID, refused bool, why error) {
 	}
 }
 
-// delayRedial has a member that could not be reached be dialed again after a pause, which
-// grows until something is heard of it; without end in a search, which makes the link itself
-// once both run.
+// delayRedial schedules a dial of an unreachable member after a pause, which grows until a message
+// arrives from it. In a search the pause never ends: the search makes the link itself once both
+// run.
 func (c *Core) delayRedial(p *peer) {
 	if c.still {
 		p.redial = c.now.Add(math.MaxInt64)
@@ -245,14 +245,14 @@ func (c *Core) delayRedial(p *peer) {
 	p.redial = c.now.Add(p.backoff/2 + c.between(p.backoff/2))
 }
 
-// send sends a message to a member over a link that stands, or is being made.
+// send sends a message to a member whose link exists or is being made.
 func (c *Core) send(p *peer, m election.Message) {
 	if !p.link && !p.dialing {
 		if p.guest {
 			return
 		}
 		if !p.redial.IsZero() {
-			return // it could not be reached just now
+			return // it was unreachable just now
 		}
 		p.dialing = true
 	}

@@ -11,60 +11,59 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// DefaultDrift is by how much the rates of two members' clocks may differ, as a part.
+// DefaultDrift is the default for [Drift]: one hundredth.
 const DefaultDrift = 0.01
 
-// maxDrift bounds what may be asked for: a lease has to be longer than nothing.
+// maxDrift bounds the drift that may be configured: the lease must stay positive.
 const maxDrift = 0.5
 
-// Takeover says when the next leader may come after one that has not resigned.
+// Takeover is the condition for the next leader after a leader that did not resign.
 type Takeover string
 
 // Takeovers.
 const (
-	// TakeoverLease has the next leader wait until the old lease cannot be in force.
+	// TakeoverLease makes the next leader wait until the old lease cannot be in force.
 	TakeoverLease Takeover = "lease"
-	// TakeoverRefused has a member forget the leader as soon as its connection to it has
-	// ended and the leader's own address has refused another. It assumes that only the
-	// kernel of the leader's machine refuses connections to that address: no firewall that
-	// answers with a reset, no proxy, address translation or load balancer in between, and
-	// no other machine with that address. Otherwise two may lead for as long as a lease.
-	// What a leader has started and that outlives it is not waited for.
+	// TakeoverRefused makes a member forget the leader as soon as its connection to it has ended
+	// and the leader's own address has refused a new connection. It assumes that only the kernel of
+	// the leader's machine refuses connections to that address: no firewall that answers with a
+	// reset, no proxy, address translation or load balancer in between, and no second machine with
+	// that address. Otherwise two may lead for as long as a lease. Processes that the leader
+	// started and that outlive it are not waited for.
 	TakeoverRefused Takeover = "refused"
-	// TakeoverAttested has a member forget the leader as soon as the leader's guard attests that
+	// TakeoverAttested makes a member forget the leader as soon as the leader's guard attests that
 	// its process is dead and that nothing of its work is left. The guard is a process on the
-	// leader's machine. Where there is none, or nothing comes of it, this is [TakeoverLease].
+	// leader's machine. Without a guard, or without its attestation, this is [TakeoverLease].
 	TakeoverAttested Takeover = "attested"
 )
 
-// Takeovers are the values of [Takeover].
+// Takeovers returns the values of [Takeover].
 func Takeovers() []string {
 	return []string{string(TakeoverAttested), string(TakeoverLease), string(TakeoverRefused)}
 }
 
-// Algorithm is the election by quorum; it belongs to one member. Use [New].
+// Algorithm is the election by quorum, for a single member. Use [New].
 type Algorithm struct {
 	drift    float64
 	takeover Takeover
 	guard    attest.Guard // nil: there is none
 }
 
-// Option changes what [New] gives.
+// Option changes what [New] returns.
 type Option func(*Algorithm)
 
-// Drift sets by how much the rates of any two members' clocks may differ, as a part:
-// 0.01, the default, is one hundredth. It must be alike for all members, at least 0 and
-// at most 0.5.
+// Drift sets the largest difference in rate between any two members' clocks, as a fraction: 0.01,
+// the default, is one hundredth. It must be the same for all members, at least 0 and at most 0.5.
 func Drift(part float64) Option { return func(a *Algorithm) { a.drift = part } }
 
-// WithTakeover sets when the next leader may come; the default is [TakeoverLease].
+// WithTakeover sets the condition for the next leader; the default is [TakeoverLease].
 func WithTakeover(t Takeover) Option { return func(a *Algorithm) { a.takeover = t } }
 
-// WithGuard has g attest the end of this member's leaderships, for [TakeoverAttested]. Package batutaguard starts
-// such a guard; without one the others wait for the lease.
+// WithGuard makes g attest the end of this member's leaderships, for [TakeoverAttested]. Package
+// batutaguard starts such a guard; without a guard the members wait for the lease.
 func WithGuard(g attest.Guard) Option { return func(a *Algorithm) { a.guard = g } }
 
-// New gives a value for one member.
+// New returns a value for a single member.
 func New(options ...Option) *Algorithm {
 	a := &Algorithm{drift: DefaultDrift, takeover: TakeoverLease}
 	for _, o := range options {
@@ -73,22 +72,22 @@ func New(options ...Option) *Algorithm {
 	return a
 }
 
-// Name is "quorum".
+// Name returns "quorum".
 func (a *Algorithm) Name() string { return "quorum" }
 
 // Step does nothing: the algorithm has a core of its own, see [Algorithm.NewCore].
 func (a *Algorithm) Step(election.Event, election.Actions) {}
 
-// Promises is what this algorithm guarantees, and that its epoch is safe to fence with.
+// Promises returns what this algorithm guarantees, and true: its epoch is a fencing token.
 func (a *Algorithm) Promises() (guarantee string, fencing bool) { return "one-leader", true }
 
-// Drift is by how much the rates of two clocks may differ, as a part.
+// Drift returns the largest allowed difference in rate between two clocks, as a fraction.
 func (a *Algorithm) Drift() float64 { return a.drift }
 
-// Takeover says when the next leader may come.
+// Takeover returns the condition for the next leader.
 func (a *Algorithm) Takeover() Takeover { return a.takeover }
 
-// Guard is the one that attests the end of this member's leaderships; nil: there is none.
+// Guard returns the guard that attests the end of this member's leaderships; nil: none.
 func (a *Algorithm) Guard() attest.Guard {
 	if a.takeover != TakeoverAttested {
 		return nil
@@ -96,10 +95,10 @@ func (a *Algorithm) Guard() attest.Guard {
 	return a.guard
 }
 
-// Leasing gives both, for a status.
+// Leasing returns the takeover and the drift, for a status.
 func (a *Algorithm) Leasing() (takeover string, drift float64) { return string(a.takeover), a.drift }
 
-// Durable says that the algorithm keeps no promise without a disk.
+// Durable returns true: the algorithm needs a disk to keep its promise.
 func (a *Algorithm) Durable() bool { return true }
 
 // Validate reports what is wrong with the options, or nil.
@@ -114,16 +113,17 @@ func (a *Algorithm) Validate() error {
 	return errors.Join(faults...)
 }
 
-// margin is what a lease is shorter by than T·(1 − drift): timers are not exact.
+// margin is subtracted from a lease of T·(1 − drift), because timers are not exact.
 func margin(t time.Duration) time.Duration { return t / 500 }
 
-// Lease is how long a leadership is in force after a round of beats left that a
-// majority has acknowledged.
+// Lease returns how long a leadership is in force after the leader sent a round of heartbeats that
+// a majority has acknowledged.
 func (a *Algorithm) Lease(t time.Duration) time.Duration {
 	return t - time.Duration(float64(t)*a.drift) - margin(t)
 }
 
-// NewCore checks c and gives the member that it describes. Its types are internal: batuta's own drivers call it.
+// NewCore checks c and returns the member that it describes. Its types are internal: batuta's own
+// drivers call it.
 func (a *Algorithm) NewCore(c machine.Config) (machine.Core, error) {
 	if err := errors.Join(c.Validate(), a.Validate()); err != nil {
 		return nil, err

@@ -6,10 +6,11 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file has every member rank another by what a user has said. That is in the log,
-// and holds for the process that ran then: by the next one's own word it ranks anew.
+// This file applies priorities that a user sets for a running member. They are in the log, and hold
+// for the process that ran then; the next process has its own priority again.
 
-// process names the process of a member that runs, as far as is known here; 0: it is not.
+// process returns the incarnation of a running member, as far as this member knows; 0: it does not
+// run.
 func (c *Core) process(id election.ID) uint64 {
 	if id == c.cfg.Self.ID {
 		return c.cfg.Incarnation
@@ -20,13 +21,13 @@ func (c *Core) process(id election.ID) uint64 {
 	return 0
 }
 
-// ranked reports whether a member has that priority by the log, and still runs as it did.
+// ranked reports whether the log gives a member that priority, and the same process still runs.
 func (c *Core) ranked(s *seat, priority int) bool {
 	process := c.process(s.ID)
 	return s.Process != 0 && s.Priority == priority && (process == 0 || s.Process >= process)
 }
 
-// rerank takes up what the log says of ranks.
+// rerank applies the priorities of the log.
 func (c *Core) rerank() {
 	for i := range c.roster.Seats {
 		s := &c.roster.Seats[i]

@@ -14,30 +14,29 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Records on disk begin with a byte that says what they are; the rest is protocol
-// buffers of raft's own, but for who: CBOR. Later ones outweigh earlier ones, so that
-// a write that is tried again does no harm.
+// Records on disk begin with a byte for their kind. The rest is raft's own protocol buffers, except
+// for self and disk: CBOR. Later records replace earlier records, so that a write can be repeated.
 const (
-	recordSelf     = 'i' // who the disk belongs to
+	recordSelf     = 'i' // the member that the disk belongs to
 	recordSnapshot = 's' // raft's snapshot: nothing before it counts
 	recordHard     = 'h' // raft's term, vote and commit
 	recordEntry    = 'e' // raft's entry
-	recordDisk     = 'd' // which disk another member's number belongs to
+	recordDisk     = 'd' // the disk that a peer's number belongs to
 )
 
-// self is who a disk belongs to.
+// self identifies the member that a disk belongs to.
 type self struct {
-	Number   uint64        `cbor:"1,keyasint"` // raft's
+	Number   uint64        `cbor:"1,keyasint"` // in raft
 	ID       election.ID   `cbor:"2,keyasint"`
 	Disk     uint64        `cbor:"3,keyasint"`           // names this disk
 	Digest   uint64        `cbor:"4,keyasint,omitempty"` // of the list that the cluster began with; 0: it has joined
 	Founders []election.ID `cbor:"5,keyasint,omitempty"` // that list
-	Settled  bool          `cbor:"6,keyasint,omitempty"` // more than half of the others know this disk
+	Settled  bool          `cbor:"6,keyasint,omitempty"` // more than half of the peers have noted this disk
 
 	Promise time.Duration `cbor:"7,keyasint,omitempty"` // the longest that a promise of this disk may last; 0: of an earlier release
 }
 
-// disk says which disk a number belongs to: the first that is heard of.
+// disk assigns a disk to a number: the first that a card showed.
 type disk struct {
 	Number uint64 `cbor:"1,keyasint"`
 	Disk   uint64 `cbor:"2,keyasint"`
@@ -53,7 +52,7 @@ func protoRecord(kind byte, m proto.Message) []byte {
 	return out
 }
 
-// stored is what a disk holds.
+// stored is the content of a disk.
 type stored struct {
 	self     self
 	snapshot *pb.Snapshot
@@ -64,7 +63,7 @@ type stored struct {
 
 var errBroken = errors.New("the log does not hold together: give this member an empty data directory after it has been removed, and add it again")
 
-// load reads what Append has written. No records: nil.
+// load reads what Append has written; nil without records.
 func load(records [][]byte) (*stored, error) {
 	if len(records) == 0 {
 		return nil, nil
@@ -115,7 +114,7 @@ func (s *stored) take(r []byte) error {
 	return nil
 }
 
-// append puts an entry at its place: what was there and behind it is void.
+// append puts an entry at its index; it replaces the entries from there on.
 func (s *stored) append(e *pb.Entry) error {
 	base := s.snapshot.GetMetadata().GetIndex()
 	if e.GetIndex() <= base {
@@ -129,7 +128,7 @@ func (s *stored) append(e *pb.Entry) error {
 	return nil
 }
 
-// check refuses what raft would panic on.
+// check refuses content on which raft would panic.
 func (s *stored) check() error {
 	if s.self.Number == 0 || s.self.ID == election.None {
 		return errBroken
@@ -160,7 +159,7 @@ func (s *stored) check() error {
 	return nil
 }
 
-// storage is what raft reads the same from.
+// storage returns the same content for raft to read.
 func (s *stored) storage() (*raft.MemoryStorage, error) {
 	m := raft.NewMemoryStorage()
 	if s.snapshot != nil {
@@ -174,10 +173,10 @@ func (s *stored) storage() (*raft.MemoryStorage, error) {
 	return m, m.Append(s.entries)
 }
 
-// all are the records that say the same as everything before.
+// all returns records that replace all records before.
 func (c *Core) all() [][]byte {
 	s := &stored{self: c.me, disks: c.disks, hard: c.hard}
-	s.snapshot, _ = c.storage.Snapshot() // a MemoryStorage has it
+	s.snapshot, _ = c.storage.Snapshot() // a MemoryStorage always has it
 	from, _ := c.storage.FirstIndex()
 	to, _ := c.storage.LastIndex()
 	if from <= to {
@@ -186,7 +185,7 @@ func (c *Core) all() [][]byte {
 	return s.records()
 }
 
-// records are those that say what s does, and no more.
+// records returns the smallest set of records for s.
 func (s *stored) records() [][]byte {
 	records := [][]byte{record(recordSelf, encode(s.self))}
 	for _, n := range sortedKeys(s.disks) {
@@ -204,22 +203,22 @@ func (s *stored) records() [][]byte {
 
 const noLimit = 1 << 62
 
-// Recovered is what [Recover] found in a log, and what it made of it.
+// Recovered is what [Recover] found in a log, and the log that it made.
 type Recovered struct {
-	Records [][]byte          // the log from now on; nil where the id is not the log's
+	Records [][]byte          // the new log; nil if the id is not the log's
 	Epoch   uint64            // the highest epoch of the log: the next leader's is above it
-	Voters  []election.Member // the members whose majority elected until now, by id
+	Voters  []election.Member // the voters until now, by id
 }
 
-// Recover makes the log of a member whose majority is lost for good the log of a cluster in
-// which that member is the only voter. The other members are its learners: each starts with
-// an empty data directory, and votes once it has the log. Epochs go on above the highest of
-// the log and above the given one. Members with a log of before are members of another
-// cluster from then on: they neither vote for this member nor follow it.
+// Recover turns the log of a member whose majority is permanently lost into the log of a cluster in
+// which that member is the only voter. The remaining members are its learners: each starts with an
+// empty data directory, and votes once it has the log. Epochs continue above the highest epoch of
+// the log and above the given epoch. A member with an earlier log belongs to a different cluster
+// from then on: it neither votes for this member nor follows it.
 //
-// It is for a stopped member, and sound only if no majority of the voters of before runs
-// again: two clusters would lead under one name (as with hashicorp/raft's RecoverCluster).
-// A log that cannot be read, a member that is not in the list and a bad list are errors.
+// It is for a stopped member, and safe only if no majority of the former voters runs again: two
+// clusters would lead under the same name (as with hashicorp/raft's RecoverCluster). It returns an
+// error for a log that cannot be read, a member that is not in the list, and an invalid list.
 func Recover(records [][]byte, self election.ID, members []election.Member, above uint64) (r Recovered, err error) {
 	s, err := load(records)
 	switch {
@@ -255,7 +254,7 @@ func Recover(records [][]byte, self election.ID, members []election.Member, abov
 	return r, nil
 }
 
-// end is the index and the term of the last entry.
+// end returns the index and the term of the last entry.
 func (s *stored) end() (index, term uint64) {
 	if n := len(s.entries); n > 0 {
 		return s.entries[n-1].GetIndex(), s.entries[n-1].GetTerm()
@@ -263,8 +262,7 @@ func (s *stored) end() (index, term uint64) {
 	return s.snapshot.GetMetadata().GetIndex(), s.snapshot.GetMetadata().GetTerm()
 }
 
-// last is the list of members after every entry, those too that are not known to be
-// committed: they may be.
+// last returns the list of members after every entry, including entries that may not be committed.
 func (s *stored) last() (roster, error) {
 	meta := s.snapshot.GetMetadata()
 	r, err := decodeRoster(s.snapshot.GetData(), meta.GetConfState())
@@ -295,7 +293,7 @@ func (s *stored) last() (roster, error) {
 	return r, nil
 }
 
-// recovered is the list of a cluster that goes on with one voter.
+// recovered returns the list of a cluster that continues with a single voter.
 func (r roster) recovered(voter self, members []election.Member, epoch uint64) (roster, error) {
 	if len(members) > MaxMembers {
 		return r, fmt.Errorf("%d members: a cluster has %d at most", len(members), MaxMembers)
@@ -332,7 +330,7 @@ func (r roster) recovered(voter self, members []election.Member, epoch uint64) (
 	return after, nil
 }
 
-// digest names a list of members.
+// digest identifies a list of members.
 func digest(r roster) uint64 {
 	h := uint64(14695981039346656037) // FNV-1a
 	for _, s := range r.Seats {
@@ -343,7 +341,7 @@ func digest(r roster) uint64 {
 	return max(h, 1)
 }
 
-// Durable is the term that a log holds: no message of a higher one may have been sent.
+// Durable returns the term of a log: no message with a higher term may have been sent.
 func (c *Core) Durable(records [][]byte) (term uint64) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if r := records[i]; len(r) > 0 && r[0] == recordHard {
@@ -353,7 +351,7 @@ func (c *Core) Durable(records [][]byte) (term uint64) {
 	return 0
 }
 
-// termOf reads the term of raft's hard state, its first field, and nothing else of it.
+// termOf reads only the term of raft's hard state, its first field.
 func termOf(b []byte) uint64 {
 	if number, kind, n := protowire.ConsumeTag(b); n > 0 && number == 1 && kind == protowire.VarintType {
 		term, _ := protowire.ConsumeVarint(b[n:])

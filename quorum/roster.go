@@ -10,40 +10,40 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// MaxMembers bounds a cluster, observers included: each leader's beat goes to all.
+// MaxMembers bounds the members of a cluster, observers included: each heartbeat goes to all.
 const MaxMembers = 64
 
-// seat is one member as the log has it. Its number is raft's, and is never used twice:
-// a member that comes back with an empty disk gets another.
+// seat is a member in the log. Its number is raft's, and is never reused: a member that comes back
+// with an empty disk gets a new number.
 type seat struct {
 	Number   uint64      `cbor:"1,keyasint"`
 	ID       election.ID `cbor:"2,keyasint"`
 	Address  string      `cbor:"3,keyasint,omitempty"`
 	Observer bool        `cbor:"4,keyasint,omitempty"`
-	Disk     uint64      `cbor:"5,keyasint,omitempty"` // names the disk that the number belongs to; 0: of the first list, it is told by cards
+	Disk     uint64      `cbor:"5,keyasint,omitempty"` // names the disk that the number belongs to; 0: of the first list, where cards show it
 
-	// What a user has said that it ranks by, of the process with that incarnation: one
-	// that starts later has a priority of its own. 0: nobody has.
+	// The priority that a user has set for the process with that incarnation. A process that starts
+	// later has a priority of its own. 0: none was set.
 	Priority int    `cbor:"6,keyasint,omitempty"`
 	Process  uint64 `cbor:"7,keyasint,omitempty"`
 }
 
-// roster is who belongs, by the log: the state machine that raft replicates.
+// roster is the members according to the log: the state machine that raft replicates.
 type roster struct {
 	Seats []seat        `cbor:"1,keyasint"`           // by number
 	Next  uint64        `cbor:"2,keyasint"`           // the number of the next newcomer
-	Chain uint64        `cbor:"4,keyasint,omitempty"` // a sum of all entries so far
+	Chain uint64        `cbor:"4,keyasint,omitempty"` // a checksum of all entries so far
 	Gone  []election.ID `cbor:"3,keyasint,omitempty"`
 
 	Founded uint64 `cbor:"5,keyasint,omitempty"` // names the list that the cluster began with; 0: not known
-	Changed uint64 `cbor:"6,keyasint,omitempty"` // the index of the last change of the members; 0: of an earlier release, or none
-	Most    int    `cbor:"7,keyasint,omitempty"` // the most voters that there were at a time; 0: of an earlier release
+	Changed uint64 `cbor:"6,keyasint,omitempty"` // the index of the last change of the members; 0: an earlier release, or none
+	Most    int    `cbor:"7,keyasint,omitempty"` // the largest number of voters at a time; 0: an earlier release
 
-	conf  *pb.ConfState // who votes, by number
+	conf  *pb.ConfState // the voters, by number
 	index map[election.ID]int
 }
 
-// first is the roster of a cluster that begins with these members.
+// first returns the roster of a cluster that begins with these members.
 func first(members []election.Member) roster {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
@@ -58,7 +58,7 @@ func first(members []election.Member) roster {
 	return r
 }
 
-// link adds an entry to the sum of all.
+// link adds an entry to the checksum.
 func (r *roster) link(term uint64, data []byte) {
 	h := r.Chain ^ 14695981039346656037 // FNV-1a
 	for ; term > 0; term >>= 8 {
@@ -78,7 +78,7 @@ func (r *roster) sort() {
 	}
 }
 
-// of gives a member's seat; nil for a stranger.
+// of returns a member's seat; nil if it is no member.
 func (r *roster) of(id election.ID) *seat {
 	if i, ok := r.index[id]; ok {
 		return &r.Seats[i]
@@ -86,7 +86,7 @@ func (r *roster) of(id election.ID) *seat {
 	return nil
 }
 
-// by gives the seat with that number; nil: there is none.
+// by returns the seat with that number; nil: there is none.
 func (r *roster) by(number uint64) *seat {
 	for i := range r.Seats {
 		if r.Seats[i].Number == number {
@@ -96,13 +96,12 @@ func (r *roster) by(number uint64) *seat {
 	return nil
 }
 
-// votes reports whether a number is a voter's, in any configuration that counts now.
+// votes reports whether a number is a voter in any configuration that counts now.
 func (r *roster) votes(number uint64) bool {
 	return slices.Contains(r.conf.GetVoters(), number) || slices.Contains(r.conf.GetVotersOutgoing(), number)
 }
 
-// majorities are the sets of voters each of which must agree: two while one
-// configuration takes over from another.
+// majorities returns the sets of voters that must each agree: two while the configuration changes.
 func (r *roster) majorities() [][]uint64 {
 	if out := r.conf.GetVotersOutgoing(); len(out) > 0 {
 		return [][]uint64{r.conf.GetVoters(), out}
@@ -110,7 +109,7 @@ func (r *roster) majorities() [][]uint64 {
 	return [][]uint64{r.conf.GetVoters()}
 }
 
-// put seats a member, or changes its seat.
+// put adds a member, or changes its seat.
 func (r *roster) put(s seat) {
 	r.Gone = slices.DeleteFunc(r.Gone, func(id election.ID) bool { return id == s.ID })
 	if old := r.by(s.Number); old != nil {
@@ -122,7 +121,7 @@ func (r *roster) put(s seat) {
 	r.sort()
 }
 
-// drop takes a seat away; its number is never used again.
+// drop removes a seat; its number is never reused.
 func (r *roster) drop(number uint64) {
 	if s := r.by(number); s != nil {
 		r.Gone = append(r.Gone, s.ID)
@@ -157,8 +156,8 @@ func encode(v any) []byte {
 	return data
 }
 
-// decodeRoster reads the data of a snapshot with its configuration, and refuses what
-// raft could not take up.
+// decodeRoster reads the data of a snapshot with its configuration, and refuses what raft could not
+// use.
 func decodeRoster(data []byte, conf *pb.ConfState) (roster, error) {
 	var r roster
 	if err := decoding.Unmarshal(data, &r); err != nil {

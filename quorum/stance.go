@@ -10,21 +10,20 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// stance is whether this member stands for election, and what it does about its own
-// leadership when it does not.
+// stance is this member's eligibility, and how it affects its own leadership.
 type stance struct {
 	healthy  bool
 	closing  bool // its process is about to end
 	working  bool
-	retired  bool      // there is nothing to do for this member as a leader
-	resigned uint64    // the term in which it resigned; until a later leader's time ends
-	outlived bool      // a later leader has been
-	gone     uint64    // the last epoch of which it told that it has ended
-	standAt  time.Time // then nobody has led for 2·T, and it stands again
-	resort   bool      // unhealthy, it stands all the same
+	retired  bool      // there is no work for this member as a leader
+	resigned uint64    // the term in which it resigned; until a later leadership ends
+	outlived bool      // a later leader existed
+	gone     uint64    // the last epoch that it announced as ended
+	standAt  time.Time // when no member has led for 2·T, and it is a candidate again
+	resort   bool      // it is a candidate though unhealthy
 }
 
-// Standing is why this member does not stand for election.
+// Standing returns why this member is not a candidate.
 func (c *Core) Standing() election.Eligibility {
 	switch {
 	case c.halted, c.removed():
@@ -35,7 +34,7 @@ func (c *Core) Standing() election.Eligibility {
 		return election.IneligibleObserver
 	case c.node == nil:
 		return election.IneligibleJoining
-	case !c.healthy && !c.resort: // before what keeps it from the cluster's own lead alone
+	case !c.healthy && !c.resort: // before the reasons that concern only the cluster's own leadership
 		return election.IneligibleUnhealthy
 	case c.disk.Unfit():
 		return election.IneligibleUnsaved
@@ -76,14 +75,14 @@ func (c *Core) setHealth(on bool) {
 	}
 	c.healthy, c.resort = on, false
 	switch {
-	case !on && c.term() != 0 && !c.pause.On(c.now): // else when the pause ends: see preempt
+	case !on && c.term() != 0 && !c.pause.On(c.now): // otherwise when the pause ends: see preempt
 		c.leave(0, "it is unhealthy")
 	case on:
 		c.standAgain()
 	}
 }
 
-// setCandidacy hears whether there is anything to do for this member as a leader.
+// setCandidacy handles whether there is work for this member as a leader.
 func (c *Core) setCandidacy(on bool) {
 	if c.retired == !on {
 		return
@@ -97,8 +96,8 @@ func (c *Core) setCandidacy(on bool) {
 	}
 }
 
-// resign has this member give up the lead. It stands again when a later leader's time
-// has ended, when it is asked to, or when nobody leads for 2·T.
+// resign makes this member give up leadership. It is a candidate again when a later leadership has
+// ended, when it is asked to campaign, or when no member has led for 2·T.
 func (c *Core) resign(why string) {
 	if c.term() == 0 || c.over || c.drains {
 		return
@@ -108,16 +107,16 @@ func (c *Core) resign(why string) {
 	c.leave(0, why)
 }
 
-// close gives up the lead for good: this process is about to end, once its work has stopped.
+// close gives up leadership permanently: this process ends once its work has stopped.
 func (c *Core) close() {
 	c.closing = true
 	c.note("closes", c.cfg.Self.ID, election.Token{}, "")
 	c.leave(0, "it closes")
 }
 
-// leave gives the lead up once the work has stopped; to 0: to the best. The lease goes
-// on meanwhile. A leadership that has not begun has no work: what still runs is of an
-// earlier one, and no reason to tell the others that this one is in force.
+// leave gives up leadership once the work has stopped; to 0: to the best candidate. The lease
+// continues meanwhile. A leadership that has not begun has no work: work that still runs is of an
+// earlier leadership, and no reason to announce this leadership.
 func (c *Core) leave(to uint64, why string) {
 	if c.term() == 0 || c.over || c.drains {
 		return
@@ -138,15 +137,15 @@ func (c *Core) askedToCampaign() {
 	c.standAgain()
 }
 
-// standAgain asks for votes if nobody leads.
+// standAgain asks for votes if no member leads.
 func (c *Core) standAgain() {
 	if c.patience.IsZero() && c.term() == 0 && c.node != nil {
 		c.resigned, c.outlived = 0, false
 		if !c.healthy && c.cfg.LeadUnhealthy {
 			c.resort = true
 		}
-		// Of those that stand nobody may have the whole log, or know by it that it votes:
-		// who has it passes it on.
+		// Maybe no candidate has the whole log, or has learned from it that it votes: a member that
+		// has it passes it on.
 		c.interim = c.me.Settled && (c.newer || c.othersStand()) && !c.eligible() && !c.disk.Unusable() && c.roster.votes(c.me.Number)
 		switch {
 		case c.interim:
@@ -158,15 +157,15 @@ func (c *Core) standAgain() {
 	}
 }
 
-// othersStand reports whether a voter is reached that stands, as far as is known.
+// othersStand reports whether a connected voter is a candidate, as far as this member knows.
 func (c *Core) othersStand() bool {
 	return slices.ContainsFunc(c.peers, func(p peer) bool {
 		return p.link && !p.observer && p.aside == election.Eligible && c.roster.votes(p.number)
 	})
 }
 
-// successor is to whom the lead is given: the one it was meant for, else the highest of
-// those that have the whole log and stand. None: nobody.
+// successor returns the member to hand over to: the transfer target, otherwise the highest-ranked
+// candidate that has the whole log, or none.
 func (c *Core) successor() uint64 {
 	var best *peer
 	c.candidates(func(p *peer) {
@@ -182,7 +181,7 @@ func (c *Core) successor() uint64 {
 	return best.number
 }
 
-// candidates calls f for every other voter that has the whole log, answers and stands.
+// candidates calls f for every connected voter that has the whole log, answers and is a candidate.
 func (c *Core) candidates(f func(p *peer)) {
 	last := c.lastIndex()
 	c.node.WithProgress(func(id uint64, typ raft.ProgressType, pr tracker.Progress) {
@@ -193,15 +192,15 @@ func (c *Core) candidates(f func(p *peer)) {
 	})
 }
 
-// silent reports whether a member has not answered a beat of this term for T.
+// silent reports whether a member has not acknowledged a heartbeat of this term for T.
 func (c *Core) silent(p *peer) bool {
 	return p.acked == 0 || time.Duration(c.stamp()-p.acked) > c.t
 }
 
-// preempt gives the lead to a higher-ranked member that has been there for 2·T.
+// preempt hands leadership to a higher-ranked member that has been connected for 2·T.
 func (c *Core) preempt() {
 	if c.cfg.NoPreempt && c.healthy || c.view.Leader.ID != c.cfg.Self.ID || c.drains || c.over || c.applied < c.lastIndex() || c.pause.On(c.now) {
-		return // while the members change, the best may be the one that goes
+		return // while the members change, the best may be the member that is removed
 	}
 	var best *peer
 	c.candidates(func(p *peer) {

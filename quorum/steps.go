@@ -10,9 +10,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file is raft's door: what is handed to it, and what is refused before.
+// This file is the only access to raft: what it receives, and what is refused before.
 
-// stepRaft steps raft; it tells whether raft has taken the message, and still stands.
+// stepRaft steps raft and reports whether raft accepted the message without an error or a panic.
 func (c *Core) stepRaft(m *pb.Message) (ok bool) {
 	defer c.caught()
 	if err := c.node.Step(m); err != nil {
@@ -22,8 +22,8 @@ func (c *Core) stepRaft(m *pb.Message) (ok bool) {
 	return true
 }
 
-// caught is deferred where raft takes in what comes from outside. That has been checked:
-// should raft panic all the same, this member ends and nothing else.
+// caught is deferred where raft receives input from outside. The input has been checked; should
+// raft panic nevertheless, only this member ends.
 func (c *Core) caught() {
 	if r := recover(); r != nil {
 		c.halt(fmt.Errorf("raft cannot go on with its log: %v: remove this member, and add it again with an empty data directory", r))
@@ -32,17 +32,17 @@ func (c *Core) caught() {
 
 func (c *Core) status() raft.BasicStatus { return c.node.BasicStatus() }
 
-// lastIndex is of the last entry that is on disk. No other member has been told of one
-// behind it, nor has this one acknowledged any.
+// lastIndex returns the index of the last entry on disk. Later entries were neither sent to a
+// member nor acknowledged.
 func (c *Core) lastIndex() uint64 {
-	last, _ := c.storage.LastIndex() // a MemoryStorage knows
+	last, _ := c.storage.LastIndex() // a MemoryStorage always has it
 	return last
 }
 
-// errUnsound says that no honest member would send that.
+// errUnsound is for a message that no honest member would send.
 var errUnsound = errors.New("no member of this cluster would send that")
 
-// check refuses what raft would founder on.
+// check refuses a message on which raft would panic.
 func (c *Core) check(m *pb.Message) error {
 	if m.GetTerm() == 0 || m.GetTerm() > election.MaxEpoch || m.GetIndex() > election.MaxEpoch || m.GetCommit() > election.MaxEpoch || len(m.GetResponses()) > 0 {
 		return errUnsound
@@ -69,7 +69,7 @@ func (c *Core) check(m *pb.Message) error {
 	return nil
 }
 
-// checkEntries wants them in a row, and of terms that do not fall.
+// checkEntries requires consecutive entries, with terms that do not decrease.
 func checkEntries(m *pb.Message) error {
 	index, term := m.GetIndex(), m.GetLogTerm()
 	if (index == 0) != (term == 0) || term > m.GetTerm() {

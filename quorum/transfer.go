@@ -9,9 +9,9 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// AdmitTransfer says whether this member, the leader, can hand the lead over to another:
-// nil, [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
-// [election.ErrUnfit] and says why not.
+// AdmitTransfer returns nil if this member, the leader, can hand over to member to. Otherwise it
+// returns [election.ErrNotMember], [election.ErrNotLeading], or an error that wraps
+// [election.ErrUnfit] and gives the reason.
 func (c *Core) AdmitTransfer(to election.ID) error {
 	p := c.peer(to)
 	switch {
@@ -49,8 +49,8 @@ func orUnreached(s election.MemberState) election.MemberState {
 	return s
 }
 
-// standsNext reports whether a member stands once the present leadership has ended: one
-// that has resigned does then.
+// standsNext reports whether a member is a candidate once the present leadership has ended: a
+// member that has resigned is.
 func standsNext(p *peer) bool {
 	return p.aside == election.Eligible || p.aside == election.IneligibleResigned
 }
@@ -66,7 +66,7 @@ func (c *Core) current(p *peer) (whole bool) {
 	return whole
 }
 
-// transfer hands the lead over to one member, if it may.
+// transfer hands leadership over to a member, if that is allowed.
 func (c *Core) transfer(to election.ID) {
 	if err := c.AdmitTransfer(to); err != nil {
 		c.note("refuses", to, c.view, "to hand over: "+err.Error())

@@ -10,25 +10,25 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/machine"
 )
 
-// This file tells what a member knows, and says who may connect to it.
+// This file reports what a member knows, and decides which processes may connect to it.
 
-// config makes an error of which only the user can mend the cause.
+// config returns an error with a cause that only the user can fix.
 func config(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// Self is this member.
+// Self returns the rank of this member.
 func (c *Core) Self() election.Rank { return c.cfg.Self }
 
-// View is the leadership that holds for this member.
+// View returns the leadership that holds for this member.
 func (c *Core) View() election.Token { return c.view }
 
-// Held is the highest leadership that it has told of; its epoch is the term on disk if
-// it has told of none.
+// Held returns the highest leadership that it has announced, or the term on disk if it has
+// announced none.
 func (c *Core) Held() election.Token { return c.held }
 
-// Highest is the highest term that it has seen.
+// Highest returns the highest term that it has seen.
 func (c *Core) Highest() uint64 { return max(c.seen, c.held.Epoch) }
 
-// Vouch is the leadership that holds, and how long ago its leader was heard.
+// Vouch returns the leadership that holds, and how long ago a message from its leader arrived.
 func (c *Core) Vouch() (election.Token, time.Duration) {
 	if c.view.Defined() && !c.patience.IsZero() {
 		return c.view, c.t - c.patience.Sub(c.now)
@@ -36,7 +36,7 @@ func (c *Core) Vouch() (election.Token, time.Duration) {
 	return c.view, 0
 }
 
-// Members are all members, lowest rank first.
+// Members returns all members, lowest rank first.
 func (c *Core) Members() []machine.MemberView {
 	views := make([]machine.MemberView, 0, len(c.peers)+1)
 	for i := range c.peers {
@@ -51,7 +51,7 @@ func (c *Core) Members() []machine.MemberView {
 		if p.acked > 0 {
 			v.Epoch = c.term()
 		} else if p.rank.ID == c.view.Leader.ID {
-			v.Epoch = c.view.Epoch // by its beats
+			v.Epoch = c.view.Epoch // from its heartbeats
 		}
 		views = append(views, v)
 	}
@@ -68,7 +68,7 @@ func (c *Core) own() election.Member {
 	return election.Member{Rank: c.cfg.Self, Address: c.cfg.Address, Observer: c.cfg.Observer}
 }
 
-// List is everyone by the log, those who have gone too.
+// List returns all members according to the log, and the removed members.
 func (c *Core) List() []election.Member {
 	list := make([]election.Member, 0, len(c.roster.Seats)+len(c.roster.Gone)+1)
 	for i := range c.roster.Seats {
@@ -91,8 +91,8 @@ func (c *Core) departed(id election.ID) election.Member {
 	return election.Member{Rank: election.Rank{ID: id}, Departure: election.Removed}
 }
 
-// Entry is a member's place on the list. This member's own has its number and its disk, by
-// which those that let it in recognize it.
+// Entry returns a member's entry in the list. This member's own entry has its number and its disk,
+// by which the members that admit it recognize it.
 func (c *Core) Entry(id election.ID) (election.Member, bool) {
 	if id == c.cfg.Self.ID && !c.removed() {
 		e := c.own()
@@ -114,10 +114,10 @@ func (c *Core) Knows(id election.ID) bool {
 	return id == c.cfg.Self.ID || p != nil && !p.guest
 }
 
-// Fits reports whether one more member may come.
+// Fits reports whether there is room for this member.
 func (c *Core) Fits(e election.Member) bool { return c.Knows(e.ID) || len(c.roster.Seats) < MaxMembers }
 
-// Admit says whether a process that dials this member may.
+// Admit returns nil if a process may connect to this member, else the reason.
 func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) error {
 	if peer.ID == c.cfg.Self.ID {
 		return election.ErrSameID
@@ -137,8 +137,8 @@ func (c *Core) Admit(now time.Time, peer election.Rank, incarnation uint64) erro
 	return nil
 }
 
-// AdmitAnswer says it of a process that answers this member's dial: it is where the
-// list has that member.
+// AdmitAnswer does the same for a process that answers this member's dial: it is at the address
+// that the list has.
 func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64) error {
 	if p := c.peer(peer.ID); p != nil && incarnation > p.incarnation {
 		return nil
@@ -146,11 +146,11 @@ func (c *Core) AdmitAnswer(now time.Time, peer election.Rank, incarnation uint64
 	return c.Admit(now, peer, incarnation)
 }
 
-// AdmitJoin says whether a newcomer may join through this member.
+// AdmitJoin returns nil if a newcomer may join through this member, else the reason.
 func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) error {
 	switch {
 	case c.node == nil || !c.me.Settled || c.removed():
-		return election.ErrTooManyJoins // it is to ask again
+		return election.ErrTooManyJoins // the newcomer asks again
 	case c.moved(e):
 		return nil
 	case !c.view.Defined():
@@ -170,12 +170,12 @@ func (c *Core) AdmitJoin(now time.Time, e election.Member, incarnation uint64) e
 	return nil
 }
 
-// Applied is up to where this member has taken in the log, and a sum of all that it
-// holds up to there.
+// Applied returns the index up to which this member has applied the log, and a checksum of all
+// entries up to there.
 func (c *Core) Applied() (index, chain uint64) { return c.applied, c.roster.Chain }
 
-// Voters are who votes: two sets while one configuration takes over from another; none
-// while this member belongs to no cluster.
+// Voters returns the voters: two sets while the configuration changes, none while this member
+// belongs to no cluster.
 func (c *Core) Voters() [][]election.ID {
 	var sets [][]election.ID
 	for _, numbers := range c.roster.majorities() {
@@ -192,7 +192,7 @@ func (c *Core) Voters() [][]election.ID {
 	return sets
 }
 
-// Votes are who votes and what their votes are worth now.
+// Votes returns the voters and the present state of their votes.
 func (c *Core) Votes() machine.QuorumView {
 	v := machine.QuorumView{Voters: c.Voters(), Term: c.Highest(), Lease: c.Guard(), Promise: c.patience}
 	if p := c.peerBy(c.follows.from); p != nil && !c.patience.IsZero() {

@@ -13,52 +13,52 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
-// voter is what a member has promised, and when it asks for votes itself. A member
-// that has heard a beat grants no vote and asks for none until T after it: that is
-// what a lease counts on.
+// voter is what a member has promised, and when it asks for votes itself. A member that has
+// received a heartbeat neither grants a vote nor asks for votes until T later: a lease relies on
+// that.
 type voter struct {
-	patience   time.Time // until then no vote is granted nor asked for; zero: it has ended
-	promised   uint64    // the term of the leader that has the promise; 0: an earlier life's
-	campaignAt time.Time // when it asks for votes; zero: it does not
-	lowerAt    time.Time // when a longer promise of an earlier process leaves the disk; zero: it waits, or there is none
-	follows    beat      // the last one that counted
+	patience   time.Time // until then it neither grants nor asks for votes; zero: it has ended
+	promised   uint64    // the term of the leader that has the promise; 0: an earlier process's
+	campaignAt time.Time // when it asks for votes; zero: not at all
+	lowerAt    time.Time // when a longer promise of an earlier process leaves the disk; zero: not yet, or there is none
+	follows    beat      // the last heartbeat that counted
 	asks       bool      // it is asking for votes
-	newer      bool      // it has refused a vote to one whose log is older, since anyone led
+	newer      bool      // since the last leader, it has refused a vote to a member with an older log
 	interim    bool      // it asks for votes to pass its log on, not to lead
-	warnedBack uint64    // the term in which it has warned of its own disk
+	warnedBack uint64    // the term in which it last warned of its own disk
 }
 
-// beat is a leader's word that it lives.
+// beat is a leader's heartbeat.
 type beat struct {
 	from    uint64
-	rank    election.Rank // as it was elected
+	rank    election.Rank // when it was elected
 	term    uint64
-	stamp   int64 // in the leader's time: when it left
+	stamp   int64 // in the leader's time: when it was sent
 	inForce bool  // its leadership is in force
-	due     bool  // it awaits the disk, to be answered
+	due     bool  // its acknowledgement waits for the disk
 
-	commitment attest.Commitment // of its guard; none: it has no guard
+	commitment attest.Commitment // of its guard; zero: it has no guard
 }
 
-// patient reports whether this member may take no part in an election now.
+// patient reports whether this member may not take part in an election now.
 func (c *Core) patient() bool {
 	return !c.patience.IsZero() || c.term() != 0 && !c.over
 }
 
-// beaten takes in a beat of a leader.
+// beaten handles a heartbeat of a leader.
 func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	if b.term >= c.status().GetTerm() && commit > c.lastIndex() {
 		c.goneBack(p)
 		return
 	}
 	if c.Over(b.term) {
-		return // it was on its way when its sender died
+		return // its sender died while it was on its way
 	}
 	st := c.status()
 	if b.term < st.GetTerm() && c.busy() {
-		return // raft would tell its leader so, each time, once the disk has answered
+		return // raft would answer its leader each time, once the disk has answered
 	}
-	if known := st.GetTerm() == b.term && st.Lead == b.from && commit <= st.GetCommit(); !known { // else raft would only answer
+	if known := st.GetTerm() == b.term && st.Lead == b.from && commit <= st.GetCommit(); !known { // otherwise raft would only answer
 		if !c.stepRaft(&pb.Message{Type: pb.MsgHeartbeat.Enum(), From: &b.from, To: &c.me.Number, Term: &b.term, Commit: &commit}) {
 			return
 		}
@@ -79,9 +79,9 @@ func (c *Core) beaten(p *peer, b beat, commit uint64) {
 	c.caughtUp()
 }
 
-// sign has on disk how long this member's promises last, before it gives any: T is what
-// this process was started with, and the next one may have a shorter one. The longer one
-// stays for as long as anything may be held that an earlier process's promise has allowed.
+// sign writes how long this member's promises last, before it gives any: that is this process's T,
+// and the next process may have a shorter T. The longer duration stays on disk for as long as
+// anything may be held under an earlier process's promise.
 func (c *Core) sign() {
 	if c.me.Promise >= c.t {
 		return
@@ -93,9 +93,10 @@ func (c *Core) sign() {
 	}
 }
 
-// Earlier is the longest T of earlier processes by which members may still hold something under
-// an earlier leader, if it is longer than this process's T; else 0. It is for a leader that is
-// in force: an earlier leader's majority and its own, which has acknowledged, have a member in common.
+// Earlier returns the longest T of earlier processes under which members may still hold something
+// for an earlier leader, or 0 if it is not longer than this process's T. It is for a leader that is
+// in force: its majority, which has acknowledged, and an earlier leader's majority have a member in
+// common.
 func (c *Core) Earlier() time.Duration {
 	longest := c.me.Promise
 	for i := range c.peers {
@@ -109,28 +110,28 @@ func (c *Core) Earlier() time.Duration {
 	return longest
 }
 
-// owesNoMore takes note that no promise of an earlier process is in force: it has waited
-// for long enough, or a majority has elected a leader that it follows. What was held by such a
-// promise is held for 2·T and a heartbeat more, by the times of then: that long it stays on disk,
-// however often this member starts again, and its acknowledgements state it.
+// owesNoMore records that no promise of an earlier process is in force: this member has waited long
+// enough, or follows a leader that a majority has elected. Work under such a promise may be held
+// for 2·T and a heartbeat more, by the earlier times. For that long the promise stays on disk,
+// however often this member restarts, and its acknowledgements state it.
 func (c *Core) owesNoMore() {
 	if c.me.Promise > c.t && c.lowerAt.IsZero() {
 		c.lowerAt = c.now.Add(3 * c.me.Promise)
 	}
 }
 
-// lower has the disk hold the promise of this process alone.
+// lower leaves only the promise of this process on disk.
 func (c *Core) lower() {
 	c.lowerAt = time.Time{}
 	c.me.Promise, c.selfDue = c.t, true
 }
 
-// writeSelf writes down who the disk belongs to.
+// writeSelf writes the identity of the disk.
 func (c *Core) writeSelf(then func()) {
 	c.write([][]byte{record(recordSelf, encode(c.me))}, false, then)
 }
 
-// caughtUp answers the last beat once its term is on disk.
+// caughtUp acknowledges the last heartbeat once its term is on disk.
 func (c *Core) caughtUp() {
 	b := &c.follows
 	if !b.due || c.hard.GetTerm() != b.term || c.node == nil || c.unsigned {
@@ -151,13 +152,13 @@ func (c *Core) caughtUp() {
 	}
 }
 
-// follow tells of a leadership that is in force, of this member or another.
+// follow announces a leadership that is in force, of any member.
 func (c *Core) follow(t election.Token) {
 	if t.Epoch <= c.view.Epoch && c.view.Defined() || t.Epoch < c.held.Epoch {
 		return
 	}
 	if t.Leader.ID != c.cfg.Self.ID && c.gone == t.Epoch {
-		return // it has been told that it is over
+		return // its end has been announced
 	}
 	c.unview(election.CauseSuperseded)
 	c.view, c.held = t, t
@@ -174,7 +175,7 @@ func (c *Core) follow(t election.Token) {
 	c.do(election.Action{Kind: election.NotifyElected, Token: t})
 }
 
-// unview tells that the leadership that held has ended.
+// unview announces that the present leadership has ended.
 func (c *Core) unview(cause election.Cause) {
 	if !c.view.Defined() {
 		return
@@ -182,7 +183,7 @@ func (c *Core) unview(cause election.Cause) {
 	t := c.view
 	c.view = election.Token{}
 	if cause != election.CauseSilent || t.Leader.ID == c.cfg.Self.ID {
-		c.gone = t.Epoch // else it may turn out to be there
+		c.gone = t.Epoch // otherwise it may still exist
 	}
 	if c.outlived {
 		c.resigned, c.outlived = 0, false
@@ -191,7 +192,7 @@ func (c *Core) unview(cause election.Cause) {
 	c.do(election.Action{Kind: election.NotifyLost, Token: t, Cause: cause})
 }
 
-// dueVoter ends the promise when its time is over, and asks for votes when it is time.
+// dueVoter ends the promise when its time is over, and asks for votes when that is due.
 func (c *Core) dueVoter() {
 	if c.passed(c.patience) {
 		c.release(election.CauseSilent)
@@ -209,7 +210,7 @@ func (c *Core) dueVoter() {
 	}
 }
 
-// release ends the promise: the leader that had it can be in force no more.
+// release ends the promise: its leader cannot be in force any more.
 func (c *Core) release(cause election.Cause) {
 	c.patience, c.promised = time.Time{}, 0
 	if c.node == nil {
@@ -224,7 +225,7 @@ func (c *Core) release(cause election.Cause) {
 		c.unview(cause)
 	}
 	if c.term() == 0 {
-		if cause == election.CauseCrashed { // all were told at different moments, each by its own dial
+		if cause == election.CauseCrashed { // each member learned of it by its own dial, at a different moment
 			c.askAfter(0)
 		} else {
 			c.awaitVotes()
@@ -242,19 +243,18 @@ func (c *Core) release(cause election.Cause) {
 	}
 }
 
-// forget has raft forget its leader, so that it may vote in the same term.
+// forget makes raft forget its leader, so that it may vote in the same term.
 func (c *Core) forget() {
 	if st := c.status(); st.RaftState == raft.StateFollower && st.Lead != raft.None {
-		_ = c.node.ForgetLeader() // it says no on a follower alone that reads by lease
+		_ = c.node.ForgetLeader() // it refuses only on a follower that reads by lease
 	}
 }
 
-// awaitVotes has this member ask for votes soon, at a moment of its own: what ends for all
-// at one time might have them ask in step for ever.
+// awaitVotes makes this member ask for votes soon, at a random moment: members that lose their
+// leader at the same time might otherwise always ask in step.
 func (c *Core) awaitVotes() { c.askAfter(c.between(c.t / 150)) }
 
-// askAfter has this member ask for votes after a while; the highest-ranked of those that
-// stand asks first.
+// askAfter makes this member ask for votes after a while; the highest-ranked candidate asks first.
 func (c *Core) askAfter(while time.Duration) {
 	if !c.eligible() {
 		return
@@ -278,10 +278,10 @@ func (c *Core) campaign() {
 	}
 	c.campaignAt = c.contestEnds()
 	c.note("asks", election.None, election.Token{Epoch: c.status().GetTerm() + 1}, "it knows no leader")
-	_ = c.node.Campaign() // it says no to who cannot, which eligible has found
+	_ = c.node.Campaign() // it refuses a member that cannot lead, which eligible has checked
 }
 
-// requested is the request for a member's vote in the election under way; nil: there is none.
+// requested returns the request for a member's vote in the present election; nil: there is none.
 func (c *Core) requested(p *peer) *pb.Message {
 	if m := p.request; m != nil && c.node != nil {
 		switch st := c.status(); {
@@ -293,11 +293,11 @@ func (c *Core) requested(p *peer) *pb.Message {
 	return nil
 }
 
-// vote takes in a request for a vote. While a promise lasts it waits.
+// vote handles a request for a vote, which waits while a promise lasts.
 func (c *Core) vote(p *peer, m *pb.Message) {
 	forced := bytes.Equal(m.GetContext(), []byte("CampaignTransfer"))
 	if c.term() != 0 && !c.over {
-		return // it leads, as far as it knows
+		return // it leads, as far as it can detect
 	}
 	if c.pause.Bars(c.now, p.rank.ID, c.Knows) && m.GetType() != pb.MsgVote {
 		return // the candidate has not received the pause yet; this member reports it within T
@@ -315,17 +315,18 @@ func (c *Core) vote(p *peer, m *pb.Message) {
 	}
 }
 
-// resignedBy hears that a leadership has ended, for ever: its leader says so itself.
+// resignedBy handles the report of a leader that its leadership has ended permanently.
 func (c *Core) resignedBy(p *peer, m *election.Message) {
 	if t := m.Token.Epoch; c.promised == t && c.follows.from == p.number {
 		c.release(election.CauseResigned)
 		if !c.campaignAt.IsZero() && m.Claimant != raft.None && m.Claimant != c.me.Number {
-			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // another is to have it
+			c.campaignAt = c.campaignAt.Add(2 * c.timing.TMax) // it has a different successor
 		}
 	}
 }
 
-// crashed: a member's process is gone; proven: enough so for a leader to be waited for no more.
+// crashed handles the end of a member's process. If it is proven, members stop waiting for the
+// lease of that leader.
 func (c *Core) crashed(p *peer, proven bool) {
 	if c.view.Leader.ID == p.rank.ID {
 		c.unview(election.CauseCrashed)
@@ -335,12 +336,12 @@ func (c *Core) crashed(p *peer, proven bool) {
 	}
 }
 
-// eligible reports whether this member may be elected, as far as it knows itself.
+// eligible reports whether this member may be elected, as far as it can detect.
 func (c *Core) eligible() bool {
 	return c.node != nil && c.me.Settled && slices.Contains(c.roster.conf.GetVoters(), c.me.Number) && c.stands()
 }
 
-// goneBack: the leader knows that this member has had more on its disk.
+// goneBack warns that the leader's commit index is beyond this member's log: this disk had more.
 func (c *Core) goneBack(p *peer) {
 	if c.warnedBack != c.seen {
 		c.warnedBack = c.seen
@@ -348,13 +349,13 @@ func (c *Core) goneBack(p *peer) {
 	}
 }
 
-// contestEnds is when votes asked for now will not come any more: they are asked for
-// twice, and are on disk before they are given.
+// contestEnds returns when no vote of this election can arrive any more: votes are requested twice,
+// and are on disk before they are granted.
 func (c *Core) contestEnds() time.Time { return c.now.Add(2*c.t + c.apart()) }
 
-// apart draws the pause, of up to T, by which members that have asked for votes in vain keep
-// from asking at one moment again. In a search it is each one's own: members that wait as long
-// as each other would ask at one moment for ever.
+// apart returns the random pause, of up to T, which keeps candidates without a majority from asking
+// again at the same moment. In a search it depends on the number: with equal pauses members would
+// always ask together.
 func (c *Core) apart() time.Duration {
 	if c.still {
 		return time.Duration(c.me.Number) * c.t / 6
@@ -362,7 +363,7 @@ func (c *Core) apart() time.Duration {
 	return c.between(c.t)
 }
 
-// older reports whether a candidate's log ends before this member's: it gets no vote.
+// older reports whether a candidate's log ends before this member's, so that it gets no vote.
 func (c *Core) older(m *pb.Message) bool {
 	last := c.lastIndex()
 	term, err := c.storage.Term(last)
