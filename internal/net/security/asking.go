@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// This file proves members to each other's HTTP APIs, by what they prove themselves with
-// as members: no token has to be known to another, and none is sent.
+// This file authenticates members to each other's HTTP APIs by their secret or certificates as
+// members: no token is shared, and none is sent.
 
-// Ask is the TLS of a client that asks member id's API. It believes that member alone, and
-// shows who it is itself.
+// Ask returns the TLS configuration of a client of member id's API. The client accepts only that
+// member, and authenticates itself.
 func (s *Security) Ask(id string) *tls.Config {
 	b := s.fresh()
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
@@ -21,8 +21,8 @@ func (s *Security) Ask(id string) *tls.Config {
 		}}
 }
 
-// Recognize has a server ask for the certificates of members. Who shows none, or another,
-// is let in all the same; a browser offers none but these.
+// Recognize makes a server request the certificates of members. A client without such a certificate
+// is accepted too; a browser offers only certificates of these authorities.
 func (s *Security) Recognize(config *tls.Config) {
 	config.ClientAuth = tls.RequestClientCert
 	switch a := s.fresh().authorities[0].(type) {
@@ -35,7 +35,7 @@ func (s *Security) Recognize(config *tls.Config) {
 	}
 }
 
-// Member tells whether the other end of a connection is one of these members.
+// Member returns nil if the peer of a connection is a member with one of these ids.
 func (s *Security) Member(cs tls.ConnectionState, ids []string) error {
 	b := s.fresh()
 	a, err := b.believer(cs.PeerCertificates)
@@ -48,10 +48,10 @@ func (s *Security) Member(cs tls.ConnectionState, ids []string) error {
 	return nil
 }
 
-// fresh is what the files say now; while they cannot be read, what they said.
+// fresh returns the state of the files now, or the last one if they cannot be read.
 func (s *Security) fresh() *belief {
 	if s.Changed() {
-		_ = s.Reload() // the member itself logs why
+		_ = s.Reload() // the member itself logs the error
 	}
 	return s.current.Load()
 }

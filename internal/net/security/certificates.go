@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// protocolCertificates is the name by which two ends agree on certificates.
+// protocolCertificates is the ALPN name by which two ends agree on certificates.
 const protocolCertificates = "batuta/1"
 
-// certificates are those that others have issued: in files, or a service's own.
+// certificates are issued by an external authority: in files, or a service's own.
 type certificates struct {
 	naming
-	pools []*x509.CertPool // who is believed; none: the service's own check has it
+	pools []*x509.CertPool // the trusted authorities; none: the service's own check decides
 	life  Life
 	serve func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	dial  func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
@@ -42,7 +42,7 @@ func (s *Security) loadCertificates() (*certificates, error) {
 	return a, nil
 }
 
-// own finds why the others would not take this member's certificate.
+// own checks that peers would accept this member's certificate, and returns the reason if not.
 func (a *certificates) own(pair *tls.Certificate, id string) error {
 	if id != "" && !a.proves(pair.Leaf, id) {
 		return fmt.Errorf("it is not for member %s of cluster %q, but for %s: it must name %s", id, a.cluster, names(pair.Leaf), a.wanted(id))
@@ -67,7 +67,7 @@ func (n naming) wanted(id string) string {
 	return n.uri(DefaultTemplate, id)
 }
 
-// bring takes a service's own configuration.
+// bring takes over a service's own configuration.
 func (a *certificates) bring(own *tls.Config) error {
 	for _, pool := range []*x509.CertPool{own.RootCAs, own.ClientCAs} {
 		if pool != nil {

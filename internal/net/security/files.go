@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// maxFile bounds what is read of a file.
+// maxFile bounds the bytes that are read of a file.
 const maxFile = 1 << 20
 
-// ReadPrivate reads a file that holds a secret. It refuses one that others than its
-// owner may read or write; a file of another owner, such as root, may be the group's.
+// ReadPrivate reads a file that holds a secret. It refuses a file that users besides its owner may
+// read or write. A file of a different owner, such as root, may be readable by the group.
 func ReadPrivate(path string) ([]byte, error) { return readPrivate(path, "create it") }
 
-// readPrivate does so, and advises create where there is no such file.
+// readPrivate does the same; its error proposes create if there is no such file.
 func readPrivate(path, create string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func readPublic(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// unread adds to the error of a file that cannot be opened what to do about it.
+// unread adds what to do to the error of a file that cannot be opened.
 func unread(path, create string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -95,7 +95,7 @@ func LoadPool(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// stamp tells one state of a file from another.
+// stamp identifies a state of a file.
 type stamp struct {
 	size     int64
 	modified int64

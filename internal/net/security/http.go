@@ -10,7 +10,7 @@ import (
 )
 
 // Serving is the TLS of an HTTP server: with a pair of files, or with a certificate by the
-// cluster's secret, which batuta's own commands believe.
+// cluster's secret, which batuta's own commands accept.
 type Serving struct {
 	cluster, id string
 	options     Options
@@ -42,7 +42,7 @@ func (s *Serving) load() (func() (*tls.Certificate, error), error) {
 	return all[0].certificate, nil
 }
 
-// Config is for a listener. The files are read again when they have changed.
+// Config returns the configuration of a listener. The files are read again when they have changed.
 func (s *Serving) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate() }}
@@ -54,7 +54,7 @@ func (s *Serving) certificate() (*tls.Certificate, error) {
 	if now := time.Now(); now.Sub(s.looked) >= time.Second {
 		s.looked = now
 		if stamps := s.options.stamps(); stamps != s.stamps {
-			if fresh, err := s.load(); err == nil { // else what was holds on
+			if fresh, err := s.load(); err == nil { // otherwise the previous certificate stays in use
 				s.current, s.stamps = fresh, stamps
 			}
 		}
@@ -62,8 +62,8 @@ func (s *Serving) certificate() (*tls.Certificate, error) {
 	return s.current()
 }
 
-// ClientConfig is for a client of an agent: it believes the authorities in caFile, or
-// whoever has the cluster's secret. nil when neither is given.
+// ClientConfig returns the TLS configuration of a client of an agent. It accepts the authorities in
+// caFile, or any server with the cluster's secret; nil if neither is given.
 func ClientConfig(cluster, secretFile, caFile string) (*tls.Config, error) {
 	if caFile != "" {
 		pool, err := LoadPool(caFile)
@@ -77,7 +77,7 @@ func ClientConfig(cluster, secretFile, caFile string) (*tls.Config, error) {
 		return nil, err
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS13,
-		InsecureSkipVerify: true, // VerifyConnection does: any member will do
+		InsecureSkipVerify: true, // VerifyConnection does: any member is accepted
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			var faults []error
 			for _, a := range all {

@@ -55,10 +55,10 @@ func LoadAuthority(cluster, certFile, keyFile string) (*Authority, error) {
 	return &Authority{cluster, pair.Leaf, key}, nil
 }
 
-// Request says what a certificate is to be.
+// Request describes a certificate to issue.
 type Request struct {
-	ID       string   // of the member; empty: a client's, which makes nobody a member
-	Hosts    []string // names and addresses of its host, for those who ask its HTTP API
+	ID       string   // of the member; empty: a client, which is no member
+	Hosts    []string // names and addresses of its host, for clients of its HTTP API
 	From, To time.Time
 }
 
@@ -99,12 +99,12 @@ func (a *Authority) Issue(r Request) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Pair is the authority's own certificate, with its key.
+// Pair returns the authority's own certificate with its key.
 func (a *Authority) Pair() *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{a.Cert.Raw}, PrivateKey: a.key, Leaf: a.Cert}
 }
 
-// PEM gives a certificate and its key as files hold them.
+// PEM encodes a certificate and its key as in files.
 func PEM(c *tls.Certificate) (cert, key []byte, err error) {
 	private, ok := c.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {

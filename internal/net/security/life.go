@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Span is how long a certificate is good. The zero value: there is none.
+// Span is the time for which a certificate is valid. The zero value: there is none.
 type Span struct{ From, To time.Time }
 
-// Life is how long this member's certificate is good, and the authority's that it goes
-// back to: of several, and of those in between, whichever lets it be believed longest.
+// Life is the validity of this member's certificate and of its authority. Of several chains, and of
+// the authorities in them, it is the validity that keeps the member trusted for longest.
 type Life struct{ Certificate, Authority Span }
 
-// lifeOf is the life of the certificate with which each chain begins.
+// lifeOf returns the life of the certificate with which each chain begins.
 func lifeOf(chains [][]*x509.Certificate) (l Life) {
 	for _, chain := range chains {
 		l.Certificate = spanOf(chain[0])
@@ -31,9 +31,8 @@ func lifeOf(chains [][]*x509.Certificate) (l Life) {
 
 func spanOf(c *x509.Certificate) Span { return Span{c.NotBefore, c.NotAfter} }
 
-// Life is how long what this member shows is good, as its files say. It is zero where it
-// proves itself by a secret, which issues certificates as they are needed, or by a
-// service's own certificates.
+// Life returns the validity of this member's certificate, as its files have it. It is zero with a
+// secret, which issues certificates as needed, and with a service's own certificates.
 func (s *Security) Life() Life {
 	if s == nil {
 		return Life{}
@@ -46,7 +45,7 @@ func (s *Security) Life() Life {
 	return Life{}
 }
 
-// Span is how long the server's certificate is good; zero where it is made by a secret.
+// Span returns the validity of the server's certificate; zero if it is made by a secret.
 func (s *Serving) Span() Span {
 	if s.options.CertFile == "" {
 		return Span{}

@@ -4,5 +4,5 @@ package security
 
 import "os"
 
-// tooOpen cannot be told from a mode here.
+// tooOpen cannot be derived from a mode on this system.
 func tooOpen(os.FileInfo) bool { return false }

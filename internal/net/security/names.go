@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// DefaultTemplate is the name that a member's certificate has.
+// DefaultTemplate is the URI in a member's certificate.
 const DefaultTemplate = "batuta://{cluster}/{id}"
 
-// memberUsage is what a member's certificate must be good for: members dial each other,
-// and a client's certificate makes nobody a member.
+// memberUsage is what a member's certificate must be valid for: members dial each other, and a
+// client's certificate makes no member.
 var memberUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 
-// naming tells what certificates name members.
+// naming maps ids to names in certificates.
 type naming struct {
 	cluster  string
-	template string // of a URI; empty: any of the forms that this package knows
+	template string // of a URI; empty: any of the forms in this package
 }
 
-// uri is the name of id by a template.
+// uri returns the name of id by a template.
 func (n naming) uri(template, id string) string {
 	return strings.NewReplacer("{cluster}", url.PathEscape(n.cluster), "{id}", url.PathEscape(id)).Replace(template)
 }
@@ -38,8 +38,8 @@ func checkTemplate(template string) error {
 	return nil
 }
 
-// proves tells whether a certificate is for id. One with batuta:// names is for those
-// alone, so that the addresses of its host beside them name no other member.
+// proves reports whether a certificate is for id. A certificate with batuta:// names is only for
+// those ids, so that the addresses of its host in it name no further member.
 func (n naming) proves(leaf *x509.Certificate, id string) bool {
 	uris := make([]string, 0, len(leaf.URIs))
 	own := false
@@ -64,7 +64,7 @@ func (n naming) proves(leaf *x509.Certificate, id string) bool {
 	return slices.ContainsFunc(leaf.DNSNames, func(name string) bool { return strings.EqualFold(name, id) })
 }
 
-// names is what a certificate is for, in words.
+// names lists what a certificate is for, as text.
 func names(leaf *x509.Certificate) string {
 	var all []string
 	for _, u := range leaf.URIs {
@@ -80,13 +80,13 @@ func names(leaf *x509.Certificate) string {
 	return strings.Join(all, ", ")
 }
 
-// chain verifies that a certificate is believed now, and good for a member.
+// chain verifies that a certificate is trusted now, and valid for a member.
 func chain(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) error {
 	_, err := chains(roots, certs, options)
 	return err
 }
 
-// chains is chain, and gives by which authorities it is.
+// chains does the same, and returns the chains of authorities.
 func chains(roots *x509.CertPool, certs []*x509.Certificate, options x509.VerifyOptions) (by [][]*x509.Certificate, err error) {
 	if len(certs) == 0 {
 		return nil, errors.New("it shows no certificate")
@@ -104,7 +104,7 @@ func chains(roots *x509.CertPool, certs []*x509.Certificate, options x509.Verify
 			return nil, err
 		}
 		if certs[0].ExtKeyUsage == nil && certs[0].UnknownExtKeyUsage == nil {
-			break // it is good for anything
+			break // it is valid for any use
 		}
 	}
 	return by, nil

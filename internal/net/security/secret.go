@@ -20,25 +20,25 @@ import (
 	"time"
 )
 
-// A secret's certificates are valid for a day from when they are issued, and as long
-// before that, for clocks that are apart. They are renewed at half a day.
+// A secret's certificates are valid for a day after their issue, and for a day before that because
+// clocks differ. They are renewed after half a day.
 const (
 	secretLife  = 24 * time.Hour
 	secretRenew = 12 * time.Hour
 )
 
-// minSecret is how many bytes a secret holds at least. Whoever connects sees a
-// certificate that it signs, and may try guesses on that at leisure.
+// minSecret is the smallest size of a secret in bytes. Every client sees a certificate that it
+// signs, and may test guesses offline.
 const minSecret = 32
 
-// NewSecret gives a fresh secret, as a line of a secret file.
+// NewSecret returns a new secret, as a line of a secret file.
 func NewSecret() string {
 	b := make([]byte, minSecret)
 	rand.Read(b) // never fails
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// parseSecrets reads the secrets of a file, one a line. Its errors never quote one.
+// parseSecrets reads the secrets of a file, a secret per line. Its errors never quote a secret.
 func parseSecrets(data []byte) (secrets [][]byte, err error) {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		text := strings.TrimSpace(string(line))
@@ -60,31 +60,31 @@ func parseSecrets(data []byte) (secrets [][]byte, err error) {
 	return secrets, nil
 }
 
-// maxSecrets is how many secrets a file may hold: the old one and the new one, and
-// room for a mistake.
+// maxSecrets is how many secrets a file may hold: the old and the new secret, and room for a
+// mistake.
 const maxSecrets = 4
 
-// byName is what the names in a secret's certificates end with.
+// byName is the suffix of names in a secret's certificates.
 const byName = ".batuta"
 
-// secretAuthority is the authority that everyone with the secret is.
+// secretAuthority is the authority that every holder of the secret derives.
 type secretAuthority struct {
 	id    string // of this member
 	key   ed25519.PrivateKey
-	names []byte // by which ids become names
+	names []byte // key of the HMAC from ids to names
 	root  *x509.Certificate
 	pool  *x509.CertPool
 	tag   string
 
 	mu    sync.Mutex
-	cert  *tls.Certificate // of the day
+	cert  *tls.Certificate // the current certificate
 	renew time.Time
 }
 
 func derive(secret []byte, what, cluster string) []byte {
 	key, err := hkdf.Key(sha256.New, secret, []byte("batuta 1 "+what), cluster, 32)
 	if err != nil {
-		panic(err) // only of too long a key
+		panic(err) // only if the key is too long
 	}
 	return key
 }
@@ -101,8 +101,8 @@ func readSecrets(path string) ([][]byte, error) {
 	return secrets, nil
 }
 
-// GossipKeys are the keys that a secret file gives to an overlay of super peers, one for
-// each of its secrets, the one to encrypt with first. Another overlay has others.
+// GossipKeys derives the keys of an overlay of super peers, a key per secret in the file; the first
+// encrypts. Each overlay has its own keys.
 func GossipKeys(path, overlay string) (keys [][]byte, err error) {
 	secrets, err := readSecrets(path)
 	if err != nil {
@@ -139,14 +139,14 @@ func newSecretAuthority(secret []byte, cluster, id string) (*secretAuthority, er
 	return a, nil
 }
 
-// name is what stands for an id in the certificate of a serial number.
+// name returns the name for an id in the certificate with a serial number.
 func (a *secretAuthority) name(serial *big.Int, id string) string {
 	mac := hmac.New(sha256.New, a.names)
 	fmt.Fprintf(mac, "%x %s", serial, id)
 	return hex.EncodeToString(mac.Sum(nil)[:16]) + byName
 }
 
-// issue makes a certificate for this member, and tells when to make the next one.
+// issue makes a certificate for this member, and returns when to make the next.
 func (a *secretAuthority) issue(now time.Time) (*tls.Certificate, time.Time, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *secretAuthority) issue(now time.Time) (*tls.Certificate, time.Time, err
 	return &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: private, Leaf: leaf}, now.Add(secretRenew), nil
 }
 
-// certificate is the one of the day.
+// certificate returns the current certificate.
 func (a *secretAuthority) certificate() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,12 +201,13 @@ func (a *secretAuthority) believes(certs []*x509.Certificate, now time.Time) err
 	return nil
 }
 
-// proves tells whether a certificate that this authority has issued is for id.
+// proves reports whether a certificate that this authority has issued is for id.
 func (a *secretAuthority) proves(leaf *x509.Certificate, id string) bool {
 	return len(leaf.DNSNames) == 1 && hmac.Equal([]byte(leaf.DNSNames[0]), []byte(a.name(leaf.SerialNumber, id)))
 }
 
-// owner tells this member's own certificates from those of others with the secret, which hide their ids.
+// owner distinguishes this member's own certificates from certificates of the remaining members,
+// which hide their ids.
 func (a *secretAuthority) owner(leaf *x509.Certificate) string {
 	if a.proves(leaf, a.id) {
 		return "this member itself"

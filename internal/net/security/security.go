@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// Options say how members prove themselves. The zero value: not at all.
+// Options are how members authenticate. The zero value: not at all.
 type Options struct {
-	SecretFile                string      // the cluster's secrets, one a line: all are believed
-	CertFile, KeyFile, CAFile string      // this member's certificate and key, and whom to believe
+	SecretFile                string      // the cluster's secrets, a line each: all are accepted
+	CertFile, KeyFile, CAFile string      // this member's certificate and key, and the trusted authorities
 	TLS                       *tls.Config // a service's own certificates, instead of files
 	IDTemplate                string      // URI of a member: {cluster} and {id} are replaced; "": see [DefaultTemplate]
-	Plain                     bool        // members without TLS are let in too, and dialed as they are
+	Plain                     bool        // members without TLS are accepted too, and dialed without it
 }
 
-// On reports whether there is anything to prove oneself with.
+// On reports whether authentication is configured.
 func (o Options) On() bool { return o.SecretFile != "" || o.CertFile != "" || o.TLS != nil }
 
-// Mode is what a status calls the security: what a stranger has to get past.
+// Mode returns the name of the security for a status.
 func (o Options) Mode() string {
 	switch {
 	case !o.On() || o.Plain:
@@ -37,8 +37,8 @@ func (o Options) Mode() string {
 	return "tls"
 }
 
-// Check finds what is wrong with o, and with the files that it names. id may be empty:
-// it is not known yet.
+// Check returns what is wrong with o, and with the files that it names. id may be empty: it is not
+// known yet.
 func (o Options) Check(cluster, id string) error {
 	s := &Security{options: o, cluster: cluster, id: id}
 	if err := o.check(); err != nil {
@@ -48,8 +48,7 @@ func (o Options) Check(cluster, id string) error {
 	return err
 }
 
-// Security makes TLS connections for one member. Its methods may be called from
-// anywhere.
+// Security makes TLS connections for a member. Its methods may be called from any goroutine.
 type Security struct {
 	options     Options
 	cluster, id string
@@ -59,27 +58,27 @@ type Security struct {
 	stamps [4]stamp
 }
 
-// authority is one whose word is believed.
+// authority is a source of trust: a secret or certificates.
 type authority interface {
 	protocol() string
-	serving(*tls.ClientHelloInfo) (*tls.Certificate, error)        // of this member, to who dials it
-	dialing(*tls.CertificateRequestInfo) (*tls.Certificate, error) // of this member, to whom it dials
+	serving(*tls.ClientHelloInfo) (*tls.Certificate, error)        // this member's, for a client that dials it
+	dialing(*tls.CertificateRequestInfo) (*tls.Certificate, error) // this member's, for a server that it dials
 	believes(certs []*x509.Certificate, now time.Time) error
 	proves(leaf *x509.Certificate, id string) bool
-	owner(leaf *x509.Certificate) string // whose certificate it is, in words
+	owner(leaf *x509.Certificate) string // for an error text
 }
 
-// belief is what the files say at one time.
+// belief is the trust that the files define at a time.
 type belief struct {
 	authorities []authority
 	protocols   []string
-	stranger    *tls.Certificate // shown to one with which this member has no authority in common; it proves nothing
+	stranger    *tls.Certificate // shown to a client with no authority in common; it proves nothing
 	server      *tls.Config
 	client      *tls.Config
 	sessions    sessions
 }
 
-// New reads what o names, for member id of a cluster. nil: there is no security.
+// New reads the files of o, for member id of a cluster. nil: there is no security.
 func New(cluster, id string, o Options) (*Security, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -96,8 +95,8 @@ func New(cluster, id string, o Options) (*Security, error) {
 	return s, nil
 }
 
-// Changed reports whether a file is another than the one that was read last. It
-// counts as read from now on.
+// Changed reports whether a file differs from the last one that was read. The file counts as read
+// from now on.
 func (s *Security) Changed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *Security) Changed() bool {
 	return changed
 }
 
-// Reload reads the files again. With an error what was holds on.
+// Reload reads the files again. After an error the previous state stays in use.
 func (s *Security) Reload() error {
 	b, err := s.load()
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Security) Reload() error {
 	return nil
 }
 
-// Plain reports whether members without TLS are let in.
+// Plain reports whether members without TLS are accepted.
 func (s *Security) Plain() bool { return s.options.Plain }
 
 func (s *Security) load() (*belief, error) {
@@ -151,8 +150,8 @@ func (s *Security) load() (*belief, error) {
 	return b, nil
 }
 
-// configure makes the two configurations of TLS. The authority that both ends believe is
-// agreed on by ALPN: each has a protocol name of its own.
+// configure makes the two TLS configurations. Both ends agree on a common authority by ALPN: each
+// authority has a protocol name of its own.
 func (b *belief) configure(own *tls.Config) {
 	base := &tls.Config{}
 	if own != nil {
@@ -182,7 +181,7 @@ func (b *belief) configure(own *tls.Config) {
 	b.server.ClientAuth = tls.RequireAnyClientCert
 	b.server.VerifyConnection = verify
 	b.server.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		for _, a := range b.authorities { // as TLS picks the protocol
+		for _, a := range b.authorities { // in the order in which TLS picks the protocol
 			if slices.Contains(hello.SupportedProtos, a.protocol()) {
 				return a.serving(hello)
 			}
@@ -194,14 +193,15 @@ func (b *belief) configure(own *tls.Config) {
 	}
 }
 
-// foreign is the protocol name on which two members agree that believe no authority in common. The connection ends
-// with that, and each of them has learned that the other end is a member of some cluster, and no other server.
+// foreign is the ALPN name on which two members without a common authority agree. The connection
+// ends with that, and each has learned that its peer is a member of some cluster, and not an
+// unrelated server.
 const foreign = "batuta/foreign"
 
-// Foreign reports whether the other end of a connection is a member that believes no authority of this one's.
+// Foreign reports whether the peer of a connection is a member without a common authority.
 func (s *Security) Foreign(cs tls.ConnectionState) bool { return cs.NegotiatedProtocol == foreign }
 
-// nameless makes a certificate that says nothing of this member.
+// nameless makes a certificate without any information on this member.
 func nameless() (*tls.Certificate, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -215,10 +215,10 @@ func nameless() (*tls.Certificate, error) {
 
 var errNoCommon = errors.New("the two ends believe no authority in common: they have different secrets or certificates, or other clusters' names")
 
-// verify tells whether the other end of a connection is believed now.
+// verify returns nil if the peer of a connection is trusted now.
 func (b *belief) verify(cs tls.ConnectionState) error {
 	if cs.NegotiatedProtocol == "" || cs.NegotiatedProtocol == foreign {
-		return errNoCommon // a client of another protocol gets this far
+		return errNoCommon // a client of an unrelated protocol gets this far
 	}
 	_, err := b.believer(cs.PeerCertificates)
 	return err
@@ -240,10 +240,10 @@ func (b *belief) believer(certs []*x509.Certificate) (a authority, err error) {
 	return nil, errors.Join(faults...)
 }
 
-// Believes tells whether the other end of a connection that stands is believed still.
+// Believes returns nil if the peer of an existing connection is still trusted.
 func (s *Security) Believes(cs tls.ConnectionState) error { return s.current.Load().verify(cs) }
 
-// Proves tells whether the other end of a connection may be a member.
+// Proves returns nil if the peer of a connection may be member id.
 func (s *Security) Proves(cs tls.ConnectionState, id string) error {
 	a, err := s.current.Load().believer(cs.PeerCertificates)
 	if err != nil {
@@ -258,8 +258,8 @@ func (s *Security) Proves(cs tls.ConnectionState, id string) error {
 // Server makes the accepting end of a connection.
 func (s *Security) Server(nc net.Conn) *tls.Conn { return tls.Server(nc, s.current.Load().server) }
 
-// Client makes the dialing end of a connection to whoever listens at key, where an
-// earlier session is taken up again.
+// Client makes the dialing end of a connection to the server at key, where it resumes an earlier
+// session.
 func (s *Security) Client(nc net.Conn, key string) *tls.Conn {
 	b := s.current.Load()
 	config := b.client.Clone()
@@ -282,12 +282,11 @@ func (s *Security) Client(nc net.Conn, key string) *tls.Conn {
 		}
 		return nil, errNoCommon
 	}
-	if config.VerifyPeerCertificate == nil { // it would not be asked again
+	if config.VerifyPeerCertificate == nil { // it would not be called for a resumed session
 		config.ClientSessionCache = &sessionOf{&b.sessions, key, &expires}
 	}
 	return tls.Client(nc, config)
 }
 
-// Forget has the next connection to key begin anew: the other end did not take what it
-// was shown.
+// Forget discards the session with key: the peer rejected this member's certificate.
 func (s *Security) Forget(key string) { s.current.Load().sessions.forget(key) }

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// maxSessions bounds the sessions that are kept; members are fewer.
+// maxSessions bounds the sessions that are kept; there are fewer members.
 const maxSessions = 4096
 
-// sessions are those that a dial may take up again: neither end then signs anything.
+// sessions are TLS sessions that a dial may resume: neither end then signs anything.
 type sessions struct {
 	mu sync.Mutex
 	of map[string]session
@@ -17,7 +17,7 @@ type sessions struct {
 
 type session struct {
 	state   *tls.ClientSessionState
-	expires time.Time // with the other end's certificate
+	expires time.Time // with the peer's certificate
 }
 
 func (s *sessions) forget(key string) {
@@ -26,7 +26,7 @@ func (s *sessions) forget(key string) {
 	delete(s.of, key)
 }
 
-// sessionOf implements [tls.ClientSessionCache] for one connection.
+// sessionOf implements [tls.ClientSessionCache] for a single connection.
 type sessionOf struct {
 	all     *sessions
 	key     string
