@@ -8,8 +8,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Counters count what comes in and what is refused. The zero value works; the
-// methods may be called from anywhere.
+// Counters count received and refused traffic. The zero value is ready; the methods may be called
+// from any goroutine.
 type Counters struct {
 	sent atomic.Uint64 // bytes
 
@@ -19,16 +19,16 @@ type Counters struct {
 	bad      map[string]uint64 // frames, by reason
 }
 
-// Sent counts bytes that are written to another member.
+// Sent counts bytes that are written to a peer.
 func (c *Counters) Sent(bytes int) { c.sent.Add(uint64(bytes)) }
 
-// SentBytes is how many those are.
+// SentBytes returns the number of bytes sent.
 func (c *Counters) SentBytes() uint64 { return c.sent.Load() }
 
 // Received counts a message.
 func (c *Counters) Received(kind election.MessageKind) { c.count(&c.received, string(kind)) }
 
-// Refused counts a connection that came to nothing because one end refused it.
+// Refused counts a connection that one of its ends refused.
 func (c *Counters) Refused(reason string) { c.count(&c.refused, reason) }
 
 // Bad counts a frame that was dropped.
@@ -43,7 +43,7 @@ func (c *Counters) count(counts *map[string]uint64, name string) {
 	(*counts)[name]++
 }
 
-// Counts gives copies of what has been counted; none is nil.
+// Counts returns copies of the counts; none is nil.
 func (c *Counters) Counts() (received, refused, bad map[string]uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package network is what a node asks of its connections, and what these may ask of
-// their node. Batuta's own wire is one implementation, the boss's another.
+// Package network is the interface between a node and its connections. Batuta's own wire implements
+// it, and so does the boss wire.
 package network
 
 import (
@@ -9,74 +9,73 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Network turns what the Machine wants into connections, and what happens to them
-// into the Machine's events. All its methods are called on the node's loop, Shut
-// after it.
+// Network turns the Machine's actions into connections, and what happens to them into the Machine's
+// events. All its methods are called on the node's loop, Shut after the loop has ended.
 type Network interface {
-	// Arrivals gives what is to be done on the node's loop because of what came in.
+	// Arrivals returns functions to call on the node's loop, for what has arrived.
 	Arrivals() <-chan func()
-	// Send delivers m if it can. If no link stands it tells LinkUp or DialFailed.
+	// Send delivers m if it can. Without a link it emits LinkUp or DialFailed.
 	Send(to election.ID, m *election.Message)
-	// Dial tells LinkUp or DialFailed within [election.Timing.DialTime] and 2·t_max for
-	// the answer, however often the connection is reset meanwhile. To Self it asks at the
-	// address that the list has of it, and tells DialFailed, whoever answers.
+	// Dial emits LinkUp or DialFailed within [election.Timing.DialTime] and 2·t_max for the
+	// answer, however often the connection is reset meanwhile. A dial of Self goes to this member's
+	// address on the list, and always emits DialFailed.
 	Dial(to election.ID)
-	// Hangup ends the link to a member and tells nothing of it.
+	// Hangup ends the link to a member without an event.
 	Hangup(to election.ID)
-	// Add makes a member known, or gives it another address; Remove forgets it.
+	// Add adds a member, or changes its address; Remove removes it.
 	Add(id election.ID, addr string)
 	Remove(id election.ID)
-	// Lead says that the view has changed: t leads; zero: nobody.
+	// Lead reports a new view: t leads; zero: there is no leader.
 	Lead(t election.Token)
-	// Refusal says why the last connection to a member was refused, by either end; ""
-	// once one stands, and where no end says so.
+	// Refusal returns why the last connection to a member was refused, by either end; "" once a
+	// connection exists, and if neither end gave a reason.
 	Refusal(id election.ID) string
-	// Unresolved is why the name in the address of a member did not resolve when it was last dialed; "" if
-	// it did, the address has none, or the member is connected.
+	// Unresolved returns why the name in a member's address did not resolve at the last dial; "" if
+	// it did, the address has no name, or the member is connected.
 	Unresolved(id election.ID) string
-	// Linked reports whether a link to a member stands.
+	// Linked reports whether a link to a member exists.
 	Linked(id election.ID) bool
-	// Links is how many links stand.
+	// Links returns the number of links.
 	Links() int
-	// Shut ends everything, and returns when every goroutine of the network has. What
-	// is on its way has wait to be delivered.
+	// Shut closes everything, and returns when every goroutine of the network has ended. Data on
+	// its way is delivered within wait.
 	Shut(wait time.Duration)
 }
 
-// Site is the node that a Network serves. Unless it says otherwise a field may be
-// used on the loop alone: in the methods of [Network] and in what Arrivals gives.
+// Site is the node that a Network serves. Except where noted, a field may be used only on the loop:
+// in the methods of [Network] and in functions of Arrivals.
 type Site struct {
 	Self        election.ID
 	Cluster     string
 	Election    string
-	Algorithm   election.Algorithm // its name and kinds of message alone
+	Algorithm   election.Algorithm // only its name and kinds of message
 	Observer    bool
 	Incarnation uint64
 	Advertise   string   // HOST:PORT
 	Join        []string // HOST:PORT of members to join through
 	Timing      election.Timing
-	Log         *slog.Logger // anywhere
-	Counters    *Counters    // anywhere
+	Log         *slog.Logger // any goroutine
+	Counters    *Counters    // any goroutine
 
-	Emit        func(election.Event)                                // has the Machine stepped, soon
-	Admit       func(peer election.Rank, incarnation uint64) error  // one that dials us: see [machine.Machine.Admit]
-	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // one that answers our dial: see [machine.Machine.AdmitAnswer]
+	Emit        func(election.Event)                                // steps the Machine, soon
+	Admit       func(peer election.Rank, incarnation uint64) error  // a process that dials this member: see [machine.Machine.Admit]
+	AdmitAnswer func(peer election.Rank, incarnation uint64) error  // a process that answers a dial: see [machine.Machine.AdmitAnswer]
 	AdmitJoin   func(e election.Member, incarnation uint64) error   // see [machine.Machine.AdmitJoin]
-	Enter       func(e election.Member, holds election.Token) Entry // puts a newcomer on the list
+	Enter       func(e election.Member, holds election.Token) Entry // adds a newcomer to the list
 	Attest      func(secret []byte) (ends bool)                     // a guard's secret: whether it ends a leadership that is, or was just, followed; nil: none does
-	SameID      func(holder string, by election.ID)                 // another process, there, has this member's id, as a member says
+	SameID      func(holder string, by election.ID)                 // a process at holder has this member's id, as a member reports
 
-	Rank    func() election.Rank                                 // this member's, by now
-	Check   func(m *election.Message) error                      // anywhere: refuses what no honest member would send
+	Rank    func() election.Rank                                 // this member's, at present
+	Check   func(m *election.Message) error                      // any goroutine: refuses what no honest member would send
 	Entry   func(id election.ID) (e election.Member, known bool) // see [machine.Machine.Entry]
 	View    func() election.Token                                // see [machine.Machine.View]
 	Held    func() election.Token                                // see [machine.Machine.Held]
 	Highest func() uint64                                        // see [machine.Machine.Highest]
 }
 
-// Entry is what a newcomer is told when it is put on the list.
+// Entry is the answer to a newcomer that is added to the list.
 type Entry struct {
 	List  []election.Member
 	Token election.Token // the leadership that this member follows
-	Age   time.Duration  // how long ago it heard that leader
+	Age   time.Duration  // of the last message from that leader
 }
