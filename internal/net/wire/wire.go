@@ -1,5 +1,4 @@
-// Package wire is the codec of batuta's own protocol, version 1: what members send
-// each other as bytes.
+// Package wire is the codec of batuta's own protocol, version 1: the bytes between members.
 //
 //	frame   = length body
 //	length  = 4 bytes, big-endian: the bytes of body; 1 to 2^20, 1 to 4096 while
@@ -7,15 +6,13 @@
 //	body    = one CBOR map (RFC 8949) with integer keys; no indefinite lengths,
 //	          tags, duplicate keys or bytes after it
 //
-// A connection begins with a handshake. The side that dialed sends a hello and,
-// without waiting, any messages; the other answers with a welcome or a refusal,
-// after which it closes. Then messages go both ways, in order, for as long as the
-// connection lasts. Keys that a reader does not know are skipped, messages of a
-// kind that it does not know are counted and dropped, so that later versions may
-// add both.
+// A connection begins with a handshake. The side that dialed sends a hello and, without waiting,
+// any messages. The receiver answers with a welcome, or with a refusal, after which it closes. Then
+// messages go both ways, in order, for as long as the connection lasts. A reader skips unknown
+// keys, and counts and drops messages of an unknown kind, so that later versions may add both.
 //
-// The layouts are [Handshake] and [layout]; docs/wire.md and docs/wire-messages.md describe them for
-// other languages.
+// The layouts are [Handshake] and [layout]; docs/wire.md and docs/wire-messages.md describe them
+// for other languages.
 package wire
 
 import (
@@ -30,7 +27,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// What both ends must agree on, in bytes but for the version.
+// Parameters that both ends must agree on, in bytes except for the version.
 const (
 	ProtocolVersion = 1
 	LengthSize      = 4
@@ -46,26 +43,26 @@ type Handshake struct {
 	Kind        HandshakeKind `cbor:"0,keyasint"`
 	Version     int           `cbor:"1,keyasint"`
 	Cluster     string        `cbor:"2,keyasint,omitempty"` // hello
-	From        election.Rank `cbor:"3,keyasint"`           // who speaks
-	Incarnation uint64        `cbor:"4,keyasint,omitempty"` // of the process that speaks
-	Address     string        `cbor:"5,keyasint,omitempty"` // where the speaker listens
-	To          election.ID   `cbor:"6,keyasint,omitempty"` // hello: who is meant
+	From        election.Rank `cbor:"3,keyasint"`           // the sender
+	Incarnation uint64        `cbor:"4,keyasint,omitempty"` // of the sender's process
+	Address     string        `cbor:"5,keyasint,omitempty"` // where the sender listens
+	To          election.ID   `cbor:"6,keyasint,omitempty"` // hello: the intended receiver
 	Reason      Reason        `cbor:"7,keyasint,omitempty"` // refusal
-	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for people
+	Detail      string        `cbor:"8,keyasint,omitempty"` // refusal, for users
 	Observer    bool          `cbor:"9,keyasint,omitempty"` // join: the newcomer only follows
 
 	List  []election.Member `cbor:"10,keyasint,omitempty"` // admission: the member list, or its first part; join: the newcomer's own entry
-	Token election.Token    `cbor:"11,keyasint,omitzero"`  // admission: the leadership the speaker follows; join: the highest the newcomer holds
-	Age   time.Duration     `cbor:"12,keyasint,omitempty"` // admission: how long ago it heard that leader
+	Token election.Token    `cbor:"11,keyasint,omitzero"`  // admission: the leadership that the sender follows; join: the highest that the newcomer holds
+	Age   time.Duration     `cbor:"12,keyasint,omitempty"` // admission: of the last message from that leader
 
-	// What all members must have alike. A member of an earlier version says nothing
-	// of it, and is admitted.
+	// Settings that must be the same for all members. A member of an earlier version omits them,
+	// and is admitted.
 	Algorithm string        `cbor:"13,keyasint,omitempty"`
 	Election  string        `cbor:"14,keyasint,omitempty"`
 	TMax      time.Duration `cbor:"15,keyasint,omitempty"`
 	TProcess  time.Duration `cbor:"16,keyasint,omitempty"`
 
-	// A hello with Check comes from no member: it asks how the receiver is set up. The answer is a
+	// A hello with Check is not from a member: it asks for the receiver's settings. The answer is a
 	// refusal with ReasonCheck, with the receiver's wall clock and its entry of the sender.
 	Check bool  `cbor:"17,keyasint,omitempty"` // hello
 	Clock int64 `cbor:"18,keyasint,omitempty"` // refusal: nanoseconds since 1970
@@ -73,7 +70,7 @@ type Handshake struct {
 	Secret []byte `cbor:"19,keyasint,omitempty"` // attestation: it opens the commitment of the sender's leadership
 }
 
-// HandshakeKind says what a handshake is.
+// HandshakeKind is the kind of a handshake.
 type HandshakeKind string
 
 // Kinds of Handshake.
@@ -82,13 +79,13 @@ const (
 	KindWelcome HandshakeKind = "welcome"
 	KindRefused HandshakeKind = "refused"
 
-	// Instead of a hello: a newcomer that knows an address alone asks to be put on
-	// the list. The answer is an admission or a refusal; then the connection ends.
+	// Instead of a hello: a newcomer that only has an address asks to be added to the list. The
+	// answer is an admission or a refusal; then the connection ends.
 	KindJoin     HandshakeKind = "join"
 	KindAdmitted HandshakeKind = "admitted"
 
 	// The only frame of a connection on which a guard attests that the sender, a leader, is dead.
-	// It needs no TLS, also where members have that. There is no answer but the end of the connection.
+	// It needs no TLS, even if members use TLS. The only answer is the end of the connection.
 	KindAttest HandshakeKind = "attest"
 )
 
@@ -113,21 +110,21 @@ type layout struct {
 	Digest      uint32                  `cbor:"16,keyasint,omitempty"`
 	List        []election.Member       `cbor:"17,keyasint,omitempty"`
 	Follows     bool                    `cbor:"18,keyasint,omitempty"`
-	Carried     *layout                 `cbor:"19,keyasint,omitempty"` // of relay
+	Carried     *layout                 `cbor:"19,keyasint,omitempty"` // in a relay
 	Heir        election.ID             `cbor:"21,keyasint,omitempty"`
 	Data        []byte                  `cbor:"22,keyasint,omitempty"`
-	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // of beat and ack
+	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // in a beat and an ack
 	MetaSum     uint32                  `cbor:"24,keyasint,omitempty"`
 	Meta        []election.Meta         `cbor:"25,keyasint,omitempty"`
-	Claimant    uint64                  `cbor:"26,keyasint,omitempty"` // of a quorum's resign
+	Claimant    uint64                  `cbor:"26,keyasint,omitempty"` // in a quorum's resign
 	Side        int                     `cbor:"27,keyasint,omitempty"`
 	Young       bool                    `cbor:"28,keyasint,omitempty"`
 	Renews      uint64                  `cbor:"29,keyasint,omitempty"`
 	Pause       *election.Pause         `cbor:"30,keyasint,omitempty"`
 }
 
-// Reason says why a connection was refused or a frame dropped. It is a label of
-// counters and travels in refusals.
+// Reason is why a connection was refused or a frame dropped. It is a label of counters and is sent
+// in refusals.
 type Reason string
 
 // Reasons.
@@ -135,24 +132,24 @@ const (
 	// Of handshakes.
 	ReasonVersion        Reason = "version"
 	ReasonCluster        Reason = "cluster"
-	ReasonReceiver       Reason = "receiver" // meant for another member
+	ReasonReceiver       Reason = "receiver" // meant for a different member
 	ReasonNotMember      Reason = "not-member"
 	ReasonRemoved        Reason = "removed"
 	ReasonSameID         Reason = "same-id"
 	ReasonOldIncarnation Reason = "old-incarnation"
 	ReasonCrowded        Reason = "crowded" // too many connections
 	ReasonClosing        Reason = "closing"
-	ReasonJoin           Reason = "join"       // may not join: of another kind of id, or the cluster is full
-	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: it is to ask again
+	ReasonJoin           Reason = "join"       // may not join: its kind of id differs, or the cluster is full
+	ReasonManyJoins      Reason = "many-joins" // too many newcomers just now: retry later
 	ReasonItself         Reason = "itself"     // the process has dialed its own address
 	ReasonCheck          Reason = "check"      // a question, answered by the refusal
 	ReasonAlgorithm      Reason = "algorithm"
-	ReasonTimes          Reason = "times" // another t_max or t_process
+	ReasonTimes          Reason = "times" // a different t_max or t_process
 	ReasonElection       Reason = "election"
-	ReasonAddress        Reason = "address"  // it does not say where it listens
-	ReasonSecurity       Reason = "security" // TLS: who it is has not been proven
+	ReasonAddress        Reason = "address"  // no address where it listens
+	ReasonSecurity       Reason = "security" // TLS: its identity is not proven
 	ReasonAttest         Reason = "attest"   // an attestation that ends no leadership
-	ReasonOther          Reason = "other"    // of a later version, which this one does not know
+	ReasonOther          Reason = "other"    // of a later version, unknown here
 
 	// Of frames, in a handshake or later.
 	ReasonLength    Reason = "length"
@@ -165,7 +162,8 @@ const (
 	ReasonOverflow  Reason = "overflow"
 )
 
-// Known gives why if it is one of ours: what others send never labels a counter.
+// Known returns why if it is a Reason of this version, else ReasonOther: what peers send never
+// labels a counter.
 func (why Reason) Known() Reason {
 	switch why {
 	case ReasonVersion, ReasonCluster, ReasonReceiver, ReasonNotMember, ReasonRemoved, ReasonSameID, ReasonOldIncarnation,
@@ -175,7 +173,7 @@ func (why Reason) Known() Reason {
 	return ReasonOther
 }
 
-// Err gives the Machine's word for a refusal; nil for those it has none for.
+// Err returns the Machine's error for a refusal, or nil if there is none.
 func (why Reason) Err() error {
 	switch why {
 	case ReasonSameID:
@@ -192,13 +190,13 @@ func (why Reason) Err() error {
 	return nil
 }
 
-// BadFrame is data from outside that makes no sense. It ends its connection.
+// BadFrame is an error for invalid data from outside. It ends its connection.
 type BadFrame struct {
 	Reason Reason
 	detail string
 }
 
-// Error says what makes no sense.
+// Error describes what is invalid.
 func (b *BadFrame) Error() string { return fmt.Sprintf("bad frame (%s): %s", b.Reason, b.detail) }
 
 // Bad makes a [*BadFrame].
@@ -206,7 +204,7 @@ func Bad(why Reason, format string, args ...any) error {
 	return &BadFrame{why, fmt.Sprintf(format, args...)}
 }
 
-// The codec's modes never change; they stand here because building one is slow.
+// The codec's modes never change; they are package variables because building them is slow.
 var (
 	encoding = newEncoding()
 	decoding = newDecoding()
@@ -236,7 +234,7 @@ func newDecoding() cbor.DecMode {
 	return mode
 }
 
-// Encoder makes frames. Its buffer is used again by the next frame.
+// Encoder makes frames. The next frame reuses its buffer.
 type Encoder struct{ buf bytes.Buffer }
 
 // Handshake makes the frame of a handshake; it is valid until the next frame.
@@ -283,7 +281,7 @@ func (e *Encoder) Frame(v any, limit int) ([]byte, error) {
 	return frame, nil
 }
 
-// FrameSize reads a frame's length, and refuses it before anything is allocated.
+// FrameSize returns a frame's length, and refuses a wrong length before anything is allocated.
 func FrameSize(head []byte, limit int) (int, error) {
 	size := binary.BigEndian.Uint32(head)
 	if size == 0 || size > uint32(limit) {
@@ -346,7 +344,7 @@ func DecodeMessage(body []byte) (*election.Message, error) {
 	return m, err
 }
 
-// inward gives a message that makes sense, without what it carries.
+// inward returns a valid message, without the message that it carries.
 func (w *layout) inward() (m *election.Message, err error) {
 	if w.List, err = election.CheckList(w.List); err != nil {
 		return nil, badEntry(err)
@@ -391,7 +389,7 @@ func (w *layout) check() error {
 	if len(w.Data) > election.MaxData {
 		return Bad(ReasonLength, "message: %d bytes of data", len(w.Data))
 	}
-	// Anything near 2^64 would overflow the counters of those who go on from it.
+	// Anything near 2^64 would overflow the counters of members that continue from it.
 	if w.Token.Epoch > election.MaxEpoch || w.Highest > election.MaxEpoch || w.Round.Number > 1<<62 {
 		return Bad(ReasonEpoch, "message: epoch %d, highest %d, round %d", w.Token.Epoch, w.Highest, w.Round.Number)
 	}
@@ -424,15 +422,15 @@ func (w *layout) check() error {
 	return nil
 }
 
-// plain reports whether a word of the protocol may be one, of a later version too.
+// plain reports whether a name is valid in the protocol, in a later version too.
 func plain(word string) bool { return election.Printable(word, maxWord) }
 
-const maxWord = 64 // bytes of a kind, a member's state, a reason not to stand
+const maxWord = 64 // bytes of a kind, a member's state, a reason not to be a candidate
 
-// checkIDs is [election.CheckIDs] with the reason why a frame is dropped.
+// checkIDs is [election.CheckIDs] with the reason for dropping a frame.
 func checkIDs(ids ...election.ID) error { return badEntry(election.CheckIDs(ids...)) }
 
-// badEntry says why a frame is dropped that holds an unsound id or entry.
+// badEntry returns the reason for dropping a frame with an invalid id or entry.
 func badEntry(err error) error {
 	switch {
 	case err == nil:
@@ -443,7 +441,7 @@ func badEntry(err error) error {
 	return Bad(ReasonMalformed, "%v", err)
 }
 
-// CheckMessage refuses what no honest member would send, whatever it came in.
+// CheckMessage refuses what no honest member would send, for any protocol.
 func CheckMessage(m *election.Message) error {
 	w := outward(m)
 	return w.check()
