@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// acceptor accepts connections. It holds those whose handshake is not over yet, and
-// evicts the oldest of them when they grow too many: an honest hello arrives together
-// with its connection, so that one that has waited long is a stranger's.
+// acceptor accepts connections. It holds those with an unfinished handshake, and evicts the oldest
+// when there are too many. An honest hello arrives together with its connection, so a connection
+// that has waited for long is not a member's.
 type acceptor struct {
 	listener net.Listener
-	total    int // pending handshakes at a time
-	perHost  int // of them, from one host
+	total    int // unfinished handshakes at a time
+	perHost  int // the same, from a single host
 	crowded  func()
 
 	mu      sync.Mutex
 	waiting []*conn // oldest first
 }
 
-// open accepts connections and hands them on until the acceptor is shut.
+// open accepts connections and passes them to accept until the acceptor is shut.
 func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
 	for {
 		nc, err := a.listener.Accept()
@@ -43,7 +43,7 @@ func (a *acceptor) open(ctx context.Context, accept func(net.Conn)) {
 // acceptPause is how long to wait when the system cannot accept a connection.
 const acceptPause = 20 * time.Millisecond
 
-// enter counts a connection in.
+// enter registers a connection.
 func (a *acceptor) enter(c *conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *acceptor) enter(c *conn) {
 	a.crowded()
 }
 
-// leave counts a connection out; again is no harm.
+// leave removes a connection; it may be called again.
 func (a *acceptor) leave(c *conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *acceptor) leave(c *conn) {
 	}
 }
 
-// shut closes the port and every connection whose handshake is not over.
+// shut closes the port and every connection with an unfinished handshake.
 func (a *acceptor) shut() {
 	a.listener.Close()
 	a.mu.Lock()
@@ -89,10 +89,10 @@ func (a *acceptor) shut() {
 	a.waiting = nil
 }
 
-// hostOf is the host at the other end of a connection.
+// hostOf returns the peer's host.
 func hostOf(c net.Conn) string { return hostIn(c.RemoteAddr().String()) }
 
-// hostIn is the host of an address, or all of what has no port.
+// hostIn returns the host of an address, or the whole address if it has no port.
 func hostIn(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file is the sender of the proof that a leader is dead.
+// This file sends the proof that a leader is dead.
 
 // attestPause is how long a guard waits before it tries a member again.
 const attestPause = 20 * time.Millisecond
 
-// SendOath hands the secret of an oath to all its members at once, over connections of their own,
-// and tries those again that did not take it. It returns when all have taken it, or when ctx
-// ends: with what was wrong with the others.
+// SendOath sends the secret of an oath to all its members at once, over separate connections, and
+// retries those that did not accept it. It returns when all have accepted, or when ctx ends, with
+// the error of each remaining member.
 func SendOath(ctx context.Context, o attest.Oath) error {
 	frame, err := new(wire.Encoder).Handshake(&wire.Handshake{Kind: wire.KindAttest, Version: wire.ProtocolVersion, From: o.Token.Leader, Token: o.Token, Secret: o.Secret})
 	if err != nil {
@@ -45,7 +45,7 @@ func SendOath(ctx context.Context, o attest.Oath) error {
 	return errors.Join(faults...)
 }
 
-// attestTo sends a frame to a member, which closes the connection once it has taken that.
+// attestTo sends a frame to a member, which closes the connection once it has accepted that.
 func attestTo(ctx context.Context, addr string, frame []byte) error {
 	nc, err := Dial(ctx, addr)
 	if err != nil {

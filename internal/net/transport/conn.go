@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// Bounds of one connection.
+// Bounds of a connection, in bytes.
 const (
 	readBuffer = 4 << 10
 	maxQueue   = 2 * wire.MaxFrame // bytes waiting for a slow reader; more closes the connection
@@ -21,42 +21,41 @@ const (
 
 var errOverflow = errors.New("the other end does not read")
 
-// conn is one connection: a reader goroutine that takes frames off it, and
-// writes that leave at once, or through a goroutine that lives only while the
-// kernel has no room.
+// conn is a connection: a reader goroutine that takes frames off it, and writes that are sent at
+// once, or by a goroutine that lives only while the kernel has no room.
 type conn struct {
 	dialed bool        // by this side
-	to     election.ID // dialed: who is meant
+	to     election.ID // dialed: the intended member
 	host   string
 	bounds bounds
 	live   *sync.WaitGroup // goroutines of the node's connections
 
 	counters *network.Counters
 
-	// The loop's alone.
-	peer            *peer // once it stands; nil again when it is given up
+	// Only for the loop.
+	peer            *peer // once the handshake is over; nil again when it is dropped
 	rank            election.Rank
 	incarnation     uint64
 	address         string // where the peer listens, by its handshake
-	order           uint64 // grows with each connection that stands
-	hasQueuedFrames bool   // a dial with more to send than hello
+	order           uint64 // grows with each established connection
+	hasQueuedFrames bool   // a dial with frames to send after the hello
 
 	mu        sync.Mutex
-	net       net.Conn // nil until the dial is through
+	net       net.Conn // nil until the dial has succeeded
 	now       *nowWriter
-	tls       *tls.Conn // over net, once that is agreed on; nil: plain
-	ready     bool      // what is sent can be written; until then it goes to early
+	tls       *tls.Conn // over net, after its handshake; nil: plain
+	ready     bool      // frames can be written; until then they are appended to early
 	early     []byte
 	queue     []byte
 	flushing  bool // a goroutine empties the queue
-	broken    bool // writing is over; what has arrived is still read
+	broken    bool // no more is written; what has arrived is still read
 	finishing bool // close the writing half once the queue is empty
 	closed    bool
-	retired   bool      // another connection serves; end when idle
+	retired   bool      // a different connection is in use; end when idle
 	until     time.Time // the handshake's deadline; zero once it is over
 	deadline  bool      // a read deadline is set
 
-	// The reader's alone.
+	// Only for the reader.
 	in   io.Reader // net, or tls over it
 	buf  []byte
 	r, w int
@@ -64,13 +63,13 @@ type conn struct {
 
 // bounds are the deadlines of a connection.
 type bounds struct {
-	frame time.Duration // for a frame that has begun
-	write time.Duration // for the peer to read
+	frame time.Duration // for a frame that has begun to arrive
+	write time.Duration // for the peer to receive
 	idle  time.Duration // for a retired connection
 }
 
-// connect gives the connection its stream. Until the handshake is over nothing
-// is waited for beyond until.
+// connect sets the stream of the connection. Until the handshake is over no read waits beyond
+// until.
 func (c *conn) connect(nc net.Conn, until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +82,7 @@ func (c *conn) connect(nc net.Conn, until time.Time) error {
 	return c.armLocked(false)
 }
 
-// await gives what comes next until then.
+// await sets the deadline for what arrives next.
 func (c *conn) await(until time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,8 +90,8 @@ func (c *conn) await(until time.Time) error {
 	return c.armLocked(false)
 }
 
-// release writes what was sent before anything could be, and from now on at once.
-// What goes wrong is seen by the reader.
+// release writes the frames that were queued before the handshake, and enables direct writes. The
+// reader detects errors.
 func (c *conn) release() {
 	for {
 		c.mu.Lock()
@@ -107,8 +106,8 @@ func (c *conn) release() {
 	}
 }
 
-// disconnect drops a stream that ended before the handshake did, to dial again. What
-// has been written of what was sent is lost, but for the hello.
+// disconnect drops a stream that ended before the handshake did, to dial again. Frames that were
+// written to it are lost, except the hello.
 func (c *conn) disconnect(hello []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +130,7 @@ func (c *conn) established() {
 	}
 }
 
-// retire has the connection end once it is idle, or not after all.
+// retire makes the connection end once it is idle, or cancels that.
 func (c *conn) retire(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,8 +140,7 @@ func (c *conn) retire(on bool) {
 	}
 }
 
-// armLocked sets the read deadline that now applies; partial says that a frame
-// has begun to arrive.
+// armLocked sets the read deadline that now applies; partial: a frame has begun to arrive.
 func (c *conn) armLocked(partial bool) error {
 	var at time.Time
 	switch {
@@ -165,11 +163,11 @@ func (c *conn) arm(partial bool) error {
 	return c.armLocked(partial)
 }
 
-// lastLook is how long a retired connection is read once its time is over.
+// lastLook is how long a retired connection is read after its deadline.
 const lastLook = 10 * time.Millisecond
 
-// looksAgain has a retired connection that was idle be read once more: a process that
-// was stopped finds its deadline over, and behind it frames that have come meanwhile.
+// looksAgain makes an idle retired connection be read once more: a process that was stopped finds
+// its deadline passed, and frames that have arrived meanwhile.
 func (c *conn) looksAgain() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +177,7 @@ func (c *conn) looksAgain() bool {
 	return c.net.SetReadDeadline(time.Now().Add(lastLook)) == nil
 }
 
-// read gives the body of the next frame; it is valid until the next read.
+// read returns the body of the next frame; it is valid until the next read.
 func (c *conn) read(limit int) ([]byte, error) {
 	partial, last := false, false
 	for {
@@ -215,7 +213,7 @@ func (c *conn) read(limit int) ([]byte, error) {
 	}
 }
 
-// readError distinguishes a frame that drips from a connection that is merely quiet.
+// readError distinguishes an incomplete frame from a connection that is idle.
 func (c *conn) readError(err error) error {
 	begun := c.w > c.r
 	switch {
@@ -234,8 +232,8 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// makeRoom makes the buffer large enough for need bytes as they arrive: a
-// length alone makes nobody allocate.
+// makeRoom grows the buffer towards need bytes only as they arrive, so that a length without data
+// allocates nothing.
 func (c *conn) makeRoom(need int) {
 	if c.r == c.w {
 		c.r, c.w = 0, 0
@@ -252,8 +250,8 @@ func (c *conn) makeRoom(need int) {
 	}
 }
 
-// send writes a frame, now or as soon as there is room. It never waits and
-// keeps no hold of frame. A connection that falls too far behind is closed.
+// send writes a frame, now or as soon as there is room. It never waits and does not keep frame. A
+// connection with more than maxQueue bytes waiting is closed.
 func (c *conn) send(frame []byte) error {
 	c.mu.Lock()
 	if c.closed || c.broken || c.finishing {
@@ -274,7 +272,7 @@ func (c *conn) send(frame []byte) error {
 	return c.write(t, nc, frame)
 }
 
-// write has bytes written: by TLS where that is agreed on.
+// write writes b: by TLS if that is in use.
 func (c *conn) write(t *tls.Conn, nc net.Conn, b []byte) error {
 	if t == nil {
 		return c.put(nc, b)
@@ -294,7 +292,7 @@ func (c *conn) put(nc net.Conn, b []byte) error {
 	if !c.flushing && c.now != nil {
 		n, err := c.now.write(b)
 		if err != nil {
-			c.broken = true // the reader sees the end after what has arrived
+			c.broken = true // the reader detects the end after the data that has arrived
 			return err
 		}
 		if n == len(b) {
@@ -318,7 +316,7 @@ func (c *conn) put(nc net.Conn, b []byte) error {
 func (c *conn) flush(nc net.Conn) {
 	for {
 		c.mu.Lock()
-		if c.net != nc { // it is dialed again
+		if c.net != nc { // it is being dialed again
 			c.mu.Unlock()
 			return
 		}
@@ -349,8 +347,8 @@ func (c *conn) flush(nc net.Conn) {
 	}
 }
 
-// finish closes the writing half once everything is written, and gives the
-// other end until then plus wait to close its own.
+// finish closes the writing half once everything is written, and then gives the peer wait to close
+// its half.
 func (c *conn) finish(wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -376,7 +374,7 @@ func (c *conn) closeWriteLocked() {
 	}
 }
 
-// remote is the peer's address, for logs.
+// remote returns the peer's address, for logs.
 func (c *conn) remote() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -386,7 +384,7 @@ func (c *conn) remote() string {
 	return c.net.RemoteAddr().String()
 }
 
-// close ends the connection at once; its reader and writer come back.
+// close ends the connection at once; its reader and writer return.
 func (c *conn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -407,6 +405,6 @@ func (c *conn) closeLocked() {
 type incoming struct {
 	conn      *conn
 	handshake *wire.Handshake   // a hello, or the answer to ours
-	message   *election.Message // of a connection that stands
+	message   *election.Message // of an established connection
 	err       error             // the connection has ended, or could not be made
 }

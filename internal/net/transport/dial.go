@@ -15,18 +15,18 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file makes connections, and reads them to their end.
+// This file makes connections, and reads them until they end.
 
-// Dialer connects to addr, HOST:PORT, before ctx ends. Its error wraps [ErrRefused]
-// when the host answers that nobody listens there.
+// Dialer connects to addr, HOST:PORT, before ctx ends. Its error wraps [ErrRefused] if the host
+// answers that no process listens there.
 type Dialer func(ctx context.Context, addr string) (net.Conn, error)
 
-// dialAttempts bounds how often one dial meets a connection that is made and
-// then reset: the other process is shutting down, and refuses in a moment.
+// dialAttempts bounds the attempts of a dial whose connection is accepted and then reset: the
+// process there is shutting down, and soon refuses.
 const dialAttempts = 3
 
-// dial begins a dial to p unless one is under way, and gives its connection,
-// which takes frames already: they follow the hello at once.
+// dial begins a dial to p unless there is a dial already, and returns its connection. That accepts
+// frames at once, which follow the hello.
 func (t *Transport) dial(p *peer) *conn {
 	if p.dialing != nil {
 		return p.dialing
@@ -36,11 +36,11 @@ func (t *Transport) dial(p *peer) *conn {
 	hello.Kind, hello.To = wire.KindHello, p.id
 	frame, err := new(wire.Encoder).Handshake(&hello)
 	if err != nil {
-		panic(err) // Validate bounds what it is made of
+		panic(err) // Validate bounds its fields
 	}
 	c := &conn{dialed: true, to: p.id, bounds: t.bounds, live: &t.live, counters: t.site.Counters, early: slices.Clone(frame)}
 	p.dialing = c
-	addr := p.addr // of now: the loop may give the member another meanwhile
+	addr := p.addr // read here: the loop may change the member's address meanwhile
 	t.live.Go(func() { t.connectTo(c, addr, frame) })
 	return c
 }
@@ -65,8 +65,8 @@ func (t *Transport) connectTo(c *conn, addr string, hello []byte) {
 	t.receive(c)
 }
 
-// sayHello connects, says hello and hears the answer. Each is a message there and one
-// back, as TLS is in between, and has a bound of its own.
+// sayHello connects, sends the hello and receives the answer. Each step is a round trip, as is TLS
+// in between, and has its own bound.
 func (t *Transport) sayHello(ctx context.Context, c *conn, addr string) (*wire.Handshake, error) {
 	if err := t.reach(ctx, c, addr); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (t *Transport) reach(ctx context.Context, c *conn, addr string) error {
 	return err
 }
 
-// soon is by when a message there and one back must be through.
+// soon returns the deadline of a round trip.
 func (t *Transport) soon(ctx context.Context) time.Time {
 	until, _ := ctx.Deadline()
 	if own := time.Now().Add(t.trip); own.Before(until) {
@@ -127,8 +127,7 @@ func (d Dialer) within(ctx context.Context, limit time.Duration, addr string) (n
 	return d(ctx, addr)
 }
 
-// wasReset recognises a process that is shutting down: it accepts the connection and then
-// resets it.
+// wasReset detects a process that is shutting down: it accepts the connection and then resets it.
 func wasReset(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
@@ -156,7 +155,7 @@ func (t *Transport) accept(nc net.Conn) {
 	})
 }
 
-// firstFrame returns the peer's first frame, by TLS if this member has that.
+// firstFrame returns the peer's first frame, by TLS if this member uses that.
 func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 	secured := t.security != nil
 	if secured {
@@ -179,7 +178,7 @@ func (t *Transport) firstFrame(c *conn) ([]byte, error) {
 	return c.read(wire.MaxHandshake)
 }
 
-// receive hands on what arrives until the connection ends.
+// receive passes on messages until the connection ends.
 func (t *Transport) receive(c *conn) {
 	for {
 		body, err := c.read(wire.MaxFrame)
@@ -199,7 +198,7 @@ func (t *Transport) receive(c *conn) {
 func (t *Transport) tellEnd(c *conn, err error) {
 	var b *wire.BadFrame
 	var unproven *insecure
-	if errors.As(err, &unproven) && !c.dialed { // who is dialed is known by an id, and told by that
+	if errors.As(err, &unproven) && !c.dialed { // the loop reports a dialed member, by its id
 		t.site.Counters.Refused(string(wire.ReasonSecurity))
 		why := election.Shown(clamped(err.Error()))
 		t.refusals.Warn(t.site.Log, hostIn(c.remote()), why, "connection refused", "at", c.remote(), "reason", string(wire.ReasonSecurity), "detail", why)

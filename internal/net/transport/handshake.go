@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file is the handshake: who may connect, and what is answered to whom.
+// This file is the handshake: which processes may connect, and the answers to them.
 
 // handleHello answers a hello.
 func (t *Transport) handleHello(c *conn, hello *wire.Handshake) {
@@ -45,7 +45,7 @@ func (t *Transport) answer(kind wire.HandshakeKind) wire.Handshake {
 
 func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, detail string) {
 	switch {
-	case why == wire.ReasonItself: // its own address is among those to join through: no fault
+	case why == wire.ReasonItself: // its own address is in its list of addresses to join: no fault
 	case hello.Check: // a person's question, not a member's attempt
 		t.site.Counters.Refused(string(why))
 	case why == wire.ReasonReceiver:
@@ -54,14 +54,14 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 		t.refused(hello.From.ID, c.remote(), why, detail)
 	}
 	answer := t.answer(wire.KindRefused)
-	if why == wire.ReasonCluster { // a stranger is not to learn the name by guessing
+	if why == wire.ReasonCluster { // a refused process must not learn the cluster's name by guessing
 		detail = fmt.Sprintf("member %s is of another cluster than %.64q: give all the same", t.self.From.ID, hello.Cluster)
 	}
 	answer.Reason, answer.Detail = why, clamped(detail)
 	switch e, ok := t.site.Entry(hello.From.ID); {
 	case !ok:
 	case why == wire.ReasonRemoved, why == wire.ReasonSameID, why == wire.ReasonOldIncarnation, why == wire.ReasonCheck:
-		answer.List = []election.Member{e} // so that it can tell whether it was added since, or who has its place
+		answer.List = []election.Member{e} // shows whether it was added since, or which process has its id
 	}
 	if why == wire.ReasonCheck {
 		answer.Clock = time.Now().UnixNano()
@@ -70,8 +70,8 @@ func (t *Transport) refuse(c *conn, hello *wire.Handshake, why wire.Reason, deta
 	c.finish(t.trip)
 }
 
-// refused counts a connection that came to nothing because one end refused it,
-// logs it unless that is known of a member, and keeps the words for its status.
+// refused counts a connection that one end refused, logs it unless that is already known of the
+// member, and keeps the reason for its status.
 func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail string) {
 	t.site.Counters.Refused(string(why.Known()))
 	p := t.peers[id]
@@ -83,8 +83,8 @@ func (t *Transport) refused(id election.ID, at string, why wire.Reason, detail s
 	}
 }
 
-// misdialed notes that another dials this member for one that is elsewhere. That one
-// keeps it in its status; here it is said once.
+// misdialed records that a peer dialed this process in place of a different member. The peer shows
+// it in its status; here it is logged once.
 func (t *Transport) misdialed(hello *wire.Handshake, at string) {
 	t.site.Counters.Refused(string(wire.ReasonReceiver))
 	if p := t.peers[hello.From.ID]; p != nil && !p.misdials {
@@ -93,7 +93,7 @@ func (t *Transport) misdialed(hello *wire.Handshake, at string) {
 	}
 }
 
-// elsewhere reports that a member's address has a different process.
+// elsewhere describes that a member's address belongs to a different process.
 func (t *Transport) elsewhere(p *peer, found election.ID) string {
 	who := "to member " + string(found)
 	if found == t.self.From.ID {
@@ -102,7 +102,7 @@ func (t *Transport) elsewhere(p *peer, found election.ID) string {
 	return fmt.Sprintf("address %s of member %s leads %s: correct the address that it advertises, or the member list", p.addr, p.id, who)
 }
 
-// clamped cuts a detail so that it fits a handshake.
+// clamped shortens a detail to fit a handshake.
 func clamped(detail string) string {
 	for len(detail) > wire.MaxText {
 		_, size := utf8.DecodeLastRuneInString(detail)
@@ -120,7 +120,7 @@ func (t *Transport) say(c *conn, h *wire.Handshake) {
 	c.send(frame)
 }
 
-// judge gives the reason why a hello is refused, or none.
+// judge returns why a hello is refused, or none.
 func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, detail string) {
 	if why, detail := t.unproven(c, hello.From.ID); why != "" {
 		return why, detail
@@ -128,7 +128,7 @@ func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, deta
 	switch {
 	case hello.Kind != wire.KindHello && hello.Kind != wire.KindJoin:
 		return wire.ReasonEarly, "the first frame must be a hello"
-	case hello.Version != wire.ProtocolVersion: // whatever else it says may mean something else
+	case hello.Version != wire.ProtocolVersion: // its remaining fields may have a different meaning
 		return t.differs(hello)
 	case hello.Cluster != t.self.Cluster:
 		return wire.ReasonCluster, fmt.Sprintf("member %s is of cluster %.64q, member %s of %.64q", t.self.From.ID, t.self.Cluster, hello.From.ID, hello.Cluster)
@@ -146,9 +146,9 @@ func (t *Transport) judge(c *conn, hello *wire.Handshake) (why wire.Reason, deta
 	return t.admission(hello.From, t.site.Admit(hello.From, hello.Incarnation))
 }
 
-// differs names what the other end has otherwise than this one, though all members
-// must have it alike: an election goes wrong between two algorithms or two ideas of
-// how long to wait. Heartbeats may differ: each is below the one T.
+// differs returns the setting of the peer that differs, though all members need the same. An
+// election fails between two algorithms or two values of the timeouts. Heartbeats may differ: each
+// is below T, which is the same.
 func (t *Transport) differs(other *wire.Handshake) (why wire.Reason, detail string) {
 	a, b := &t.self, other
 	if a.Version != b.Version {
@@ -178,7 +178,7 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 	case err == election.ErrSameID:
 		return wire.ReasonSameID, t.holder(from.ID)
 	case errors.Is(err, election.ErrSameID):
-		return wire.ReasonSameID, err.Error() // no process, but what one has left
+		return wire.ReasonSameID, err.Error() // no process, but the disk of an earlier process
 	case errors.Is(err, election.ErrOldIncarnation):
 		return wire.ReasonOldIncarnation, err.Error()
 	case errors.Is(err, election.ErrRemoved):
@@ -187,7 +187,7 @@ func (t *Transport) admission(from election.Rank, err error) (why wire.Reason, d
 	return wire.ReasonNotMember, err.Error()
 }
 
-// holder returns where the process is that has an id.
+// holder returns the address of the process that has an id.
 func (t *Transport) holder(id election.ID) string {
 	if p := t.peers[id]; p != nil && p.active != nil {
 		return p.active.address
@@ -195,7 +195,7 @@ func (t *Transport) holder(id election.ID) string {
 	return t.address
 }
 
-// ownEntry is the entry that another has of this member, as it says when it refuses it.
+// ownEntry returns the entry that a peer has of this member, from its refusal.
 func (t *Transport) ownEntry(answer *wire.Handshake) (e election.Member) {
 	if len(answer.List) == 1 && answer.List[0].ID == t.self.From.ID {
 		e = answer.List[0]
@@ -203,8 +203,8 @@ func (t *Transport) ownEntry(answer *wire.Handshake) (e election.Member) {
 	return e
 }
 
-// answeredElsewhere hears who is where the list has this member. It is for the Machine to
-// judge, and to say.
+// answeredElsewhere handles the answer from the address that the list has of this member. The
+// Machine judges and reports it.
 func (t *Transport) answeredElsewhere(c *conn, p *peer, answer *wire.Handshake) {
 	c.close()
 	t.unreached(p, election.Event{Err: answer.Reason.Err(), Incarnation: answer.Incarnation, Member: t.ownEntry(answer)})
@@ -223,11 +223,11 @@ func (t *Transport) handleAnswer(c *conn, answer *wire.Handshake) {
 		return
 	}
 	why, detail := answer.Reason, answer.Detail
-	var entry election.Member // by which it refuses us
+	var entry election.Member // the reason for the refusal
 	switch {
 	case answer.Kind == wire.KindRefused:
 		if here, words := t.differs(answer); here == why {
-			detail = words // in full, and this member first
+			detail = words // complete, with this member first
 		}
 		switch {
 		case why == wire.ReasonReceiver:

@@ -10,8 +10,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file is the join: what a newcomer that knows an address alone is answered, and
-// how this member asks as one.
+// This file is the join: the answers to a newcomer that only has an address, and how this member
+// joins as a newcomer.
 
 // maxJoinList is how many entries an admission carries, so that it fits a frame.
 const maxJoinList = 1024
@@ -26,7 +26,7 @@ func (t *Transport) handleJoin(c *conn, hello *wire.Handshake) {
 	entry := t.site.Enter(newcomer(hello), hello.Token)
 	answer.List, answer.Token, answer.Age = entry.List, entry.Token, entry.Age
 	if len(answer.List) > maxJoinList {
-		answer.List = answer.List[:maxJoinList] // the rest follows as members talk
+		answer.List = answer.List[:maxJoinList] // the rest follows in messages
 	}
 	t.say(c, &answer)
 	c.finish(t.trip)
@@ -57,27 +57,27 @@ func (t *Transport) mayJoin(hello *wire.Handshake) (why wire.Reason, detail stri
 	}
 }
 
-// Newcomer is what a member reports of itself when it asks to be put on the list.
+// Newcomer is what a member reports of itself when it asks to be added to the list.
 type Newcomer struct {
 	Rank    election.Rank
 	Address string            // where members reach it
-	List    []election.Member // its entry on its own list, if there is one
+	List    []election.Member // its entry on its own list, or empty
 	Token   election.Token    // the highest that it holds
 }
 
-// Answer is what a newcomer is answered.
+// Answer is the answer to a newcomer.
 type Answer struct {
 	Admitted      bool
 	network.Entry             // of an admission
-	Later         bool        // it is refused for now: ask again
-	Holder        string      // then: the address of a live process that has its id; "" if that is not why
-	By            election.ID // then: who says so
-	Refused       error       // it is refused until a person mends something; wraps [election.ErrRemoved] if it was removed
+	Later         bool        // refused for now: ask again
+	Holder        string      // with Later: the address of a live process that has its id; "" for a different reason
+	By            election.ID // with Later: the member that reports it
+	Refused       error       // refused until a user fixes the cause; wraps [election.ErrRemoved] if it was removed
 }
 
-// Ask asks the member at addr to put this one on the list; nil when nobody answers
-// before ctx ends, nor in the time that a dial and the handling of a message take. It
-// may be called from anywhere. self is called once there is a connection.
+// Ask asks the member at addr to add this member to its list. It returns nil if no answer arrives
+// before ctx ends, nor in the time that a dial and the handling of a message take. It may be called
+// from any goroutine. self is called once there is a connection.
 func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Context) (Newcomer, error)) *Answer {
 	ctx, cancel := context.WithTimeout(ctx, t.connectTime+t.trip+t.site.Timing.TProcess)
 	defer cancel()
@@ -99,13 +99,13 @@ func (t *Transport) Ask(ctx context.Context, addr string, self func(context.Cont
 		return &Answer{}
 	}
 	if here, words := t.differs(answer); here == why {
-		answer.Detail = words // in full, and this member first
+		answer.Detail = words // complete, with this member first
 	}
 	t.site.Counters.Refused(string(why.Known()))
 	t.refusals.Warn(t.site.Log, hostIn(addr), string(why.Known()), "join refused", "address", addr, "reason", string(why.Known()), "detail", election.Shown(answer.Detail))
 	switch why {
 	case wire.ReasonSameID:
-		later := &Answer{Later: true, By: answer.From.ID} // an earlier process with this id may not be forgotten yet
+		later := &Answer{Later: true, By: answer.From.ID} // the list may still have an earlier process with this id
 		if election.CheckAddress(answer.Detail) == nil {
 			later.Holder = answer.Detail
 		}

@@ -17,16 +17,16 @@ type Probed struct {
 	*wire.Handshake
 	Proof     *tls.ConnectionState // of the member; nil without TLS
 	RoundTrip time.Duration        // of question and answer, on a connection that existed
-	Ahead     time.Duration        // of the member's wall clock, RoundTrip/2 at most too much or too little; 0 if Clock is 0
+	Ahead     time.Duration        // the member's wall clock minus this process's, with an error of at most RoundTrip/2; 0 if Clock is 0
 }
 
-// nameless is the receiver of a check, which is no member: a release that does not know
-// checks refuses it as meant for a different member.
+// nameless is the receiver of a check, and no member: a release without checks refuses it as meant
+// for a different member.
 const nameless election.ID = "batuta-check"
 
-// Probe asks the process at addr how it is set up, by a hello of the member that self is. It
-// takes part in no election, and the receiver's list stays as it is. The answer arrives within
-// limit, or an error does. With a refusal Reason is why.
+// Probe asks the process at addr for its settings, by a hello of the member self. It takes part in
+// no election, and does not change the receiver's list. The answer arrives within limit, or an
+// error does. Reason is why it was refused.
 func Probe(ctx context.Context, addr string, by Security, self wire.Handshake, limit time.Duration) (Probed, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -79,5 +79,5 @@ func (t *Transport) probe(ctx context.Context, addr string, hello []byte) (Probe
 	return answer, nil
 }
 
-// IsInsecure reports whether an error of [Probe] is that one end does not believe the other.
+// IsInsecure reports whether an error of [Probe] is a lack of trust between the two ends.
 func IsInsecure(err error) bool { return errors.As(err, new(*insecure)) }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Shut implements [network.Network]: no more is accepted, what is written is
-// delivered, and the other ends have wait to close theirs.
+// Shut implements [network.Network]: it accepts no more, delivers what is written, and gives peers
+// wait to close their ends.
 func (t *Transport) Shut(wait time.Duration) {
 	t.shutting = max(wait, 1)
 	t.acceptor.shut()
@@ -27,8 +27,8 @@ func (t *Transport) Shut(wait time.Duration) {
 	t.live.Wait()
 }
 
-// drain takes in the ends of connections until none stands, and no dial is under
-// way that has something to say, or wait is over.
+// drain handles the ends of connections until none is left and no dial has frames to send, or until
+// wait is over.
 func (t *Transport) drain(wait time.Duration) {
 	over := time.NewTimer(wait)
 	defer over.Stop()
@@ -52,11 +52,11 @@ func (t *Transport) takeLast(in incoming) {
 			p.dialing = nil
 		}
 	case in.handshake != nil && c.dialed:
-		c.finish(t.shutting) // it was written right behind our hello
+		c.finish(t.shutting) // the frames were written right after our hello
 	}
 }
 
-// dialsPending reports whether a dial is under way that has something to say.
+// dialsPending reports whether a dial is under way that has frames to send.
 func (t *Transport) dialsPending() bool {
 	for _, p := range t.peers {
 		if p.dialing != nil && p.dialing.hasQueuedFrames {

@@ -10,18 +10,18 @@ import (
 	"syscall"
 )
 
-// ErrRefused says that a host is there, but no process listens at the address.
+// ErrRefused means that the host exists, but no process listens at the address.
 var ErrRefused = errors.New("connection refused")
 
 // Listen begins to accept TCP connections at addr, HOST:PORT.
 func Listen(addr string) (net.Listener, error) {
 	var c net.ListenConfig
-	c.KeepAlive = -1 // beats tell more, and sooner
+	c.KeepAlive = -1 // heartbeats detect more, and sooner
 	c.SetMultipathTCP(false)
 	return c.Listen(context.Background(), "tcp", addr)
 }
 
-// Dial is a [Dialer] over TCP. Small frames leave at once: Go sets TCP_NODELAY.
+// Dial is a [Dialer] over TCP. It sends small frames at once: Go sets TCP_NODELAY.
 func Dial(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{KeepAlive: -1}
 	d.SetMultipathTCP(false)
@@ -32,8 +32,8 @@ func Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, err
 }
 
-// nowWriter writes what the kernel takes at once, without waiting for room.
-// A frame so needs neither a second goroutine nor a context switch to leave.
+// nowWriter writes what the kernel accepts at once, without waiting for room. This way a frame
+// needs neither a second goroutine nor a context switch.
 type nowWriter struct {
 	raw  syscall.RawConn
 	fill func(fd uintptr) bool
@@ -42,7 +42,7 @@ type nowWriter struct {
 	err  error
 }
 
-// newNowWriter gives nil when c has no file descriptor of its own.
+// newNowWriter returns nil if c has no file descriptor of its own.
 func newNowWriter(c net.Conn) *nowWriter {
 	sc, ok := c.(syscall.Conn)
 	if !ok || !canWriteNow {
@@ -57,7 +57,7 @@ func newNowWriter(c net.Conn) *nowWriter {
 	return w
 }
 
-// write gives the number of bytes taken, which may be none.
+// write returns the number of bytes accepted, which may be 0.
 func (w *nowWriter) write(p []byte) (int, error) {
 	w.data, w.n, w.err = p, 0, nil
 	err := w.raw.Write(w.fill)

@@ -15,45 +15,46 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/wire"
 )
 
-// This file is TLS under the frames: it proves which member the peer is.
+// This file is TLS below the frames: it proves the identity of a peer.
 
-// Security proves both ends of a connection.
+// Security authenticates both ends of a connection.
 type Security interface {
-	Client(nc net.Conn, addr string) *tls.Conn // to whoever listens at addr
+	Client(nc net.Conn, addr string) *tls.Conn // to the server at addr
 	Server(nc net.Conn) *tls.Conn
-	Believes(cs tls.ConnectionState) error          // whether it holds still
+	Believes(cs tls.ConnectionState) error          // whether it is still trusted
 	Proves(cs tls.ConnectionState, id string) error // whether the peer may be a member
-	Forget(addr string)                             // the session with whoever listens there
-	Foreign(cs tls.ConnectionState) bool            // whether it is a member's that believes no authority of this one's
-	Plain() bool                                    // members without TLS are let in, and dialed, too
+	Forget(addr string)                             // the session with the server there
+	Foreign(cs tls.ConnectionState) bool            // whether the peer is a member without a common authority
+	Plain() bool                                    // members without TLS are accepted, and dialed, too
 }
 
-// How TLS begins, and how it refuses. A frame of a handshake begins with a 0.
+// First bytes of a TLS handshake and a TLS alert. A frame of a handshake begins with 0.
 const (
 	recordHandshake = 22
 	recordAlert     = 21
 )
 
-// unexpected is how TLS refuses what is not TLS: the alert unexpected_message (RFC 8446,
-// section 6). It names no member; other servers refuse a frame by other alerts, or by none.
+// unexpected is how TLS refuses data that is not TLS: the alert unexpected_message (RFC 8446,
+// section 6). It names no member; unrelated servers refuse a frame by different alerts, or without
+// an alert.
 var unexpected = []byte{recordAlert, 3, 3, 0, 2, 2, 10}
 
-// insecure is why one end does not believe the other.
+// insecure is why an end does not trust its peer.
 type insecure struct {
 	error
-	member bool // the other end is a member of some cluster for certain; else it may be any server
+	member bool // the peer is certainly a member of some cluster; else it may be any server
 }
 
 func (e *insecure) Unwrap() error { return e.error }
 
-// stream is the network side of TLS. What is written never waits; what was read to see
-// how the other end begins is read again.
+// stream is the network side of TLS. Its writes never wait; bytes read ahead, to detect how the
+// peer begins, are read again.
 type stream struct {
 	net.Conn
 	c     *conn
 	in    io.Reader
 	ahead []byte
-	first []byte // what the other end sent first
+	first []byte // the peer's first bytes
 }
 
 // Write implements [io.Writer].
@@ -73,7 +74,7 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// refuses reports whether the other end has no TLS, and has answered as a member without it does.
+// refuses reports whether the peer has no TLS, and has answered as a member without TLS does.
 func (s *stream) refuses() bool {
 	if len(s.first) <= wire.LengthSize {
 		return false
@@ -82,7 +83,7 @@ func (s *stream) refuses() bool {
 	return err == nil && h.Kind == wire.KindRefused
 }
 
-// peek gives the first byte that arrives, which stays.
+// peek returns the first byte that arrives, and leaves it in the buffer.
 func (c *conn) peek() (byte, error) {
 	for c.w == 0 {
 		n, err := c.net.Read(c.buf)
@@ -93,9 +94,9 @@ func (c *conn) peek() (byte, error) {
 	return c.buf[0], nil
 }
 
-// attestation gives the first frame if it is a guard's, which has neither TLS nor membership;
-// nil if it is something else, all of which stays to be read. It waits for no more than a short
-// frame, and costs no handshake.
+// attestation returns the first frame if it is a guard's, which has neither TLS nor membership. It
+// returns nil for anything else, and leaves that in the buffer. It waits for at most a short frame,
+// and costs no handshake.
 func (c *conn) attestation() ([]byte, error) {
 	if _, err := c.peek(); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (c *conn) attestation() ([]byte, error) {
 		if c.w >= wire.LengthSize {
 			size, err := wire.FrameSize(c.buf[:c.w], wire.MaxAttestation)
 			if err != nil {
-				return nil, nil // TLS begins otherwise, a hello may be longer
+				return nil, nil // TLS begins differently, and a hello may be longer
 			}
 			if end := wire.LengthSize + size; c.w >= end {
 				body := c.buf[wire.LengthSize:end]
@@ -119,18 +120,18 @@ func (c *conn) attestation() ([]byte, error) {
 		}
 		n, err := c.net.Read(c.buf[c.w:])
 		if c.w += n; n == 0 && err != nil {
-			return nil, nil // the next to read finds that
+			return nil, nil // the next read detects it
 		}
 	}
 }
 
-// secure does the handshake of TLS over what is connected.
+// secure does the TLS handshake over the connection.
 func (c *conn) secure(by Security, over func(net.Conn) *tls.Conn) error {
 	s := &stream{Conn: c.net, c: c, in: c.in, ahead: c.buf[c.r:c.w]}
 	conn := over(s)
 	if err := conn.Handshake(); err != nil {
 		if wasReset(err) || isTimeout(err) || isClosed(err) || err == io.ErrUnexpectedEOF {
-			return fmt.Errorf("TLS: %w", err) // it has ended, and says nothing of why
+			return fmt.Errorf("TLS: %w", err) // it ended without a reason
 		}
 		if isPlain(err) && !c.dialed {
 			c.put(c.net, unexpected)
@@ -154,16 +155,16 @@ var errForeign = errors.New("they believe no authority in common")
 
 var errPlain = errors.New("it speaks without TLS, as a member without a secret or certificates does: set up both alike")
 
-// isPlain reports that the other end speaks, and not TLS.
+// isPlain reports whether the peer sends something other than TLS.
 func isPlain(err error) bool { return errors.As(err, new(tls.RecordHeaderError)) }
 
-// inWords says what two members have set up differently where crypto/tls names what its
-// protocol makes of it.
+// inWords describes what two members have set up differently, for an error of crypto/tls that only
+// names its effect in the protocol.
 func inWords(err error, dialed bool) error {
 	switch {
 	case isPlain(err):
 		return errPlain
-	case err == errForeign, strings.Contains(err.Error(), "application protocol"): // another server answers with the latter
+	case err == errForeign, strings.Contains(err.Error(), "application protocol"): // an unrelated server answers with the latter
 		if dialed {
 			return errors.New(differently + ", or correct its address")
 		}
@@ -174,8 +175,7 @@ func inWords(err error, dialed bool) error {
 
 const differently = "it has another secret, is of another cluster, or has certificates where this member has a secret or the other way round: set up both alike"
 
-// firstPlain reads the first frame of the other end, of which TLS may be heard where this
-// end has none.
+// firstPlain reads the first frame of the peer, and detects TLS if this end has none.
 func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
 	first, err := c.peek()
 	switch {
@@ -188,12 +188,12 @@ func (t *Transport) firstPlain(c *conn, limit int) ([]byte, error) {
 		c.release()
 		h := t.self
 		h.Kind, h.Cluster, h.Reason = wire.KindRefused, "", wire.ReasonSecurity
-		t.say(c, &h) // no TLS: so it hears that there is none here
+		t.say(c, &h) // not TLS: shows the peer that there is none here
 	}
 	return nil, &insecure{errors.New("it wants TLS, and this member has neither a secret nor certificates: set up both alike"), bytes.Equal(c.buf[:c.w], unexpected)}
 }
 
-// proof is what the other end has shown of itself; nil without TLS.
+// proof returns the peer's TLS state; nil without TLS.
 func (c *conn) proof() *tls.ConnectionState {
 	c.mu.Lock()
 	t := c.tls
@@ -205,8 +205,8 @@ func (c *conn) proof() *tls.ConnectionState {
 	return &cs
 }
 
-// toldInsecure finds whether the other end does not believe this one, which it tells
-// once our end of the handshake is over.
+// toldInsecure detects whether the peer rejected this member's certificate, which the peer reports
+// after this end has finished its handshake.
 func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
 	t.plain.set(addr, false)
 	var alert *net.OpError
@@ -217,11 +217,11 @@ func (t *Transport) toldInsecure(c *conn, addr string, err error) error {
 	return err
 }
 
-// unproven says why the other end of a connection may not be who it says.
+// unproven returns why a peer may not be the member that it claims to be.
 func (t *Transport) unproven(c *conn, id election.ID) (why wire.Reason, detail string) {
 	cs := c.proof()
 	if cs == nil {
-		return "", "" // nobody is let in without, unless that is wanted
+		return "", "" // without TLS it is accepted only if that is configured
 	}
 	if err := t.security.Proves(*cs, string(id)); err != nil {
 		return wire.ReasonSecurity, err.Error()
@@ -229,7 +229,7 @@ func (t *Transport) unproven(c *conn, id election.ID) (why wire.Reason, detail s
 	return "", ""
 }
 
-// Reassess ends the connections to those who are not believed any more.
+// Reassess ends the connections to members that are no longer trusted.
 func (t *Transport) Reassess() {
 	for _, p := range t.peers {
 		for _, c := range p.conns {
@@ -239,14 +239,14 @@ func (t *Transport) Reassess() {
 			}
 			if err := t.security.Proves(*cs, string(p.id)); err != nil {
 				t.refused(p.id, c.remote(), wire.ReasonSecurity, err.Error())
-				c.close() // its end is told by the reader
+				c.close() // the reader reports its end
 			}
 		}
 	}
 }
 
-// plainAddrs are the addresses that are dialed without TLS, though this member has it: while a
-// cluster changes over, a member that has none yet ends the connection.
+// plainAddrs are the addresses that are dialed without TLS, though this member has it. While a
+// cluster changes to TLS, a member without it ends a TLS connection.
 type plainAddrs struct{ m sync.Map }
 
 func (p *plainAddrs) has(addr string) bool {
@@ -254,7 +254,7 @@ func (p *plainAddrs) has(addr string) bool {
 	return plain
 }
 
-// set has addr dialed without TLS next time, or with it.
+// set selects whether the next dial of addr is without TLS.
 func (p *plainAddrs) set(addr string, plain bool) {
 	if plain {
 		p.m.Store(addr, true)

@@ -1,10 +1,10 @@
-// Package transport is batuta's own wire: the connections to the other members, over
-// which they speak as package wire has it.
+// Package transport is batuta's own wire: the connections to peers, with the frames of package
+// wire.
 //
-// Two members may dial each other in the same instant. Both then keep the
-// connection that the member with the greater id dialed (the newest, of equals)
-// and retire the other: it is not written to any more, but read until it has
-// been idle for 2·t_max, so that no frame on its way is lost.
+// Two members may dial each other in the same instant. Both then keep the connection that the
+// member with the greater id dialed (the newest, of equals) and retire the rest. A retired
+// connection is not written to any more, but read until it has been idle for 2·t_max, so that no
+// frame on its way is lost.
 package transport
 
 import (
@@ -30,14 +30,14 @@ type Transport struct {
 	network.Inbox
 	site     network.Site
 	dialer   Dialer
-	self     wire.Handshake // what this member says of itself, but for its address
-	address  string         // where the others reach it; "": not known yet
+	self     wire.Handshake // this member's hello, except its address
+	address  string         // where peers reach it; "": not known yet
 	security Security       // nil: plain
 	plain    plainAddrs
 	bounds   bounds
 
-	trip        time.Duration // a message there and one back
-	connectTime time.Duration // what goes before the first frame of a connection
+	trip        time.Duration // a round trip
+	connectTime time.Duration // the time before the first frame of a connection
 	kinds       map[election.MessageKind]bool
 
 	ctx      context.Context // of dials
@@ -49,14 +49,14 @@ type Transport struct {
 	peers    map[election.ID]*peer
 	order    uint64
 	encoder  wire.Encoder
-	last     *election.Message // what frame holds; a beat goes to many
+	last     *election.Message // the message in frame; a heartbeat goes to many
 	frame    []byte
-	shutting time.Duration // not 0: it is shutting down, and the other ends have so long
+	shutting time.Duration // not 0: it is shutting down, and gives peers this long
 }
 
-// Open serves the connections that listener accepts, until [Transport.Shut]. expected
-// is how many members there may be: it bounds the connections that wait to be greeted.
-// security may be nil: connections are plain then.
+// Open serves the connections that listener accepts, until [Transport.Shut]. expected is the
+// expected number of members, which bounds the connections with an unfinished handshake. security
+// may be nil: connections are plain then.
 func Open(listener net.Listener, dialer Dialer, security Security, site network.Site, expected int) *Transport {
 	ctx, cancel := context.WithCancel(context.Background())
 	timing := site.Timing
@@ -85,11 +85,11 @@ func Open(listener net.Listener, dialer Dialer, security Security, site network.
 	return t
 }
 
-// PerHost is how many connections from one host may wait to be greeted, in a cluster
-// of so many: all of it may live on one host, and join at once.
+// PerHost returns how many connections from a single host may have an unfinished handshake, in a
+// cluster of expected members: all may run on the same host, and join at once.
 func PerHost(expected int) int { return 2*expected + 512 }
 
-// kindsOf are the messages that this member understands.
+// kindsOf returns the kinds of message that this member understands.
 func kindsOf(a election.Algorithm) map[election.MessageKind]bool {
 	kinds := map[election.MessageKind]bool{}
 	for _, k := range election.Kinds(a) {
@@ -98,22 +98,22 @@ func kindsOf(a election.Algorithm) map[election.MessageKind]bool {
 	return kinds
 }
 
-// peer is another member's end.
+// peer is the state of the connections to a member.
 type peer struct {
 	id          election.ID
 	addr        string
 	incarnation uint64
-	conns       []*conn     // that stand, oldest first
-	active      *conn       // of them, the one to write to
+	conns       []*conn     // established, oldest first
+	active      *conn       // of conns, the connection to write to
 	dialing     *conn       // the dial under way
-	refusal     wire.Reason // why the last connection was refused, by either end; none once one stands
-	words       string      // that in words, for Status
+	refusal     wire.Reason // why the last connection was refused, by either end; none once a connection exists
+	words       string      // the same as text, for Status
 	unresolved  string      // why the name in its address did not resolve at the last dial
-	guest       bool        // nobody has added it: it is forgotten with its last connection
-	misdials    bool        // it has dialed this member for another, which the log has said
+	guest       bool        // not on the list: removed with its last connection
+	misdials    bool        // it dialed this process in place of a different member, which was logged
 }
 
-// Lead implements [network.Network]: every connection serves every view.
+// Lead implements [network.Network]: connections do not depend on the view.
 func (t *Transport) Lead(election.Token) {}
 
 // Refusal implements [network.Network].
@@ -132,8 +132,8 @@ func (t *Transport) Unresolved(id election.ID) string {
 	return ""
 }
 
-// resolves takes note whether the name in a member's address has resolved, by how a dial of it has ended,
-// and logs it when it does no longer.
+// resolves records from the result of a dial whether the name in a member's address resolved, and
+// logs when it stops to.
 func (t *Transport) resolves(p *peer, err error) {
 	was, name := p.unresolved, (*net.DNSError)(nil)
 	p.unresolved = ""
@@ -146,7 +146,7 @@ func (t *Transport) resolves(p *peer, err error) {
 	}
 }
 
-// Advertise sets the address that this member tells the others. It is for the loop.
+// Advertise sets the address that this member sends to its peers. Only the loop may call it.
 func (t *Transport) Advertise(addr string) { t.address = addr }
 
 // Add implements [network.Network].
@@ -161,7 +161,7 @@ func (t *Transport) Add(id election.ID, addr string) {
 	t.peers[id] = &peer{id: id, addr: addr}
 }
 
-// Remove implements [network.Network]. A dial under way comes to nothing.
+// Remove implements [network.Network]. It cancels a dial.
 func (t *Transport) Remove(id election.ID) {
 	if p := t.peers[id]; p != nil {
 		t.drop(p)
@@ -172,7 +172,7 @@ func (t *Transport) Remove(id election.ID) {
 	}
 }
 
-// Send implements [network.Network]: on the connection that stands, or on a new one.
+// Send implements [network.Network]: on the present connection, or on a new connection.
 func (t *Transport) Send(to election.ID, msg *election.Message) {
 	p := t.peers[to]
 	if p == nil {
@@ -193,7 +193,7 @@ func (t *Transport) Send(to election.ID, msg *election.Message) {
 	}
 }
 
-// encode makes a frame of msg, once for all that it goes to.
+// encode makes a frame of msg, once for all its receivers.
 func (t *Transport) encode(msg *election.Message) ([]byte, error) {
 	if msg == t.last {
 		return t.frame, nil
@@ -206,8 +206,8 @@ func (t *Transport) encode(msg *election.Message) ([]byte, error) {
 	return frame, nil
 }
 
-// Dial implements [network.Network]. It dials one that was removed and has to be told,
-// and this member's own id, too.
+// Dial implements [network.Network]. It also dials a removed member that has to be notified, and
+// this member's own id.
 func (t *Transport) Dial(to election.ID) {
 	e, ok := t.site.Entry(to)
 	if ok && e.Address != "" && (e.Departure == election.Removed && t.peers[to] == nil || to == t.self.From.ID) {
@@ -225,7 +225,7 @@ func (t *Transport) Dial(to election.ID) {
 	}
 }
 
-// take handles what a connection goroutine has told.
+// take handles what a connection goroutine has passed on.
 func (t *Transport) take(in incoming) {
 	switch {
 	case t.shutting > 0:
@@ -244,7 +244,7 @@ func (t *Transport) take(in incoming) {
 // activate takes a connection into use.
 func (t *Transport) activate(c *conn, h *wire.Handshake) {
 	p := t.peers[h.From.ID]
-	if p == nil { // admitted, and on no list: it is there as long as its connections
+	if p == nil { // admitted, but on no list: it exists as long as its connections
 		p = &peer{id: h.From.ID, guest: true}
 		t.peers[p.id] = p
 	}
@@ -263,8 +263,8 @@ func (t *Transport) activate(c *conn, h *wire.Handshake) {
 	t.site.Emit(election.Event{Kind: election.LinkUp, Peer: p.id, Rank: h.From, Incarnation: h.Incarnation})
 }
 
-// choose keeps the one connection on which both ends agree, and retires the rest.
-// When it ends while others stand, one of those comes back into use.
+// choose keeps the connection on which both ends agree, and retires the rest. When it ends while
+// connections are left, the best of them comes back into use.
 func (t *Transport) choose(p *peer) {
 	if len(p.conns) == 0 {
 		p.active = nil
@@ -285,21 +285,21 @@ func (t *Transport) choose(p *peer) {
 	}
 }
 
-// stands is what decides which of several connections is used.
+// stands returns the properties by which a connection is chosen.
 func (c *conn) stands() election.Connection {
 	return election.Connection{Dialed: c.dialed, Order: c.order}
 }
 
-// deliver hands a message to the Machine if it comes from who it says.
+// deliver passes a message to the Machine if its sender is the peer.
 func (t *Transport) deliver(c *conn, m *election.Message) {
 	p := c.peer
 	switch {
 	case p == nil:
-		return // refused, hung up, or replaced by another incarnation
+		return // refused, hung up, or replaced by a different incarnation
 	case m.From != p.id || m.To != election.None && m.To != t.self.From.ID:
 		t.site.Counters.Bad(string(wire.ReasonID))
 		t.refusals.Warn(t.site.Log, hostIn(c.remote()), string(wire.ReasonID), "message in another's name; its connection is closed", "member", p.id, "from", m.From, "to", m.To)
-		c.close() // its end is told by the reader
+		c.close() // the reader reports its end
 		return
 	case !t.kinds[m.Kind] || m.Carried != nil && !t.kinds[m.Carried.Kind]:
 		t.site.Counters.Bad(string(wire.ReasonKind))
@@ -327,8 +327,8 @@ func (t *Transport) ended(c *conn, err error) {
 	if p == nil {
 		return
 	}
-	// What was written to the one in use may be lost, and so may what was on its way on one
-	// that is retired, if that is torn: the Machine says it again.
+	// Frames written to the active connection may be lost. Frames on their way over a retired
+	// connection may be lost too if it broke: the Machine resends them.
 	lost := p.active == c || wasTorn(err)
 	t.forget(c)
 	if !lost && len(p.conns) > 0 {
@@ -340,19 +340,19 @@ func (t *Transport) ended(c *conn, err error) {
 	}
 }
 
-// wasTorn tells a connection that broke from one that the other end has closed, or this one.
+// wasTorn distinguishes a connection that broke from a connection that either end closed.
 func wasTorn(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// unreached tells that a dial has failed: nobody listens there (refused), it has
-// told why not, or it kept silent.
+// unreached reports that a dial has failed: no process listens there, the peer refused with a
+// reason, or it did not answer.
 func (t *Transport) unreached(p *peer, ev election.Event) {
 	ev.Kind, ev.Peer = election.DialFailed, p.id
 	t.site.Emit(ev)
 }
 
-// forget closes one connection and says nothing of it.
+// forget closes a connection without an event.
 func (t *Transport) forget(c *conn) {
 	p := c.peer
 	c.peer = nil
@@ -373,7 +373,7 @@ func (t *Transport) drop(p *peer) {
 	}
 }
 
-// Hangup implements [network.Network]. It forgets one that is a member no more.
+// Hangup implements [network.Network]. It removes a peer that is no member any more.
 func (t *Transport) Hangup(id election.ID) {
 	if e, ok := t.site.Entry(id); ok && e.Departure == election.Removed {
 		t.Remove(id)

@@ -4,7 +4,7 @@ package transport
 
 import "syscall"
 
-// canWriteNow says that a socket takes what there is room for, without waiting.
+// canWriteNow is true: a socket accepts what it has room for, without waiting.
 const canWriteNow = true
 
 func (w *nowWriter) try(fd uintptr) bool {

@@ -1,6 +1,6 @@
 package transport
 
-// canWriteNow is false here: each frame goes by a goroutine of its own.
+// canWriteNow is false on Windows: each frame is written by a goroutine.
 const canWriteNow = false
 
 func (w *nowWriter) try(uintptr) bool { return true }
