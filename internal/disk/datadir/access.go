@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// This file checks the permission to write the data directory, and names what mends a directory that cannot
-// be written.
+// This file checks the permission to write the data directory, and names the fix for a directory
+// that cannot be written.
 
-// CheckAccess refuses a data directory that other users may write: they could put a different
-// epoch or a different member list into it. It names the command that mends it.
+// CheckAccess refuses a data directory that other users may write: they could put a different epoch
+// or a different member list into it. Its error names the command that fixes it.
 func CheckAccess(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -28,8 +28,8 @@ func CheckAccess(dir string) error {
 	return nil
 }
 
-// checkFile refuses a file that everyone may write, or that is none: what is behind a
-// symbolic link would be written with the rights of this process.
+// checkFile refuses a file that everyone may write, and anything but a regular file: this process
+// would write the target of a symbolic link with its own rights.
 func checkFile(name string) error {
 	info, err := os.Lstat(name)
 	switch {
@@ -45,7 +45,8 @@ func checkFile(name string) error {
 	return nil
 }
 
-// Owner gives the user that a directory belongs to, and whether that is neither this process's nor root.
+// Owner returns the user that owns a directory, and whether that is neither this process's user nor
+// root.
 func Owner(dir string) (user int, foreign bool) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -54,7 +55,7 @@ func Owner(dir string) (user int, foreign bool) {
 	return foreignOwner(info, os.Geteuid())
 }
 
-// quoted is a file name as a shell takes it.
+// quoted returns a file name quoted for a shell.
 func quoted(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return !strings.ContainsRune(plainInShell, r) }) < 0 {
 		return name
@@ -64,7 +65,7 @@ func quoted(name string) string {
 
 const plainInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+"
 
-// failure is what the machine has refused, and what to do about it.
+// failure is an error of the machine, and what to do about it.
 type failure struct {
 	error
 	todo string
@@ -73,9 +74,9 @@ type failure struct {
 func (f *failure) Error() string { return f.error.Error() + ": " + f.todo }
 func (f *failure) Unwrap() error { return f.error }
 
-// Failed reports whether err comes from the machine and not from a wrong configuration:
-// the same call can succeed later. [Remedy] marks such errors; those that are the
-// machine's wherever they occur need no mark.
+// Failed reports whether err comes from the machine and not from a wrong configuration: the same
+// call can succeed later. [Remedy] marks such errors; errors that always come from the machine need
+// no mark.
 func Failed(err error) bool {
 	if _, ok := errors.AsType[*failure](err); ok {
 		return true

@@ -1,6 +1,5 @@
-// Package datadir opens a member's data directory for the files that are kept there,
-// and writes them so that they survive a power cut. Each of its errors names what to do
-// about it.
+// Package datadir opens a member's data directory for the files in it, and writes them so that they
+// survive a power cut. Each of its errors names what to do about it.
 package datadir
 
 import (
@@ -11,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// uncreated gives the remedy about a directory that cannot be created.
+// uncreated adds the remedy for a directory that cannot be created.
 func uncreated(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || Remedy(err) == err {
 		return fmt.Errorf("%w; give a directory that can be created", err)
@@ -19,9 +18,9 @@ func uncreated(err error) error {
 	return fmt.Errorf("%w, or give a directory that can be created", Remedy(err))
 }
 
-// Lock creates dir, mode 0700, if need be, refuses it when others may write it or one of
-// the files in it, and takes the lock that is the file of that name there. Closing what
-// it returns lets go of it, as the end of the process does.
+// Lock creates dir, mode 0700, if need be, and locks the file of that name in it. It refuses a
+// directory that other users may write, or in which they may write one of files. Closing the
+// result releases the lock, as the end of the process does.
 func Lock(dir, name string, files ...string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", dir, uncreated(err))
@@ -45,12 +44,12 @@ func Lock(dir, name string, files ...string) (*os.File, error) {
 	return held, nil
 }
 
-// Sweep removes what writes of a file left there that were cut off, under the names that
-// renameio gives them.
+// Sweep removes what interrupted writes of a file left in dir, under the names that renameio gives
+// them.
 func Sweep(dir, file string) {
 	left, err := filepath.Glob(filepath.Join(dir, "."+file+"*"))
 	if err != nil {
-		return // only a bad pattern does
+		return // only for a bad pattern
 	}
 	for _, name := range left {
 		os.Remove(name)

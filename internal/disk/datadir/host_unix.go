@@ -21,8 +21,7 @@ func lock(file *os.File) error {
 
 func writableByAll(info fs.FileInfo) bool { return info.Mode().Perm()&0o002 != 0 }
 
-// foreignOwner gives the owner of a file, and whether that is neither user uid nor
-// root.
+// foreignOwner returns the owner of a file, and whether that is neither user uid nor root.
 func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -32,8 +31,8 @@ func foreignOwner(info fs.FileInfo, uid int) (owner int, foreign bool) {
 	return owner, owner != uid && owner != 0
 }
 
-// Replace puts content in the place of a file, as a whole, and gives what the new file is.
-// Its name is safe from a power cut once the directory is synced.
+// Replace replaces a file by content, as a whole, and returns the new file's info. Its name
+// survives a power cut once the directory is synced.
 func Replace(name string, content []byte) (os.FileInfo, error) {
 	file, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithPermissions(0o600))
 	if err != nil {
@@ -50,7 +49,7 @@ func Replace(name string, content []byte) (os.FileInfo, error) {
 	return info, file.CloseAtomicallyReplace()
 }
 
-// Sync makes the names in a directory safe, not only the files.
+// Sync makes the names in a directory survive a power cut, not only the files.
 func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

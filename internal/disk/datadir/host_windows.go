@@ -17,12 +17,12 @@ func lock(file *os.File) error {
 	return windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &windows.Overlapped{})
 }
 
-// Access is by lists there, which are inherited from the directory above, and not by modes.
+// writableByAll is false: Windows has inherited access lists instead of modes.
 func writableByAll(fs.FileInfo) bool { return false }
 
 func foreignOwner(_ fs.FileInfo, uid int) (owner int, foreign bool) { return uid, false }
 
-// Replace puts content in the place of a file, as a whole, and gives what the new file is.
+// Replace replaces a file by content, as a whole, and returns the new file's info.
 func Replace(name string, content []byte) (os.FileInfo, error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name))
 	if err != nil {
@@ -42,5 +42,5 @@ func Replace(name string, content []byte) (os.FileInfo, error) {
 	return os.Stat(name)
 }
 
-// Sync has nothing to do: a directory cannot be flushed there.
+// Sync does nothing: Windows cannot flush a directory.
 func Sync(string) error { return nil }

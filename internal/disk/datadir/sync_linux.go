@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SyncData returns once what was written into f survives a power cut. It leaves out
-// the times of the file, which cost a write of their own.
+// SyncData returns once what was written into f survives a power cut. It leaves out the file's
+// times, which cost a write of their own.
 func SyncData(f *os.File) error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))
