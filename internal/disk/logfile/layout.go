@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// The file begins with a sector that holds one line:
+// The file begins with a sector that holds a line:
 //
 //	batuta-log 1 <salt, hexadecimal> <bytes of the file when it was made> <SHA-256 of the line so far>
 //
-// Batches follow, one an append, each from the beginning of a sector, zero up to the next:
+// Batches follow, a batch per append, each at the beginning of a sector and padded with zeros:
 //
 //	salt    8 bytes, the file's own: no record of any other file can be taken for a batch
 //	number  8 bytes, from 1
@@ -24,9 +24,9 @@ import (
 //	sum     16 bytes, the beginning of the SHA-256 of all but itself
 //	records each its length, 4 bytes, and its bytes
 //
-// Numbers are big-endian. Behind the last batch the file is zero. A batch is written when
-// those before it are on disk. So one that is broken and followed by none is an append
-// that was cut off, and one that is broken and followed by another is damage.
+// Numbers are big-endian. The file is zero after the last batch. A batch is written when those
+// before it are on disk. So a broken batch at the end is an append that was interrupted, and a
+// broken batch before a whole batch is damage.
 const (
 	logMagic   = "batuta-log"
 	logVersion = "1"
@@ -35,7 +35,7 @@ const (
 	batchHeader = 40
 )
 
-// salt tells the batches of one file from whatever else a disk may hold.
+// salt distinguishes the batches of a file from other data on the disk.
 type salt [8]byte
 
 func newSalt() (s salt) {
@@ -43,7 +43,7 @@ func newSalt() (s salt) {
 	return s
 }
 
-// encode makes a file that holds records, with room behind them.
+// encode returns a file that holds records, with room after them.
 func encode(s salt, records [][]byte) ([]byte, position) {
 	end := position{salt: s, number: 1, at: sector}
 	var batch []byte
@@ -67,7 +67,7 @@ func checksum(head string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// encode makes a batch that goes to p.
+// encode returns a batch for position p.
 func (p position) encode(records [][]byte) []byte {
 	length := 0
 	for _, r := range records {
@@ -86,7 +86,7 @@ func (p position) encode(records [][]byte) []byte {
 	return batch[:cap(batch)]
 }
 
-// padded is n, up to the next sector.
+// padded rounds n up to whole sectors.
 func padded(n int) int { return (n + sector - 1) / sector * sector }
 
 func sumOf(batch []byte) []byte {
@@ -96,7 +96,7 @@ func sumOf(batch []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// decode gives the records in a file and where the next batch goes.
+// decode returns the records in a file and the position of the next batch.
 func decode(data []byte) ([][]byte, position, error) {
 	p, err := decodeHead(data)
 	if err != nil {
@@ -139,10 +139,10 @@ func decodeHead(data []byte) (p position, err error) {
 	return p, nil
 }
 
-// batch is one that is whole, without the zeros behind it.
+// batch is a whole batch, without its padding.
 type batch []byte
 
-// batch reads the one that begins there; false where none does.
+// batch reads the batch that begins at at; false if there is none.
 func (p position) batch(data []byte, at int64) (b batch, number uint64, ok bool) {
 	b = data[at:]
 	if len(b) < batchHeader || !bytes.HasPrefix(b, p.salt[:]) {
@@ -184,5 +184,5 @@ func (b batch) records() (all [][]byte) {
 	return all
 }
 
-// used is how much of b is not zero at its end.
+// used returns the length of b without its trailing zeros.
 func used(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }

@@ -1,6 +1,5 @@
-// Package logfile keeps records in a file of the data directory, in the order in which
-// they were appended, so that they survive a power cut. Each of its errors says what to
-// do about it.
+// Package logfile keeps records in a file of the data directory, in the order in which they were
+// appended, so that they survive a power cut. Each of its errors names what to do about it.
 package logfile
 
 import (
@@ -14,31 +13,31 @@ import (
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
-// Log is a log on disk, its process's alone. What an Append or a Replace that has
-// returned nil holds is there after any crash and power cut; of one that was cut off, or
-// gave an error, all or nothing is there.
+// Log is a log on disk, used by a single process. Records of an Append or a Replace that returned
+// nil are there after any crash and power cut. Of a call that was interrupted or returned an error,
+// all records or none are there.
 //
-// Its methods belong to one goroutine at a time, and may take as long as the disk does.
+// Its methods must not be called concurrently, and may take as long as the disk does.
 type Log struct {
 	dir  string
 	lock *os.File
 	log  *slog.Logger
 
-	file   os.FileInfo // the log whose end is known; nil: it is to be read first
+	file   os.FileInfo // the file that end is the end of; nil: it has to be read first
 	end    position
-	rename bool // the file stands under its name, and the name is not on disk yet
+	rename bool // the file has its name, and the name is not on disk yet
 
-	// What the kernel does; a test may see to it, or refuse.
+	// The kernel's work; tests replace it to observe or fail it.
 	write   func(file *os.File, b []byte, at int64) error
 	syncDir func(dir string) error
 }
 
-// position is where the next batch goes.
+// position is the place of the next batch.
 type position struct {
 	salt   salt
 	number uint64 // of that batch
 	at     int64
-	size   int64 // of the file: what lies behind at is zero
+	size   int64 // of the file: it is zero from at on
 }
 
 // Names in the data directory.
@@ -50,19 +49,19 @@ const (
 const (
 	// MaxBytes bounds the file.
 	MaxBytes = 64 << 20
-	// room is what is made ready behind the last record, so that an append changes
-	// nothing but bytes that are there.
+	// room is the space prepared after the last record, so that an append changes only bytes that
+	// exist.
 	room = 128 << 10
 )
 
-// ErrFull says that an append would go beyond [MaxBytes]; Replace makes room.
+// ErrFull is for an append that would exceed [MaxBytes]; Replace makes room.
 var ErrFull = errors.New("the log is full")
 
-// errDamaged says that the log does not hold what was written.
+// errDamaged is for a log that differs from what was written.
 var errDamaged = errors.New("damaged")
 
-// Open opens the log in dir, and creates both if need be. Its warnings go to log. A
-// second process is refused for as long as this one has not called Close.
+// Open opens the log in dir, and creates both if need be. Its warnings go to log. It refuses a
+// second process until this process has called Close.
 func Open(dir string, log *slog.Logger) (*Log, error) {
 	lock, err := datadir.Lock(dir, lockFile, File)
 	if err != nil {
@@ -81,14 +80,14 @@ func Open(dir string, log *slog.Logger) (*Log, error) {
 	return l, nil
 }
 
-// Close lets go of the log.
+// Close releases the log.
 func (l *Log) Close() error { return l.lock.Close() }
 
 func (l *Log) path() string { return filepath.Join(l.dir, File) }
 
-// Load gives the records that the log holds, the first appended first. An append that
-// a power cut has cut off is cut away; a log that is damaged before its end is refused
-// with an error that names it.
+// Load returns the records of the log, in the order of their appends. It removes an append that a
+// power cut interrupted. For a log that is damaged before its end it returns an error that names
+// the log.
 func (l *Log) Load() ([][]byte, error) {
 	l.file = nil
 	info, err := os.Stat(l.path())
@@ -116,7 +115,7 @@ func (l *Log) Load() ([][]byte, error) {
 	return records, nil
 }
 
-// cut makes zero again what follows the last whole batch.
+// cut zeroes what follows the last whole batch.
 func (l *Log) cut(data []byte) error {
 	tail := data[l.end.at:]
 	n := used(tail)
@@ -130,9 +129,9 @@ func (l *Log) cut(data []byte) error {
 	return nil
 }
 
-// Append adds records behind all others, all or none of them, and returns once they
-// survive a power cut. After an error none of them is loaded again by this process, but
-// they may be there after a crash; the next Append or Replace takes their place.
+// Append adds all of records at the end, or none, and returns once they survive a power cut. After
+// an error this process loads none of them again, but they may be there after a crash; the next
+// Append or Replace overwrites them.
 func (l *Log) Append(records ...[]byte) error {
 	if len(records) == 0 {
 		return nil
@@ -166,7 +165,7 @@ func (l *Log) Append(records ...[]byte) error {
 	return nil
 }
 
-// open opens the log whose end is known, once its name is safe.
+// open opens the log for do, once its name is on disk.
 func (l *Log) open(do func(*os.File) error) error {
 	if l.rename {
 		if err := l.syncDir(l.dir); err != nil {
@@ -189,8 +188,8 @@ func (l *Log) open(do func(*os.File) error) error {
 	return do(f)
 }
 
-// Replace has the log hold these records and no others, and returns once they survive a
-// power cut. A crash meanwhile leaves the log as it was before or as it is after.
+// Replace makes the log hold only these records, and returns once they survive a power cut. A crash
+// meanwhile leaves the log as before or as after.
 func (l *Log) Replace(records ...[]byte) error {
 	if err := l.replace(records); err != nil {
 		return fmt.Errorf("replace the log: %w", datadir.Remedy(err))
@@ -207,7 +206,7 @@ func (l *Log) replace(records [][]byte) error {
 	if err != nil {
 		return err
 	}
-	// From here on appends go to this file: they must not be told before its name is safe.
+	// From here on appends go to this file: none may succeed before its name is on disk.
 	l.file, l.end, l.rename = info, end, true
 	if err := l.syncDir(l.dir); err != nil {
 		return err
