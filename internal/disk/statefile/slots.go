@@ -13,26 +13,26 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// slot is one half of a state file: it holds one save, followed by anything.
+// slot is a half of a state file: it holds a save, followed by arbitrary bytes.
 //
 //	batuta-state 2 <number of the save> <bytes of a slot> <bytes of the state> <SHA-256>
 //	{"id":"5","incarnation":…,"epoch":7,"leader":"5","members":[…]}
 //
-// The checksum, hexadecimal, covers the header before it and the state. Saves count
-// from 1, the odd ones in the second slot. A slot takes a power of two of bytes, 4096
-// at least, so that no block of a disk belongs to both and each can be found whatever
-// has become of the other; one that was never written is zero.
+// The checksum, hexadecimal, covers the header before it and the state. Saves count from 1; odd
+// saves are in the second slot. The size of a slot is a power of two, at least 4096 bytes, so that
+// no block of a disk belongs to both, and each can be found if the first is damaged. A slot that
+// was never written is zero.
 type slot struct {
 	number uint64
 	size   int64 // 0: of a file without slots
 }
 
-// Version is that of the layout in which a state is saved.
+// Version is the version of the layout in which a state is saved.
 const Version = 2
 
 const (
 	stateMagic   = "batuta-state"
-	plainVersion = "1" // the whole file is one save
+	plainVersion = "1" // the whole file is a save
 
 	minSlot   = 4096
 	maxSlot   = 2 << 20 // more than maxState and a header
@@ -41,12 +41,12 @@ const (
 
 func (s slot) offset() int64 { return int64(s.number%2) * s.size }
 
-// next is where the save after this one goes.
+// next returns the slot of the save after s.
 func (s slot) next() slot { return slot{s.number + 1, s.size} }
 
 func (s slot) fits(body []byte) bool { return int64(maxHeader+len(body)) <= s.size }
 
-// slotSize is the size of the slots of a file that holds body.
+// slotSize returns the size of the slots of a file that holds body.
 func slotSize(body []byte) int64 {
 	size := int64(minSlot)
 	for !(slot{size: size}).fits(body) {
@@ -60,7 +60,7 @@ func (s slot) encode(body []byte) []byte {
 	return fmt.Appendf(nil, "%s %s %s\n%s", stateMagic, head, checksum(head, body), body)
 }
 
-// decodeSlot reads what a slot begins with.
+// decodeSlot reads the save at the beginning of a slot.
 func decodeSlot(data []byte) (slot, []byte, error) {
 	header, _, whole := bytes.Cut(data[:min(len(data), maxHeader)], []byte("\n"))
 	f := strings.Split(string(header), " ")
@@ -88,7 +88,7 @@ func otherLayout(version, this string) error {
 	return fmt.Errorf("written by a version of batuta with another layout (%s, and this is %s): start that version, or a later one", version, this)
 }
 
-// checksum covers the header too, so that every flipped bit of a save shows.
+// checksum covers the header too, so that it detects every flipped bit of a save.
 func checksum(head string, body []byte) string {
 	h := sha256.New()
 	h.Write([]byte(head + "\n"))
@@ -96,13 +96,13 @@ func checksum(head string, body []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// copies are what a state file holds.
+// copies is the content of a state file.
 type copies struct {
 	file    os.FileInfo
 	slot    slot // the last good save
 	body    []byte
 	state   election.State
-	damaged bool // the other slot holds no save, and is not empty
+	damaged bool // the second slot holds no save, and is not empty
 }
 
 func readCopies(name string) (copies, error) {
@@ -160,7 +160,7 @@ func decodeFile(data []byte) (copies, error) {
 	return best, nil
 }
 
-// spoiled reports whether the slot beside a good one has been written and holds no save.
+// spoiled reports whether the slot next to a good slot was written and holds no save.
 func spoiled(data []byte, good slot) bool {
 	other := slot{good.number + 1, good.size}
 	begin, end := other.offset(), other.offset()+other.size
@@ -173,7 +173,7 @@ func spoiled(data []byte, good slot) bool {
 	return len(bytes.Trim(data[begin:end], "\x00")) > 0
 }
 
-// decodePlain gives the state in a file of the layout before slots:
+// decodePlain returns the state in a file of the layout before slots:
 //
 //	batuta-state 1 <SHA-256 of "1\n" and the lines below, hexadecimal>
 //	{"id":"5",…}

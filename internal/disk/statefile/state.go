@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// savedState is the layout of a state, as one line of JSON.
+// savedState is the layout of a state, as a line of JSON.
 type savedState struct {
 	ID          election.ID `json:"id"`
 	Incarnation uint64      `json:"incarnation"`
@@ -39,7 +39,7 @@ func encodeState(s election.State) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false) // '<' is one byte, and six as \u003c
+	encoder.SetEscapeHTML(false) // '<' is a single byte, and six as \u003c
 	if err := encoder.Encode(saved); err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// Package statefile keeps a member's state in one small file of a directory, so that
-// it survives a power cut. Each of its errors says what to do about it.
+// Package statefile keeps a member's state in a small file of a directory, so that it survives a
+// power cut. Each of its errors names what to do about it.
 package statefile
 
 import (
@@ -14,23 +14,22 @@ import (
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
-// Dir is the data directory of one member, its alone, with the state file in it.
+// Dir is the data directory of a single member, with the state file in it.
 //
-// The state file holds two slots of one size, see [slot]. A save writes the slot that
-// does not hold the last one, in place and with one sync: whatever a power cut leaves
-// of it, the last save or the one before is whole. The file is made anew, as a whole
-// and under another name first, when there is none, when the state has outgrown its
-// slots, and when an older version of batuta wrote it.
+// The state file holds two slots of the same size, see [slot]. A save overwrites the slot of the
+// save before the last, in place and with a single sync: after a power cut the last save or the
+// save before it is whole. The file is made again, as a whole and under a temporary name first, if
+// it is missing, if the state has outgrown its slots, and if an older version of batuta wrote it.
 //
 // The directory is locked for as long as the process lives.
 type Dir struct {
 	dir  string
 	lock *os.File
 	log  *slog.Logger
-	file os.FileInfo // the state file whose slots are known; nil: none yet
-	last slot        // what was saved last, in that file
+	file os.FileInfo // the state file that last is about; nil: none yet
+	last slot        // the last save, in that file
 
-	// What the kernel does; a test may see to it, or refuse.
+	// The kernel's work; tests replace it to observe or fail it.
 	write   func(file *os.File, b []byte, at int64) error
 	syncDir func(dir string) error
 }
@@ -38,19 +37,18 @@ type Dir struct {
 // Names in the data directory.
 const (
 	File         = "state"
-	previousFile = "state.previous" // the save before, of versions whose file holds one
+	previousFile = "state.previous" // the save before, of versions with a single save per file
 	lockFile     = "lock"
 
-	// maxState is more than any state takes: JSON writes a quotation mark in an id as
-	// two bytes, an entry's names and numbers as 128 at most.
+	// maxState is more than any state takes: JSON writes a quotation mark in an id as two bytes, an
+	// entry's names and numbers as 128 at most.
 	maxState = 2*election.MaxListBytes + 128*election.MaxMembers + 4096
 )
 
-// errDamaged says that a state file does not hold what was written.
+// errDamaged is for a state file that differs from what was written.
 var errDamaged = errors.New("damaged")
 
-// Open creates dir if need be, locks it and makes sure that it can be written. Its
-// warnings go to log.
+// Open creates dir if need be, locks it and checks that it can be written. Its warnings go to log.
 func Open(dir string, log *slog.Logger) (*Dir, error) {
 	lock, err := datadir.Lock(dir, lockFile, File, previousFile)
 	if err != nil {
@@ -61,14 +59,13 @@ func Open(dir string, log *slog.Logger) (*Dir, error) {
 	return s, nil
 }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (s *Dir) Close() error { return s.lock.Close() }
 
 func (s *Dir) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Load gives what was last saved; the zero State at a first start. Where the last
-// save is damaged it gives the one before and a warning; when that is no better, an
-// error.
+// Load returns the last save; the zero State at a first start. If the last save is damaged it warns
+// and returns the save before it, or an error if that is damaged too.
 func (s *Dir) Load() (election.State, error) {
 	c, err := readCopies(s.path(File))
 	if err == nil {
@@ -96,22 +93,22 @@ func (s *Dir) Load() (election.State, error) {
 		s.dir, err, errPrevious, s.path(File), s.path(previousFile))
 }
 
-// know keeps where the next save goes.
+// know records the position of the last save.
 func (s *Dir) know(c copies) {
 	s.file, s.last = nil, c.slot
 	if c.slot.size > 0 {
 		s.file = c.file
-		os.Remove(s.path(previousFile)) // left by a version whose file held one save
+		os.Remove(s.path(previousFile)) // left by a version with a single save per file
 	}
 }
 
-// Read gives the state that a state file holds.
+// Read returns the state in a state file.
 func Read(name string) (election.State, error) {
 	c, err := readCopies(name)
 	return c.state, err
 }
 
-// Save returns once the state survives a power cut, with what keeps it from that.
+// Save returns nil once the state survives a power cut, else the error that prevents it.
 func (s *Dir) Save(state election.State) error {
 	if err := s.save(state); err != nil {
 		return fmt.Errorf("save the state: %w", datadir.Remedy(err))
@@ -137,8 +134,7 @@ func (s *Dir) save(state election.State) error {
 	return s.replace(body)
 }
 
-// overwrite saves into a slot of the file, and tells whether it has: not when the
-// file is gone or another.
+// overwrite saves into a slot of the file. It returns false if the file is missing or was replaced.
 func (s *Dir) overwrite(into slot, body []byte) (bool, error) {
 	file, err := os.OpenFile(s.path(File), os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +151,7 @@ func (s *Dir) overwrite(into slot, body []byte) (bool, error) {
 	if !os.SameFile(info, s.file) || info.Size() != 2*into.size {
 		return false, nil
 	}
-	// After an error the next save goes to this slot again: the other one is whole.
+	// After an error the next save goes to this slot again: the last save is whole.
 	if err := s.write(file, into.encode(body), into.offset()); err != nil {
 		return false, err
 	}
@@ -163,7 +159,7 @@ func (s *Dir) overwrite(into slot, body []byte) (bool, error) {
 	return true, nil
 }
 
-// replace makes the file anew, with the save before in its other slot.
+// replace makes the file again, with the previous save in its second slot.
 func (s *Dir) replace(body []byte) error {
 	first, older := s.last, s.older()
 	first.size = max(slotSize(body), slotSize(older))
@@ -185,7 +181,7 @@ func (s *Dir) replace(body []byte) error {
 	return nil
 }
 
-// older is what the save before holds, as far as it can be read.
+// older returns the previous save, if it can be read.
 func (s *Dir) older() []byte {
 	for _, name := range []string{File, previousFile} {
 		if c, err := readCopies(s.path(name)); err == nil {
