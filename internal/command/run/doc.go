@@ -1,14 +1,12 @@
-// Package run keeps a command running where the leader is, and nowhere else.
+// Package run runs a command only on the leader.
 //
-// Three processes share the work. The node decides who leads. The guard, a child
-// of the node's process, is the parent of the command: it starts it in a process
-// group of its own, stops it when told, and tells when nothing of it is left. It
-// needs nobody to do the last thing right: when the pipe to the node's process
-// ends, or the node has not renewed the command's lease in time, the guard kills
-// the group by itself.
+// Three processes share the work. The node elects the leader. The guard, a child of the node's
+// process, is the parent of the command. It starts the command in a process group of its own, stops
+// it on request, and reports when nothing of it is left. It kills the group without a request when
+// the pipe to the node's process ends, or when the node has not renewed the command's lease in
+// time.
 //
-// On a loss that the node knows of, the command is asked to end (SIGTERM) and
-// killed after a grace period. When the node's process has died or is stuck, the
-// others may lead already, and there is nothing left to be polite with: the group
-// is killed at once.
+// If the node detects that it has lost leadership, the command gets SIGTERM, and SIGKILL after a
+// grace period. If the node's process has died or is stuck, a new leader may exist already: the
+// group is killed at once.
 package run

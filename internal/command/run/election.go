@@ -6,23 +6,23 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// Under is what a command runs on that runs under one of a member's many elections.
+// Under returns the Node for a command that runs under one of a member's named elections.
 func Under(n *batuta.Node, e *batuta.Election) Node { return electionNode{n, e} }
 
-// NamedNotice is [Config].Notice for such a command: it is asked to end late enough for a
-// coordinator that fails to be replaced meanwhile.
+// NamedNotice is [Config].Notice for such a command: it is asked to end only after a coordinator
+// that fails can have been replaced.
 const NamedNotice = 4
 
-// electionNode is a member as one of its elections sees it.
+// electionNode is a member as a participant in one of its elections.
 type electionNode struct {
 	node *batuta.Node
 	*batuta.Election
 }
 
-// ID is the member's.
+// ID returns the member's id.
 func (n electionNode) ID() batuta.ID { return n.node.ID() }
 
-// Meta is what the member tells of itself.
+// Meta returns the member's metadata.
 func (n electionNode) Meta() map[string]string {
 	status, _ := n.node.Status(context.Background())
 	for _, m := range status.Members {
@@ -33,11 +33,11 @@ func (n electionNode) Meta() map[string]string {
 	return nil
 }
 
-// SetHealth does nothing: a member whose command fails is no candidate of this election until
-// the command is tried again, and is as fit as before for the rest.
+// SetHealth does nothing: a member with a failed command is no candidate of this election until it
+// tries the command again; its eligibility for the rest is unchanged.
 func (electionNode) SetHealth(context.Context, error) error { return nil }
 
-// Done is the node's.
+// Done returns the node's channel.
 func (n electionNode) Done() <-chan struct{} { return n.node.Done() }
 
 var _ Node = electionNode{}

@@ -8,9 +8,9 @@ import (
 	"github.com/batuta-dev/batuta"
 )
 
-// finishing gives the context of a run under a leadership, which ctx has. It ends as that
-// does, unless the election is handed over: the run then has [Config].Finish to end by
-// itself, and the next leader begins when it has. The caller must call end.
+// finishing returns the context of a run under a leadership with context ctx. It ends with ctx,
+// unless the election is handed over: the run then has [Config].Finish to end by itself, and the
+// next leader begins afterwards. The caller must call end.
 func (r *Runner) finishing(ctx context.Context, node Node) (running context.Context, end func()) {
 	if r.cfg.Finish == 0 || r.ticks == nil {
 		return ctx, func() {}
@@ -23,7 +23,7 @@ func (r *Runner) finishing(ctx context.Context, node Node) (running context.Cont
 			r.letFinish(running, node)
 		}
 		if r.run.Err() != nil {
-			ctx = r.run // which says by which signal
+			ctx = r.run // its cause is the signal
 		}
 		cancel(context.Cause(ctx))
 	})
@@ -33,8 +33,8 @@ func (r *Runner) finishing(ctx context.Context, node Node) (running context.Cont
 	}
 }
 
-// letFinish returns when a run is over, has had its time, or may not go on: this process
-// ends, or others are about to take its lead for over.
+// letFinish returns when a run is over, has used up its time, or may not continue: this process
+// ends, or the leadership is about to expire.
 func (r *Runner) letFinish(running context.Context, node Node) {
 	timeout := time.NewTimer(r.cfg.Finish)
 	defer timeout.Stop()

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// group is a command and all that descends from it.
+// group is a command and all its descendants.
 type group struct {
 	id      int          // of the process group, and of the command itself
-	ended   bool         // the command itself has ended
+	ended   bool         // the command itself has ended, maybe before its descendants
 	outcome Outcome      // how; valid once ended
 	empty   bool         // the process group is known to have no member
 	over    bool         // nothing of it runs
-	left    []int        // what runs besides the command, among this process's children: it has adopted them
-	asked   map[int]bool // by ask
-	refused int          // a process that this one may not signal; 0: none is known
-	said    *output      // what it writes; nil: it writes by itself
+	left    []int        // running children of this process except the command: it has adopted them
+	asked   map[int]bool // the processes that ask has signaled
+	refused int          // a process that this process may not signal; 0: none is known
+	said    *output      // its output; nil: it writes directly
 }
 
 // startGroup runs c in a process group of its own.
@@ -55,7 +55,7 @@ func (g *group) signal(s syscall.Signal) {
 	}
 }
 
-// ask sends s to adopted processes outside of the process group, once each.
+// ask sends s to adopted processes outside of the process group, once to each.
 func (g *group) ask(s syscall.Signal) {
 	for _, pid := range g.strays() {
 		if !g.asked[pid] {
@@ -66,7 +66,7 @@ func (g *group) ask(s syscall.Signal) {
 	}
 }
 
-// send signals a process, or with a negative id a process group, and notes a refusal.
+// send signals a process, or with a negative id a process group, and records a refusal.
 func (g *group) send(id int, s syscall.Signal) error {
 	err := syscall.Kill(id, s)
 	if err == syscall.EPERM {
@@ -85,7 +85,7 @@ func (g *group) strays() (found []int) {
 	return found
 }
 
-// reapAll takes in what has ended where the system does not list a process's children.
+// reapAll reaps ended processes if the system does not list a process's children.
 func (g *group) reapAll() {
 	for {
 		var status syscall.WaitStatus
@@ -103,11 +103,11 @@ func (g *group) reapAll() {
 	}
 }
 
-// buryGroup kills a process group whose members are this process's children now, or will be
-// at once, and returns when it has no member.
+// buryGroup kills a process group of present or future children of this process, and returns when
+// the group is empty.
 func buryGroup(group int) {
 	for syscall.Kill(-group, syscall.SIGKILL) != syscall.ESRCH {
-		// While one is another process's zombie there is nothing to wait for.
+		// A zombie of a different parent cannot be waited for.
 		if _, err := syscall.Wait4(-group, nil, 0, nil); err == syscall.ECHILD {
 			time.Sleep(time.Millisecond)
 		}

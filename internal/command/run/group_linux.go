@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commandAttributes: a group of its own; and should the guard itself be killed,
-// the kernel kills the command, or asks one to end that has a last time for it.
+// commandAttributes puts the command into a group of its own. If the guard itself is killed, the
+// kernel kills the command, or sends it SIGTERM if it has a last grace period.
 func commandAttributes(c *Command) *syscall.SysProcAttr {
 	last := syscall.SIGKILL
 	if c.Last > 0 {
@@ -24,14 +24,14 @@ func commandAttributes(c *Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: last}
 }
 
-// adoptOrphans makes this process the parent of every descendant whose own parent has
-// ended: none is lost, and each end is reported by SIGCHLD.
+// adoptOrphans makes this process the parent of every descendant that loses its parent: none is
+// lost, and SIGCHLD reports each end.
 func adoptOrphans() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
-// adoptLeft adopts what guards leave behind. The children that this process has before it
-// starts a guard are not theirs: it may have got them by an exec.
+// adoptLeft adopts what guards leave behind. Children that this process has before it starts a
+// guard are not the guards': it may have them from before an exec.
 var adoptLeft = sync.OnceValue(func() error {
 	own.Lock()
 	defer own.Unlock()
@@ -45,13 +45,13 @@ var adoptLeft = sync.OnceValue(func() error {
 	return adoptOrphans()
 })
 
-// groupPoll is how often to look whether a group is gone; 0: SIGCHLD reports it.
+// groupPoll is how often to check whether a group is gone; 0: SIGCHLD reports it.
 const groupPoll = 0
 
-// groupSeen says that a group which is over has left nothing: whatever descends from it.
+// groupSeen is true: a group that is over has left no descendant.
 const groupSeen = true
 
-// seesDeaths reports why the end of a process cannot be awaited here.
+// seesDeaths returns why this process cannot wait for the end of a process, or nil.
 func seesDeaths() error {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err == nil {
@@ -60,14 +60,14 @@ func seesDeaths() error {
 	return os.NewSyscallError("pidfd_open", err)
 }
 
-// awaitDeath gives a channel that is closed once this process's parent is dead.
+// awaitDeath returns a channel that is closed once this process's parent is dead.
 func awaitDeath(parent int) (<-chan struct{}, error) {
 	fd, err := unix.PidfdOpen(parent, 0)
 	if err != nil {
 		return nil, os.NewSyscallError("pidfd_open", err)
 	}
 	if os.Getppid() != parent {
-		return nil, syscall.ESRCH // it died before, and the number may be of another process
+		return nil, syscall.ESRCH // it died before, and its pid may be reused
 	}
 	dead := make(chan struct{})
 	go func() {
@@ -82,11 +82,11 @@ func awaitDeath(parent int) (<-chan struct{}, error) {
 	return dead, nil
 }
 
-// look takes in what has ended, and what this process has adopted.
+// look records which processes have ended, and which this process has adopted.
 //
-// It reads nothing below /proc of any other process: the kernel keeps such an entry, and can
-// spend seconds on dropping it when that process is reaped. Other programs read there, so an
-// end is learned of first, and reaped later by another goroutine.
+// It reads nothing below /proc of a different process: the kernel keeps such an entry, and can take
+// seconds to drop it when that process is reaped. Programs such as ps read there, so an end is
+// detected first, and the process is reaped later by a goroutine.
 func (g *group) look() {
 	running, over, err := children()
 	if err != nil {
@@ -98,31 +98,31 @@ func (g *group) look() {
 	for _, pid := range running {
 		if pid != g.id {
 			g.left = append(g.left, pid)
-			g.send(pid, 0) // one may not be signaled, though others of its group may
+			g.send(pid, 0) // a group may have a member that must not be signaled
 		}
 	}
 	for pid, how := range over {
 		if pid != g.id {
 			reapLater(pid)
-		} else if !g.ended { // its number is not free before the group is gone
+		} else if !g.ended { // its pid must stay reserved until the group is gone
 			g.ended, g.outcome = true, how
 		}
 	}
-	// What descends from it is this process's child by its end, and on the same list.
+	// When a process has ended its children are this process's, and on the same list.
 	g.empty = g.ended && len(g.left) == 0
 	g.over = g.empty
 }
 
-// anyChild reports whether this process has children, ended or not.
+// anyChild reports whether this process has children, including zombies.
 func anyChild() bool {
 	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err != unix.ECHILD
 }
 
-// release gives the number of a command that is gone back to the system.
+// release reaps a command that is gone, which frees its pid.
 func (g *group) release() { reapLater(g.id) }
 
-// exited is what the kernel writes about the end of a child, after the union's alignment.
+// exited is the kernel's record of the end of a child, after the union's alignment.
 type exited struct {
 	_        [3]int32
 	_        [0]uintptr
@@ -156,7 +156,7 @@ func ended(pid int) (how Outcome, over bool) {
 
 const cldExited = 1 // CLD_EXITED: status is an exit code, and otherwise a signal
 
-// awaitEnd calls ended when c has ended, and reaps it then: that can take seconds.
+// awaitEnd calls ended when c has ended, and then reaps it, which can take seconds.
 func awaitEnd(c *exec.Cmd, ended func()) {
 	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -164,14 +164,14 @@ func awaitEnd(c *exec.Cmd, ended func()) {
 	WaitChild(c)
 }
 
-// reaping has the processes that are being reaped.
+// reaping are the processes that are being reaped.
 var reaping = struct {
 	sync.Mutex
 	pids map[int]bool
 	at   chan struct{} // bounds how many threads wait for the kernel
 }{pids: map[int]bool{}, at: make(chan struct{}, 8)}
 
-// reapLater takes an ended child off the system's list, without making its caller wait.
+// reapLater reaps an ended child without making its caller wait.
 func reapLater(pid int) {
 	reaping.Lock()
 	defer reaping.Unlock()
@@ -193,12 +193,13 @@ func reapLater(pid int) {
 	}()
 }
 
-// children are the direct children of this process: those that run, and how the others have
-// ended. An error: the kernel does not list them.
+// children returns the direct children of this process: those that run, and the outcome of those
+// that have ended. An error: the kernel does not list them.
 //
-// The list is the same before and after it was asked which have ended. So the children of one
-// that has ended are on it: they are this process's by then. And so is a child that the kernel
-// skips because one before it is reaped meanwhile: that one is gone when the list is read again.
+// It repeats until the list is the same before and after it checked which have ended. So the list
+// includes the children of a process that has ended, for they are this process's by then. It also
+// includes a child that the kernel skips because the child before it is being reaped: that is gone
+// when the list is read again.
 func children() (running []int, over map[int]Outcome, err error) {
 	list, err := childrenNow()
 	for err == nil {
@@ -240,9 +241,9 @@ func childrenNow() ([]int, error) {
 	return found, nil
 }
 
-// buryOrphans kills what a guard that has ended leaves behind, and returns when nothing of it
-// runs: all that this process has adopted, and the process group of that guard's command (0:
-// not known). refused is called for each process that this one may not kill.
+// buryOrphans kills what an ended guard leaves behind, and returns when nothing of it runs. That is
+// everything that this process has adopted, and the process group of that guard's command (0: not
+// known). It calls refused for each process that it may not kill.
 func buryOrphans(group int, refused func(pid int)) {
 	reported := map[int]bool{}
 	for wait := time.Millisecond; ; wait = min(2*wait, maxWait) {
@@ -263,12 +264,11 @@ func buryOrphans(group int, refused func(pid int)) {
 	}
 }
 
-// maxWait is how long to wait at most before looking again whether processes have ended that
-// were killed: one may be in an uninterruptible system call, or belong to another user.
+// maxWait is the longest time between two checks whether killed processes have ended: a process may
+// be in an uninterruptible system call, or belong to a different user.
 const maxWait = 100 * time.Millisecond
 
-// orphans are the children of this process that run and that it has not started: it has
-// adopted them.
+// orphans returns the running children that this process has adopted and not started.
 func orphans() (found []int, err error) {
 	own.Lock()
 	defer own.Unlock()
@@ -286,7 +286,7 @@ func orphans() (found []int, err error) {
 	return found, err
 }
 
-// mayKillAll reports whether this process may signal those of every user.
+// mayKillAll reports whether this process may signal processes of every user.
 func mayKillAll() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// commandAttributes: a group of its own. Only Linux can tie it to the guard's life.
+// commandAttributes puts the command into a group of its own. Only Linux can tie it to the guard's
+// life.
 func commandAttributes(*Command) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// adoptOrphans does nothing here: orphans go to the system's first process. They
-// are still found as long as they stay in their process group.
+// adoptOrphans does nothing here: orphans become children of the system's first process. They are
+// still found as long as they stay in their process group.
 func adoptOrphans() error { return nil }
 
-// adoptLeft does nothing here, either.
+// adoptLeft does nothing here.
 func adoptLeft() error { return nil }
 
-// groupPoll is how often to look whether a group is gone: the end of an orphan is
-// reported to another process.
+// groupPoll is how often to check whether a group is gone: the end of an orphan is not reported to
+// this process.
 const groupPoll = 5 * time.Millisecond
 
-// groupSeen: what has left the group may run on.
+// groupSeen is false: processes that have left the group may still run.
 const groupSeen = false
 
 // awaitDeath is not possible here.
@@ -34,7 +35,7 @@ func awaitDeath(int) (<-chan struct{}, error) { return nil, errors.ErrUnsupporte
 
 func seesDeaths() error { return errors.ErrUnsupported }
 
-// look takes in what has ended. What has left the group is out of sight.
+// look reaps processes that have ended. It cannot detect processes that have left the group.
 func (g *group) look() {
 	g.reapAll()
 	g.over = g.ended && g.empty
@@ -49,13 +50,13 @@ func awaitEnd(c *exec.Cmd, ended func()) {
 	ended()
 }
 
-// buryOrphans kills the process group that a guard which has ended leaves behind, and returns
-// when it has no member.
+// buryOrphans kills the process group that an ended guard leaves behind, and returns when the group
+// is empty.
 func buryOrphans(group int, _ func(pid int)) {
 	if group != 0 {
 		buryGroup(group)
 	}
 }
 
-// mayKillAll reports whether this process may signal those of every user.
+// mayKillAll reports whether this process may signal processes of every user.
 func mayKillAll() bool { return os.Geteuid() == 0 }

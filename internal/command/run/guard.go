@@ -15,15 +15,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/transport"
 )
 
-// guardFD is where a guard finds its end of the pipe.
+// guardFD is the file descriptor of a guard's end of the pipe.
 const guardFD = 3
 
-// Guard is the whole life of a guard process. It returns when the process that
-// started it needs it no more, or has gone, and nothing of the command is left.
-// Orphaned: that process has died while a command ran.
+// Guard is the main function of a guard process. It returns when its parent does not need it any
+// more, or has ended, and nothing of the command is left. Orphaned: the parent died while a command
+// ran.
 func Guard() (orphaned bool, err error) {
 	parent := os.Getppid()
-	// The kernel ties the command to the thread that starts it: stay on one.
+	// The kernel ties the command to the thread that starts it, so the thread must not change.
 	runtime.LockOSThread()
 	file := os.NewFile(guardFD, "guarded")
 	syscall.CloseOnExec(guardFD) // or the command would keep the pipe open
@@ -33,8 +33,8 @@ func Guard() (orphaned bool, err error) {
 	if err := adoptOrphans(); err != nil {
 		return false, err
 	}
-	// Caught and dropped rather than ignored: a command would inherit that.
-	// A guard ends with the process it guards for, whichever keys are pressed.
+	// Caught and dropped rather than ignored: a command would inherit an ignored signal. A guard
+	// ends with its parent, regardless of the keys pressed.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP,
 		syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	g := &guard{inbox: inbox{fd: guardFD}, pipe: newPipe(file), wake: make(chan struct{}), ended: make(chan os.Signal, 1), timer: time.NewTimer(0)}
@@ -51,14 +51,14 @@ func Guard() (orphaned bool, err error) {
 	return g.left && gone(parent), nil
 }
 
-// Bounds of an attestation: how long the end of the agent may take that has closed its files, and
-// how long members are tried that do not answer.
+// Bounds of an attestation: how long an agent that has closed its files may take to end, and how
+// long to retry members that do not answer.
 const (
 	deathTime  = 5 * time.Second
 	attestTime = 5 * time.Second
 )
 
-// attest has the members know that their leader is over. Nothing of its work is left by now.
+// attest proves to the members that their leader is over. Nothing of its work is left by now.
 func (g *guard) attest() {
 	if !g.Swore() {
 		return
@@ -74,12 +74,12 @@ func (g *guard) attest() {
 	if oath, ok := g.Attests(); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), attestTime)
 		defer cancel()
-		_ = transport.SendOath(ctx, oath) // those that it does not reach wait for the end of the lease
+		_ = transport.SendOath(ctx, oath) // members that it does not reach wait for the end of the lease
 	}
 }
 
-// gone reports whether this process is an orphan: its parent has died. That one's files are closed a
-// moment before it is told to be dead.
+// gone reports whether this process's parent has died. The parent's files are closed a moment
+// before the kernel reports its death.
 func gone(parent int) bool {
 	for late := time.Now().Add(buryTime); time.Now().Before(late); time.Sleep(time.Millisecond) {
 		if os.Getppid() != parent {
@@ -89,38 +89,38 @@ func gone(parent int) bool {
 	return false
 }
 
-// guard starts, stops and reaps one command at a time.
+// guard starts, stops and reaps a single command at a time.
 type guard struct {
 	inbox
 	pipe  *pipe
-	wake  chan struct{}   // something is in the inbox; nil: the other process has gone
-	ended chan os.Signal  // some child has ended
-	dead  <-chan struct{} // closed once the parent is dead; nil: that is not seen
+	wake  chan struct{}   // the inbox has input; nil: the parent has ended
+	ended chan os.Signal  // a child has ended
+	dead  <-chan struct{} // closed once the parent is dead; nil: not detected
 
 	parent int  // when this process began
-	late   bool // the other process had died by then, or a moment later
+	late   bool // the parent had died by then, or a moment later
 	timer  *time.Timer
-	left   bool // something ran when the other process went
-	news   bool // some child has ended since the last look
+	left   bool // something ran when the parent ended
+	news   bool // a child has ended since the last look
 
 	attest.Witness
-	duty // written by the loop alone
+	duty // written only by the loop
 }
 
-// duty is what a guard knows of the one command that it starts, stops and reaps.
+// duty is the state of the command that a guard starts, stops and reaps.
 type duty struct {
 	group   *group // nil: nothing runs
 	grace   time.Duration
-	last    time.Duration  // grace when its time has run out
+	last    time.Duration  // grace once its time has run out
 	until   instant        // end of the lease
 	ask     instant        // when it is asked to end unless the lease is renewed; 0: never
-	clock   *clock.Clock   // tells that the virtual machine was paused; of the command that runs
-	killAt  instant        // end of the grace period; 0: nobody has asked it to stop
+	clock   *clock.Clock   // detects that the virtual machine was paused while the command ran
+	killAt  instant        // end of the grace period; 0: no stop was requested
 	with    syscall.Signal // by which it was asked to stop
 	parting bool           // its time has run out
 	killing bool
 	expired bool
-	refused bool // it was reported that a process may not be signaled
+	refused bool // a process that may not be signaled was reported
 }
 
 func (g *guard) loop() {
@@ -134,7 +134,8 @@ func (g *guard) loop() {
 			g.news = true
 		case <-g.timer.C:
 		}
-		// What had come by then counts, however late it is read: the guard may have been stopped.
+		// Orders that had arrived by then count, however late they are read: the guard may have
+		// been stopped.
 		at := now()
 		g.read()
 		if dead == nil && g.dead != nil {
@@ -145,14 +146,14 @@ func (g *guard) loop() {
 	}
 }
 
-// read obeys the orders that have come.
+// read obeys the orders that have arrived.
 func (g *guard) read() {
 	if g.wake == nil {
 		return
 	}
 	orders, open := g.inbox.take()
 	for i, o := range orders {
-		if o.Do == orderStart { // a guard that starts slowly finds the renewals of this order behind it
+		if o.Do == orderStart { // a guard that starts slowly finds renewals queued after this order
 			for _, later := range orders[i+1:] {
 				if later.Do == orderRenew {
 					o.Until, o.Ask = max(o.Until, later.Until), max(o.Ask, later.Ask)
@@ -166,7 +167,7 @@ func (g *guard) read() {
 	}
 }
 
-// orphaned takes note that the other process is gone.
+// orphaned records that the parent has ended.
 func (g *guard) orphaned() {
 	if g.wake != nil {
 		g.wake = nil
@@ -183,11 +184,11 @@ func (g *guard) obey(o order) {
 		g.Takes(*o.Oath)
 		g.late = g.late || o.Agent != g.parent
 		_ = transport.SendOath(context.Background(), attest.Oath{Token: o.Oath.Token, Secret: o.Oath.Secret}) // to no member: the first frame takes milliseconds to encode
-	case g.group == nil: // it has ended while the order was under way
+	case g.group == nil: // it ended before the order arrived
 	case o.Do == orderRenew:
 		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
 	case o.Do == orderSignal:
-		g.group.send(-g.group.id, o.Signal) // the group's alone: what has left it asked to be left alone
+		g.group.send(-g.group.id, o.Signal) // only to the group: a process that left it asked to be left alone
 	case o.Do == orderStop:
 		g.stop(o.Signal)
 	case o.Do == orderKill:
@@ -212,7 +213,7 @@ func (g *guard) start(o order) {
 	g.pipe.tell(report{What: reportStarted, Group: started.id})
 }
 
-// stop asks the group to end; what is stopped has to run on to hear it.
+// stop asks the group to end. SIGCONT makes stopped processes receive the signal.
 func (g *guard) stop(s syscall.Signal) {
 	if g.killAt != 0 {
 		return
@@ -229,7 +230,7 @@ func (g *guard) kill() {
 	}
 }
 
-// part ends a group whose time has run out: the others may lead by then.
+// part ends a group whose time has run out: a new leader may exist by then.
 func (g *guard) part() {
 	switch {
 	case g.group == nil || g.parting:
@@ -244,7 +245,7 @@ func (g *guard) part() {
 	}
 }
 
-// checkTime ends what had outlived its lease by at, and kills what had outlived its grace period.
+// checkTime ends a command whose lease had ended by at, and kills it if its grace period had.
 func (g *guard) checkTime(at instant) {
 	if g.group == nil || g.killing {
 		return
@@ -263,8 +264,8 @@ func (g *guard) checkTime(at instant) {
 	}
 }
 
-// look takes in what has ended, and reports when nothing of the command runs: first of all,
-// since what comes after may take its time.
+// look checks which processes have ended, and reports when nothing of the command runs. It reports
+// first, since the rest may take time.
 func (g *guard) look() {
 	if g.group == nil {
 		return
@@ -289,7 +290,7 @@ func (g *guard) look() {
 	case g.killing:
 		g.kill() // an adopted process may have had a child since
 	case g.group.ended:
-		g.stop(syscall.SIGTERM) // the command has left others behind
+		g.stop(syscall.SIGTERM) // the command has left processes behind
 		g.group.ask(g.with)
 	default:
 		g.group.send(g.group.id, 0)
@@ -301,7 +302,7 @@ func (g *guard) look() {
 	}
 }
 
-// bar has the guard attest nothing, and reports why.
+// bar makes the guard attest nothing, and reports why.
 func (g *guard) bar(why string) {
 	if g.Barred() == "" {
 		g.Bar(why)
@@ -309,11 +310,11 @@ func (g *guard) bar(why string) {
 	}
 }
 
-// awake is how long a guard waits at most: its timer stands still while the machine
-// is away, and the lease does not.
+// awake is the longest time that a guard waits: its timer does not advance while the machine is
+// suspended, but the lease does.
 const awake = 100 * time.Millisecond
 
-// arm sets the timer to when something must be done, or looked at.
+// arm sets the timer to the next time at which something must be done or checked.
 func (g *guard) arm() {
 	if g.group == nil {
 		g.timer.Stop()

@@ -11,25 +11,25 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
-// Guards are the guards of many runners of one process: each has one while its command
-// runs, and one more is kept ahead of need.
+// Guards are the guards of many runners of a process: each runner has a guard while its command
+// runs, and a spare guard is kept ready.
 type Guards struct {
 	starter
 	starts chan struct{}  // bounds how many are started at once
-	out    sync.WaitGroup // of those whose run is over, and who are not back yet
+	out    sync.WaitGroup // guards of finished runs that are not back yet
 
 	mu     sync.Mutex
 	spare  *guarded // nil: none
 	closed bool
 }
 
-// startsAtOnce bounds how many guards are started at once: a member that is given hundreds
-// of elections needs time for its own work, too.
+// startsAtOnce bounds how many guards are started at once: a member that receives hundreds of
+// elections also needs time for its own work.
 const startsAtOnce = 4
 
-// NewGuards makes guards of this program by that command line, and starts the first. What
-// their commands say goes to stdout (nil: this process's own) and standard error; they
-// read nothing. The caller must call Close when nothing runs any more.
+// NewGuards makes guards of this program with that command line, and starts the first. The output
+// of their commands goes to stdout (nil: this process's own) and standard error; they have no
+// input. The caller must call Close when nothing runs any more.
 func NewGuards(program string, argv []string, stdout *os.File) (*Guards, error) {
 	g := &Guards{starter: starter{program: program, argv: argv, stdout: stdout}, starts: make(chan struct{}, startsAtOnce)}
 	first, err := g.start()
@@ -40,7 +40,7 @@ func NewGuards(program string, argv []string, stdout *os.File) (*Guards, error) 
 	return g, nil
 }
 
-// take gives a guard that has nothing to do.
+// take returns an idle guard.
 func (p *Guards) take() (*guarded, error) {
 	p.mu.Lock()
 	g := p.spare
@@ -56,7 +56,7 @@ func (p *Guards) take() (*guarded, error) {
 	return p.start()
 }
 
-// give takes one back, or ends it.
+// give returns a guard to the spares, or ends it.
 func (p *Guards) give(g *guarded) {
 	p.mu.Lock()
 	keep := p.spare == nil && !p.closed
@@ -69,7 +69,7 @@ func (p *Guards) give(g *guarded) {
 	}
 }
 
-// Close ends them.
+// Close ends all guards.
 func (p *Guards) Close() {
 	p.mu.Lock()
 	g := p.spare
@@ -81,14 +81,14 @@ func (p *Guards) Close() {
 	p.out.Wait()
 }
 
-// oaths is what a keeper's guards are to attest. It never makes its caller wait: a guard may be
+// oaths is what a keeper's guards have to attest. It never makes its caller wait: a guard may be
 // stuck. The zero value has nothing to attest.
 type oaths struct {
 	mu     sync.Mutex
 	now    attest.Oath
 	bars   string
-	never  string        // why none of them ever attests: the system does not let it
-	due    chan struct{} // there is an oath to hand on; nil: nobody has sworn yet
+	never  string        // why no guard can ever attest: the system does not allow it
+	due    chan struct{} // an oath has to be handed on; nil: there was none yet
 	closed bool
 }
 
@@ -106,7 +106,7 @@ func (k *keeper) Swear(o attest.Oath) {
 	k.oaths.again()
 }
 
-// again has the oath handed on, to a guard that has just started, too. mu is held.
+// again makes handOn send the oath again, also to a new guard. mu is held.
 func (o *oaths) again() {
 	if o.due == nil || o.closed {
 		return
@@ -117,7 +117,7 @@ func (o *oaths) again() {
 	}
 }
 
-// handOn hands oaths to the guard.
+// handOn sends oaths to the guard.
 func (k *keeper) handOn(due <-chan struct{}) {
 	for range due {
 		k.mu.Lock()
@@ -132,10 +132,10 @@ func (k *keeper) handOn(due <-chan struct{}) {
 	}
 }
 
-// justStarted is why a guard attests nothing that has yet to be handed the oath.
+// justStarted is why a guard that has no oath yet attests nothing.
 const justStarted = "its guard has just started"
 
-// handed notes that the guard will read the oath, whatever becomes of this process.
+// handed records that the guard will read the oath, even if this process dies.
 func (o *oaths) handed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +144,7 @@ func (o *oaths) handed() {
 	}
 }
 
-// started hands the oath to a guard that is new, and bars nothing any more.
+// started makes a new guard receive the oath, and clears the reasons of the previous guard.
 func (o *oaths) started() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -154,7 +154,7 @@ func (o *oaths) started() {
 	o.again()
 }
 
-// bar notes why the guard attests nothing.
+// bar records why the guard attests nothing.
 func (k *keeper) bar(why string) {
 	k.oaths.mu.Lock()
 	defer k.oaths.mu.Unlock()
@@ -170,7 +170,7 @@ func (k *keeper) Bars() string {
 	return cmp.Or(k.oaths.never, k.oaths.bars)
 }
 
-// shut ends what hands oaths on.
+// shut ends handOn.
 func (o *oaths) shut() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -180,13 +180,13 @@ func (o *oaths) shut() {
 	o.closed = true
 }
 
-// Guard attests the end of this process, and of the command.
+// Guard returns the guard that attests the end of this process, and of the command.
 func (r *Runner) Guard() attest.Guard {
 	r.keeper.mayAttest()
 	return &r.keeper
 }
 
-// mayAttest finds whether a guard can see the end of this process.
+// mayAttest checks whether a guard can detect the end of this process.
 func (k *keeper) mayAttest() {
 	if err := seesDeaths(); err != nil {
 		k.oaths.mu.Lock()
@@ -195,14 +195,14 @@ func (k *keeper) mayAttest() {
 	}
 }
 
-// Sentry is the guard of a process that runs no command under it.
+// Sentry is the guard of a process without a command.
 type Sentry struct {
 	keeper keeper
 	ended  chan struct{}
 	kept   sync.WaitGroup
 }
 
-// NewSentry starts a guard of this program by that command line, and another when that has died.
+// NewSentry starts a guard of this program with that command line, and replaces it when it dies.
 // The caller must call Close once.
 func NewSentry(program string, argv []string, log *slog.Logger) (*Sentry, error) {
 	s := &Sentry{keeper: keeper{starter: starter{program: program, argv: argv, bare: true}, log: log}, ended: make(chan struct{})}
@@ -215,7 +215,7 @@ func NewSentry(program string, argv []string, log *slog.Logger) (*Sentry, error)
 	return s, nil
 }
 
-// sentryPause is how long a sentry waits before it starts another guard.
+// sentryPause is the time before a dead guard is replaced.
 const sentryPause = time.Second
 
 // keep replaces guards that die, until the sentry is closed.

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inbox is where a guard's orders come, a line each. It is read without waiting, so that its
-// reader knows that it has read all that had come.
+// inbox receives a guard's orders, a line each. It is read without waiting, so that its reader can
+// detect that it has read all orders that had arrived.
 type inbox struct {
 	fd   int
-	part []byte // a line that has yet to be complete
+	part []byte // an incomplete line
 }
 
-// watch sends to wake whenever something is to be taken, or the other end has gone.
+// watch sends to wake whenever there is input, or the sender has closed its end.
 func (b *inbox) watch(wake chan<- struct{}) {
 	for {
 		if b.ready(-1) {
@@ -24,8 +24,7 @@ func (b *inbox) watch(wake chan<- struct{}) {
 	}
 }
 
-// ready reports whether there is something to be read, after waiting for timeout (ms; -1: for
-// any time).
+// ready reports whether there is input, after waiting for timeout (ms; -1: without limit).
 func (b *inbox) ready(timeout int) bool {
 	fds := []unix.PollFd{{Fd: int32(b.fd), Events: unix.POLLIN}}
 	for {
@@ -37,8 +36,8 @@ func (b *inbox) ready(timeout int) bool {
 	}
 }
 
-// take reads the orders that have come. Without open no more will: the other end has gone, or
-// sends what is no order.
+// take reads the orders that have arrived. If open is false there are no more: the sender has
+// closed its end, or sent something that is no order.
 func (b *inbox) take() (orders []order, open bool) {
 	for open = true; open && b.ready(0); {
 		buffer := make([]byte, 4096)

@@ -18,11 +18,11 @@ import (
 // ErrGuard is wrapped by errors about the guard process itself, not the command.
 var ErrGuard = errors.New("guard process")
 
-// keeper is the node's side of a guard: it starts one ahead of need, so that a
-// command can start at once, and another when that one has died.
+// keeper is the node's side of a guard: it starts a guard before it is needed, so that a command
+// can start at once, and replaces a guard that has died.
 type keeper struct {
 	starter
-	pool *Guards      // where guards come from, and go after each run; nil: it keeps one of its own
+	pool *Guards      // the source of guards, which return to it after each run; nil: it keeps its own
 	log  *slog.Logger // nil: none
 
 	mu    sync.Mutex
@@ -30,26 +30,26 @@ type keeper struct {
 	oaths oaths
 }
 
-// starter says how a guard is started.
+// starter is how a guard is started.
 type starter struct {
 	program string   // path of this program
-	argv    []string // by which it becomes a guard
-	stdin   bool     // its commands get what this process reads, unless that is a terminal
+	argv    []string // arguments that make it a guard
+	stdin   bool     // its commands get this process's input, unless that is a terminal
 	stdout  *os.File // of its commands; nil: this process's own
 	bare    bool     // it has no commands, and so leaves nothing behind
 }
 
-// guarded is a guard that runs, and what it guards.
+// guarded is a running guard, and its command.
 type guarded struct {
 	*pipe
 	cmd     *exec.Cmd
-	reports chan report  // closed: it has died
-	group   atomic.Int64 // process group that it has started last; 0: none, or gone
-	owes    atomic.Bool  // it was ordered to start a command, and has not reported that nothing of it runs
-	last    atomic.Int64 // when this process kills that itself; 0: it leaves it to the guard
+	reports chan report  // closed: the guard has died
+	group   atomic.Int64 // process group of its last command; 0: none, or gone
+	owes    atomic.Bool  // it was ordered to start a command, and has not reported its end
+	last    atomic.Int64 // when this process kills the command itself; 0: it leaves that to the guard
 }
 
-// ready has a guard run.
+// ready returns a running guard.
 func (k *keeper) ready() (*guarded, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,7 +75,7 @@ func (k *keeper) ready() (*guarded, error) {
 	return g, nil
 }
 
-// done gives a guard back whose run is over, once nobody of that speaks to it any more.
+// done returns the guard of a finished run, once speakers, which send to it, are done.
 func (k *keeper) done(speakers *sync.WaitGroup) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,7 +108,7 @@ func (s starter) start() (*guarded, error) {
 		cmd.Stdin = stdin()
 	}
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C does not reach it
 	if err := StartChild(cmd); err != nil {
 		ours.Close()
 		return nil, err
@@ -118,8 +118,8 @@ func (s starter) start() (*guarded, error) {
 	return g, nil
 }
 
-// stdin is passed on, except for a terminal: a process group in its background
-// is stopped when it reads.
+// stdin returns this process's input unless that is a terminal: a process group in the background
+// of a terminal is stopped when it reads.
 func stdin() io.Reader {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice != 0 {
 		return nil // the null device
@@ -138,7 +138,7 @@ func (g *guarded) read() {
 	}
 }
 
-// dead tells, while nothing runs, whether the guard has died.
+// dead reports whether an idle guard has died.
 func (g *guarded) dead() bool {
 	select {
 	case <-g.reports:
@@ -148,8 +148,8 @@ func (g *guarded) dead() bool {
 	}
 }
 
-// lost clears up after a guard that has died, or is not needed any more. Nothing that the
-// guard has started runs afterward.
+// lost cleans up after a guard that has died, or is not needed any more. Nothing that the guard has
+// started runs afterwards.
 func (k *keeper) lost() {
 	k.mu.Lock()
 	g := k.guard
@@ -168,11 +168,11 @@ func (k *keeper) refused(pid int) {
 	}
 }
 
-// buryTime is how long a guard may take to clear up once its pipe has ended.
+// buryTime is how long a guard may take to clean up once its pipe has ended.
 const buryTime = time.Second
 
-// bury ends a guard, and kills what it leaves behind. It returns when nothing of that runs;
-// refused is called for each process that this one may not kill.
+// bury ends a guard, and kills what it leaves behind. It returns when nothing of that runs. It
+// calls refused for each process that it may not kill.
 func (g *guarded) bury(refused func(pid int)) {
 	over := g.end()
 	if !g.owes.Load() {
@@ -182,24 +182,24 @@ func (g *guarded) bury(refused func(pid int)) {
 	buryOrphans(int(g.group.Load()), refused)
 }
 
-// end has a guard end. The channel is closed when it has, which nothing needs to wait for that
-// the guard has reported to be gone.
+// end makes a guard end. The channel is closed when it has, which matters only if the guard has not
+// reported the end of its command.
 func (g *guarded) end() (over <-chan struct{}) {
 	g.file.Close()
-	// If it lives, it does its last work now, within this time.
+	// A live guard does its last work now, within this time.
 	late := time.AfterFunc(buryTime, func() { g.cmd.Process.Kill() })
 	ended := make(chan struct{})
 	go awaitEnd(g.cmd, func() { late.Stop(); close(ended) })
 	return ended
 }
 
-// close ends the guard, which must have nothing to do.
+// close ends the guard, which must be idle.
 func (k *keeper) close() {
 	k.oaths.shut()
 	k.lost()
 }
 
-// signal passes s on to the command, if one runs.
+// signal sends s to the command, if there is any.
 func (k *keeper) signal(s syscall.Signal) { k.order(order{Do: orderSignal, Signal: s}) }
 
 // kill ends the command's grace period.
@@ -210,22 +210,21 @@ func (k *keeper) order(o order) {
 	g := k.guard
 	k.mu.Unlock()
 	if g != nil {
-		g.tell(o) // a guard that has died is noticed by its reader
+		g.tell(o) // the reader detects a guard that has died
 	}
 }
 
-// term is for how long a command may run if nothing renews it.
+// term is how long a command may run without a renewal.
 type term struct {
-	until instant // the guard kills then
-	ask   instant // the guard asks it to end then; 0: it does not
-	last  instant // this process kills then, should the guard not have; 0: it does not
+	until instant // the guard kills it then
+	ask   instant // the guard asks it to end then; 0: never
+	last  instant // this process kills it then if the guard has not; 0: never
 }
 
-// run runs c, and returns when nothing of it is left. When ctx ends, the command
-// is asked to end by ctx's [StopSignal], or SIGTERM. renew gives its term; it is asked
-// now, and then at every tick, until run returns. It may
-// block, and what it says late is of no harm. A wall clock that runs ahead by more
-// than leap ends the lease too.
+// run runs c, and returns when nothing of it is left. When ctx ends, the command is asked to end by
+// ctx's [StopSignal], or SIGTERM. renew returns its term. It is called now, and then at every tick,
+// until run returns; it may block, and a late result does no harm. A wall clock that runs ahead by
+// more than leap ends the lease too.
 func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration, renew func() (term, bool)) (Outcome, error) {
 	g, err := k.ready()
 	if err != nil {
@@ -250,7 +249,7 @@ func (k *keeper) run(ctx context.Context, c *Command, every, leap time.Duration,
 	return k.await(ctx, g, c.Grace)
 }
 
-// await sees a command through to its end.
+// await handles reports until the command has ended.
 func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Outcome, error) {
 	end := ctx.Done()
 	for {
@@ -276,8 +275,8 @@ func (k *keeper) await(ctx context.Context, g *guarded, grace time.Duration) (Ou
 			}
 		case <-end:
 			end = nil
-			// A guard that has got stuck itself is no guard; its end is seen to. It may not even
-			// read what it is sent: the timer comes first.
+			// A guard that is stuck itself is killed. It may not even read its orders, so the timer
+			// comes first.
 			defer time.AfterFunc(grace+buryTime, func() { g.cmd.Process.Kill() }).Stop()
 			g.tell(order{Do: orderStop, Signal: stopSignal(ctx)})
 		}
@@ -301,7 +300,7 @@ func (g *guarded) keepAlive(over <-chan struct{}, every time.Duration, renew fun
 	}
 }
 
-// enforce kills the group and the guard, when the guard has not killed the group in time: it
+// enforce kills the group and the guard if the guard has not killed the group in time: the guard
 // may have been stopped.
 func (g *guarded) enforce(over <-chan struct{}) {
 	for {
@@ -318,13 +317,13 @@ func (g *guarded) enforce(over <-chan struct{}) {
 	if group := int(g.group.Load()); group != 0 {
 		syscall.Kill(-group, syscall.SIGKILL)
 	}
-	g.cmd.Process.Kill() // what it leaves behind is buried once its end is seen
+	g.cmd.Process.Kill() // await buries what it leaves behind
 }
 
 // StopSignal is the cause of a context whose end stops a command by that signal.
 type StopSignal struct{ syscall.Signal }
 
-// Error names the signal.
+// Error returns the name of the signal.
 func (s StopSignal) Error() string { return s.Signal.String() }
 
 func stopSignal(ctx context.Context) syscall.Signal {

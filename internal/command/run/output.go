@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// output has each line that a command writes begin with its name. A nil output is none.
+// output prefixes each line of a command with its name. A nil output does nothing.
 type output struct {
 	theirs []*os.File // the command's ends, until it has begun
 	ours   []*os.File
 	copied sync.WaitGroup
 }
 
-// maxLine is how much of a line is kept until its end comes; a longer one is parted.
+// maxLine is the length, in bytes, at which a line without an end is split.
 const maxLine = 64 << 10
 
-// lastOutput is how long the last of what a command has written may take to be read.
+// lastOutput is how long it may take to read the last output of a command.
 const lastOutput = time.Second
 
-// newOutput makes pipes, and puts the command's ends in place of standard output and error.
+// newOutput makes pipes, and replaces standard output and error by the command's ends.
 func newOutput(name string, files *[]uintptr) (*output, error) {
 	o := &output{}
 	for _, to := range []*os.File{os.Stdout, os.Stderr} {
@@ -37,7 +37,7 @@ func newOutput(name string, files *[]uintptr) (*output, error) {
 	return o, nil
 }
 
-// begun gives up the ends that are the command's now.
+// begun closes this process's copies of the command's ends.
 func (o *output) begun() {
 	if o != nil {
 		for _, f := range o.theirs {
@@ -46,7 +46,7 @@ func (o *output) begun() {
 	}
 }
 
-// finish waits for the last lines once nobody is left to write, though not for ever.
+// finish waits for the last lines once there is no writer left, for a limited time.
 func (o *output) finish() {
 	if o == nil {
 		return
@@ -60,12 +60,12 @@ func (o *output) finish() {
 	defer late.Stop()
 	select {
 	case <-done:
-	case <-late.C: // nobody reads what it writes
+	case <-late.C: // the output is not being read
 	}
 }
 
-// copyLines copies lines, each in one write. When it cannot write, the command's next
-// attempt to do so fails as if it had written itself.
+// copyLines copies lines, each in a single write. If a write fails, the command's next write fails
+// as if it had written directly.
 func copyLines(to, from *os.File, prefix string) {
 	defer from.Close()
 	in := bufio.NewReaderSize(from, maxLine)

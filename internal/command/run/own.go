@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// own has the children that this process has started itself. What else is a child of it was
-// adopted: it descends from one of those, whose end has left it behind.
+// own are the children that this process has started itself. Any further child was adopted: it
+// descends from a process that has ended.
 var own = started{pids: map[int]*exec.Cmd{}}
 
 type started struct {
@@ -14,17 +14,16 @@ type started struct {
 	pids map[int]*exec.Cmd
 }
 
-// keep counts a child as this process's own that it has not started itself.
+// keep counts a child as this process's own though it has not started it.
 func (s *started) keep(pid int) {
 	if s.pids[pid] == nil {
 		s.pids[pid] = &exec.Cmd{}
 	}
 }
 
-// StartChild is c.Start for a process that has guards: when a guard has died, all of this
-// process's children are killed but those that were started by StartChild or [RunChild], or
-// before the first guard.
-// The caller must call [WaitChild].
+// StartChild is c.Start for a process that has guards. When a guard has died, all of this process's
+// children are killed, except those that were started by StartChild or [RunChild], or before the
+// first guard. The caller must call [WaitChild].
 func StartChild(c *exec.Cmd) error {
 	own.Lock()
 	defer own.Unlock()
@@ -35,7 +34,7 @@ func StartChild(c *exec.Cmd) error {
 	return nil
 }
 
-// WaitChild is c.Wait for what [StartChild] has started.
+// WaitChild is c.Wait for a child of [StartChild].
 func WaitChild(c *exec.Cmd) error {
 	err := c.Wait()
 	own.Lock()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// warnOfOtherUser reports a command that this process may not be able to end: one that
-// becomes another user.
+// warnOfOtherUser warns of a command that this process may not be able to end, because it changes
+// its user.
 func warnOfOtherUser(program string, log *slog.Logger) {
 	path, err := exec.LookPath(program)
 	if err != nil || mayKillAll() {

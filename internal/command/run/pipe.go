@@ -10,31 +10,31 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/attest"
 )
 
-// orderKind is what the node's process tells the guard.
+// orderKind is the kind of an order from the node's process to the guard.
 type orderKind string
 
 const (
 	orderStart  orderKind = "start"  // Command, Until, Ask, Leap
 	orderRenew  orderKind = "renew"  // Until, Ask
-	orderSignal orderKind = "signal" // Signal: pass it on to the group
+	orderSignal orderKind = "signal" // Signal: send it to the group
 	orderStop   orderKind = "stop"   // Signal: the group has the grace period to end
 	orderKill   orderKind = "kill"
-	orderOath   orderKind = "oath" // Oath, Agent: what to attest once that is dead and the group gone
+	orderOath   orderKind = "oath" // Oath, Agent: what to attest once Agent is dead and the group gone
 )
 
-// order is one line to the guard.
+// order is a line to the guard.
 type order struct {
 	Do      orderKind      `json:"do"`
 	Command *Command       `json:"command,omitempty"`
 	Until   instant        `json:"until,omitempty"` // end of the lease
-	Ask     instant        `json:"ask,omitempty"`   // when the group is asked to end, if nothing renews it before; 0: never
+	Ask     instant        `json:"ask,omitempty"`   // when the group is asked to end without a renewal; 0: never
 	Leap    time.Duration  `json:"leap,omitempty"`  // a wall clock that runs ahead by more ends the lease
 	Signal  syscall.Signal `json:"signal,omitempty"`
 	Oath    *attest.Oath   `json:"oath,omitempty"`
-	Agent   int            `json:"agent,omitempty"` // the process that gives the order
+	Agent   int            `json:"agent,omitempty"` // the sender's pid
 }
 
-// reportKind is what the guard tells the node's process.
+// reportKind is the kind of a report from the guard to the node's process.
 type reportKind string
 
 const (
@@ -45,10 +45,10 @@ const (
 	reportBarred  reportKind = "barred"  // Error: why the guard attests nothing
 )
 
-// report is one line from the guard.
+// report is a line from the guard.
 type report struct {
 	What    reportKind `json:"what"`
-	Group   int        `json:"group,omitempty"` // process group of the command; or one process
+	Group   int        `json:"group,omitempty"` // process group of the command, or a single process
 	Error   string     `json:"error,omitempty"`
 	Outcome Outcome    `json:"outcome,omitzero"`
 }
@@ -58,21 +58,21 @@ type Command struct {
 	Argv  []string      `json:"argv"`
 	Env   []string      `json:"env"`            // the whole environment, NAME=VALUE
 	Grace time.Duration `json:"grace"`          // from SIGTERM to SIGKILL
-	Last  time.Duration `json:"last"`           // the same when the lease has ended, or the starter; 0: SIGKILL at once
-	Name  string        `json:"name,omitempty"` // what each line that it writes begins with; "": it writes by itself
+	Last  time.Duration `json:"last"`           // grace after the end of the lease, or of the starter; 0: SIGKILL at once
+	Name  string        `json:"name,omitempty"` // prefix of each line of its output; "": it writes directly
 }
 
 // Outcome is how a command ended.
 type Outcome struct {
-	Code    int            `json:"code"`             // exit code; -1 when a signal ended it
+	Code    int            `json:"code"`             // exit code; -1 if a signal ended it
 	Signal  syscall.Signal `json:"signal,omitempty"` // that ended it; 0: none
 	Expired bool           `json:"expired"`          // killed, or asked to end, because the lease was not renewed
 
-	TimedOut bool `json:"-"` // stopped because it had taken as long as it may
+	TimedOut bool `json:"-"` // stopped at its timeout
 }
 
-// pipe is one end of the connection between the two processes. Either end sees
-// the other's death as the end of the stream.
+// pipe is an end of the connection between the two processes. Each end detects the death of the
+// peer as the end of the stream.
 type pipe struct {
 	file *os.File
 	in   *json.Decoder
@@ -85,15 +85,15 @@ func newPipe(f *os.File) *pipe {
 	return &pipe{file: f, in: json.NewDecoder(f), out: json.NewEncoder(f)}
 }
 
-// tell writes one line. Its error is left aside on purpose where the reader tells
-// of the other end's death anyway.
+// tell writes a line. Its error is ignored on purpose where the reader detects the peer's death
+// anyway.
 func (p *pipe) tell(v any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.Encode(v)
 }
 
-// socketPair makes both ends of a connection; neither leaks into other children.
+// socketPair makes both ends of a connection; no further child inherits either.
 func socketPair() (ours, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -12,28 +12,28 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// Plan has the command run by a schedule, on the leader alone. Members tell each other
-// of the last tick by what they tell of themselves, so that the next leader knows it.
+// Plan runs the command by a schedule, only on the leader. Members publish the last tick in their
+// metadata, so that the next leader has it.
 type Plan struct {
 	Schedule   schedule.Schedule
 	SkipMissed bool
-	Meta       map[string]string // what the member tells of itself beside that
+	Meta       map[string]string // the rest of the member's metadata
 	Timeout    time.Duration     // after which a run is stopped, and has failed; 0: never
-	Retries    int               // how often a run that failed is begun again, after 1 s, doubled each time up to a minute
-	Log        TickLog           // where ticks are told of; nil: under [TickKey]
+	Retries    int               // how often to retry a failed run, after 1 s, doubled each time up to a minute
+	Log        TickLog           // where ticks are published; nil: under [TickKey]
 }
 
-// TickLog is where members tell each other of the ticks of one job.
+// TickLog is where members publish the ticks of a job.
 type TickLog interface {
-	Known() time.Time // the last that any member tells of; zero: none
+	Known() time.Time // the last tick of any member; zero: none
 	Tell(ctx context.Context, tick time.Time) error
 }
 
-// Journal is a [TickLog] to which the runs of a job are reported, too.
+// Journal is a [TickLog] that also receives reports on the runs of a job.
 type Journal interface {
 	TickLog
 	schedule.Watcher
-	Began(try int) // a run begins, for the last tick that was published; try is 1, and higher for each retry
+	Began(try int) // a run begins, for the last published tick; try is 1, and higher for each retry
 	Ended(e Ending)
 }
 
@@ -45,10 +45,10 @@ type Ending struct {
 	Unstarted error // why it could not be started; nil: it was
 }
 
-// TickKey is the key under which a member tells of the last tick that it knows of.
+// TickKey is the metadata key for the last tick that a member has learned of.
 const TickKey = "batuta.tick"
 
-// Check reports whether a member can tell of ticks beside what else it tells.
+// Check reports whether a member's metadata has room for ticks.
 func (p *Plan) Check() error { return election.CheckMeta(p.meta(time.Now())) }
 
 func (p *Plan) meta(tick time.Time) map[string]string {
@@ -60,8 +60,8 @@ func (p *Plan) meta(tick time.Time) map[string]string {
 	return meta
 }
 
-// Teller is a [Node] whose members tell each other of themselves, and so of ticks. On any
-// other a tick that fell due while nobody led is not known, and not run.
+// Teller is a [Node] that publishes metadata, and so ticks. Without it a tick that fell due while
+// no member led is not detected, and not run.
 type Teller interface {
 	Status(ctx context.Context) (batuta.Status, error)
 	SetMeta(ctx context.Context, pairs map[string]string) error
@@ -69,7 +69,7 @@ type Teller interface {
 
 var _ Teller = (*batuta.Node)(nil)
 
-// ticker gives the ticks to of; nil: there is no plan.
+// ticker returns the ticks for of; nil: there is no plan.
 func (r *Runner) ticker(of Node) *schedule.Ticker {
 	p := r.cfg.Plan
 	if p == nil || r.ticks != nil {
@@ -94,7 +94,7 @@ func (r *Runner) ticker(of Node) *schedule.Ticker {
 	return r.ticks
 }
 
-// metaLog has a member tell of the ticks of one job under [TickKey].
+// metaLog publishes the ticks of a job under [TickKey].
 type metaLog struct {
 	Teller
 	plan *Plan
@@ -109,14 +109,14 @@ func (l metaLog) Tell(ctx context.Context, tick time.Time) error {
 	return l.SetMeta(ctx, l.plan.meta(tick))
 }
 
-// noLog is for members that cannot tell each other of ticks.
+// noLog is for members that cannot publish ticks.
 type noLog struct{}
 
 func (noLog) Known() time.Time                      { return time.Time{} }
 func (noLog) Tell(context.Context, time.Time) error { return nil }
 
-// lastTick is the last that any member tells of. One from the future is of a clock that
-// is wrong, or of a member that means harm: it must not stop the schedule.
+// lastTick returns the latest tick of any member. A tick in the future comes from a wrong clock or
+// a malicious member: it must not stop the schedule.
 func lastTick(members []batuta.MemberStatus) (last time.Time) {
 	for _, m := range members {
 		if tick, err := time.Parse(time.RFC3339, m.Meta[TickKey]); err == nil {
@@ -126,7 +126,7 @@ func lastTick(members []batuta.MemberStatus) (last time.Time) {
 	return last
 }
 
-// LaterTick is the later of two ticks, unless that is too far ahead to be believed.
+// LaterTick returns the later of two ticks, unless that is too far in the future.
 func LaterTick(last, tick time.Time) time.Time {
 	if tick.After(last) && time.Until(tick) < FarAhead {
 		return tick
@@ -134,19 +134,19 @@ func LaterTick(last, tick time.Time) time.Time {
 	return last
 }
 
-// FarAhead is more than the clocks of a cluster differ.
+// FarAhead is more than the difference between the clocks of a cluster.
 const FarAhead = time.Hour
 
-// untimely says why no run is due any more.
+// untimely records why no run is due any more.
 func (r *Runner) untimely(ctx context.Context, err error) {
 	if errors.Is(err, schedule.ErrNever) && ctx.Err() == nil {
 		r.failed = err
 	}
 }
 
-// ran logs how a run by schedule has ended, and reports whether it is begun again. Otherwise a run that
-// failed is not tried before the next tick, and the member goes on leading: it is not known whether
-// the command would do better elsewhere.
+// ran logs how a scheduled run has ended, and reports whether to retry it. Without a retry a failed
+// run is not repeated before the next tick, and the member continues to lead: the command might
+// fail elsewhere too.
 func (r *Runner) ran(e Ending, try int) (again bool) {
 	level, args := slog.LevelInfo, []any{"took", e.Took.Round(time.Millisecond)}
 	if e.Code != 0 || e.Signal != 0 || e.TimedOut {

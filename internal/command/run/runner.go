@@ -18,15 +18,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// Bounds of the pause after a failure, and how long a command must have run for
-// its failure to count as the first.
+// Bounds of the pause after a failure, and how long a command must have run for its failure to
+// count as the first.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute
 	longEnough = time.Minute
 )
 
-// Node is what a Runner needs of a [batuta.Node], or of an election that is held otherwise.
+// Node is the part of a [batuta.Node] that a Runner needs; different elections implement it too.
 type Node interface {
 	ID() batuta.ID
 	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
@@ -41,18 +41,18 @@ type Node interface {
 type Config struct {
 	Argv      []string      // the command and its arguments
 	Grace     time.Duration // from SIGTERM to SIGKILL
-	Last      time.Duration // the same when the lease has ended, or this process; default 0: SIGKILL at once; within the lease of a leadership that has one
-	Clear     func() error  // takes away what a run may have left that was killed; called before another member may lead; nil: nothing is left
-	Finish    time.Duration // for which a run by Plan may go on once its election is to be handed over; default 0: it is asked to end at once
+	Last      time.Duration // grace after the end of the lease, or of this process; default 0: SIGKILL at once; within the lease of a leadership that has a lease
+	Clear     func() error  // removes what a killed run may have left; called before the next member may lead; nil: there is nothing to remove
+	Finish    time.Duration // how long a run by Plan may continue once its election is to be handed over; default 0: it is asked to end at once
 	Restart   bool          // a command that ends with exit code 0 is started again
 	Plan      *Plan         // when the command runs; nil: at once, for as long as the member leads
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
-	Guard     []string      // command line by which it becomes a guard
-	Guards    *Guards       // shared with other runners, in place of Program and Guard; default: a guard of its own
-	Name      string        // what each line begins with that the command writes; default: it writes by itself
-	Notice    int           // the command is asked to end this part of a lease before its end: 4 for a quarter; default 2
+	Guard     []string      // arguments that make it a guard
+	Guards    *Guards       // shared between runners, instead of Program and Guard; default: a guard of its own
+	Name      string        // prefix of each line of the command's output; default: it writes directly
+	Notice    int           // the command is asked to end this fraction of a lease before its end: 4 for a quarter; default 2
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
 
@@ -69,10 +69,10 @@ type Runner struct {
 	ticks   *schedule.Ticker // nil: there is no plan, or no leadership yet
 	journal Journal          // of the plan; nil: none
 
-	run context.Context // Run's
+	run context.Context // the context of Run
 
-	over   bool  // why the last run was the last under its leadership,
-	failed error // whatever has become of that: it has ended well, or failed
+	over   bool  // whether the last run was the last under its leadership
+	failed error // why the last run failed; nil: it did not
 }
 
 // New prepares a Runner, and starts its guard. The caller must call Run or Close.
@@ -94,26 +94,24 @@ func New(c Config) (*Runner, error) {
 	return r, err
 }
 
-// Close ends the guard. Nothing must run any more.
+// Close ends the guard. No command may run.
 func (r *Runner) Close() { r.keeper.close() }
 
-// Signal passes s on to the command, if it runs.
+// Signal sends s to the command, if it runs.
 func (r *Runner) Signal(s syscall.Signal) { r.keeper.signal(s) }
 
 // Kill kills the command, if it runs, without further grace.
 func (r *Runner) Kill() { r.keeper.kill() }
 
-// lease is how long a command outlives a node that has got stuck. The others can
-// name another leader T after the last beat they have heard, which may be a
-// heartbeat older than the last renewal.
+// lease returns how long a command outlives a stuck node. The members can elect a new leader T
+// after the last heartbeat, which may be a heartbeat older than the last renewal.
 func (r *Runner) lease() time.Duration {
 	return max(r.cfg.T-r.cfg.Heartbeat, r.cfg.T/2)
 }
 
-// Run runs the command once per leadership of node. It returns nil when the
-// command has ended well (unless Restart is set) or when ctx has ended, and the
-// node's error when that has. By then nothing of the command is left; when ctx
-// ends it is stopped by its [StopSignal].
+// Run runs the command once per leadership of node. It returns nil when the command has ended with
+// exit code 0 (unless Restart is set) or when ctx has ended, and the node's error when that has. By
+// then nothing of the command is left; when ctx ends it is stopped by its [StopSignal].
 func (r *Runner) Run(ctx context.Context, node Node) error {
 	r.run = ctx
 	for {
@@ -122,7 +120,7 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 		err := node.Lead(leading, func(ctx context.Context, l batuta.Leadership) error {
 			r.lead(ctx, node, l)
 			if r.failed != nil {
-				node.SetHealth(r.run, fmt.Errorf("its command failed: %w", r.failed)) // not ctx: a lost leadership ends that
+				node.SetHealth(r.run, fmt.Errorf("its command failed: %w", r.failed)) // not ctx: that ends with leadership
 			}
 			if r.over || r.failed != nil {
 				cancel()
@@ -143,12 +141,11 @@ func (r *Runner) Run(ctx context.Context, node Node) error {
 	}
 }
 
-// lead runs the command as long as this leadership lasts, or until it is over or
-// has failed.
+// lead runs the command as long as this leadership lasts, or until it is over or has failed.
 func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	lease, err := node.Lease(ctx)
 	if err != nil {
-		return // it has been lost meanwhile
+		return // leadership was lost meanwhile
 	}
 	command := &Command{Argv: r.cfg.Argv, Env: Environment(environment(WithoutMeta(os.Environ()), node.ID(), l), MetaVariables(metaOf(node))...), Grace: r.cfg.Grace, Last: r.cfg.Last, Name: r.cfg.Name}
 	if r.cfg.Serve != nil {
@@ -202,7 +199,7 @@ func (r *Runner) lead(ctx context.Context, node Node, l batuta.Leadership) {
 	}
 }
 
-// tries runs the command, and a command by schedule again while it fails and may be retried.
+// tries runs the command, and retries a scheduled command while it fails and may be retried.
 func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, command *Command, whole time.Duration) (outcome Outcome, stopped bool, err error) {
 	pause := r.cfg.Pause
 	for try := 1; ; try++ {
@@ -236,7 +233,7 @@ func (r *Runner) tries(ctx context.Context, node Node, l batuta.Leadership, comm
 	}
 }
 
-// limited is running for as long as a run by schedule may last.
+// limited returns running with the timeout of a scheduled run.
 func (r *Runner) limited(running context.Context) (context.Context, context.CancelFunc) {
 	if r.ticks == nil || r.cfg.Plan.Timeout == 0 {
 		return running, func() {}
@@ -244,16 +241,18 @@ func (r *Runner) limited(running context.Context) (context.Context, context.Canc
 	return context.WithTimeout(running, r.cfg.Plan.Timeout)
 }
 
-// Lease renews the lease of a leadership that is not a node's. It gives for how long the command may go on, counted
-// from the call, and how long a lease is that was just renewed (0: with best effort). false: nothing is renewed.
+// Lease renews the lease of a leadership that is not a node's. It returns how long the command may
+// continue, counted from the call, and the length of a lease that was just renewed (0: with best
+// effort). false: it was not renewed.
 type Lease func() (left, whole time.Duration, ok bool)
 
-// Once runs the command a single time under a leadership of member id, and renews its lease every so often. It
-// returns when nothing of the command is left. When ctx ends the command is stopped by its [StopSignal].
+// Once runs the command a single time under a leadership of member id, and renews its lease at that
+// interval. It returns when nothing of the command is left. When ctx ends the command is stopped by
+// its [StopSignal].
 func (r *Runner) Once(ctx context.Context, id batuta.ID, l batuta.Leadership, every time.Duration, lease Lease) (Outcome, error) {
 	command := &Command{Argv: r.cfg.Argv, Env: environment(WithoutMeta(os.Environ()), id, l), Grace: r.cfg.Grace}
 	return r.keeper.run(ctx, command, every, r.cfg.T, func() (term, bool) {
-		at := now() // before the request: what that takes is not counted as renewed
+		at := now() // before the request, so that its duration does not count as renewed
 		left, whole, ok := lease()
 		if whole == 0 {
 			return term{until: at.add(left)}, ok
@@ -262,7 +261,7 @@ func (r *Runner) Once(ctx context.Context, id batuta.ID, l batuta.Leadership, ev
 	})
 }
 
-// clear takes away what the last run may have left.
+// clear removes what the last run may have left.
 func (r *Runner) clear() {
 	if r.cfg.Clear == nil {
 		return
@@ -272,7 +271,7 @@ func (r *Runner) clear() {
 	}
 }
 
-// metaOf is what a member that leads tells of itself.
+// metaOf returns the metadata of a member that leads.
 func metaOf(node Node) map[string]string {
 	if own, ok := node.(interface{ Meta() map[string]string }); ok {
 		return own.Meta()
@@ -280,7 +279,7 @@ func metaOf(node Node) map[string]string {
 	return node.Leader().Meta
 }
 
-// every is the time between two renewals, of a lease that the node has or of our own.
+// every returns the time between two renewals, of the node's lease or of our own.
 func (r *Runner) every(whole time.Duration) time.Duration {
 	if whole > 0 {
 		return min(r.cfg.Heartbeat, whole/8)
@@ -288,21 +287,20 @@ func (r *Runner) every(whole time.Duration) time.Duration {
 	return min(r.cfg.Heartbeat, r.lease()/4)
 }
 
-// renewal gives the end of the lease, provided that the node's loop does its work
-// and still leads, or the command has been told to stop: then the grace period
-// bounds it too.
+// renewal returns the end of the lease, if the node's loop works and still leads, or if the command
+// was asked to stop: then the grace period bounds it too.
 //
-// Where the leadership has a lease of its own, nobody else leads before that has ended,
-// and nothing of the command may be left by then. It is asked to end when half the lease
-// has gone by without a renewal (see Config.Notice), and killed a tenth of it before the end.
-// Where it has none, but says how long it lasts by itself, that is what the command has.
+// If leadership has a lease, no other member leads before that has ended, and nothing of the
+// command may be left by then. The command is asked to end when half the lease has passed without a
+// renewal (see Config.Notice), and killed a tenth of the lease before its end. A leadership without
+// a lease that reports its duration gives the command that duration.
 func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) func() (term, bool) {
 	return func() (term, bool) {
-		at := now()                                    // before the node is asked: what that takes is not counted as renewed
-		given, err := node.Lease(context.Background()) // comes back from the loop: it is not stuck
+		at := now()                                    // before the node is asked, so that its duration does not count as renewed
+		given, err := node.Lease(context.Background()) // the loop answers it: it is not stuck
 		switch {
 		case given.Whole == 0:
-			now := node.Leader().Token // which may be a higher one of the same leadership
+			now := node.Leader().Token // maybe a higher token of the same leadership
 			leads := node.IsLeader() && now.Leader.ID == token.Leader.ID && now.Epoch >= token.Epoch
 			lease := r.lease()
 			if given.Left > 0 {
@@ -316,20 +314,20 @@ func (r *Runner) renewal(ctx context.Context, node Node, token batuta.Token) fun
 	}
 }
 
-// termOf is the term of a command under a lease that ends then, of whole at most. It is
-// asked to end that part of it before: 2 for a half.
+// termOf returns the term of a command under a lease that ends at end, of at most whole. The
+// command is asked to end that fraction of whole before: 2 for a half.
 func termOf(end instant, whole time.Duration, notice int) term {
 	return term{until: end.add(-whole / 10), ask: end.add(-whole / time.Duration(notice)), last: end.add(-whole / 20)}
 }
 
-// nextPause is how long to wait now; the next wait is twice as long.
+// nextPause returns the pause now; the next is twice as long.
 func (r *Runner) nextPause() time.Duration {
 	pause := r.pause
 	r.pause = min(2*pause, maxPause)
 	return pause
 }
 
-// wait lets d pass, unless ctx or node ends.
+// wait returns after d, or when ctx or node ends.
 func (r *Runner) wait(ctx context.Context, node Node, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -350,7 +348,7 @@ func (o Outcome) err() error {
 	return fmt.Errorf("exit code %d", o.Code)
 }
 
-// environment is what the command finds.
+// environment returns the environment of the command.
 func environment(own []string, id batuta.ID, l batuta.Leadership) []string {
 	return Environment(own,
 		"BATUTA_ID="+string(id),
@@ -360,8 +358,8 @@ func environment(own []string, id batuta.ID, l batuta.Leadership) []string {
 	)
 }
 
-// MetaVariables are the variables by which a command finds what a leader tells of
-// itself, such as BATUTA_META_URL.
+// MetaVariables returns the variables with a leader's metadata for a command, such as
+// BATUTA_META_URL.
 func MetaVariables(meta map[string]string) (set []string) {
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		set = append(set, election.MetaVariable(key)+"="+meta[key])
@@ -369,13 +367,14 @@ func MetaVariables(meta map[string]string) (set []string) {
 	return set
 }
 
-// WithoutMeta leaves out what an agent around this one has told of a leader of its own.
+// WithoutMeta removes the variables of an agent that started this agent, which describe the leader
+// of a different cluster.
 func WithoutMeta(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, election.MetaPrefix) })
 }
 
-// Environment is this process's own, without what systemd means for this process
-// alone, and with set, each NAME=VALUE, in place of what it had under that name.
+// Environment returns this process's environment without the variables that systemd sets only for
+// this process. Each NAME=VALUE of set replaces the variable of that name.
 func Environment(own []string, set ...string) []string {
 	dropped := []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}
 	for _, s := range set {
