@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Serve listens on a socket in the file system until the test ends, for commands that "batuta
-// run" runs. hear is called for each connection, in a goroutine of its own, with the process
-// that made it; the connection is closed when hear returns.
+// Serve listens on a socket in the file system until the test ends, for commands that "batuta run"
+// runs. It calls its argument for each connection, in a separate goroutine, with the process that
+// made it, and then closes the connection.
 func Serve(t *testing.T, hear func(c *net.UnixConn, pid int)) (socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "batuta") // a test's own directory may be too long for a socket
@@ -29,7 +29,7 @@ func Serve(t *testing.T, hear func(c *net.UnixConn, pid int)) (socket string) {
 	return socket
 }
 
-// pidOf is the process at the other end of a connection; 0: nobody knows.
+// pidOf returns the process at the far end of a connection; 0: not known.
 func pidOf(c *net.UnixConn) (pid int) {
 	if raw, err := c.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) {

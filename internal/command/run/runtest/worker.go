@@ -1,6 +1,6 @@
 //go:build !windows
 
-// Package runtest has commands for tests of "batuta run" to run, and hears from them.
+// Package runtest has commands that tests run with "batuta run", and receives their reports.
 package runtest
 
 import (
@@ -21,9 +21,9 @@ import (
 // Patience is how long a test waits for an event before it gives up.
 const Patience = 30 * time.Second
 
-// Work is a command. self is how this program becomes it, and args are those of
-// [Factory.Argv]. It says hello to the test, tells what signals it
-// gets, and lives until it is killed, unless its words say otherwise:
+// Work is the main function of a command. self is how to start this program as a command, and args
+// are the result of [Factory.Argv]. It reports its start and the signals that it gets, and lives
+// until it is killed, unless an argument changes that:
 //
 //	deaf       SIGTERM does not end it
 //	child      it has a child that is deaf
@@ -92,20 +92,20 @@ func Work(self, args []string) {
 	}
 }
 
-// Factory hears from the workers that a test has run.
+// Factory receives the reports of the workers that a test has run.
 type Factory struct {
 	T      *testing.T
 	listen net.Listener
 	hired  chan *Worker
 }
 
-// Worker is a process that has said hello.
+// Worker is a process that has reported its start.
 type Worker struct {
 	Pid   int
 	Alone bool   // it got the lock
 	Token string // its BATUTA_TOKEN
 	Words string
-	Came  time.Time   // when its hello was heard
+	Came  time.Time   // when its first report arrived
 	said  chan string // closed when it has died
 }
 
@@ -122,7 +122,7 @@ func NewFactory(t *testing.T) *Factory {
 	return f
 }
 
-// serve hears each connection in a goroutine of its own until l is closed.
+// serve handles each connection in a separate goroutine until l is closed.
 func serve(l net.Listener, hear func(net.Conn)) {
 	for {
 		c, err := l.Accept()
@@ -153,12 +153,12 @@ func (f *Factory) hear(c net.Conn) {
 	}
 }
 
-// Argv are the arguments of Work as a command line gives them.
+// Argv returns the arguments of Work for a command line.
 func (f *Factory) Argv(words ...string) []string {
 	return append([]string{f.listen.Addr().String()}, words...)
 }
 
-// Next waits for a worker to say hello.
+// Next waits for a worker to report its start.
 func (f *Factory) Next() *Worker {
 	f.T.Helper()
 	w := f.Within(Patience)
@@ -168,7 +168,7 @@ func (f *Factory) Next() *Worker {
 	return w
 }
 
-// Within is Next for who does not wait for longer; nil: none came.
+// Within is Next with a time limit; it returns nil if no worker starts by then.
 func (f *Factory) Within(limit time.Duration) *Worker {
 	select {
 	case w := <-f.hired:
@@ -178,7 +178,7 @@ func (f *Factory) Within(limit time.Duration) *Worker {
 	}
 }
 
-// Hears waits until w says what.
+// Hears waits until w reports what.
 func (f *Factory) Hears(w *Worker, what string) {
 	f.T.Helper()
 	for late := time.After(Patience); ; {
