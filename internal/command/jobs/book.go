@@ -14,7 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/schedule"
 )
 
-// Book is what a member knows of the jobs of its cluster, by the metadata of all members. It
+// Book is a member's view of the jobs of its cluster, from the metadata of all members. It
 // implements [joblist.Book]. Its methods may be called from any goroutine.
 type Book struct {
 	ticks
@@ -28,7 +28,7 @@ func NewBook() *Book {
 	return &Book{ticks: ticks{own: map[string]time.Time{}, runs: map[string]record{}, orders: map[string]order{}}, journals: map[string]*journal{}}
 }
 
-// Begin has the book be that of node, which publishes meta beside it.
+// Begin makes the book that of node, which also publishes meta.
 func (b *Book) Begin(node *batuta.Node, meta map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,7 +36,7 @@ func (b *Book) Begin(node *batuta.Node, meta map[string]string) {
 	go b.follow()
 }
 
-// write puts lines in place of those before.
+// write replaces the lines.
 func (b *Book) write(lines []Line) {
 	var names []string
 	for _, l := range lines {
@@ -47,7 +47,7 @@ func (b *Book) write(lines []Line) {
 	maps.DeleteFunc(b.journals, func(_ string, j *journal) bool { return !slices.Contains(names, j.name) })
 	b.lines = slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Plan == nil })
 	b.mu.Unlock()
-	b.obey() // what was published before
+	b.obey() // for orders that were published before
 }
 
 // Jobs implements [joblist.Book].
@@ -63,8 +63,8 @@ func (b *Book) Jobs(ctx context.Context) ([]joblist.Job, error) {
 	return list, nil
 }
 
-// known are the jobs that this member knows by their names: those of its own file, and
-// elections for which members publish ticks.
+// known returns the jobs that this member knows by name: those of its own file, and elections for
+// which members publish ticks.
 func (b *Book) known(ctx context.Context) (lines []Line, status batuta.Status, err error) {
 	b.mu.Lock()
 	lines = slices.Clone(b.lines)
@@ -91,7 +91,7 @@ func (b *Book) known(ctx context.Context) (lines []Line, status batuta.Status, e
 	return lines, status, nil
 }
 
-// job is what is known of a job.
+// job returns what is known of a job.
 func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 	mark := markOf(l.Name)
 	b.mu.Lock()
@@ -120,7 +120,7 @@ func (b *Book) job(l Line, status batuta.Status) joblist.Job {
 	return j
 }
 
-// describe has a listing show a run.
+// describe fills in the run of a listing.
 func (r record) describe(j *joblist.Job, members []batuta.MemberStatus) {
 	j.Last, j.Tries, j.Late, j.ByHand = some(time.Unix(r.began, 0).UTC()), r.tries, r.late, r.byHand
 	lives := false
@@ -159,17 +159,18 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// journal is the part of a book about a job, of the member that leads that. A single goroutine calls it.
+// journal is the part of a book about a job, on the member that leads the job. A single goroutine
+// calls it.
 type journal struct {
 	tickLog
 	book   *Book
 	name   string
-	wake   chan struct{} // an order may have come
-	tick   time.Time     // the last that was told
+	wake   chan struct{} // an order may have arrived
+	tick   time.Time     // the last that was published
 	byHand bool          // the next run was requested
 }
 
-// journal is that of a job; it takes the place of its last journal.
+// journal returns the journal of a job, which replaces its last journal.
 func (b *Book) journal(name string) *journal {
 	j := &journal{tickLog: tickLog{&b.ticks, markOf(name)}, book: b, name: name, wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -178,7 +179,7 @@ func (b *Book) journal(name string) *journal {
 	return j
 }
 
-// Known implements [run.TickLog]. It takes over the last run that is published, and the orders.
+// Known implements [run.TickLog]. It takes over the last published run, and the orders.
 func (j *journal) Known() time.Time {
 	last := j.tickLog.Known()
 	j.book.obey()
@@ -207,8 +208,8 @@ func (j *journal) Paused() bool {
 	return j.orders[j.mark].paused()
 }
 
-// Asked implements [schedule.Watcher]. All members are sent that the run begins before it does. If ctx ends meanwhile
-// it does not begin here, and is asked for again: of the next leader.
+// Asked implements [schedule.Watcher]. It publishes the run to all members before the run begins.
+// If ctx ends meanwhile the run does not begin here, and is requested from the next leader.
 func (j *journal) Asked(ctx context.Context) bool {
 	j.mu.Lock()
 	o := j.orders[j.mark]
@@ -222,7 +223,7 @@ func (j *journal) Asked(ctx context.Context) bool {
 		o.asked++
 		rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTime)
 		defer cancel()
-		_ = j.book.keepOrders(rest, map[string]order{j.mark: o}) // of a node that has ended nothing is read any more
+		_ = j.book.keepOrders(rest, map[string]order{j.mark: o}) // a node that has ended publishes nothing more
 	}
 	return j.byHand
 }
@@ -263,7 +264,7 @@ func (j *journal) Ended(e run.Ending) {
 	})
 }
 
-// note changes the record of the job, and publishes it. A node that has ended publishes no more.
+// note changes the record of the job, and publishes it. A node that has ended publishes nothing.
 func (j *journal) note(change func(*record)) {
 	ctx, cancel := context.WithTimeout(context.Background(), publishTime)
 	defer cancel()
@@ -274,7 +275,7 @@ func (j *journal) note(change func(*record)) {
 	})
 }
 
-// publishTime bounds how long the node may take: a run is not held up by it.
+// publishTime bounds how long publishing may delay a run.
 const publishTime = time.Second
 
 var (

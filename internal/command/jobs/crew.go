@@ -18,17 +18,17 @@ import (
 type Config struct {
 	Lines     []Line
 	Grace     time.Duration // of each command, from SIGTERM to SIGKILL
-	Finish    time.Duration // for which a run may go on once its election is to be handed over
+	Finish    time.Duration // how long a run may continue once its election is to be handed over
 	Heartbeat time.Duration // of the node
 	T         time.Duration // silence after which the node is suspected
 	Program   string        // path of this program
-	Guard     []string      // command line by which it becomes a guard
+	Guard     []string      // arguments that make it a guard
 	Stdout    *os.File      // of the commands; default this process's own
 	Meta      map[string]string
 	Logger    *slog.Logger
 }
 
-// Check reports what is wrong with the configuration that no single line shows.
+// Check reports what is wrong with the lines together; single lines were checked before.
 func (c Config) Check() error {
 	planned := 0
 	for _, l := range c.Lines {
@@ -42,25 +42,25 @@ func (c Config) Check() error {
 	return checkTicks(c.Meta, planned)
 }
 
-// Crew has a node stand for many elections, and runs their commands. Its methods may be
+// Crew makes a node a candidate of many elections, and runs their commands. Its methods may be
 // called from any goroutine.
 type Crew struct {
 	cfg  Config
 	book *Book
 
 	mu     sync.Mutex
-	guards *run.Guards // nil: no command has been seen
+	guards *run.Guards // nil: there was no command yet
 	ctx    context.Context
 	node   *batuta.Node // nil: it has not begun
 	hands  map[string]*hand
-	all    map[*hand]bool // those, and who is being stopped
+	all    map[*hand]bool // those of hands, and those that are being stopped
 	past   sync.WaitGroup // of all
 }
 
-// hand is one line at work.
+// hand is the work on a line.
 type hand struct {
 	line   Line
-	runner *run.Runner // nil: it just leads
+	runner *run.Runner // nil: it only leads
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when it is no candidate any more, and nothing runs
 }
@@ -71,7 +71,7 @@ func New(c Config) (*Crew, error) {
 	return crew, crew.equip(c.Lines)
 }
 
-// equip has guards for those lines. The caller holds the lock, or nobody else has the crew.
+// equip makes guards if lines need any. The caller holds the lock, or has the only reference.
 func (c *Crew) equip(lines []Line) (err error) {
 	for _, l := range lines {
 		if l.Argv != nil && c.guards == nil {
@@ -83,7 +83,7 @@ func (c *Crew) equip(lines []Line) (err error) {
 	return nil
 }
 
-// Close ends the guards. Nothing must run any more.
+// Close ends the guards. No command may run.
 func (c *Crew) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *Crew) Close() {
 	}
 }
 
-// Run has node stand for all elections until ctx or node ends. Commands are stopped by
-// ctx's [run.StopSignal]. It returns when nothing of them is left: nil, or what has become of node.
+// Run makes node a candidate of all elections until ctx or node ends. Commands are stopped by ctx's
+// [run.StopSignal]. It returns when nothing of them is left: nil, or the error of node.
 func (c *Crew) Run(ctx context.Context, node *batuta.Node) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -115,8 +115,8 @@ func (c *Crew) Run(ctx context.Context, node *batuta.Node) error {
 	return err
 }
 
-// Change puts lines in place of those before. Where a line is as it was nothing happens;
-// of one that has changed, or is gone, the command is stopped first.
+// Change replaces the lines. An unchanged line continues; for a changed or removed line the command
+// is stopped first.
 func (c *Crew) Change(lines []Line) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *Crew) Change(lines []Line) error {
 	}
 	c.cfg = changed
 	if c.node == nil {
-		return nil // it begins with them
+		return nil // Run begins with them
 	}
 	kept := map[string]bool{}
 	for _, l := range lines {
@@ -150,17 +150,17 @@ func (c *Crew) Change(lines []Line) error {
 	return nil
 }
 
-// Book is what this member knows of its jobs. The caller must call [Book.Begin] before Run.
+// Book returns the book of this member. The caller must call [Book.Begin] before Run.
 func (c *Crew) Book() *Book { return c.book }
 
-// Has reports whether a line is of that election.
+// Has reports whether there is a line for an election.
 func (c *Crew) Has(election string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.cfg.Lines, func(l Line) bool { return l.Name == election })
 }
 
-// begin has a line at work once the one before it is over.
+// begin starts the work on a line once the work on its previous version is over.
 func (c *Crew) begin(l Line, before *hand) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	h := &hand{line: l, cancel: cancel, over: make(chan struct{})}
@@ -185,8 +185,8 @@ func (c *Crew) begin(l Line, before *hand) {
 	})
 }
 
-// runner is for a line with a command. It keeps going: there is always a next tick, or
-// another beginning.
+// runner returns the runner of a line with a command. It never finishes by itself: there is always
+// a next tick, or a next start.
 func (c *Crew) runner(l Line) *run.Runner {
 	plan := l.Plan
 	if plan != nil {
@@ -202,10 +202,11 @@ func (c *Crew) runner(l Line) *run.Runner {
 	return r
 }
 
-// fullPause is how long a member waits that the cluster has no room for.
+// fullPause is how long a member waits before it retries an election for which the cluster has no
+// room.
 const fullPause = 10 * time.Second
 
-// work stands for one election until ctx or node ends.
+// work is a candidate of an election until ctx or node ends.
 func (c *Crew) work(ctx context.Context, node *batuta.Node, h *hand) {
 	how := []batuta.ElectionOption{batuta.Weight(h.line.How.Weight), batuta.Seats(h.line.How.Seats)}
 	if h.line.How.Prefer {
@@ -236,10 +237,10 @@ func (c *Crew) work(ctx context.Context, node *batuta.Node, h *hand) {
 	}
 }
 
-// Signal passes s on to all commands that run.
+// Signal sends s to all running commands.
 func (c *Crew) Signal(s syscall.Signal) { c.each(func(r *run.Runner) { r.Signal(s) }) }
 
-// Kill kills them without further grace.
+// Kill kills all commands without further grace.
 func (c *Crew) Kill() { c.each((*run.Runner).Kill) }
 
 func (c *Crew) each(do func(*run.Runner)) {

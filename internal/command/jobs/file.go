@@ -23,39 +23,39 @@ import (
 // Bounds of a file.
 const (
 	MaxElections = batuta.MaxElections // lines of a file of elections
-	MaxJobs      = 100                 // lines of a file of jobs: of each a member tells its last tick
+	MaxJobs      = 100                 // lines of a file of jobs: a member publishes the last tick of each
 	MaxRetries   = maxTries - 1        // of a run
 	maxLine      = 16 << 10            // bytes of a line
-	maxFaults    = 5                   // that one error tells
+	maxFaults    = 5                   // in a single error
 )
 
-// Line is one election for which a member stands, and what it does when it leads.
+// Line is an election in which a member is a candidate, and its work as the leader.
 type Line struct {
 	Number int    // of the line, from 1
-	Text   string // as it stands in the file
+	Text   string // as in the file
 	Name   string // of the election, in its canonical form
 	How    named.Candidacy
-	Argv   []string  // the command; nil: it just leads
-	Plan   *run.Plan // when that runs; nil: for as long as the member leads
-	Spec   string    // the schedule as it stands in the file
+	Argv   []string  // the command; nil: it only leads
+	Plan   *run.Plan // when the command runs; nil: for as long as the member leads
+	Spec   string    // the schedule as in the file
 }
 
-// Format says how the lines of a file are read.
+// Format is how to read the lines of a file.
 type Format struct {
-	Own        string                                  // the cluster's own election, which stands in no file
+	Own        string                                  // the cluster's own election, which no file may have
 	Jobs       bool                                    // each line has a schedule, and a command
-	SkipMissed bool                                    // what becomes of missed ticks where a line does not say so
+	SkipMissed bool                                    // whether to skip missed ticks, for a line without this option
 	Schedule   func(string) (schedule.Schedule, error) // default [schedule.Parse]
 }
 
-// Read reads a file: a line an election.
+// Read reads a file with a line per election.
 //
 //	NAME [weight=N] [prefer] [seats=N] [COMMAND ARG…]
 //	NAME SCHEDULE [weight=N] [prefer] [missed=run|skip] [timeout=DURATION] [retries=N] COMMAND ARG…
 //
-// A line is split into words as hooks are, so that a name with a space stands in quotes; "{election}"
-// in a command is the name, and "--" may stand before it. Empty lines count for nothing, nor do those that begin
-// with '#'. Its error tells the file, the line, and how to mend it.
+// It splits a line like a hook, so a name with a space needs quotes. "{election}" in a command is
+// replaced by the name, and "--" may precede the command. It ignores empty lines and lines that
+// begin with '#'. Its error names the file, the line, and how to fix it.
 func (f Format) Read(path string) ([]Line, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -108,7 +108,7 @@ func (f Format) parse(path string, from io.Reader) (lines []Line, err error) {
 
 var errTooMany = errors.New("too many")
 
-// beside finds what is wrong with a line beside those before it.
+// beside checks a line against the lines before it.
 func (f Format) beside(l Line, before int, names, marks map[string]int) error {
 	switch {
 	case f.Jobs && before >= MaxJobs:
@@ -166,8 +166,8 @@ func (f Format) line(text string) (l Line, err error) {
 	return l, nil
 }
 
-// schedule takes the schedule from the beginning of words: five fields, or @daily and the like,
-// behind a time zone or not, also in quotes.
+// schedule parses the schedule at the beginning of a line: five fields, or @daily and the like,
+// optionally after a time zone or in quotes. It returns the rest.
 func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	n := 0
 	if n < len(words) && (strings.HasPrefix(words[n], "CRON_TZ=") || strings.HasPrefix(words[n], "TZ=")) && !strings.Contains(words[n], " ") {
@@ -193,7 +193,7 @@ func (f Format) schedule(l *Line, words []string) (rest []string, err error) {
 	return words[n:], nil
 }
 
-// options takes those from the beginning of words; the command follows.
+// options parses the options before the command, and returns the command.
 func (l *Line) options(words []string) (rest []string, err error) {
 	for i, w := range words {
 		key, value, given := strings.Cut(w, "=")
@@ -230,7 +230,7 @@ func (l *Line) options(words []string) (rest []string, err error) {
 	return nil, nil
 }
 
-// SkipMissed reads what is to become of missed ticks: run or skip.
+// SkipMissed reads what to do with missed ticks: run or skip.
 func SkipMissed(word string) (bool, error) {
 	if word != "run" && word != "skip" {
 		return false, errors.New("use run or skip")

@@ -16,7 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
-// follow takes in the orders that members publish, until the node ends.
+// follow receives the orders that members publish, until the node ends.
 func (b *Book) follow() {
 	for e, err := range follow.On(context.Background(), batuta.ErrBehind, b.self.Events) {
 		if err != nil || e.Kind == batuta.EventMeta {
@@ -25,7 +25,7 @@ func (b *Book) follow() {
 	}
 }
 
-// obey takes in the orders that members publish, and publishes what is new here.
+// obey receives the orders that members publish, and publishes those that are new here.
 func (b *Book) obey() {
 	if b.self == nil {
 		return
@@ -51,7 +51,7 @@ func (b *Book) obey() {
 	}
 }
 
-// keepOrders publishes orders beside those that there are, and wakes the jobs that wait.
+// keepOrders adds orders and publishes them, and wakes the jobs that wait.
 func (b *Book) keepOrders(ctx context.Context, all map[string]order) error {
 	return b.publish(ctx, func() {
 		for mark, o := range all {
@@ -59,14 +59,14 @@ func (b *Book) keepOrders(ctx context.Context, all map[string]order) error {
 			if j := b.journals[mark]; j != nil {
 				select {
 				case j.wake <- struct{}{}:
-				default: // it will look anyway
+				default: // it checks anyway
 				}
 			}
 		}
 	})
 }
 
-// room reports whether the orders fit beside the ticks of all jobs.
+// room reports whether the orders fit in the metadata with the ticks of all jobs.
 func (b *Book) room(mark string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Book) room(mark string) error {
 	return nil
 }
 
-// SetMeta replaces what the member publishes beside jobs.
+// SetMeta replaces the metadata that the member publishes besides jobs.
 func (b *Book) SetMeta(ctx context.Context, pairs map[string]string) error {
 	b.mu.Lock()
 	n := max(len(b.lines), len(b.own))
@@ -96,7 +96,7 @@ func (b *Book) SetMeta(ctx context.Context, pairs map[string]string) error {
 	return b.publish(ctx, func() { b.meta = maps.Clone(pairs) })
 }
 
-// Node is a member that publishes what it is given beside what its book publishes.
+// Node is a member that publishes its metadata together with its book's.
 type Node struct {
 	*batuta.Node
 	Book *Book
@@ -107,7 +107,7 @@ func (n Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 	return n.Book.SetMeta(ctx, pairs)
 }
 
-// find is the job of that name.
+// find returns the job of that name.
 func (b *Book) find(ctx context.Context, name string) (joblist.Job, error) {
 	lines, status, err := b.known(ctx)
 	if err != nil {
@@ -138,18 +138,18 @@ func (b *Book) Run(ctx context.Context, name string) (joblist.Job, error) {
 			return fmt.Errorf("job %q: %w", j.Name, joblist.ErrNoLeader)
 		case j.Result != nil && *j.Result == joblist.Running:
 			return fmt.Errorf("%w: job %q runs on %s already; wait for its end", joblist.ErrRefused, j.Name, *j.By)
-		case o.asked <= o.begun: // else a requested run has still to begin
+		case o.asked <= o.begun: // otherwise a requested run has still to begin
 			o.asked++
 		}
 		return nil
 	}, func(want, there order) bool { return there.begun >= want.asked })
 }
 
-// askEvery is the time between two looks at whether an order is done.
+// askEvery is the time between two checks whether an order is done.
 const askEvery = 20 * time.Millisecond
 
-// ask changes the order of a job, and returns once the member that leads the job has done it, as that member
-// publishes. Without a leader it returns at once: the next leader does it.
+// ask changes the order of a job. It returns once the member that leads the job has published that
+// it is done. Without a leader it returns at once: the next leader does it.
 func (b *Book) ask(ctx context.Context, name string, change func(*order, joblist.Job) error, done func(want, there order) bool) (joblist.Job, error) {
 	j, err := b.find(ctx, name)
 	if err != nil {
@@ -170,7 +170,7 @@ func (b *Book) ask(ctx context.Context, name string, change func(*order, joblist
 		if j, err = b.find(ctx, name); err != nil {
 			return j, err
 		}
-		leader, there := "no leader", want // without a leader a pause is noted, and a run has not begun
+		leader, there := "no leader", want // without a leader a pause is recorded, and a run has not begun
 		if j.Leader != nil {
 			leader = "leader " + *j.Leader
 			there, err = b.read(ctx, mark, *j.Leader)
@@ -186,7 +186,7 @@ func (b *Book) ask(ctx context.Context, name string, change func(*order, joblist
 	}
 }
 
-// read is the order of a job as a member publishes it; "": as all do.
+// read returns the order of a job as a member publishes it; "": as all do.
 func (b *Book) read(ctx context.Context, mark, by string) (order, error) {
 	status, err := b.self.Status(ctx)
 	all := map[string]order{mark: {}}

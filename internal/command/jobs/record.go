@@ -18,7 +18,7 @@ const (
 	entrySize = markSize + tickSize
 )
 
-// markOf stands for a job in what members tell.
+// markOf returns the mark of a job in metadata.
 func markOf(name string) string {
 	h := fnv.New64a()
 	h.Write([]byte(name))
@@ -31,7 +31,7 @@ func encode(n uint32, size int) string {
 	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, bits))[:size]
 }
 
-// decode is what encode has made the first size characters of.
+// decode returns the number that encode wrote in the first size characters.
 func decode(text string, size int) (n uint32, ok bool) {
 	raw, err := base64.RawURLEncoding.DecodeString((text[:size] + "AAAAAAAA")[:8])
 	if err != nil {
@@ -48,7 +48,7 @@ func decodeTick(text string) (time.Time, bool) {
 	return time.Unix(int64(n)*60, 0).UTC(), true
 }
 
-// told is the tick of a mark in a value of [TicksKey]; zero: it tells none.
+// toldTick returns the tick of a mark in a value of [TicksKey]; zero: it has none.
 func toldTick(list, mark string) time.Time {
 	for ; len(list) >= entrySize; list = list[entrySize:] {
 		if list[:markSize] == mark {
@@ -63,11 +63,11 @@ func toldTick(list, mark string) time.Time {
 // the last leader of a job: the latest first, as many as there is room for.
 const RunsKey = "batuta.runs"
 
-// record is the last run of a job. It takes 20 characters: the mark of the job, that of the
+// record is the last run of a job. It takes 20 characters: the mark of the job, the mark of the
 // member, and 72 bits.
 type record struct {
 	by     string // mark of the member
-	began  int64  // Unix seconds; 0: none has begun
+	began  int64  // Unix seconds; 0: no run has begun
 	took   time.Duration
 	exit   uint8 // the exit code, or 128 and the signal
 	state  state
@@ -77,7 +77,7 @@ type record struct {
 	missed int // scheduled times without a run
 }
 
-// state is how far a run has come.
+// state is the progress of a run.
 type state uint8
 
 const (
@@ -111,7 +111,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// text is the record of that job as members publish it.
+// text returns the record of a job as members publish it.
 func (r record) text(mark string) string {
 	flags := uint64(r.state)<<5 | uint64(min(r.tries, maxTries))<<2 | bit(r.late)<<1 | bit(r.byHand)
 	all := binary.BigEndian.AppendUint64(nil, uint64(uint32(r.began))<<32|packTime(r.took)<<20|uint64(r.exit)<<12|uint64(min(r.missed, maxMissed)))
@@ -125,7 +125,7 @@ func bit(b bool) uint64 {
 	return 0
 }
 
-// recordIn finds the record of a job in a value of [RunsKey]. false: it has none.
+// recordIn returns the record of a job in a value of [RunsKey]. false: it has none.
 func recordIn(list, mark string) (r record, ok bool) {
 	for ; len(list) >= recordSize; list = list[recordSize:] {
 		if list[:markSize] != mark {
@@ -142,7 +142,7 @@ func recordIn(list, mark string) (r record, ok bool) {
 	return r, false
 }
 
-// packTime has 12 bits for up to eight years: milliseconds, exact to a part in 128.
+// packTime encodes up to eight years in 12 bits: milliseconds, exact to a part in 128.
 func packTime(d time.Duration) uint64 {
 	ms := uint64(max(d.Milliseconds(), 0))
 	if ms < 128 {
@@ -159,7 +159,7 @@ func unpackTime(n uint64) time.Duration {
 	return time.Duration((n&127|128)<<(n>>7-1)) * time.Millisecond
 }
 
-// lastRecord is the latest record of a job that any of those members publishes, and own.
+// lastRecord returns the latest record of a job in the metadata of members, or own.
 func lastRecord(members []batuta.MemberStatus, mark string, own record) record {
 	for _, m := range members {
 		if r, ok := recordIn(m.Meta[RunsKey], mark); ok && r.newer(own) && time.Until(time.Unix(r.began, 0)) < run.FarAhead {
@@ -169,13 +169,14 @@ func lastRecord(members []batuta.MemberStatus, mark string, own record) record {
 	return own
 }
 
-// OrdersKey is the metadata key of what users ask of jobs. Each member that has a job in its file
+// OrdersKey is the metadata key of users' requests for jobs. Each member with a job in its file
 // publishes the latest order that it has received, so an order is kept as long as such a member
 // runs.
 const OrdersKey = "batuta.orders"
 
-// order is what users ask of a job: three counters of 18 bits. The higher counter holds, so two
-// sides of a partition agree once they meet. It takes 13 characters, the mark of the job included.
+// order is users' requests for a job: three counters of 18 bits. The higher counter wins, so two
+// sides of a partition agree once they reconnect. It takes 13 characters, including the mark of the
+// job.
 type order struct {
 	pauses uint32 // odd: the job is paused
 	asked  uint32 // runs that were requested
@@ -190,7 +191,7 @@ const (
 
 func (o order) paused() bool { return o.pauses%2 == 1 }
 
-// with is o and p together.
+// with returns o and p merged.
 func (o order) with(p order) order {
 	return order{max(o.pauses, p.pauses), max(o.asked, p.asked), max(o.begun, p.begun)}
 }
@@ -199,7 +200,7 @@ func (o order) text(mark string) string {
 	return mark + encode(o.pauses, countSize) + encode(o.asked, countSize) + encode(o.begun, countSize)
 }
 
-// ordersIn adds what a value of [OrdersKey] has of jobs that have a mark in all.
+// ordersIn adds the orders in a value of [OrdersKey] for jobs with a mark in all.
 func ordersIn(list string, all map[string]order) {
 	for ; len(list) >= orderSize; list = list[orderSize:] {
 		mark, o := list[:markSize], order{}

@@ -11,7 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/joblist"
 )
 
-// Show prints a list of jobs for a person, as of now.
+// Show prints a list of jobs for a user, as of now.
 func Show(to io.Writer, list []joblist.Job, now time.Time) error {
 	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "JOB\tLEADER\tNEXT\tLAST\tBY\tRESULT\tEXIT\tTOOK\tMISSED")
@@ -49,7 +49,7 @@ func text(s *string) string {
 	return cmp.Or(*s, "-")
 }
 
-// round is a duration as a person reads it.
+// round returns a duration for a user.
 func round(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:

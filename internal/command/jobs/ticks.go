@@ -13,26 +13,26 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/run"
 )
 
-// TicksKey is the key under which a member tells of the last ticks that it knows of, of many
-// jobs: of each its mark and the tick, in nine characters.
+// TicksKey is the metadata key of the last ticks that a member has learned of, for many jobs: the
+// mark and the tick of each, in nine characters.
 const TicksKey = "batuta.ticks"
 
-// ticks are those of all jobs of one member.
+// ticks are the ticks of all jobs of a member.
 type ticks struct {
-	meta map[string]string // what the member tells of itself beside them
+	meta map[string]string // the rest of the member's metadata
 
 	mu      sync.Mutex
 	node    run.Teller           // nil: it has not begun
 	own     map[string]time.Time // by mark
 	runs    map[string]record    // by mark
 	orders  map[string]order     // by mark
-	version int                  // counts what those have been
+	version int                  // counts their changes
 
 	telling sync.Mutex
-	told    int // the version that was told last
+	told    int // the version that was published last
 }
 
-// checkTicks reports whether a member can tell of so many jobs beside what else it tells.
+// checkTicks reports whether a member's metadata has room for that many jobs.
 func checkTicks(meta map[string]string, jobs int) error {
 	return election.CheckMeta(with(meta, strings.Repeat("A", entrySize*jobs)))
 }
@@ -43,7 +43,7 @@ func with(meta map[string]string, value string) map[string]string {
 	return all
 }
 
-// keep forgets all jobs but those.
+// keep removes all jobs except those.
 func (t *ticks) keep(names []string) {
 	marks := map[string]bool{}
 	for _, name := range names {
@@ -60,7 +60,7 @@ func keepOnly[V any](of map[string]V, marks map[string]bool) {
 	maps.DeleteFunc(of, func(mark string, _ V) bool { return !marks[mark] })
 }
 
-// tickLog is one job's part of them.
+// tickLog is the part of ticks for a single job.
 type tickLog struct {
 	*ticks
 	mark string
@@ -78,12 +78,12 @@ func (l tickLog) Known() time.Time {
 	return last
 }
 
-// Tell implements [run.TickLog]. Ticks that fall due together are told together.
+// Tell implements [run.TickLog]. Ticks that fall due together are published together.
 func (l tickLog) Tell(ctx context.Context, tick time.Time) error {
 	return l.publish(ctx, func() { l.own[l.mark] = tick })
 }
 
-// publish changes what the member tells, and tells it.
+// publish changes what the member publishes, and publishes it.
 func (t *ticks) publish(ctx context.Context, change func()) error {
 	t.mu.Lock()
 	change()
@@ -93,7 +93,7 @@ func (t *ticks) publish(ctx context.Context, change func()) error {
 	return t.tell(ctx, version)
 }
 
-// tell has the others know of what own was at that version.
+// tell publishes the metadata unless that version is published already.
 func (t *ticks) tell(ctx context.Context, version int) error {
 	t.telling.Lock()
 	defer t.telling.Unlock()
@@ -110,7 +110,7 @@ func (t *ticks) tell(ctx context.Context, version int) error {
 	return err
 }
 
-// pairs are all that the member tells: the ticks, and as many orders, then records, as there is room for.
+// pairs returns all metadata: the ticks, and as many orders, then records, as there is room for.
 func (t *ticks) pairs() map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, t.meta)
@@ -138,7 +138,7 @@ func fill(all map[string]string, key string, size int, marks []string, text func
 	}
 }
 
-// value is what the member tells of ticks.
+// value returns the value of [TicksKey].
 func (t *ticks) value() string {
 	var b strings.Builder
 	for _, mark := range slices.Sorted(maps.Keys(t.own)) {
