@@ -4,5 +4,5 @@ package hooks
 
 import "syscall"
 
-// attributes: a group of its own, to be killed as one.
+// attributes makes a process group of its own, to be killed as a whole.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

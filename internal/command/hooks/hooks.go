@@ -19,7 +19,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
-// Node is what hooks need of a [batuta.Node], or of an election that is held otherwise.
+// Node is the part of a [batuta.Node] that hooks need; different elections implement it too.
 type Node interface {
 	ID() batuta.ID
 	Lead(ctx context.Context, fn func(ctx context.Context, l batuta.Leadership) error) error
@@ -27,12 +27,12 @@ type Node interface {
 	Watch(ctx context.Context) iter.Seq2[batuta.View, error]
 }
 
-// Config says what to run. A command is its words; no shell reads it, and what
-// has happened is in its environment alone.
+// Config is what to run. A command is a program and its arguments; no shell reads it. Its
+// environment describes the event.
 type Config struct {
 	OnLead   []string      // this member leads
-	OnLose   []string      // leadership of this member has ended; and at the start, before anything else
-	OnChange []string      // a leadership has begun or ended, whoever's
+	OnLose   []string      // leadership of this member has ended; and at the start, before any other hook
+	OnChange []string      // a leadership of any member has begun or ended
 	Timeout  time.Duration // after which a hook is killed, with its process group
 	Logger   *slog.Logger
 
@@ -42,17 +42,17 @@ type Config struct {
 // Any reports whether there is anything to run.
 func (c Config) Any() bool { return len(c.OnLead)+len(c.OnLose)+len(c.OnChange) > 0 }
 
-// What has happened, in BATUTA_EVENT.
+// Values of BATUTA_EVENT.
 const (
-	eventStart  = "start"  // the agent has started; what an earlier one held is to be dropped
+	eventStart  = "start"  // the agent has started; work of an earlier process has to be dropped
 	eventLeader = "leader" // BATUTA_LEADER leads
 	eventLost   = "lost"   // its leadership has ended by BATUTA_CAUSE
 )
 
-// Follow runs hooks for what node sees, one at a time and in order, until node
-// ends and the last has run. A leadership that this member gives up passes to another only
-// when its OnLose has run; except one that is lost in the moment before it is held, for
-// which no OnLead has run. One that ends by silence is over when OnLose begins.
+// Follow runs hooks for the views of node, a single hook at a time and in order, until node ends
+// and the last hook has run. A leadership that this member hands over passes on only when its
+// OnLose has run. The exception is a leadership that is lost just before it is held, for which no
+// OnLead has run. A leadership that ended by silence is over when OnLose begins.
 func Follow(node Node, c Config) {
 	f := &follower{Config: c, node: node, more: make(chan struct{})}
 	defer f.holding.Wait()
@@ -67,40 +67,40 @@ func Follow(node Node, c Config) {
 		case !present || !f.catchUp(v):
 			f.see(v)
 		}
-		present = err != nil // the next is what is so then
+		present = err != nil // the next view is the state at that time
 	}
 }
 
-// follower is one node's hooks.
+// follower is the hooks of a node.
 type follower struct {
 	Config
 	node Node
 
 	started bool
 	holding sync.WaitGroup
-	seen    batuta.View // the leadership that was seen last
-	led     batuta.View // the leadership of ours that OnLose has still to be run for
+	seen    batuta.View // the last leadership seen
+	led     batuta.View // the leadership of this member for which OnLose has yet to run
 
 	mu   sync.Mutex
-	past batuta.Token  // the last leadership of ours whose end has been seen to
-	more chan struct{} // closed when past has moved on
+	past batuta.Token  // the last leadership of this member after which OnLose has run
+	more chan struct{} // closed when past has changed
 }
 
-// start runs OnLose for what an earlier process may have left. Our place among the
-// watchers is taken: of whatever this member leads from now on we are told the end.
+// start runs OnLose for work that an earlier process may have left. The node watches already: it
+// receives the end of every leadership of this member from now on.
 func (f *follower) start(v batuta.View) {
 	f.started = true
 	f.holding.Go(func() { f.node.Lead(context.Background(), f.hold) })
 	f.run(context.Background(), "on-lose", f.OnLose, eventStart, v)
 }
 
-// see runs what belongs to a view.
+// see runs the hooks for a view.
 func (f *follower) see(v batuta.View) {
 	if v.Same(f.seen) {
 		if f.seen = v; v.Same(f.led) {
 			f.led = v
 		}
-		return // its leader has new metadata, or a higher epoch, which is no change of leader
+		return // only its leader's metadata or epoch is new
 	}
 	f.seen = v
 	switch {
@@ -118,27 +118,27 @@ func (f *follower) see(v batuta.View) {
 	}
 }
 
-// lose runs OnLose for v.Lost, a leadership of ours.
+// lose runs OnLose for v.Lost, a leadership of this member.
 func (f *follower) lose(v batuta.View) {
 	f.run(context.Background(), "on-lose", f.OnLose, eventLost, v)
 	f.led = batuta.View{}
 	f.pass(v.Lost)
 }
 
-// catchUp sees to the end of what ended unseen before v, the present view. It
-// reports whether v itself has been seen.
+// catchUp runs the hooks for a leadership that ended unseen before v, the present view. It reports
+// whether v itself was handled before.
 func (f *follower) catchUp(v batuta.View) (seen bool) {
 	if f.led.Defined() && !v.Same(f.led) && f.led.Token != v.Lost {
 		f.lose(batuta.View{Election: v.Election, Lost: f.led.Token, Cause: election.CauseSuperseded})
 	}
 	if v.Defined() && v.Token.Leader.ID != f.node.ID() {
-		f.pass(v.Token) // and all of ours before it
+		f.pass(v.Token) // and all earlier leaderships of this member
 	}
 	return v.Same(f.led)
 }
 
-// lead runs OnLead. It is killed when the lead is lost meanwhile: what it has
-// begun is for OnLose to end, and soon.
+// lead runs OnLead. It is killed when leadership is lost meanwhile: OnLose, which follows soon,
+// ends its work.
 func (f *follower) lead(v batuta.View) {
 	if !f.node.Leader().Same(v) {
 		return // lost already: there is nothing to begin
@@ -159,7 +159,7 @@ func (f *follower) lead(v batuta.View) {
 	}
 }
 
-// hold keeps a leadership from passing to another until its end has been seen to.
+// hold keeps a leadership from passing on until its OnLose has run.
 func (f *follower) hold(ctx context.Context, l batuta.Leadership) error {
 	<-ctx.Done()
 	for {
@@ -181,8 +181,7 @@ func (f *follower) pass(token batuta.Token) {
 	f.more = make(chan struct{})
 }
 
-// run runs one hook. Its failure is logged and changes nothing: it cannot be
-// known whether another try would mend or harm.
+// run runs a hook. A failure is only logged: a retry might help or harm.
 func (f *follower) run(ctx context.Context, name string, argv []string, event string, v batuta.View) (done bool) {
 	if len(argv) == 0 {
 		return false
@@ -200,8 +199,8 @@ func (f *follower) run(ctx context.Context, name string, argv []string, event st
 	return true
 }
 
-// Run runs argv with set, each NAME=VALUE, in its environment, and kills it with its process
-// group after timeout or when ctx ends; why is then the error.
+// Run runs argv with set, each NAME=VALUE, in its environment. After timeout or when ctx ends it
+// kills the command with its process group, and returns why.
 func Run(ctx context.Context, argv []string, timeout time.Duration, set ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("killed after %v", timeout))
 	defer cancel()
@@ -217,11 +216,11 @@ func Run(ctx context.Context, argv []string, timeout time.Duration, set ...strin
 	return err
 }
 
-// Variables are what the commands of an agent are told by: they are set for those, and
-// no settings of a batuta inside.
+// Variables are set for the commands of an agent, and are not read as settings by a batuta that
+// such a command runs.
 var Variables = []string{"BATUTA_EVENT", "BATUTA_ID", "BATUTA_ELECTION", "BATUTA_LEADER", "BATUTA_ADDRESS", "BATUTA_EPOCH", "BATUTA_TOKEN", "BATUTA_CAUSE"}
 
-// values are what a hook is told. At the start there is neither token nor cause.
+// values returns the variables of a hook. At the start there is neither token nor cause.
 func (f *follower) values(event string, v batuta.View) []string {
 	token, cause := v.Token, ""
 	if event == eventLost {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Command gives the words of a line that is to run without a shell, and finds out
-// whether it can: its program is there, and nothing in it is for a shell to read.
+// Command splits a line that runs without a shell, and checks that it can run: its program exists,
+// and nothing in it needs a shell.
 func Command(line string) (argv []string, err error) {
 	argv, err = Words(line)
 	if err != nil || len(argv) == 0 {
@@ -22,7 +22,7 @@ func Command(line string) (argv []string, err error) {
 	return argv, nil
 }
 
-// Runnable is what Command finds out of argv, the words at the end of line.
+// Runnable does this check for argv, which is at the end of line.
 func Runnable(argv []string, line string) error {
 	if _, err := exec.LookPath(argv[0]); err != nil {
 		return fmt.Errorf("%w; give the path of a program, or one that is in PATH", err)
@@ -34,14 +34,14 @@ func Runnable(argv []string, line string) error {
 	return nil
 }
 
-// operator is a word that joins or redirects commands.
+// operator matches shell operators, which join or redirect commands.
 var operator = regexp.MustCompile(`^(\|\|?|&&?|;+|[0-9]?(<|>|>>|>&|&>).*|.*;)$`)
 
-// expansion is what a shell puts something else in place of.
+// expansion matches what a shell would replace.
 var expansion = regexp.MustCompile("^(\\$([A-Za-z_][A-Za-z0-9_]*|[{(].*|[?!#@*$0-9])|`.*)")
 
-// forShell is the first thing in line that only a shell understands; "" if there is
-// none. What stands in single quotes, or behind a backslash, is meant as it stands.
+// forShell returns the first part of line that only a shell understands; "" if there is none. Text
+// in single quotes, or after a backslash, is literal.
 func forShell(line string) string {
 	var word strings.Builder
 	plain, inWord, escaped, quote := true, false, false, rune(0)

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Words splits a command line into its words. Blanks part them; quotes of either
-// kind, and a backslash outside single quotes, keep what a word has of those. There
-// is nothing else of a shell: no variables, no patterns, no pipes.
+// Words splits a command line at blanks; quotes of either kind, and a backslash outside single
+// quotes, keep blanks in an argument. Nothing else of a shell is supported: no variables, no
+// patterns, no pipes.
 func Words(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
