@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// announce tells all neighbours where the addresses are. What fails is logged and
-// tried again the next time.
+// announce announces the addresses to all neighbours. It logs a failure; the next call tries again.
 func (h *holder) announce() {
 	mac := h.link.Attrs().HardwareAddr
 	if len(mac) != 6 {
@@ -37,7 +36,7 @@ const (
 	arpReply    = 2
 )
 
-// arpFrame is ARP's payload that says: a is at mac.
+// arpFrame returns ARP's payload which announces that a is at mac.
 func arpFrame(operation uint16, a netip.Addr, mac net.HardwareAddr) []byte {
 	b := binary.BigEndian.AppendUint16(nil, arpEthernet)
 	b = binary.BigEndian.AppendUint16(b, unix.ETH_P_IP)
@@ -51,7 +50,8 @@ func arpFrame(operation uint16, a netip.Addr, mac net.HardwareAddr) []byte {
 	return append(append(b, target...), a.AsSlice()...)
 }
 
-// gratuitousARP broadcasts a request and a reply: some heed the one, some the other.
+// gratuitousARP broadcasts a request and a reply, because some neighbours accept only the former,
+// and some only the latter.
 func (h *holder) gratuitousARP(a netip.Addr, mac net.HardwareAddr) error {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) // protocol 0: it receives nothing
 	if err != nil {
@@ -65,7 +65,7 @@ func (h *holder) gratuitousARP(a netip.Addr, mac net.HardwareAddr) error {
 	return errors.Join(unix.Sendto(fd, arpFrame(arpRequest, a, mac), 0, to), unix.Sendto(fd, arpFrame(arpReply, a, mac), 0, to))
 }
 
-// bigEndian is n in the byte order of the network, for a field that is read as such.
+// bigEndian returns n in the byte order of the network, for a field that is read as such.
 func bigEndian(n uint16) uint16 {
 	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, n))
 }
@@ -78,7 +78,7 @@ const (
 	optionLinkTarget = 2
 )
 
-// advert is the message that says: a is at mac. The kernel fills the checksum in.
+// advert returns the advertisement that a is at mac. The kernel adds the checksum.
 func advert(a netip.Addr, mac net.HardwareAddr, router bool) []byte {
 	b := []byte{advertisement, 0, 0, 0, flagOverride, 0, 0, 0}
 	if router {
@@ -88,7 +88,7 @@ func advert(a netip.Addr, mac net.HardwareAddr, router bool) []byte {
 	return append(append(b, optionLinkTarget, 1), mac...)
 }
 
-// neighbourAdvertisement tells all nodes on the link.
+// neighbourAdvertisement sends an advertisement to all nodes on the link.
 func (h *holder) neighbourAdvertisement(a netip.Addr, mac net.HardwareAddr) error {
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMPV6)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h *holder) neighbourAdvertisement(a netip.Addr, mac net.HardwareAddr) erro
 	index := h.link.Attrs().Index
 	err = errors.Join(
 		unix.SetsockoptICMPv6Filter(fd, unix.IPPROTO_ICMPV6, unix.ICMPV6_FILTER, &nothing),
-		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, 255), // else it is not believed
+		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, 255), // otherwise receivers drop it
 		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, index),
 		unix.Bind(fd, &unix.SockaddrInet6{Addr: a.As16(), ZoneId: uint32(index)}),
 	)
@@ -113,8 +113,8 @@ func (h *holder) neighbourAdvertisement(a netip.Addr, mac net.HardwareAddr) erro
 	return os.NewSyscallError("sendto", unix.Sendto(fd, advert(a, mac, h.routes()), 0, all))
 }
 
-// routes reports whether this machine is a router on the device: neighbours that use
-// it as one would else drop it.
+// routes reports whether this machine is a router on the device: without the flag, neighbours that
+// use it as a router would drop it.
 func (h *holder) routes() bool {
 	on, _ := os.ReadFile("/proc/sys/net/ipv6/conf/" + h.Dev + "/forwarding")
 	return strings.TrimSpace(string(on)) == "1"

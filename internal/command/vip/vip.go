@@ -1,10 +1,9 @@
-// Package vip keeps floating addresses: those that a machine has for as long as its
-// member leads.
+// Package vip manages floating addresses: a machine has them for as long as its member leads.
 //
-// An address is added with a lifetime of a few seconds, which is renewed while it is
-// held: whatever ends its holder, the kernel takes the address away. Neighbours are
-// told where it is now, at once and again and again: by gratuitous ARP (RFC 5227,
-// section 3) and unsolicited neighbour advertisement (RFC 4861, section 7.2.6).
+// An address is added with a lifetime of a few seconds, which is renewed while it is held. However
+// the holder ends, the kernel removes the address. Its location is announced to neighbours at once
+// and then repeatedly: by gratuitous ARP (RFC 5227, section 3) and unsolicited neighbour
+// advertisement (RFC 4861, section 7.2.6).
 package vip
 
 import (
@@ -16,26 +15,25 @@ import (
 	"time"
 )
 
-// Config says what to hold, and where.
+// Config is which addresses to hold, and where.
 type Config struct {
 	Addresses []netip.Prefix // each with the length of its network's prefix
 	Dev       string         // name of the network device
 	Log       *slog.Logger
 }
 
-// How long the kernel keeps an address that is not renewed, and how often it is.
+// How long the kernel keeps an address without a renewal, and how often it is renewed.
 const (
 	lifetime = 4 * time.Second
 	renewal  = time.Second
 )
 
-// announceAt is when neighbours are told, since the address was added; then every
-// announceEvery.
+// announceAt is when to announce, since the address was added; afterwards every announceEvery.
 var announceAt = []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond, time.Second}
 
 const announceEvery = 2 * time.Second
 
-// announced gives when to announce for the n-th time, since the address was added.
+// announced returns when to announce for the n-th time, since the address was added.
 func announced(n int) time.Duration {
 	if n < len(announceAt) {
 		return announceAt[n]

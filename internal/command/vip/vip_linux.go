@@ -29,7 +29,7 @@ func Check(c Config) error {
 	return nil
 }
 
-// find gives the device of that name.
+// find returns the device of that name.
 func find(dev string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(dev)
 	if err == nil {
@@ -53,8 +53,7 @@ func capable(capability int) (bool, error) {
 	return data[capability/32].Effective&(1<<(capability%32)) != 0, nil
 }
 
-// Clear takes away what an earlier process has left: whoever holds an address now,
-// this machine does not.
+// Clear removes addresses that an earlier process has left: this machine no longer holds them.
 func Clear(c Config) error {
 	link, err := find(c.Dev)
 	if err != nil {
@@ -79,13 +78,13 @@ func Clear(c Config) error {
 	return nil
 }
 
-// Hold adds the addresses, announces them, and keeps them until ctx ends: then its
-// result is nil. It gives up when the device has no carrier, because whoever can be
-// reached should have them. They are gone when it returns.
+// Hold adds the addresses, announces them, and keeps them until ctx ends: then it returns nil. It
+// returns an error when the device has no carrier, because a reachable machine should have them.
+// The addresses are removed when it returns.
 func Hold(ctx context.Context, c Config) (err error) {
 	changes, done := make(chan netlink.LinkUpdate), make(chan struct{})
 	defer close(done)
-	// Subscribed before it looks: no change is missed.
+	// Subscribed before the first check, so that no change is missed.
 	if err := netlink.LinkSubscribe(changes, done); err != nil {
 		return fmt.Errorf("watch %s: %w", c.Dev, err)
 	}
@@ -101,7 +100,7 @@ func Hold(ctx context.Context, c Config) (err error) {
 	return h.keep(ctx, changes)
 }
 
-// carries reports whether a device is up and has a carrier, as far as it tells.
+// carries reports whether a device is up and has a carrier, as far as it reports that.
 func carries(link netlink.Link) bool {
 	a := link.Attrs()
 	return a.Flags&net.FlagUp != 0 && a.OperState != netlink.OperDown && a.OperState != netlink.OperLowerLayerDown && a.OperState != netlink.OperNotPresent
@@ -112,7 +111,7 @@ type holder struct {
 	link netlink.Link
 }
 
-// keep adds the addresses, and does what is due until ctx or the device ends.
+// keep adds the addresses, and renews and announces them until ctx or the device ends.
 func (h *holder) keep(ctx context.Context, changes <-chan netlink.LinkUpdate) error {
 	began := time.Now()
 	renew := time.NewTicker(renewal)
@@ -167,13 +166,13 @@ func (h *holder) address(p netip.Prefix) *netlink.Addr {
 		a.PreferedLft = a.ValidLft
 		return a
 	}
-	// At once, without looking for another holder, who may be just letting go; and
-	// not for what this machine connects to by itself.
+	// Without duplicate detection, because the previous holder may just be removing it; and not as
+	// a source address of this machine's own connections.
 	a.Flags = unix.IFA_F_NODAD
 	return a
 }
 
-// remove takes the addresses away.
+// remove removes the addresses.
 func (h *holder) remove() (err error) {
 	for _, p := range h.Addresses {
 		bad := netlink.AddrDel(h.link, h.address(p))

@@ -13,7 +13,7 @@ var errSystem = errors.New("floating addresses need Linux, and this is " + runti
 // Check reports why addresses cannot be held here.
 func Check(Config) error { return errSystem }
 
-// Clear takes away what an earlier process has left.
+// Clear removes addresses that an earlier process has left.
 func Clear(Config) error { return errSystem }
 
 // Hold adds the addresses and keeps them until ctx ends.
