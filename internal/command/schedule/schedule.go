@@ -1,6 +1,6 @@
-// Package schedule says when a command is due that runs by a schedule of cron's, on one
-// member of a cluster at a time: once for each tick, also for one that was missed
-// while nobody led.
+// Package schedule determines when to run a scheduled command on a single member of a cluster at a
+// time: once for each tick of a cron schedule, including a tick that was missed while no member
+// led.
 package schedule
 
 import (
@@ -22,13 +22,13 @@ type Schedule struct{ ticks cron.Schedule }
 // maxSpec bounds what Parse reads, in bytes.
 const maxSpec = 256
 
-// fieldsOf reads five fields of cron's, or a name such as @daily. As in cron, a day
-// counts that one of the two fields names where both are given.
+// fieldsOf reads five fields of cron, or a name such as @daily. As in cron, if both day fields are
+// given, a day counts that matches either.
 var fieldsOf = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
 
-// Parse reads five fields of cron's (minute, hour, day of the month, month, day of the
-// week) or @hourly, @daily, @weekly, @monthly, @yearly. They are of UTC, which is the
-// same on every member, unless "CRON_TZ=Europe/Madrid " precedes them.
+// Parse reads five fields of cron (minute, hour, day of the month, month, day of the week) or
+// @hourly, @daily, @weekly, @monthly, @yearly. They are in UTC, which is the same on every member,
+// unless "CRON_TZ=Europe/Madrid " precedes them.
 func Parse(spec string) (Schedule, error) {
 	shown := election.Shown(spec)
 	if len(spec) > maxSpec {
@@ -54,7 +54,7 @@ func Parse(spec string) (Schedule, error) {
 	return s, nil
 }
 
-// splitZone takes the time zone off the fields, UTC if there is none.
+// splitZone separates the time zone from the fields; UTC if there is none.
 func splitZone(spec string) (zone *time.Location, fields string, err error) {
 	name, fields, named := strings.TrimPrefix(spec, "CRON_"), spec, false
 	if name, named = strings.CutPrefix(name, "TZ="); !named {
@@ -79,12 +79,12 @@ func splitZone(spec string) (zone *time.Location, fields string, err error) {
 	return zone, fields, nil
 }
 
-// Next is the first tick after t; zero: none within five years.
+// Next returns the first tick after t; zero: none within five years.
 func (s Schedule) Next(t time.Time) time.Time { return s.ticks.Next(t) }
 
-// Latest is the last tick after since that is not after now; zero: there is none.
+// Latest returns the last tick after since that is not after now; zero: there is none.
 func (s Schedule) Latest(since, now time.Time) (tick time.Time) {
-	// A schedule by the minute has half a million ticks a year: look at the last ones first.
+	// A schedule by the minute has half a million ticks a year: check the latest first.
 	for _, back := range [...]time.Duration{time.Minute, time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 367 * 24 * time.Hour, 9 * 366 * 24 * time.Hour} {
 		from := now.Add(-back)
 		if whole := !from.After(since); whole {
@@ -100,7 +100,7 @@ func (s Schedule) Latest(since, now time.Time) (tick time.Time) {
 	return tick
 }
 
-// Count is how many ticks there are after since and before until, at most [MaxCount].
+// Count returns how many ticks there are after since and before until, at most [MaxCount].
 func (s Schedule) Count(since, until time.Time) (n int) {
 	for next := s.Next(since); n < MaxCount && !next.IsZero() && next.Before(until); next = s.Next(next) {
 		n++
@@ -108,14 +108,14 @@ func (s Schedule) Count(since, until time.Time) (n int) {
 	return n
 }
 
-// MaxCount is as far as Count counts.
+// MaxCount is the highest result of Count.
 const MaxCount = 1000
 
-// Watcher is what a Ticker heeds and reports beside its schedule.
+// Watcher supplies requests and pauses to a Ticker, and receives its reports.
 type Watcher interface {
 	// Missed counts ticks for which there is no run.
 	Missed(n int)
-	// Paused reports whether ticks that fall due are left out; they are not missed.
+	// Paused reports whether ticks that fall due are skipped; they do not count as missed.
 	Paused() bool
 	// Asked reports whether a run is requested, and takes the request.
 	Asked(ctx context.Context) bool
@@ -123,7 +123,7 @@ type Watcher interface {
 	Changed() <-chan struct{}
 }
 
-// free is a Watcher that asks for nothing.
+// free is a Watcher without requests.
 type free struct{}
 
 func (free) Missed(int)                 {}
@@ -131,31 +131,29 @@ func (free) Paused() bool               { return false }
 func (free) Asked(context.Context) bool { return false }
 func (free) Changed() <-chan struct{}   { return nil }
 
-// Ticker gives the ticks of a schedule to one member, while it leads. Its time is the
-// wall clock's.
+// Ticker returns the ticks of a schedule to a member while it leads. Its time is the wall clock's.
 type Ticker struct {
 	Schedule Schedule
-	// Known is the last tick that was begun anywhere, as far as this member can tell, or
-	// since when there was somebody to begin one; zero: it knows of none.
+	// Known returns the last tick that began on any member, as far as this member knows, or since
+	// when a member could begin one; zero: not known.
 	Known func() time.Time
-	// Tell has the other members know of a tick before its run begins, as far as they
-	// can be reached. What goes wrong is its own to report.
+	// Tell publishes a tick to the members that can be reached, before its run begins. It reports
+	// its own errors.
 	Tell func(ctx context.Context, tick time.Time)
-	// SkipMissed leaves ticks out that fell due while nobody led, or while a run lasted.
+	// SkipMissed skips ticks that fell due while no member led, or while a run lasted.
 	SkipMissed bool
 	Watcher    Watcher // nil: none
 
 	last time.Time // begun here, or taken over
 }
 
-// look is how often the wall clock is looked at: it may be set, and a machine may
-// have slept.
+// look is how often to check the wall clock: it may be set, and a machine may have been suspended.
 const look = 20 * time.Second
 
-// TooLate is how much later than its tick a run may begin that is not to be late.
+// TooLate is how much later than its tick a run may begin without being late.
 const TooLate = 5 * time.Second
 
-// watcher is the one to heed.
+// watcher returns the Watcher to use.
 func (t *Ticker) watcher() Watcher {
 	if t.Watcher == nil {
 		return free{}
@@ -163,12 +161,12 @@ func (t *Ticker) watcher() Watcher {
 	return t.Watcher
 }
 
-// ErrNever says that the schedule has no tick left.
+// ErrNever means that the schedule has no tick left.
 var ErrNever = errors.New("the schedule has no tick within five years")
 
-// Await waits until a run is due and gives its tick: at once, if one was missed. The tick of a run
-// that was requested is the present time. The error
-// is ctx's, or [ErrNever]. It must not be called while a run lasts.
+// Await waits until a run is due and returns its tick, at once if a tick was missed. The tick of a
+// requested run is the present time. The error is ctx's, or [ErrNever]. It must not be called while
+// a run lasts.
 func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	if err := t.takeOver(ctx); err != nil {
 		return time.Time{}, err
@@ -204,8 +202,8 @@ func (t *Ticker) Await(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// takeOver goes on from the last tick that is known. Who knows of none begins now, and
-// says so: should it die before its first tick, another one runs that.
+// takeOver continues after the last known tick. Without a known tick it begins now, and publishes
+// that: if this member dies before its first tick, the next leader runs that.
 func (t *Ticker) takeOver(ctx context.Context) error {
 	before := t.last
 	t.last = later(t.last, t.Known())
@@ -230,8 +228,8 @@ func (t *Ticker) missed(until time.Time) {
 	}
 }
 
-// wall is the time that people see: without what Go keeps beside it, which stands still
-// while a machine sleeps and does not heed a clock that is set.
+// wall returns the wall clock's time without Go's monotonic reading, which does not advance while a
+// machine sleeps and ignores that a clock is set.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
 func later(a, b time.Time) time.Time {
@@ -254,5 +252,5 @@ func sleep(ctx context.Context, d time.Duration, until <-chan struct{}) error {
 	}
 }
 
-// Of is a schedule of other ticks than cron's.
+// Of returns a schedule with the ticks of ticks.
 func Of(ticks interface{ Next(time.Time) time.Time }) Schedule { return Schedule{ticks} }

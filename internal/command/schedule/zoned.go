@@ -6,20 +6,19 @@ import (
 	"github.com/netresearch/go-cron"
 )
 
-// zoned is the ticks that fields name on the clocks of a time zone. The fields are looked up on
-// a clock that never changes, UTC's, which shows what the zone's clocks show, one
-// period of the zone's offset after the other. So the library is never asked about a change
-// of the clocks: it expects changes of one hour, and names some times twice.
+// zoned is the ticks of fields in a time zone. The fields are looked up in UTC, shifted by the
+// zone's offset, for each period of a constant offset in turn. So the cron library is never used
+// across a change of the clocks: it expects changes of one hour, and returns some times twice.
 type zoned struct {
 	fields *cron.SpecSchedule // of UTC
 	zone   *time.Location
 }
 
-// Next is the first tick after t; zero: none within five years.
+// Next returns the first tick after t; zero: none within five years.
 //
-// A time that the clocks show twice is a tick once, at first. For times that the clocks
-// leave out there is one tick, at the moment of the change. A schedule of every hour has
-// its ticks by the time that passes instead: in each of the two hours, and in none that is left out.
+// A time that the clocks show twice is a single tick, at its first occurrence. For times that the
+// clocks skip there is a single tick, at the moment of the change. An hourly schedule goes by
+// elapsed time instead: it has ticks in both repeated hours, and none in a skipped hour.
 func (z zoned) Next(t time.Time) time.Time {
 	period := z.periodOf(t)
 	clock := period.clock(t.Truncate(time.Second).Add(time.Second))
@@ -37,7 +36,7 @@ func (z zoned) Next(t time.Time) time.Time {
 		}
 		period = z.periodOf(change)
 		clock = period.clock(change)
-		if !z.everyHour() && next.Before(clock) { // the clocks leave it out
+		if !z.everyHour() && next.Before(clock) { // the clocks skip it
 			return change.In(t.Location())
 		}
 	}
@@ -49,11 +48,11 @@ func (z zoned) everyHour() bool {
 	return z.fields.Hour&all == all
 }
 
-// period is a length of time in which a zone's clocks are not changed.
+// period is a time in which a zone's offset is constant.
 type period struct {
 	offset time.Duration // of the clocks from UTC
 	end    time.Time     // zero: it has none
-	shown  time.Time     // what the clocks showed as it began and they were changed
+	shown  time.Time     // the time that the clocks showed just before it began
 }
 
 func (z zoned) periodOf(t time.Time) period {
@@ -65,7 +64,7 @@ func (z zoned) periodOf(t time.Time) period {
 	return p
 }
 
-// clock is what the clocks show at t, as a time of UTC.
+// clock returns the time that the clocks show at t, as a time in UTC.
 func (p period) clock(t time.Time) time.Time { return t.UTC().Add(p.offset) }
 
 func offset(t time.Time) time.Duration {
