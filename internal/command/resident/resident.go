@@ -1,8 +1,8 @@
-// Package resident keeps what a process holds of memory small while it waits.
+// Package resident keeps the memory of a waiting process small.
 //
-// A process that is killed is missed when its connections end. The kernel ends them only
-// after it has taken the process's memory back, page by page: some 0.1 ms a MiB. So every
-// MiB that an agent holds and does not need delays the failover from it.
+// Members detect that a process was killed when its connections end. The kernel ends them only
+// after it has reclaimed the process's memory, page by page: some 0.1 ms a MiB. So every MiB that
+// an agent holds without need delays the failover from it.
 package resident
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// settled is how long after its start a process no longer needs what it started with, and
-// joined how long after it no longer needs what it has joined the others with.
+// settled is how long after its start a process no longer needs its start-up memory, and joined how
+// long after it no longer needs the memory used to join a cluster.
 const (
 	settled = 100 * time.Millisecond
 	joined  = 30 * time.Second
@@ -22,15 +22,15 @@ const (
 
 // Times and bounds of [Keep].
 const (
-	calmFor = 2 * time.Second // between two looks
-	busy    = 1 << 20         // bytes that are allocated between them by who is not at rest
-	slack   = 3 << 20         // bytes that may be held in vain
+	calmFor = 2 * time.Second // between two checks
+	busy    = 1 << 20         // bytes that a busy process allocates between them
+	slack   = 3 << 20         // bytes that may be held without need
 )
 
-// Keep has the process shed a little after its start, once it has joined the others, and again whenever it holds more
-// than slack beyond what it needed after the last time and is at rest: after a burst of
-// work, of which the runtime keeps the room for the next, and as garbage adds up. Its garbage
-// is collected early while it needs little; where the environment has a GOGC, that holds.
+// Keep sheds memory shortly after the start, and once the process has joined its cluster. It sheds
+// again whenever an idle process holds more than slack beyond what it needed after the last time:
+// after a burst of work, for which the runtime keeps memory, and as garbage accumulates. It
+// collects garbage early while the process needs little; GOGC in the environment overrides that.
 func Keep(log *slog.Logger) (stop func()) {
 	k := &keeper{read: readHeap, shed: func() {
 		if err := Shed(); err != nil {
@@ -61,25 +61,25 @@ func Keep(log *slog.Logger) (stop func()) {
 	return func() { close(done) }
 }
 
-// How much garbage, in percent of what is needed, may add up. The runtime begins to collect at
+// How much garbage, in percent of the live memory, may accumulate. The runtime begins to collect at
 // 4 MiB, and at 2 MiB with early, which costs a process that needs little next to nothing.
 const (
 	early  = 50
 	usual  = 100
-	little = 4 << 20 // bytes that are held by a process that needs little
+	little = 4 << 20 // bytes held by a process that needs little
 )
 
-// heap is what the runtime holds for objects, and how much it has ever given out.
+// heap is what the runtime holds for objects, and how much it has ever allocated.
 type heap struct{ held, given uint64 }
 
 // keeper decides when to shed.
 type keeper struct {
 	read    func() heap
 	shed    func()
-	collect func(percent int) // have the garbage collected at that
-	percent int               // at which it is; 0: as the process has begun
-	needed  uint64            // was held after the last time; 0: it has not shed
-	given   uint64            // at the last look
+	collect func(percent int) // sets the percentage
+	percent int               // the present percentage; 0: that of the start
+	needed  uint64            // bytes held after the last time; 0: it has not shed
+	given   uint64            // at the last check
 }
 
 func (k *keeper) look() {

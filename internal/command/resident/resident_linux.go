@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Shed gives back what a process needed to start: garbage, and pages of its program, which
-// the kernel maps again from its cache of the file when they are touched.
+// Shed releases what a process needed to start: garbage, and pages of its program, which the kernel
+// maps again from its page cache when they are used.
 func Shed() error {
 	debug.FreeOSMemory()
 	f, err := os.Open("/proc/self/smaps")
@@ -37,10 +37,10 @@ type mapping struct {
 	file       string
 }
 
-// clean are the mappings that lose nothing when their pages are dropped: of a file, not to
-// be written, and with no page that differs from the file's.
+// clean returns the mappings that lose nothing when their pages are dropped: of a file, read-only,
+// and with no page that differs from the file.
 func clean(smaps io.Reader) (all []mapping, err error) {
-	var m mapping // that the lines are about; no file: it is left alone
+	var m mapping // that the lines describe; no file: it is skipped
 	lines := bufio.NewScanner(smaps)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())

@@ -4,7 +4,7 @@ package resident
 
 import "runtime/debug"
 
-// Shed gives back the garbage that a process made as it started.
+// Shed releases the garbage that a process made as it started.
 func Shed() error {
 	debug.FreeOSMemory()
 	return nil
