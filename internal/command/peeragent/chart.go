@@ -10,9 +10,9 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Chart is who serves whom, as all super peers say.
+// Chart is which super peer serves which nodes, as all super peers report.
 type Chart struct {
-	Status superpeer.Status  `json:"status"` // of the node that was asked
+	Status superpeer.Status  `json:"status"` // of the node that answers
 	Groups []superpeer.Group `json:"super_peers"`
 }
 
@@ -21,8 +21,8 @@ const (
 	margin    = 30.0
 )
 
-// WriteSVG draws the chart: nodes where their coordinates put them, each joined to its super
-// peer, which is as large as its load. Pointing at one names it.
+// WriteSVG draws the chart: nodes at their coordinates, each connected to its super peer, which
+// grows with its load. Every node has its name as a tooltip.
 func (c *Chart) WriteSVG(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	place := c.scale()
@@ -34,7 +34,7 @@ func (c *Chart) WriteSVG(w io.Writer) error {
 		}
 	}
 	who, others := fmt.Sprintf("%d super peers", len(c.Groups)), c.Status.Nodes-len(c.Groups)
-	if live := c.Status.Live; live > len(c.Groups) { // a client of a core knows a few of them
+	if live := c.Status.Live; live > len(c.Groups) { // a client of a core knows only some of them
 		who, others = fmt.Sprintf("%d of %d super peers (all that %s knows; ask a super peer for the rest)", len(c.Groups), live, c.Status.ID), c.Status.Nodes-live
 	}
 	size := chartSize + 2*margin

@@ -1,3 +1,3 @@
-// Package peeragent is what stands around a node of an overlay of super peers in a process
-// of its own: its HTTP API, events, metrics, hooks and the map.
+// Package peeragent is the agent of a node of a super peer overlay: its HTTP API, events, metrics,
+// hooks and the map.
 package peeragent

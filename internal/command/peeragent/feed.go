@@ -13,7 +13,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/follow"
 )
 
-// feed makes the events of a [stream] out of lines.
+// feed makes the events of a [stream] from lines.
 type feed struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -28,7 +28,7 @@ func newFeed(ctx context.Context, log *slog.Logger) *feed {
 	return &feed{ctx, cancel, log, make(chan reply.Event)}
 }
 
-// all are what a [stream] is to send.
+// all returns the events to send.
 func (f *feed) all() <-chan reply.Event { return f.events }
 
 // end ends the stream.
@@ -37,9 +37,9 @@ func (f *feed) end() {
 	close(f.events)
 }
 
-// pour sends what line makes of what watch gives, under the name that it gives, unless that is
-// empty. Where the reader was too far behind, line makes what tells it so, and then of what is
-// so now; see [follow.On]. Any further error ends the feed.
+// pour sends an event for each e of watch, with the name and the content that line returns, unless
+// the name is empty. If the reader was too slow, line first makes an event that reports it, and
+// then events of the present state; see [follow.On]. Any further error ends the feed.
 func pour[E any](f *feed, behind error, watch func(context.Context) iter.Seq2[E, error], line func(e E, behind bool) (name string, l any)) {
 	for e, err := range follow.On(f.ctx, behind, watch) {
 		switch {
@@ -60,7 +60,7 @@ func (f *feed) fail(err error) {
 	f.cancel()
 }
 
-// send reports whether the stream goes on.
+// send reports whether the stream is still open.
 func (f *feed) send(name string, line any) bool {
 	body, err := json.Marshal(line)
 	if err != nil {
@@ -75,8 +75,8 @@ func (f *feed) send(name string, line any) bool {
 	}
 }
 
-// stream answers with events as server-sent ones, and pings while there are none, until
-// events ends or the client goes.
+// stream answers with server-sent events, and pings while there are none, until events ends or the
+// client disconnects.
 func stream(w http.ResponseWriter, r *http.Request, events <-chan reply.Event) {
 	out := reply.NewStream(w)
 	if r.Method == http.MethodHead || out.Flush() != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Hooks say what to run. A command is its words; no shell reads it.
+// Hooks are what to run. A command is a program and its arguments; no shell reads it.
 type Hooks struct {
 	OnSuper  []string // this node becomes a super peer
-	OnClient []string // it is served by a super peer: the first, or another than before
+	OnClient []string // a super peer serves it: the first, or a new one
 	Timeout  time.Duration
 	Log      *slog.Logger
 }
@@ -22,7 +22,7 @@ type Hooks struct {
 // Any reports whether there is anything to run.
 func (h *Hooks) Any() bool { return len(h.OnSuper)+len(h.OnClient) > 0 }
 
-// Follow runs hooks for what happens to node, one at a time and in order, until it ends.
+// Follow runs hooks for the events of node, a single hook at a time and in order, until node ends.
 func (h *Hooks) Follow(node *superpeer.Member) {
 	for ev, err := range follow.On(context.Background(), superpeer.ErrBehind, node.Watch) {
 		if err != nil {
@@ -43,7 +43,7 @@ func (h *Hooks) see(node *superpeer.Member, ev superpeer.Event) {
 	}
 }
 
-// run runs one hook. Its failure is logged and changes nothing.
+// run runs a hook. A failure is only logged.
 func (h *Hooks) run(name string, argv, set []string) {
 	if len(argv) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Line is one event as a program reads it: "--events json" and /v1/events.
+// Line is an event for programs: "--events json" and /v1/events.
 type Line struct {
 	Time  api.Stamp `json:"time"`
 	Event string    `json:"event"` // ready, super, ordinary, home, client or behind
@@ -29,7 +29,7 @@ type Line struct {
 	Version uint32 `json:"version,omitempty"`
 
 	// of home
-	Home  *string  `json:"home,omitempty"` // "": nobody serves the node
+	Home  *string  `json:"home,omitempty"` // "": no super peer serves the node
 	RTTms *float64 `json:"rtt_ms,omitempty"`
 
 	// of client
@@ -40,13 +40,13 @@ type Line struct {
 	Service string `json:"service,omitempty"`
 }
 
-// Ready is an agent's first line.
+// Ready returns an agent's first line.
 func Ready(s superpeer.Status, http string) Line {
 	return Line{Time: api.Stamp{Time: time.Now()}, Event: "ready", ID: s.ID, Overlay: s.Overlay, Listen: s.Address,
 		HTTP: http, Method: s.Method, Fraction: s.Fraction, Capacity: s.Capacity}
 }
 
-// LineOf is an event that node id saw.
+// LineOf returns an event that node id saw.
 func LineOf(id string, ev superpeer.Event) Line {
 	l := Line{Time: api.Stamp{Time: ev.Time}, Event: ev.Kind, ID: id}
 	switch ev.Kind {
@@ -70,12 +70,12 @@ func LineOf(id string, ev superpeer.Event) Line {
 	return l
 }
 
-// BehindLine tells a reader of node id's events that it was too far behind and has missed some.
+// BehindLine reports to a reader of node id's events that it was too slow and has missed some.
 func BehindLine(id string, at time.Time) Line {
 	return Line{Time: api.Stamp{Time: at}, Event: "behind", ID: id}
 }
 
-// WriteJSON prints l as one line of JSON.
+// WriteJSON prints l as a line of JSON.
 func (l Line) WriteJSON(w io.Writer) error {
 	body, err := json.Marshal(l)
 	if err == nil {
@@ -84,7 +84,7 @@ func (l Line) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// WriteText prints l for a person.
+// WriteText prints l for a user.
 func (l Line) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s  %s\n", l.Time.Local().Format("15:04:05.000"), l.text())
 	return err

@@ -6,7 +6,7 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// collector reads a node's status when it is asked, and keeps nothing.
+// collector reads a node's status for each scrape, and keeps nothing.
 type collector struct {
 	node    *superpeer.Member
 	version string

@@ -18,7 +18,8 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// Of event streams: how many are open at a time, and the pause after which a quiet one is sent a comment.
+// Limits of event streams: how many may be open at a time, and the pause after which an idle stream
+// gets a comment.
 const (
 	maxStreams = 64
 	pingEvery  = 15 * time.Second
@@ -32,8 +33,8 @@ type Server struct {
 	http    *http.Server
 }
 
-// NewServer makes the API of node: it may be asked by IP address, as localhost and under
-// names; tokens nil: by whoever reaches it.
+// NewServer makes the API of node. Requests may use an IP address, localhost or names as the host;
+// with nil tokens every client is accepted.
 func NewServer(node *superpeer.Member, version string, tokens *api.Tokens, log *slog.Logger, names ...string) *Server {
 	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
@@ -55,7 +56,7 @@ func NewServer(node *superpeer.Member, version string, tokens *api.Tokens, log *
 	return s
 }
 
-// NewHealthServer answers /super, /healthz and /readyz by yes or no to whoever asks.
+// NewHealthServer answers /super, /healthz and /readyz with a status code to every client.
 func NewHealthServer(node *superpeer.Member, log *slog.Logger) *Server {
 	s := &Server{node: node, log: log}
 	mux := http.NewServeMux()
@@ -64,7 +65,7 @@ func NewHealthServer(node *superpeer.Member, log *slog.Logger) *Server {
 	return s
 }
 
-// bare leaves out what an answer says, but for its code.
+// bare omits the body of an answer.
 type bare struct{ http.ResponseWriter }
 
 // Write implements [http.ResponseWriter].
@@ -124,7 +125,7 @@ func (s *Server) clients(w http.ResponseWriter, r *http.Request) {
 	reply.Much(w, r, list)
 }
 
-// chart is who serves whom, asked of all super peers.
+// chart returns which super peer serves which nodes, from all super peers.
 func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 8*time.Second)
 	defer cancel()
@@ -136,7 +137,7 @@ func (s *Server) chart(w http.ResponseWriter, r *http.Request) {
 	reply.Much(w, r, Chart{s.node.Status(), groups})
 }
 
-// lookup tells which super peer a text belongs to, by its hash; with ?key=0x… that key.
+// lookup returns the super peer of a text, by its hash; with ?key=0x… that of a key.
 func (s *Server) lookup(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("key")
 	key, err := strconv.ParseUint(text, 0, 64)
@@ -157,7 +158,7 @@ func (s *Server) lookup(w http.ResponseWriter, r *http.Request) {
 	reply.JSON(w, http.StatusOK, p)
 }
 
-// spread evens a hash out over 64 bits: FNV's high bits of short texts are alike.
+// spread distributes a hash over 64 bits: FNV's high bits of short texts are similar.
 func spread(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
