@@ -10,9 +10,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 )
 
-// ListenAPI opens the listener of an HTTP API where --http says; nil: it is off. Where that
-// is the default, not chosen, and taken by another of several processes on this machine, any
-// free port will do.
+// ListenAPI opens the listener of an HTTP API at http; nil: the API is off. If http is the default,
+// not chosen, and a second process on this machine has its port, any free port is used.
 func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	if http == "off" {
 		return nil, nil
@@ -34,7 +33,7 @@ func ListenAPI(http string, chosen bool) (net.Listener, error) {
 	return l, nil
 }
 
-// Shown is where l is asked: HOST:PORT or unix:PATH; "" for nil.
+// Shown returns the address of l: HOST:PORT or unix:PATH; "" for nil.
 func Shown(l net.Listener) string {
 	switch {
 	case l == nil:

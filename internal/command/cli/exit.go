@@ -1,5 +1,5 @@
-// Package cli is what batuta's programs have in common on the command line: exit codes, and
-// the flags, the log and the listener of a process that takes part in an election.
+// Package cli is the common part of the command lines of batuta's programs: exit codes, and the
+// flags, the log and the listener of a process that takes part in an election.
 package cli
 
 import (
@@ -23,13 +23,13 @@ import (
 const (
 	Done     = 0
 	Failed   = 1
-	Usage    = 2 // wrong usage or configuration: only the user can mend it
+	Usage    = 2 // wrong usage or configuration: only the user can fix it
 	NoLeader = 3 // no leader is known, or the member asked is not the leader
 	NoAgent  = 4 // no agent answers
 	Unknown  = 5 // there is no such member, election or job
 )
 
-// Codes says what each exit code means, one per line.
+// Codes explains the exit codes, a line each.
 const Codes = `  0  done
   1  failed
   2  wrong usage or configuration: one line says what, where and how to fix it
@@ -37,7 +37,7 @@ const Codes = `  0  done
   4  no agent answers at the address asked
   5  no such member, election or job`
 
-// Error is an error with the exit code it stands for.
+// Error is an error with its exit code.
 type Error struct {
 	Code int
 	Err  error
@@ -46,8 +46,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-// Exit gives err the exit code it stands for; nil stays nil. What the machine refuses, such
-// as one more open file, is no wrong configuration: it stands for [Failed], not [Usage].
+// Exit gives err an exit code; nil stays nil. An error of the machine, such as too many open files,
+// is no wrong configuration: its code is [Failed], not [Usage].
 func Exit(code int, err error) error {
 	if err == nil {
 		return nil
@@ -58,16 +58,16 @@ func Exit(code int, err error) error {
 	return &Error{code, err}
 }
 
-// Ended is the end of a command by the exit code of the program that it has run: nothing is printed.
+// Ended ends a command with the exit code of the program that it ran: nothing is printed.
 func Ended(code int) error { return Exit(code, errEnded) }
 
 var errEnded = errors.New("the command has ended")
 
-// Usagef makes an error that ends the command with exit code 2.
+// Usagef returns an error that ends the command with exit code 2.
 func Usagef(format string, args ...any) error { return Exit(Usage, fmt.Errorf(format, args...)) }
 
-// CodeOf is the exit code of what a command gave. What names none is cobra's own refusal,
-// of an unknown command or flag or of a wrong argument.
+// CodeOf returns the exit code of a command's error. An error without a code is cobra's own, about
+// an unknown command or flag or a wrong argument.
 func CodeOf(err error) int {
 	if err == nil {
 		return Done
@@ -75,8 +75,8 @@ func CodeOf(err error) int {
 	return codeOf(err, Usage)
 }
 
-// codeOf is the exit code that an error stands for: its own, or that of an agent's answer;
-// else otherwise.
+// codeOf returns the exit code of an error: its own, or that of an agent's answer; otherwise
+// otherwise.
 func codeOf(err error, otherwise int) int {
 	if coded, ok := errors.AsType[*Error](err); ok {
 		return coded.Code
@@ -95,8 +95,8 @@ func codeOf(err error, otherwise int) int {
 	return otherwise
 }
 
-// CodeFailures gives every error of a command's own work its exit code, in cmd and all
-// below it: 1 if it stands for no other.
+// CodeFailures gives every error of a command's own work an exit code, in cmd and all below it: 1
+// if it has none.
 func CodeFailures(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -112,8 +112,8 @@ func CodeFailures(cmd *cobra.Command) {
 	}
 }
 
-// RefuseTopics has the help command below root refuse what there is no help about: cobra's
-// prints other help, and ends well.
+// RefuseTopics makes the help command below root refuse an unknown topic: cobra's prints general
+// help, and succeeds.
 func RefuseTopics(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -137,8 +137,8 @@ func RefuseTopics(root *cobra.Command) {
 	}
 }
 
-// Execute performs one command line and gives its exit code. What is wrong with it goes to
-// stderr on one line, which is waited for no longer than [LastWords].
+// Execute runs a command line and returns its exit code. An error is printed to stderr as a single
+// line; it waits for that at most [LastWords].
 func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.Writer) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -156,12 +156,12 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stderr io.
 	}()
 	select {
 	case <-said:
-	case <-time.After(LastWords): // nobody reads it
+	case <-time.After(LastWords): // stderr is not being read
 	}
 	return CodeOf(err)
 }
 
-// typed is the path of cmd with the aliases that the command line has.
+// typed returns the path of cmd with the aliases on the command line.
 func typed(cmd *cobra.Command, args []string) string {
 	path := ""
 	for ; cmd != nil; cmd = cmd.Parent() {
@@ -176,7 +176,7 @@ func typed(cmd *cobra.Command, args []string) string {
 	return strings.TrimSuffix(path, " ")
 }
 
-// OneLine is err on a single line, for a person and for grep.
+// OneLine returns the text of err as a single line, for a user and for grep.
 func OneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := range lines {

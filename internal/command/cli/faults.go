@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// This file says what to do about a fault that the system, cobra or a parser words.
+// This file adds what to do to errors of the system, cobra or a parser.
 
-// Unread adds to the error of a file that the user named, and that cannot be read, what to do.
+// Unread adds what to do to the error of a file that the user named and that cannot be read.
 func Unread(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -26,7 +26,7 @@ func Unread(err error) error {
 	return err
 }
 
-// values says what the flags take that pflag parses by itself, by their types.
+// values describes the values of flags that pflag parses by itself, by their types.
 var values = map[string]string{
 	"bool":     "give true or false",
 	"duration": "give a time with its unit, such as 150ms",
@@ -37,7 +37,7 @@ var values = map[string]string{
 	"uint64":   "give a whole number, 0 or more",
 }
 
-// badValue is a parser's fault in the user's words.
+// badValue rewords a parser's error for the user.
 func badValue(v pflag.Value, err error) error {
 	want, ours := values[v.Type()]
 	switch {
@@ -49,7 +49,7 @@ func badValue(v pflag.Value, err error) error {
 	return errors.New(want)
 }
 
-// FlagError is what is wrong with the flags of a command line.
+// FlagError rewords an error about the flags of a command line.
 func FlagError(cmd *cobra.Command, err error) error {
 	var what string
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -67,7 +67,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return Usagef("%s; see '%s --help'", what, cmd.CommandPath())
 }
 
-// Exactly wants one argument, of that form.
+// Exactly requires a single argument, of that form.
 func Exactly(form, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -77,7 +77,7 @@ func Exactly(form, example string) cobra.PositionalArgs {
 	}
 }
 
-// Several wants one argument or more, each of that form.
+// Several requires at least a single argument, each of that form.
 func Several(form, example string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -87,7 +87,7 @@ func Several(form, example string) cobra.PositionalArgs {
 	}
 }
 
-// OneOf wants one of these arguments.
+// OneOf requires a single argument from values.
 func OneOf(values ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -100,7 +100,7 @@ func OneOf(values ...string) cobra.PositionalArgs {
 	}
 }
 
-// Argument is cobra's fault of an argument, worded for the command that got it.
+// Argument rewords cobra's error about an argument for the command that got it.
 func Argument(cmd *cobra.Command, err error) error {
 	if _, coded := errors.AsType[*Error](err); coded {
 		return err
@@ -116,7 +116,7 @@ func Argument(cmd *cobra.Command, err error) error {
 	return Usagef("%s; see '%s --help'", said, cmd.CommandPath())
 }
 
-// UnknownCommand is that cmd has no command of that name below it.
+// UnknownCommand returns the error that cmd has no subcommand of that name.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(name); name != "" && len(near) > 0 {

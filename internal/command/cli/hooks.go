@@ -28,7 +28,7 @@ func (h *Hooks) Register(fs *pflag.FlagSet, namesAndHelp ...string) {
 	fs.DurationVar(&h.Timeout, "hook-timeout", 10*time.Second, "kill a hook and its process group after `DURATION`")
 }
 
-// Check finds out before anything starts whether the hooks can run.
+// Check returns an error, before anything starts, if a hook cannot run.
 func (h *Hooks) Check() error {
 	if h.Timeout <= 0 {
 		return Usagef("--hook-timeout %v: give a time above zero, such as 10s", h.Timeout)
@@ -41,7 +41,7 @@ func (h *Hooks) Check() error {
 	return nil
 }
 
-// Words are those of a hook that Check has found good; none: there is no such hook.
+// Words returns the arguments of a hook that Check accepted; nil: there is no such hook.
 func (h *Hooks) Words(flag string) []string {
 	words, _ := hooks.Words(*h.lines[flag])
 	return words
@@ -50,7 +50,7 @@ func (h *Hooks) Words(flag string) []string {
 // LeadHooks are the hooks of a process that takes part in an election.
 type LeadHooks struct{ Hooks }
 
-// Register adds the flags; who is what a process of this kind is called.
+// Register adds the flags; their help names the kind of process.
 func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
 	h.Hooks.Register(fs,
 		"on-lead", "`COMMAND` to run when this "+who+" begins to lead, without a shell; BATUTA_ variables describe the event",
@@ -59,7 +59,7 @@ func (h *LeadHooks) Register(fs *pflag.FlagSet, who string) {
 	fs.BoolVar(&h.PodLabel, "pod-label", false, "in Kubernetes, set this pod's label batuta.dev/role to leader while it leads, and to follower otherwise")
 }
 
-// Config is for hooks that Check has found good.
+// Config returns the configuration for hooks that Check accepted.
 func (h *LeadHooks) Config(log *slog.Logger) hooks.Config {
 	return hooks.Config{OnLead: h.Words("on-lead"), OnLose: h.Words("on-lose"), OnChange: h.Words("on-change"), Timeout: h.Timeout, Logger: log}
 }

@@ -14,7 +14,7 @@ func CheckAddress(flag, addr string) error {
 	return nil
 }
 
-// Member reads ID=HOST:PORT, given as what.
+// Member parses ID=HOST:PORT; what names it in errors.
 func Member(what, item string) (id election.ID, addr string, err error) {
 	name, addr, ok := strings.Cut(item, "=")
 	if !ok {

@@ -13,16 +13,16 @@ import (
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 )
 
-// This file finds what a user meant who wrote it nearly right.
+// This file suggests corrections for names with small mistakes.
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string {
 	return "BATUTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// WarnOfVariables warns of variables that belong to no flag and nearly to a flag: they would
-// be ignored in silence. A flag of any command is known. But where two commands have a flag in
-// singular and plural, that of cmd counts.
+// WarnOfVariables warns of variables that match no flag but almost match a flag: they would be
+// ignored silently. It considers the flags of all commands. If two commands have a flag in singular
+// and plural, it suggests that of cmd.
 func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	names, own := flagNames(cmd), namesIn(cmd.Flags())
 	for _, entry := range environ {
@@ -45,7 +45,7 @@ func WarnOfVariables(cmd *cobra.Command, environ []string, out io.Writer) {
 	}
 }
 
-// flagNames are those of all commands, with earlier names.
+// flagNames returns the names of the flags of all commands, including earlier names.
 func flagNames(cmd *cobra.Command) (names []string) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
@@ -60,13 +60,13 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	return slices.Compact(names)
 }
 
-// namesIn are the names of a set of flags, those that they had before included.
+// namesIn returns the names of a set of flags, including earlier names.
 func namesIn(set *pflag.FlagSet) (names []string) {
 	set.VisitAll(func(f *pflag.Flag) { names = append(append(names, f.Name), f.Annotations[aliases]...) })
 	return names
 }
 
-// didYouMean is a question to add to a fault, or nothing.
+// didYouMean returns a suggestion to append to an error, or nothing.
 func didYouMean(what string, names []string) string {
 	if near := nearest(what, names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
@@ -74,7 +74,7 @@ func didYouMean(what string, names []string) string {
 	return ""
 }
 
-// unknownFlag is that cmd has no such flag, and which one may have been meant.
+// unknownFlag describes that cmd has no such flag, and suggests a similar flag.
 func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) string {
 	if short := err.GetSpecifiedShortnames(); short != "" {
 		return fmt.Sprintf("unknown flag -%s", short)
@@ -88,7 +88,7 @@ func unknownFlag(cmd *cobra.Command, err *pflag.NotExistError) string {
 	return "unknown flag --" + name
 }
 
-// nearest is the name that differs least from what, if that is little: one letter of
+// nearest returns the name that differs least from what, if it differs by at most one letter of
 // three to six, two of more.
 func nearest(what string, names []string) (near string) {
 	least := min(2, (len(what)+1)/4) + 1
@@ -100,8 +100,8 @@ func nearest(what string, names []string) (near string) {
 	return near
 }
 
-// distance is how many letters are to be changed, added or left out (Levenshtein), to
-// make b of a.
+// distance returns how many letters have to be changed, added or removed (Levenshtein) to turn a
+// into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,8 +12,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/logqueue"
 )
 
-// Output is what a process prints: its events on standard output, and its log on standard
-// error, which nobody need read.
+// Output is what a process prints: its events on standard output, and its log on standard error,
+// which need not be read.
 type Output struct {
 	Events        string // json, text or off
 	level, format string
@@ -23,14 +23,14 @@ type Output struct {
 	out   slog.Handler
 }
 
-// Register adds the flags; events is the default form of those.
+// Register adds the flags; events is the default format of events.
 func (o *Output) Register(fs *pflag.FlagSet, events string) {
 	fs.StringVar(&o.Events, "events", events, "print events on standard output in `MODE` json, text or off")
 	fs.StringVar(&o.level, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
 	fs.StringVar(&o.format, "log-format", "text", "log on standard error in `MODE` text or json")
 }
 
-// Check finds what is wrong with the flags.
+// Check returns what is wrong with the flags.
 func (o *Output) Check() error {
 	if !slices.Contains([]string{"json", "text", "off"}, o.Events) {
 		return Usagef("--events %q: use json, text or off", o.Events)
@@ -51,7 +51,7 @@ func (o *Output) Level() (slog.Level, error) {
 	return level, nil
 }
 
-// Open begins the log, written to w beside whoever logs.
+// Open begins the log, which writes to w without blocking its callers.
 func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
 	level, err := o.Level()
 	if err != nil {
@@ -66,11 +66,11 @@ func (o *Output) Open(w io.Writer) (*slog.Logger, error) {
 	return slog.New(o.queue.Handler(o.out)), nil
 }
 
-// SetLevel has the open log begin at level from now on.
+// SetLevel changes the level of the open log.
 func (o *Output) SetLevel(level slog.Level) { o.least.Set(level) }
 
-// WithoutEvents is the open log for what tells its events there too, at level info: where
-// they are printed already they are left out.
+// WithoutEvents returns the log for a package that also logs its events, at level info: they are
+// dropped if they are printed already.
 func (o *Output) WithoutEvents() *slog.Logger {
 	if o.Events == "off" {
 		return slog.New(o.queue.Handler(o.out))
@@ -78,7 +78,7 @@ func (o *Output) WithoutEvents() *slog.Logger {
 	return slog.New(o.queue.Handler(withoutInfo{o.out}))
 }
 
-// LastWords is how long a process that ends waits for its log to be read.
+// LastWords is how long a process waits at its end for its log to be read.
 const LastWords = time.Second
 
 // Close ends the log, once it is read or [LastWords] have passed.

@@ -13,16 +13,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sources are where a flag's value comes from that the command line leaves open.
+// Sources are where the value of a flag comes from if the command line does not set it.
 type Sources struct {
 	Lookup func(string) (string, bool) // environment variables
-	System string                      // a file for commands that [Ask] when there is no --config; "": none
-	Takers []string                    // commands whose flags may stand in the file, whichever command reads it
+	System string                      // a file for commands that [Ask] without --config; "": none
+	Takers []string                    // commands whose flags the file may set, whichever command reads it
 }
 
-// Apply gives each flag of cmd that the command line leaves open its value from
-// BATUTA_<FLAG>, else from the --config file; a command that asks an agent, and is not told
-// which, from the system's, if that can be read.
+// Apply sets each flag of cmd that the command line does not set, from BATUTA_<FLAG>, else from the
+// --config file. A command that asks an agent, without --agent and --config, uses the system's file
+// if that can be read.
 func (s Sources) Apply(cmd *cobra.Command) error {
 	if err := applyEnv(cmd, s.Lookup); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s Sources) Apply(cmd *cobra.Command) error {
 // Asks is the annotation of a command that asks an agent.
 const Asks = "batuta_asks"
 
-// readable reports whether there is such a file, for us.
+// readable reports whether this process can read a file.
 func readable(path string) bool {
 	f, err := os.Open(path)
 	if err == nil {
@@ -57,7 +57,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 			return
 		}
 		if underRun && (f.Name == "id" || f.Name == "election") {
-			return // these tell a worker about its own leadership
+			return // these describe a worker's own leadership
 		}
 		for _, n := range append([]string{f.Name}, f.Annotations[aliases]...) {
 			name := variable(n)
@@ -75,7 +75,7 @@ func applyEnv(cmd *cobra.Command, lookup func(string) (string, bool)) error {
 	return Exit(Usage, errors.Join(faults...))
 }
 
-// setWords sets what a variable holds: words are the values of a flag that takes several.
+// setWords sets a flag from a variable, which separates the values of a list by blanks.
 func setWords(v pflag.Value, words string) error {
 	if _, list := v.(pflag.SliceValue); list {
 		return v.Set(strings.Join(strings.Fields(words), ","))
@@ -100,7 +100,7 @@ func (s Sources) applyFile(cmd *cobra.Command, path string) error {
 	return Exit(Usage, errors.Join(faults...))
 }
 
-// entry is one key of the file, with its value or values.
+// entry is a key of the file, with its value or values.
 type entry struct {
 	name   string
 	values []string
@@ -115,7 +115,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	case f != nil && isByHand(f):
 		return nil
 	case f == nil && hasFlag(cmd, takers, e.name):
-		return nil // one file serves a member and the commands that ask it
+		return nil // the same file serves a member and the commands that query it
 	case f == nil:
 		return fmt.Errorf("unknown key%s; the keys are the flags of '%s --help', without dashes", didYouMean(e.name, flagNames(cmd)), cmd.CommandPath())
 	case f.Changed:
@@ -133,7 +133,7 @@ func (e entry) apply(cmd *cobra.Command, takers []string) error {
 	return nil
 }
 
-// hasFlag reports whether one of those commands has a flag of that name.
+// hasFlag reports whether any of those commands has a flag of that name.
 func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
 	return slices.ContainsFunc(commands, func(of string) bool {
 		c, _, err := cmd.Root().Find([]string{of})
@@ -141,8 +141,7 @@ func hasFlag(cmd *cobra.Command, commands []string, name string) bool {
 	})
 }
 
-// readConfig reads the YAML file at path: one mapping of flag names to values,
-// or to lists of values.
+// readConfig reads the YAML file at path: a mapping of flag names to values, or to lists of values.
 func readConfig(path string) ([]entry, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -193,10 +192,10 @@ func scalars(n *yaml.Node) ([]string, error) {
 	return nil, errors.New("want a plain value or a list of them")
 }
 
-// sourced is the annotation of a flag whose value the command line did not give.
+// sourced is the annotation of a flag with a value from elsewhere than the command line.
 const sourced = "batuta_sourced"
 
-// MarkSourced notes where the value has come from: a variable, the file, or else.
+// MarkSourced records the source of the value: a variable, the file, or something else.
 func MarkSourced(f *pflag.Flag, source string) {
 	f.Changed = true
 	annotate(f, sourced, source)
@@ -209,8 +208,7 @@ func annotate(f *pflag.Flag, key string, values ...string) {
 	f.Annotations[key] = values
 }
 
-// SourceOf is where a flag's value has come from, as it was marked; "": the command line or
-// nowhere.
+// SourceOf returns the source of a flag's value, as it was marked; "": the command line or none.
 func SourceOf(f *pflag.Flag) string {
 	if from := f.Annotations[sourced]; len(from) > 0 {
 		return from[0]
@@ -220,8 +218,8 @@ func SourceOf(f *pflag.Flag) string {
 
 const byHand = "batuta_by_hand"
 
-// ByHand keeps variables and the file from setting a flag: a member's flag of that name means
-// something else.
+// ByHand keeps variables and the file from setting a flag: a member's flag of that name has a
+// different meaning.
 func ByHand(fs *pflag.FlagSet, name string) { annotate(fs.Lookup(name), byHand) }
 
 func isByHand(f *pflag.Flag) bool {
@@ -231,8 +229,8 @@ func isByHand(f *pflag.Flag) bool {
 
 const aliases = "batuta_aliases"
 
-// Alias has a flag set by its earlier names, too: on the command line, in the file and by
-// variables. No help shows them.
+// Alias makes a flag accept its earlier names: on the command line, in the file and as variables.
+// No help shows them.
 func Alias(fs *pflag.FlagSet, name string, earlier ...string) {
 	annotate(fs.Lookup(name), aliases, earlier...)
 	normal := fs.GetNormalizeFunc()

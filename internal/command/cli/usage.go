@@ -10,28 +10,28 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Section is a part of a help text: a title, and names of commands or of flags, in order.
-// A name that a command does not have is left out.
+// A Section is a part of a help text: a title, and names of commands or of flags, in order. A name
+// that a command does not have is skipped.
 type Section struct {
 	Title string
 	Names []string
 }
 
-// Help is the part of a program's help texts that is about all its commands.
+// Help is the common part of the help texts of a program's commands.
 type Help struct {
 	Commands []Section // of the root
 	Flags    []Section // of a command with more than [wall] flags
-	Config   string    // a flag whose commands show --config
-	Foot     string    // last lines of the root's
+	Config   string    // a flag; commands that have it show --config
+	Foot     string    // last lines of the root's help
 }
 
-// A wall of flags is shown in sections; lines of flags end before the column width.
+// More flags than wall are shown in sections; lines of flags end before column width.
 const (
 	wall  = 20
 	width = 100
 )
 
-// Install has root and all below it print h.
+// Install makes root and all below it print h.
 func (h Help) Install(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		var b strings.Builder
@@ -51,7 +51,7 @@ func (h Help) Install(root *cobra.Command) {
 	})
 }
 
-// isGroup is the annotation of a command that has no work of its own, only subcommands.
+// isGroup is the annotation of a command without work of its own, only subcommands.
 const isGroup = "batuta_group"
 
 // Group makes cmd a command that prints its help, with these subcommands.
@@ -63,7 +63,7 @@ func Group(cmd *cobra.Command, of ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Earlier makes cmd run by a name that it had before, which no help shows.
+// Earlier makes cmd available under an earlier name, which no help shows.
 func Earlier(name string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Hidden = name, true
 	return cmd
@@ -83,7 +83,7 @@ func useLines(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// commands lists those of the root by section.
+// commands lists the commands of the root by section.
 func (h Help) commands(b *strings.Builder, root *cobra.Command) {
 	for _, s := range h.Commands {
 		title := "\n" + s.Title + "\n"
@@ -108,7 +108,7 @@ func subcommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// flags lists those of cmd, by section if there are many.
+// flags lists the flags of cmd, by section if there are many.
 func (h Help) flags(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Annotations[isGroup] != "" {
 		return
