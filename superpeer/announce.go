@@ -2,8 +2,8 @@ package superpeer
 
 import rules "github.com/batuta-dev/batuta/internal/superpeer"
 
-// announce tells gossip of our token: at once when holder, version or room has changed, sooner
-// when the figures have, else now and then.
+// announce publishes our token by gossip: at once when holder, version or room has changed, early
+// when the figures have, else periodically.
 func (d *driver) announce(a *rules.Announcement) {
 	n := notice{Announcement: *a, holder: d.self, seq: d.told.seq, load: int32(len(d.node.Serving())), mean: meanRTT(d.node.Serving())}
 	age := d.round - d.toldAt
@@ -26,8 +26,8 @@ func (d *driver) announce(a *rules.Announcement) {
 	d.m.book.learn(&n, d.round)
 }
 
-// retire takes back what gossip tells of our token. Where super peers add up what each serves
-// it tells them too: they would count our clients twice.
+// retire withdraws the announcement of our token. If super peers add up their loads the withdrawal
+// is announced too: they would count our clients twice.
 func (d *driver) retire() {
 	last := d.told
 	d.told = notice{seq: last.seq}

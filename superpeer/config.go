@@ -17,7 +17,7 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Method names how super peers are chosen.
+// Method is how super peers are chosen.
 type Method = rules.Method
 
 // The methods. All share attachment, leases and registrars (docs/superpeers-methods.md).
@@ -26,7 +26,7 @@ const (
 	Textbook    = rules.Textbook    // the source's repulsion, to the letter
 	Prefix      = rules.Prefix      // the source's k-bit rule: 2^k super peers
 	PrefixExact = rules.PrefixExact // N equal ranges of the identifier space
-	Random      = rules.Random      // N random nodes that stay where they are
+	Random      = rules.Random      // N random nodes that stay in place
 )
 
 // Defaults of [Config].
@@ -36,51 +36,51 @@ const (
 	DefaultRound    = time.Second
 )
 
-// Membership says who knows whom.
+// Membership is which nodes have which nodes on their list.
 type Membership string
 
 // The memberships.
 const (
-	MembershipFull Membership = "full" // every node knows all; default
-	MembershipCore Membership = "core" // super peers know each other, the others a few of them; for thousands of nodes
+	MembershipFull Membership = "full" // every node lists all; default
+	MembershipCore Membership = "core" // super peers list each other, the rest a few of them; for thousands of nodes
 )
 
-// Config describes a node and its overlay. Method, Fraction, Capacity, Round and Membership are the
-// overlay's: a node that has others is not let in.
+// Config describes a node and its overlay. Method, Fraction, Capacity, Round and Membership belong
+// to the overlay: a node with different values is refused.
 type Config struct {
-	Overlay  string        // the overlay's name, which keeps strangers apart; default "default"
+	Overlay  string        // name of the overlay, which separates it from the rest; default "default"
 	Method   Method        // default Tokens
 	Fraction float64       // the share of nodes that are super peers, in (0, 1]; default 0.02
-	Capacity int           // the most nodes that one super peer serves, itself not counted; 0: no limit
-	Round    time.Duration // how often a node acts, and an overlay's unit of time; default 1s, at least 50ms
+	Capacity int           // the most nodes that a super peer serves, without itself; 0: no limit
+	Round    time.Duration // how often a node acts, and the overlay's unit of time; default 1s, at least 50ms
 
 	Membership Membership // default MembershipFull; MembershipCore goes with tokens, textbook and random
 
-	ID        string   // for people; at most 64 bytes; default drawn at random
-	Listen    string   // HOST:PORT, for UDP and TCP; default 127.0.0.1:7600; port 0 picks one
-	Advertise string   // HOST:PORT that others are told; default where it listens
-	Join      []string // HOST:PORT of nodes to join through, tried until one answers; none: it founds the overlay
-	Service   string   // what the others are told of this node's service, such as its HOST:PORT; at most 128 bytes
-	Secret    string   // file with the cluster's secret, by which all that is sent is encrypted
+	ID        string   // for users; at most 64 bytes; default random
+	Listen    string   // HOST:PORT, for UDP and TCP; default 127.0.0.1:7600; port 0 picks a free port
+	Advertise string   // HOST:PORT that nodes use to reach it; default where it listens
+	Join      []string // HOST:PORT of nodes to join through, tried until the first answers; none: it creates the overlay
+	Service   string   // this node's service as published to all nodes, such as its HOST:PORT; at most 128 bytes
+	Secret    string   // file with the cluster's secret, which encrypts all messages
 	Insecure  bool     // listen beyond loopback without Secret
 
-	// Measure is a service's own distance to the node at addr, its Service where it has
-	// said one. Default: the least round trip of three small packets. Only what it measures decides; it is
-	// called once for each value, which is believed for 60 rounds.
+	// Measure returns a service's own distance to the node at addr, its Service if that is set.
+	// Default: the shortest round trip of three small packets. Only this distance decides. Measure
+	// is called once for each value, which is valid for 60 rounds.
 	Measure func(ctx context.Context, addr string) (time.Duration, error)
 
-	Transport memberlist.Transport // in place of UDP and TCP; nil: those
-	Seed      uint64               // of this node's choices; 0: drawn at random
+	Transport memberlist.Transport // replaces UDP and TCP; nil: those
+	Seed      uint64               // of this node's random choices; 0: random
 	Logger    *slog.Logger         // default: none
 }
 
-// ErrConfig says that a Config cannot work.
+// ErrConfig is wrapped by errors about a Config that cannot work.
 var ErrConfig = errors.New("configuration")
 
-// ErrImpossible is wrapped where the super peers that are asked for cannot serve all nodes.
+// ErrImpossible is wrapped if the configured super peers cannot serve all nodes.
 var ErrImpossible = rules.ErrImpossible
 
-// Bounds of what a node says of itself.
+// Bounds of what a node publishes.
 const (
 	maxID      = 64
 	maxService = 128
@@ -114,8 +114,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate reports every fault of c, or nil. Its errors wrap [ErrConfig]; a capacity that
-// cannot work makes one that wraps [ErrImpossible] and shows the sum.
+// Validate returns every fault of c, or nil. Its errors wrap [ErrConfig]; for a capacity that
+// cannot work the error wraps [ErrImpossible] and shows the calculation.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	var faults []error
@@ -182,7 +182,7 @@ func (c *Config) checkAddresses() (faults []error) {
 	return faults
 }
 
-// workable refuses a capacity with which an overlay that grows could not serve all.
+// workable refuses a capacity with which a growing overlay could not serve all nodes.
 func workable(fraction float64, capacity int) error {
 	if capacity == 0 || float64(capacity)*fraction >= 1-fraction-1e-9 {
 		return nil
@@ -192,8 +192,8 @@ func workable(fraction float64, capacity int) error {
 		int(math.Ceil((1-fraction)/fraction-1e-9)), 1/float64(capacity+1))
 }
 
-// node is what the pure part needs to know. Homes are asked every round whether they still
-// live: whoever loses its super peer has its deputy within three rounds.
+// node returns the configuration of the pure part. Homes are probed every round: a node that loses
+// its super peer is served by its deputy within three rounds.
 func (c *Config) node(router rules.Router) rules.Config {
 	return rules.Config{
 		Method: c.Method, Fraction: c.Fraction, Capacity: c.Capacity, Router: router,

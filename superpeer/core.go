@@ -9,55 +9,55 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// core is the membership for large overlays. Super peers know each other, by a memberlist of their
-// own: the core. Ring, registrars and gossip are the core's. All others hold a memberlist
-// that has joined nobody, for its transport and encryption; they know their home, which tells
-// them n and some super peers with each renewal, and whom messages name.
+// core is the membership for large overlays. Super peers list each other in a memberlist of their
+// own, the core, which has the ring, the registrars and gossip. Every other node has a memberlist
+// without peers, for its transport and encryption. It knows its home, which sends n and some super
+// peers with each renewal, and nodes named in messages.
 //
-// A node enters the core when a token is granted or offered to it, and before it hears of that;
-// it leaves when it has been without for a while.
+// A node enters the core when a token is granted or offered to it, before it handles that message;
+// it leaves some time after it has lost its token.
 type core struct {
 	d    *driver
 	m    *Member
-	most int // nodes known from messages alone
+	most int // nodes known only from messages
 
 	list     *memberlist.Memberlist // nil: not in the core
 	entering bool
-	entries  int             // into the core so far; of who enters
-	held     []rules.Message // grants and offers, until we are in it
+	entries  int             // into the core so far; only for the goroutine that enters
+	held     []rules.Message // grants and offers that wait until we are in it
 	needed   rules.Round     // when it last had to be in the core
 
 	gauge    gauge
-	told     int                        // nodes, as we were told
+	told     int                        // number of nodes, as reported to us
 	toldAt   rules.Round                // when that was
-	live     int                        // super peers, as we were told
-	unserved map[rules.Peer]rules.Round // who asked for a place and has none
-	notices  []notice                   // this round's; outside the core those of askEvery rounds
+	live     int                        // number of super peers, as reported to us
+	unserved map[rules.Peer]rules.Round // nodes that asked for a place and have none
+	notices  []notice                   // of this round; outside the core, of up to askEvery rounds ago
 	turn     uint64
 
-	asking   chan struct{} // holds a token while nobody is being asked
+	asking   chan struct{} // holds a token while no node is being asked
 	merging  chan struct{} // likewise
-	asks     string        // who is being asked
-	superAt  rules.Round   // when a super peer that lives was last heard of
-	askedAt  rules.Round   // when another node asked us whom we know
-	patience rules.Round   // rounds without super peers before this node founds a core
+	asks     string        // the node that is being asked
+	superAt  rules.Round   // when a live super peer last sent or was mentioned
+	askedAt  rules.Round   // when a node last asked us for its list
+	patience rules.Round   // rounds without super peers before this node creates a core
 }
 
-// What a node of a core keeps to, in rounds unless said otherwise.
+// Parameters of a node with a core, in rounds except where noted.
 const (
 	stayInCore  = 12 // without a token
-	askEvery    = 3  // while nobody serves it
-	foundAfter  = 10 // without super peers, and up to as many again twice, drawn by chance
-	foundAlone  = 60 // more where nobody asks it
+	askEvery    = 3  // while no super peer serves it
+	foundAfter  = 10 // without super peers, plus a random number of up to twice as many
+	foundAlone  = 60 // additional if no node asks it
 	askedLately = 9
-	waitingFor  = 3 // for which one that asked for a place counts as waiting
+	waitingFor  = 3 // for which a node that asked for a place counts as waiting
 	sweepEvery  = 8
 	maxHeld     = 8  // grants and offers
-	maxDoors    = 4  // addresses by which the core is tried to be entered
-	clientBook  = 32 // super peers that a client knows
-	nearOnes    = 16 // super peers of which one is passed on each time
+	maxDoors    = 4  // addresses through which to try to enter the core
+	clientBook  = 32 // super peers that a client lists
+	nearOnes    = 16 // nearest super peers, of which each answer passes one on
 	unlikely    = 16 // times the mean load, which no super peer has
-	leastWait   = 64 // nodes, which always may be waiting
+	leastWait   = 64 // nodes that may always be waiting
 )
 
 func newCore(d *driver) *core {
@@ -69,7 +69,7 @@ func newCore(d *driver) *core {
 	return c
 }
 
-// ring implements [membership]: it is the core's, and empty outside.
+// ring implements [membership]: it is the core's ring, and empty outside.
 func (c *core) ring(since uint64) ([]rules.Place, uint64) {
 	if c.list == nil {
 		if since == 0 {
@@ -88,7 +88,8 @@ func (c *core) nodes() int {
 	return c.told
 }
 
-// failed implements [membership]: nobody outside the core is told that a super peer is gone.
+// failed implements [membership]: no message informs a node outside the core that a super peer is
+// gone.
 func (c *core) failed(k *known) {
 	if c.list == nil {
 		c.m.book.forget(uid(k.Key))
@@ -126,7 +127,7 @@ func (c *core) round(now rules.Round) {
 	c.inside(now)
 }
 
-// sweep forgets whom nobody speaks of, but for whom the Node may turn to.
+// sweep removes nodes that have not been mentioned recently, except those that the Node may use.
 func (c *core) sweep(now rules.Round) {
 	pinned := map[uid]bool{uid(c.d.homeKey()): true}
 	for _, l := range c.d.node.Serving() {
@@ -138,8 +139,8 @@ func (c *core) sweep(now rules.Round) {
 	c.m.peers.sweep(now, pinned)
 }
 
-// sum adds up what super peers say they serve. One alone cannot make it large: what no super peer
-// serves is not believed, nor that more wait than are served.
+// sum adds up the loads that super peers report. A single report cannot inflate it: loads that no
+// super peer can have are capped, and so is the number of waiting nodes, by that of served nodes.
 func (c *core) sum() int {
 	most := int32(unlikely/c.d.cfg.Fraction) + leastWait
 	sum, wait := 0, len(c.unserved)
@@ -155,7 +156,7 @@ func (c *core) sum() int {
 	return max(sum+min(wait, max(sum, leastWait)), c.m.peers.listing())
 }
 
-// hold implements [membership]: a token comes to nobody outside the core.
+// hold implements [membership]: a node outside the core cannot receive a token.
 func (c *core) hold(m *rules.Message) bool {
 	switch m.Kind {
 	case rules.Grant, rules.Offer:
@@ -176,8 +177,8 @@ func (c *core) hold(m *rules.Message) bool {
 	return false
 }
 
-// doors are the addresses of those who should know the core: our home and super peers that we have
-// heard of. Only who knows none of these believes from.
+// doors returns addresses of nodes that should know the core: our home and super peers that we
+// know. Only without any of these it uses from.
 func (c *core) doors(from rules.Peer) (list []string) {
 	add := func(k *known, ok bool) {
 		if ok && len(list) < maxDoors && !slices.Contains(list, k.Address) {
@@ -197,10 +198,10 @@ func (c *core) doors(from rules.Peer) (list []string) {
 	return list
 }
 
-// outsider tells whether this node does without a list of the super peers.
+// outsider reports whether this node has no list of the super peers.
 func (c *core) outsider() bool { return c != nil && c.list == nil }
 
-// enter joins the core through one of doors; found makes it a core by itself.
+// enter joins the core through one of doors; with found it creates a core.
 func (c *core) enter(doors []string, found bool) {
 	if c.entering || len(doors) == 0 && !found {
 		return
@@ -227,7 +228,7 @@ func (c *core) enter(doors []string, found bool) {
 		case c.d.calls <- done:
 		case <-c.m.done:
 			if err == nil {
-				_ = list.Shutdown() // so are we
+				_ = list.Shutdown() // we are closed too
 			}
 		}
 	}()
@@ -241,7 +242,7 @@ func (c *core) entered(list *memberlist.Memberlist) {
 	c.d.publish()
 }
 
-// leave tells the core that this node is an ordinary one again.
+// leave announces to the core that this node is ordinary again.
 func (c *core) leave() {
 	list := c.list
 	c.told, c.list = c.gauge.n, nil
@@ -250,12 +251,12 @@ func (c *core) leave() {
 	c.d.meet()
 	round := c.m.cfg.Round
 	go func() {
-		_ = list.Leave(round) // else it counts as dead a little later
+		_ = list.Leave(round) // without it the node counts as dead a little later
 		_ = list.Shutdown()
 	}()
 }
 
-// outside is a round of a node that is not in the core.
+// outside does a round's work on a node outside the core.
 func (c *core) outside(now rules.Round) {
 	d := c.d
 	if len(c.notices) > 0 {
@@ -277,8 +278,8 @@ func (c *core) outside(now rules.Round) {
 	}
 }
 
-// inside is a round of a node in the core: a partition may have ended, and what an overlay's
-// parts know of each other is what messages and those whom nodes join through have told.
+// inside does a round's work on a node in the core. A partition may have ended, so the parts of an
+// overlay compare what they have learned from messages and from nodes to join through.
 func (c *core) inside(now rules.Round) {
 	d := c.d
 	if now%rejoinEvery != 0 {
@@ -290,7 +291,7 @@ func (c *core) inside(now rules.Round) {
 	switch lost := now/rejoinEvery%2 == 0 && addr != ""; {
 	case lost && luck < max(share, 2/float64(size)):
 		c.ask(addr)
-	case !lost && luck < 2/float64(size): // the lost may be dead: who lives is asked by turns
+	case !lost && luck < 2/float64(size): // lost nodes may be dead: live nodes are asked in turn
 		c.ask(c.somebody())
 	}
 	if now >= d.compare {
@@ -300,8 +301,8 @@ func (c *core) inside(now rules.Round) {
 	}
 }
 
-// somebody is whom to ask when super peers are missed: a super peer of which we have heard, one to
-// join through, or any node that we know, by turns.
+// somebody returns a node to ask when there are no super peers, in turn: a super peer that we know,
+// an address to join by, any node that we know.
 func (c *core) somebody() string {
 	d := c.d
 	c.turn++
@@ -327,14 +328,14 @@ func (c *core) somebody() string {
 	return ""
 }
 
-// ask exchanges with the node at addr whom each knows; read takes in the answer.
+// ask exchanges lists with the node at addr; read handles the answer.
 func (c *core) ask(addr string) {
 	if c.once(addr, c.m.list, c.asking) {
 		c.asks = addr
 	}
 }
 
-// merge joins the core that the node at addr is in with ours.
+// merge joins our core with that of the node at addr.
 func (c *core) merge(addr string) { c.once(addr, c.list, c.merging) }
 
 func (c *core) once(addr string, list *memberlist.Memberlist, token chan struct{}) bool {
@@ -347,13 +348,13 @@ func (c *core) once(addr string, list *memberlist.Memberlist, token chan struct{
 		return false
 	}
 	go func() {
-		_, _ = list.Join([]string{addr}) // nobody there: it is gone
+		_, _ = list.Join([]string{addr}) // no answer: it is gone
 		token <- struct{}{}
 	}()
 	return true
 }
 
-// part says farewell to whom no memberlist tells of it.
+// part announces our departure to nodes that no memberlist informs.
 func (c *core) part() {
 	d := c.d
 	for _, l := range d.node.Serving() {
@@ -363,12 +364,12 @@ func (c *core) part() {
 		d.send(&rules.Message{Kind: rules.Detach, To: home, Peer: rules.None})
 	}
 	if c.list != nil {
-		_ = c.list.Leave(min(2*c.m.cfg.Round, time.Second)) // else it counts as dead a little later
+		_ = c.list.Leave(min(2*c.m.cfg.Round, time.Second)) // without it the node counts as dead a little later
 	}
 }
 
-// picker is the core's ring, which knows whom a token that nobody holds may go to: a client of
-// this node, else any that it has heard of.
+// picker is the core's ring. It also chooses a node for a token without a holder: a client of this
+// node, else any known node.
 type picker struct {
 	*router
 	c *core

@@ -1,4 +1,4 @@
-// Package superpeer makes a process one of many nodes of which some are elected to serve
+// Package superpeer makes a process a node of an overlay in which some nodes are elected to serve
 // the rest. It drives the rules of internal/superpeer on real machines.
 //
 //	m, err := superpeer.Join(ctx, superpeer.Config{
@@ -7,15 +7,15 @@
 //	...
 //	for ev := range m.Watch(ctx) { … } // became a super peer, home changed, a client came
 //
-// Membership, failure detection and gossip are those of github.com/hashicorp/memberlist
-// (SWIM); coordinates are Vivaldi's. One goroutine owns the node's state machine. It gives it
-// messages, measured round trips, rounds of the clock and randomness.
+// Membership, failure detection and gossip use github.com/hashicorp/memberlist (SWIM); coordinates
+// use Vivaldi. One goroutine owns the node's state machine. It supplies messages, measured round
+// trips, clock rounds and randomness.
 //
-// What is held for certain: a super peer never serves more than Capacity others. What is
-// only reached once churn stops: that exactly ⌈ρ·n⌉ super peers live and that every node
-// has one. While a partition lasts each side has its own; when it heals the older of two
-// holders of a token gives it up.
+// A super peer never serves more than Capacity nodes besides itself. Once churn stops, exactly
+// ⌈ρ·n⌉ super peers live and every node has one. During a partition each side has its own
+// super peers; when it ends the older of two holders of a token gives it up.
 //
-// Every node knows the list of all nodes, unless Config.Membership says that super peers alone know
-// each other; docs/superpeers-membership.md and docs/superpeers-core.md give the limits of each.
+// Every node has the list of all nodes, unless Config.Membership is core: then only super peers
+// list each other. docs/superpeers-membership.md and docs/superpeers-core.md give the limits of
+// each.
 package superpeer

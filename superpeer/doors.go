@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// withCore has conf's memberlist join nobody: it carries messages, and answers who asks whom it
-// knows. Beside it there is room for the core's.
+// withCore makes conf's memberlist join no node: it carries messages, and answers nodes that ask
+// for our list. The fork has room for the core's memberlist.
 func (m *Member) withCore(conf *memberlist.Config) {
 	under, ok := conf.Transport.(memberlist.NodeAwareTransport)
 	if !ok {
@@ -18,7 +18,7 @@ func (m *Member) withCore(conf *memberlist.Config) {
 	}
 	m.fork = newFork(under, conf.Label)
 	conf.Transport, conf.SkipInboundLabelCheck = m.fork, true
-	conf.ProbeInterval, conf.GossipInterval = 0, 0 // there is nobody to probe, and nothing to tell
+	conf.ProbeInterval, conf.GossipInterval = 0, 0 // there is no node to probe, and nothing to gossip
 	m.room -= len(coreSuffix)
 	m.book.core = true
 	m.book.bound(clientBook)
@@ -28,21 +28,22 @@ func (m *Member) withCore(conf *memberlist.Config) {
 	conf.Delegate, conf.Ping, conf.Events, conf.Alive, conf.Merge = d, nil, m.peers, d, m.peers
 }
 
-// coreSuffix of a label makes the core's.
+// coreSuffix turns a label into the core's label.
 const coreSuffix = "/core"
 
-// coreRetransmit times log₁₀ of the members, rounded up each, is how often one passes on who came or
-// went: with more than 100 nine times, which misses one in e⁹ until lists are compared. In the core nodes
-// come and go with the tokens; the list of all nodes is quieter.
+// coreRetransmit times log₁₀ of the members, each rounded up, is how often a node passes on a
+// join or leave. With more than 100 members that is nine times, which misses one in e⁹ until
+// lists are compared. In the core nodes come and go with the tokens; the list of all nodes changes
+// less.
 const coreRetransmit = 3
 
-// comeback is by how much memberlist's incarnation of a node that comes back to the core begins
-// higher than the last time: above all by which it denied then that it was gone. Under none higher it is listed
-// by those alone who have not heard that it left, and the others, among them holders of tokens
-// of which it is the registrar by now, do not speak to it.
+// comeback is added to memberlist's incarnation of a node that reenters the core, so that it
+// exceeds the incarnation with which the node last denied its death. With a lower one it would be
+// listed only by nodes that have not received its departure. The rest, among them holders of tokens
+// of which it is the registrar, would not send to it.
 const comeback = 8
 
-// openCore joins the core through any of doors; with none it makes one.
+// openCore joins the core through any of doors; without doors it creates a core.
 func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
 	conf := m.memberlistConfig(m.peers.self)
 	conf.Label += coreSuffix
@@ -60,7 +61,7 @@ func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
 		return nil, errors.Join(err, conf.Transport.Shutdown())
 	}
 	for range m.core.entries * comeback {
-		_ = list.UpdateNode(time.Millisecond) // it is told to nobody yet
+		_ = list.UpdateNode(time.Millisecond) // no node receives it yet
 	}
 	m.core.entries++
 	if len(doors) == 0 {
@@ -77,7 +78,7 @@ func (m *Member) openCore(doors []string) (*memberlist.Memberlist, error) {
 	return nil, errors.Join(append(errs, list.Shutdown())...)
 }
 
-// feed is what one of the core's memberlists, one after the other, tells.
+// feed receives the events of a single memberlist of the core; a later memberlist replaces it.
 type feed struct{ p *peers }
 
 // NotifyJoin implements [memberlist.EventDelegate].
@@ -89,10 +90,10 @@ func (f *feed) NotifyUpdate(n *memberlist.Node) { f.p.joined(n, f) }
 // NotifyLeave implements [memberlist.EventDelegate].
 func (f *feed) NotifyLeave(n *memberlist.Node) { f.p.left(n, f) }
 
-// door is what the memberlist asks and tells that joins nobody.
+// door is the delegate of the memberlist without peers.
 type door struct{ delegate }
 
-// errElsewhere keeps memberlist from listing who is none of the core.
+// errElsewhere keeps memberlist from listing nodes outside the core.
 var errElsewhere = errors.New("it is in no list of this node's")
 
 // NotifyAlive implements [memberlist.AliveDelegate].
@@ -106,20 +107,20 @@ func (d *door) NotifyAlive(n *memberlist.Node) error {
 // GetBroadcasts implements [memberlist.Delegate]: gossip is the core's.
 func (d *door) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState implements [memberlist.Delegate]: whom we know.
+// LocalState implements [memberlist.Delegate]: the nodes that we know.
 func (d *door) LocalState(bool) []byte { return d.m.know() }
 
 // MergeRemoteState implements [memberlist.Delegate].
 func (d *door) MergeRemoteState(b []byte, _ bool) { d.NotifyMsg(b) }
 
-// shutdown ends the core's memberlist, if there is one.
+// shutdown ends the core's memberlist, if it exists.
 func (c *core) shutdown() {
 	if c.list != nil {
-		_ = c.list.Shutdown() // its transport is the other's
+		_ = c.list.Shutdown() // the fork owns the transport
 	}
 }
 
-// unnamed is a transport that knows addresses alone.
+// unnamed is a transport that only uses addresses.
 type unnamed struct{ memberlist.Transport }
 
 // WriteToAddress implements [memberlist.NodeAwareTransport].

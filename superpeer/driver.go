@@ -10,10 +10,10 @@ import (
 // Bounds of what a driver does at a time.
 const (
 	inboxSize  = 2048
-	maxProbing = 64 // round trips measured at one time; more wait
-	maxStreams = 16 // messages sent as streams at one time; more are lost
+	maxProbing = 64 // concurrent measurements of round trips; more wait
+	maxStreams = 16 // messages sent as streams at a time; more are lost
 	ticks      = 4  // of the driver in a round
-	maxLocal   = 64 // messages to itself in one step
+	maxLocal   = 64 // messages to itself in a single step
 )
 
 // driver is the goroutine that owns the Node.
@@ -34,7 +34,7 @@ type driver struct {
 	woke    time.Time   // when that was
 	size    int
 	changed uint64 // of peers, as last seen
-	missed  bool   // somebody has written who is not listed
+	missed  bool   // a node that is not listed has sent
 	charged map[int32]bool
 	fence   fence
 	claims  claims
@@ -52,7 +52,7 @@ type driver struct {
 	probed  chan probe
 	calls   chan func()
 	compare rules.Round
-	rejoin  chan struct{} // holds a token while nobody is being tried again
+	rejoin  chan struct{} // holds a token while no lost node is being retried
 	asked   map[uid]chan<- []Client
 }
 
@@ -83,7 +83,7 @@ func (d *driver) next() uint64 {
 	return rules.Mix(d.draw)
 }
 
-// start makes the Node once memberlist has listed us.
+// start creates the Node once memberlist has listed us.
 func (d *driver) start() {
 	d.cfg = d.m.cfg.node(d.ring)
 	if c := d.m.core; c != nil {
@@ -95,7 +95,7 @@ func (d *driver) start() {
 	d.publish()
 }
 
-// run steps the Node until ctx ends. Nodes that have started together do not act together.
+// run steps the Node until ctx ends. Nodes that have started together do not act in step.
 func (d *driver) run(ctx context.Context) {
 	defer close(d.m.done)
 	step := d.m.cfg.Round / ticks
@@ -150,8 +150,8 @@ func (d *driver) tick() {
 	d.publish()
 }
 
-// now is the round that what happens belongs to. What comes late in a round belongs to the
-// next: a deadline of one round is two thirds of one by the clock at least.
+// now returns the round to which an event belongs. Late events of a round belong to the next: a
+// deadline of a single round lasts two thirds of its time or more.
 func (d *driver) now() rules.Round {
 	if time.Since(d.woke) < d.m.cfg.Round/3 {
 		return d.round
@@ -159,7 +159,7 @@ func (d *driver) now() rules.Round {
 	return d.round + 1
 }
 
-// meet takes in who has come and gone, and sees of which tokens we are the registrar.
+// meet handles nodes that came and went, and finds the tokens of which we are the registrar.
 func (d *driver) meet() {
 	for _, u := range d.m.peers.takeGone() {
 		d.m.book.forget(u)
@@ -189,7 +189,7 @@ func (d *driver) recharge() {
 	}
 }
 
-// charge has the Node keep the record of token if that is ours to do.
+// charge makes the Node keep the record of token if that is its task.
 func (d *driver) charge(token int32) {
 	if d.charged[token] || int(token) >= d.limits().tokens {
 		return
@@ -200,7 +200,7 @@ func (d *driver) charge(token int32) {
 	}
 }
 
-// step lets the Node act and does what it asks for.
+// step lets the Node act and carries out its actions.
 func (d *driver) step(now rules.Round, act func()) {
 	d.out.Reset()
 	act()
@@ -209,7 +209,7 @@ func (d *driver) step(now rules.Round, act func()) {
 		m := d.local[0]
 		d.local = d.local[1:]
 		if fenced(m.Kind) {
-			d.allow(m.Token, m.Version) // what it tells itself is true: a liar's version has to fit it
+			d.allow(m.Token, m.Version) // its own messages are true: a false version may be too far off
 		}
 		d.out.Reset()
 		d.give(now, &m)
@@ -246,10 +246,10 @@ func (d *driver) settle(now rules.Round) {
 	}
 }
 
-// probe has a round trip measured.
+// probe starts the measurement of a round trip.
 func (d *driver) probe(peer rules.Peer) {
 	switch {
-	case d.probing[peer]: // its answer is for all who ask
+	case d.probing[peer]: // the answer serves all requests
 	case len(d.probing)-len(d.waiting) >= maxProbing:
 		d.probing[peer] = true
 		d.waiting = append(d.waiting, peer)
@@ -259,8 +259,8 @@ func (d *driver) probe(peer rules.Peer) {
 	}
 }
 
-// nearest is the shortest round trip told apart, in milliseconds: below it a scheduler's
-// whims decide, and tokens would move for ever in one room.
+// nearest is the shortest round trip, in milliseconds, that differs from 0: below it scheduling
+// decides, and tokens would move forever within a single room.
 const nearest = 1
 
 func (d *driver) launch(peer rules.Peer) {
@@ -280,7 +280,7 @@ func (d *driver) launch(peer rules.Peer) {
 	}()
 }
 
-// measure is the round trip to k, or the service's own distance.
+// measure returns the round trip to k, or the service's own distance.
 func (m *Member) measure(k *known) (time.Duration, error) {
 	if m.cfg.Measure == nil {
 		return least(m.cfg.Round/sampleGap, func() (time.Duration, error) { return m.ping(k) })
@@ -332,7 +332,7 @@ func (d *driver) send(m *rules.Message) {
 	d.transmit(k, raw, m.Kind == rules.Transfer)
 }
 
-// transmit sends as one packet what fits into one and may be lost, else as a stream.
+// transmit sends a single packet if raw fits and may be lost, else a stream.
 func (d *driver) transmit(k *known, raw []byte, reliable bool) {
 	d.m.counts.sent.Add(1)
 	d.m.counts.bytesOut.Add(uint64(len(raw)))
@@ -354,7 +354,7 @@ func (d *driver) transmit(k *known, raw []byte, reliable bool) {
 	}()
 }
 
-// receive checks what has come and gives it to the Node.
+// receive checks a message and passes it to the Node.
 func (d *driver) receive(raw []byte) {
 	l := d.limits()
 	switch raw[0] {
@@ -373,7 +373,7 @@ func (d *driver) receive(raw []byte) {
 	}
 }
 
-// announced takes in what gossip has brought.
+// announced handles an announcement from gossip.
 func (d *driver) announced(raw []byte) {
 	wanted := d.cfg.Count(d.size)
 	n, ok := decodeNotice(raw[1:], surplus(wanted), d.cfg.Capacity)
@@ -381,7 +381,7 @@ func (d *driver) announced(raw []byte) {
 	listed = listed && (k.listed || d.m.core.outsider())
 	d.missed = d.missed || ok && !listed
 	if n.holder == d.self {
-		return // our own has come back
+		return // our own announcement has come back
 	}
 	if !ok || !listed || !d.allow(n.Token, n.Version) {
 		d.m.counts.refused.Add(1)
@@ -394,7 +394,7 @@ func (d *driver) announced(raw []byte) {
 	d.m.book.learn(&n, d.round)
 }
 
-// consider gives m to the Node if it may be true.
+// consider passes m to the Node if it may be true.
 func (d *driver) consider(m *rules.Message) {
 	if err := d.credible(m); err != nil {
 		d.refuse(err)
@@ -413,7 +413,7 @@ func (d *driver) refuse(err error) {
 func (d *driver) limits() limits {
 	nodes := max(d.size, 2)
 	if d.m.core != nil {
-		nodes = max(2*nodes, baseMet) // it is not known as well
+		nodes = max(2*nodes, baseMet) // its number is less exact
 	}
 	return limits{now: d.now(), lease: d.cfg.Lease, capacity: d.cfg.Capacity, nodes: nodes, tokens: surplus(d.cfg.Count(max(d.size, 1)))}
 }
@@ -436,8 +436,8 @@ func (d *driver) handle(m *rules.Message) {
 	d.step(now, func() { d.give(now, m) })
 }
 
-// give has the Node handle m. Whoever is asked as a registrar, by itself too, keeps a record of
-// the token even if that is wanted no more: only so its holder hears of it.
+// give makes the Node handle m. A registrar that receives a request, from itself too, keeps a
+// record of the token even if that is not needed any more: only that informs the holder.
 func (d *driver) give(now rules.Round, m *rules.Message) {
 	switch m.Kind {
 	case rules.Keep, rules.Where, rules.Move:

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// encodeCoordinate is what an acknowledged ping carries: 28 bytes.
+// encodeCoordinate returns the payload of an acknowledged ping: 28 bytes.
 func encodeCoordinate(c coordinate.Coordinate) []byte {
 	b := make([]byte, 0, 4*(coordinate.Dims+3))
 	for _, x := range append(c.Vec[:], c.Height, c.Adjustment, c.Error) {
@@ -34,20 +34,20 @@ func decodeCoordinate(b []byte) (c coordinate.Coordinate, ok bool) {
 	return c, c.Check() == nil
 }
 
-// counters of what has come and gone.
+// counters count messages.
 type counters struct {
 	sent, received, bytesOut, bytesIn atomic.Uint64
 	refused, dropped, probes          atomic.Uint64
 }
 
-// slogger is what memberLog needs of a logger.
+// slogger is the part of a logger that memberLog needs.
 type slogger interface {
 	Debug(msg string, args ...any)
 	Warn(msg string, args ...any)
 }
 
-// Write implements [io.Writer] for memberlist's lines, "[LEVEL] memberlist: text". What it
-// warns of is mostly another node's trouble, and is for who looks for it.
+// Write implements [io.Writer] for memberlist's lines, "[LEVEL] memberlist: text". Its warnings are
+// mostly about remote nodes, so they are logged at level debug.
 func (l *memberLog) Write(line []byte) (int, error) {
 	text := bytes.TrimSpace(line)
 	if _, rest, ok := bytes.Cut(text, []byte("memberlist: ")); ok {

@@ -2,25 +2,25 @@ package superpeer
 
 import rules "github.com/batuta-dev/batuta/internal/superpeer"
 
-// fence knows the versions of tokens. They rise by one with each move, and by up to eight a
-// round while a registrar looks for somebody to take a token: what rises faster has been made
-// up, and would in the end leave no version for an honest holder. What is refused now is let
-// through some rounds later: nobody is shut out for good.
+// fence limits the versions of tokens. They rise by one with each move, and by up to eight a round
+// while a registrar looks for a holder. A version that rises faster is forged, and would in the end
+// leave no version for an honest holder. What is refused now is accepted some rounds later, so that
+// no node is locked out permanently.
 //
-// Of a token that is new to a node the first version told is believed, and a liar may have told
-// it. So for some rounds one that is lower by far is believed in its place.
+// For a token that is new to a node the first version is accepted, even if a malicious node sent
+// it. So for some rounds a version that is far lower replaces it.
 type fence map[int32]stamp
 
-// stamp is a token's version, and the highest that it can have come to by a round.
+// stamp is a token's version, and the highest that it can have reached by a round.
 type stamp struct {
 	version uint32
 	limit   uint64
 	round   rules.Round
-	first   rules.Round // when the token was first spoken of
+	first   rules.Round // when the token was first mentioned
 }
 
 // A version may rise by firstLeap at once and by leap for each round that passes, at every node
-// alike: what one lets through the others do. Versions that differ by absurd are not both true.
+// alike: all nodes accept the same versions. If versions differ by absurd, one is false.
 const (
 	firstLeap = 64
 	leap      = 16
@@ -35,9 +35,9 @@ func fenced(k rules.Kind) bool {
 	return false
 }
 
-// allow tells whether token may have come to version. Nothing is learned of tokens that are
-// not wanted: who is not needed now may be tomorrow, and begins at its first version. fooled
-// says that what was believed of token so far was not true.
+// allow reports whether token may have reached version. It records nothing about tokens that are
+// not needed: a token may be needed later, and then begins at its first version. fooled reports
+// that the recorded version was false.
 func (f fence) allow(token int32, version uint32, now rules.Round, tokens int) (possible, fooled bool) {
 	if int(token) >= tokens {
 		return true, false
@@ -59,7 +59,7 @@ func (f fence) allow(token int32, version uint32, now rules.Round, tokens int) (
 	return possible, fooled
 }
 
-// hearsay is how many rounds it takes at most to hear of a token from its holder.
+// hearsay returns the most rounds until a token's holder has announced it.
 func hearsay(tokens int) rules.Round { return 3 * tellGap(tokens) }
 
 func (f fence) expire(tokens int) {
@@ -70,9 +70,9 @@ func (f fence) expire(tokens int) {
 	}
 }
 
-// A liar could otherwise depose all holders, or make all super peers. What only a token's
-// registrar says is believed of nobody else, as this node's list has it; and nobody speaks as the
-// holder of two tokens.
+// A malicious node could otherwise depose all holders, or make all nodes super peers. So a message
+// that only a token's registrar sends is refused from any further node, by this node's list; and no
+// node may act as the holder of two tokens.
 func (d *driver) credible(m *rules.Message) error {
 	switch m.Kind {
 	case rules.Grant, rules.Drop, rules.Kept, rules.Confirm, rules.Summon, rules.Here:
@@ -87,7 +87,7 @@ func (d *driver) credible(m *rules.Message) error {
 	return nil
 }
 
-// claims are the tokens that nodes have spoken of as their own.
+// claims are the tokens that nodes have claimed as their own.
 type claims map[uid]claim
 
 type claim struct {
@@ -95,8 +95,8 @@ type claim struct {
 	at    rules.Round
 }
 
-// allow tells whether holder may speak for token: it may have come to another, but is silent on
-// its last for minTellGap rounds then.
+// allow reports whether holder may act for token. A holder may get a new token, but is then silent
+// on its last for minTellGap rounds.
 func (c claims) allow(holder uid, token int32, now rules.Round) bool {
 	if last, ok := c[holder]; ok && last.token != token && now-last.at < minTellGap {
 		return false
@@ -113,8 +113,8 @@ func (c claims) expire(now rules.Round) {
 	}
 }
 
-// allow is the fence's. A record that rests on what was not true is begun anew: its holder
-// will show itself.
+// allow applies the fence. A record that rests on a false version is started again: its holder will
+// announce itself.
 func (d *driver) allow(token int32, version uint32) bool {
 	possible, fooled := d.fence.allow(token, version, d.round, d.cfg.Count(d.size))
 	if fooled {

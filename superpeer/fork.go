@@ -8,7 +8,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// fork is one transport for two memberlists: what comes in goes to the one whose label it bears.
+// fork is a transport shared by two memberlists: its label decides which of them receives a packet
+// or stream.
 type fork struct {
 	memberlist.NodeAwareTransport
 	done chan struct{}
@@ -17,21 +18,21 @@ type fork struct {
 	prongs map[string]*prong // by label
 }
 
-// prong is what one of them sees of it. It has the labels of what comes in taken off.
+// prong is the transport of a single memberlist. It removes labels.
 type prong struct {
 	*fork
 	label   string
-	trunk   bool // it ends with this one
+	trunk   bool // shutting it down ends the fork
 	packets chan *memberlist.Packet
 	streams chan net.Conn
 	closed  chan struct{}
 	close   sync.Once
 }
 
-// labelWait is how long a stream may take to say whose it is.
+// labelWait is how long a stream may take to send its label.
 const labelWait = 10 * time.Second
 
-// newFork divides t. The prong that is given back ends it.
+// newFork divides t. Shutting down the returned prong ends the fork.
 func newFork(t memberlist.NodeAwareTransport, label string) *prong {
 	f := &fork{NodeAwareTransport: t, done: make(chan struct{}), prongs: map[string]*prong{}}
 	p := f.prong(label)
@@ -40,7 +41,7 @@ func newFork(t memberlist.NodeAwareTransport, label string) *prong {
 	return p
 }
 
-// prong opens another, in place of any with the same label.
+// prong opens a prong, and replaces any with the same label.
 func (f *fork) prong(label string) *prong {
 	p := &prong{fork: f, label: label, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{})}
 	f.mu.Lock()
@@ -72,7 +73,7 @@ func (f *fork) packet(p *memberlist.Packet) {
 	rest, label, err := memberlist.RemoveLabelHeaderFromPacket(p.Buf)
 	to := f.find(label)
 	if err != nil || to == nil {
-		return // nobody here, as with any packet
+		return // no receiver, as with any packet
 	}
 	p.Buf = rest
 	select {

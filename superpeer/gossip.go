@@ -10,50 +10,49 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Gossip of announcements. Each is some 36 bytes; a node passes news on to tellTimes
-// others, and never more than tellRate bytes of it a round whatever there is to tell:
-// the more super peers there are, the more seldom each repeats what has not changed. News rides
-// on pings and their answers, which cost half of a round's wait; only what has waited longer
-// than tellWait has packets of its own.
+// Gossip of announcements. Each is some 36 bytes. A node passes news on to tellTimes nodes, and
+// never more than tellRate bytes of it a round. The more super peers there are, the less often each
+// repeats what has not changed. News is added to pings and their answers, which on average delays
+// it by half a round; only news older than tellWait gets packets of its own.
 const (
 	tellTimes   = 3
-	tellRate    = 350  // bytes a round that a node gives to announcements
-	tellBurst   = 1400 // bytes that may be saved up
-	tellSize    = 48   // bytes of one, with its frame
+	tellRate    = 350  // bytes per round that a node spends on announcements
+	tellBurst   = 1400 // bytes that may accumulate
+	tellSize    = 48   // bytes of an announcement, with its frame
 	tellWait    = 1    // rounds
-	minTellGap  = 4    // rounds between two announcements of what has not changed
-	maxHeard    = 4096 // super peers that a node hears of
-	changedTell = 0.25 // by how much gain, loss or price must differ to be told early
+	minTellGap  = 4    // rounds between two announcements without a change
+	maxHeard    = 4096 // super peers that a node lists
+	changedTell = 0.25 // the relative change of gain, loss or price that is announced early
 )
 
-// The few that make the core of a large overlay may spend more on it, and do not wait: they add up
-// what each serves.
+// The few nodes of the core of a large overlay may spend more on it, and do not wait: they add up
+// their loads.
 const coreTellRate = 8 * tellRate
 
-// tellGap is the number of rounds between two announcements of what has not changed.
+// tellGap returns the number of rounds between two announcements without a change.
 func tellGap(tokens int) rules.Round { return gapAt(tellRate, tokens) }
 
-// gapAt is it at that many bytes a round.
+// gapAt does the same, at that many bytes per round.
 func gapAt(rate float64, tokens int) rules.Round {
 	return max(minTellGap, rules.Round(math.Ceil(float64(tokens*tellTimes*tellSize)/rate)))
 }
 
-// notice is an announcement as it travels: Holder is not used, uid stands for it. Load and
-// Mean say how many the holder serves and how far, so that everybody can add them up.
+// notice is an announcement on the wire: Holder is not used, holder replaces it. Load and mean are
+// how many nodes the holder serves and at what distance, so that every node can add them up.
 type notice struct {
 	rules.Announcement
 	holder uid
 	seq    uint32
 	load   int32
 	mean   float32 // milliseconds; negative: not measured
-	waits  int32   // nodes that nobody serves and that it has no room for; of the core alone; over: it holds the token no more
+	waits  int32   // nodes without a super peer for which it has no room; only in the core; over: it no longer holds the token
 }
 
-// over in place of waits says that an announcement is a holder's last.
+// over as waits marks the last announcement of a holder.
 const over = math.MaxInt32
 
-// encode writes n in some 36 bytes: lengths in milliseconds as bfloat16, positions in
-// tenths of a millisecond.
+// encode encodes n in some 36 bytes: durations in milliseconds as bfloat16, positions in tenths of
+// a millisecond.
 func (n *notice) encode() []byte {
 	b := make([]byte, 1, tellSize)
 	b[0] = tagAnnounce
@@ -79,8 +78,8 @@ func (n *notice) encode() []byte {
 	return b
 }
 
-// decodeNotice reads what encode writes, after its first byte. It is ok only if all of it
-// may be true in an overlay of that many tokens and that capacity.
+// decodeNotice decodes an encoded notice without its first byte. It is ok only if all of it may be
+// true in an overlay of that many tokens and that capacity.
 func decodeNotice(b []byte, tokens, capacity int) (n notice, ok bool) {
 	if len(b) < 8 {
 		return n, false
@@ -124,7 +123,7 @@ func decodeNotice(b []byte, tokens, capacity int) (n notice, ok bool) {
 
 func (n *notice) possible(tokens, capacity int) bool {
 	if capacity > 0 && (n.Spare > int32(capacity) || n.load > int32(capacity) || int(n.Spare)+int(n.load) > capacity) {
-		return false // nobody has more places than there may be
+		return false // no super peer has more places than the capacity
 	}
 	return int(n.Token) < tokens && n.Price >= 0 && n.Gain >= 0 && n.At.Height >= 0 && n.At.Height <= maxExtent && n.mean <= maxRTT
 }
@@ -134,40 +133,41 @@ type entry struct {
 	notice
 	heard rules.Round
 	sent  int  // times passed on
-	old   bool // another has taken its place, or it has been dropped
+	old   bool // it was replaced or dropped
 }
 
-// book is what gossip has brought. The driver and memberlist's goroutines share it.
+// book is what was learned by gossip. The driver and memberlist's goroutines share it.
 type book struct {
 	mu      sync.Mutex
 	entries map[int32]*entry
-	hot     []*entry      // news to be passed on; may hold what has been replaced
+	hot     []*entry      // news to pass on; may contain replaced entries
 	token   map[uid]int32 // by holder
 	rivals  map[uid]rival // by holder: see trouble.go
-	said    map[uid]word  // the last of each holder, also of what has been dropped since
+	said    map[uid]word  // the last announcement of each holder, even if it was dropped
 	round   rules.Round
-	swept   rules.Round // when it was last looked for what is too old
-	tokens  int         // that were wanted then
+	swept   rules.Round // when old entries were last removed
+	tokens  int         // that were needed then
 	budget  float64     // bytes
 	most    int         // entries
 	core    bool        // the core's: see core.go
 }
 
-// word is an announcement's number, and when it was learned.
+// word is the number of an announcement, and when it was learned.
 type word struct {
 	seq uint32
 	at  rules.Round
 }
 
-// remember is how many times longer than an announcement its number is kept. Books drop what is old at
-// different times: whoever has not yet done so tells it again, and so it would be told for ever.
+// remember is how many times longer than an announcement its number is kept. Books drop old entries
+// at different times: a node that has not yet done so repeats it, and without the number it would
+// be repeated forever.
 const remember = 4
 
 func newBook() *book {
 	return &book{entries: map[int32]*entry{}, token: map[uid]int32{}, rivals: map[uid]rival{}, said: map[uid]word{}, budget: tellBurst, most: maxHeard}
 }
 
-// gap is the number of rounds between two announcements of what has not changed.
+// gap returns the number of rounds between two announcements without a change.
 func (b *book) gap(tokens int) rules.Round {
 	if b.core {
 		return gapAt(coreTellRate, tokens)
@@ -175,7 +175,7 @@ func (b *book) gap(tokens int) rules.Round {
 	return tellGap(tokens)
 }
 
-// bound has the book hold most entries at most: those heard last.
+// bound limits the book to most entries: those learned last.
 func (b *book) bound(most int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,10 +184,10 @@ func (b *book) bound(most int) {
 	}
 }
 
-// passesOn reports whether its holder tells others what it hears: who is outside the core does not.
+// passesOn reports whether this node passes news on: a node outside the core does not.
 func (b *book) passesOn() bool { return b.most == maxHeard }
 
-// oldest is the token that has not been heard of for longest.
+// oldest returns the token that was learned longest ago.
 func (b *book) oldest() (token int32) {
 	var old *entry
 	for t, e := range b.entries {
@@ -198,7 +198,7 @@ func (b *book) oldest() (token int32) {
 	return token
 }
 
-// unlearn drops what has been announced of token, which may be learned again.
+// unlearn drops the announcement of token, which may be learned again.
 func (b *book) unlearn(token int32) {
 	if e := b.entries[token]; e != nil {
 		delete(b.said, e.holder)
@@ -206,15 +206,15 @@ func (b *book) unlearn(token int32) {
 	b.drop(token)
 }
 
-// learn takes n in and tells whether it is news. Of what a holder says the last counts, whatever its
-// version: a token's record may have been lost and begun anew. A holder's next token is believed once
-// its last has not been heard of for a while: nobody is named for two.
+// learn records n and reports whether it is news. A holder's last announcement counts, whatever its
+// version: a token's record may have been lost and started again. A new token of a holder is
+// accepted once its last has not been mentioned for a while: no node is listed for two.
 func (b *book) learn(n *notice, now rules.Round) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if last, ok := b.said[n.holder]; ok && n.seq <= last.seq {
 		if e := b.entries[n.Token]; e != nil && e.holder == n.holder && e.seq == n.seq && !b.passesOn() {
-			e.heard = now // whom we hear it from hears of it still
+			e.heard = now // the sender still receives it
 		}
 		return false
 	}
@@ -240,14 +240,14 @@ func (b *book) learn(n *notice, now rules.Round) bool {
 		return false
 	case n.Version == e.Version && now-e.heard < minTellGap:
 		b.suspect(n, now)
-		return false // a duplicate; its registrar will see to it
+		return false // a duplicate; its registrar resolves it
 	}
 	if e != nil {
 		e.old = true
 		if e.holder != n.holder {
 			delete(b.token, e.holder)
 			if n.Version == e.Version {
-				b.contend(e.holder, e.heard) // two by turns
+				b.contend(e.holder, e.heard) // two holders in turn
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func (b *book) drop(token int32) {
 	}
 }
 
-// forget drops what holder has announced: it is gone, or holds no token.
+// forget drops the announcement of holder: it is gone, or holds no token.
 func (b *book) forget(holder uid) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -279,15 +279,15 @@ func (b *book) forget(holder uid) {
 	}
 }
 
-// doubt drops what has been announced of token: it was not true, nor perhaps who has said it.
+// doubt drops the announcement of token, which was false, and maybe from a false holder.
 func (b *book) doubt(token int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.unlearn(token)
 }
 
-// expire drops what has not been heard of for long and what is wanted no more, and lets
-// the next round's bytes be spent. It looks through all now and then alone, not in each round.
+// expire drops announcements that are old or not needed any more, and adds the byte budget of the
+// rounds that passed. It checks all entries only every few rounds.
 func (b *book) expire(now rules.Round, rounds int, tokens int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -304,7 +304,7 @@ func (b *book) expire(now rules.Round, rounds int, tokens int) {
 	b.swept, b.tokens = now, tokens
 	gap := b.gap(tokens)
 	if b.core {
-		tokens = surplus(tokens) // whom their holders serve are counted until they are dropped
+		tokens = surplus(tokens) // nodes served by their holders count until they are dropped
 	}
 	old := 3*gap + 2
 	for t, e := range b.entries {
@@ -324,12 +324,12 @@ func (b *book) expire(now rules.Round, rounds int, tokens int) {
 	}
 }
 
-// surplus is up to which token one may be spoken of: those that are wanted no more, because nodes
-// have gone, are still to be dropped.
+// surplus returns the bound of tokens that a message may name: tokens that are not needed any more,
+// because nodes have gone, still have to be dropped.
 func surplus(tokens int) int { return 4*tokens + 64 }
 
-// cool takes off hot what has been told or replaced, and puts what is to be told first at its
-// head: the least told, and of those the latest.
+// cool removes entries from hot that were sent often enough or replaced. It sorts the rest: the
+// least sent first, and of those the latest.
 func (b *book) cool() {
 	b.hot = slices.DeleteFunc(b.hot, func(e *entry) bool { return e.sent >= tellTimes || e.old })
 	slices.SortFunc(b.hot, func(x, y *entry) int {
@@ -337,12 +337,12 @@ func (b *book) cool() {
 	})
 }
 
-// waited tells whether some news has waited for too long.
+// waited reports whether some news has waited for too long.
 func (b *book) waited() bool {
 	return slices.ContainsFunc(b.hot, func(e *entry) bool { return b.round-e.heard > tellWait && !e.old && e.sent < tellTimes })
 }
 
-// broadcasts is what to tell the next node. free: the packet is sent anyhow.
+// broadcasts returns what to send to the next node. free: the packet is sent anyway.
 func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -362,7 +362,7 @@ func (b *book) broadcasts(overhead, limit int, free bool) (list [][]byte) {
 	return list
 }
 
-// snapshot lists what is known, by token.
+// snapshot returns what is known, by token.
 func (b *book) snapshot() []notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -376,7 +376,7 @@ func (b *book) snapshot() []notice {
 	return list
 }
 
-// holder is who holds token, as far as is known.
+// holder returns the holder of token, as far as is known.
 func (b *book) holder(token int32) (uid, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -386,8 +386,8 @@ func (b *book) holder(token int32) (uid, bool) {
 	return 0, false
 }
 
-// hear answers a node's query: the nearest, some with room, and a random sample. handle
-// says who is listed; the others are left out.
+// hear answers a node's query: the nearest, some with room, and a random sample. It skips nodes
+// that handle does not list.
 func (b *book) hear(q *rules.Query, metric *rules.Metric, handle func(uid) rules.Peer) []rules.Announcement {
 	var all []rules.Announcement
 	for _, n := range b.snapshot() {

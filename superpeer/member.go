@@ -20,21 +20,21 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// Member is this process's part in an overlay. All methods may be called at any time from
-// any goroutine.
+// Member is this process as a node of an overlay. All methods may be called at any time from any
+// goroutine.
 type Member struct {
 	cfg     Config
 	log     *memberLog
 	list    *memberlist.Memberlist
-	node    memberlist.Node     // our own, which never moves: memberlist would be asked under its lock
-	ring    *memberlist.Keyring // nil: nothing is encrypted
+	node    memberlist.Node     // our own, which never changes: memberlist would return it only under its lock
+	ring    *memberlist.Keyring // nil: no encryption
 	peers   *peers
 	book    *book
-	room    int    // for news at most in a packet that is sent anyhow
-	core    *core  // nil: every node knows all
-	fork    *prong // where there is a core
+	room    int    // for news at most in a packet that is sent anyway
+	core    *core  // nil: every node lists all
+	fork    *prong // if there is a core
 	pings   pings
-	asked   atomic.Int64 // announcements told to who asks whom we know
+	asked   atomic.Int64 // announcements sent to nodes that asked for our list
 	place   *coordinate.Estimator
 	driver  *driver
 	view    atomic.Pointer[view]
@@ -46,7 +46,7 @@ type Member struct {
 	closed  error
 }
 
-// view is what readers see.
+// view is the published state for readers.
 type view struct {
 	self    Peer
 	super   bool
@@ -57,16 +57,16 @@ type view struct {
 	clients []Client
 	nodes   int
 	core    bool // it is in the core
-	live    int  // super peers, as it has heard or was told
+	live    int  // number of super peers, as far as it knows
 
 	shareWrong, unserved time.Duration // for how long
 }
 
-// ErrClosed says that the member has left its overlay.
+// ErrClosed means that the member has left its overlay.
 var ErrClosed = errors.New("this member has left its overlay")
 
-// Join starts a node and joins the overlay through any of Config.Join, which it tries until
-// one answers or ctx ends; with none it founds an overlay. Close ends it.
+// Join starts a node and joins the overlay through any of Config.Join, which it tries until the
+// first answers or ctx ends. Without Config.Join it creates an overlay. Close ends the node.
 func Join(ctx context.Context, c Config) (*Member, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func Join(ctx context.Context, c Config) (*Member, error) {
 		return nil, err
 	}
 	if err := m.enter(ctx); err != nil {
-		_ = m.list.Shutdown() // err says more
+		_ = m.list.Shutdown() // err is more precise
 		return nil, err
 	}
 	running, cancel := context.WithCancel(context.Background())
@@ -114,8 +114,8 @@ func (m *Member) open() error {
 		}
 	}
 	conf := m.memberlistConfig(number)
-	// What memberlist takes of a packet: two bytes, the label and encryption; of one with a ping
-	// or an answer more than leastPing.
+	// What memberlist takes of a packet: two bytes, the label and encryption; in a packet with a
+	// ping or an answer more than leastPing.
 	m.room = conf.UDPBufferSize - 2 - 2 - len(conf.Label) - leastPing
 	if m.cfg.Secret != "" {
 		m.room -= 29
@@ -128,7 +128,7 @@ func (m *Member) open() error {
 	}
 	list, err := memberlist.Create(conf)
 	if err != nil {
-		_ = conf.Transport.Shutdown() // err says more
+		_ = conf.Transport.Shutdown() // err is more precise
 		return fmt.Errorf("membership: %w", err)
 	}
 	m.list, m.node = list, *list.LocalNode()
@@ -142,7 +142,7 @@ func drawUID() uid {
 	return uid(binary.BigEndian.Uint64(b[:])) | 1
 }
 
-// bind has conf listen, and say where others reach it.
+// bind sets up conf's listeners and advertised address.
 func (m *Member) bind(conf *memberlist.Config) error {
 	if m.cfg.Transport != nil {
 		conf.Transport = m.cfg.Transport
@@ -166,10 +166,10 @@ func (m *Member) bind(conf *memberlist.Config) error {
 	return nil
 }
 
-// leastPing is less than any of memberlist's own messages takes.
+// leastPing is less than the size of any of memberlist's own messages, in bytes.
 const leastPing = 30
 
-// memberlistConfig has all of memberlist's times follow the round.
+// memberlistConfig returns a configuration in which all of memberlist's times depend on the round.
 func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	round := m.cfg.Round
 	conf := memberlist.DefaultLANConfig()
@@ -178,14 +178,14 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	if conf.Label = "batuta/" + m.cfg.Overlay; m.ring != nil {
 		conf.Keyring = m.ring
 	}
-	conf.ProbeInterval = 2 * round                           // the half that ProbeTimeout leaves is for the indirect probes of one whose packet was lost
-	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it is how our place is measured
+	conf.ProbeInterval = 2 * round                           // half of it, after ProbeTimeout, is for indirect probes if a packet was lost
+	conf.ProbeTimeout = max(round*9/10, 50*time.Millisecond) // long: it also measures our coordinate
 	conf.SuspicionMult = 3
 	conf.SuspicionMaxTimeoutMult = 2
 	conf.GossipInterval = round / 5
 	conf.GossipNodes = 3
 	conf.GossipToTheDeadTime = 60 * round
-	conf.PushPullInterval = 0 // the driver's own: see minCompare
+	conf.PushPullInterval = 0 // the driver does that: see minCompare
 	conf.TCPTimeout = max(5*round, 2*time.Second)
 	conf.RetransmitMult = 4
 	conf.QueueCheckInterval = 30 * round
@@ -199,7 +199,7 @@ func (m *Member) memberlistConfig(number uid) *memberlist.Config {
 	return conf
 }
 
-// others are the addresses to join through that are not our own.
+// others returns the addresses to join through except our own.
 func (m *Member) others() (list []string) {
 	for _, addr := range m.cfg.Join {
 		if addr != m.Address() && addr != m.cfg.Advertise {
@@ -209,7 +209,7 @@ func (m *Member) others() (list []string) {
 	return list
 }
 
-// enter joins through any of the addresses given.
+// enter joins through any of the configured addresses.
 func (m *Member) enter(ctx context.Context) error {
 	others := m.others()
 	if len(others) == 0 {
@@ -232,11 +232,11 @@ func (m *Member) enter(ctx context.Context) error {
 	}
 }
 
-// ErrRefused says that the overlay's nodes do not let this one in, or it not them: another
-// secret, overlay or setting. It will not help to try again.
+// ErrRefused means that this node and the overlay's nodes do not accept each other: a secret, the
+// overlay or a setting differs. Retries will not help.
 var ErrRefused = errors.New("refused")
 
-// explain makes one line of memberlist's, and says what is to be done where that is known.
+// explain shortens a memberlist error to a single line, and adds what to do if that is known.
 func explain(err error) error {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	for _, mark := range []string{"is not encrypted", "is encrypted", "No installed keys could decrypt", "decrypt"} {
@@ -253,7 +253,7 @@ func explain(err error) error {
 	return errors.New(text)
 }
 
-// Reload reads the secret file again: what it holds now is used and believed from here on.
+// Reload reads the secret file again, and uses and accepts its secrets from here on.
 func (m *Member) Reload() error {
 	if m.ring == nil {
 		return nil
@@ -288,8 +288,7 @@ func containsKey(keys [][]byte, key []byte) bool {
 	return false
 }
 
-// Close leaves the overlay, says so to the others, and ends the member. Clients turn to
-// their deputies.
+// Close leaves the overlay, announces that, and ends the member. Clients turn to their deputies.
 func (m *Member) Close() error {
 	m.closing.Do(func() {
 		m.cancel()
@@ -308,7 +307,7 @@ func (m *Member) Close() error {
 	return m.closed
 }
 
-// Kill ends the member without a word, as a crash does. It is for tests.
+// Kill ends the member without an announcement, as a crash does. It is for tests.
 func (m *Member) Kill() {
 	m.closing.Do(func() {
 		m.cancel()
@@ -324,12 +323,12 @@ func (m *Member) Kill() {
 // Done is closed when the member has ended.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
-// Address is where others reach the member.
+// Address returns the address at which nodes reach the member.
 func (m *Member) Address() string {
 	return net.JoinHostPort(m.node.Addr.String(), fmt.Sprint(m.node.Port))
 }
 
-// delegate is what memberlist asks and tells.
+// delegate implements memberlist's callbacks.
 type delegate struct{ m *Member }
 
 // NodeMeta implements [memberlist.Delegate].
@@ -363,7 +362,7 @@ func (d *delegate) GetBroadcasts(overhead, limit int) [][]byte {
 	return d.m.book.broadcasts(overhead, limit, limit <= d.m.room)
 }
 
-// LocalState implements [memberlist.Delegate]: who joins hears of the super peers at once.
+// LocalState implements [memberlist.Delegate]: a joining node receives the super peers at once.
 func (d *delegate) LocalState(bool) []byte {
 	var b []byte
 	for _, n := range d.m.book.snapshot() {
@@ -393,5 +392,5 @@ func (d *delegate) NotifyPingComplete(other *memberlist.Node, rtt time.Duration,
 	}
 }
 
-// memberLog passes on what memberlist logs.
+// memberLog forwards memberlist's log.
 type memberLog struct{ to slogger }

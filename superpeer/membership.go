@@ -2,21 +2,21 @@ package superpeer
 
 import rules "github.com/batuta-dev/batuta/internal/superpeer"
 
-// membership is how a driver comes to know the others. The driver's goroutine alone calls it.
+// membership is how a driver learns of nodes. Only the driver's goroutine calls it.
 type membership interface {
-	// ring lists who keeps tokens' records, if that has changed since; else nil.
+	// ring returns the nodes that keep tokens' records, if that has changed since; else nil.
 	ring(since uint64) ([]rules.Place, uint64)
-	// nodes is how many there are, this one included, as far as can be told now.
+	// nodes returns the present number of nodes, this node included, as far as is known.
 	nodes() int
-	// round does once a round what keeps the list true.
+	// round maintains the list, once a round.
 	round(now rules.Round)
-	// hold sees what has come before the Node does, and tells whether it is to wait.
+	// hold receives a message before the Node does, and reports whether it has to wait.
 	hold(m *rules.Message) bool
-	// failed says that k did not answer.
+	// failed handles that k did not answer.
 	failed(k *known)
 }
 
-// full is the membership in which every node knows all others, from memberlist.
+// full is the membership in which memberlist lists all nodes on every node.
 type full struct {
 	d    *driver
 	size int

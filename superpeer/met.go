@@ -12,11 +12,11 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Where the membership is the core's, most nodes are known from messages alone: each brings its
-// sender and all whom it names with their addresses. They are kept while somebody speaks of
-// them, and never more than maxMet.
+// With the core's membership, most nodes are known only from messages: each has the addresses of
+// its sender and of all nodes that it names. They are kept while messages mention them, and never
+// more than maxMet.
 
-// introduction is a node and where it is reached.
+// introduction is a node and its address.
 type introduction struct {
 	_       struct{} `cbor:",toarray"`
 	Node    uid
@@ -26,14 +26,14 @@ type introduction struct {
 }
 
 const (
-	keepMet  = 120     // rounds for which a node is known that nobody speaks of
-	keepLost = 20      // rounds without a word from who left the core, after which it may be lost
+	keepMet  = 120     // rounds for which a node is kept without a mention
+	keepLost = 20      // rounds without a mention of a node that left the core, after which it may be lost
 	maxIntro = 1 << 12 // introductions in a message
-	baseMet  = 512     // nodes known from messages, and besides
-	metShare = 16      // times as many as a super peer serves in the mean
+	baseMet  = 512     // nodes known from messages, plus those below
+	metShare = 16      // times as many as a super peer serves on average
 )
 
-// maxMet is how many nodes are known from messages at most.
+// maxMet returns the most nodes that may be known from messages.
 func maxMet(fraction float64, capacity int) int {
 	return baseMet + int(metShare/fraction) + min(capacity, math.MaxUint16)
 }
@@ -45,12 +45,12 @@ func introduce(u uid, k *known) introduction {
 	}
 	id := k.ID
 	if id == u.name() {
-		id = "" // it is shown for want of another
+		id = "" // it is only shown if there is no id
 	}
 	return introduction{Node: u, Addr: binary.BigEndian.AppendUint16(append([]byte(nil), ip...), k.node.Port), ID: id, Service: k.Service}
 }
 
-// read is the node that i introduces; ok only if it can be reached.
+// read returns the node that i introduces; ok only if its address is valid.
 func (i *introduction) read() (k *known, ok bool) {
 	n := len(i.Addr) - 2
 	if i.Node == 0 || n != net.IPv4len && n != net.IPv6len || !plain(i.ID, maxID) || !plain(i.Service, maxService) {
@@ -61,8 +61,8 @@ func (i *introduction) read() (k *known, ok bool) {
 	return k, k.node.Port != 0 && !k.node.Addr.IsUnspecified() && !k.node.Addr.IsMulticast()
 }
 
-// meet takes in whom a message introduces. Of a node that is known its own word alone changes
-// anything; one that memberlist lists is as memberlist has it.
+// meet records the nodes that a message introduces. A known node can only be changed by its own
+// message; a node that memberlist lists stays as memberlist has it.
 func (p *peers) meet(w *message, now rules.Round) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +85,8 @@ func (p *peers) meet(w *message, now rules.Round) {
 	}
 }
 
-// sweep drops whom nobody has spoken of for long, and of too many those first; not the listed
-// and not those whom pinned names.
+// sweep removes nodes that have not been mentioned for long, and if there are too many those
+// mentioned longest ago. It keeps listed nodes and those in pinned.
 func (p *peers) sweep(now rules.Round, pinned map[uid]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *peers) sweep(now rules.Round, pinned map[uid]bool) {
 	}
 }
 
-// unlist has k known from messages alone, and what it announced forgotten.
+// unlist makes k a node that is known only from messages, and drops its announcement.
 func (p *peers) unlist(u uid, k *known) {
 	met := *k
 	met.listed = false
@@ -120,7 +120,7 @@ func (p *peers) unlist(u uid, k *known) {
 	p.gone = append(p.gone, u)
 }
 
-// unlistAll forgets who is in the core, but not the nodes.
+// unlistAll forgets which nodes are in the core, but keeps the nodes.
 func (p *peers) unlistAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,8 @@ func (p *peers) unlistAll() {
 	p.changed++
 }
 
-// introductions are of the sender, if it is to be introduced, and of all others whom w names.
+// introductions returns introductions of the sender, if sender is set, and of all nodes that w
+// names.
 func (p *peers) introductions(w *message, sender bool) (list []introduction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +164,7 @@ func (p *peers) introductions(w *message, sender bool) (list []introduction) {
 	return list
 }
 
-// holderOf is who holds the token that an encoded announcement is about.
+// holderOf returns the holder in an encoded announcement.
 func holderOf(raw []byte) uid {
 	if len(raw) < 9 {
 		return 0
@@ -171,8 +172,8 @@ func holderOf(raw []byte) uid {
 	return uid(binary.BigEndian.Uint64(raw[1:]))
 }
 
-// some is another node, chosen by draw of those that memberlist lists or of those known from messages
-// alone, or nil.
+// some returns a node other than this, chosen by draw among those that memberlist lists or those
+// known only from messages; or nil.
 func (p *peers) some(draw uint64, listed bool) *known {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,12 +186,12 @@ func (p *peers) some(draw uint64, listed bool) *known {
 	if len(list) == 0 {
 		return nil
 	}
-	return slices.MinFunc(list, func(a, b *known) int { // the same whatever the map's order
+	return slices.MinFunc(list, func(a, b *known) int { // independent of the map's order
 		return cmp.Compare(rules.Mix(a.Key^draw), rules.Mix(b.Key^draw))
 	})
 }
 
-// listing counts whom memberlist lists.
+// listing returns the number of nodes that memberlist lists.
 func (p *peers) listing() (k int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// meta is what a node tells all others through memberlist: the settings that all must
-// share, and what people and services want to know of it.
+// meta is what a node publishes through memberlist: the settings that all nodes must share, and
+// information for users and services.
 type meta struct {
 	method   rules.Method
 	fraction float64
@@ -26,7 +26,7 @@ type meta struct {
 	round    time.Duration
 	id       string
 	service  string
-	core     bool // the membership is the core's
+	core     bool // the membership is core
 }
 
 func (m *meta) membership() Membership {
@@ -36,8 +36,8 @@ func (m *meta) membership() Membership {
 	return MembershipFull
 }
 
-// coreBit marks the method of a node whose membership is the core's: who knows no other than
-// full takes it for no node of an overlay.
+// coreBit marks the method of a node with membership core: a node that only supports full does not
+// accept it as a node of an overlay.
 const coreBit = 0x80
 
 // metaVersion is the first byte of an encoded meta.
@@ -80,7 +80,7 @@ func decodeMeta(b []byte) (m meta, err error) {
 	return m, nil
 }
 
-// differs names the setting in which other is no node of m's overlay.
+// differs returns the setting that makes other no node of m's overlay.
 func (m *meta) differs(other *meta) error {
 	switch {
 	case m.core != other.core:
@@ -97,8 +97,8 @@ func (m *meta) differs(other *meta) error {
 	return nil
 }
 
-// uid is a process's number: its name in memberlist, its key on the ring, and what stands
-// for a [rules.Peer] in messages. It is drawn at random when the process starts.
+// uid is the number of a process: its name in memberlist, its key on the ring, and the form of a
+// [rules.Peer] in messages. It is drawn at random when the process starts.
 type uid uint64
 
 func (u uid) name() string { return fmt.Sprintf("%016x", uint64(u)) }
@@ -114,27 +114,27 @@ func parseName(name string) (uid, bool) {
 // Peer is a node of the overlay, for a service.
 type Peer struct {
 	ID      string `json:"id"`
-	Address string `json:"address"`           // where the overlay reaches it
-	Service string `json:"service,omitempty"` // what it said of its service
+	Address string `json:"address"`           // at which the overlay reaches it
+	Service string `json:"service,omitempty"` // its Config.Service
 	Key     uint64 `json:"-"`                 // its identifier on the ring
 }
 
-// known is a node that memberlist counts as alive, or of which messages have told.
+// known is a node that memberlist lists as alive, or that messages have introduced.
 type known struct {
 	Peer
 	peer   rules.Peer
 	node   memberlist.Node
 	listed bool        // by memberlist
-	seen   rules.Round // when a message last told of it; guarded by peers
+	seen   rules.Round // when a message last mentioned it; guarded by peers
 }
 
-// peers is the list of the nodes known. memberlist's goroutines write it, the driver reads it
-// and, where the membership is the core's, adds whom messages tell of.
+// peers is the list of known nodes. memberlist's goroutines write it, and the driver reads it. With
+// membership core the driver adds nodes from messages.
 type peers struct {
 	own     meta
 	numbers numbers // the driver's
-	core    *core   // nil: memberlist tells of all
-	feed    *feed   // of the core's memberlist; what an earlier one tells does not count
+	core    *core   // nil: memberlist lists all
+	feed    *feed   // of the core's memberlist; events of earlier ones are ignored
 
 	mu      sync.Mutex
 	self    uid
@@ -142,9 +142,9 @@ type peers struct {
 	byPeer  map[rules.Peer]*known
 	next    rules.Peer
 	changed uint64   // counts changes
-	lost    []string // addresses where nobody listed is
+	lost    []string // addresses without a listed node
 	refused int
-	gone    []uid // since the driver last looked
+	gone    []uid // since the driver's last call
 	tell    func(format string, args ...any)
 }
 
@@ -152,7 +152,7 @@ func newPeers(own meta, tell func(string, ...any)) *peers {
 	return &peers{own: own, numbers: newNumbers(), byUID: map[uid]*known{}, byPeer: map[rules.Peer]*known{}, tell: tell}
 }
 
-// check says why a node may not take part, or nil.
+// check returns why a node may not take part, or nil.
 func (p *peers) check(n *memberlist.Node) error {
 	if _, ok := parseName(n.Name); !ok {
 		return fmt.Errorf("%q is no overlay node's name", n.Name)
@@ -174,7 +174,7 @@ func shownID(id, name string) string {
 	return id
 }
 
-// NotifyAlive implements [memberlist.AliveDelegate]: strangers are not listed.
+// NotifyAlive implements [memberlist.AliveDelegate]: foreign nodes are not listed.
 func (p *peers) NotifyAlive(n *memberlist.Node) error {
 	err := p.check(n)
 	if err != nil {
@@ -185,8 +185,8 @@ func (p *peers) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// NotifyMerge implements [memberlist.MergeDelegate]: a node that joins a foreign overlay
-// is told why not.
+// NotifyMerge implements [memberlist.MergeDelegate]: a node that joins a foreign overlay receives
+// the reason of the refusal.
 func (p *peers) NotifyMerge(nodes []*memberlist.Node) error {
 	for _, n := range nodes {
 		if n.State != memberlist.StateAlive {
@@ -223,7 +223,7 @@ func (p *peers) joined(n *memberlist.Node, from *feed) {
 	p.changed++
 }
 
-// put lists k, under the handle it has had if it was known before.
+// put lists k, under its previous handle if it was known before.
 func (p *peers) put(u uid, k *known) {
 	if old := p.byUID[u]; old != nil {
 		k.peer, k.seen = old.peer, max(old.seen, k.seen)
@@ -237,9 +237,9 @@ func (p *peers) put(u uid, k *known) {
 // NotifyUpdate implements [memberlist.EventDelegate].
 func (p *peers) NotifyUpdate(n *memberlist.Node) { p.NotifyJoin(n) }
 
-// maxLost is how many of the nodes that were lost are tried again: a partition may have
-// taken them, and may end. Those that have left are among them: a founder that is started
-// anew knows nobody else to join through.
+// maxLost is how many of the lost nodes are retried: a partition may have separated them, and may
+// end. Nodes that have left are included: a founder that restarts may have no further address to
+// join through.
 const maxLost = 64
 
 // NotifyLeave implements [memberlist.EventDelegate].
@@ -256,12 +256,12 @@ func (p *peers) left(n *memberlist.Node, from *feed) {
 	p.changed++
 	if p.core == nil {
 		p.remove(u, k)
-	} else if p.unlist(u, k); u == p.self { // it is in the core no more: memberlist does not say why
+	} else if p.unlist(u, k); u == p.self { // it has left the core: memberlist gives no reason
 		return
 	}
 	for _, back := range p.byUID {
 		if back.Address == k.Address {
-			return // another process is there already
+			return // a new process is there already
 		}
 	}
 	if len(p.lost) == maxLost {
@@ -290,7 +290,7 @@ func (p *peers) at(peer rules.Peer) (*known, bool) {
 	return k, ok
 }
 
-// handle is the driver's word for u; None when it is not listed.
+// handle returns the driver's handle for u; None if it is not known.
 func (p *peers) handle(u uid) rules.Peer {
 	if k, ok := p.of(u); ok {
 		return k.peer
@@ -305,7 +305,7 @@ func (p *peers) uidOf(peer rules.Peer) uid {
 	return 0
 }
 
-// places lists all, if anything has changed since; else nil.
+// places returns all listed nodes, if anything has changed since; else nil.
 func (p *peers) places(since uint64) ([]rules.Place, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -321,7 +321,7 @@ func (p *peers) places(since uint64) ([]rules.Place, uint64) {
 	return list, p.changed
 }
 
-// takeGone are the nodes that are gone since the last call.
+// takeGone returns the nodes that have gone since the last call.
 func (p *peers) takeGone() []uid {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -330,7 +330,7 @@ func (p *peers) takeGone() []uid {
 	return list
 }
 
-// retry is a lost node's address to try again, chosen by draw; "" for none.
+// retry returns a lost node's address to try again, chosen by draw; "" for none.
 func (p *peers) retry(draw uint64) (addr string, share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -340,7 +340,7 @@ func (p *peers) retry(draw uint64) (addr string, share float64) {
 	return p.lost[draw%uint64(len(p.lost))], float64(len(p.lost)) / float64(max(len(p.byUID), 1))
 }
 
-// member is the address of another node that memberlist lists, chosen by draw; "" for none.
+// member returns the address of a listed node other than this, chosen by draw; "" for none.
 func (p *peers) member(draw uint64) string {
 	if k := p.some(draw, true); k != nil {
 		return k.Address

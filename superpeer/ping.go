@@ -12,15 +12,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// Nodes measure round trips by messages of their own. Nodes that no memberlist lists measure them too. A ping of
-// memberlist carries news, and all its few copies would go to the measured node. A ping is a nonce, the
-// node asked and the sender's address; the answer is the nonce and a coordinate.
+// Nodes measure round trips by messages of their own, which also work for nodes on no memberlist. A
+// ping of memberlist carries news, and all its few copies would go to the measured node. A ping is
+// a nonce, the receiver's uid and the sender's address; the answer is the nonce and a coordinate.
 const (
 	pingHead = 1 + 8 + 8
 	pongHead = 1 + 8
 )
 
-// pings are those that wait for their answer.
+// pings are the pings that wait for an answer.
 type pings struct {
 	mu   sync.Mutex
 	last uint64
@@ -34,7 +34,7 @@ type pong struct {
 
 var errSilent = errors.New("no answer to a ping")
 
-// ping measures the round trip to k, and moves our coordinate by it.
+// ping measures the round trip to k, and updates our coordinate.
 func (m *Member) ping(k *known) (time.Duration, error) {
 	answer := make(chan pong, 1)
 	m.pings.mu.Lock()
@@ -68,7 +68,7 @@ func (m *Member) ping(k *known) (time.Duration, error) {
 	}
 }
 
-// pinged answers a ping that was for us.
+// pinged answers a ping for this node.
 func (m *Member) pinged(raw []byte) {
 	n := len(raw) - pingHead - 2
 	if n != net.IPv4len && n != net.IPv6len || binary.BigEndian.Uint64(raw[9:]) != uint64(m.peers.self) {
@@ -81,7 +81,7 @@ func (m *Member) pinged(raw []byte) {
 	_ = m.list.SendBestEffort(&memberlist.Node{Addr: addr, Port: binary.BigEndian.Uint16(raw[pingHead+n:])}, b) // best effort
 }
 
-// ponged hands an answer to who waits for it.
+// ponged passes an answer to the waiting ping.
 func (m *Member) ponged(raw []byte) {
 	if len(raw) < pongHead {
 		m.counts.refused.Add(1)
@@ -99,7 +99,7 @@ func (m *Member) ponged(raw []byte) {
 	answer <- pong{time.Now(), at}
 }
 
-// watch measures how far k is for the sake of our coordinate, and whether it is there.
+// watch measures the distance to k to update our coordinate, and checks that k is alive.
 func (d *driver) watch(k *known) {
 	d.m.counts.probes.Add(1)
 	go func() {

@@ -6,8 +6,8 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// renewal is a lease's renewal that is not answered yet. It is sent once more in the same
-// round: a packet may be lost, and a client must not leave its super peer for that.
+// renewal is an unanswered renewal of a lease. It is sent a second time in the same round: a packet
+// may be lost, and a client must not leave its super peer because of that.
 type renewal struct {
 	message rules.Message
 	waits   bool
@@ -25,7 +25,7 @@ func (r *renewal) repeat(d *driver) {
 		return
 	}
 	r.waits = false
-	delete(d.trips, r.message.To) // it may be gone: whoever asks how far it is must try
+	delete(d.trips, r.message.To) // it may be gone: the distance has to be measured again
 	if k, ok := d.m.peers.at(r.message.To); ok {
 		if raw, err := d.m.peers.encode(&r.message, d.round); err == nil {
 			d.transmit(k, raw, false)

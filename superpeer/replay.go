@@ -2,21 +2,21 @@ package superpeer
 
 import "time"
 
-// numbers are those of messages: each goes to one node and counts up, so that a packet which
-// somebody has recorded does nothing when it comes a second time, there or elsewhere.
+// numbers are the numbers of messages. Each number is for a single receiver and increases, so that
+// replayed packets have no effect on any node.
 type numbers struct {
 	sent  map[uid]uint64 // the last, by receiver
 	heard map[uid]window // by sender
 }
 
-// window is the highest number heard and which of the 63 below it were: packets overtake
-// each other.
+// window is the highest number received, and which of the 63 numbers below it were: packets can be
+// reordered.
 type window struct{ top, seen uint64 }
 
 func newNumbers() numbers { return numbers{sent: map[uid]uint64{}, heard: map[uid]window{}} }
 
-// next is the number of a message to a node. The first is the time: it is higher than all that
-// we have forgotten.
+// next returns the number of a message to a node. The first is the time, which is higher than all
+// numbers that were forgotten.
 func (n *numbers) next(to uid) uint64 {
 	if _, ok := n.sent[to]; !ok {
 		n.sent[to] = uint64(time.Now().UnixMicro())
@@ -25,7 +25,7 @@ func (n *numbers) next(to uid) uint64 {
 	return n.sent[to]
 }
 
-// fresh tells whether a message has not been heard before, and notes that it has now.
+// fresh reports whether a message is new, and records it.
 func (n *numbers) fresh(from uid, number uint64) bool {
 	w := n.heard[from]
 	switch {
@@ -43,8 +43,8 @@ func (n *numbers) fresh(from uid, number uint64) bool {
 	return true
 }
 
-// forget drops those who are not listed, once there are far more than are. Nobody else's
-// messages are read.
+// forget removes unlisted nodes once there are far more than listed nodes. Messages of unlisted
+// nodes are not read.
 func (n *numbers) forget(nodes int, listed func(uid) bool) {
 	if len(n.sent)+len(n.heard) < 4*nodes+128 {
 		return

@@ -2,26 +2,27 @@ package superpeer
 
 import rules "github.com/batuta-dev/batuta/internal/superpeer"
 
-// rejoinEvery is how often, in rounds, a lost node is tried again, and compareEvery how
-// often at most lists are compared with another node's because a stranger has written.
+// rejoinEvery is how often, in rounds, a lost node is retried. compareEvery is the shortest time
+// between two comparisons of lists that an unlisted sender triggers.
 const (
 	rejoinEvery  = 3
 	compareEvery = 5 * rejoinEvery
 )
 
-// minCompare is how seldom, in rounds, a node compares its list of all nodes with another's if
-// there are few. It takes as many rounds as there are nodes, at least: so the comparisons cost
-// each the same whatever their number, some 240 bytes a round.
+// minCompare is the shortest interval, in rounds, at which a node compares its list of all nodes
+// with a peer's. It takes at least as many rounds as there are nodes, so that comparisons cost each
+// node the same for any number of nodes, some 240 bytes a round.
 const minCompare = 20
 
-// gap is the number of rounds to the next comparison, which no two nodes make together.
+// gap returns the number of rounds until the next comparison, randomized so that nodes do not
+// compare at the same time.
 func (d *driver) gap() rules.Round {
 	n := uint64(max(minCompare, d.size))
 	return rules.Round(n/2 + d.next()%n)
 }
 
-// reunite tries to reach a node that was lost, or one that we were told to join through:
-// a partition may have ended. The more nodes there are the more seldom each tries.
+// reunite tries to reach a lost node, or an address to join by: a partition may have ended. The
+// more nodes there are, the less often each tries.
 func (d *driver) reunite(now rules.Round) {
 	if now%rejoinEvery != 0 {
 		return
@@ -49,7 +50,7 @@ func (d *driver) reunite(now rules.Round) {
 		return
 	}
 	go func() {
-		_, _ = d.m.list.Join([]string{addr}) // nobody there: it is gone
+		_, _ = d.m.list.Join([]string{addr}) // no answer: it is gone
 		d.rejoin <- struct{}{}
 	}()
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// sockets are UDP and TCP on one port. memberlist's own take 64 KiB of memory anew for each
-// packet, of which nearly all have less than a hundredth: that was most of a process's heap.
+// sockets are UDP and TCP on the same port. memberlist's own allocate 64 KiB for each packet, of
+// which nearly all use less than a hundredth: that was most of a process's heap.
 type sockets struct {
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
@@ -24,11 +24,11 @@ type sockets struct {
 
 const (
 	longestPacket = 1 << 16
-	receiveBuffer = 2 << 20 // bytes that the kernel keeps for us, if it will
+	receiveBuffer = 2 << 20 // bytes of the kernel's buffer, if it allows that
 	anyPortTries  = 16
 )
 
-// listen opens both; port 0 picks one that is free for both.
+// listen opens both; port 0 picks a port that is free for both.
 func listen(host netip.Addr, port int) (s *sockets, err error) {
 	s = &sockets{packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closed: make(chan struct{})}
 	for range anyPortTries {
@@ -46,7 +46,7 @@ func listen(host netip.Addr, port int) (s *sockets, err error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = s.udp.SetReadBuffer(receiveBuffer) // less will do
+	_ = s.udp.SetReadBuffer(receiveBuffer) // a smaller buffer works too
 	s.serving.Go(s.receive)
 	s.serving.Go(s.accept)
 	return s, nil
@@ -88,7 +88,7 @@ func (s *sockets) accept() {
 	}
 }
 
-// over tells whether the sockets are closed; after another error it waits a little.
+// over reports whether the sockets are closed; after a different error it waits a little.
 func (s *sockets) over(err error) bool {
 	if err == nil {
 		return false

@@ -20,13 +20,13 @@ type Status struct {
 	SuperPeer  bool    `json:"super_peer"`
 	Token      *int32  `json:"token"` // null on an ordinary node
 	Version    uint32  `json:"version,omitempty"`
-	Home       *Peer   `json:"-"` // nil on a super peer, and while nobody serves the node
+	Home       *Peer   `json:"-"` // nil on a super peer, and while no super peer serves the node
 	RTT        float64 `json:"-"` // to the home, milliseconds; negative: not measured or none
 	Clients    int     `json:"clients"`
 	Capacity   int     `json:"capacity"` // 0: no limit
 	Nodes      int     `json:"nodes"`
 	Wanted     int     `json:"wanted"` // super peers
-	Live       int     `json:"live"`   // super peers of which this node has heard lately
+	Live       int     `json:"live"`   // super peers that this node knows of
 	Round      float64 `json:"round_seconds"`
 	Encrypted  bool    `json:"encrypted"`
 
@@ -44,8 +44,8 @@ type Status struct {
 	Traffic      Traffic      `json:"traffic"`
 }
 
-// Requirements are the four that docs/sources.md, "Coordinator", sets for super peers, as
-// far as this node can tell.
+// Requirements are the four of docs/sources.md, "Coordinator", for super peers, as far as this node
+// can judge them.
 type Requirements struct {
 	Latency  Requirement `json:"1_low_latency"`
 	Spread   Requirement `json:"2_spread_evenly"`
@@ -53,24 +53,24 @@ type Requirements struct {
 	Capacity Requirement `json:"4_bounded_load"`
 }
 
-// Requirement is one of them.
+// Requirement is the state of a requirement.
 type Requirement struct {
 	Holds bool   `json:"holds"`
 	Says  string `json:"says"`
 }
 
-// Traffic counts since the start. memberlist's own is not in it.
+// Traffic counts messages since the start, without memberlist's own.
 type Traffic struct {
 	Sent     uint64 `json:"messages_sent"`
 	Received uint64 `json:"messages_received"`
 	BytesOut uint64 `json:"bytes_sent"`
 	BytesIn  uint64 `json:"bytes_received"`
 	Probes   uint64 `json:"probes"`
-	Refused  uint64 `json:"refused"` // what could not be true
-	Dropped  uint64 `json:"dropped"` // what there was no room for
+	Refused  uint64 `json:"refused"` // invalid messages
+	Dropped  uint64 `json:"dropped"` // messages without room
 }
 
-// Status is the present state.
+// Status returns the present state.
 func (m *Member) Status() (s Status) {
 	v := m.view.Load()
 	cfg := m.cfg.node(rules.NewRing(nil))
@@ -101,7 +101,7 @@ func (c *counters) read() Traffic {
 	return Traffic{c.sent.Load(), c.received.Load(), c.bytesOut.Load(), c.bytesIn.Load(), c.probes.Load(), c.refused.Load(), c.dropped.Load()}
 }
 
-// heard are the super peers there are, this node with what it serves now.
+// heard returns all known super peers, with this node's present load.
 func (m *Member) heard(v *view) []notice {
 	list := m.book.snapshot()
 	kept := list[:0]
@@ -137,8 +137,8 @@ func meanOf(clients []Client) float32 {
 	return float32(sum / float64(k))
 }
 
-// evenLoads is Jain's index of fairness from which on loads count as even: with half of
-// it, half of the super peers would serve all.
+// evenLoads is the least value of Jain's index of fairness at which loads count as even: below one
+// half, fewer than half of the super peers serve most nodes.
 const evenLoads = 0.5
 
 func judge(s *Status, heard []notice, metric *rules.Metric) (r Requirements) {
@@ -189,7 +189,7 @@ func ownWay(s *Status) string {
 	return fmt.Sprintf("this node's super peer %s is %.1f ms away", s.Home.ID, s.RTT)
 }
 
-// maxCompared is up to how many super peers all pairs are compared.
+// maxCompared is the number of super peers up to which all pairs are compared.
 const maxCompared = 500
 
 func closest(heard []notice, metric *rules.Metric) string {
@@ -209,26 +209,26 @@ func closest(heard []notice, metric *rules.Metric) string {
 
 func round3(x float64) float64 { return math.Round(1000*x) / 1000 }
 
-// Group is a super peer and whom it serves.
+// Group is a super peer and its clients.
 type Group struct {
 	Peer
 	Token   int32    `json:"token"`
-	X       float64  `json:"x"` // where its coordinate puts it, milliseconds
+	X       float64  `json:"x"` // its coordinate, milliseconds
 	Y       float64  `json:"y"`
-	Self    bool     `json:"self,omitempty"` // the node that was asked
-	Answers bool     `json:"answers"`        // false: it did not say whom it serves
+	Self    bool     `json:"self,omitempty"` // the node that answers
+	Answers bool     `json:"answers"`        // false: it did not send its clients
 	Clients []Placed `json:"clients"`
 }
 
-// Placed is a client and where its coordinate puts it.
+// Placed is a client and its coordinate.
 type Placed struct {
 	Client
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
 }
 
-// Map asks all super peers that this node has heard of whom they serve, until all have
-// answered, ctx ends, or two rounds have passed.
+// Map asks all super peers that this node knows for their clients, until all have answered, ctx
+// ends, or two rounds have passed.
 func (m *Member) Map(ctx context.Context) ([]Group, error) {
 	v := m.view.Load()
 	var list []Group
@@ -259,7 +259,7 @@ func (m *Member) Map(ctx context.Context) ([]Group, error) {
 		case clients := <-answer:
 			list[i].Answers, list[i].Clients = true, placed(clients)
 		case <-late.Done():
-			select { // the others have had their time too
+			select { // all had the same time
 			case clients := <-answer:
 				list[i].Answers, list[i].Clients = true, placed(clients)
 			default:
@@ -280,7 +280,7 @@ func placed(clients []Client) []Placed {
 	return list
 }
 
-// call has f done by the goroutine that owns the Node.
+// call makes the goroutine that owns the Node call f.
 func (m *Member) call(ctx context.Context, f func(*driver)) error {
 	done := make(chan struct{})
 	select {
@@ -294,7 +294,7 @@ func (m *Member) call(ctx context.Context, f func(*driver)) error {
 	}
 }
 
-// askWhom asks a super peer whom it serves.
+// askWhom asks a super peer for its clients.
 func (d *driver) askWhom(k *known, answer chan<- []Client) {
 	raw, err := d.m.peers.encode(&rules.Message{Kind: kindWhom, To: k.peer, Peer: rules.None}, d.round)
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *driver) askWhom(k *known, answer chan<- []Client) {
 	d.transmit(k, raw, false)
 }
 
-// answerWhom tells whom this node serves.
+// answerWhom answers with this node's clients.
 func (d *driver) answerWhom(m *rules.Message) {
 	k, ok := d.m.peers.at(m.From)
 	if !ok {

@@ -2,9 +2,9 @@ package superpeer
 
 import rules "github.com/batuta-dev/batuta/internal/superpeer"
 
-// What the members of a core and their clients tell each other besides the Node's messages.
+// Messages between the members of a core and their clients, besides the Node's messages.
 
-// adorn adds to a message of ours what its reader may not know.
+// adorn adds to our message what its receiver may not know.
 func (c *core) adorn(w *message) {
 	switch w.Kind {
 	case rules.Renew, rules.Kept:
@@ -16,8 +16,8 @@ func (c *core) adorn(w *message) {
 	w.Nodes = c.m.peers.introductions(w, w.Kind != rules.Accept)
 }
 
-// passOn is what a client is told with the answer to its renewal: one of the super peers nearest
-// to it, another each time, and one at random.
+// passOn returns announcements for a client, sent with the answer to its renewal: a super peer near
+// it, each of the nearest in turn, and a random super peer.
 func (c *core) passOn(w *message) (told [][]byte) {
 	leases := c.d.node.Serving()
 	n := len(c.notices)
@@ -34,7 +34,7 @@ func (c *core) passOn(w *message) (told [][]byte) {
 	return told
 }
 
-// nearOf are the places in list of the nearOnes nearest to at, the nearest first.
+// nearOf returns the indices of the nearOnes notices nearest to at, the nearest first.
 func nearOf(list []notice, at *rules.Position, metric *rules.Metric) []int {
 	var places [nearOnes]int
 	var ways [nearOnes]float32
@@ -53,7 +53,7 @@ func nearOf(list []notice, at *rules.Position, metric *rules.Metric) []int {
 	return places[:most]
 }
 
-// know is the answer to whoever asks whom this node knows. Not the driver calls it.
+// know returns the answer to a node that asks for our list. It is not called by the driver.
 func (m *Member) know() []byte {
 	v := m.view.Load()
 	if v == nil {
@@ -73,7 +73,7 @@ func (m *Member) know() []byte {
 	return append([]byte{tagMessage}, body...)
 }
 
-// read takes in what a message says besides.
+// read handles the parts of a message for the core.
 func (c *core) read(w *message) {
 	now, home := c.d.round, uint64(w.From) == c.d.homeKey()
 	switch w.Kind {
@@ -105,8 +105,8 @@ func (c *core) read(w *message) {
 	}
 }
 
-// believe takes in how many nodes we are told there are. A home may lie, and soon be another: after the
-// first time the number doubles once a round at most.
+// believe accepts a reported number of nodes. A home may be malicious, and soon replaced: after the
+// first report the number at most doubles per round.
 func (c *core) believe(n int, now rules.Round) {
 	if c.told > 0 && n > c.told {
 		if now == c.toldAt {
@@ -117,5 +117,5 @@ func (c *core) believe(n int, now rules.Round) {
 	c.told, c.toldAt, c.d.size = n, now, n
 }
 
-// maxNodes is how many nodes anybody is believed to count.
+// maxNodes bounds the reported number of nodes.
 const maxNodes = 10_000_000

@@ -7,8 +7,8 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// trips are the round trips measured of late. They change slowly and the Node asks for the same
-// ones again and again: most of its questions need no packet.
+// trips are recently measured round trips. They change slowly and the Node asks for the same
+// repeatedly: most of its requests need no packet.
 type trips map[rules.Peer]way
 
 type way struct {
@@ -17,14 +17,15 @@ type way struct {
 }
 
 const (
-	keepTrip  = 60  // rounds for which a round trip is believed
+	keepTrip  = 60  // rounds for which a round trip is valid
 	maxTrips  = 512 // that are kept
 	samples   = 3   // of which a round trip is the least
 	sampleGap = 16  // between two samples: that part of a round
 )
 
-// least is the least of samples that begin one gap after the other: a queue on the way makes a round trip
-// longer and never shorter, and one value decides for keepTrip rounds. It fails when all fail.
+// least returns the shortest of samples that begin gap apart: a queue on the route makes a round
+// trip longer and never shorter, and the value decides for keepTrip rounds. It fails if all samples
+// fail.
 func least(gap time.Duration, sample func() (time.Duration, error)) (best time.Duration, err error) {
 	type result struct {
 		rtt time.Duration
@@ -57,7 +58,7 @@ func (t trips) of(peer rules.Peer, now rules.Round) (rtt float32, ok bool) {
 	return m.rtt, ok && now-m.at < keepTrip
 }
 
-// keep notes what was measured, in place of any other where there is no room.
+// keep records a round trip; it replaces any if there is no room.
 func (t trips) keep(peer rules.Peer, rtt float32, now rules.Round) {
 	if _, ok := t[peer]; !ok && len(t) >= maxTrips {
 		for other := range t {

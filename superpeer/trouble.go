@@ -14,14 +14,14 @@ const (
 	repeatTrouble = 300
 )
 
-// trouble is for how long something has been wrong, in rounds.
+// trouble is how long something has been wrong, in rounds.
 type trouble struct {
 	rounds rules.Round
-	said   rules.Round // of rounds, when the log reported it last; 0: not yet
+	said   rules.Round // value of rounds at the last report in the log; 0: none yet
 }
 
-// count takes in that passed rounds more were wrong, or that all is right. report: the log reports that it is wrong;
-// over: that it has ended.
+// count records that passed further rounds were wrong, or that all is right. report: the log
+// reports that it is wrong; over: that it has ended.
 func (t *trouble) count(wrong bool, passed, after rules.Round) (report, over bool) {
 	if !wrong {
 		over = t.said > 0
@@ -36,7 +36,7 @@ func (t *trouble) count(wrong bool, passed, after rules.Round) (report, over boo
 	return report, false
 }
 
-// complain logs what has been wrong for a while, once a round.
+// complain logs what has been wrong for a while; it runs once a round.
 func (d *driver) complain(passed rules.Round) {
 	log := d.m.cfg.Logger
 	_, _, super := d.node.Holding()
@@ -56,13 +56,13 @@ func (d *driver) complain(passed rules.Round) {
 	}
 }
 
-// What to do about it.
+// What to do about trouble.
 const (
 	shareAction  = "check the load of the machines and the loss of the network; a longer Config.Round on all nodes helps"
 	servedAction = "check that super peers can be reached and have room (Config.Capacity, Config.Fraction)"
 )
 
-// live is how many super peers there are as far as this node has heard, itself included.
+// live returns the number of super peers that this node knows of, itself included.
 func (d *driver) live(super bool) int {
 	if c := d.m.core; c.outsider() {
 		return c.live
@@ -70,10 +70,10 @@ func (d *driver) live(super bool) int {
 	return d.m.book.supers(d.self, super)
 }
 
-// lasted is how long t has been so.
+// lasted returns how long t has lasted.
 func (d *driver) lasted(t *trouble) time.Duration { return time.Duration(t.rounds) * d.m.cfg.Round }
 
-// warnings are for people: what has been wrong for a while.
+// warnings returns texts for users on what has been wrong for a while.
 func (s *Status) warnings(round time.Duration) []string {
 	list := []string{}
 	if s.ShareWrong >= (shareTrouble * round).Seconds() {
@@ -85,12 +85,13 @@ func (s *Status) warnings(round time.Duration) []string {
 	return list
 }
 
-// rival is a node that goes on announcing a token of which the book knows another holder, or one that is not
-// wanted: a super peer too many.
+// rival is a node that continues to announce a token which has a different holder in the book, or
+// which is not needed: a surplus super peer.
 type rival struct{ first, last rules.Round }
 
-// suspect notes that n was refused because its holder should not have the token. One that has passed its token on
-// falls silent; one that still announces it later is a super peer too many, and all are to know how many there are.
+// suspect records that n was refused because its holder should not have the token. A node that has
+// passed its token on stops its announcements. A node that still announces it later is a surplus
+// super peer, and all nodes have to count those.
 func (b *book) suspect(n *notice, now rules.Round) {
 	if b.core || n.waits == over || !b.contend(n.holder, now) {
 		return
@@ -99,7 +100,7 @@ func (b *book) suspect(n *notice, now rules.Round) {
 	b.hot = append(b.hot, &entry{notice: *n, heard: now})
 }
 
-// contend notes that holder was a rival at that round; false: there is no room.
+// contend records that holder was a rival at that round; false: there is no room.
 func (b *book) contend(holder uid, at rules.Round) bool {
 	r, ok := b.rivals[holder]
 	if !ok {
@@ -113,7 +114,7 @@ func (b *book) contend(holder uid, at rules.Round) bool {
 	return true
 }
 
-// surplus notes an announcement of a token that is not wanted.
+// surplus records an announcement of a token that is not needed.
 func (b *book) surplus(n *notice, now rules.Round) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,7 +123,7 @@ func (b *book) surplus(n *notice, now rules.Round) {
 	}
 }
 
-// supers is how many super peers there are as far as is known, self among them if it is one.
+// supers returns the known number of super peers, with self if it is a super peer.
 func (b *book) supers(self uid, super bool) (k int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

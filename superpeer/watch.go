@@ -11,40 +11,40 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// What an [Event] tells.
+// Values of [Event].Kind.
 const (
 	EventSuper    = "super"    // this node is a super peer now
-	EventOrdinary = "ordinary" // it is none any longer
-	EventHome     = "home"     // it is served by another super peer now; with no Home: by none
+	EventOrdinary = "ordinary" // this node is no super peer any longer
+	EventHome     = "home"     // a new super peer serves it; without Home: none does
 	EventClient   = "client"   // a client came or went
 )
 
-// Event is something that has happened to this node.
+// Event is a change of this node's state.
 type Event struct {
 	Time    time.Time
-	Kind    string // one of the above
+	Kind    string // an Event constant
 	Token   int32  // EventSuper, EventOrdinary
 	Version uint32
-	Home    *Peer   // EventHome; nil: nobody serves it
+	Home    *Peer   // EventHome; nil: no super peer serves it
 	RTT     float64 // EventHome: milliseconds; negative: not measured
 	Client  *Client // EventClient
 	Came    bool    // EventClient
 }
 
-// Client is a node that this one serves.
+// Client is a node that this node serves.
 type Client struct {
 	Peer
-	RTT float64 `json:"rtt_ms"` // as it measured it, milliseconds; negative: not measured
+	RTT float64 `json:"rtt_ms"` // as the client measured it, milliseconds; negative: not measured
 	at  rules.Position
 }
 
-// ErrBehind ends a Watch whose reader is too far behind.
+// ErrBehind ends a Watch with a reader that is too slow.
 var ErrBehind = errors.New("the reader is behind: events were lost; watch anew")
 
 // maxBehind is how many events wait for a reader.
 const maxBehind = 1024
 
-// watchers are those who watch.
+// watchers are the readers of Watch.
 type watchers struct {
 	mu   sync.Mutex
 	all  map[*watcher]bool
@@ -105,8 +105,8 @@ func (w *watchers) close(err error) {
 	}
 }
 
-// Watch gives what happens to this node, first what holds now, until ctx or the member
-// ends. A reader that is far behind gets ErrBehind at the end.
+// Watch returns the present state and then the changes of this node, until ctx or the member ends.
+// A reader that is far behind gets ErrBehind at the end.
 func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		m.watch.mu.Lock()
@@ -134,7 +134,7 @@ func (m *Member) Watch(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// events are what a view says to somebody who has seen nothing yet.
+// events returns the events that describe v to a new reader.
 func (v *view) events(now time.Time) []Event {
 	empty := &view{rtt: -1}
 	list := v.since(empty, now)
@@ -144,7 +144,7 @@ func (v *view) events(now time.Time) []Event {
 	return list
 }
 
-// since is what has happened between two views.
+// since returns the changes between two views.
 func (v *view) since(old *view, now time.Time) (list []Event) {
 	if old.super && (!v.super || old.token != v.token) {
 		list = append(list, Event{Time: now, Kind: EventOrdinary, Token: old.token, Version: old.version})
@@ -179,7 +179,7 @@ func clientsSince(fresh, old []Client, now time.Time) (list []Event) {
 	return list
 }
 
-// notice publishes at once what readers must not wait for.
+// notice publishes at once those changes for which readers must not wait.
 func (d *driver) notice() {
 	v := d.m.view.Load()
 	token, _, super := d.node.Holding()
@@ -197,7 +197,7 @@ func keyOf(p *Peer) uint64 {
 	return p.Key
 }
 
-// publish shows readers what holds now.
+// publish publishes the present state.
 func (d *driver) publish() {
 	v := &view{rtt: -1, nodes: d.size}
 	if k, ok := d.m.peers.of(d.self); ok {
@@ -225,7 +225,7 @@ func (d *driver) publish() {
 	d.m.watch.tell(v.since(old, time.Now()))
 }
 
-// clients are who leases name, by key. Those that memberlist has lost are left out.
+// clients returns the nodes of leases, by key, without those that memberlist has lost.
 func (m *Member) clients(leases []rules.Lease) []Client {
 	list := make([]Client, 0, len(leases))
 	for i := range leases {
@@ -242,10 +242,10 @@ func (m *Member) clients(leases []rules.Lease) []Client {
 	return list
 }
 
-// ID is the node's name for people, drawn at random unless it was given.
+// ID returns the node's name for users, random unless it was configured.
 func (m *Member) ID() string { return m.view.Load().self.ID }
 
-// Home is the super peer that serves this node. ok is false while there is none, and on a
+// Home returns the super peer that serves this node. ok is false while there is none, and on a
 // super peer.
 func (m *Member) Home() (home Peer, ok bool) {
 	v := m.view.Load()
@@ -255,13 +255,13 @@ func (m *Member) Home() (home Peer, ok bool) {
 	return *v.home, true
 }
 
-// IsSuperPeer tells whether this node serves others.
+// IsSuperPeer reports whether this node is a super peer.
 func (m *Member) IsSuperPeer() bool { return m.view.Load().super }
 
-// Clients are the nodes that this one serves.
+// Clients returns the nodes that this node serves.
 func (m *Member) Clients() []Client { return slices.Clone(m.view.Load().clients) }
 
-// SuperPeers are the other super peers that this node has heard of lately.
+// SuperPeers returns the super peers that this node knows of, except itself.
 func (m *Member) SuperPeers() (list []Peer) {
 	for _, n := range m.book.snapshot() {
 		if k, ok := m.peers.of(n.holder); ok && n.holder != m.peers.self {
@@ -271,12 +271,12 @@ func (m *Member) SuperPeers() (list []Peer) {
 	return list
 }
 
-// ErrNoHolder says that nobody is known to hold a token yet.
+// ErrNoHolder means that no holder of a token is known yet.
 var ErrNoHolder = errors.New("no super peer is known for this key yet")
 
-// Lookup is the super peer in whose range of the identifier space key lies: with the
-// methods prefix and prefix-exact the one that serves the nodes of that range. Hash what
-// you look up, so that keys are spread evenly.
+// Lookup returns the super peer with key in its range of the identifier space: with the methods
+// prefix and prefix-exact, the super peer that serves the nodes of that range. Hash your keys, so
+// that they are spread evenly.
 func (m *Member) Lookup(key uint64) (Peer, error) {
 	v := m.view.Load()
 	cfg := m.cfg.node(rules.NewRing(nil))

@@ -10,22 +10,22 @@ import (
 	rules "github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Every user message of memberlist begins with one of these bytes.
+// Every user message of memberlist begins with a tag.
 const (
-	tagMessage  = 'm' // a rules.Message, or one of the driver's own
+	tagMessage  = 'm' // a rules.Message, or a message of the driver
 	tagAnnounce = 'a' // an announcement, see gossip.go
 	tagPing     = 'p' // see ping.go
 	tagPong     = 'q'
 )
 
-// The driver's own messages, beside those of internal/superpeer.
+// The driver's own messages, besides those of internal/superpeer.
 const (
-	kindWhom  rules.Kind = 200 + iota // whom do you serve?
+	kindWhom  rules.Kind = 200 + iota // which nodes do you serve?
 	kindServe                         // these: Leases
-	kindKnow                          // whom I know: Told, Nodes, Size, Live; see core.go
+	kindKnow                          // my list: Told, Nodes, Size, Live; see core.go
 )
 
-// Bounds of what is believed.
+// Bounds of accepted values.
 const (
 	maxRTT     = 60_000 // milliseconds
 	maxExtent  = 10_000 // of a position, milliseconds
@@ -33,11 +33,11 @@ const (
 	maxVersion = 1 << 31
 	maxOthers  = 16
 	maxMessage = 1 << 20 // bytes
-	maxPacket  = 1200    // bytes that go as one packet; more goes as a stream
+	maxPacket  = 1200    // bytes sent as a packet; a longer message is sent as a stream
 )
 
-// message is a rules.Message on its way: processes go by their uid, times by how many
-// rounds are left. New keys may be added, and are skipped by old readers.
+// message is a rules.Message on the wire: with uids for processes, and the number of rounds left
+// for times. New keys may be added; old readers skip them.
 type message struct {
 	Kind    rules.Kind `cbor:"0,keyasint"`
 	From    uid        `cbor:"1,keyasint"`
@@ -54,14 +54,14 @@ type message struct {
 	Times   []float32  `cbor:"12,keyasint,omitempty"`
 	Leases  []lease    `cbor:"13,keyasint,omitempty"`
 	To      uid        `cbor:"14,keyasint,omitempty"`
-	Number  uint64     `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node that has none
+	Number  uint64     `cbor:"15,keyasint,omitempty"` // see replay.go; 0: of a node without numbers
 
-	// Where the membership is the core's.
+	// With membership core.
 	Nodes []introduction `cbor:"16,keyasint,omitempty"` // the sender and those named above
 	Told  [][]byte       `cbor:"17,keyasint,omitempty"` // announcements
 	Size  int            `cbor:"18,keyasint,omitempty"` // nodes in the overlay
 	Live  int            `cbor:"19,keyasint,omitempty"` // super peers
-	Core  bool           `cbor:"20,keyasint,omitempty"` // the sender is one of them, or about to be
+	Core  bool           `cbor:"20,keyasint,omitempty"` // the sender is in the core, or about to be
 }
 
 type referral struct {
@@ -87,12 +87,12 @@ var (
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // of options that are written here
+		panic(err) // only for invalid options in this file
 	}
 	return v
 }
 
-// encode makes m ready to be sent in round now. The driver alone calls it, and decode.
+// encode encodes m for round now. Only the driver calls encode and decode.
 func (p *peers) encode(m *rules.Message, now rules.Round) ([]byte, error) {
 	w := message{
 		Kind: m.Kind, From: p.self, Peer: p.uidOf(m.Peer), Token: m.Token, Version: m.Version, Slot: m.Slot,
@@ -123,7 +123,7 @@ func coordinates(at *rules.Position) []float32 {
 	return append(at.X[:], at.Height)
 }
 
-// limits are what a message may hold in an overlay.
+// limits bound the values in a message of an overlay.
 type limits struct {
 	now      rules.Round
 	lease    rules.Round
@@ -132,16 +132,16 @@ type limits struct {
 	tokens   int
 }
 
-// errBad says that a message cannot be true, and is dropped.
+// errBad is for a message that cannot be true, and is dropped.
 type errBad struct{ what string }
 
-// errStranger says that the sender is not listed: it has no part in the overlay, or we have
-// missed its coming.
+// errStranger means that the sender is not listed: it is not part of the overlay, or we have missed
+// its arrival.
 var errStranger = errBad{"its sender is not listed"}
 
 func (e errBad) Error() string { return "message refused: " + e.what }
 
-// decode reads a message and checks all of it: what it gives can be handed to a Node.
+// decode decodes a message and checks all of it: the result can be passed to a Node.
 func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	if len(raw) > maxMessage {
 		return m, errBad{fmt.Sprintf("%d bytes, at most %d are read", len(raw), maxMessage)}
@@ -192,10 +192,10 @@ func (p *peers) decode(raw []byte, l limits) (m rules.Message, err error) {
 	return m, nil
 }
 
-// namesPeer are the kinds that mean nothing without a Peer.
+// namesPeer are the kinds that require a Peer.
 var namesPeer = []rules.Kind{rules.Move, rules.Confirm, rules.Recommend}
 
-// check refuses numbers that cannot be true.
+// check refuses impossible values.
 func (w *message) check(l limits) error {
 	switch {
 	case !knownKind(w.Kind):
@@ -237,7 +237,7 @@ func knownKind(k rules.Kind) bool {
 	return false
 }
 
-// trip tells whether ms may be a round trip; negative means: not measured.
+// trip reports whether ms may be a round trip; negative means: not measured.
 func trip(ms float32) bool { return ms >= -maxRTT && ms <= maxRTT }
 
 func position(at []float32) (p rules.Position, err error) {
@@ -259,7 +259,7 @@ func position(at []float32) (p rules.Position, err error) {
 	return p, nil
 }
 
-// lists fills in those who are listed. Nobody is named twice.
+// lists fills in the listed nodes. No node is named twice.
 func (p *peers) lists(w *message, m *rules.Message, l limits) error {
 	for _, r := range w.Others {
 		if peer := p.handle(r.Peer); peer != rules.None && r.Token >= 0 && int(r.Token) < l.tokens {
@@ -268,7 +268,7 @@ func (p *peers) lists(w *message, m *rules.Message, l limits) error {
 	}
 	seen := map[rules.Peer]bool{}
 	for _, u := range w.Peers {
-		peer := p.handle(u) // one that is not listed keeps its place: answers go by the order
+		peer := p.handle(u) // an unlisted node keeps its position: answers go by the order
 		if peer != rules.None && seen[peer] {
 			peer = rules.None
 		}
