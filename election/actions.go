@@ -2,75 +2,75 @@ package election
 
 import "time"
 
-// Actions is what an [Algorithm] may see and do during one Step. It is valid for that
-// Step alone.
+// Actions is what an [Algorithm] may see and do during a Step. It is valid only for that Step.
 type Actions interface {
-	// Self is this member.
+	// Self returns this member.
 	Self() Rank
 
-	// Members are all members, this one included, lowest rank first. Read only.
+	// Members returns all members including this, lowest rank first. The caller must not change
+	// it.
 	Members() []Rank
 
-	// Rank is a member's rank; the zero Rank for a stranger.
+	// Rank returns a member's rank, or the zero Rank if id is no member.
 	Rank(id ID) Rank
 
-	// Eligible reports whether a member may be elected as far as is known: it is not
-	// down and says of itself that it stands. For this member: whether it may claim.
+	// Eligible reports whether a member may be elected, as far as this member can tell: it is
+	// not down and reports that it is a candidate. For this member: whether it may claim.
 	Eligible(id ID) bool
 
 	// Down reports whether a member counts as down.
 	Down(id ID) bool
 
-	// Leader is the current leadership, zero while it is undefined.
+	// Leader returns the current leadership, zero while it is undefined.
 	Leader() Token
 
-	// Highest is the highest epoch this member knows of.
+	// Highest returns the highest epoch that this member has seen.
 	Highest() uint64
 
-	// Timing is the configured timing, defaults filled in.
+	// Timing returns the configured timing with defaults filled in.
 	Timing() Timing
 
-	// Send sends msg to another member. The Machine fills in From, To, Election,
-	// Highest and Eligibility. What goes to a stranger or to this member is dropped.
+	// Send sends msg to a member. The Machine fills in From, To, Election, Highest and
+	// Eligibility. It drops a message to this member or to an id that is no member.
 	Send(to ID, msg Message)
 
-	// SetTimer arms the named timer to fire after d, replacing its earlier setting.
+	// SetTimer arms the named timer to fire after d, and replaces its earlier setting.
 	SetTimer(name string, d time.Duration)
 
 	// CancelTimer disarms the named timer, if it is armed.
 	CancelTimer(name string)
 
-	// Claim makes this member the leader, under an epoch above the highest it knows.
-	// Once the epoch is saved the Algorithm gets LeaderElected and announces it. A claim
-	// is ignored while this member does not stand, still asks for the highest
-	// epoch, already saves a leadership, or its detector finds a leader alive.
+	// Claim makes this member the leader, under an epoch above the highest that it has seen.
+	// Once the epoch is saved, the Algorithm gets LeaderElected and announces it. A claim is
+	// ignored while this member is no candidate, still asks for the highest epoch, already saves
+	// a leadership, or its detector finds a leader alive.
 	Claim()
 
-	// Accept takes the leadership t that a message from from announces, if its token
-	// is good: higher than the one held, or equal and not known to have ended. A
-	// sender with a lower one is told so. Once saved, the Algorithm gets LeaderElected.
+	// Accept takes the leadership t that a message from from announces. Its token must be higher
+	// than the current token, or equal and not reported as over. A sender with a lower token gets
+	// a correction. Once t is saved, the Algorithm gets LeaderElected.
 	Accept(t Token, from ID)
 
-	// Vouch tells a member that calls an election which leadership this one follows
-	// and how long ago it heard that leader. It does nothing without a detector.
+	// Vouch confirms to a member that calls an election that this member's leader is alive: it
+	// sends the leadership and the age of the leader's last message. It does nothing without a
+	// detector.
 	Vouch(to ID)
 
-	// Discover asks everyone what leadership they know, because a contest has come to
-	// nothing. Nothing is claimed until the answers are in, for T at most. The Algorithm
-	// gets Started when nobody knows any: before Discover returns if nobody can be asked.
+	// Discover asks all members for their leadership, because an election came to nothing. No
+	// claim is made until the answers are in, for T at most. If no member reports a leadership,
+	// the Algorithm gets Started: before Discover returns if no member can be asked.
 	Discover()
 
-	// Watch has the detector watch one more member beside the leader, such as the
-	// successor in a ring; None watches nobody. Its end is told as PeerDown within a
-	// round trip of a crash, or T of silence.
+	// Watch makes the detector watch a member besides the leader, such as the successor in a
+	// ring; None watches no member. PeerDown reports its end within a round trip of a crash, or
+	// T of silence.
 	Watch(id ID)
 
-	// Note adds a line to the trace: what was done, about whom, and why.
+	// Note adds a line to the trace: what was done, about which member, and why.
 	Note(what string, peer ID, why string)
 
-	// AnswerTime is how long a message that goes to another member now, and its answer,
-	// may travel: 2·t_max over a link that stands, 4·t_max over one that has yet to be
-	// made. What the other does in between, up to t_process, comes on top. It does not
-	// change anything.
+	// AnswerTime returns how long a message to a member and its answer may travel: 2·t_max over
+	// an open link, 4·t_max over a link that has yet to be made. The member's handling, up to
+	// t_process, comes on top. AnswerTime changes nothing.
 	AnswerTime(id ID) time.Duration
 }

@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// EventKind says what happened to a Machine or, of these, to its Algorithm.
+// EventKind is what happened to a Machine or to its Algorithm.
 type EventKind uint8
 
-// Events. The first group comes from the driver; the Machine passes some of
-// them on to the Algorithm and adds the second group.
+// Events. The first group comes from the driver. The Machine passes some of them on to the
+// Algorithm and adds the second group.
 const (
-	Started       EventKind = iota + 1 // the process runs, let in as by JoinAccepted if List says so; for the Algorithm: begin a contest, as one that recovered does
+	Started       EventKind = iota + 1 // the process runs, admitted as by JoinAccepted if List is set; for the Algorithm: begin an election, as after a recovery
 	Received                           // Message has arrived
-	TimerFired                         // the Algorithm's timer Name has run out
-	PeerDown                           // Peer is gone, or counts as gone
-	PeerUp                             // Peer is heard of again
-	Campaign                           // the user asks for a contest
+	TimerFired                         // the Algorithm's timer Name has expired
+	PeerDown                           // Peer is dead, or counts as dead
+	PeerUp                             // a message from Peer has come again
+	Campaign                           // the user requests an election
 	Resigned                           // the user asks the Machine to step down
-	Transfer                           // the user asks the leader to hand over to Peer alone; one that may not do so does nothing
-	LinkUp                             // a connection to Peer stands, the first or one more; Rank and Incarnation are what it said of itself
+	Transfer                           // the user asks the leader to hand over to Peer; ignored if this member may not
+	LinkUp                             // a connection to Peer is open, the first or a further one; Rank and Incarnation are as Peer presented itself
 	LinkDown                           // the last connection to Peer has ended
-	DialFailed                         // Peer did not answer a dial, though another connection to it may stand; Refused: nobody listens there
+	DialFailed                         // Peer did not answer a dial, though an earlier connection may be open; Refused: no process listens there
 	Saved                              // the last Save is done, or failed with Err
 	Working                            // the leader's work has begun (On) or has all stopped (!On)
-	Health                             // this member's own check: healthy (On) or not
-	JoinRequested                      // Member, which holds Token and its entry's Version, asks to join through us; AdmitJoin has let it
-	JoinAccepted                       // who let us join has told us its List and, if it knows one, the leadership Token, heard Age ago
-	MemberAdded                        // the user puts Member on the list
+	Health                             // the result of this member's health check: healthy (On) or not
+	JoinRequested                      // Member, which holds Token and its entry's Version, asks to join through this member; AdmitJoin has admitted it
+	JoinAccepted                       // the member that admitted this member sent its List and, if it has any, the leadership Token, last confirmed Age ago
+	MemberAdded                        // the user adds Member to the list
 	MemberRemoved                      // the user removes Peer
-	Leaving                            // this member leaves the cluster for good
-	Closing                            // this process is about to end: its member gives up the lead, and stands no more in this life
-	Candidacy                          // the user has something for a leader to do (On), as at first, or nothing any more (!On)
-	Tells                              // the user has this member tell Meta of itself
-	Pausing                            // the user has the lead stay where it is for Age, or ends that with 0
+	Leaving                            // this member leaves the cluster permanently
+	Closing                            // this process is about to end: its member gives up leadership, and is no candidate for the rest of this life
+	Candidacy                          // the user has work for a leader (On), as at first, or no longer (!On)
+	Tells                              // the user sets this member's metadata to Meta
+	Pausing                            // the user fixes leadership for Age, or ends that with 0
 	Sworn                              // a guard has the secret of Token, this member's leadership, and its commitment is Proof
-	Attested                           // Proof has come from outside: the secret of a leadership that is over, its process dead and its work gone
-	Woke                               // nothing but time: the deadline has passed
+	Attested                           // Proof has come from outside: the secret of a leadership that is over, its process dead and its work stopped
+	Woke                               // only time: the deadline has passed
 
-	LeaderLost    // to the Algorithm: there is no leader now; begin a contest
-	LeaderElected // to the Algorithm: Token is the leadership now and is saved; contests are over
-	Withdrawn     // to the Algorithm: Peer no longer stands, and nobody leads; this member itself, if it had claimed: find another
+	LeaderLost    // to the Algorithm: there is no leader now; begin an election
+	LeaderElected // to the Algorithm: Token is the leadership now and is saved; elections are over
+	Withdrawn     // to the Algorithm: Peer is no longer a candidate, and there is no leader; if Peer is this member, its claim failed: find a different leader
 )
 
-// Event is what a Machine or an Algorithm is stepped with.
+// Event is the input of a step of a Machine or an Algorithm.
 type Event struct {
 	Kind        EventKind
 	Peer        ID                // Transfer, PeerDown, PeerUp, LinkUp, LinkDown, DialFailed, Withdrawn
@@ -52,59 +52,58 @@ type Event struct {
 	Rank        Rank              // LinkUp
 	Incarnation uint64            // LinkUp; DialFailed with ErrSameID: of the process that refuses
 	Refused     bool              // DialFailed
-	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is said, else what is known stays; MemberRemoved: by force
-	Token       Token             // LeaderElected, LeaderLost (the one that ended), Started, JoinRequested, JoinAccepted
+	On          bool              // Working, Health, Candidacy; MemberAdded: Member's priority is set, else the present priority stays; MemberRemoved: by force
+	Token       Token             // LeaderElected, LeaderLost (the leadership that ended), Started, JoinRequested, JoinAccepted
 	Err         error             // Saved, DialFailed (a live member refuses)
-	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved, ErrOldIncarnation or ErrSameID: the entry that the other has of us
+	Member      Member            // JoinRequested, MemberAdded; DialFailed with ErrRemoved, ErrOldIncarnation or ErrSameID: the peer's entry of this member
 	List        []Member          // Started, JoinAccepted
 	Age         time.Duration     // Started, JoinAccepted; Pausing
-	Meta        map[string]string // Tells; sound by [CheckMeta]
+	Meta        map[string]string // Tells; valid by [CheckMeta]
 	Proof       []byte            // Sworn, Attested; 32 bytes
 }
 
-// Algorithm decides who should lead. It holds no clock, goroutine, socket or
-// lock: it is told what happened and says, through out, what to do. The Machine
-// around it keeps the epochs, the disk, the detector and the hand-overs, so that
-// every algorithm has them and none can get them wrong.
+// Algorithm decides which member should lead. It holds no clock, goroutine, socket or lock: its
+// input is events, and it acts through out. The Machine around it keeps the epochs, the disk,
+// the detector and the hand-overs. So every algorithm has them, and none can get them wrong.
 //
-// An Algorithm belongs to one Machine.
+// An Algorithm belongs to a single Machine.
 type Algorithm interface {
-	// Name is what the user calls it, such as "bully".
+	// Name returns its name for users, such as "bully".
 	Name() string
-	// Step handles one event: Started, Received, TimerFired, PeerDown, PeerUp,
-	// Campaign, LeaderLost, LeaderElected or Withdrawn. It does nothing about what it does not know.
+	// Step handles an event: Started, Received, TimerFired, PeerDown, PeerUp, Campaign,
+	// LeaderLost, LeaderElected or Withdrawn. It ignores kinds that it does not support.
 	Step(ev Event, out Actions)
 }
 
 // Explorable is an Algorithm that can be searched exhaustively.
 type Explorable interface {
 	Algorithm
-	// Clone gives an independent copy.
+	// Clone returns an independent copy.
 	Clone() Algorithm
-	// AppendState appends all of the state that decides later behaviour, with
-	// every round number written relative to base.
+	// AppendState appends all of the state that decides later behavior, with every round number
+	// written relative to base.
 	AppendState(b []byte, base uint64) []byte
-	// MinRound is the lowest round number it holds (0: none).
+	// MinRound returns the lowest round number that it holds (0: none).
 	MinRound() uint64
 }
 
-// ActionKind says what a driver is to do.
+// ActionKind is what a driver must do.
 type ActionKind uint8
 
-// Actions, done in the order given: stop leading at once, then save, then tell others.
+// Actions, done in the order given: stop leading at once, then save, then send.
 const (
-	NotifyElected ActionKind = iota + 1 // tell the user that Token leads now
-	NotifyLost                          // tell the user that the leadership Token has ended, by Cause
+	NotifyElected ActionKind = iota + 1 // notify the user that Token leads now
+	NotifyLost                          // notify the user that the leadership Token has ended, by Cause
 	Save                                // write State; step with Saved when it is safe on disk
-	Send                                // send Message to To, dialing when no link stands; best effort
-	Dial                                // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed. To this member itself: where its entry has it
+	Send                                // send Message to To, dialing if no link is open; best effort
+	Dial                                // open a link to To: connected within 2·t_max, and answered within as much again; step with LinkUp or DialFailed. To may be this member: then dial the address in its entry
 	Hangup                              // close every link to To
 	Notify                              // Member's Status has changed; with StateAdded it is reached at Address
-	Rejoin                              // ask To, who does not know this member, to let it join; None: ask everyone through whom it joins, once more
+	Rejoin                              // ask To, whose list lacks this member, for admission; None: ask all through which it joins, again
 	Halt                                // this member can take no further part, because of Err
-	Append                              // write Records behind those that are on disk, or with Replace instead of them, as one synced write; step with Saved when they are safe
-	Warn                                // tell the operator of Err
-	Learn                               // Member, which may be this one, tells Meta of itself now
+	Append                              // write Records after those on disk, or with Replace instead of them, as a single synced write; step with Saved when they are safe
+	Warn                                // report Err to the operator
+	Learn                               // Member, which may be this member, publishes the metadata Meta now
 	NotifyRenewed                       // the present leadership goes on under Token, a higher epoch
 )
 
@@ -113,16 +112,16 @@ type Cause string
 
 // Causes.
 const (
-	CauseCrashed    Cause = "crashed"    // its process is gone
-	CauseSilent     Cause = "silent"     // not heard, or not acknowledged, for T
+	CauseCrashed    Cause = "crashed"    // its process is dead
+	CauseSilent     Cause = "silent"     // no message from it, or no acknowledgement, for T
 	CauseResigned   Cause = "resigned"   // it stepped down or handed over
-	CauseRemoved    Cause = "removed"    // it is no member any more
+	CauseRemoved    Cause = "removed"    // it is no longer a member
 	CauseStalled    Cause = "stalled"    // this process was stopped for longer than T
-	CauseSuperseded Cause = "superseded" // a higher token is known
+	CauseSuperseded Cause = "superseded" // there is a higher token
 	CauseStopped    Cause = "stopped"    // this member is closing
 )
 
-// Action is one thing a driver must do.
+// Action is something that a driver must do.
 type Action struct {
 	Kind    ActionKind
 	To      ID                // Send, Dial, Hangup, Rejoin
@@ -132,14 +131,14 @@ type Action struct {
 	State   State             // Save
 	Member  ID                // Notify, Learn
 	Status  MemberState       // Notify
-	Address string            // Notify with StateAdded; Dial: where, if not empty; Halt with ErrSameID: where the other process is
+	Address string            // Notify with StateAdded; Dial: where, if not empty; Halt with ErrSameID: the address of the process with that id
 	Err     error             // Halt, Warn
 	Records [][]byte          // Append: opaque to the driver
 	Replace bool              // Append
 	Meta    map[string]string // Learn; not to be changed
 }
 
-// State is what a member keeps across its own death.
+// State is what a member keeps across its own crash.
 type State struct {
 	ID          ID
 	Incarnation uint64   // of the process that wrote it
@@ -147,8 +146,7 @@ type State struct {
 	Members     []Member // the member list, tombstones included
 }
 
-// AppendRelative appends n relative to base, and 0 as itself: "none" is not a
-// number that shifts.
+// AppendRelative appends n relative to base. It appends 0 as 0, since "none" does not shift.
 func AppendRelative(b []byte, n, base uint64) []byte {
 	if n > 0 {
 		n = n - base + 1

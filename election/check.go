@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// This file says which ids and entries are sound: of what a peer sends, and of what
-// a disk gives back.
+// This file checks ids and entries from peers and from disk.
 
-// ErrID says that an id could not be any member's.
+// ErrID means that an id cannot be a member's.
 var ErrID = errors.New("no id of a member")
 
-// idError is an error about an id; its text stands alone.
+// idError is an error about an id; its text is complete.
 type idError struct{ error }
 
 func (e idError) Unwrap() []error { return []error{ErrID, e.error} }
 
-// CheckIDs refuses ids that are not in canonical form; [None] is allowed. Its error
-// wraps [ErrID].
+// CheckIDs refuses ids that are not in canonical form; [None] is allowed. Its error wraps
+// [ErrID].
 func CheckIDs(ids ...ID) error {
 	for _, id := range ids {
 		if id == None {
@@ -33,8 +32,8 @@ func CheckIDs(ids ...ID) error {
 	return nil
 }
 
-// Check refuses an entry that could not stand in a member list. Its error wraps
-// [ErrID] when that is because of the id.
+// Check refuses an entry that is invalid in a member list. If the id is the reason, its error
+// wraps [ErrID].
 func (e Member) Check() error {
 	if e.ID == None {
 		return idError{errors.New("member list: an entry without an id")}
@@ -48,10 +47,10 @@ func (e Member) Check() error {
 	return nil
 }
 
-// CheckList leaves entries out of a member list whose id does not print or whose
-// address is not HOST:PORT: earlier versions let them in, and one such entry must not
-// cut members off that hold it. It refuses a list with any other fault as a whole,
-// by the error of [Member.Check]. It takes list over.
+// CheckList removes entries from a member list if their id is not printable or their address is
+// not HOST:PORT. Earlier versions admitted them, and such an entry must not disconnect members
+// that hold it. CheckList refuses a list with any further fault as a whole, with the error of
+// [Member.Check]. It may modify list.
 func CheckList(list []Member) ([]Member, error) {
 	list = slices.DeleteFunc(list, func(e Member) bool {
 		_, err := ParseID(string(e.ID))

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ID names a member. It is unique in its cluster, never changes while the
-// process lives, and is totally ordered among ids of one [Kind].
+// ID names a member. It is unique in its cluster, never changes while the process lives, and is
+// totally ordered among ids of the same [Kind].
 type ID string
 
 // None is no member at all: the "@" of `elected = @` ("Leader election").
 const None ID = ""
 
-// MaxID is the longest an id may be, in bytes.
+// MaxID is the maximum length of an id, in bytes.
 const MaxID = 128
 
-// Kind is what sort of name an id is. All ids of a cluster are of one kind,
-// because only then does "highest" mean the same to everyone.
+// Kind is the sort of name that an id is. All ids of a cluster have the same kind. Only then is
+// "highest" defined.
 type Kind int
 
 // The kinds of id, each with its order.
@@ -37,12 +37,11 @@ func (k Kind) String() string {
 	return [...]string{"integer", "IP address", "UUID", "name"}[k]
 }
 
-// ParseID gives the canonical form of s: an integer without leading zeros, an
-// address as net/netip prints it, a UUID in lower case, a name in Unicode's form
-// NFC, so that two ways to write it are one id. It refuses what is empty, longer
-// than [MaxID] bytes, not UTF-8, begins with a combining mark, or holds "=", "/",
-// white space or what does not print: control characters, zero-width and
-// bidirectional marks.
+// ParseID returns the canonical form of s: an integer without leading zeros, an address as
+// net/netip prints it, a UUID in lower case, or a name in Unicode's form NFC. So two spellings
+// give the same id. It refuses an s that is empty, longer than [MaxID] bytes, or not UTF-8, or
+// begins with a combining mark. It refuses "=", "/", white space and what is not printable:
+// control characters, zero-width and bidirectional marks.
 func ParseID(s string) (ID, error) {
 	switch {
 	case s == "":
@@ -77,7 +76,7 @@ func ParseID(s string) (ID, error) {
 	return ID(s), nil
 }
 
-// Kind tells what sort of name id is, by its form alone.
+// Kind returns the sort of name that id is, only by its form.
 func (id ID) Kind() Kind {
 	switch {
 	case isInteger(id):
@@ -91,9 +90,8 @@ func (id ID) Kind() Kind {
 	return Name
 }
 
-// Compare orders ids of one kind: negative when id is below other.
-// Ids of different kinds have an order too (by bytes), so that sorting never
-// panics, but a cluster never holds both.
+// Compare orders ids of the same kind: it is negative when id is below other. Ids of different
+// kinds have an order too (by bytes), so sorting never panics, but a cluster never has both.
 func (id ID) Compare(other ID) int {
 	if id == other {
 		return 0
@@ -120,7 +118,7 @@ func isInteger(id ID) bool {
 	return id != ""
 }
 
-// mayBeAddress is a cheap test that spares names the parser.
+// mayBeAddress is a cheap test that avoids parsing names.
 func mayBeAddress(id ID) bool {
 	return strings.ContainsAny(string(id), ".:")
 }

@@ -6,27 +6,27 @@ import (
 	"hash/fnv"
 )
 
-// Bounds of the member list, tombstones included. Every list within them fits
-// into a state file and travels; an entry that would go beyond is refused.
+// Bounds of the member list, tombstones included. Every list within them fits into a state file
+// and a message. An entry beyond them is refused.
 const (
 	MaxMembers   = 4096      // entries
 	MaxListBytes = 512 << 10 // the sum of their sizes, see [Member.Size]
 )
 
-// entryBytes is what an entry takes beside its id and its address.
+// entryBytes is the size of an entry besides its id and address.
 const entryBytes = 32
 
-// MaxVersion is the highest version of a list's entry. RemovalLead is how far a
-// removal rises above what it removes: over whatever the member itself does to its
-// entry without having heard of it, such as to move, or to leave and join again.
+// MaxVersion is the highest version of an entry. RemovalLead is how far a removal raises the
+// version: above all that the member may do to its own entry before it learns of its removal,
+// such as to move, or to leave and join again.
 const (
 	MaxVersion  = 1 << 62
 	RemovalLead = 1 << 16
 )
 
-// Member is an entry of the member list. Each entry has a version of its own;
-// lists merge entry by entry, the higher version holds, and at equal versions a
-// departure does. The list is the same everywhere once members can talk.
+// Member is an entry of the member list. Each entry has its own version. Lists merge entry by
+// entry: the higher version wins, and at equal versions a departure does. The list becomes the
+// same everywhere once members can communicate.
 type Member struct {
 	Rank      `cbor:"r"`
 	Address   string    `cbor:"a,omitempty"` // HOST:PORT
@@ -34,10 +34,10 @@ type Member struct {
 	Version   uint64    `cbor:"v,omitempty"` // 0: from a configuration
 	Departure Departure `cbor:"g,omitempty"`
 	Fixed     bool      `cbor:"f,omitempty"` // Address is from each operator's configuration, though Version is not 0
-	New       bool      `cbor:"n,omitempty"` // a join has put it on the list, and no leader has heard it since
-	Pinned    bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until that starts again
+	New       bool      `cbor:"n,omitempty"` // a join has added it to the list, and no leader has received from it since
+	Pinned    bool      `cbor:"p,omitempty"` // a user has set Priority: it holds over the process's own until the process starts again
 	Number    uint64    `cbor:"u,omitempty"` // of a quorum: the member's number; 0: it has none yet
-	Disk      uint64    `cbor:"d,omitempty"` // of a quorum: names the disk of a process that asks to join
+	Disk      uint64    `cbor:"d,omitempty"` // of a quorum: identifies the disk of a process that asks to join
 }
 
 // Departure is how a member left the list. Its entry stays as a tombstone.
@@ -46,12 +46,12 @@ type Departure uint8
 // Departures.
 const (
 	Present Departure = iota
-	Left              // it went of itself and may join again
-	Removed           // it was sent away and is refused until it is added again
+	Left              // it left on its own request and may join again
+	Removed           // it was removed and is refused until it is added again
 )
 
-// Supersedes reports whether entry e replaces old. An entry from a configuration
-// replaces none of another: each operator has written his own.
+// Supersedes reports whether entry e replaces old. An entry from a configuration never replaces
+// an entry: each operator has written a configuration.
 func (e Member) Supersedes(old Member) bool {
 	if e.Version == 0 {
 		return false
@@ -60,12 +60,12 @@ func (e Member) Supersedes(old Member) bool {
 		cmp.Compare(e.Version, old.Version),
 		cmp.Compare(e.Departure, old.Departure),
 		cmp.Compare(old.isNew(), e.isNew()),
-		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do, if it is everyone's
+		cmp.Compare(e.commonAddress(), old.commonAddress()), // any rule will do that all members share
 		cmp.Compare(e.rankWord(), old.rankWord()),
 	) > 0
 }
 
-// commonAddress is the address if it is the same for all.
+// commonAddress returns the address if it is the same for all members.
 func (e Member) commonAddress() string {
 	if e.Version == 0 || e.Fixed {
 		return "" // each configuration has its own
@@ -73,7 +73,7 @@ func (e Member) commonAddress() string {
 	return e.Address
 }
 
-// rankWord is what the entry says of the member's priority, as one number.
+// rankWord encodes the member's priority in a number.
 func (e Member) rankWord() int64 {
 	word := int64(e.Priority) << 2
 	if e.Pinned {
@@ -89,7 +89,7 @@ func (e Member) isNew() int {
 	return 0
 }
 
-// Eligibility is what the entry alone says of whether the member stands.
+// Eligibility returns whether the member is a candidate, only by its entry.
 func (e Member) Eligibility() Eligibility {
 	if e.Observer {
 		return IneligibleObserver
@@ -97,11 +97,11 @@ func (e Member) Eligibility() Eligibility {
 	return Eligible
 }
 
-// Size is what the entry counts for in [MaxListBytes]: the bytes of its id and its
-// address, and 32.
+// Size returns what the entry counts for in [MaxListBytes]: the bytes of its id and its address,
+// and 32.
 func (e Member) Size() int { return len(e.ID) + len(e.Address) + entryBytes }
 
-// ListBytes is what a list counts for in [MaxListBytes].
+// ListBytes returns what a list counts for in [MaxListBytes].
 func ListBytes(list []Member) (n int) {
 	for _, e := range list {
 		n += e.Size()
@@ -109,13 +109,13 @@ func ListBytes(list []Member) (n int) {
 	return n
 }
 
-// Forgotten says that a member has never come, or left long ago: its entry leaves no
+// Forgotten reports whether a member has never come, or left long ago: its entry leaves no
 // tombstone.
 func (e Member) Forgotten() bool { return e.New && e.Departure == Left }
 
-// Digest is a short sum of a list: two members whose digests differ exchange
-// their lists. A priority of 0 adds nothing: members of before there were
-// priorities in it have the same digest of a list without any.
+// Digest returns a short sum of a list. Two members with different digests exchange their lists.
+// A priority of 0 adds nothing, so a list without priorities has the digest of versions that had
+// no priorities.
 func Digest(list []Member) uint32 {
 	b := make([]byte, 0, 32*len(list))
 	for _, e := range list {

@@ -10,26 +10,25 @@ import (
 	"strings"
 )
 
-// Bounds of what a member tells of itself.
+// Bounds of a member's metadata.
 const (
-	MaxMetaPairs = 16   // pairs of one member
+	MaxMetaPairs = 16   // pairs of a member
 	MaxMetaKey   = 64   // bytes of a key
-	MaxMetaBytes = 1024 // all keys and values of one member together
+	MaxMetaBytes = 1024 // bytes of all keys and values of a member together
 )
 
-// Meta is what a member tells of itself: pairs that any member can look up, such as
-// the URL of the service beside it. Only the member itself makes a new version;
-// others pass the highest on. A Meta is never changed after it has been made.
+// Meta is a member's metadata: pairs that any member can look up, such as the URL of its
+// service. Only the member itself makes a new version; the rest pass the highest on. A Meta is
+// never changed after it has been made.
 type Meta struct {
 	ID          ID                `cbor:"i"`
-	Incarnation uint64            `cbor:"n"`           // of the process that says so
-	Version     uint64            `cbor:"v,omitempty"` // counts what that process has said, from 0
-	Pairs       map[string]string `cbor:"p,omitempty"` // none: it takes back what an earlier process said
+	Incarnation uint64            `cbor:"n"`           // of the process that published it
+	Version     uint64            `cbor:"v,omitempty"` // counts the versions that the process published, from 0
+	Pairs       map[string]string `cbor:"p,omitempty"` // none: the metadata of an earlier process is withdrawn
 }
 
-// Supersedes reports whether m replaces old: a later process's word does, and of one
-// process the later word. Of two that claim to be the same word any one holds, if it
-// is the same everywhere.
+// Supersedes reports whether m replaces old: a later process does, and for the same process a
+// higher version. If both are equal, any order will do that is the same everywhere.
 func (m Meta) Supersedes(old Meta) bool {
 	return cmp.Or(
 		cmp.Compare(m.Incarnation, old.Incarnation),
@@ -38,8 +37,8 @@ func (m Meta) Supersedes(old Meta) bool {
 	) > 0
 }
 
-// Check refuses what no member could have said. Its error wraps [ErrID] when that is
-// because of the id.
+// Check refuses metadata that no member can publish. If the id is the reason, its error wraps
+// [ErrID].
 func (m Meta) Check() error {
 	if m.ID == None {
 		return idError{fmt.Errorf("meta: an entry without an id")}
@@ -56,10 +55,9 @@ func (m Meta) Check() error {
 	return nil
 }
 
-// CheckMeta reports what is wrong with pairs that a member is to tell of itself, or
-// nil. A key is a letter and then letters, digits, '.', '_' and '-'; a value is text
-// that prints, spaces included, and may be empty. Two keys must not give one variable
-// (see [MetaVariable]).
+// CheckMeta returns what is wrong with pairs as a member's metadata, or nil. A key is a letter
+// and then letters, digits, '.', '_' and '-'. A value is printable text, spaces included, and
+// may be empty. Two keys must not give the same variable (see [MetaVariable]).
 func CheckMeta(pairs map[string]string) error {
 	if len(pairs) > MaxMetaPairs {
 		return fmt.Errorf("%d pairs: a member tells at most %d of itself", len(pairs), MaxMetaPairs)
@@ -104,15 +102,14 @@ func isMetaKey(key string) bool {
 // MetaPrefix is what the variables of [MetaVariable] begin with.
 const MetaPrefix = "BATUTA_META_"
 
-// MetaVariable is the environment variable in which commands find a key's value:
+// MetaVariable returns the environment variable in which commands find a key's value:
 // BATUTA_META_ and the key in capitals, with '_' for '.' and '-'.
 func MetaVariable(key string) string {
 	return MetaPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(key))
 }
 
-// MetaDigest is a short sum of what is known of a group's members, who are in the
-// order of their ids; 0 when nothing is. Two members whose digests differ exchange what
-// they know.
+// MetaDigest returns a short sum of the metadata in list, which is in the order of ids; 0 for
+// none. Two members with different digests exchange their metadata.
 func MetaDigest(list []Meta) uint32 {
 	if len(list) == 0 {
 		return 0
@@ -127,8 +124,8 @@ func MetaDigest(list []Meta) uint32 {
 	return max(h.Sum32(), 1)
 }
 
-// appendPairs appends the pairs in the order of their keys. Neither keys nor values hold
-// a zero.
+// appendPairs appends the pairs in the order of their keys. Neither keys nor values contain a
+// zero.
 func appendPairs(b []byte, pairs map[string]string) []byte {
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		b = append(append(append(append(b, key...), 0), pairs[key]...), 0)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrFull says that an entry would go beyond [MaxMembers] or [MaxListBytes].
+// ErrFull means that an entry would exceed [MaxMembers] or [MaxListBytes].
 var ErrFull = errors.New("the member list is full: at most 4096 entries and 512 KiB of ids and addresses, departed members included; use shorter ids and addresses, or another cluster")
 
 // Why a join is refused for now, or until a user adds the member.

@@ -10,16 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// This file says what text from outside may be: what users give and what peers
-// send reaches terminals, logs and the variables of hooks.
+// This file checks text from users and peers, which reaches terminals, logs and the variables of
+// hooks.
 
-// MaxAddress is the longest an address may be, in bytes.
+// MaxAddress is the maximum length of an address, in bytes.
 const MaxAddress = 256
 
-// CheckAddress reports what is wrong with addr as an address to dial, or nil.
-// It is HOST:PORT and nothing else: HOST an IPv4 address, an IPv6 address in
-// brackets, or a name of letters, digits, '-', '_' and '.' (RFC 1123); PORT a
-// number from 1 to 65535.
+// CheckAddress returns what is wrong with addr as an address to dial, or nil. It is exactly
+// HOST:PORT. HOST is an IPv4 address, an IPv6 address in brackets, or a name of letters, digits,
+// '-', '_' and '.' (RFC 1123). PORT is a number from 1 to 65535.
 func CheckAddress(addr string) error {
 	host, port, err := splitAddress(addr)
 	switch {
@@ -33,8 +32,8 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// CheckListen is CheckAddress for an address to listen on: port 0 takes any port,
-// and without a host it is every address of the machine.
+// CheckListen is CheckAddress for an address to listen on: port 0 is any free port, and an empty
+// host is every address of the machine.
 func CheckListen(addr string) error {
 	_, _, err := splitAddress(addr)
 	return err
@@ -66,8 +65,8 @@ func splitAddress(addr string) (host string, port uint64, err error) {
 	return "", 0, fmt.Errorf("host %q: give an IPv4 address, an IPv6 address in brackets, or a name of letters, digits, '-', '_' and '.'", host)
 }
 
-// isHostName reports whether s is a name as in RFC 1123, 2.1, with '_' beside it
-// because container networks use it. What looks like an IPv4 address is none.
+// isHostName reports whether s is a name as in RFC 1123, 2.1. '_' is allowed too, because
+// container networks use it. What looks like an IPv4 address is no name.
 func isHostName(s string) bool {
 	s = strings.TrimSuffix(s, ".")
 	if len(s) > 253 || strings.Contains(s, ".") && strings.Trim(s, "0123456789.") == "" {
@@ -88,21 +87,21 @@ func isHostName(s string) bool {
 	return true
 }
 
-// Printable reports whether text of others may be kept: at most most bytes, all of
-// which print or are spaces.
+// Printable reports whether text from a peer may be kept: at most most bytes, all of them
+// printable or spaces.
 func Printable(text string, most int) bool {
 	return len(text) <= most && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !prints(r) && r != ' ' }) < 0
 }
 
-// Shown is text from outside as a terminal may see it: what does not print, or
-// changes how the rest does (control codes, zero-width and bidirectional marks),
-// stands as an escape of Go, such as \u202e. All other text stays as it is.
+// Shown returns text from outside for a terminal. Characters that are not printable, or change
+// how the rest is shown (control codes, zero-width and bidirectional marks), become Go escapes
+// such as \u202e.
 func Shown(text string) string {
 	if Printable(text, len(text)) {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text { // what is no UTF-8 comes as U+FFFD
+	for _, r := range text { // invalid UTF-8 comes as U+FFFD
 		if prints(r) || r == ' ' {
 			b.WriteRune(r)
 			continue
@@ -113,8 +112,8 @@ func Shown(text string) string {
 	return b.String()
 }
 
-// prints reports whether a rune is seen, as one of its own or as a mark on the one
-// before it. White space is not.
+// prints reports whether a rune is visible, as a character or as a mark on the previous
+// character. White space is not.
 func prints(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '!' <= r && r <= '~'

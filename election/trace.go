@@ -2,8 +2,8 @@ package election
 
 import "time"
 
-// Record is one line of the trace: what a Machine did and why. Drivers log it,
-// the simulator prints and draws it.
+// Record is a line of the trace: what a Machine did and why. Drivers log it; the simulator
+// prints and draws it.
 type Record struct {
 	At       time.Time
 	Member   ID

@@ -1,13 +1,12 @@
-// Package bully is Garcia-Molina's Bully election (1982) as docs/sources.md
-// has it: whoever finds no leader asks the members above it,
-// and leads if none of them answers.
+// Package bully is Garcia-Molina's Bully election (1982) as described in docs/sources.md. A
+// member without a leader asks the members above it, and leads if none of them answers.
 //
 //	ELECTION     to members of higher rank: is any of you alive?
-//	ANSWER       yes; stand back, I take it from here
-//	COORDINATOR  to everyone: I lead
+//	ANSWER       yes; the sender takes over, stand back
+//	COORDINATOR  to all members: the sender leads
 //
-// The epochs, the disk, the failure detector and the hand-over to a member that
-// returns are the Machine's; see package election.
+// The epochs, the disk, the failure detector and the hand-over to a returning member are the
+// Machine's; see package election.
 package bully
 
 import (
@@ -16,43 +15,44 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Probe is how a member asks the higher ones.
+// Probe is how a member asks the higher members.
 type Probe int
 
 const (
-	// Descending asks the highest first and stops at the first ANSWER; it moves
-	// on after 2·t_max (docs/sources.md, "Scrapper"), 4·t_max where no link stood. O(n) messages when everyone notices at once.
+	// Descending asks the highest first and stops at the first ANSWER. It moves on after 2·t_max
+	// (docs/sources.md, "Scrapper"), 4·t_max over a new link. O(n) messages if all members start
+	// at once.
 	Descending Probe = iota
-	// All asks everyone above at once (docs/sources.md, "Leader election", "Coordinator" and "Epochs"). One wait of T,
-	// but O(n²) messages.
+	// All asks all higher members at once (docs/sources.md, "Leader election", "Coordinator" and
+	// "Epochs"). It waits only once, for T, but needs O(n²) messages.
 	All
 )
 
-// Bully is one member's side of the algorithm.
+// Bully is the state of a member.
 type Bully struct {
 	probe     Probe
-	dead      bool // members known to be down are asked too
+	dead      bool // members that are down are asked too
 	state     state
 	round     uint64
 	asked     election.Rank // the last member asked; those below it are yet to be
 	more      bool          // there are such, and the timer "next" runs
-	answer    election.ID   // who answered; its COORDINATOR is awaited
-	askedDown election.ID   // the member asked although it counts as down; PeerDown says that it is
+	answer    election.ID   // the member that answered; its COORDINATOR is awaited
+	askedDown election.ID   // the member asked although it counts as down; PeerDown confirms that it is
 }
 
 type state uint8
 
 const (
 	idle    state = iota
-	asking        // ELECTION is out, no ANSWER yet
+	asking        // ELECTION was sent, no ANSWER yet
 	waiting       // ANSWER came, COORDINATOR is awaited
 )
 
 // The timers.
 const (
-	timerNext        = "next"        // 2·t_max, 4·t_max over a new link: ask the next lower one
-	timerAnswer      = "answer"      // T, T + 2·t_max over a new link: nobody has answered
-	timerCoordinator = "coordinator" // nobody has announced himself
+	timerNext        = "next"        // 2·t_max, 4·t_max over a new link: ask the next lower member
+	timerAnswer      = "answer"      // T, T + 2·t_max over a new link: no member has answered
+	timerCoordinator = "coordinator" // no member has announced its leadership
 )
 
 // Option changes how a [Bully] works.
@@ -61,12 +61,12 @@ type Option func(*Bully)
 // WithProbe sets how the higher members are asked; default [Descending].
 func WithProbe(p Probe) Option { return func(b *Bully) { b.probe = p } }
 
-// WithDead has a member ask the higher ones that count as down too, as the
-// example of docs/sources.md, "Scrapper", does: one that has just returned is so found at once. Its
-// driver tells once more, by PeerDown, when it was not there.
+// WithDead makes a member also ask higher members that count as down, as in the example of
+// docs/sources.md, "Scrapper". So it finds a member that has just returned at once. If the
+// member is still down, the driver sends PeerDown again.
 func WithDead() Option { return func(b *Bully) { b.dead = true } }
 
-// New gives the algorithm for one member.
+// New returns the algorithm of a member.
 func New(options ...Option) *Bully {
 	b := &Bully{}
 	for _, o := range options {
@@ -75,10 +75,10 @@ func New(options ...Option) *Bully {
 	return b
 }
 
-// Name is "bully".
+// Name returns "bully".
 func (b *Bully) Name() string { return "bully" }
 
-// Step handles one event.
+// Step handles an event.
 func (b *Bully) Step(ev election.Event, out election.Actions) {
 	switch ev.Kind {
 	case election.Started, election.LeaderLost, election.Campaign:
@@ -99,8 +99,8 @@ func (b *Bully) Step(ev election.Event, out election.Actions) {
 	}
 }
 
-// callElection begins a contest (docs/sources.md, "Scrapper", step 1): ask the higher
-// members, or lead at once when there are none.
+// callElection begins an election (docs/sources.md, "Scrapper", step 1): it asks the higher
+// members, or leads at once if there are none.
 func (b *Bully) callElection(out election.Actions) {
 	b.rest(out)
 	leader := out.Leader()
@@ -108,7 +108,7 @@ func (b *Bully) callElection(out election.Actions) {
 	case leader.Leader == out.Self():
 		b.announce(out) // leader unchanged, epoch unchanged
 	case leader.Defined() && out.Self().Above(leader.Leader):
-		// It leads until it hands over; the Machine asks it to.
+		// It leads until it hands over, as the Machine requests.
 	case out.Eligible(out.Self().ID):
 		b.state = asking
 		b.round++
@@ -116,8 +116,8 @@ func (b *Bully) callElection(out election.Actions) {
 	}
 }
 
-// askNext sends ELECTION to the next member, or to all, from the highest down.
-// Who has nobody above that could answer leads.
+// askNext sends ELECTION to the next member, or to all, from the highest down. A member leads if
+// no higher member could answer.
 func (b *Bully) askNext(out election.Actions) {
 	b.more = false
 	for c, left := b.next(out); c != (election.Rank{}); c, left = b.next(out) {
@@ -140,8 +140,8 @@ func (b *Bully) askNext(out election.Actions) {
 	out.SetTimer(timerAnswer, longest+out.Timing().TProcess)
 }
 
-// next is the highest member that may still be asked (zero: none), and whether
-// there are others after it.
+// next returns the highest member that may still be asked (zero: none), and whether any remain
+// after it.
 func (b *Bully) next(out election.Actions) (next election.Rank, left bool) {
 	members := out.Members()
 	for i := len(members) - 1; i >= 0 && members[i].Above(out.Self()); i-- {
@@ -162,8 +162,8 @@ func (b *Bully) mayAsk(id election.ID, out election.Actions) bool {
 	return out.Eligible(id) || b.dead && out.Down(id)
 }
 
-// awaitsAnswer reports whether anyone asked might still answer, and how long what
-// is asked now and its answer may travel.
+// awaitsAnswer reports whether any asked member might still answer, and how long a question and
+// its answer may travel.
 func (b *Bully) awaitsAnswer(out election.Actions) (longest time.Duration, any bool) {
 	if b.askedDown != election.None {
 		longest, any = out.AnswerTime(b.askedDown), true
@@ -182,7 +182,7 @@ func (b *Bully) claim(out election.Actions) {
 	out.Claim()
 }
 
-// announce sends COORDINATOR to everyone (docs/sources.md, "Epochs", step 1).
+// announce sends COORDINATOR to all members (docs/sources.md, "Epochs", step 1).
 func (b *Bully) announce(out election.Actions) {
 	members := out.Members()
 	for i := len(members) - 1; i >= 0; i-- {
@@ -210,15 +210,15 @@ func (b *Bully) receive(m *election.Message, out election.Actions) {
 	}
 }
 
-// electionFrom answers a lower member and takes the contest over (docs/sources.md,
-// "Scrapper", step 2; "Epochs", step 4). A leader says that it leads.
+// electionFrom answers a lower member and takes the election over (docs/sources.md, "Scrapper",
+// step 2; "Epochs", step 4). A leader answers that it leads.
 func (b *Bully) electionFrom(m *election.Message, out election.Actions) {
 	leader := out.Leader()
 	switch {
 	case leader.Leader == out.Self():
 		b.coordinator(m.From, out)
 	case !out.Eligible(out.Self().ID) || !out.Self().Above(out.Rank(m.From)):
-		// No answer: I cannot take over.
+		// No answer: this member cannot take over.
 	default:
 		out.Send(m.From, election.Message{Kind: election.Answer, Round: m.Round})
 		out.Vouch(m.From) // its link to the leader may be all that is down
@@ -231,7 +231,7 @@ func (b *Bully) electionFrom(m *election.Message, out election.Actions) {
 // answerFrom stands back: a higher member takes over (docs/sources.md, "Epochs", step 3).
 func (b *Bully) answerFrom(m *election.Message, out election.Actions) {
 	if b.state != asking || m.Round != b.thisRound(out) {
-		return // late: the contest it answers is over
+		return // late: the election that it answers is over
 	}
 	b.rest(out)
 	b.state, b.answer = waiting, m.From
@@ -242,11 +242,11 @@ func (b *Bully) answerFrom(m *election.Message, out election.Actions) {
 			higher++
 		}
 	}
-	// Its links to those above it may have yet to be made.
+	// Its links to higher members may have yet to be made.
 	out.SetTimer(timerCoordinator, 2*t.T()+(t.DialTime()+2*t.TMax)*time.Duration(higher))
 }
 
-// peerDown spares the waiting for one that is gone.
+// peerDown stops waiting for a dead member.
 func (b *Bully) peerDown(peer election.ID, out election.Actions) {
 	if peer == b.askedDown {
 		b.askedDown = election.None
@@ -258,7 +258,7 @@ func (b *Bully) peerDown(peer election.ID, out election.Actions) {
 	b.goOn(peer, out)
 }
 
-// withdrawn spares the waiting for one that stands no more.
+// withdrawn stops waiting for a member that is no longer a candidate.
 func (b *Bully) withdrawn(peer election.ID, out election.Actions) {
 	switch {
 	case peer == out.Self().ID:
@@ -270,7 +270,7 @@ func (b *Bully) withdrawn(peer election.ID, out election.Actions) {
 	}
 }
 
-// goOn asks the next one, or claims, when nobody asked can answer any more.
+// goOn asks the next member, or claims if no asked member can answer any more.
 func (b *Bully) goOn(peer election.ID, out election.Actions) {
 	switch {
 	case b.state == asking && b.more && peer == b.asked.ID:
@@ -293,14 +293,14 @@ func (b *Bully) timerFired(name string, out election.Actions) {
 	}
 }
 
-// startOver begins anew after a wait in vain. Another may have won meanwhile who
-// cannot reach us: the others know.
+// startOver begins again after a wait in vain. A member that cannot reach this member may have
+// won meanwhile; the rest can report it.
 func (b *Bully) startOver(out election.Actions) {
 	b.rest(out)
 	out.Discover()
 }
 
-// rest ends the contest on this member's side.
+// rest ends the election on this member's side.
 func (b *Bully) rest(out election.Actions) {
 	b.state, b.asked, b.more, b.answer, b.askedDown = idle, election.Rank{}, false, election.None, election.None
 	out.CancelTimer(timerNext)

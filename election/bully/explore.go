@@ -2,16 +2,16 @@ package bully
 
 import "github.com/batuta-dev/batuta/election"
 
-// Clone gives an independent copy.
+// Clone returns an independent copy.
 func (b *Bully) Clone() election.Algorithm {
 	c := *b
 	return &c
 }
 
-// MinRound is the round number in use, 0 before the first.
+// MinRound returns the round number in use, 0 before the first.
 func (b *Bully) MinRound() uint64 { return b.round }
 
-// AppendState appends all that decides what the algorithm does next.
+// AppendState appends all that decides the algorithm's further behavior.
 func (b *Bully) AppendState(s []byte, base uint64) []byte {
 	s = append(s, byte(b.probe), byte(b.state))
 	s = election.AppendRelative(s, b.round, base)

@@ -2,17 +2,16 @@ package ring
 
 import "github.com/batuta-dev/batuta/election"
 
-// ChangRoberts is one member's side of Chang and Roberts' algorithm (1979), as
-// docs/sources.md, "Leader election", tells it.
+// ChangRoberts is the state of a member in Chang and Roberts' algorithm (1979), as described in
+// docs/sources.md, "Leader election".
 //
 //	ELECTION  to the successor: this candidate is the highest so far
 //	ELECTED   to the successor: this leadership has begun
 //
-// ELECTION's Ring is the candidate alone, or empty when nobody that it passed
-// stands for election.
+// ELECTION's Ring is only the candidate, or empty if no member that it passed is a candidate.
 type ChangRoberts struct{ ring }
 
-// NewChangRoberts gives the algorithm for one member.
+// NewChangRoberts returns the algorithm of a member.
 func NewChangRoberts(options ...Option) *ChangRoberts {
 	c := &ChangRoberts{}
 	for _, o := range options {
@@ -21,10 +20,10 @@ func NewChangRoberts(options ...Option) *ChangRoberts {
 	return c
 }
 
-// Name is "chang-roberts".
+// Name returns "chang-roberts".
 func (c *ChangRoberts) Name() string { return "chang-roberts" }
 
-// Step handles one event.
+// Step handles an event.
 func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
 	if c.mend(out) && c.phase == participating {
 		c.restart("its successor is gone", out)
@@ -47,21 +46,21 @@ func (c *ChangRoberts) Step(ev election.Event, out election.Actions) {
 	}
 }
 
-// start: "p marks itself as participating, and sends a message along the ring,
-// saying that it is the leader" ("Leader election").
+// start begins an election: "p marks itself as participating, and sends a message along the
+// ring, saying that it is the leader" ("Leader election").
 func (c *ChangRoberts) start(out election.Actions) {
 	c.join(c.own(out), out)
 	switch stands := out.Eligible(out.Self().ID); {
 	case c.next != election.None:
 		c.nominate(own(out), out)
 	case stands:
-		c.win(out) // a ring of one: the message is home
+		c.win(out) // a ring of a single member: the message is home
 	default:
 		c.rest(out)
 	}
 }
 
-// own is this member as a candidate, nobody if it does not stand.
+// own returns this member as a candidate, nil if it is not.
 func own(out election.Actions) []election.Rank {
 	if !out.Eligible(out.Self().ID) {
 		return nil
@@ -69,19 +68,19 @@ func own(out election.Actions) []election.Rank {
 	return []election.Rank{out.Self()}
 }
 
-// nominate sends this member's message on its way round.
+// nominate sends this member's message around the ring.
 func (c *ChangRoberts) nominate(candidate []election.Rank, out election.Actions) {
 	c.round.Initiator = out.Self().ID
 	c.send(election.Message{Kind: election.Election, Round: c.round, Ring: candidate}, far, out)
 }
 
-// restart makes a lost round good by a new one.
+// restart replaces a lost round by a new round.
 func (c *ChangRoberts) restart(why string, out election.Actions) {
 	out.Note("restarts", c.next, why)
 	c.start(out)
 }
 
-// expire: a flag does not stay set for ever, nor does a winner have for ever.
+// expire ends a round that takes too long: neither the flag nor a winner's time lasts forever.
 func (c *ChangRoberts) expire(out election.Actions) {
 	c.rest(out)
 	if !out.Leader().Defined() {
@@ -95,8 +94,8 @@ func (c *ChangRoberts) receive(m *election.Message, out election.Actions) {
 		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
 		c.electionFrom(m, out)
 	case election.Elected:
-		// "It changes its state to not participating, and registers the new
-		// leader. If the id is not its own, it passes the message on" ("Leader election").
+		// "It changes its state to not participating, and registers the new leader. If the id is
+		// not its own, it passes the message on" ("Leader election").
 		c.announced(m, out)
 	}
 }
@@ -126,7 +125,7 @@ func (c *ChangRoberts) electionFrom(m *election.Message, out election.Actions) {
 	}
 }
 
-// origin is whom the message is on its way home to: the candidate.
+// origin returns the member at which the message ends: the candidate.
 func origin(m *election.Message) election.ID {
 	if len(m.Ring) == 0 {
 		return m.Round.Initiator
@@ -134,34 +133,34 @@ func origin(m *election.Message) election.ID {
 	return m.Ring[0].ID
 }
 
-// astray reports whether m has passed everyone without coming home: its candidate
-// is no member any more, or is gone and has its place elsewhere in some members'
-// rings, which have not heard of its priority.
+// astray reports whether m has passed every member without coming home. Then its candidate is no
+// longer a member, or is dead and has a different place in some members' rings, which lack its
+// priority.
 func (c *ChangRoberts) astray(m *election.Message, out election.Actions) bool {
 	return far-m.Hops > len(out.Members())
 }
 
-// cameHome: "if it is equal to its own, then it is the leader" ("Leader election").
+// cameHome handles a member's own message: "if it is equal to its own, then it is the leader"
+// ("Leader election").
 func (c *ChangRoberts) cameHome(m *election.Message, participant bool, out election.Actions) {
 	switch {
 	case !participant:
 		// From an earlier life of this process.
 	case len(m.Ring) == 0:
-		c.rest(out) // nobody stands
+		c.rest(out) // there is no candidate
 	default:
 		c.win(out)
 	}
 }
 
-// compare passes the message on, with this member for its candidate or as it
-// is, or keeps it.
+// compare passes the message on, with this member as its candidate or unchanged, or drops it.
 func (c *ChangRoberts) compare(m *election.Message, participant bool, out election.Actions) {
 	stands := out.Eligible(out.Self().ID)
 	higher := len(m.Ring) == 1 && m.Ring[0].Above(out.Self())
 	switch {
 	case higher && out.Leader().Leader == out.Self():
-		// The leader outranked: it stays until it hands over, which the Machine
-		// of the higher one asks of it.
+		// The leader has a lower rank. It stays until it hands over, as the Machine of the
+		// higher member requests.
 		c.meet(m, out)
 		c.win(out)
 	case higher || !stands:
@@ -179,9 +178,9 @@ func (c *ChangRoberts) meet(m *election.Message, out election.Actions) {
 	c.join(m.Round, out)
 }
 
-// win: "when a process sees that it is the leader, it changes its state to not
-// participating, and sends ELECTED" ("Leader election"): at once if it leads already,
-// else when its epoch is on disk.
+// win handles that this member has won: "when a process sees that it is the leader, it changes
+// its state to not participating, and sends ELECTED" ("Leader election"). It sends at once if it
+// leads already, else when its epoch is on disk.
 func (c *ChangRoberts) win(out election.Actions) {
 	if out.Leader().Leader == out.Self() {
 		c.announce(election.Message{Kind: election.Elected}, out)
@@ -190,7 +189,7 @@ func (c *ChangRoberts) win(out election.Actions) {
 	c.claim(out)
 }
 
-// settled: the leadership t is safe on disk.
+// settled handles that the leadership t is on disk.
 func (c *ChangRoberts) settled(t election.Token, out election.Actions) {
 	switch {
 	case t.Leader != out.Self():

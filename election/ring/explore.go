@@ -2,19 +2,19 @@ package ring
 
 import "github.com/batuta-dev/batuta/election"
 
-// Clone gives an independent copy.
+// Clone returns an independent copy.
 func (c *ChangRoberts) Clone() election.Algorithm {
 	d := *c
 	return &d
 }
 
-// Clone gives an independent copy.
+// Clone returns an independent copy.
 func (l *List) Clone() election.Algorithm {
 	d := *l // missed is never changed, but replaced
 	return &d
 }
 
-// AppendState appends all that decides what the algorithm does next.
+// AppendState appends all that decides the algorithm's further behavior.
 func (l *List) AppendState(b []byte, base uint64) []byte {
 	for _, id := range l.missed {
 		b = append(append(b, id...), 0)
@@ -22,7 +22,7 @@ func (l *List) AppendState(b []byte, base uint64) []byte {
 	return l.ring.AppendState(append(b, 0), base)
 }
 
-// MinRound is the lowest round number held, 0 for none.
+// MinRound returns the lowest round number held, 0 for none.
 func (r *ring) MinRound() uint64 {
 	if n := r.passing.Round.Number; n > 0 {
 		return min(n, r.round.Number)
@@ -30,7 +30,7 @@ func (r *ring) MinRound() uint64 {
 	return r.round.Number
 }
 
-// AppendState appends all that decides what the algorithm does next.
+// AppendState appends all that decides the algorithm's further behavior.
 func (r *ring) AppendState(b []byte, base uint64) []byte {
 	b = append(b, byte(r.phase))
 	b = append(append(b, r.next...), 0)

@@ -6,22 +6,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// List is one member's side of the ring algorithm of docs/sources.md, "Coordinator", whose message
-// grows as it travels.
+// List is the state of a member in the ring algorithm of docs/sources.md, "Coordinator", with a
+// message that grows as it travels.
 //
 //	ELECTION     to the successor: these are alive so far
 //	COORDINATOR  to the successor: the highest of these leads
 //
-// Only the winner can number its leadership. So a COORDINATOR whose initiator
-// is not the winner says who is to lead; from the winner on, which claims, it
-// goes round once more with the epoch. When that leader leads already, once is
-// enough.
+// Only the winner can number its leadership. So a COORDINATOR from a different initiator only
+// names the next leader. From the winner on, which claims, it goes around again with the epoch.
+// If that leader leads already, a single turn is enough.
 type List struct {
 	ring
-	missed []election.ID // who counted as down here when this member joined the round
+	missed []election.ID // members that counted as down here when this member joined the round
 }
 
-// New gives the algorithm for one member.
+// New returns the algorithm of a member.
 func New(options ...Option) *List {
 	l := &List{}
 	for _, o := range options {
@@ -30,10 +29,10 @@ func New(options ...Option) *List {
 	return l
 }
 
-// Name is "ring".
+// Name returns "ring".
 func (l *List) Name() string { return "ring" }
 
-// Step handles one event.
+// Step handles an event.
 func (l *List) Step(ev election.Event, out election.Actions) {
 	if l.mend(out) && l.phase == participating {
 		l.restart("its successor is gone", out)
@@ -56,13 +55,13 @@ func (l *List) Step(ev election.Event, out election.Actions) {
 	}
 }
 
-// start "builds an ELECTION message that contains its own id and passes it to
-// its successor" ("Coordinator").
+// start begins an election. It "builds an ELECTION message that contains its own id and passes
+// it to its successor" ("Coordinator").
 func (l *List) start(out election.Actions) {
 	l.join(l.own(out), out)
 	list := withOwn(nil, out)
 	if l.next == election.None {
-		l.decideOn(list, out) // a ring of one: the message is home
+		l.decideOn(list, out) // a ring of a single member: the message is home
 		return
 	}
 	l.sendElection(list, 0, far, out)
@@ -79,7 +78,7 @@ func (l *List) join(round election.Round, out election.Actions) {
 	}
 }
 
-// withOwn is the list and this member, if it stands.
+// withOwn returns the list with this member, if it is a candidate.
 func withOwn(list []election.Rank, out election.Actions) []election.Rank {
 	list = slices.Clone(list) // a message is never changed after it was sent
 	if out.Eligible(out.Self().ID) && !slices.Contains(list, out.Self()) {
@@ -93,13 +92,14 @@ func (l *List) sendElection(list []election.Rank, stamp int64, hops int, out ele
 	l.send(election.Message{Kind: election.Election, Round: l.round, Stamp: stamp, Ring: list}, hops, out)
 }
 
-// restart makes a lost round good by a new one.
+// restart replaces a lost round by a new round.
 func (l *List) restart(why string, out election.Actions) {
 	out.Note("restarts", l.next, why)
 	l.start(out)
 }
 
-// expire: nobody takes part for ever, nor does a winner have for ever.
+// expire ends a round that takes too long: neither participation nor a winner's time lasts
+// forever.
 func (l *List) expire(out election.Actions) {
 	l.rest(out)
 	if !out.Leader().Defined() {
@@ -109,7 +109,7 @@ func (l *List) expire(out election.Actions) {
 
 func (l *List) receive(m *election.Message, out election.Actions) {
 	switch {
-	case !l.sane(m.Round.Number) || len(m.Ring) > election.MaxMembers: // in a ring that grows, others know more members
+	case !l.sane(m.Round.Number) || len(m.Ring) > election.MaxMembers: // a ring that grows has more members elsewhere
 	case m.Kind == election.Election:
 		out.Vouch(m.Round.Initiator) // its link to the leader may be all that is down
 		l.electionFrom(m, out)
@@ -120,16 +120,16 @@ func (l *List) receive(m *election.Message, out election.Actions) {
 	}
 }
 
-// electionFrom: "at each step the sender adds its own id to the list", until
-// "the message is received by the one that sent it first" ("Coordinator"). Of two
-// initiators the higher round goes on; it finds the same winner.
+// electionFrom extends the list ("at each step the sender adds its own id to the list") until it
+// comes home ("Coordinator"). Of two initiators the higher round goes on; it finds the same
+// winner.
 func (l *List) electionFrom(m *election.Message, out election.Actions) {
 	same := l.phase == participating && m.Round == l.round
 	switch {
 	case same && m.Round.Initiator == out.Self().ID:
 		l.decideOn(m.Ring, out)
 	case same || m.Round.Initiator == out.Self().ID:
-		// It has gone past its home, or is from an earlier life of this process.
+		// It has passed its home, or is from an earlier life of this process.
 	case l.newer(m.Round):
 		l.join(m.Round, out)
 		if l.skips(m.Round.Initiator, out) {
@@ -142,7 +142,7 @@ func (l *List) electionFrom(m *election.Message, out election.Actions) {
 	}
 }
 
-// newer reports whether a round comes after all that this member has taken part in.
+// newer reports whether a round comes after all rounds of this member.
 func (l *List) newer(r election.Round) bool {
 	if r.Number == l.round.Number {
 		return l.phase == participating && r.Initiator.Compare(l.round.Initiator) > 0
@@ -150,9 +150,8 @@ func (l *List) newer(r election.Round) bool {
 	return r.Number > l.round.Number
 }
 
-// decideOn: "the message is changed to COORDINATOR and circulated once more, to
-// tell everyone the new coordinator (the highest id) and the members of the new
-// ring" ("Coordinator").
+// decideOn ends the round: "the message is changed to COORDINATOR and circulated once more"
+// ("Coordinator"), with the highest id as the new coordinator and the members of the new ring.
 func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	list = l.alive(list, out)
 	leader, winner := out.Leader(), highest(list)
@@ -161,7 +160,7 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	case leader.Defined() && slices.Contains(list, leader.Leader):
 		l.announce(msg, out) // it leads already, and the message has passed it
 	case winner.ID == election.None:
-		l.rest(out) // nobody stands
+		l.rest(out) // there is no candidate
 	case winner == out.Self():
 		l.passing.Ring = list
 		l.claim(out)
@@ -171,13 +170,13 @@ func (l *List) decideOn(list []election.Rank, out election.Actions) {
 	}
 }
 
-// alive is the new ring: those of list that have not been found down in this round. Who counted as
-// down before it, and is on its list, has put itself there since.
+// alive returns the new ring: the members of list that were not found down in this round. A
+// member that counted as down before, and is on its list, has added itself since.
 func (l *List) alive(list []election.Rank, out election.Actions) []election.Rank {
 	return slices.DeleteFunc(slices.Clone(list), func(r election.Rank) bool { return out.Down(r.ID) && !slices.Contains(l.missed, r.ID) })
 }
 
-// highest is the highest of list, the zero Rank if it is empty.
+// highest returns the highest of list, the zero Rank if it is empty.
 func highest(list []election.Rank) (top election.Rank) {
 	for _, r := range list {
 		if top.ID == election.None || r.Above(top) {
@@ -187,14 +186,14 @@ func highest(list []election.Rank) (top election.Rank) {
 	return top
 }
 
-// coordinatorFrom passes on who is to lead, unless it is this member: then it
-// claims, and what it announces carries the epoch.
+// coordinatorFrom passes on the next leader. If that is this member, it claims, and its
+// announcement carries the epoch.
 func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
 	switch {
 	case m.Round.Initiator == out.Self().ID:
 		return // come home
 	case l.newer(m.Round):
-		l.join(m.Round, out) // the list has gone past this member
+		l.join(m.Round, out) // the list has passed this member
 	case l.phase != participating || m.Round != l.round:
 		return // late
 	}
@@ -210,7 +209,7 @@ func (l *List) coordinatorFrom(m *election.Message, out election.Actions) {
 	}
 }
 
-// settled: the leadership t is safe on disk.
+// settled handles that the leadership t is on disk.
 func (l *List) settled(t election.Token, out election.Actions) {
 	switch {
 	case t.Leader != out.Self():

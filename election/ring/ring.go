@@ -1,16 +1,15 @@
-// Package ring holds the two ring algorithms: Chang and Roberts' with one
-// candidate a message (docs/sources.md, "Leader election"), and the one whose message carries
-// the list of all it has passed ("Coordinator"). Each reads like its source; what
-// the sources leave out is shared here:
+// Package ring holds the two ring algorithms. A message of Chang and Roberts' has a single
+// candidate (docs/sources.md, "Leader election"). A message of the second algorithm has the list
+// of all members it has passed ("Coordinator"). Each reads like its source. Common to both, and
+// left out by the sources, are:
 //
 //   - the ring itself: the members in rank order, the highest followed by the
-//     lowest, the dead skipped;
-//   - rounds, so that a lost message is made good by a new round, and a late one
-//     is known for what it is;
-//   - a hop limit, so that no message circulates for ever.
+//     lowest, dead members skipped;
+//   - rounds: a new round replaces a lost message, and a late message is recognized;
+//   - a hop limit, so that no message circulates forever.
 //
-// The epochs, the disk, the failure detector and the hand-over to a member that
-// returns are the Machine's; see package election.
+// The epochs, the disk, the failure detector and the hand-over to a returning member are the
+// Machine's; see package election.
 package ring
 
 import (
@@ -21,29 +20,29 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// phase is where a member stands in a contest.
+// phase is a member's part in an election.
 type phase uint8
 
 const (
-	resting       phase = iota // no contest that it knows of
+	resting       phase = iota // no election at this member
 	participating              // the sources' flag: it has sent or passed on a message of the round
-	decided                    // the round has a winner, whose leadership is not settled yet
+	decided                    // the round has a winner, and its leadership is not settled yet
 )
 
 // The timer: the round, or what follows from it, takes too long.
 const timerRound = "round"
 
-// maxLeap bounds how far one message may raise the round number, so that no
-// single one can use them all up.
+// maxLeap is how far a message may raise the round number, so that no single message can use all
+// numbers up.
 const maxLeap = 1 << 32
 
-// ring is one member's place in the ring and in its contests.
+// ring is a member's place in the ring and in its elections.
 type ring struct {
 	order []election.ID // nil: rank order
-	me    int           // where this member was in that order when last looked for
+	me    int           // this member's place in that order when last looked up
 	next  election.ID   // the successor as of the last step
 
-	round   election.Round // the newest known; its messages are late once it is over
+	round   election.Round // the newest seen; its messages are late once it is over
 	phase   phase
 	passing election.Message // an announcement that goes on once it is settled here; no Hops: none
 }
@@ -51,22 +50,22 @@ type ring struct {
 // Option changes how a ring algorithm works.
 type Option func(*ring)
 
-// WithOrder sets the ring's order: each id is followed by the next, the last by
-// the first. Members that are not in it have no place in the ring. Default: rank
-// order. It is for the lab; every member must be given the same.
+// WithOrder sets the ring's order: each id is followed by the next, the last by the first.
+// Members that are not in it have no place in the ring. Default: rank order. It is for the lab;
+// every member must have the same order.
 func WithOrder(ids []election.ID) Option {
 	return func(r *ring) { r.order = slices.Clone(ids) }
 }
 
-// Participating reports whether this member takes part in a contest that has no
-// winner yet: the flag of docs/sources.md, "Leader election".
+// Participating reports whether this member takes part in an election without a winner yet: the
+// flag of docs/sources.md, "Leader election".
 func (r *ring) Participating() bool { return r.phase == participating }
 
-// Successor is the member to which this one sends; none while it is alone or
-// has not been stepped.
+// Successor returns the member to which this member sends; none while it is alone or has not
+// been stepped.
 func (r *ring) Successor() election.ID { return r.next }
 
-// after gives the other members as the ring has them behind this one.
+// after returns the members that follow this member in the ring.
 func (r *ring) after(out election.Actions) iter.Seq[election.ID] {
 	members, self := out.Members(), out.Self().ID
 	n, at := len(members), func(i int) election.ID { return members[i].ID }
@@ -85,7 +84,7 @@ func (r *ring) after(out election.Actions) iter.Seq[election.ID] {
 	}
 }
 
-// successor is the next member that is not down ("Coordinator"), or None.
+// successor returns the next member that is not down ("Coordinator"), or None.
 func (r *ring) successor(out election.Actions) election.ID {
 	for id := range r.after(out) {
 		if !out.Down(id) {
@@ -95,9 +94,8 @@ func (r *ring) successor(out election.Actions) election.ID {
 	return election.None
 }
 
-// skips reports whether id is one of the dead between this member and its
-// successor. A message on its way home to such a one goes no further: it would
-// pass its home by.
+// skips reports whether id is a dead member between this member and its successor. A message on
+// its way home to such a member goes no further: it would pass its home by.
 func (r *ring) skips(id election.ID, out election.Actions) bool {
 	for next := range r.after(out) {
 		if !out.Down(next) {
@@ -110,9 +108,9 @@ func (r *ring) skips(id election.ID, out election.Actions) bool {
 	return false
 }
 
-// mend has the detector watch the successor, "so that a broken ring is repaired
-// before it is needed", and reports whether the last one is gone, and with it what
-// it was to pass on. A ring that has only grown is not broken.
+// mend makes the detector watch the successor, "so that a broken ring is repaired before it is
+// needed". It reports whether the last successor is dead, which loses what it was to pass on. A
+// ring that has only grown is not broken.
 func (r *ring) mend(out election.Actions) (broken bool) {
 	last := r.next
 	r.next = r.successor(out)
@@ -130,11 +128,11 @@ func (r *ring) send(msg election.Message, hops int, out election.Actions) {
 	}
 }
 
-// far is how many members a message may pass. No ring has more; who sends it may
-// not know yet how many this one has.
+// far is how many members a message may pass. No ring has more. Its sender may not have the
+// present length of this ring.
 const far = election.MaxMembers
 
-// own is a round of this member's own, above all it knows.
+// own returns a new round of this member, above all that it has seen.
 func (r *ring) own(out election.Actions) election.Round {
 	return election.Round{Number: r.round.Number + 1, Initiator: out.Self().ID}
 }
@@ -145,41 +143,41 @@ func (r *ring) join(round election.Round, out election.Actions) {
 	r.await(out)
 }
 
-// await sets the time after which the round counts as lost:
-// n·(t_max + t_process), a full turn of the slowest ring, and what it takes to make
-// a link for it, if this member has none to its successor.
+// await sets the time after which the round counts as lost: n·(t_max + t_process), a full turn
+// of the slowest ring. If the link to the successor is new, the time to make it comes on top.
 func (r *ring) await(out election.Actions) {
 	t := out.Timing()
 	making := max(0, out.AnswerTime(r.next)-2*t.TMax)
 	out.SetTimer(timerRound, time.Duration(len(out.Members()))*(t.TMax+t.TProcess)+making)
 }
 
-// decide ends this member's participation: the round is over, and its outcome
-// has until the timer to settle.
+// decide ends this member's participation: the round is over, and its outcome must settle before
+// the timer expires.
 func (r *ring) decide(out election.Actions) {
 	r.phase = decided
 	r.await(out)
 }
 
-// rest ends the contest on this member's side.
+// rest ends the election on this member's side.
 func (r *ring) rest(out election.Actions) {
 	r.phase, r.passing = resting, election.Message{}
 	out.CancelTimer(timerRound)
 }
 
-// sane reports whether a round number can be true.
+// sane reports whether a round number is plausible.
 func (r *ring) sane(number uint64) bool {
 	return number > 0 && number <= min(election.MaxEpoch, r.round.Number+maxLeap)
 }
 
-// forgotten reports whether a late message calls for a round: no leader, and no
-// contest that would reach the sender. It has restarted and counts rounds from 1
-// again, or its round was lost here.
+// forgotten reports whether a late message requires a round: there is no leader, and no election
+// that would reach the sender. The sender has restarted and counts rounds from 1 again, or its
+// round was lost here.
 func (r *ring) forgotten(out election.Actions) bool {
 	return r.phase == resting && !out.Leader().Defined()
 }
 
-// claim leads, unless a leader is alive after all; that one's end will tell.
+// claim claims leadership, unless a leader is alive after all; then that leader's end will be an
+// event.
 func (r *ring) claim(out election.Actions) {
 	r.decide(out)
 	out.Claim()
@@ -188,8 +186,8 @@ func (r *ring) claim(out election.Actions) {
 	}
 }
 
-// announce tells the ring who leads, beginning with the successor; msg comes
-// home to this member.
+// announce sends the leader around the ring, beginning with the successor; msg comes home to
+// this member.
 func (r *ring) announce(msg election.Message, out election.Actions) {
 	r.rest(out)
 	r.round.Initiator = out.Self().ID
@@ -197,8 +195,8 @@ func (r *ring) announce(msg election.Message, out election.Actions) {
 	r.send(msg, far, out)
 }
 
-// announced takes the leadership that m announces, and passes m on when it is
-// settled here: an epoch is on disk before any message carries it.
+// announced takes the leadership that m announces, and passes m on when it is settled here: an
+// epoch is on disk before any message carries it.
 func (r *ring) announced(m *election.Message, out election.Actions) {
 	if m.Round.Initiator == out.Self().ID || !r.sane(m.Round.Number) {
 		return // it has come home
@@ -209,16 +207,16 @@ func (r *ring) announced(m *election.Message, out election.Actions) {
 	}
 	r.passing = election.Message{Kind: m.Kind, Round: m.Round, Ring: m.Ring, Hops: m.Hops - 1}
 	if r.skips(m.Round.Initiator, out) {
-		r.passing = election.Message{} // everyone has heard it
+		r.passing = election.Message{} // every member has received it
 	}
 	out.Accept(m.Token, m.From)
 	if out.Leader() == m.Token {
-		r.passOn(m.Token, out) // it was settled before: a beat was faster, or it is the same as ever
+		r.passOn(m.Token, out) // it was settled before: a heartbeat was faster, or the leadership is unchanged
 	}
 }
 
-// passOn ends the contest here and sends on the announcement that waited for t
-// to settle, if one did.
+// passOn ends the election here and sends the announcement that waited for t to settle, if there
+// is any.
 func (r *ring) passOn(t election.Token, out election.Actions) {
 	msg := r.passing
 	r.rest(out)
