@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -23,12 +24,24 @@ type labCommand struct {
 	env
 	http, static string
 	open         bool
+	incident     []byte // to open; nil: none
+}
+
+func (c *labCommand) readIncident(file string) (err error) {
+	if c.incident, err = os.ReadFile(file); err != nil {
+		return cli.Usagef("%w", err)
+	}
+	var kind struct{ Batuta string }
+	if err := json.Unmarshal(c.incident, &kind); err != nil || kind.Batuta != "incident" {
+		return cli.Usagef("%s is no incident: write one with batuta explain --lab FILE", file)
+	}
+	return nil
 }
 
 func newLabCommand(e env) *cobra.Command {
 	c := &labCommand{env: e}
 	cmd := &cobra.Command{
-		Use:   "lab",
+		Use:   "lab [FILE]",
 		Short: "Watch and break elections in the browser",
 		Long: `lab serves the lab's page until it is interrupted: the simulator of "batuta sim",
 compiled to WebAssembly, which runs in the browser and asks nobody else. Choose an
@@ -36,17 +49,24 @@ algorithm, play, pause and scrub, click members and links to crash, freeze or cu
 them; each act is a line of a scenario that "batuta sim run" plays to the same trace.
 
 From a checkout, or after go install, the simulator is built by the go command first.
---static writes the same page into a directory, for any web server.`,
+--static writes the same page into a directory, for any web server. FILE is an incident
+of a real cluster, which batuta explain --lab has written: the page opens it.`,
 		Example: `  batuta lab
   batuta lab --http 127.0.0.1:8080 --open=false
-  batuta lab --static public/lab`,
-		Args: cobra.NoArgs,
+  batuta lab --static public/lab
+  batuta lab incident.json`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.http, "http", "127.0.0.1:0", "`HOST:PORT` to serve it on; port 0 picks a free one")
 	f.BoolVar(&c.open, "open", true, "open it in the browser")
 	f.StringVar(&c.static, "static", "", "write it into `DIR` and end")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			if err := c.readIncident(args[0]); err != nil {
+				return err
+			}
+		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		return c.run(ctx)
@@ -70,6 +90,9 @@ func (c *labCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.incident != nil {
+		site["incident.json"] = c.incident
+	}
 	if c.static != "" {
 		if err := lab.Write(c.static, site); err != nil {
 			return err
@@ -82,6 +105,9 @@ func (c *labCommand) run(ctx context.Context) error {
 
 func (c *labCommand) serve(ctx context.Context, l net.Listener, page http.Handler) error {
 	url := "http://" + l.Addr().String() + "/"
+	if c.incident != nil {
+		url += "#incident=incident.json"
+	}
 	server := &http.Server{Handler: page, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -48,19 +49,32 @@ configuration, and what is promised.`,
 func newExplainCommand(e env) *cobra.Command {
 	var trace bool
 	var last int
+	var lab string
+	var also []string
 	cmd := newAskingCommand(e, &cobra.Command{
 		Use:   "explain",
 		Short: "Show why leadership changed",
 		Long: `explain prints one sentence for each change of leadership that the agent asked has
 detected, the newest first: the cause, the next leader, and the time in between. With
---trace it prints each step and message of that member instead, the oldest first.`,
+--trace it prints each step and message of that member instead, the oldest first.
+With --lab it writes what all members have recorded into a file, which "batuta lab FILE"
+opens: what each member had received at which moment. The other agents are asked at the
+addresses that their members publish (--http-advertise), or at those of --also.`,
 		Example: `  batuta explain --agent 127.0.0.1:7501
   batuta explain --last 1
   batuta explain --json | jq -r '.[] | select(.cause == "silent") | .time'
-  batuta explain --trace`,
+  batuta explain --trace
+  batuta explain --lab incident.json && batuta lab incident.json`,
 	}, func(ctx context.Context, a *asking, c *api.Client) error {
-		if last < 0 {
+		switch {
+		case last < 0:
 			return cli.Usagef("--last %d is negative: give the number of changes to print, or 0 for all", last)
+		case lab != "" && (trace || last > 0 || a.json):
+			return cli.Usagef("--lab writes all that there is: use it without --trace, --last and --json")
+		case lab == "" && also != nil:
+			return cli.Usagef("--also is for --lab FILE")
+		case lab != "":
+			return a.writeIncident(ctx, c, lab, also)
 		}
 		if trace {
 			return a.explainTrace(ctx, c, last)
@@ -78,7 +92,33 @@ detected, the newest first: the cause, the next leader, and the time in between.
 	})
 	cmd.Flags().BoolVar(&trace, "trace", false, "print each step and message instead, the oldest first")
 	cmd.Flags().IntVar(&last, "last", 0, "print the newest `N` alone (default all that the agent keeps)")
+	cmd.Flags().StringVar(&lab, "lab", "", "write the records of all members into `FILE`, for batuta lab")
+	cmd.Flags().StringSliceVar(&also, "also", nil, "`HOST:PORT` of another agent's HTTP API to ask for --lab; repeatable (default as published)")
 	return cmd
+}
+
+// writeIncident writes what the members have recorded into a file.
+func (a *asking) writeIncident(ctx context.Context, c *api.Client, file string, also []string) error {
+	in, err := explain.Gather(ctx, c, also, a.let)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(in)
+	if err == nil {
+		err = os.WriteFile(file, raw, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("--lab: %w", err)
+	}
+	answered := len(in.Members)
+	for _, m := range in.Members {
+		if m.Error != "" {
+			answered--
+			fmt.Fprintf(a.stdout, "no records of %s: %s\n", cmp.Or(m.ID, "an agent of --also"), m.Error)
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s has the records of %d members; open it: batuta lab %s\n", file, answered, file)
+	return err
 }
 
 func (a *asking) explainTrace(ctx context.Context, c *api.Client, last int) error {

@@ -1,4 +1,4 @@
-// Package explain puts the changes of leadership that a member has detected in words.
+// Package explain makes sentences of the changes of leadership that a member has detected.
 package explain
 
 import (
@@ -57,7 +57,7 @@ func Changes(events []api.Reason) []Change {
 	return changes
 }
 
-// whyLost is the cause of a loss in words. l.ID is the member that detected it.
+// whyLost is the cause of a loss for a person. l.ID is the member that detected it.
 func whyLost(l api.Line, steps []api.Record) string {
 	why := map[string]string{} // by step, the last of each
 	for _, s := range steps {

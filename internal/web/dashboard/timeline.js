@@ -1,7 +1,7 @@
 // Leaderships: who, when, why each ended, the time without one, and the time with two.
 
 import { h, listed, replace, text } from './shared/dom.js'
-import { doing } from './shared/words.js'
+import { causes, doing } from './shared/words.js'
 import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
 import { at, exact, lasting, toMilli } from './times.js'
@@ -76,7 +76,7 @@ function reign(r, now, leaderships, opened, id, members) {
 // causeOf is why a leadership ended, and a word for it: its leader's own, else that of the
 // member asked.
 function causeOf(r, own) {
-  const words = t('c_' + r.cause)
+  const words = causes[r.cause] ?? r.cause
   const said = [r.views.find(v => v.by === r.leader), own].find(v => v?.cause === r.cause && v.why)
   return said ? `${words} (${said.why})` : words
 }

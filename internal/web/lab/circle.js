@@ -129,6 +129,7 @@ export class Circle {
       case 'off': return t('isOff')
       case 'absent': return t('isAbsent')
       case 'frozen': return t('isFrozen')
+      case 'silent': return t('isSilent')
     }
     const sick = state.healthy ? '' : ' · ' + t('isSick')
     switch (state.role) {

@@ -10,6 +10,7 @@ export class Editor {
     this.lab = lab
     this.area = $('#text')
     this.past = []
+    this.steps = []
     this.area.addEventListener('input', () => {
       clearTimeout(this.timer)
       this.#lines()
@@ -23,7 +24,11 @@ export class Editor {
     $('#file').addEventListener('change', async () => {
       const file = $('#file').files[0]
       $('#file').value = ''
-      if (file) { lab.tours.end(); lab.load(await file.text(), { at: 0 }) }
+      if (!file) return
+      lab.tours.end()
+      const text = await file.text()
+      if (text.startsWith('{')) lab.incident(text)
+      else lab.load(text, { at: 0 })
     })
     this.#settings()
   }

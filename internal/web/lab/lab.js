@@ -13,6 +13,7 @@ import { Menu } from './menu.js'
 import { Tours } from './tour.js'
 import { readLink, writeLink } from './link.js'
 import { leading } from './predict.js'
+import { recorded } from './incident.js'
 import { soak } from './soak.js'
 import { Explorer } from './explore.js'
 import { Superpeers } from './superpeers.js'
@@ -67,6 +68,7 @@ class Lab {
     this.say('')
     const linked = await readLink()
     if (linked?.tour && this.tours.begin(linked.tour) || linked?.exercise && this.tours.exercise(linked.exercise, linked.seed)) return
+    if (linked?.incident && await this.fetched(linked.incident)) return
     await this.load(linked?.text ?? fresh, { at: linked?.at ?? 0, play: !linked })
     document.body.dataset.ready = 'yes'
   }
@@ -93,6 +95,40 @@ class Lab {
     this.say('')
     this.editor.show(scenario, played, keep)
     if (played.fault) return false
+    this.#show(played, at, play, false)
+    return true
+  }
+
+  // fetched opens the incident of a file beside the page; it resolves to whether there is one.
+  async fetched(file) {
+    try {
+      const answer = await fetch(file)
+      if (!answer.ok) throw new Error(`${file}: ${answer.status}`)
+      return this.incident(await answer.text())
+    } catch (error) {
+      this.say(error.message)
+      return false
+    }
+  }
+
+  // incident shows what the members of a real cluster have recorded.
+  incident(text) {
+    try {
+      const { played, tour } = recorded(JSON.parse(text))
+      this.turn = (this.turn || 0) + 1
+      this.#show(played, 0, false, true)
+      this.tours.show(tour)
+      return true
+    } catch (error) {
+      this.say(error.message)
+      return false
+    }
+  }
+
+  #show(played, at, play, real) {
+    this.real = real
+    if (real) this.editor.steps = []
+    document.body.classList.toggle('recorded', real)
     this.model = new Model(played)
     t.member = i => this.model.members[i].id
     this.picked = null
@@ -107,12 +143,12 @@ class Lab {
     this.seek(Math.min(at, this.model.elapsed))
     if (play) this.play()
     document.body.dataset.ready = 'yes'
-    return true
   }
 
   // act does something to the cluster at this moment: it becomes a line of the scenario.
   async act(line) {
     this.menu.close()
+    if (this.real) return
     const edited = await this.simulator.ask('insert', this.editor.text, this.now, line)
     if (edited.error) { this.say(edited.error); return }
     if (await this.load(edited.text)) this.play()

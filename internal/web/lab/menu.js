@@ -33,6 +33,7 @@ export class Menu {
     ]
     const others = model.members.filter(o => o !== m)
     const any = model.links.some(l => l.since <= now && (l.until < 0 || l.until > now))
+    if (this.lab.real) { this.#open(event, t('actMember', { id: m.id }), this.lab.circle.words(state)); return }
     const peers = others.map(o => this.#peer(m, o))
     this.#open(event, t('actMember', { id: m.id }), this.lab.circle.words(state), h('div', { class: 'row' }, acts),
       others.length > 0 && h('h4', {}, t('links')),
@@ -54,6 +55,7 @@ export class Menu {
   }
 
   link(a, b, event) {
+    if (this.lab.real) return
     const { model, now } = this.lab, m = model.members[a].id, o = model.members[b].id
     const there = model.isCut(a, b, now), back = model.isCut(b, a, now)
     const act = (words, line, how = '') => h('button', { type: 'button', class: how, onclick: () => this.lab.act(line) }, words)

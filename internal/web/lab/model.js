@@ -11,7 +11,7 @@ const families = {
 // family tells the kinds of message that look alike.
 export const family = kind => families[kind] || 'know'
 
-const ends = new Set(['crashes', 'loses power', 'exits'])
+const ends = new Set(['crashes', 'loses power', 'exits', 'falls silent'])
 
 export class Model {
   constructor(played) {
@@ -217,6 +217,7 @@ function apply(s, e, i) {
   if (e.fault) {
     switch (e.what) {
       case 'crashes': case 'exits': s.condition = 'dead'; break
+      case 'falls silent': s.condition = 'silent'; break
       case 'loses power': s.condition = 'off'; break
       case 'starts': case 'joins': s.condition = 'alive'; s.suspects = new Set(); break
       case 'freezes': s.condition = 'frozen'; return

@@ -62,7 +62,11 @@ export class Tours {
     this.lab.pause()
     const placed = await place()
     if (placed.error) { this.lab.say(placed.error); return }
-    if (!await this.lab.load(placed.scenario, { at: 0 })) return
+    if (await this.lab.load(placed.scenario, { at: 0 })) this.show(placed)
+  }
+
+  // show begins a tour of the run that is shown.
+  show(placed) {
     this.current = placed
     this.answers = []
     $('#tour').hidden = false

@@ -5,7 +5,7 @@ import { lang } from './page.js'
 
 // What members do, in Spanish; in English the trace's own word stands.
 const doings = {
-  'crashes': 'cae', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
+  'crashes': 'cae', 'falls silent': 'enmudece', 'loses power': 'se queda sin corriente', 'starts': 'arranca', 'freezes': 'se congela', 'thaws': 'se descongela', 'joins': 'se une', 'leaves': 'se va', 'exits': 'termina',
   'is unhealthy': 'enferma', 'is healthy': 'sana', 'suspects': 'sospecha de', 'finds down': 'da por caído a', 'spares': 'no da por caído a', 'loses': 'pierde a', 'claims': 'reclama el liderazgo,', 'leads': 'lidera', 'follows': 'sigue a', 'adopts': 'adopta a', 'renews': 'sube su época por encima de', 'doubts': 'duda de los rechazos de',
   'inquires': 'pregunta qué liderazgo hay', 'has inquired': 'ya ha preguntado', 'asks': 'pide el relevo a', 'resigns': 'renuncia', 'campaigns': 'pide elección', 'stalled': 'estuvo parado', 'stands': 'vuelve a presentarse', 'waits': 'espera a', 'awaits': 'aguarda a',
   'restarts': 'empieza otra ronda hacia', 'adds': 'añade a', 'removes': 'quita a', 'drops': 'olvida a', 'refuses': 'se niega ante', 'all links heal': 'se reparan todos los enlaces', 'cut': 'se corta', 'heal': 'se repara', 'sounds': 'consulta a', 'reaches': 'llega a', 'tells': 'avisa a', 'yields': 'cede ante',
@@ -15,3 +15,11 @@ const doings = {
 
 // doing is what a record of the trace says that a member does.
 export const doing = what => lang === 'es' ? doings[what] ?? what.replace(/^partition /, 'partición ') : what
+
+const why = {
+  en: { crashed: 'the leader crashed', silent: 'the leader fell silent', resigned: 'it resigned', removed: 'it was removed', stalled: 'this process was stopped for too long', superseded: 'a newer leadership was shown', renewed: 'it goes on under a higher epoch: a partition healed', stopped: 'this member was stopped' },
+  es: { crashed: 'el líder cayó', silent: 'el líder enmudeció', resigned: 'renunció', removed: 'se lo quitó', stalled: 'este proceso estuvo parado demasiado tiempo', superseded: 'apareció un liderazgo más nuevo', renewed: 'sigue con una época mayor: se cerró una partición', stopped: 'este miembro se detuvo' },
+}
+
+// causes say why a leadership ended, by the cause in the agent's events.
+export const causes = why[lang]
