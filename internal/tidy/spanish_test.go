@@ -13,6 +13,7 @@ import (
 var spanish = map[string]string{
 	"README.es.md":              "README.md",
 	"docs/es/algoritmos.md":     "docs/algorithms.md",
+	"docs/es/clase.md":          "docs/lecture.md",
 	"docs/es/desplegar.md":      "docs/three-machines.md",
 	"docs/es/ejecutar.md":       "docs/run.md",
 	"docs/es/garantias.md":      "docs/guarantees.md",
