@@ -41,7 +41,7 @@ func TestRound(t *testing.T) {
 
 func TestHere(t *testing.T) {
 	m := Here()
-	if m.Cores < 1 || !strings.HasPrefix(m.Go, "go") || !strings.Contains(m.String(), m.Go) {
+	if m.Cores < 1 || m.Commit == "" || !strings.HasPrefix(m.Go, "go") || !strings.Contains(m.String(), m.Go) {
 		t.Errorf("this machine is %+v", m)
 	}
 }

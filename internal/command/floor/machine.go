@@ -1,6 +1,7 @@
 package floor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -15,7 +16,7 @@ type Machine struct {
 	Cores  int     `json:"cores"`
 	Kernel string  `json:"kernel"`
 	Go     string  `json:"go"`
-	Commit string  `json:"commit"` // of this program, if it was built with it
+	Commit string  `json:"commit"` // of this program; unknown: it was built without
 	Load   float64 `json:"load"`   // the mean of the last minute
 }
 
@@ -32,7 +33,8 @@ func Here() Machine {
 	m.Load, _ = strconv.ParseFloat(read("/proc/loadavg", "", " "), 64)
 	if info, ok := debug.ReadBuildInfo(); ok {
 		_, commit, _ := strings.Cut(info.String(), "vcs.revision=")
-		m.Commit, _, _ = strings.Cut(commit, "\n")
+		commit, _, _ = strings.Cut(commit, "\n")
+		m.Commit = cmp.Or(commit, "unknown")
 	}
 	return m
 }
