@@ -7,23 +7,24 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file keeps the list within its bounds: tombstones that are old are forgotten, and
-// that is remembered for a while.
+// This file keeps the list within its bounds: old tombstones are forgotten, and that is
+// remembered for a while.
 
-// ForgetAfter is how long somebody whom a join has put on the list may stay unheard, and
-// how long it is remembered that an entry was forgotten.
+// ForgetAfter is how long a member that a join has added may stay silent. It is also how long a
+// forgotten entry is remembered.
 const ForgetAfter = time.Minute
 
-// forgotten remembers an entry for a while after it has left the list: what others
-// had sent before they heard of it would bring it back, and the two would chase each
-// other among the members for ever.
+// forgotten remembers an entry for a while after it has left the list. Otherwise earlier
+// messages of members that still have it would bring it back, and its removal and its return
+// would circulate forever.
 type forgotten struct {
 	election.Member
 	at time.Time
 }
 
-// forgets reports whether an entry that is not on the list says that it is forgotten,
-// which is noted, or was so a while ago, by a version that e does not supersede.
+// forgets reports whether an entry that is not on the list stays forgotten. Either e marks
+// itself as forgotten, which is recorded, or it was forgotten recently, by a version that e does
+// not supersede.
 func (r *Roster) forgets(now time.Time, e election.Member) bool {
 	old, ok := r.lately(now, e.ID)
 	if !e.Forgotten() {
@@ -39,7 +40,7 @@ func (r *Roster) forgets(now time.Time, e election.Member) bool {
 	return true
 }
 
-// lately is the entry of one that was forgotten a while ago.
+// lately returns an entry that was forgotten recently.
 func (r *Roster) lately(now time.Time, id election.ID) (election.Member, bool) {
 	i := slices.IndexFunc(r.forgotten, func(f forgotten) bool { return f.ID == id && now.Sub(f.at) <= ForgetAfter })
 	if i < 0 {
@@ -48,7 +49,8 @@ func (r *Roster) lately(now time.Time, id election.ID) (election.Member, bool) {
 	return r.forgotten[i].Member, true
 }
 
-// noteTombstone notes of an entry when its member has left, as far as this one has heard.
+// noteTombstone records an entry if its member has left, in the order in which this member
+// learned of it.
 func (r *Roster) noteTombstone(e election.Member) {
 	if at := slices.Index(r.tombstones, e.ID); at >= 0 {
 		r.tombstones = slices.Delete(r.tombstones, at, at+1)
@@ -58,9 +60,9 @@ func (r *Roster) noteTombstone(e election.Member) {
 	}
 }
 
-// Old are the entries, to be merged, by which those that left longest ago are forgotten,
-// so that the list stays within three quarters of its bounds: members that come and leave
-// would fill it in the end. Nobody forgets who was removed.
+// Old returns the entries to merge so that those that left longest ago are forgotten. The list
+// then stays within three quarters of its bounds: members that come and leave would fill it in
+// the end. Removed members are never forgotten.
 func (r *Roster) Old() (due []election.Member) {
 	count, size := len(r.list)-election.MaxMembers*3/4, election.ListBytes(r.list)-election.MaxListBytes*3/4
 	for _, id := range r.tombstones {

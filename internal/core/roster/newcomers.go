@@ -7,21 +7,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// This file lets newcomers onto the list. Whoever reaches a member may ask to join, so
-// what joins do to the list is bounded.
+// This file admits newcomers to the list. Any process that reaches a member may ask to join, so
+// the effect of joins on the list is bounded.
 
-// A member lets joinBurst newcomers in at once, and one every joinEvery after that.
+// A member admits joinBurst newcomers at once, and then a newcomer every joinEvery.
 const (
 	joinBurst = 256
 	joinEvery = 250 * time.Millisecond
 )
 
-// versionLead is how far a newcomer's word on the version of its own entry is believed,
-// above the known one.
+// versionLead is how far a newcomer's version of its own entry may exceed the version on the
+// list.
 const versionLead = 1 << 8
 
-// MayEnter reports whether e may come onto the list by a join: nil, or why not. closed
-// says that nobody joins who is not on it. It changes nothing.
+// MayEnter returns nil if e may be added by a join, or why not. If closed is set, only members
+// on the list may join. MayEnter changes nothing.
 func (r *Roster) MayEnter(e election.Member, closed bool) error {
 	if _, err := election.ParseID(string(e.ID)); err != nil {
 		return err
@@ -43,15 +43,15 @@ func (r *Roster) MayEnter(e election.Member, closed bool) error {
 	return nil
 }
 
-// generation counts what users have decided of an entry. A removal begins the next:
-// nothing that a member says of itself reaches so far.
+// generation counts the decisions of users on an entry. A removal begins the next generation: no
+// version from a member's own changes reaches so far.
 func generation(version uint64) uint64 { return version / election.RemovalLead }
 
-// Newcomer is the entry with which e joins, and whether that changes the list.
+// Newcomer returns the entry with which e joins, and whether that changes the list.
 func (r *Roster) Newcomer(e election.Member) (entry election.Member, changes bool) {
 	known, ok := r.Entry(e.ID)
 	if generation(e.Version) != generation(known.Version) || e.Version > known.Version+versionLead {
-		e.Version = 0 // that cannot be, or a user had a part in it, of whom members tell
+		e.Version = 0 // impossible, or a user's decision, which members announce
 	}
 	e.Version = max(e.Version, known.Version)
 	e.Departure, e.Fixed, e.New = election.Present, false, !ok || known.New
@@ -59,7 +59,7 @@ func (r *Roster) Newcomer(e election.Member) (entry election.Member, changes boo
 	return e, known.Version == 0 || e != known
 }
 
-// Crowded reports whether so many have joined of late that the next has to wait.
+// Crowded reports whether so many have joined recently that the next must wait.
 func (r *Roster) Crowded(now time.Time) bool {
 	return r.joins.After(now.Add((joinBurst - 1) * joinEvery))
 }

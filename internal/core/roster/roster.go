@@ -1,7 +1,7 @@
-// Package roster is the member list of a cluster, as one member has it: entries, each
-// with a version of its own, that merge one by one; the tombstones of those that have
-// left; and a digest by which two members see that their lists differ. It says what may
-// come onto the list, and nothing of who is up, connected or leading.
+// Package roster is the member list of a cluster, as a member has it. Its entries have a version
+// each and merge separately; tombstones remain of members that left. Two members compare their
+// lists by a digest. The package decides what may be added to the list, and nothing about which
+// members are up, connected or leading.
 package roster
 
 import (
@@ -11,20 +11,18 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Roster is one member's list. Each entry stands once, by id. It is not safe for
-// concurrent use.
+// Roster is a member's list, with an entry per id. It is not safe for concurrent use.
 type Roster struct {
 	self       election.ID
 	list       []election.Member // by id, tombstones included; never changed in place
 	digest     uint32            // of list
-	tombstones []election.ID     // who has left, the one of whom that was heard first before the others
+	tombstones []election.ID     // departed members, in the order in which this member learned of them
 	forgotten  []forgotten       // within ForgetAfter, the latest last
-	joins      time.Time         // what newcomers have used up of what is let in: see joinEvery
+	joins      time.Time         // what newcomers have used up of the rate: see joinEvery
 }
 
-// New takes up a list: what the disk remembers, and over that what the configuration
-// says of members that were never changed at run time. own is the member whose list it
-// is, as it was started.
+// New returns the list of the member own, as it was started: the saved list, overridden by the
+// configuration for members that were never changed at run time.
 func New(own election.Member, saved, configured []election.Member) Roster {
 	all := slices.Concat([]election.Member{own}, saved, configured)
 	slices.SortStableFunc(all, func(a, b election.Member) int { return a.ID.Compare(b.ID) })
@@ -37,7 +35,7 @@ func New(own election.Member, saved, configured []election.Member) Roster {
 		case e.ID == own.ID:
 			r.list[last] = ownEntry(r.list[last], e)
 			if len(configured) == 0 && e.Version == 0 && own.Address != "" && e.Address != own.Address {
-				r.list[last].Version, r.list[last].Fixed = max(own.Version, 1), false // it has moved, and no configuration has it: all are to receive that
+				r.list[last].Version, r.list[last].Fixed = max(own.Version, 1), false // it has moved, and no configuration has the new address: all members must receive it
 			}
 		case r.list[last].Version == 0 || e.Supersedes(r.list[last]):
 			r.list[last] = e
@@ -57,9 +55,9 @@ func New(own election.Member, saved, configured []election.Member) Roster {
 	return r
 }
 
-// ownEntry is this member's entry: own, as it was started, with what e remembers of it.
+// ownEntry returns this member's entry: own, as it was started, with what e remembers of it.
 func ownEntry(own, e election.Member) election.Member {
-	if e.Version == 0 || e.Version < own.Version || e.Departure == election.Removed { // its own removal outranks no addition
+	if e.Version == 0 || e.Version < own.Version || e.Departure == election.Removed { // its own removal does not outrank an addition
 		return own
 	}
 	own.Version, own.Fixed, own.New = e.Version, e.Fixed, e.New
@@ -67,28 +65,28 @@ func ownEntry(own, e election.Member) election.Member {
 		e.Address = own.Address
 	}
 	if e.Departure == election.Present && e != own {
-		own.Version++ // it has moved, or ranks otherwise: all are to hear of it
+		own.Version++ // it has moved, or has a new rank: all members must receive that
 	}
 	return own
 }
 
-// Clone gives an independent copy.
+// Clone returns an independent copy.
 func (r *Roster) Clone() Roster {
 	c := *r
 	c.tombstones, c.forgotten = slices.Clone(r.tombstones), slices.Clone(r.forgotten)
 	return c
 }
 
-// All is the list, tombstones included, in the order of the ids. It is not to be changed,
-// and stays as it is when the list changes.
+// All returns the list, tombstones included, in the order of the ids. The caller must not change
+// it. It stays the same when the list changes.
 func (r *Roster) All() []election.Member { return r.list }
 
-// Digest is a short sum of the list: see [election.Digest].
+// Digest returns a short sum of the list: see [election.Digest].
 func (r *Roster) Digest() uint32 { return r.digest }
 
 func byID(e election.Member, id election.ID) int { return e.ID.Compare(id) }
 
-// Entry is a member's entry, a tombstone too.
+// Entry returns a member's entry, or its tombstone.
 func (r *Roster) Entry(id election.ID) (election.Member, bool) {
 	i, ok := slices.BinarySearchFunc(r.list, id, byID)
 	if !ok {
@@ -97,8 +95,8 @@ func (r *Roster) Entry(id election.ID) (election.Member, bool) {
 	return r.list[i], true
 }
 
-// Above is e with a version above what it replaces, and whether that changes anything.
-// It is not on the list yet: [Roster.Merge] puts it there.
+// Above returns e with a version above the entry that it replaces, and whether that changes
+// anything. It does not change the list: [Roster.Merge] does.
 func (r *Roster) Above(now time.Time, e election.Member) (entry election.Member, changes bool) {
 	old, ok := r.Entry(e.ID)
 	if !ok {
@@ -112,8 +110,8 @@ func (r *Roster) Above(now time.Time, e election.Member) (entry election.Member,
 	return e, true
 }
 
-// Merge takes in the entries that hold over what is on the list, and gives those: the
-// news. stale are the entries, forgotten here, of those that others still have.
+// Merge adds the entries that supersede those on the list, and returns them as news. stale are
+// entries forgotten here that other members still have.
 func (r *Roster) Merge(now time.Time, entries []election.Member) (news, stale []election.Member) {
 	for _, e := range entries {
 		old, ok := r.Entry(e.ID)
@@ -129,9 +127,9 @@ func (r *Roster) Merge(now time.Time, entries []election.Member) (news, stale []
 		if e.Fixed && ok {
 			e.Address = old.Address
 		}
-		e.New = e.New && (e.ID != r.self || e.Departure == election.Present) // we are here, and ask to return
+		e.New = e.New && (e.ID != r.self || e.Departure == election.Present) // this member is here, and asks to return
 		if news == nil {
-			r.list = slices.Clone(r.list) // whoever was given the old one keeps it
+			r.list = slices.Clone(r.list) // callers of All keep the old list
 		}
 		news = append(news, e)
 		r.put(e)
@@ -157,8 +155,8 @@ func (r *Roster) put(e election.Member) {
 	}
 }
 
-// Fits reports whether the list has room for e, in the place of an entry with the
-// same id if there is one. An entry that is no larger than the one before fits.
+// Fits reports whether the list has room for e, in place of the entry with the same id if there
+// is any. An entry that is no larger than before fits.
 func (r *Roster) Fits(e election.Member) bool {
 	old, ok := r.Entry(e.ID)
 	switch {
@@ -172,9 +170,8 @@ func (r *Roster) Fits(e election.Member) bool {
 	return election.ListBytes(r.list)+e.Size() <= election.MaxListBytes
 }
 
-// bounded leaves out of a list what goes beyond its bounds, the highest ids first;
-// what keep names stays. A disk may remember more than a list may hold: an earlier
-// version had no bound in bytes.
+// bounded removes from a list what exceeds its bounds, the highest ids first, except what keep
+// names. A disk may hold more than a list may: an earlier version had no bound in bytes.
 func bounded(list []election.Member, keep func(election.ID) bool) []election.Member {
 	count, size := len(list), election.ListBytes(list)
 	for i := len(list) - 1; i >= 0 && (count > election.MaxMembers || size > election.MaxListBytes); i-- {

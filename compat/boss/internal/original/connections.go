@@ -27,8 +27,8 @@ func (n *node) dial(ip string, wait time.Duration) (net.Conn, error) {
 	return d.Dial("tcp", n.address(ip))
 }
 
-// once sends one frame on a connection of its own, and waits for the reply if
-// there is to be one. Whoever cannot be reached is forgotten.
+// once sends a frame on its own connection, and waits for the reply if reply is set. It forgets
+// a node that cannot be reached.
 func (n *node) once(ip string, f frame, wait time.Duration, reply bool) (answer frame, ok bool) {
 	nc, err := n.dial(ip, wait)
 	if err == nil {
@@ -65,7 +65,7 @@ func (l *persistent) alive() bool {
 	return !l.ended
 }
 
-// dead reports whether a check finds the connection ended, or its heartbeats.
+// dead reports whether a check finds that the connection or its heartbeats have ended.
 func (l *persistent) dead(after time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,7 @@ func (n *node) leave() {
 	n.show()
 }
 
-// checks looks after the persistent connections.
+// checks examines the persistent connections at intervals.
 func (n *node) checks() {
 	time.Sleep(n.phase)
 	for {

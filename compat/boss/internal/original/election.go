@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// findBoss asks everyone who they are, and follows whoever says that it leads.
+// findBoss asks all nodes to identify themselves, and follows any that claims to lead.
 func (n *node) findBoss() (found bool) {
 	for _, ip := range n.knownNodes() {
 		no, yes := n.leading(), true
@@ -50,13 +50,13 @@ func (n *node) callElections() {
 			n.say(map[string]any{"answered": ip})
 			n.setLeading(false)
 			n.show()
-			return // and waits for new_boss, for ever if need be
+			return // and waits for new_boss, forever if need be
 		}
 	}
 	n.becomeBoss()
 }
 
-// becomeBoss leads, drops its former subordinates and tells everyone.
+// becomeBoss leads, drops its former subordinates and announces itself to all nodes.
 func (n *node) becomeBoss() {
 	n.setLeading(true)
 	n.leave()
@@ -89,7 +89,7 @@ func (n *node) becomeBoss() {
 	}
 }
 
-// subordinate keeps a connection with a subordinate; false: it has one.
+// subordinate keeps a connection with a subordinate; false: it has a connection already.
 func (n *node) subordinate(ip string, nc net.Conn) bool {
 	n.mu.Lock()
 	if n.subordinates[ip] != nil {
@@ -104,7 +104,7 @@ func (n *node) subordinate(ip string, nc net.Conn) bool {
 	return true
 }
 
-// follow presents this node to a boss, unless it has one.
+// follow presents this node to a boss, unless it has a boss.
 func (n *node) follow(ip string) bool {
 	n.mu.Lock()
 	has := n.boss != nil && n.boss.alive()
@@ -138,7 +138,7 @@ func (n *node) accept(l net.Listener) {
 	}
 }
 
-// serve reads the one frame of a connection that another node has made.
+// serve reads the single frame of an incoming connection.
 func (n *node) serve(nc net.Conn) {
 	ip, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	nc.SetDeadline(time.Now().Add(n.find))
@@ -176,8 +176,8 @@ func (n *node) serve(nc net.Conn) {
 	nc.Close()
 }
 
-// identified hears a node say who it is: to a stranger's question there is a
-// reply, a subordinate is kept by a boss, anyone else is only registered.
+// identified handles an identification: an unknown node gets a reply to its question, a boss
+// keeps a subordinate, and any node is registered.
 func (n *node) identified(nc net.Conn, ip string, f frame) {
 	ours := f.NodeType == "" || f.NodeType == "scrapper"
 	if ours {

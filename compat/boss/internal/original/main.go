@@ -1,27 +1,27 @@
-// Command original is a node of the system of docs/sources.md, "Scrapper", that knows nothing of batuta:
-// Bully by IP address, JSON behind two bytes of length. It shares no code with
-// package boss, so that the tests have an independent node to speak to.
+// Command original is a node of the system of docs/sources.md, "Scrapper", without any support
+// for batuta: Bully by IP address, JSON after two bytes of length. It shares no code with
+// package boss, so that the tests have an independent node.
 //
 //	original -ip 172.18.0.4 -peers 172.18.0.3:8080,172.18.0.5:8080
 //
-// It prints {"listening": IP}, then {"boss": IP or null, "i_am_boss": bool} whenever
-// that changes: boss is the node at the other end of its persistent connection, itself
-// if it leads. What an election makes it do it prints too.
+// It prints {"listening": IP}, then {"boss": IP or null, "i_am_boss": bool} whenever that
+// changes. boss is the node at the remote end of its persistent connection, or this node if it
+// leads. It also prints what an election makes it do.
 //
 // It has the habits of the original program, the odd ones too:
-//   - "who are you?" carries node_port, but neither ip nor port;
-//   - a newcomer follows whoever says that it is the boss, whatever its address;
-//   - a boss that hears a higher new_boss presents itself to that one, and goes on
+//   - its question to a node carries node_port, but neither ip nor port;
+//   - a newcomer follows any node that claims to be the boss, whatever its address;
+//   - a boss that receives a higher new_boss presents itself to that boss, and goes on
 //     answering is_boss true until it loses an election; meanwhile it does not
 //     watch that boss;
-//   - who hears election or new_boss leaves its own boss first;
-//   - who cannot be reached, and a boss or a subordinate that is lost, is forgotten
-//     until it identifies itself;
+//   - a node that receives election or new_boss leaves its own boss first;
+//   - a node that cannot be reached, and a boss or a subordinate that is lost, is
+//     forgotten until it identifies itself;
 //   - a connection that has ended is noticed at the next check, and a node that has
 //     never sent a heartbeat is never missed;
-//   - a boss keeps one connection with a subordinate and closes a second one at
-//     once, until a check has found the first one dead;
-//   - a new boss connects to those that have not come by then; they close that
+//   - a boss keeps a connection with a subordinate and closes a second at once, until a
+//     check has found the first dead;
+//   - a new boss connects to nodes that have not come by then; they close that
 //     connection, and the next check forgets them.
 package main
 
@@ -39,7 +39,7 @@ import (
 	"time"
 )
 
-// config is what the command line says. The times' defaults are the original's.
+// config is the command line. The default times are those of the original.
 type config struct {
 	ip    string
 	port  int
@@ -96,7 +96,7 @@ func main() {
 	select {}
 }
 
-// frame is a message. What its sender leaves out is nil or empty.
+// frame is a message. Fields that its sender leaves out are nil or empty.
 type frame struct {
 	Type        string `json:"type"`
 	NodeType    string `json:"node_type,omitempty"`
@@ -112,7 +112,7 @@ type frame struct {
 
 func said(b *bool) bool { return b != nil && *b }
 
-// write sends the length and the body apart, as the original does.
+// write sends the length and the body separately, as the original does.
 func write(nc net.Conn, f frame) error {
 	body, err := json.Marshal(f)
 	if err != nil {
@@ -125,7 +125,7 @@ func write(nc net.Conn, f frame) error {
 	return err
 }
 
-// node is the program's state. What mu guards is said.
+// node is the state of the program.
 type node struct {
 	config
 
@@ -151,7 +151,7 @@ func print(line map[string]any) {
 	fmt.Fprintln(os.Stdout, string(b))
 }
 
-// show tells whom it follows, if that has changed.
+// show prints the boss if it has changed.
 func (n *node) show() {
 	n.printing.Lock()
 	defer n.printing.Unlock()
@@ -173,7 +173,7 @@ func (n *node) show() {
 	}
 }
 
-// above reports whether the node at a ranks above the one at b.
+// above reports whether the node at a ranks above the node at b.
 func (n *node) above(a, b string) bool {
 	if n.text {
 		return a > b
@@ -195,7 +195,7 @@ func (n *node) setLeading(leads bool) {
 	n.mu.Unlock()
 }
 
-// address is where a node listens, as far as is known.
+// address returns where a node listens, or the default port if that is unknown.
 func (n *node) address(ip string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
