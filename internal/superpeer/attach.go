@@ -1,29 +1,27 @@
 package superpeer
 
-// Places are found by an auction (Bertsekas, Annals of Operations Research 14,
-// 1988). Each node goes where the round trip and the price of a place are least
-// in sum, and offers there what its next best choice would cost it more. A super
-// peer has no price while it has room; then the price is the lowest offer of
-// those it serves, and a better offer takes that one's place. So a place goes to
-// whom it spares most, without anybody knowing all.
+// Places are assigned by an auction (Bertsekas, Annals of Operations Research 14, 1988). Each node
+// chooses the place with the least sum of round trip and price, and offers there what its next best
+// choice would cost in addition. A super peer has no price while it has room. Then the price is the
+// lowest offer of its clients, and a better offer takes that client's place. So a place goes to the
+// node that it saves most, without global knowledge.
 
-// A node that is served looks for a nearer super peer after at most calmGap
-// rounds when something has changed, and ever more seldom, up to maxLookGap, while
-// nothing does.
+// A served node looks for a nearer super peer after at most calmGap rounds when something has
+// changed, and less and less often, up to maxLookGap, while nothing changes.
 const (
 	calmGap    = 6
 	maxLookGap = 32
 )
 
-// switchGain is how much nearer a super peer must be for a served node to
-// change: less is not worth three messages. ousterGain is that where the place
-// must be taken from another, who will have to take somebody else's. Config.Margin comes on top.
+// switchGain is how much nearer a super peer must be for a served node to change: less is not worth
+// three messages. ousterGain is that for a place that is taken from a client, which then may have
+// to take a place too. Config.Margin is added.
 const (
 	switchGain = 0.01
 	ousterGain = 0.1
 )
 
-// better tells whether k is enough better than the place that the node has.
+// better reports whether k is enough better than the node's present place.
 func (c *client) better(k *contact, margin float32) bool {
 	gain := float32(switchGain)
 	if k.price > 0 {
@@ -32,25 +30,25 @@ func (c *client) better(k *contact, margin float32) bool {
 	return c.homeRTT >= 0 && k.cost() < c.homeRTT*(1-gain)-margin
 }
 
-// client is a node's search for its super peer, and its lease there. While the node is a super peer
-// itself it has no home and asks for no place, but measures others. It cannot reach what the node holds.
+// client is a node's search for its super peer, and its lease there. On a super peer it has no home
+// and asks for no place, but measures super peers. It cannot access the node's token.
 type client struct {
 	home        Peer
 	homeToken   int32
 	homeVersion uint32
 	homeRTT     float32
-	slot        int32 // where the home keeps its lease
+	slot        int32 // index of its lease at the home
 	renewAt     Round
 	lookAt      Round
 	lookedAt    Round
 	tryUntil    Round
-	trying      Peer // asked for a place, not answered yet
+	trying      Peer // asked for a place, no answer yet
 	lookGap     int16
-	skip        int16 // prefix methods: how many ranges on
+	skip        int16 // prefix methods: ranges to skip
 	known       uint8 // of contacts
-	waiting     uint8 // of asked: not answered yet
-	spurned     uint8 // refusals, evictions and wrong ways since it was last served
-	awaiting    bool  // a renewal is not answered yet
+	waiting     uint8 // of asked: no answer yet
+	spurned     uint8 // refusals, evictions and wrong referrals since it was last served
+	awaiting    bool  // a renewal has no answer yet
 	contacts    [maxContacts]contact
 	asked       [maxProbes]contact
 }
@@ -86,8 +84,7 @@ func (c *client) wake(s *self, now Round, out *Actions) {
 	}
 }
 
-// look asks gossip for super peers. While nothing changes it looks ever more
-// seldom.
+// look asks gossip for super peers. While nothing changes it looks less and less often.
 func (c *client) look(s *self, now Round, out *Actions) {
 	c.lookGap = min(2*c.lookGap, maxLookGap)
 	c.lookedAt = now
@@ -107,8 +104,7 @@ func (c *client) look(s *self, now Round, out *Actions) {
 	out.Look = q
 }
 
-// lookSoon is for a node that is not served, lookAgain for one whose super peer
-// has changed.
+// lookSoon is for a node without a super peer, lookAgain for a node with a new super peer.
 func (c *client) lookSoon(now Round) {
 	c.lookGap = 1
 	c.lookAt = min(c.lookAt, now+1)
@@ -119,7 +115,7 @@ func (c *client) lookAgain(s *self, now Round) {
 	c.lookAt = min(c.lookAt, now+1+Round(s.rng.below(calmGap)))
 }
 
-// orphaned leaves a home that is no more and turns to the deputy.
+// orphaned leaves a home that has ended and turns to the deputy.
 func (c *client) orphaned(s *self, now Round, home Peer, out *Actions) {
 	c.forget(home)
 	if c.home == home {
@@ -129,8 +125,8 @@ func (c *client) orphaned(s *self, now Round, home Peer, out *Actions) {
 	c.choose(s, now, out)
 }
 
-// alternative is the least that a place elsewhere than at but would cost, in
-// milliseconds, or -1 when the node knows no other.
+// alternative returns the least cost of a place except at but, in milliseconds, or -1 if the node
+// knows none.
 func (c *client) alternative(but Peer) float32 {
 	least := float32(-1)
 	if c.home != None && c.home != but && c.homeRTT >= 0 {
@@ -144,7 +140,7 @@ func (c *client) alternative(but Peer) float32 {
 	return least
 }
 
-// choose asks the least costly super peer known for a place if it is worth it.
+// choose asks the least costly known super peer for a place if that is worth it.
 func (c *client) choose(s *self, now Round, out *Actions) {
 	if s.cfg.Method.ranged() {
 		c.seekRange(s, now, out)
@@ -153,7 +149,7 @@ func (c *client) choose(s *self, now Round, out *Actions) {
 	if c.trying != None {
 		return
 	}
-	// Who is not served takes a place that is free, and bids from there.
+	// A node without a super peer takes a free place first, and bids from there.
 	roomy := c.home == None && c.knowsRoom()
 	if c.home == None && !roomy && s.cfg.Capacity > 0 && c.lookedAt != now {
 		c.look(s, now, out) // gossip knows where there is room
@@ -174,8 +170,7 @@ func (c *client) choose(s *self, now Round, out *Actions) {
 	}
 }
 
-// maxSpurned is how often a node without super peer follows those who name
-// another.
+// maxSpurned is how often a node without a super peer follows referrals.
 const maxSpurned = 3
 
 func (c *client) knowsRoom() bool {
@@ -245,12 +240,13 @@ func (c *client) full(s *self, now Round, m *Message, out *Actions) {
 	}
 }
 
-// gone: the peer is no super peer. Its successor, if named, is measured.
+// gone handles that the peer is no super peer. It measures the successor, if named.
 func (c *client) gone(s *self, now Round, m *Message, serving bool, out *Actions) {
 	if m.From == c.trying {
 		c.trying = None
 	}
-	// Two nodes that each name the other as the holder must not send this node back and forth forever.
+	// Two nodes that each name the other as the holder must not send this node back and forth
+	// forever.
 	c.spurned = min(c.spurned+1, maxSpurned)
 	if m.Peer != None && m.Peer != s.peer && c.spurned < maxSpurned {
 		c.measure(m.Peer, m.Token, 0, out)
@@ -265,7 +261,7 @@ func (c *client) gone(s *self, now Round, m *Message, serving bool, out *Actions
 	}
 }
 
-// redirected: another has taken the place, at a price that this node would not
+// redirected handles that a different node has taken the place, at a price that this node would not
 // pay. It goes where it would have gone then.
 func (c *client) redirected(s *self, now Round, m *Message, out *Actions) {
 	if m.From != c.home {
@@ -281,8 +277,8 @@ func (c *client) redirected(s *self, now Round, m *Message, out *Actions) {
 	c.choose(s, now, out)
 }
 
-// moved: the token that served this node has another holder, which has taken
-// over its lease. A version that is not newer is late.
+// moved handles that the token that served this node has a new holder, which has taken over its
+// lease. A version that is not newer is late.
 func (c *client) moved(s *self, now Round, m *Message, out *Actions) {
 	if c.home == None || m.Token != c.homeToken || m.Version <= c.homeVersion {
 		if c.home != m.From {
@@ -336,20 +332,20 @@ func (c *client) follow(now Round, to Peer, token int32, version uint32, rtt flo
 	}
 }
 
-// refer answers a node that takes this one for a super peer: it names the super peer of this node.
+// refer answers a node that treats this node as a super peer: it names the super peer of this node.
 func (c *client) refer(s *self, m *Message, out *Actions) {
 	out.send(Message{Kind: Gone, From: s.peer, To: m.From, Peer: c.home, Token: c.homeToken})
 }
 
-// seekRange is how a node of the prefix methods finds its super peer: it asks
-// the registrar of its range, or after having been sent on, of the ones behind.
+// seekRange finds the super peer of a node with the prefix methods: it asks the registrar of its
+// range or, after refusals, of the ranges behind it.
 func (c *client) seekRange(s *self, now Round, out *Actions) {
 	count := s.cfg.Count(int(s.size))
 	if count == 0 || c.trying != None {
 		return
 	}
 	if int(c.skip) >= count {
-		c.skip, c.lookAt = 0, now+1 // all the way round: again later
+		c.skip, c.lookAt = 0, now+1 // all ranges were tried: again later
 		return
 	}
 	token := int32((RangeOf(s.key, count) + int(c.skip)) % count)

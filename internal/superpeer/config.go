@@ -6,27 +6,27 @@ import (
 	"math"
 )
 
-// Method names how super peers are chosen.
+// Method is how super peers are chosen.
 type Method string
 
 // The methods. All share attachment, leases and registrars.
 const (
 	Tokens      Method = "tokens"       // the refined protocol; default
-	Textbook    Method = "textbook"     // the source's repulsion, to the letter
-	Prefix      Method = "prefix"       // the source's k-bit rule: 2^k super peers
+	Textbook    Method = "textbook"     // the textbook repulsion, exactly
+	Prefix      Method = "prefix"       // the k-bit rule: 2^k super peers
 	PrefixExact Method = "prefix-exact" // N equal ranges of the identifier space
-	Random      Method = "random"       // N random nodes that stay where they are
+	Random      Method = "random"       // N random nodes that stay in place
 )
 
-// ranged tells whether nodes are served by identifier instead of by distance.
+// ranged reports whether nodes are served by identifier instead of by distance.
 func (m Method) ranged() bool { return m == Prefix || m == PrefixExact }
 
-// Config is the same on every node of an overlay. The zero value of each field
-// but Fraction and Router stands for its default.
+// Config is the same on every node of an overlay. The zero value of each field except Fraction and
+// Router means its default.
 type Config struct {
 	Method   Method  // default Tokens
 	Fraction float64 // ρ: the share of nodes that are super peers, in (0, 1]
-	Capacity int     // C: the most nodes that one super peer serves, itself not counted; 0: no limit
+	Capacity int     // C: the most nodes that a super peer serves, without itself; 0: no limit
 	Metric   Metric  // default: 2 dimensions, no wrap
 	Router   Router  // the DHT that finds a token's registrar
 
@@ -36,9 +36,9 @@ type Config struct {
 	JumpGate float64 // gain over loss that a jump must promise; default 1.3, with a capacity 2.5
 	Warmup   Round   // rounds that a token stays before it may jump; default 6
 
-	// Margin is how many milliseconds nearer another super peer must be for a served node to
-	// change to it. Measured round trips differ by that much by chance. Default 1, or 0 where positions
-	// are exact; a negative value stands for 0.
+	// Margin is how many milliseconds nearer a super peer must be for a served node to change to
+	// it. Measured round trips differ by that much by chance. Default 1, or 0 with exact positions;
+	// a negative value means 0.
 	Margin float32
 }
 
@@ -59,13 +59,13 @@ func (c Config) Defaults() Config {
 	if c.Gate == 0 {
 		c.Gate = 0.005
 		if c.Capacity > 0 {
-			c.Gate = 0.03 // where places are short, every move unsettles many
+			c.Gate = 0.03 // if places are scarce, every move unsettles many
 		}
 	}
 	if c.JumpGate == 0 {
 		c.JumpGate = 1.3
 		if c.Capacity > 0 {
-			c.JumpGate = 2.5 // likewise
+			c.JumpGate = 2.5 // for the same reason
 		}
 	}
 	if c.Warmup == 0 {
@@ -77,10 +77,10 @@ func (c Config) Defaults() Config {
 	return c
 }
 
-// margin is Margin where a negative one is 0.
+// margin returns Margin, or 0 if that is negative.
 func (c *Config) margin() float32 { return max(0, c.Margin) }
 
-// Validate reports every fault of c, or nil.
+// Validate returns every fault of c, or nil.
 func (c Config) Validate() error {
 	c = c.Defaults()
 	var faults []error
@@ -111,15 +111,14 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Wanted is the number of super peers that n nodes shall have: ⌈ρ·n⌉, at most n.
+// Wanted returns the number of super peers for n nodes: ⌈ρ·n⌉, at most n.
 func (c *Config) Wanted(n int) int {
-	// Without the small step back, 0.01·10000 would come out as 101.
+	// Without this tolerance, 0.01·10000 would result in 101.
 	w := int(math.Ceil(c.Fraction*float64(n) - 1e-9))
 	return max(0, min(w, n))
 }
 
-// Count is the number of tokens for n nodes: [Config.Wanted], or the 2^k of the
-// k-bit rule.
+// Count returns the number of tokens for n nodes: [Config.Wanted], or the 2^k of the k-bit rule.
 func (c *Config) Count(n int) int {
 	w := c.Wanted(n)
 	if c.Method == Prefix {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxContacts is how many super peers a node remembers, the least costly first;
-// the second is its deputy, to which it turns at once when its own fails.
+// maxContacts is how many super peers a node remembers, the least costly first; the second is its
+// deputy, to which it turns at once if the first fails.
 const maxContacts = 8
 
 // maxProbes is how many unknown super peers a node measures at a time.
@@ -17,14 +17,14 @@ type contact struct {
 	peer  Peer
 	token int32
 	rtt   float32 // milliseconds; negative: not measured
-	price float32 // milliseconds that a place there costs whom it must be taken from
+	price float32 // milliseconds that a place there costs the client that loses it
 }
 
-// cost is what a place at k costs all together, in milliseconds.
+// cost returns the total cost of a place at k, in milliseconds.
 func (k *contact) cost() float32 { return k.rtt + k.price }
 
-// learn takes in what gossip says: a token that has moved leaves its old
-// contact; of the unknown ones a few are measured.
+// learn handles announcements: a token that has moved loses its old contact; of the unknown holders
+// a few are measured.
 func (c *client) learn(s *self, list []Announcement, out *Actions) {
 	if c.waiting > 0 {
 		return
@@ -37,14 +37,14 @@ func (c *client) learn(s *self, list []Announcement, out *Actions) {
 		}
 	}
 	if !s.cfg.Metric.Exact {
-		// Positions mislead: any of the near ones may be the nearest.
+		// Estimated positions mislead: any of the near holders may be the nearest.
 		for i := range fresh {
 			j := i + s.rng.below(len(fresh)-i)
 			fresh[i], fresh[j] = fresh[j], fresh[i]
 		}
 	}
 	if c.home == None && s.cfg.Capacity > 0 {
-		// A place anywhere first; the nearest later.
+		// Any place first; the nearest later.
 		slices.SortStableFunc(fresh, func(a, b Announcement) int { return cmp.Compare(min(b.Spare, 1), min(a.Spare, 1)) })
 	}
 	for i := range fresh {
@@ -54,8 +54,7 @@ func (c *client) learn(s *self, list []Announcement, out *Actions) {
 	}
 }
 
-// update applies a to the contact it is about and tells whether there was one
-// that still holds.
+// update applies a to its contact, and reports whether there is a contact that still holds.
 func (c *client) update(a *Announcement) bool {
 	for i := range c.measured() {
 		k := &c.contacts[i]
@@ -64,7 +63,7 @@ func (c *client) update(a *Announcement) bool {
 			if k.price != a.Price {
 				moved := *k
 				if moved.price = a.Price; a.Price > 0 && a.Price < k.price {
-					moved.price = (a.Price + k.price) / 2 // gossip is late: a fall is believed by halves
+					moved.price = (a.Price + k.price) / 2 // gossip is late: a lower price is applied by half
 				}
 				c.note(moved)
 			}
@@ -78,7 +77,7 @@ func (c *client) update(a *Announcement) bool {
 	return false
 }
 
-// measure probes peer unless enough are being probed already.
+// measure probes peer unless enough probes are under way.
 func (c *client) measure(peer Peer, token int32, price float32, out *Actions) bool {
 	for i := range c.asked[:c.waiting] {
 		if c.asked[i].peer == peer {
@@ -94,8 +93,7 @@ func (c *client) measure(peer Peer, token int32, price float32, out *Actions) bo
 	return true
 }
 
-// probed notes a round trip that measure asked for and tells whether it
-// was one.
+// probed records a round trip that measure requested, and reports whether it did.
 func (c *client) probed(peer Peer, rtt float32, ok bool) bool {
 	for i := range c.asked[:c.waiting] {
 		if c.asked[i].peer != peer {
@@ -118,7 +116,7 @@ func (c *client) probed(peer Peer, rtt float32, ok bool) bool {
 	return false
 }
 
-// note keeps k among the contacts if it is near enough, in order of cost.
+// note adds k to the contacts if it is near enough, in order of cost.
 func (c *client) note(k contact) {
 	c.forget(k.peer)
 	i := int(c.known)
@@ -154,7 +152,7 @@ func (c *client) contactOf(peer Peer) *contact {
 	return nil
 }
 
-// reprice notes what a place at peer costs now.
+// reprice records the present price of a place at peer.
 func (c *client) reprice(peer Peer, price float32) {
 	if k := c.contactOf(peer); k != nil {
 		moved := *k

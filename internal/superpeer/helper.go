@@ -1,25 +1,25 @@
 package superpeer
 
 // A holder measures only what a second token would save its own clients. Nodes that lie between
-// several super peers would be overlooked, so before a promising vacancy is offered, the client
-// there polls: it asks the super peers around it for their clients, measures the round trips to
-// these, and reports what they would save too.
+// several super peers would be overlooked. So before a promising vacancy is offered, the client
+// there polls: it asks the nearby super peers for their clients, measures the round trips to these,
+// and reports what they would save too.
 
-// helper is what a node measures for super peers: tasks, one after the other, and a poll. It
-// cannot reach the node's own search for a super peer.
+// helper is what a node measures for super peers: tasks in sequence, and a poll. It cannot access
+// the node's own search for a super peer.
 type helper struct {
-	task *assessment // round trips that it measures now
-	poll *poll       // the result for a token that might come
+	task *assessment // the present task
+	poll *poll       // the result in case a token comes
 }
 
-// assessment is one task: to measure the round trips to some nodes.
+// assessment is a task: to measure the round trips to some nodes.
 type assessment struct {
 	from  Peer // the super peer that asked
 	token int32
 	peers []Peer
 	times []float32
-	roll  []Lease // of a poll: whose gain is reckoned; else nil
-	next  int     // where the answer expected next belongs
+	roll  []Lease // of a poll: the clients for which to compute the gain; else nil
+	next  int     // index of the answer expected next
 	left  int
 	until Round
 	then  *assessment
@@ -30,11 +30,11 @@ func (w *helper) assess(s *self, now Round, m *Message, out *Actions) {
 	w.enlist(s, now, &assessment{from: m.From, token: m.Token, peers: m.Peers}, out)
 }
 
-// pending marks a round trip that is still being measured. Like every negative one it means:
-// not measured.
+// pending marks a round trip that is being measured. Like every negative value it means: not
+// measured.
 const pending = -2
 
-// maxTasks bounds the work that other nodes can give a node.
+// maxTasks bounds the work that peers can give a node.
 const maxTasks = 16
 
 func (w *helper) enlist(s *self, now Round, t *assessment, out *Actions) {
@@ -107,8 +107,8 @@ func (w *helper) finishTask(s *self, out *Actions) {
 	}
 }
 
-// pollWait is how long the super peers around are waited for, and
-// pollMemory how long the result is kept for the case that a token comes.
+// pollWait is how long to wait for nearby super peers. pollMemory is how long the result is kept in
+// case a token comes.
 const (
 	pollWait   Round = 2
 	pollMemory Round = 16
@@ -121,15 +121,15 @@ const pollShare = 0.3
 // poll is what the client at a vacancy has gathered.
 type poll struct {
 	from    Peer // its super peer
-	asked   int  // super peers that have not been reckoned with yet
+	asked   int  // super peers whose clients are not included yet
 	gains   []float32
-	gainers []Lease // nodes that it would serve better; RTT is from here
+	gainers []Lease // nodes that it would serve better; RTT is from this node
 	until   Round   // report; later: forget
 	done    bool
 }
 
-// polling begins a poll: this node is where a second token would help. around are the super peers
-// that it has measured.
+// polling begins a poll: a second token would help at this node. around are the super peers that it
+// has measured.
 func (w *helper) polling(s *self, now Round, m *Message, around []contact, out *Actions) {
 	if w.poll != nil && !w.poll.done {
 		return
@@ -193,7 +193,7 @@ func (w *helper) report(s *self, now Round, out *Actions) {
 	out.send(Message{Kind: Polled, From: s.peer, To: c.from, Alt: float32(s.cfg.largest(c.gains))})
 }
 
-// hush keeps the super peers around, except home, from offering the same gap once more.
+// hush keeps the nearby super peers, except home, from offering the same vacancy again.
 func (w *helper) hush(s *self, home Peer, around []contact, out *Actions) {
 	if w.poll == nil {
 		return
@@ -228,8 +228,8 @@ func (w *helper) deadline() Round {
 	return d
 }
 
-// wake does what is due: it sends the results so far if others have not answered, and drops a poll
-// that no token has followed.
+// wake does what is due: it sends partial results if answers are missing, and drops a poll after
+// which no token came.
 func (w *helper) wake(s *self, now Round, out *Actions) {
 	if w.task != nil && now >= w.task.until {
 		w.finishTask(s, out)

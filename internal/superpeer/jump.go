@@ -1,11 +1,11 @@
 package superpeer
 
-// A jump takes a token from where it is missed little to where it saves most.
-// The loss is what its clients would lose if each went to its alternative, the
-// gain what another holder's survey has shown. Both are measured, neither needs
-// more than the holder's own clients, and gossip carries the offer.
+// A jump moves a token from where its loss is small to where it saves most. The loss is what its
+// clients would lose if each went to its alternative. The gain is a result of a different holder's
+// survey. Both are measured, neither needs more than the holder's own clients, and gossip carries
+// the offer.
 
-// vacancyAge is how long a survey's finding is believed, in rounds.
+// vacancyAge is how long the result of a survey is valid, in rounds.
 const vacancyAge = 2 * maxMoveGap
 
 // vacancy is where a second token would help a holder's clients most.
@@ -17,20 +17,20 @@ type vacancy struct {
 	asOf    Round
 	until   Round // promised to a bidder
 	locked  bool
-	pooled  bool  // the gain counts other holders' clients too
-	token   int32 // the bidder's
+	pooled  bool  // the gain includes clients of further holders
+	token   int32 // the bidder's token
 }
 
 func (v *vacancy) lockedAt(now Round) bool { return v.locked && now < v.until }
 
-// stale tells whether what the survey found no longer holds.
+// stale reports whether the survey's result is out of date.
 func (v *vacancy) stale(now Round, h *holder) bool {
 	d := len(h.leases) - len(v.members)
 	return v.at == None || now-v.asOf > vacancyAge || 10*max(d, -d) > len(h.leases) || h.leases.place(v.at, -1) < 0
 }
 
-// loss is what this holder's clients and itself would lose without it; ok is
-// false while somebody knows no alternative.
+// loss returns what this holder's clients and itself would lose without it; ok is false while any
+// of them knows no alternative.
 func (h *holder) loss() (sum float32, ok bool) {
 	if h.ownAlt < 0 {
 		return 0, false
@@ -46,12 +46,12 @@ func (h *holder) loss() (sum float32, ok bool) {
 	return sum, true
 }
 
-// jumpCooling is after how many rounds a jump is forgotten.
+// jumpCooling is the number of rounds after which a jump is forgotten.
 const jumpCooling = 128
 
-// jumpGate is how much more than the loss the gain must be. A token that has
-// jumped often is harder to convince: what it saw was not what it found. That
-// counts most where places are short and every jump unsettles many.
+// jumpGate is the ratio of gain to loss that a jump needs. It increases with the token's recent
+// jumps: their promised gains did not last. It increases most if places are scarce and every jump
+// unsettles many.
 func (h *holder) jumpGate(s *self) float64 {
 	doubt := 0.1
 	if s.cfg.Capacity > 0 {
@@ -95,7 +95,7 @@ func (h *holder) bidden(s *self, now Round, m *Message, out *Actions) {
 	out.send(answer)
 }
 
-// vacated is the answer to a bid.
+// vacated handles the answer to a bid.
 func (h *holder) vacated(s *self, now Round, m *Message, out *Actions) {
 	if h == nil || h.phase != bidding || m.From != h.target {
 		return
@@ -109,8 +109,8 @@ func (h *holder) vacated(s *self, now Round, m *Message, out *Actions) {
 	h.offer(s, now, m.Peer, out)
 }
 
-// recommend tells the clients that the token which has just come to the vacancy
-// is nearer to them. The survey knows how near.
+// recommend informs the clients that the token that has just come to the vacancy is nearer to them,
+// with the round trip of the survey.
 func (h *holder) recommend(s *self, out *Actions) {
 	v := h.vacancy
 	h.vacancy = vacancy{at: None}
@@ -123,8 +123,7 @@ func (h *holder) recommend(s *self, out *Actions) {
 	}
 }
 
-// askAround begins a poll of this holder's vacancy, if the gain may be
-// worth a jump.
+// askAround begins a poll of this holder's vacancy, if the gain may be worth a jump.
 func (h *holder) askAround(s *self, now Round, out *Actions) {
 	v := &h.vacancy
 	if v.at == None || v.asOf != now || v.pooled {
@@ -142,7 +141,7 @@ func (h *holder) askAround(s *self, now Round, out *Actions) {
 	out.send(Message{Kind: Poll, From: s.peer, To: v.at, Token: h.token})
 }
 
-// considered answers with the clients; where positions are exact, only with those that might gain.
+// considered answers with the clients; with exact positions, only with those that might gain.
 func (h *holder) considered(s *self, m *Message, out *Actions) {
 	answer := Message{Kind: Roll, From: s.peer, To: m.From}
 	if h != nil {
@@ -158,7 +157,7 @@ func (h *holder) considered(s *self, m *Message, out *Actions) {
 	out.send(answer)
 }
 
-// polled adds what the clients of other holders would save.
+// polled adds what the clients of further holders would save.
 func (h *holder) polled(now Round, m *Message) {
 	if h != nil && h.vacancy.at == m.From && !h.vacancy.pooled {
 		h.vacancy.gain += m.Alt

@@ -7,7 +7,7 @@ type Lease struct {
 	Peer  Peer
 	Until Round
 	RTT   float32 // milliseconds; negative: not measured
-	Alt   float32 // milliseconds to the best other super peer with room; negative: none known
+	Alt   float32 // milliseconds to the best alternative super peer with room; negative: none known
 	At    Position
 	Key   uint64
 }
@@ -28,7 +28,7 @@ func (l leases) place(peer Peer, hint int32) int {
 	return -1
 }
 
-// remove ends a lease. The last one takes its index.
+// remove ends a lease. The last lease takes its index.
 func (l *leases) remove(i int) {
 	last := len(*l) - 1
 	(*l)[i] = (*l)[last]
@@ -123,7 +123,7 @@ func (l leases) middle(s *self) Position {
 	return m
 }
 
-// farOff returns, of three random clients, the one with the longest round trip.
+// farOff returns, of three random clients, the client with the longest round trip.
 func (l leases) farOff(s *self) int {
 	far := s.rng.below(len(l))
 	for range 2 {
@@ -134,7 +134,8 @@ func (l leases) farOff(s *self) int {
 	return far
 }
 
-// loneliest returns, of six random clients, the one at which a second token would save most by position.
+// loneliest returns, of six random clients, the client at which a second token would save most by
+// position.
 func (l leases) loneliest(s *self) int {
 	best, most := -1, float32(-1)
 	for range 6 {
@@ -150,11 +151,10 @@ func (l leases) loneliest(s *self) int {
 	return best
 }
 
-// topOffer is what a node offers that knows no other super peer.
+// topOffer is the offer of a node that knows no alternative super peer.
 const topOffer = 1e6
 
-// offerOf is what a place is worth to a node: what its alternative would cost it
-// more.
+// offerOf returns what a place is worth to a node: what its alternative would cost in addition.
 func offerOf(rtt, alt float32) float32 {
 	switch {
 	case alt < 0:
@@ -172,7 +172,7 @@ func sumRTT(leases []Lease) (sum float64) {
 	return sum
 }
 
-// known is a round trip with a forbidding value for one that was not measured.
+// known returns a round trip, or a prohibitive value if it was not measured.
 func known(rtt float32) float32 {
 	if rtt < 0 {
 		return unreachableRTT
@@ -189,8 +189,8 @@ func has(list []Peer, p Peer) bool {
 	return false
 }
 
-// lastInRange returns the client that a full super peer sends on when m's sender lies nearer to
-// the start of the range of token: the last one. It is -1 when the sender lies behind all. So the
+// lastInRange returns the client that a full super peer sends on if m's sender lies nearer to the
+// start of the range of token: the last client. It returns -1 if the sender lies behind all. So the
 // range is split behind the first Capacity nodes.
 func (l leases) lastInRange(s *self, token int32, m *Message) int {
 	last, worst := -1, s.offset(m.Key, token)

@@ -1,35 +1,33 @@
 package superpeer
 
-// Node is one process's part in the election of super peers: a client, and at
-// times a holder of a token, a registrar of some, or both. Its parts do not reach each other: the
-// Node gives a message to the part that it is for. A Node is not safe for
-// concurrent use; make it with [New].
+// Node is a process in the election of super peers: a client, and at times the holder of a token,
+// the registrar of some, or both. Its parts cannot access each other: the Node passes a message to
+// the part that it is for. A Node is not safe for concurrent use; make it with [New].
 type Node struct {
 	self
 	hold      *holder   // nil while it is an ordinary node
 	registrar registrar // of the tokens that the router gives it
 	helper    helper
-	free      promise // the token it keeps itself free for
+	free      promise // the token for which it keeps itself free
 	client    client
 }
 
-// promise binds a node that has said Ready: it takes no other token meanwhile.
+// promise binds a node that has sent Ready: it takes no further token meanwhile.
 type promise struct {
 	token int32
 	until Round
 }
 
-// New makes a node that has just started. cfg must be valid and stays shared;
-// key is its identifier on the router's ring, seed makes its choices its own.
+// New makes a node that has just started. cfg must be valid and stays shared; key is its identifier
+// on the router's ring, seed determines its random choices.
 func New(cfg *Config, peer Peer, key, seed uint64) Node {
 	return Node{self: self{cfg: cfg, peer: peer, key: key, rng: draw(seed)}, client: newClient()}
 }
 
-// Locate tells the node its position. Call it before the first step and when
-// the position has changed.
+// Locate sets the node's position. Call it before the first step and when the position has changed.
 func (n *Node) Locate(at Position) { n.at = at }
 
-// Deadline is the round in which to call Wake next, unless a step changes it.
+// Deadline returns the round in which to call Wake next, unless a step changes it.
 func (n *Node) Deadline() Round {
 	if n.hold != nil {
 		return 0 // every round
@@ -37,7 +35,7 @@ func (n *Node) Deadline() Round {
 	return min(n.client.deadline(), n.registrar.deadline(), n.helper.deadline())
 }
 
-// Holding is the token that the node holds and under which version.
+// Holding returns the token that the node holds, and its version.
 func (n *Node) Holding() (token int32, version uint32, ok bool) {
 	if n.hold == nil {
 		return 0, 0, false
@@ -45,8 +43,8 @@ func (n *Node) Holding() (token int32, version uint32, ok bool) {
 	return n.hold.token, n.hold.version, true
 }
 
-// Serving is what the node serves as a super peer; nil when it is not one. It
-// must not be changed.
+// Serving returns the leases of the node's clients; nil if it is no super peer. The caller must not
+// change them.
 func (n *Node) Serving() []Lease {
 	if n.hold == nil {
 		return nil
@@ -54,10 +52,10 @@ func (n *Node) Serving() []Lease {
 	return n.hold.leases
 }
 
-// Home is the super peer that serves the node, None while there is none.
+// Home returns the super peer that serves the node, None while there is none.
 func (n *Node) Home() Peer { return n.client.home }
 
-// HomeRTT is the round trip to Home in milliseconds, negative while it is not measured.
+// HomeRTT returns the round trip to Home in milliseconds, negative while it is not measured.
 func (n *Node) HomeRTT() float32 {
 	if n.client.home == None {
 		return -1
@@ -65,7 +63,7 @@ func (n *Node) HomeRTT() float32 {
 	return n.client.homeRTT
 }
 
-// Moves is how often the token that the node holds has moved so far.
+// Moves returns how often the token that the node holds has moved so far.
 func (n *Node) Moves() int {
 	if n.hold == nil {
 		return 0
@@ -73,15 +71,15 @@ func (n *Node) Moves() int {
 	return int(n.hold.moves)
 }
 
-// Charged tells the node that the router makes it responsible for token. It
-// waits for the holder, if there is one, to show itself.
+// Charged makes the node the registrar of token, by the router. It waits for the holder, if there
+// is any, to renew.
 func (n *Node) Charged(now Round, token int32) { n.registrar.add(now, token) }
 
-// Relieved tells the node that it is no longer responsible for token.
+// Relieved ends the node's task as the registrar of token.
 func (n *Node) Relieved(token int32) { n.registrar.remove(token) }
 
-// Wake does what is due. size is the number of nodes that the driver's
-// membership counts now, this one included.
+// Wake does what is due. size is the present number of nodes in the driver's membership, this node
+// included.
 func (n *Node) Wake(now Round, size int, out *Actions) {
 	n.size = int32(size)
 	n.registrar.wake(&n.self, now, out)
@@ -93,8 +91,8 @@ func (n *Node) Wake(now Round, size int, out *Actions) {
 	}
 }
 
-// Receive handles m, which was sent to this node. A message that claims a round
-// trip which is no number is dropped.
+// Receive handles m, which was sent to this node. It drops a message with a round trip that is not
+// a number.
 func (n *Node) Receive(now Round, m *Message, out *Actions) {
 	if m.RTT != m.RTT || m.Alt != m.Alt {
 		return
@@ -165,7 +163,7 @@ func (n *Node) receiveTransfer(now Round, m *Message, out *Actions) {
 func (n *Node) receiveMotion(now Round, m *Message, out *Actions) {
 	switch m.Kind {
 	case Assess:
-		if n.hold == nil { // else the asker does without
+		if n.hold == nil { // the sender proceeds without an answer
 			n.helper.assess(&n.self, now, m, out)
 		}
 	case Assessed:
@@ -208,7 +206,7 @@ func (n *Node) receiveRegistrar(now Round, m *Message, out *Actions) {
 	}
 }
 
-// Heard gives the node what gossip has brought: the answer to Actions.Look.
+// Heard handles announcements: the answer to Actions.Look.
 func (n *Node) Heard(now Round, list []Announcement, out *Actions) {
 	if n.hold != nil {
 		n.hold.seen = append(n.hold.seen[:0], list...)
@@ -221,8 +219,7 @@ func (n *Node) Heard(now Round, list []Announcement, out *Actions) {
 	}
 }
 
-// Probed gives the node a measured round trip in milliseconds; ok is false when
-// peer did not answer.
+// Probed handles a measured round trip in milliseconds; ok is false if peer did not answer.
 func (n *Node) Probed(now Round, peer Peer, rtt float32, ok bool, out *Actions) {
 	n.helper.probed(&n.self, peer, rtt, ok, out)
 	if n.client.probed(peer, rtt, ok) && n.hold == nil && n.client.waiting == 0 {

@@ -2,16 +2,15 @@ package superpeer
 
 import "math"
 
-// Peer is a driver's handle for a process: never reused for another process,
-// not even for the same node's next incarnation. It has no meaning outside the
-// driver, whose codec replaces it with an address.
+// Peer is a driver's handle for a process: never reused, not even for the same node's next
+// incarnation. It has no meaning outside the driver, whose codec replaces it with an address.
 type Peer int32
 
 // None is no peer.
 const None Peer = -1
 
-// Round counts gossip periods from the driver's start. A round is much longer
-// than a round trip: a request sent in one is normally answered in the same.
+// Round counts gossip periods from the driver's start. A round is much longer than a round trip: a
+// request is normally answered in the same round.
 type Round int32
 
 // never is a round that does not come.
@@ -20,23 +19,22 @@ const never Round = math.MaxInt32
 // MaxDims is the largest number of dimensions of a [Position].
 const MaxDims = 4
 
-// Position is where a node believes it is: a point in the space of round trips
-// in milliseconds, and the height of its access link above it (Vivaldi's
-// height vector: Dabek et al., SIGCOMM 2004, section 5.4). In a space whose
-// true positions are known the height is zero.
+// Position is a node's estimated position: a point in the space of round trips in milliseconds, and
+// the height of its access link above it (Vivaldi's height vector: Dabek et al., SIGCOMM 2004,
+// section 5.4). With true positions the height is zero.
 type Position struct {
 	X      [MaxDims]float32
 	Height float32
 }
 
-// Metric says how positions are compared.
+// Metric is how positions are compared.
 type Metric struct {
 	Dims   int     // how many of a Position's coordinates are used, at most MaxDims
 	Period float32 // side of a torus in milliseconds; 0 means that space does not wrap
-	Exact  bool    // positions are true, not estimated: what they foretell can be trusted
+	Exact  bool    // positions are true, not estimated: their distances can be trusted
 }
 
-// Offset is the vector from a to b, the shortest one on a torus.
+// Offset returns the vector from a to b, the shortest on a torus.
 func (m *Metric) Offset(a, b *Position) (v [MaxDims]float32) {
 	for d := range m.Dims {
 		x := b.X[d] - a.X[d]
@@ -52,8 +50,7 @@ func (m *Metric) Offset(a, b *Position) (v [MaxDims]float32) {
 	return v
 }
 
-// Estimate is the round trip between a and b that their positions foretell, in
-// milliseconds.
+// Estimate returns the round trip between a and b by their positions, in milliseconds.
 func (m *Metric) Estimate(a, b *Position) float32 {
 	if m.Dims == 2 && m.Period == 0 { // most of a large simulation's time
 		x, y := a.X[0]-b.X[0], a.X[1]-b.X[1]
@@ -66,8 +63,8 @@ func length(v [MaxDims]float32) float32 {
 	return float32(math.Sqrt(float64(v[0]*v[0] + v[1]*v[1] + v[2]*v[2] + v[3]*v[3])))
 }
 
-// draw is a small seeded generator (splitmix64: Steele, Lea, Flood, OOPSLA
-// 2014): eight bytes a node, where math/rand would take thousands.
+// draw is a small seeded generator (splitmix64: Steele, Lea, Flood, OOPSLA 2014): eight bytes a
+// node, while math/rand would take thousands.
 type draw uint64
 
 func (d *draw) next() uint64 {
@@ -78,15 +75,15 @@ func (d *draw) next() uint64 {
 // below returns a number from 0 to n-1.
 func (d *draw) below(n int) int { return int(d.next() % uint64(n)) }
 
-// Mix spreads the bits of x over 64: splitmix64's finalizer, used wherever a
-// number stands for a random one.
+// Mix spreads the bits of x over 64: splitmix64's finalizer, used to derive a random number from a
+// number.
 func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// self is what each part of a node is given of it: the process, and the overlay around it.
+// self is the information that each part of a node has: the process, and its overlay.
 type self struct {
 	cfg  *Config
 	key  uint64
@@ -109,10 +106,9 @@ func (s *self) wanted(token int32) bool {
 	return s.size == 0 || int(token) < s.cfg.Count(int(s.size))
 }
 
-// offset returns how far key lies behind the start of the range of token. A super
-// peer of the prefix methods that is over capacity splits its range there: the
-// nodes nearest to the start stay, those behind go to the next range's super
-// peer, where they in turn come last.
+// offset returns how far key lies behind the start of the range of token. With the prefix methods,
+// a super peer over capacity splits its range: the nodes nearest to the start stay. The nodes
+// behind go to the next range's super peer, where they are last.
 func (s *self) offset(key uint64, token int32) uint64 {
 	return key - s.cfg.TokenKey(token, int(s.size))
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// PrefixBits is k = ⌈log₂ n⌉: how many leading bits name n super peers by the
-// rule of docs/sources.md, "Coordinator": reserve the first k bits to identify super peers.
+// PrefixBits returns k = ⌈log₂ n⌉: how many leading bits identify n super peers by the rule
+// of docs/sources.md, "Coordinator": reserve the first k bits to identify super peers.
 func PrefixBits(n int) int {
 	if n <= 1 {
 		return 0
@@ -14,22 +14,21 @@ func PrefixBits(n int) int {
 	return bits.Len(uint(n - 1))
 }
 
-// PrefixKey is the source's rule to the letter: the key p with all but its first
-// k bits cleared. The node responsible for that key serves p. k runs from 0 to
-// 64.
+// PrefixKey is exactly that rule: the key p with all but its first k bits cleared. The node
+// responsible for that key serves p. k ranges from 0 to 64.
 func PrefixKey(p uint64, k int) uint64 {
 	return p &^ (1<<(64-k) - 1)
 }
 
-// RangeOf is the exact-N variant: which of count equal ranges of the 64-bit
-// identifier space p lies in, ⌊p·count/2⁶⁴⌋. With count = 2^k it is the first k
-// bits of p. A count below 1 counts as 1.
+// RangeOf is the exact-N variant: the index of p's range among count equal ranges of the 64-bit
+// identifier space, ⌊p·count/2⁶⁴⌋. With count = 2^k it is the first k bits of p. A count
+// below 1 counts as 1.
 func RangeOf(p uint64, count int) int {
 	hi, _ := bits.Mul64(p, uint64(max(count, 1)))
 	return int(hi)
 }
 
-// RangeStart is the first identifier of range r of count: ⌈r·2⁶⁴/count⌉.
+// RangeStart returns the first identifier of range r of count: ⌈r·2⁶⁴/count⌉.
 func RangeStart(r, count int) uint64 {
 	if r <= 0 || count <= 1 {
 		return 0
@@ -41,17 +40,17 @@ func RangeStart(r, count int) uint64 {
 	return quo
 }
 
-// Router is the lookup of any DHT, as the asking process sees it.
+// Router is the lookup of any DHT, as this process sees it.
 type Router interface {
-	// Owner is the process responsible for key: of a ring, the first at or after
-	// it. It is false while the router knows nobody.
+	// Owner returns the process responsible for key: on a ring, the first at or after it. It
+	// returns false while the router knows no process.
 	Owner(key uint64) (Peer, bool)
 }
 
-// Picker is a [Router] that does not know all nodes, and chooses who is asked to take a token that
-// nobody holds.
+// Picker is a [Router] that does not know all nodes, and chooses a node to take a token without a
+// holder.
 type Picker interface {
-	// Pick is a node chosen by draw, which is random. It is false while none is known.
+	// Pick returns a node chosen by draw, which is random. It returns false while none is known.
 	Pick(draw uint64) (Peer, bool)
 }
 
@@ -90,7 +89,7 @@ func (r *Ring) Owner(key uint64) (Peer, bool) {
 		if p.Key < k {
 			return -1
 		}
-		return 1 // also when equal: the first of equals is wanted
+		return 1 // also if equal: the first of equals is needed
 	})
 	if i == len(r.places) {
 		i = 0
@@ -98,8 +97,8 @@ func (r *Ring) Owner(key uint64) (Peer, bool) {
 	return r.places[i].Peer, true
 }
 
-// Change takes the processes for which left is true off the ring and adds
-// joined, in one pass over it.
+// Change removes the processes for which left is true from the ring and adds joined, in a single
+// pass.
 func (r *Ring) Change(left func(Peer) bool, joined []Place) {
 	stay := slices.DeleteFunc(r.places, func(p Place) bool { return left(p.Peer) })
 	old := slices.Clone(stay)
@@ -115,9 +114,8 @@ func (r *Ring) Change(left func(Peer) bool, joined []Place) {
 	r.places = append(append(out, old...), joined...)
 }
 
-// TokenKey is where token's registrar sits: for the prefix methods the start of
-// its range, otherwise anywhere, so that registrars are spread evenly. n is the
-// number of nodes.
+// TokenKey returns the key of token's registrar: with the prefix methods the start of its range,
+// otherwise a hash, so that registrars are spread evenly. n is the number of nodes.
 func (c *Config) TokenKey(token int32, n int) uint64 {
 	if c.Method.ranged() {
 		return RangeStart(int(token), c.Count(n))

@@ -2,37 +2,36 @@ package superpeer
 
 import "slices"
 
-// A registrar keeps a token's record: who holds it, under which version. It is
-// the node that the router makes responsible for the token's key, so every node
-// finds it, and when it fails another takes its place, which learns the record
-// from the holder's next renewal or, hearing from nobody, grants the token anew.
-// Registrars make the number of tokens exact: token t lives if and only if
-// t < ⌈ρ·n⌉. A token lost is granted again, a duplicate is dropped by version.
+// A registrar keeps a token's record: its holder and its version. It is the node that the router
+// makes responsible for the token's key, so every node finds it. If it fails a new registrar takes
+// its place. That learns the record from the holder's next renewal or, if no renewal arrives,
+// grants the token again. Registrars make the number of tokens exact: token t lives if and only if
+// t < ⌈ρ·n⌉. A lost token is granted again, a duplicate is dropped by version.
 
 const (
 	keepEvery    Round = 2 // a holder renews at its registrar
-	keepLease    Round = 4 // silence after which a registrar grants the token anew
+	keepLease    Round = 4 // silence after which a registrar grants the token again
 	grantWait    Round = 1 // for the answer to a grant
-	maxHeirs           = 3 // clients that could take a lost token over
-	registrarGap Round = 8 // a registrar of an unwanted token looks whether it is wanted
+	maxHeirs           = 3 // clients that could take over a lost token
+	registrarGap Round = 8 // how often a registrar of an unneeded token checks whether it is needed
 )
 
 // charge is a registrar's record of a token.
 type charge struct {
 	token     int32
 	version   uint32
-	holder    Peer // None: not known or granted and not confirmed
+	holder    Peer // None: not known, or granted and not confirmed
 	nominated Peer // asked to take it
 	until     Round
 	tries     int32
 	heirs     []Peer
 }
 
-// registrar is a node's part as a keeper of records. It sends grants and answers, and does not
-// know whether the node holds a token itself.
+// registrar is a node's task of keeping records. It sends grants and answers, and cannot access a
+// token that the node holds.
 type registrar struct{ charges []charge }
 
-// add begins a record. The holder, if there is one, has keepLease rounds to renew it.
+// add begins a record. The holder, if there is any, has keepLease rounds to renew it.
 func (r *registrar) add(now Round, token int32) {
 	if r.charge(token) == nil {
 		r.charges = append(r.charges, charge{token: token, holder: None, nominated: None, until: now + keepLease})
@@ -108,10 +107,10 @@ func (r *registrar) nominee(s *self, c *charge) (Peer, bool) {
 	return s.cfg.Router.Owner(s.rng.next())
 }
 
-// maxNominees is how many nodes a registrar asks to take a token in one round.
+// maxNominees is how many nodes a registrar asks to take a token in a single round.
 const maxNominees = 8
 
-// declined asks the next one, mostly at once.
+// declined asks the next node, usually at once.
 func (r *registrar) declined(s *self, now Round, m *Message, out *Actions) {
 	c := r.charge(m.Token)
 	if c == nil || c.nominated != m.From || c.version != m.Version {
@@ -124,8 +123,9 @@ func (r *registrar) declined(s *self, now Round, m *Message, out *Actions) {
 	r.grant(s, now, c, out)
 }
 
-// kept records a holder's renewal. The record follows a newer version; an older one, or a second
-// holder under the same, is a duplicate. A node is idle if it has no token and expects none.
+// kept records a holder's renewal. The record follows a newer version. An older version, or a
+// second holder with the same version, is a duplicate. A node is idle if it has no token and
+// expects none.
 func (r *registrar) kept(s *self, now Round, m *Message, idle bool, out *Actions) {
 	c := r.charge(m.Token)
 	if c == nil {
@@ -144,7 +144,7 @@ func (r *registrar) kept(s *self, now Round, m *Message, idle bool, out *Actions
 	c.heirs, c.until = m.Peers, now+keepLease
 	out.send(Message{Kind: Kept, From: s.peer, To: m.From, Token: m.Token, Version: m.Version})
 	if s.cfg.Method.ranged() && m.From != s.peer && idle {
-		// The range is this node's; the incumbent stays until it has handed over.
+		// The range is this node's; the present holder stays until it has handed over.
 		out.send(Message{Kind: Summon, From: s.peer, To: m.From, Token: m.Token, Version: m.Version})
 	}
 }

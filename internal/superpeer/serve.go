@@ -6,40 +6,40 @@ import (
 	"math"
 )
 
-// holder is a node's part while it is a super peer. It cannot reach the node's search for one. A
-// message may come late, so its methods that handle one allow a nil holder, where that is not
+// holder is the state of a super peer. It cannot access the node's search for a super peer. A
+// message may arrive late, so methods that handle a message allow a nil holder, unless that was
 // excluded before.
 type holder struct {
 	token   int32
 	version uint32
 	moves   int32
-	jumps   int32 // of moves, those that were jumps, less one for each jumpCooling
+	jumps   int32 // jumps among moves, less 1 for each jumpCooling
 	since   Round // it holds the token
 	leases  leases
-	seen    []Announcement // other super peers, as gossip last told
+	seen    []Announcement // known super peers except itself, by gossip
 	keepAt  Round          // renew at the registrar
 
 	phase   phase
-	target  Peer  // whom the token may go to
+	target  Peer  // the node that may get the token
 	until   Round // the phase ends
 	moveAt  Round // consider moving
 	moveGap Round
-	handing []Lease // to be given to the target; nil for a jump
+	handing []Lease // to hand to the target; nil for a jump
 
 	survey  survey
 	vacancy vacancy
 	jumpAt  Round // consider jumping
 	jumpGap Round
-	ownAlt  float32 // round trip to the nearest other super peer; negative: unknown
+	ownAlt  float32 // round trip to the nearest super peer except itself; negative: unknown
 }
 
-// phase is how far a move of the token has come.
+// phase is the progress of a move of the token.
 type phase uint8
 
 const (
 	resting   phase = iota
 	surveying       // clients measure
-	bidding         // asked another holder for its vacancy
+	bidding         // asked a different holder for its vacancy
 	offering        // asked the target
 	recording       // asked the registrar
 )
@@ -63,7 +63,7 @@ func (h *holder) spare(s *self) int32 {
 	return int32(max(0, s.cfg.Capacity-len(h.leases)))
 }
 
-// wake does a super peer's round.
+// wake does a super peer's work of a round.
 func (h *holder) wake(s *self, now Round, out *Actions) {
 	h.leases.expire(now)
 	if now >= h.keepAt {
@@ -81,8 +81,8 @@ func (h *holder) wake(s *self, now Round, out *Actions) {
 	out.Look = q
 }
 
-// steer considers a move of the token, once a round and after gossip was heard.
-// alt is the round trip to the nearest other super peer; negative: unknown.
+// steer considers a move of the token, once a round, after new announcements. alt is the round trip
+// to the nearest super peer except itself; negative: unknown.
 func (h *holder) steer(s *self, now Round, alt float32, out *Actions) {
 	switch s.cfg.Method {
 	case Textbook:
@@ -113,7 +113,7 @@ func (h *holder) accept(s *self, now Round, i int, m *Message, out *Actions) {
 }
 
 // refuse answers a request without room. A node that offers more than a client gets the client's
-// place; any other is sent the price, and super peers that may have room.
+// place. A node that offers less receives the price, and super peers that may have room.
 func (h *holder) refuse(s *self, now Round, m *Message, out *Actions) {
 	i, price := h.leases.cheapest()
 	step := priceStep * h.leases.meanRTT()
@@ -142,12 +142,12 @@ func (h *holder) refuse(s *self, now Round, m *Message, out *Actions) {
 	out.send(answer)
 }
 
-// priceStep is by how much an offer must exceed the lowest one, as a share of the
-// mean round trip: small steps find the best places, large ones are quick.
+// priceStep is by how much an offer must exceed the lowest offer, as a share of the mean round
+// trip: small steps find the best places, large steps are fast.
 const priceStep = 0.05
 
-// servedSteps is how many of these a node must offer more that is served already:
-// what it gains others lose on the way, and with less the bidding never ends.
+// servedSteps is how many of these steps a node that is served already must offer in addition: its
+// gain causes losses elsewhere, and with fewer steps the bidding never ends.
 const servedSteps = 5
 
 // price returns what a place costs, in milliseconds: nothing while there is room.
@@ -159,7 +159,7 @@ func (h *holder) price(s *self) float32 {
 	return offer
 }
 
-// renewed extends a client's lease, and reports whether the client has one.
+// renewed extends a client's lease, and reports whether the client has a lease.
 func (h *holder) renewed(s *self, now Round, m *Message, out *Actions) bool {
 	i := h.leases.place(m.From, m.Slot)
 	if i < 0 {
@@ -179,7 +179,7 @@ func (h *holder) detached(s *self, m *Message, out *Actions) {
 }
 
 // keep renews the token at its registrar and names heirs: the nearest clients, which would serve
-// the others best.
+// the rest best.
 func (h *holder) keep(s *self, out *Actions) {
 	registrar, ok := s.registrarOf(h.token)
 	if !ok {
@@ -206,12 +206,11 @@ func (h *holder) summoned(s *self, now Round, m *Message, out *Actions) {
 	h.offer(s, now, m.From, out)
 }
 
-// ErrImpossible says that the super peers asked for cannot serve the nodes
-// there are.
+// ErrImpossible means that the configured super peers cannot serve the present nodes.
 var ErrImpossible = errors.New("capacity impossible")
 
-// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the other
-// nodes: C·⌈ρn⌉ ≥ n − ⌈ρn⌉. The error wraps ErrImpossible and shows the sum.
+// Feasible checks that ⌈ρ·n⌉ super peers of capacity C can serve the rest: C·⌈ρn⌉ ≥ n
+// − ⌈ρn⌉. The error wraps ErrImpossible and shows the calculation.
 func (c *Config) Feasible(n int) error {
 	w := c.Wanted(n)
 	if c.Capacity == 0 || c.Capacity*w >= n-w {

@@ -1,19 +1,17 @@
 package superpeer
 
-// The repulsion of docs/sources.md, "Coordinator", to the letter: each token pushes the
-// others away, gossip spreads the forces, and a node on which the whole force
-// exceeds a limit passes its token on in the direction of that force. The source
-// leaves the force open; this one was found to settle:
+// The repulsion of docs/sources.md, "Coordinator", exactly: tokens repel each other, gossip spreads
+// the forces, and a node with a total force above a limit passes its token on in the direction of
+// that force. The source does not define the force; this definition was found to settle:
 //
 //	F = Σ 2·(1 − d/R)₊ over the near tokens, R the distance to the (2D+3)-th
 //	step = 0.3·a·min(1, |F|), a the mean distance to the four nearest
 //
-// It knows space, not people: where nodes are dense it puts no more tokens than
-// elsewhere.
+// It considers space, not the density of nodes: dense areas get no more tokens than the rest.
 const (
 	forceLimit    = 0.4      // |F| up to which a token stays
 	forceStep     = 0.3      // of a
-	forceCooldown = Round(5) // rounds a token stays at least; with less it oscillates
+	forceCooldown = Round(5) // rounds a token stays at least; with fewer it oscillates
 )
 
 // repel moves the token if the force on it is too large.
@@ -34,7 +32,7 @@ func (h *holder) repel(s *self, now Round, out *Actions) {
 	away := func(l *Lease) float32 { return length(s.cfg.Metric.Offset(&goal, &l.At)) }
 	i := h.leases.least(nil, away)
 	if i < 0 || away(&h.leases[i]) >= length(s.cfg.Metric.Offset(&goal, &s.at)) {
-		return // nobody lies further that way
+		return // no client lies further in that direction
 	}
 	h.handing = append(make([]Lease, 0, len(h.leases)+1), h.leases...)
 	for k := range h.handing {
@@ -43,8 +41,8 @@ func (h *holder) repel(s *self, now Round, out *Actions) {
 	h.offer(s, now, h.leases[i].Peer, out)
 }
 
-// force is the sum of what the near tokens push with, and the mean distance to
-// the four nearest. ok is false while too few are known.
+// force returns the sum of the near tokens' forces, and the mean distance to the four nearest. ok
+// is false while too few are known.
 func (h *holder) force(s *self) (f [MaxDims]float32, mean float32, ok bool) {
 	m := s.cfg.Metric
 	reach := 2*m.Dims + 3

@@ -4,19 +4,20 @@ import (
 	"slices"
 )
 
-// The refined protocol, the default. A token goes where it serves its clients
-// best by the round trips they measured: local descent, of which each step must
-// gain something. Positions only propose whom to try. What descent cannot do,
-// leave a crowded place for an empty one, jumps do (jump.go).
+// The refined protocol, the default. A token moves to the node that serves its clients best by
+// measured round trips: local descent, in which each step must gain something. Positions are only
+// used to propose candidates. Descent cannot leave a crowded place for an empty place; jumps do
+// that (jump.go).
 
 // maxMoveGap is the longest a holder goes without a survey, in rounds.
 const maxMoveGap Round = 8
 
-// restMargins is how many margins a token's clients are away in the mean when it rests, and
-// how many margins in all a jump must gain: where all nodes are in one room, round trips differ by chance only.
+// restMargins is the mean distance of a token's clients, in margins, at which the token rests, and
+// the margins in total that a jump must gain: if all nodes are in a single room, round trips differ
+// only by chance.
 const restMargins = 3
 
-// unreachableRTT stands for a round trip that could not be measured.
+// unreachableRTT replaces a round trip that could not be measured.
 const unreachableRTT = 10_000
 
 // survey is what a holder has asked its clients to measure.
@@ -29,13 +30,13 @@ type survey struct {
 	size       int // clients at the last survey
 }
 
-// descend surveys, now and then, whether a client would serve the others better.
+// descend surveys, every few rounds, whether a client would serve the clients better.
 func (h *holder) descend(s *self, now Round, out *Actions) {
 	if h.phase != resting || h.vacancy.lockedAt(now) {
 		return
 	}
 	if d := len(h.leases) - h.survey.size; 10*max(d, -d) > len(h.leases) {
-		h.moveAt = min(h.moveAt, now+1) // others are served now
+		h.moveAt = min(h.moveAt, now+1) // the clients have changed
 	}
 	if now < h.moveAt || len(h.leases) == 0 {
 		h.considerJump(s, now, out)
@@ -72,8 +73,8 @@ func (h *holder) assessed(s *self, now Round, m *Message, out *Actions) {
 	}
 }
 
-// decide moves the token if a candidate is enough better than this node, and
-// notes where a second token would help most.
+// decide moves the token if a candidate is enough better than this node, and records where a second
+// token would help most.
 func (h *holder) decide(s *self, now Round, out *Actions) {
 	q := &h.survey
 	h.phase = resting
@@ -112,11 +113,10 @@ func (h *holder) decide(s *self, now Round, out *Actions) {
 	q.times = nil
 }
 
-// judge is what the clients' round trips would sum up to if candidate p held the
-// token, and how much a second token there would save. That a client might go
-// elsewhere instead is left out of the cost on purpose: the neighbours reckon the
-// same at the same time, and tokens that trust in each other's clients never
-// settle. A client that goes to p also frees a place, which is worth its price.
+// judge returns the sum of the clients' round trips if candidate p held the token, and how much a
+// second token there would save. The cost deliberately ignores that a client might go elsewhere:
+// neighbours calculate the same at the same time, and tokens that rely on each other's clients
+// never settle. A client that goes to p also frees a place, which is worth its price.
 func (h *holder) judge(s *self, p Peer, times []float32) (cost, gain float64) {
 	price := h.price(s)
 	var gains []float32
@@ -124,13 +124,13 @@ func (h *holder) judge(s *self, p Peer, times []float32) (cost, gain float64) {
 		l := &h.survey.members[i]
 		rtt := known(l.RTT)
 		if l.Peer == p {
-			cost += float64(rtt) // this node's own way to p
+			cost += float64(rtt) // this node's own round trip to p
 			gain += float64(rtt + price)
 			continue
 		}
 		t := known(times[i])
 		cost += float64(t)
-		if rtt+price > t+s.cfg.margin() { // else it would not go there
+		if rtt+price > t+s.cfg.margin() { // otherwise it would not go there
 			gains = append(gains, rtt+price-t)
 		}
 	}
@@ -149,9 +149,9 @@ func (c *Config) largest(gains []float32) (sum float64) {
 	return sum
 }
 
-// candidates proposes clients to survey: those next to the middle of all by
-// position, those nearest to this node as measured, which also finds the good
-// access links, a random one, and those that lie where a second token would help.
+// candidates proposes clients to survey: those nearest to the middle by position; those nearest to
+// this node by measurement, which also finds fast access links; a random client; and clients where
+// a second token would help.
 func (h *holder) candidates(s *self) []Peer {
 	var list []Peer
 	add := func(i int) {

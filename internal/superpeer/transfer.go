@@ -1,23 +1,22 @@
 package superpeer
 
-// How a token moves: the holder offers it to a node, which keeps itself free
-// (phase one); the registrar records the new holder under the next version, and
-// only then the token goes over with its leases (phase two). The version fences
-// whoever held it before. If anything is lost on the way, the holder goes on as
-// before, or the registrar, hearing from nobody, grants the token anew.
+// How a token moves: the holder offers it to a node, which keeps itself free (phase one). The
+// registrar records the new holder under the next version, and only then the token is sent with its
+// leases (phase two). The version fences all previous holders. If any message is lost, the holder
+// continues as before, or the registrar, without a renewal, grants the token again.
 
 // patience is how long a phase waits for its answer, in rounds.
 const patience Round = 3
 
-// abandon gives a move up.
+// abandon cancels a move.
 func (h *holder) abandon(s *self, now Round) {
 	h.phase, h.target, h.handing = resting, None, nil
 	h.survey = survey{size: h.survey.size}
 	h.backoff(s, now)
 }
 
-// backoff lets the token rest, ever longer, and not as long as its neighbours:
-// tokens that move in the same round spoil each other's reckoning.
+// backoff pauses the token for increasing, random times: tokens that move in the same round
+// invalidate each other's calculation.
 func (h *holder) backoff(s *self, now Round) {
 	h.moveGap = min(2*h.moveGap, maxMoveGap)
 	h.moveAt = now + h.moveGap + Round(s.rng.below(int(h.moveGap)+1))
@@ -49,8 +48,8 @@ func (h *holder) declined(s *self, now Round, m *Message) {
 	}
 }
 
-// handedOver is the list of leases for the new holder: it leaves the list, the
-// old holder enters it, so the list does not grow.
+// handedOver returns the leases for the new holder: the new holder leaves the list and the old
+// holder enters it, so the list does not grow.
 func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 	if h.handing == nil {
 		return nil
@@ -71,7 +70,7 @@ func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 		l.Until = now + s.cfg.Lease
 		out = append(out, l)
 	}
-	// Whoever came meanwhile goes over too.
+	// Clients that came meanwhile are handed over too.
 	for i := 0; i < len(h.leases) && found < len(h.leases); i++ {
 		l := h.leases[i]
 		if l.Peer != target && !listed(out, l.Peer) {
@@ -82,7 +81,7 @@ func (h *holder) handedOver(s *self, now Round, target Peer) []Lease {
 	}
 	own := Lease{Peer: s.peer, Until: now + s.cfg.Lease, RTT: rtt, Alt: h.ownAlt, At: s.at, Key: s.key}
 	if s.cfg.Capacity > 0 && len(out) >= s.cfg.Capacity {
-		return out // a jump's target was nobody's client here: the old holder looks elsewhere
+		return out // a jump's target was no client here: the old holder looks elsewhere
 	}
 	return append(out, own)
 }
@@ -108,8 +107,8 @@ func (n *Node) serve(now Round, token int32, version uint32, leases []Lease, out
 	n.hold.announce(&n.self, out)
 }
 
-// stop makes the node an ordinary one again. Its clients receive that it is no super peer, and that
-// successor is one.
+// stop makes the node an ordinary node again. It informs its clients that it is no super peer, and
+// that successor is.
 func (n *Node) stop(now Round, successor Peer, out *Actions) {
 	for _, l := range n.hold.leases {
 		out.send(Message{Kind: Gone, From: n.peer, To: l.Peer, Token: n.hold.token, Peer: successor})
@@ -118,7 +117,7 @@ func (n *Node) stop(now Round, successor Peer, out *Actions) {
 	n.client.resume(&n.self, now, out)
 }
 
-// granted: a registrar gives this node a token.
+// granted handles a registrar's grant of a token.
 func (n *Node) granted(now Round, m *Message, out *Actions) {
 	switch {
 	case n.hold != nil && n.hold.token == m.Token:
@@ -132,13 +131,13 @@ func (n *Node) granted(now Round, m *Message, out *Actions) {
 	n.hold.keep(&n.self, out)
 }
 
-// reserved reports whether the node holds a token, or has promised to take one other than token.
+// reserved reports whether the node holds a token, or has promised to take a token except this.
 func (n *Node) reserved(now Round, token int32) bool {
 	return n.hold != nil || n.free.until > now && n.free.token != token
 }
 
-// dropped: another node holds the token under a newer version, or the token is not wanted any more.
-// The clients turn to their deputies.
+// dropped handles that a different node holds the token under a newer version, or that the token is
+// not needed any more. The clients turn to their deputies.
 func (n *Node) dropped(now Round, m *Message, out *Actions) {
 	if h := n.hold; h != nil && h.token == m.Token && m.Version >= h.version {
 		n.stop(now, m.Peer, out)
@@ -155,8 +154,8 @@ func (n *Node) offered(now Round, m *Message, out *Actions) {
 	out.send(Message{Kind: Ready, From: n.peer, To: m.From, Token: m.Token, Version: m.Version})
 }
 
-// confirmed: the token is no longer this node's. It goes over, and so do the clients; those of a
-// token that jumps do not.
+// confirmed handles that the token is no longer this node's. It is sent with its clients; a token
+// that jumps is sent without them.
 func (n *Node) confirmed(now Round, m *Message, out *Actions) {
 	h := n.hold
 	if h == nil || h.phase != recording || m.Token != h.token || m.Version != h.version+1 {
@@ -179,7 +178,7 @@ func (n *Node) confirmed(now Round, m *Message, out *Actions) {
 	}
 }
 
-// transferred: the token is this node's now. It informs its clients.
+// transferred handles that the token is this node's now. It informs its clients.
 func (n *Node) transferred(now Round, m *Message, out *Actions) {
 	if n.hold != nil || n.free.token != m.Token || n.free.until <= now {
 		return // the promise has ended; the registrar grants the token again
