@@ -1,11 +1,10 @@
-// Package coordinate estimates where a node is in the space of round trips, by
-// Vivaldi (Dabek, Cox, Kaashoek, Morris, SIGCOMM 2004) as
-// github.com/hashicorp/serf/coordinate implements it. It believes nobody: a
-// coordinate or a round trip that is not finite or beyond reason is refused and
-// changes nothing.
+// Package coordinate estimates a node's position in the space of round trips, by Vivaldi (Dabek,
+// Cox, Kaashoek, Morris, SIGCOMM 2004) as implemented by github.com/hashicorp/serf/coordinate. It
+// validates all input: it refuses a coordinate or a round trip that is not finite or out of range,
+// without any change.
 //
-// Expect the estimate of a long round trip to be good and that of a short one to
-// be 60 to 80 % off: measure before trusting it.
+// Estimates of long round trips are good, and those of short round trips are 60 to 80 % off:
+// measure before you rely on them.
 package coordinate
 
 import (
@@ -17,22 +16,21 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Dims is the number of dimensions, beside the height of the access link.
+// Dims is the number of dimensions, besides the height of the access link.
 const Dims = superpeer.MaxDims
 
-// MaxRTT is the longest round trip that is believed, and the largest extent of a
-// coordinate.
+// MaxRTT is the longest accepted round trip, and the largest extent of a coordinate.
 const MaxRTT = 10 * time.Second
 
-// ErrAbsurd says that a coordinate or a round trip cannot be true.
+// ErrAbsurd means that a coordinate or a round trip cannot be true.
 var ErrAbsurd = errors.New("absurd")
 
-// Coordinate is what nodes tell each other. Lengths are in seconds.
+// Coordinate is a node's published position. Lengths are in seconds.
 type Coordinate struct {
 	Vec        [Dims]float64
 	Height     float64 // of the access link, at least 0
 	Adjustment float64 // what the space cannot express; may be negative
-	Error      float64 // how unsure the node is, 0 to 1.5; a new node 1.5
+	Error      float64 // the node's uncertainty, 0 to 1.5; a new node 1.5
 }
 
 // Check returns an error that wraps ErrAbsurd, and names the field, if c cannot
@@ -55,7 +53,7 @@ func (c *Coordinate) Check() error {
 	return nil
 }
 
-// Position is c for the election of super peers, in milliseconds.
+// Position returns c for the election of super peers, in milliseconds.
 func (c *Coordinate) Position() (p superpeer.Position) {
 	for i, x := range c.Vec {
 		p.X[i] = float32(1000 * x)

@@ -11,16 +11,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Estimates says that there are estimates: everywhere but in a browser, where the library
-// would bring HTTP and TLS with it, as large as all else together.
+// Estimates is true except in a browser, where the library would add HTTP and TLS, as large as all
+// the rest.
 const Estimates = true
 
-// Estimator is one node's coordinate. It is safe for concurrent use.
+// Estimator is the coordinate of a single node. It is safe for concurrent use.
 type Estimator struct{ client *coordinate.Client }
 
-// New returns the estimator of a node that has measured nothing yet. seed makes
-// its first direction its own: nodes that all start in one point would have to
-// draw lots, and serf's are not repeatable.
+// New returns the estimator of a node without measurements. seed determines its first direction:
+// nodes at the same point need random directions, and serf's are not repeatable.
 func New(seed uint64) *Estimator {
 	config := coordinate.DefaultConfig()
 	config.Dimensionality = Dims
@@ -39,8 +38,8 @@ func New(seed uint64) *Estimator {
 	return &Estimator{client}
 }
 
-// Update moves the estimate after a round trip to peer, which is at other. On an
-// error, which wraps ErrAbsurd, nothing has changed.
+// Update moves the estimate after a round trip to peer, which is at other. After an error, which
+// wraps ErrAbsurd, nothing has changed.
 func (e *Estimator) Update(peer string, other Coordinate, rtt time.Duration) error {
 	if err := other.Check(); err != nil {
 		return fmt.Errorf("from %s: %w", peer, err)
@@ -57,10 +56,10 @@ func (e *Estimator) Update(peer string, other Coordinate, rtt time.Duration) err
 	return nil
 }
 
-// Forget gives back the memory of what was measured to peer, which is gone.
+// Forget frees the measurements of peer, which is gone.
 func (e *Estimator) Forget(peer string) { e.client.ForgetNode(peer) }
 
-// Coordinate is the present estimate.
+// Coordinate returns the present estimate.
 func (e *Estimator) Coordinate() (c Coordinate) {
 	now := e.client.GetCoordinate()
 	copy(c.Vec[:], now.Vec)

@@ -2,10 +2,10 @@ package coordinate
 
 import "time"
 
-// Estimates says that there are none in a browser: there is no [Estimator] to be made.
+// Estimates is false in a browser: no [Estimator] can be made.
 const Estimates = false
 
-// Estimator is none.
+// Estimator is empty.
 type Estimator struct{}
 
 // New panics: see Estimates.
@@ -14,5 +14,5 @@ func New(uint64) *Estimator { panic("coordinate: no estimates in a browser") }
 // Update does nothing.
 func (*Estimator) Update(string, Coordinate, time.Duration) error { return nil }
 
-// Coordinate is the zero one.
+// Coordinate returns the zero coordinate.
 func (*Estimator) Coordinate() (c Coordinate) { return c }
