@@ -1,5 +1,5 @@
-// Package fabric is a network in memory for overlays of many nodes in one process: it
-// imposes round trips, can lose and delay packets, and can be cut. Its transports are memberlist's.
+// Package fabric is a network in memory for overlays of many nodes in a process: it imposes round
+// trips, can lose and delay packets, and can be partitioned. Its transports are memberlist's.
 package fabric
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Fabric joins hosts, numbered from 0, by imposed round trips.
+// Fabric connects hosts, numbered from 0, with imposed round trips.
 type Fabric struct {
 	rtt func(a, b int) time.Duration
 
 	mu    sync.RWMutex
 	hosts map[string]*Transport
-	cut   func(a, b int) bool // nil: everybody reaches everybody
+	cut   func(a, b int) bool // nil: no partition
 	fate  func(a, b int) (lost bool, late time.Duration)
 }
 
@@ -29,16 +29,16 @@ func New(rtt func(a, b int) time.Duration) *Fabric {
 	return &Fabric{rtt: rtt, hosts: map[string]*Transport{}}
 }
 
-// Cut keeps those apart for whom apart is true, until it is called again; nil heals all.
-// apart must be symmetric and safe for concurrent use.
+// Cut separates hosts a and b if apart(a, b) is true, until the next call; nil ends all cuts. apart
+// must be symmetric and safe for concurrent use.
 func (f *Fabric) Cut(apart func(a, b int) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = apart
 }
 
-// Disturb asks fate about each packet from host a to host b: whether it is lost, and by how much it
-// is late. nil ends that. Streams are not disturbed: TCP sends again what is lost. fate must be
+// Disturb makes fate decide for each packet from host a to host b whether it is lost, and by how
+// much it is late. nil ends that. Streams are not disturbed: TCP resends lost data. fate must be
 // safe for concurrent use.
 func (f *Fabric) Disturb(fate func(a, b int) (lost bool, late time.Duration)) {
 	f.mu.Lock()
@@ -46,7 +46,7 @@ func (f *Fabric) Disturb(fate func(a, b int) (lost bool, late time.Duration)) {
 	f.fate = fate
 }
 
-// disturbed is what fate has for a packet.
+// disturbed returns the decision of fate for a packet.
 func (f *Fabric) disturbed(a, b int) (lost bool, late time.Duration) {
 	f.mu.RLock()
 	fate := f.fate
@@ -57,15 +57,15 @@ func (f *Fabric) disturbed(a, b int) (lost bool, late time.Duration) {
 	return fate(a, b)
 }
 
-// port is where all hosts listen.
+// port is the port of all hosts.
 const port = 7600
 
 func ip(host int) net.IP { return net.IPv4(10, byte(host>>16), byte(host>>8), byte(host)).To4() }
 
-// Address is HOST:PORT of a host.
+// Address returns the HOST:PORT of a host.
 func Address(host int) string { return fmt.Sprintf("%v:%d", ip(host), port) }
 
-// Bounds of a host's queues; what is beyond is lost, as in a router.
+// Bounds of a host's queues; packets beyond are lost, as in a router.
 const (
 	packetQueue = 4096
 	streamQueue = 256
@@ -74,7 +74,7 @@ const (
 // header is what UDP and IP add to a packet.
 const header = 28
 
-// Transport connects a host. A host that is connected already is replaced.
+// Transport connects a host. It replaces a host that is connected already.
 func (f *Fabric) Transport(host int) *Transport {
 	t := &Transport{
 		fabric: f, host: host, addr: &net.UDPAddr{IP: ip(host), Port: port},
@@ -86,7 +86,7 @@ func (f *Fabric) Transport(host int) *Transport {
 	return t
 }
 
-// reach is who is at addr for t: nil when nobody is or the network is cut.
+// reach returns the transport at addr for t: nil if there is none or the network is cut.
 func (f *Fabric) reach(t *Transport, addr string) (to *Transport, cut bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -100,7 +100,7 @@ func (f *Fabric) reach(t *Transport, addr string) (to *Transport, cut bool) {
 	return to, false
 }
 
-// Transport is one host's connection to a [Fabric].
+// Transport is the connection of a host to a [Fabric].
 type Transport struct {
 	fabric  *Fabric
 	host    int
@@ -111,7 +111,7 @@ type Transport struct {
 	sent    atomic.Uint64
 }
 
-// Sent counts the bytes that the host has sent, with the headers of UDP and IP.
+// Sent returns the bytes that the host has sent, with the headers of UDP and IP.
 func (t *Transport) Sent() uint64 { return t.sent.Load() }
 
 // FinalAdvertiseAddr implements [memberlist.Transport].
@@ -171,7 +171,7 @@ func (t *Transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, e
 	}
 	time.Sleep(t.fabric.rtt(t.host, to.host))
 	here, there := net.Pipe()
-	// Whoever was to take it may end meanwhile.
+	// The receiver may end meanwhile.
 	if err := here.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (t *Transport) Shutdown() error {
 	}
 }
 
-// counted counts what a stream carries.
+// counted counts the bytes of a stream.
 type counted struct {
 	net.Conn
 	sent *atomic.Uint64
