@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTime is what the process has computed so far.
+// cpuTime returns the process's CPU time so far.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/batuta-dev/batuta/superpeer"
 )
 
-// disturbance draws what is lost and what is late.
+// disturbance randomly chooses which packets are lost and which are late.
 func disturbance(o Options) func(a, b int) (lost bool, late time.Duration) {
 	var packets atomic.Uint64
 	return func(int, int) (bool, time.Duration) {
@@ -30,10 +30,9 @@ func disturbance(o Options) func(a, b int) (lost bool, late time.Duration) {
 	}
 }
 
-// Nodes join a few at a time: all of a joining overlay's list is sent to each that joins,
-// and each that joins to all.
+// Nodes join a few at a time: a joining node exchanges the whole list with a node of the overlay.
 const (
-	joining   = 16 // at one time, at most
+	joining   = 16 // at the same time, at most
 	joinEvery = 25 // in a round
 )
 

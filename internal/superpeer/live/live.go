@@ -1,6 +1,6 @@
-// Package live runs an overlay of many nodes in a process, each with its own memberlist,
-// over a network in memory that imposes measured round trips, and sets what comes out
-// beside the laboratory's result and k-medoids for the same round trips and seed.
+// Package live runs an overlay of many nodes in a process, each with its own memberlist, over a
+// network in memory that imposes measured round trips. It compares the result with the laboratory
+// and k-medoids for the same round trips and seed.
 package live
 
 import (
@@ -21,12 +21,12 @@ import (
 // Options describe a run. The zero value of each field is its default.
 type Options struct {
 	RTT      *lab.Matrix   // between the hosts; required
-	Nodes    int           // default as many as hosts; more share hosts
+	Nodes    int           // default as many as hosts; with more, several share a host
 	Method   rules.Method  // default superpeer.Tokens
 	Fraction float64       // default 0.05
 	Capacity int           // default 0: no limit
 	Round    time.Duration // default 1s
-	Rounds   int           // default 120; counted from when all have joined
+	Rounds   int           // default 120; counted from when all nodes have joined
 
 	Membership superpeer.Membership // default superpeer.MembershipFull
 
@@ -39,14 +39,14 @@ type Options struct {
 	Each  func(Sample) // called after each round; may be nil
 }
 
-// Kill takes nodes out without a word.
+// Kill kills nodes without an announcement.
 type Kill struct {
 	At     int     // round
 	Share  float64 // of all nodes, at random
-	Supers int     // super peers, besides
+	Supers int     // super peers, in addition
 }
 
-// Sample is what a round was like. Latencies are the imposed round trips.
+// Sample is the state after a round. Latencies are the imposed round trips.
 type Sample struct {
 	Round    int     `json:"round"`
 	Nodes    int     `json:"nodes"` // alive
@@ -56,11 +56,11 @@ type Sample struct {
 	Mean     float64 `json:"mean_latency"`
 	LoadMax  int     `json:"load_max"`
 	Over     int     `json:"over_capacity"`
-	Orphans  int     `json:"orphans"`      // clients of the super peers killed last: not served yet
-	Changed  int     `json:"changed_home"` // nodes with another super peer than a round before
+	Orphans  int     `json:"orphans"`      // clients of the last killed super peers that are not served yet
+	Changed  int     `json:"changed_home"` // nodes with a different super peer than a round before
 }
 
-// Report is what a run has shown.
+// Report is the result of a run.
 type Report struct {
 	Membership string  `json:"membership"`
 	Method     string  `json:"method"`
@@ -69,33 +69,34 @@ type Report struct {
 	RoundMS    float64 `json:"round_ms"`
 	Capacity   int     `json:"capacity"`
 	Last       Sample  `json:"last"`
-	// LabMean is the laboratory's for the same matrix, seed and rounds; null where not computed.
+	// LabMean is the laboratory's result for the same matrix, seed and rounds; null if not
+	// computed.
 	LabMean  *float64 `json:"lab_mean_latency"`
 	Mean     float64  `json:"mean_latency"`     // over the last tenth
-	Exact    *int     `json:"exact_from"`       // first round from which on the number was right to the end or the first kill
-	CapOver  int      `json:"cap_violations"`   // added over all rounds
+	Exact    *int     `json:"exact_from"`       // first round from which the number was right until the end or the first kill
+	CapOver  int      `json:"cap_violations"`   // total of all rounds
 	Changes  int      `json:"home_changes"`     // by all nodes, over the last half of the rounds
 	Bytes    float64  `json:"bytes_a_node_s"`   // sent, over the last half, headers included
-	CPU      float64  `json:"cpu_a_node"`       // of one core, over the last half; 0 where it cannot be measured
+	CPU      float64  `json:"cpu_a_node"`       // of a CPU core, over the last half; 0 if it cannot be measured
 	Memory   float64  `json:"memory_a_node"`    // bytes of heap and stacks, at the end
 	Recovery []Mended `json:"recovery"`         // by kill
-	Joined   float64  `json:"joined_after_s"`   // until all had joined
+	Joined   float64  `json:"joined_after_s"`   // until all nodes had joined
 	Samples  []Sample `json:"samples"`          // by round
-	Seconds  float64  `json:"seconds"`          // all in all
+	Seconds  float64  `json:"seconds"`          // in total
 	Refused  uint64   `json:"messages_refused"` // as impossible; by all nodes
-	Dropped  uint64   `json:"messages_dropped"` // for want of room
+	Dropped  uint64   `json:"messages_dropped"` // because a queue was full
 }
 
-// Mended is how a kill was overcome, in rounds; null: not until the next or the end.
+// Mended is the recovery from a kill, in rounds; null: not before the next kill or the end.
 type Mended struct {
 	Round   int  `json:"round"`
 	Killed  int  `json:"killed"`
 	Orphans int  `json:"orphans"`            // clients of the super peers killed
-	Served  *int `json:"orphans_99_after"`   // 99 % of those served again
-	Exact   *int `json:"number_exact_after"` // as many super peers as wanted again
+	Served  *int `json:"orphans_99_after"`   // until 99 % of them were served again
+	Exact   *int `json:"number_exact_after"` // until there were as many super peers as wanted again
 }
 
-// Validate reports what cannot work, or nil.
+// Validate returns what cannot work, or nil.
 func (o Options) Validate() error {
 	o, err := o.defaults()
 	if err != nil {
@@ -154,15 +155,14 @@ type group struct {
 	cfg       rules.Config
 	homes     []int // by host, a round ago; -1: not served
 	orphans   []int
-	killed    uint64 // messages refused by those that are gone
+	killed    uint64 // messages refused by killed nodes
 	lost      uint64 // and dropped
-	sent      uint64 // bytes, by them
+	sent      uint64 // bytes, by killed nodes
 	rng       uint64
 	remaining int
 }
 
-// Run plays o. It takes Rounds times Round, and some time before to join and after to
-// compute.
+// Run runs o. It takes Rounds times Round, plus some time before to join and after to compute.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o, err := o.defaults()
 	if err != nil {
@@ -200,7 +200,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, err
 }
 
-// play lets the rounds pass and looks at each.
+// play waits for the rounds and samples each.
 func (g *group) play(ctx context.Context, r *Report) error {
 	clock := time.NewTicker(g.o.Round)
 	defer clock.Stop()
@@ -221,7 +221,7 @@ func (g *group) play(ctx context.Context, r *Report) error {
 		}
 		s := g.look(round + 1)
 		if s.Live != s.Wanted {
-			time.Sleep(g.o.Round / 2) // a token on its way is in nobody's hands
+			time.Sleep(g.o.Round / 2) // a token that is being transferred has no holder
 			s.Live = g.supers()
 		}
 		r.Samples = append(r.Samples, s)
@@ -233,7 +233,7 @@ func (g *group) play(ctx context.Context, r *Report) error {
 	return nil
 }
 
-// look measures the present.
+// look samples the present state.
 func (g *group) look(round int) Sample {
 	s := Sample{Round: round, Nodes: g.remaining, Wanted: g.cfg.Count(g.remaining)}
 	sum, served := 0.0, 0
@@ -287,7 +287,7 @@ func (g *group) supers() (k int) {
 	return k
 }
 
-// kill takes nodes out as kill -9 does.
+// kill kills nodes as kill -9 does.
 func (g *group) kill(k Kill) Mended {
 	var doomed []int
 	live := g.live()
@@ -316,7 +316,7 @@ func (g *group) kill(k Kill) Mended {
 		t := g.members[i].Status().Traffic
 		g.killed, g.lost = g.killed+t.Refused, g.lost+t.Dropped
 		g.sent += g.wires[i].Sent()
-		g.wires[i].Shutdown() // nothing more is heard of it from here on
+		g.wires[i].Shutdown() // it sends nothing more from here on
 		wait.Go(g.members[i].Kill)
 	}
 	wait.Wait()
@@ -349,7 +349,7 @@ func (g *group) traffic(r *Report) {
 	}
 }
 
-// finish sums the rounds up.
+// finish summarizes the rounds.
 func (r *Report) finish() {
 	n := len(r.Samples)
 	r.Last = r.Samples[n-1]
@@ -380,7 +380,7 @@ func (r *Report) finish() {
 	}
 }
 
-// mend finds the rounds after which all was well again.
+// mend computes the rounds until recovery.
 func (v *Mended) mend(after []Sample) {
 	for i, s := range after {
 		if v.Served == nil && 100*s.Orphans <= v.Orphans {
@@ -394,7 +394,7 @@ func (v *Mended) mend(after []Sample) {
 
 func ptr[T any](x T) *T { return &x }
 
-// compare plays the same in the laboratory.
+// compare runs the same in the laboratory.
 func (r *Report) compare(o Options) error {
 	l, err := lab.Run(lab.Options{Method: o.Method, RTT: o.RTT, Fraction: o.Fraction, Capacity: o.Capacity, Rounds: o.Rounds, Seed: o.Seed})
 	if err != nil {

@@ -28,7 +28,7 @@ func (u usage) since(v usage, nodes int) (bytes, cpu float64) {
 	return float64(u.bytes-v.bytes) / t, (u.cpu - v.cpu).Seconds() / t
 }
 
-// memory is what the process holds now, in bytes.
+// memory returns the present memory of the process, in bytes.
 func memory() float64 {
 	runtime.GC()
 	var m runtime.MemStats
