@@ -1,4 +1,4 @@
-// Package eventlog is a list of events that any number of readers walk at their own pace.
+// Package eventlog is a list of events with any number of independent readers.
 package eventlog
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// List is what has happened, in order. What all readers have passed is garbage; what one has
-// not is kept for it, up to a limit.
+// List is the events, in order. Entries that all readers have passed are garbage; entries that a
+// reader has not passed are kept for it, up to a limit.
 type List[E any] struct {
 	over chan struct{} // closed after the last event
 	tail atomic.Pointer[Entry[E]]
@@ -19,14 +19,14 @@ type List[E any] struct {
 	readers map[*Reader[E]]struct{}
 }
 
-// Entry is an event and, once there is one, the way to the next.
+// Entry is an event and, once there is a next entry, the link to it.
 type Entry[E any] struct {
 	Event E
-	more  chan struct{} // closed when then is there
+	more  chan struct{} // closed when then is set
 	then  *Entry[E]
 }
 
-// New begins a list with an event. A reader may be as many behind as limit says.
+// New begins a list with an event. A reader may be at most limit events behind.
 func New[E any](first E, limit int) *List[E] {
 	l := &List[E]{over: make(chan struct{}), limit: limit, readers: map[*Reader[E]]struct{}{}}
 	l.tail.Store(&Entry[E]{Event: first, more: make(chan struct{})})
@@ -40,7 +40,7 @@ func (l *List[E]) Limit(events int) {
 	l.limit = events
 }
 
-// Add appends an event. One goroutine at a time may call it.
+// Add appends an event. It must not be called concurrently.
 func (l *List[E]) Add(e E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,13 +56,13 @@ func (l *List[E]) Add(e E) {
 	}
 }
 
-// End tells that nothing follows. It is called once.
+// End ends the list. It is called once.
 func (l *List[E]) End() { close(l.over) }
 
-// Last is the newest entry.
+// Last returns the newest entry.
 func (l *List[E]) Last() *Entry[E] { return l.tail.Load() }
 
-// Next waits for what follows at; nil when ctx or the list is over.
+// Next waits for the entry after at; nil when ctx or the list is over.
 func (l *List[E]) Next(ctx context.Context, at *Entry[E]) *Entry[E] {
 	select {
 	case <-at.more:
@@ -79,21 +79,21 @@ func (l *List[E]) Next(ctx context.Context, at *Entry[E]) *Entry[E] {
 	}
 }
 
-// Readers is how many have a place.
+// Readers returns how many readers have a place.
 func (l *List[E]) Readers() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.readers)
 }
 
-// Reader is one walk along a list. Its fields are under the list's lock.
+// Reader is a reader's position in a list. The list's lock guards its fields.
 type Reader[E any] struct {
-	at     *Entry[E] // the last that it was given; nil: it is too far behind
+	at     *Entry[E] // the last entry that it got; nil: it is too far behind
 	behind int
 }
 
-// Place takes a place at the present for a reader. What it returns gives that, and the event
-// it is at, once; after that places at what is the present then.
+// Place reserves a place at the present for a reader. The returned function returns that place and
+// its event once; further calls return places at the then present entry.
 func (l *List[E]) Place() func() (*Reader[E], E) {
 	type place struct {
 		r  *Reader[E]
@@ -117,15 +117,15 @@ func (l *List[E]) Place() func() (*Reader[E], E) {
 	}
 }
 
-// leave gives a reader's place up.
+// leave removes a reader.
 func (l *List[E]) leave(r *Reader[E]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.readers, r)
 }
 
-// next waits for a reader's next event. There is none when the list is over, or ctx, or when
-// the reader is too far behind.
+// next waits for a reader's next event. There is none when the list or ctx is over, or when the
+// reader is too far behind.
 func (l *List[E]) next(ctx context.Context, r *Reader[E]) (e E, ok, behind bool) {
 	l.mu.Lock()
 	at := r.at
@@ -145,9 +145,9 @@ func (l *List[E]) next(ctx context.Context, r *Reader[E]) (e E, ok, behind bool)
 	return at.Event, true, false
 }
 
-// Walk yields what first makes of the event at which a reader has its place, and what each
-// makes of every one that follows, unless that is false, until ctx or the list ends. To a
-// reader that is too far behind the last thing yielded is the error behind.
+// Walk yields the values of first for the event at the reader's place. Then it yields the value of
+// each for every later event, unless that returns false, until ctx or the list ends. If the reader
+// is too far behind, Walk yields the error behind as the last value.
 func Walk[E, V any](ctx context.Context, l *List[E], place func() (*Reader[E], E), behind error, first func(E) []V, each func(E) (V, bool)) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		r, at := place()
