@@ -1,6 +1,5 @@
-// Package clock tells how much time has passed, for whatever reason a process did
-// not see it pass: it was stopped, its machine was suspended, or its virtual machine
-// was paused.
+// Package clock measures elapsed time, including time in which a process did not run: it was
+// stopped, its machine was suspended, or its virtual machine was paused.
 package clock
 
 import (
@@ -8,24 +7,23 @@ import (
 	"time"
 )
 
-// Reading is what the clocks of a machine show at one moment.
+// Reading is the state of a machine's clocks at the same moment.
 type Reading struct {
-	Wall   time.Time     // what the calendar says
-	Awake  time.Duration // since some moment, without the time that the machine was suspended; by a clock that is not slewed, if there is one
-	Asleep time.Duration // for how long it was suspended, since some moment
-	Torn   bool          // the process was held up between reading one clock and another: Wall does not go with the rest
+	Wall   time.Time     // the date and time of day
+	Awake  time.Duration // since some moment, without suspension; by a clock that is not slewed, if there is such a clock
+	Asleep time.Duration // duration of suspension since some moment
+	Torn   bool          // the process was held up between two of the clocks: Wall does not match the rest
 }
 
-// Source reads the clocks. One goroutine at a time calls it.
+// Source reads the clocks. It must not be called concurrently.
 type Source func() Reading
 
-// Clock counts the time that passes, and never runs backwards. Its methods may be
-// called from any goroutine.
+// Clock measures elapsed time, and never runs backwards. Its methods may be called from any
+// goroutine.
 //
-// A paused virtual machine sees no time pass; after it, all that tells is the wall
-// clock, once that is set right: it has run ahead of the others. By more than leap
-// that counts as time that has passed. A smaller step of the wall clock, or one
-// back, counts as nothing.
+// The clocks of a paused virtual machine do not advance. Afterwards only the wall clock shows the
+// pause, once that is set right: it has run ahead of the rest. If it is ahead by more than leap,
+// that counts as elapsed time. A smaller step of the wall clock, or a step back, does not count.
 type Clock struct {
 	read Source
 	leap time.Duration
@@ -33,17 +31,17 @@ type Clock struct {
 	mu    sync.Mutex
 	first Reading
 	ahead time.Duration // of the wall clock, at the last reading, since the first
-	leapt time.Duration // how far it has run ahead by leaps, all told
+	leapt time.Duration // the sum of its leaps
 	last  time.Duration
-	awake time.Duration // the last that Awake gave
+	awake time.Duration // the last result of Awake
 }
 
-// New gives a clock that stands at zero.
+// New returns a clock that shows zero.
 func New(read Source, leap time.Duration) *Clock {
 	return &Clock{read: read, leap: leap, first: read()}
 }
 
-// Now is how much time has passed since New.
+// Now returns the time since New.
 func (c *Clock) Now() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,8 +58,7 @@ func (c *Clock) Now() time.Duration {
 	return c.last
 }
 
-// Awake is how much of the time since New has passed while the machine was not suspended,
-// without leaps.
+// Awake returns how much of the time since New the machine was not suspended, without leaps.
 func (c *Clock) Awake() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,33 +66,33 @@ func (c *Clock) Awake() time.Duration {
 	return c.awake
 }
 
-// Leapt is how far the wall clock has run ahead by leaps, as of the last Now.
+// Leapt returns how far the wall clock has run ahead by leaps, as of the last Now.
 func (c *Clock) Leapt() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leapt
 }
 
-// Two readings of one clock that are further apart than tight were not one moment;
-// after so many attempts the reading is torn. A suspension shorter than nap is noise.
+// Two readings of the same clock that differ by more than tight were not at the same moment; after
+// that many attempts the reading is torn. A suspension shorter than nap is noise.
 const (
 	tight    = time.Millisecond
 	attempts = 5
 	nap      = 10 * time.Millisecond
 )
 
-// System reads the clocks of this machine. On Linux time is counted by a clock that no
-// daemon slews. Elsewhere it is Go's monotonic clock, which the system may slew, and
-// suspension shows as a leap of the wall clock.
+// System reads the clocks of this machine. On Linux it uses a clock that no daemon slews. Elsewhere
+// it uses Go's monotonic clock, which the system may slew, and suspension shows as a leap of the
+// wall clock.
 func System() Source { return system(kernel) }
 
-// ticks is what the kernel's clocks show.
+// ticks is a reading of the kernel's clocks.
 type ticks struct {
-	raw    time.Duration // by the counter alone: nothing sets it, nothing slews it
-	asleep time.Duration // for how long the machine has been suspended
+	raw    time.Duration // the counter: never set nor slewed
+	asleep time.Duration // duration of suspension
 }
 
-// system reads Go's clock, and the kernel's by read; nil: there is none that is not slewed.
+// system reads Go's clock, and the kernel's clocks by read; nil: every clock is slewed.
 func system(read func() ticks) Source {
 	origin, base, asleep := time.Now(), ticks{}, time.Duration(0)
 	steady := read != nil && !virtual()

@@ -13,15 +13,15 @@ import (
 // which stops in suspension. The first two differ by how long that was, however they are slewed.
 func kernel() ticks { return ticks{raw: show(unix.CLOCK_MONOTONIC_RAW), asleep: suspended()} }
 
-// suspended is for how long this machine has been suspended since it booted. A
-// process that is held up between the two readings sees less, never more.
+// suspended returns how long this machine has been suspended since it booted. A process that is
+// held up between the two readings gets a smaller value, never a larger.
 func suspended() time.Duration { return show(unix.CLOCK_BOOTTIME) - show(unix.CLOCK_MONOTONIC) }
 
-// slept is the longest suspension that Boot has seen.
+// slept is the longest suspension that Boot has measured.
 var slept atomic.Int64
 
-// Boot is how long ago this machine booted, or some moment near that, alike in all its
-// processes: by a clock that nothing slews, and that runs while the machine is suspended.
+// Boot returns the time since this machine booted, or since some moment near that, which is the
+// same for all its processes. The clock is not slewed, and includes suspension.
 func Boot() time.Duration {
 	t := kernel()
 	for {
@@ -33,8 +33,8 @@ func Boot() time.Duration {
 	}
 }
 
-// virtual reports whether Go's time is not the kernel's: in a bubble of testing/synctest it
-// stands still while anything runs.
+// virtual reports whether Go's time differs from the kernel's: in a bubble of testing/synctest it
+// does not advance while a goroutine runs.
 func virtual() bool {
 	off := time.Since(time.Unix(0, int64(show(unix.CLOCK_REALTIME))))
 	return max(off, -off) > time.Minute

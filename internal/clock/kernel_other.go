@@ -2,7 +2,7 @@
 
 package clock
 
-// kernel is none: no clock is known here that nothing slews.
+// kernel is nil: every known clock here is slewed.
 var kernel func() ticks
 
 func virtual() bool { return false }
