@@ -1,9 +1,9 @@
-// Package batutatest runs a cluster within one process, for the tests of a service that
-// uses batuta: members talk over a network in memory, are killed, cut off and healed by
-// calls, and keep their state as on a disk.
+// Package batutatest runs a cluster within a single process, for the tests of a service that uses
+// batuta. Members communicate over a network in memory, are killed, cut off and healed by calls,
+// and keep their state as on a disk.
 //
-// Within [testing/synctest] the time that the cluster waits takes none, and a test
-// that says what must happen when the leader is cut off ends in milliseconds:
+// Within [testing/synctest] the time that the cluster waits takes none, and a test of what happens
+// when the leader is cut off ends in milliseconds:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		c := batutatest.New(t, 5)
@@ -37,8 +37,8 @@ import (
 // Patience is how long [Cluster.Agree] waits before it fails the test.
 const Patience = time.Minute
 
-// Cluster is members with the ids 1 to n, each with all of them on its list. Its methods
-// belong to the test's goroutine, and fail the test where something does not work.
+// Cluster is members with the ids 1 to n, each with all of them on its list. Its methods must be
+// called from the test's goroutine, and fail the test if something does not work.
 type Cluster struct {
 	t       testing.TB
 	network *memnet.Network
@@ -50,10 +50,10 @@ type Cluster struct {
 	apart   [][2]batuta.ID // links that are cut
 }
 
-// New prepares n members; nothing runs yet. Each of change may alter the
-// configuration of a member before it starts: its Algorithm, which is bully otherwise,
-// its times, its Health. The list and addresses are the cluster's, the Store is in
-// memory unless it is changed. All ends with the test.
+// New prepares n members, without starting them. Each of change may alter the configuration of a
+// member before it starts: its Algorithm, by default bully, its times, its Health. The list and
+// addresses are the cluster's, the Store is in memory unless it is changed. The test's end stops
+// all.
 func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 	t.Helper()
 	if n < 1 || slices.ContainsFunc(change, func(f func(*batuta.Config)) bool { return f == nil }) {
@@ -70,11 +70,11 @@ func New(t testing.TB, n int, change ...func(*batuta.Config)) *Cluster {
 	return c
 }
 
-// Latency has each message take as long as takes says, from now on; 1 ms otherwise. It
-// is for before the start.
+// Latency makes each message take the result of takes, from now on; 1 ms by default. It must be
+// called before the start.
 func (c *Cluster) Latency(takes func() time.Duration) { c.network.Takes = takes }
 
-// Config is what a member is started with.
+// Config returns the configuration of a member.
 func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	c.t.Helper()
 	i := c.index(id)
@@ -88,7 +88,7 @@ func (c *Cluster) Config(id batuta.ID) batuta.Config {
 	return cfg
 }
 
-// index is id's place in the list; an id that is not there fails the test.
+// index returns the index of id in the list; an unknown id fails the test.
 func (c *Cluster) index(id batuta.ID) int {
 	c.t.Helper()
 	i := slices.IndexFunc(c.members, func(p batuta.Peer) bool { return p.ID == id })
@@ -122,11 +122,11 @@ func (c *Cluster) StartAll() {
 	}
 }
 
-// Node is a member that runs; nil: it does not.
+// Node returns a running member; nil: it does not run.
 func (c *Cluster) Node(id batuta.ID) *batuta.Node { return c.nodes[id] }
 
-// Kill ends a member as kill -9 does: it says nothing, and its connections end. What
-// [batuta.Node.Lead] runs there is cancelled, as it cannot be killed, and waited for.
+// Kill ends a member as kill -9 does: it sends nothing, and its connections end. Work under
+// [batuta.Node.Lead] there is cancelled, as it cannot be killed, and waited for.
 func (c *Cluster) Kill(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
@@ -134,8 +134,8 @@ func (c *Cluster) Kill(id batuta.ID) {
 	c.end(id)
 }
 
-// PowerOff ends a member as a dead machine does: nobody is told, and dials to it find
-// nobody until it is started again and healed.
+// PowerOff ends a member as a power failure does: no connection is closed, and dials to it time out
+// until it is started again and healed.
 func (c *Cluster) PowerOff(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
@@ -143,7 +143,7 @@ func (c *Cluster) PowerOff(id batuta.ID) {
 	c.Kill(id)
 }
 
-// Stop has a member hand over and end.
+// Stop makes a member hand over and end.
 func (c *Cluster) Stop(id batuta.ID) {
 	c.t.Helper()
 	c.running(id)
@@ -160,12 +160,12 @@ func (c *Cluster) running(id batuta.ID) {
 func (c *Cluster) end(id batuta.ID) {
 	n := c.nodes[id]
 	delete(c.nodes, id)
-	if err := n.Shutdown(context.Background()); err != nil { // a test that hangs names the work that does
+	if err := n.Shutdown(context.Background()); err != nil { // a test that hangs shows the work that does not end
 		c.t.Logf("member %s: %v", id, err)
 	}
 }
 
-// Cut lets nothing pass between two members: what they send each other waits.
+// Cut blocks all messages between two members: they wait.
 func (c *Cluster) Cut(a, b batuta.ID) {
 	c.t.Helper()
 	c.index(a)
@@ -174,13 +174,13 @@ func (c *Cluster) Cut(a, b batuta.ID) {
 	c.apart = append(c.apart, [2]batuta.ID{a, b})
 }
 
-// Isolate cuts a member off from all others.
+// Isolate cuts a member off from the rest.
 func (c *Cluster) Isolate(id batuta.ID) {
 	c.t.Helper()
 	c.Part(id)
 }
 
-// Part cuts these members off from all others, not from each other.
+// Part cuts these members off from the rest, but not from each other.
 func (c *Cluster) Part(side ...batuta.ID) {
 	c.t.Helper()
 	for _, a := range side {
@@ -200,8 +200,8 @@ func (c *Cluster) Heal() {
 	c.apart = nil
 }
 
-// Agree waits until these members, all that run if none is named, follow leader under
-// one token, and gives it.
+// Agree waits until these members, by default all that run, follow leader under the same token, and
+// returns it.
 func (c *Cluster) Agree(leader batuta.ID, among ...batuta.ID) batuta.Token {
 	c.t.Helper()
 	if len(among) == 0 {
@@ -233,7 +233,7 @@ func (c *Cluster) Agree(leader batuta.ID, among ...batuta.ID) batuta.Token {
 	}
 }
 
-// still reports whether all hold that token by now.
+// still reports whether all hold that token now.
 func (c *Cluster) still(ids []batuta.ID, token batuta.Token) bool {
 	return !slices.ContainsFunc(ids, func(id batuta.ID) bool { return c.nodes[id].Leader().Token != token })
 }
@@ -259,7 +259,7 @@ func (c *Cluster) views() (s string) {
 	return s
 }
 
-// stop ends what runs.
+// stop ends all running members.
 func (c *Cluster) stop() {
 	c.Heal()
 	for id := range c.nodes {

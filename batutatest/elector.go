@@ -12,11 +12,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/eventlog"
 )
 
-// Elector is a [batuta.Elector] in memory, whose leaderships the test begins and ends. No cluster, clock or
-// socket is behind it, so a unit test of a service needs no more. Its candidate has the id "1". The test calls Elect,
-// Follow and Lose from its own goroutine, not from within the work.
+// Elector is a [batuta.Elector] in memory, for which the test begins and ends leaderships. It needs
+// no cluster, clock or socket, and serves for unit tests of a service. Its candidate has the id
+// "1". The test calls Elect, Follow and Lose from its own goroutine, not from within the work.
 type Elector struct {
-	// BestEffort has [batuta.Leadership.Fence] return false, as with a best-effort algorithm. Set it before Elect.
+	// BestEffort makes [batuta.Leadership.Fence] return false, as with a best-effort algorithm. Set
+	// it before Elect.
 	BestEffort bool
 
 	t       testing.TB
@@ -31,7 +32,7 @@ type Elector struct {
 // piece is work under a leadership.
 type piece struct {
 	batuta.Leadership
-	keeps  bool // its end keeps the lead: it is of Hold
+	keeps  bool // it is of Hold: its end keeps leadership
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 }
@@ -55,8 +56,8 @@ func NewElector(t testing.TB) *Elector {
 	return e
 }
 
-// Elect begins a leadership of this candidate, under the next epoch, and returns its token. A leadership that
-// goes on is lost first, by [batuta.CauseSuperseded].
+// Elect begins a leadership of this candidate, under the next epoch, and returns its token. A
+// present leadership is lost first, by [batuta.CauseSuperseded].
 func (e *Elector) Elect() batuta.Token {
 	e.t.Helper()
 	return e.begin(batuta.View{Token: batuta.Token{Leader: batuta.Rank{ID: self}}})
@@ -114,7 +115,7 @@ func (e *Elector) lose(cause batuta.Cause) {
 
 func (e *Elector) view() batuta.View { return e.history.Last().Event }
 
-// start counts work into the present leadership.
+// start begins work in the present leadership.
 func (e *Elector) start(ctx context.Context, keeps bool) (*piece, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +134,7 @@ func (e *Elector) start(ctx context.Context, keeps bool) (*piece, error) {
 	return p, nil
 }
 
-// stop counts it out, and reports whether it gives the lead away.
+// stop ends a piece of work, and reports whether that ends leadership.
 func (e *Elector) stop(p *piece) (led bool) {
 	e.mu.Lock()
 	delete(e.working, p)
