@@ -1,7 +1,7 @@
-// Package web serves batuta's pages: files that are compiled in, under a content
-// policy that lets a page run its own scripts and ask its own origin, and nothing else.
+// Package web serves batuta's pages: embedded files, under a content policy that only lets a page
+// run its own scripts and access its own origin.
 //
-// The pages are plain modules: there is no framework, and nothing to build.
+// The pages are plain modules, without a framework or a build step.
 package web
 
 import (
@@ -20,16 +20,16 @@ import (
 //go:embed shared lab dashboard
 var assets embed.FS
 
-// Site is a page with what it needs, by path.
+// Site is the files of a page, by path.
 type Site map[string][]byte
 
-// Lab is the lab's page, without the simulator.
+// Lab returns the lab's page, without the simulator.
 func Lab() Site { return site("lab") }
 
-// Dashboard is the page of an agent.
+// Dashboard returns the page of an agent.
 func Dashboard() Site { return site("dashboard") }
 
-// site is what lies in dir, with what all pages share in shared/.
+// site returns the files in dir, and those in shared/, which all pages use.
 func site(dir string) Site {
 	s := Site{}
 	_ = fs.WalkDir(assets, ".", func(p string, d fs.DirEntry, err error) error {
@@ -40,16 +40,16 @@ func site(dir string) Site {
 			s[name], err = assets.ReadFile(p)
 		}
 		return err
-	}) // what is compiled in can be read
+	}) // embedded files can be read
 	return s
 }
 
-// policy lets a page load and ask what is of its own origin. The lab's simulator is
-// WebAssembly, which counts as a script that is made while the page runs.
+// policy lets a page load and request only its own origin. The lab's simulator is WebAssembly,
+// which counts as a script that is made while the page runs.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Secure sets the headers under which a page is served.
+// Secure sets the security headers of a page.
 func Secure(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -60,18 +60,18 @@ func Secure(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 }
 
-// file is one of a site, ready to be sent.
+// file is a file of a site, ready to be sent.
 type file struct {
 	kind       string
 	tag        string
-	body, zips []byte // zips: compressed; nil: it does not get smaller
+	body, zips []byte // zips: compressed; nil: that is not smaller
 }
 
 // Handler serves a site. Its paths are those of the site, "/" is index.html.
 //
-// A file is compressed when it is first asked for: most agents' pages never are, and a
-// process that is killed ends its connections only after the kernel has taken its memory
-// back, so a smaller one is missed sooner.
+// A file is compressed at the first request: most agents' pages never are, and a killed process
+// ends its connections only after the kernel has reclaimed its memory, so that the death of a
+// smaller process is detected sooner.
 func (s Site) Handler() http.Handler {
 	files := map[string]func() file{}
 	for name, body := range s {
@@ -134,6 +134,6 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 		body = f.zips
 	}
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a client that went away is no fault of ours
+		_, _ = w.Write(body) // a client that disconnected is not our fault
 	}
 }

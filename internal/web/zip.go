@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// large is what is worth being compressed, in bytes: less fits into a few packets.
+// large is the least size worth compressing, in bytes: less fits into a few packets.
 const large = 8 << 10
 
-// Zip gives what to send for body: it compressed, if it is large and the client of r takes
-// that. It sets the headers that say so.
+// Zip returns body, compressed if it is large and the client of r accepts that. It sets the headers
+// for that.
 func Zip(h http.Header, r *http.Request, body []byte) []byte {
 	if len(body) < large {
 		return body
@@ -27,13 +27,13 @@ func Zip(h http.Header, r *http.Request, body []byte) []byte {
 
 func zipped(body []byte, level int) []byte {
 	var b bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&b, level) // that level is known
-	_, _ = z.Write(body)                   // a buffer takes everything
+	z, _ := gzip.NewWriterLevel(&b, level) // the level is valid
+	_, _ = z.Write(body)                   // a buffer does not fail
 	_ = z.Close()
 	return b.Bytes()
 }
 
-// takesGzip tells whether a client accepts that coding (RFC 9110, 12.5.3).
+// takesGzip reports whether a client accepts that coding (RFC 9110, 12.5.3).
 func takesGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(coding, ";")
