@@ -36,7 +36,7 @@ func ParseAddress(text string) (Address, error) {
 	return Address{Host: text}, nil
 }
 
-// String is the address as it is given.
+// String returns the address in its original form.
 func (a Address) String() string {
 	if a.Unix != "" {
 		return "unix:" + a.Unix
@@ -44,10 +44,10 @@ func (a Address) String() string {
 	return a.Host
 }
 
-// Local reports whether nobody reaches the address from another machine.
+// Local reports whether the address is only reachable from this machine.
 func (a Address) Local() bool { return a.Unix != "" || Loopback(a.Host) }
 
-// Loopback reports whether HOST:PORT is of this machine alone.
+// Loopback reports whether HOST:PORT is only for this machine.
 func Loopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -57,8 +57,8 @@ func Loopback(addr string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Listen opens the address. A Unix socket is for its owner and its group; one that a
-// process has left behind is replaced.
+// Listen opens the address. A Unix socket is for its owner and its group; a socket that a dead
+// process has left is replaced.
 func (a Address) Listen() (net.Listener, error) {
 	if a.Unix == "" {
 		return net.Listen("tcp", a.Host)
@@ -77,7 +77,7 @@ func (a Address) Listen() (net.Listener, error) {
 	return l, nil
 }
 
-// abandoned reports whether nobody listens on the socket that is there.
+// abandoned reports whether the existing socket has no listener.
 func (a Address) abandoned() bool {
 	c, err := net.DialTimeout("unix", a.Unix, time.Second)
 	if err == nil {
@@ -86,15 +86,15 @@ func (a Address) abandoned() bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Access is what a client needs to be let in by an agent.
+// Access is what a client needs to be accepted by an agent.
 type Access struct {
 	Token string      // empty: none
-	TLS   *tls.Config // whom to believe; nil: as this machine does
+	TLS   *tls.Config // the trusted authorities; nil: those of this machine
 }
 
-// dialAgent makes what connects to an agent, and the beginning of its URLs. Addresses are
-// HOST:PORT, unix:PATH, http://HOST:PORT and https://HOST:PORT. Without a scheme TLS is
-// spoken with another machine, if it is said whom to believe.
+// dialAgent makes the transport to an agent, and the prefix of its URLs. Addresses are HOST:PORT,
+// unix:PATH, http://HOST:PORT and https://HOST:PORT. Without a scheme it uses TLS with a remote
+// machine, if access has trusted authorities.
 func dialAgent(addr string, access Access) (*http.Transport, string, error) {
 	dialer := &net.Dialer{Timeout: 3 * time.Second}
 	transport := &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: access.TLS,

@@ -18,7 +18,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 )
 
-// Client asks the HTTP API of one agent.
+// Client calls the HTTP API of an agent.
 type Client struct {
 	addr  string
 	base  string // of its URLs
@@ -26,10 +26,10 @@ type Client struct {
 	http  *http.Client
 }
 
-// NewClient makes a client of the agent whose API is on addr: HOST:PORT, unix:PATH, or
-// either after http:// or https://.
+// NewClient makes a client of the agent with its API on addr: HOST:PORT, unix:PATH, or either after
+// http:// or https://.
 func NewClient(addr string, access Access) (*Client, error) {
-	// The agent is asked directly: a proxy in the environment is for the world outside.
+	// It connects directly: a proxy in the environment is for the internet.
 	transport, base, err := dialAgent(addr, access)
 	if err != nil {
 		return nil, fmt.Errorf("address of an agent: %w", err)
@@ -46,12 +46,12 @@ type AnswerError struct {
 
 func (e *AnswerError) Error() string { return e.Message }
 
-// UnreachableError is that nothing, or nothing of batuta's, answers where an agent was asked.
+// UnreachableError means that no agent answers at the address.
 type UnreachableError struct{ err error }
 
 func (e *UnreachableError) Error() string { return e.err.Error() }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *UnreachableError) Unwrap() error { return e.err }
 
 func unreachable(format string, args ...any) error {
@@ -68,22 +68,22 @@ func (c *Client) Post(ctx context.Context, path string, v any) error {
 	return c.call(ctx, http.MethodPost, path, nil, v)
 }
 
-// Add puts a member on the list and reads the answer into v.
+// Add adds a member to the list and reads the answer into v.
 func (c *Client) Add(ctx context.Context, p Place, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/members", p, v)
 }
 
-// Transfer has an election handed over to a member and reads the answer into v.
+// Transfer makes an election's leader hand over to a member, and reads the answer into v.
 func (c *Client) Transfer(ctx context.Context, h Heir, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/transfer", h, v)
 }
 
-// Resign has a member resign if it leads the cluster's own election; "": whichever leads.
+// Resign makes a member resign if it leads the cluster's own election; "": any leader.
 func (c *Client) Resign(ctx context.Context, id string, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/resign", Leaver{ID: id}, v)
 }
 
-// Pause has the lead stay where it is for that long, as Go writes durations.
+// Pause keeps leadership in place for that long, as Go writes durations.
 func (c *Client) Pause(ctx context.Context, length string, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/pause", Break{For: length}, v)
 }
@@ -93,12 +93,12 @@ func (c *Client) Drain(ctx context.Context, d Drain) (done Drained, err error) {
 	return done, c.send(ctx, http.MethodPost, "/v1/drain", d, &done)
 }
 
-// Undrain ends what Drain has begun.
+// Undrain ends a drain.
 func (c *Client) Undrain(ctx context.Context, id string, v any) error {
 	return c.send(ctx, http.MethodPost, "/v1/undrain", Drain{ID: id}, v)
 }
 
-// Stand begins, renews or asks about a candidacy for a named election.
+// Stand begins, renews or queries a candidacy for a named election.
 func (c *Client) Stand(ctx context.Context, name string, request candidacy.Request) (a candidacy.Turn, err error) {
 	return a, c.send(ctx, http.MethodPut, candidacyPath(name), request, &a)
 }
@@ -121,8 +121,8 @@ func (c *Client) send(ctx context.Context, method, path string, body, v any) err
 	return c.call(ctx, method, path, bytes.NewReader(out), v)
 }
 
-// Remove takes a member off the list, by force if too few would be left to lead, and
-// reads the answer into v.
+// Remove removes a member from the list, by force if too few would be left to lead, and reads the
+// answer into v.
 func (c *Client) Remove(ctx context.Context, id string, force bool, v any) error {
 	path := "/v1/members/" + url.PathEscape(id)
 	if force {
@@ -190,7 +190,7 @@ func (c *Client) refusal(resp *http.Response) error {
 	return &AnswerError{resp.StatusCode, said.Error}
 }
 
-// unwrapped takes off the method and address that net/http puts before the reason.
+// unwrapped removes the method and address that net/http puts before the reason.
 func unwrapped(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		if op, ok := inner.(*net.OpError); ok {
@@ -200,21 +200,21 @@ func unwrapped(err error) error {
 	return err
 }
 
-// Watch gives each event's JSON to yield, until yield returns an error, which
-// it then returns, ctx ends (nil), or the agent goes away.
+// Watch calls yield with each event's JSON. It ends when yield returns an error, which it then
+// returns, when ctx ends (nil), or when the agent disconnects.
 func (c *Client) Watch(ctx context.Context, yield func(line []byte) error) error {
 	return c.WatchOf(ctx, nil, yield)
 }
 
-// How long an agent may be away before a watch ends, and how often it is asked meanwhile.
+// How long an agent may be unreachable before a watch ends, and how often to retry meanwhile.
 const (
 	awayFor   = 5 * time.Second
 	awayEvery = 200 * time.Millisecond
 )
 
-// WatchOf is Watch for the events of other elections than the cluster's own: election=NAME
-// or elections=true. If the connection ends, it goes on after the last event as soon as the agent answers,
-// and ends after 5 s without an answer.
+// WatchOf is Watch for the events of named elections: election=NAME or elections=true. If the
+// connection ends, it continues after the last event as soon as the agent answers, and ends after 5
+// s without an answer.
 func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []byte) error) error {
 	last, lost := "", time.Now()
 	for {
@@ -233,7 +233,8 @@ func (c *Client) WatchOf(ctx context.Context, of url.Values, yield func(line []b
 	}
 }
 
-// follow watches on a connection, after the event whose id is last, and keeps that. began: the agent has answered.
+// follow watches on a single connection, after the event with the id last, which it updates. began:
+// the agent has answered.
 func (c *Client) follow(ctx context.Context, of url.Values, last *string, yield func(line []byte) error) (began bool, err error) {
 	req, err := c.request(ctx, http.MethodGet, "/v1/events?"+of.Encode(), nil)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package api is what a batuta process shows the world beside the election:
-// event lines, the HTTP API with its metrics, and the client that asks it.
+// Package api is the interface of a batuta process besides the election: event lines, the HTTP API
+// with its metrics, and its client.
 package api

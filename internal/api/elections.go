@@ -15,8 +15,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// Elections is what the API needs of a [Node] that has many elections; of another it tells
-// that there are none.
+// Elections is the part of a [Node] with named elections that the API needs; without it the API
+// reports none.
 type Elections interface {
 	Election(name string, options ...batuta.ElectionOption) *batuta.Election
 	Elections(context.Context) iter.Seq2[batuta.View, error]
@@ -26,19 +26,19 @@ type Elections interface {
 	Drained(context.Context) ([]batuta.ID, error)
 }
 
-// NamedElection is an entry of /v1/elections: one seat of a named election.
+// NamedElection is an entry of /v1/elections: a seat of a named election.
 type NamedElection struct {
 	Name    string  `json:"name"`
-	Seat    int     `json:"seat"`   // 0, and further ones where several lead at once
+	Seat    int     `json:"seat"`   // 0, and more if several members lead at once
 	Leader  *string `json:"leader"` // null while no member leads
 	Epoch   uint64  `json:"epoch"`  // 0 while no member leads
 	Token   *string `json:"token"`  // "epoch:leader"; null while no member leads
 	Address string  `json:"address"`
-	Since   Stamp   `json:"since"` // when this member saw it
+	Since   Stamp   `json:"since"` // when this member learned of it
 
-	Ready bool `json:"ready,omitempty"` // a client of the member asked leads it, and has reported that its work serves
+	Ready bool `json:"ready,omitempty"` // a client of the answering member leads it, and has reported that its work serves
 
-	Stopping string `json:"stopping,omitempty"` // this member, if it has led it last and its work has still to stop: no member takes over before
+	Stopping string `json:"stopping,omitempty"` // this member, if it led last and its work has still to stop: no member takes over before
 }
 
 func namedOf(v batuta.View) NamedElection {
@@ -50,7 +50,7 @@ func namedOf(v batuta.View) NamedElection {
 	return e
 }
 
-// many is the node with its elections; false: it has none.
+// many returns the node with its elections; false: it has none.
 func (s *Server) many() (Elections, bool) {
 	e, ok := s.node.(Elections)
 	return e, ok
@@ -73,7 +73,7 @@ func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 	reply.News(w, r, list)
 }
 
-// openElection gives an election for which clients stand.
+// openElection returns an election in which clients are candidates.
 func (s *Server) openElection(name string, options ...batuta.ElectionOption) (candidacy.Election, error) {
 	if e, ok := s.many(); ok {
 		return e.Election(name, options...), nil
@@ -95,13 +95,14 @@ func (s *Server) serves(name string, t batuta.Token) {
 	s.recorder.add(name, l)
 }
 
-// Reserve refuses clients the elections of which reserved is true: this agent has work of its own there. They
-// never stand for the cluster's own election. It must be called before Serve.
+// Reserve refuses clients those elections for which reserved is true: this agent has work of its
+// own there. Clients are never candidates of the cluster's own election. It must be called before
+// Serve.
 func (s *Server) Reserve(reserved func(name string) bool) {
 	s.candidacies.Reserve(func(name string) bool { return name == s.node.Leader().Election || reserved(name) })
 }
 
-// works reports whether what this member has begun for an election may still run.
+// works reports whether work that this member has begun for an election may still run.
 func works(ctx context.Context, e *batuta.Election) bool {
 	l, err := e.Lease(ctx)
 	return err == nil && l.Left > 0
@@ -143,7 +144,7 @@ func (s *Server) namedLeader(w http.ResponseWriter, r *http.Request, name string
 	}
 }
 
-// transferNamed answers when the other leads that election.
+// transferNamed answers once the new leader leads that election.
 func (s *Server) transferNamed(ctx context.Context, w http.ResponseWriter, name string, id batuta.ID) {
 	e, ok := s.many()
 	if !ok {
@@ -199,7 +200,7 @@ func (s *Server) undrain(w http.ResponseWriter, r *http.Request) {
 
 var errForce = errors.New("undrain needs no force: leave it out")
 
-// ofMember reads the member of a call, and makes it.
+// ofMember reads the member of a request, and calls do.
 func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(context.Context, Elections, batuta.ID, bool) (any, error)) {
 	var d Drain
 	if !reply.Read(w, r, maxBody, false, &d, `{"id":"4"}`) {
@@ -225,7 +226,7 @@ func (s *Server) ofMember(w http.ResponseWriter, r *http.Request, do func(contex
 	reply.JSON(w, http.StatusOK, done)
 }
 
-// refuseElection says why nothing was done about a member's elections.
+// refuseElection answers why a call about a member's elections failed.
 func (s *Server) refuseElection(w http.ResponseWriter, id batuta.ID, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -252,7 +253,7 @@ func (s *Server) isMember(ctx context.Context, id batuta.ID) bool {
 	return err == nil && slices.ContainsFunc(st.Members, func(m batuta.MemberStatus) bool { return m.ID == id })
 }
 
-// drained are the members that lead nothing for as long as they are drained.
+// drained returns the members that are drained, and lead nothing.
 func (s *Server) drained(ctx context.Context) (ids []string) {
 	e, ok := s.many()
 	if !ok {

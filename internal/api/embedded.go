@@ -12,12 +12,12 @@ import (
 	"github.com/batuta-dev/batuta/internal/web"
 )
 
-// This file gives the parts of an agent to services that have a server, and a registry
-// of metrics, of their own.
+// This file provides parts of an agent to services with a server, and a registry of metrics, of
+// their own.
 
-// Embedded is the API of node for another's server, without metrics, which have a registry
-// there. Unless it changes, it only tells. It
-// refuses pages of other origins; who may ask, and under what names, is the server's.
+// Embedded returns the API of node for a service's own server, without metrics, which belong to the
+// service's registry. Without changes it is read-only. It refuses pages of foreign origins; the
+// server decides which clients and host names to accept.
 func Embedded(node Node, version string, changes bool) http.Handler {
 	s := &Server{node: node, version: version, log: slog.New(slog.DiscardHandler), streams: make(chan struct{}, maxStreams), turns: newTurns(), refused: newRefusals()}
 	s.readOnly = !changes
@@ -29,14 +29,14 @@ func Embedded(node Node, version string, changes bool) http.Handler {
 	return hardened(s.sameOrigin(s.handler(routes)))
 }
 
-// NewCollector gives the figures of node to another's registry, until node ends.
+// NewCollector exports the metrics of node to a service's registry, until node ends.
 func NewCollector(node Node, version string) prometheus.Collector {
 	d := newLeaderlessTime(time.Now())
 	go d.follow(context.Background(), node)
 	return embeddedCollector{newCollector(node, version, d), d.failover}
 }
 
-// embeddedCollector is all collectors of one node.
+// embeddedCollector is all collectors of a node.
 type embeddedCollector []prometheus.Collector
 
 // Describe implements [prometheus.Collector].

@@ -21,56 +21,56 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// MetaHTTP is the key under which a member tells the others where its API is, as a URL
-// without a path. Who does not is not asked.
+// MetaHTTP is the metadata key for the URL, without a path, of a member's API. A member without it
+// is not queried.
 const MetaHTTP = "batuta.http"
 
-// Bounds of what an agent asks of others.
+// Bounds of an agent's queries to members.
 const (
-	gatherTime    = 4 * time.Second // for all
-	memberTime    = 2 * time.Second // for one
+	gatherTime    = 4 * time.Second // for all members
+	memberTime    = 2 * time.Second // for a single member
 	gatherAtOnce  = 16
-	gatherMembers = 512     // that are asked
-	gatherBytes   = 1 << 20 // of one answer
+	gatherMembers = 512     // number of queried members
+	gatherBytes   = 1 << 20 // of a single answer
 	gatherKept    = time.Second
-	maxWhy        = 256 // bytes of a leader's own word
+	maxWhy        = 256 // bytes of a leader's own reason
 )
 
 // Gathered is the answer of /v1/histories.
 type Gathered struct {
 	At      Stamp           `json:"at"`
-	Members []MemberHistory `json:"members"` // the one asked first, then by rank
+	Members []MemberHistory `json:"members"` // the answering member first, then by rank
 }
 
-// MemberHistory is which leaderships a member has seen.
+// MemberHistory is the leaderships that a member has seen.
 type MemberHistory struct {
 	ID      string   `json:"id"`
-	HTTP    string   `json:"http,omitempty"`  // where it was asked
+	HTTP    string   `json:"http,omitempty"`  // its API
 	Error   string   `json:"error,omitempty"` // why it is not known
-	Ahead   float64  `json:"ahead"`           // by how many seconds its clock is ahead of that of the member asked
-	Doubt   float64  `json:"doubt"`           // how far off Ahead may be, in seconds
+	Ahead   float64  `json:"ahead"`           // by how many seconds its clock is ahead of the answering member's clock
+	Doubt   float64  `json:"doubt"`           // the largest error of Ahead, in seconds
 	History *History `json:"history,omitempty"`
 }
 
-// Membership proves members to each other's APIs; see [security.Security].
+// Membership authenticates members to each other's APIs; see [security.Security].
 type Membership interface {
 	Ask(id string) *tls.Config
 	Member(cs tls.ConnectionState, ids []string) error
 }
 
-// gatherer asks the other members what they have seen. It asks for one thing alone, by
-// GET, without a token, and follows no redirection: that another member names an address
-// gives it nothing but such a request to there.
+// gatherer queries the history of members. It sends only this request, by GET, without a token, and
+// follows no redirection. So a member that publishes a wrong address can only cause such a request
+// to that address.
 type gatherer struct {
-	members     Membership // nil: they have nothing to prove themselves with
+	members     Membership // nil: members cannot authenticate
 	whole, each time.Duration
 
-	mu   sync.Mutex // held while it asks: one at a time
+	mu   sync.Mutex // held during the queries: a single round at a time
 	last *Gathered
 	at   time.Time
 }
 
-// gather gives what was asked within the last second, or asks.
+// gather returns the answers of the last second, or queries again.
 func (g *gatherer) gather(ctx context.Context, st batuta.Status, own History) *Gathered {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,13 +95,13 @@ func (g *gatherer) gather(ctx context.Context, st batuta.Status, own History) *G
 		})
 	}
 	asking.Wait()
-	if ctx.Err() == nil { // else who asked is gone, and some were not heard
+	if ctx.Err() == nil { // otherwise the client is gone, and some members were not queried
 		g.last, g.at = all, time.Now()
 	}
 	return all
 }
 
-// fill asks a member, or says why that cannot be.
+// fill queries a member, or records why that is not possible.
 func (m *MemberHistory) fill(ctx context.Context, within time.Duration, members Membership) {
 	if m.HTTP == "" {
 		m.Error = "it does not tell where its HTTP API is (--http-advertise)"
@@ -124,7 +124,7 @@ func (m *MemberHistory) fill(ctx context.Context, within time.Duration, members 
 	m.Ahead, m.Doubt, m.History = h.Now.Sub(began.Add(trip/2)).Seconds(), (trip / 2).Seconds(), h
 }
 
-// ParseMetaHTTP reads what a member tells of its API: http://HOST:PORT or https://HOST:PORT.
+// ParseMetaHTTP reads the published URL of a member's API: http://HOST:PORT or https://HOST:PORT.
 func ParseMetaHTTP(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || u.String() != u.Scheme+"://"+u.Host {
@@ -162,7 +162,7 @@ func askHistory(ctx context.Context, at *url.URL, id string, members Membership)
 	return &h, h.check()
 }
 
-// saidShortly leaves out the URL, which stands beside it.
+// saidShortly removes the URL, which is shown separately.
 func saidShortly(err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return errors.New("it does not answer in time")
@@ -173,7 +173,7 @@ func saidShortly(err error) error {
 	return err
 }
 
-// check looks at what another has sent: what is passed on is leaderships and links alone.
+// check validates a member's answer: only leaderships and links are passed on.
 func (h *History) check() error {
 	if h.Now.IsZero() || h.Began.IsZero() || len(h.Events) > maxHistory {
 		return errors.New("its answer is not batuta's")
@@ -199,8 +199,8 @@ func (l *Line) leadership() bool {
 	return l.Event == "leader" || l.Event == "lost" || l.Event == "renewed"
 }
 
-// leaderships is h without what members have done; of a leadership of its own a member says
-// in a word why it ended.
+// leaderships returns h without records; a member gives the reason for the end of its own
+// leadership.
 func (h History) leaderships() History {
 	some := History{Began: h.Began, Now: h.Now, Events: []Reason{}}
 	var since []Record // the last of these
@@ -218,7 +218,8 @@ func (h History) leaderships() History {
 	return some
 }
 
-// ownWord is why a leadership ended, by what its leader did: on whose wish, if it resigned.
+// ownWord returns why a leadership ended, by its leader's records: on which request, if it
+// resigned.
 func ownWord(records []Record) (word string) {
 	for _, r := range records {
 		switch {
@@ -234,7 +235,7 @@ func ownWord(records []Record) (word string) {
 	return word
 }
 
-// histories answers with what all members have seen that say where they are asked.
+// histories answers with the history of all members that publish their API.
 func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	if st, ok := s.ask(w, r); ok {
 		own := s.history.present().leaderships()
@@ -243,8 +244,8 @@ func (s *Server) histories(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asksAsMember reports whether a request is another member's that gathers histories: it
-// proves itself by its certificate, and may ask for nothing else.
+// asksAsMember reports whether a request comes from a member that gathers histories: it
+// authenticates by its certificate, and may request nothing else.
 func (s *Server) asksAsMember(r *http.Request) bool {
 	if s.gatherer.members == nil || r.Method != http.MethodGet || r.URL.Path != "/v1/history" || r.URL.RawQuery != "leaderships=true" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return false
@@ -262,6 +263,6 @@ func (s *Server) asksAsMember(r *http.Request) bool {
 	return s.gatherer.members.Member(*r.TLS, ids) == nil
 }
 
-// Gather has members prove themselves by m when they ask each other what they have seen. It
-// must be called before Serve.
+// Gather makes members authenticate by m when they query each other's history. It must be called
+// before Serve.
 func (s *Server) Gather(m Membership) { s.gatherer.members = m }

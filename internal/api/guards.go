@@ -16,7 +16,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// refusals count the requests that were not let through.
+// refusals count refused requests.
 type refusals struct{ *prometheus.CounterVec }
 
 func newRefusals() refusals {
@@ -30,9 +30,9 @@ func newRefusals() refusals {
 
 func (r refusals) count(reason string) { r.WithLabelValues(reason).Inc() }
 
-// connectionErrors takes what an HTTP server says of its connections. Who does not get
-// past the handshake of TLS is refused; who ends before it has said anything has looked
-// whether the port is open.
+// connectionErrors handles an HTTP server's errors about connections. A client that fails the TLS
+// handshake is refused; a client that disconnects before it sends anything has only checked whether
+// the port is open.
 type connectionErrors struct{ s *Server }
 
 // Write implements [io.Writer].
@@ -50,11 +50,11 @@ func (e connectionErrors) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// policy is what a browser may do with the pages of the API: run and show what comes
-// from here, and nothing else.
+// policy restricts a browser to the API's own pages: run and show what comes from here, and nothing
+// else.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// hardened sets the headers that keep a browser from helping a page of another origin.
+// hardened sets headers against pages of foreign origins.
 func hardened(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -67,12 +67,12 @@ func hardened(next http.Handler) http.Handler {
 	})
 }
 
-// sameOrigin refuses pages of other origins, whether they would read or change.
+// sameOrigin refuses pages of foreign origins, for reads and changes.
 func (s *Server) sameOrigin(next http.Handler) http.Handler {
 	deny := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, http.StatusForbidden, "origin", "a page of another origin may not do this")
 	})
-	guard := http.NewCrossOriginProtection() // knows what does not name its origin
+	guard := http.NewCrossOriginProtection() // handles requests without an Origin header
 	guard.SetDenyHandler(deny)
 	return guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if origin := r.Header.Get("Origin"); origin != "" {
@@ -85,16 +85,16 @@ func (s *Server) sameOrigin(next http.Handler) http.Handler {
 	}))
 }
 
-// HealthServer answers load balancers and orchestrators by yes or no: whether this member leads, lives,
-// and knows a leader. It has the metrics, too. Those name this member, its cluster, and members
-// that are refused. It changes nothing, and needs no token.
+// HealthServer answers load balancers and orchestrators with a status code: whether this member
+// leads, lives, and knows a leader. It has the metrics, too. Those name this member, its cluster,
+// and refused members. It changes nothing, and needs no token.
 type HealthServer struct {
 	http   *http.Server
-	follow func(context.Context) // keeps the figures of the metrics; nil: the API does
+	follow func(context.Context) // updates the metrics; nil: the API does
 }
 
 // NewHealthServer makes the health server of node. Its metrics are those of api, the API of the
-// same node, or its own where api is nil.
+// same node, or its own if api is nil.
 func NewHealthServer(node Node, version string, log *slog.Logger, api *Server) *HealthServer {
 	var follow func(context.Context)
 	if api == nil {
@@ -137,9 +137,9 @@ func (s *HealthServer) Close(ctx context.Context) {
 	}
 }
 
-// Guarded puts another agent's calls behind what protects this one's: the names that it may
-// be asked under, pages of other origins, tokens (nil: none are needed), bounds on what is
-// read. The collector counts what was refused.
+// Guarded protects calls of a different agent as this API's own calls: by accepted host names,
+// origins, tokens (nil: none are needed) and bounds on requests. The collector counts refused
+// requests.
 func Guarded(calls http.Handler, tokens *Tokens, log *slog.Logger, names ...string) (http.Handler, prometheus.Collector) {
 	s := &Server{tokens: tokens, log: log, refused: newRefusals()}
 	h := http.MaxBytesHandler(calls, maxBody)

@@ -15,31 +15,30 @@ import (
 // Bounds of the history.
 const (
 	maxHistory = 1000 // events
-	maxReasons = 40   // records behind one event, the last ones
+	maxReasons = 40   // last records of an event
 )
 
 // History is the answer of /v1/history.
 type History struct {
-	Began  Stamp    `json:"began"`  // when this agent began to listen; before that nothing is known
+	Began  Stamp    `json:"began"`  // when this agent began to record; nothing earlier is known
 	Now    Stamp    `json:"now"`    // by this agent's clock
 	Events []Reason `json:"events"` // the last 1000, oldest first
 
-	Links *[]string `json:"links,omitempty"` // members to which a connection stands; absent: not known
+	Links *[]string `json:"links,omitempty"` // connected members; absent: not known
 }
 
-// Reason is an event, and what the member did since the event before it: why it came
-// to this.
+// Reason is an event, and what the member did since the event before it, which explains it.
 type Reason struct {
 	Line
 	Records []Record `json:"records"` // without messages
 }
 
-// history keeps what came about and why, for longer than the node's trace does, which
-// is full of messages.
+// history keeps events and their reasons, for longer than the node's trace, which is full of
+// messages.
 type history struct {
 	began time.Time
 
-	seen time.Time // of the last record that was taken; follow's alone
+	seen time.Time // of the last record; only for follow
 
 	mu     sync.Mutex
 	events []Reason
@@ -47,17 +46,17 @@ type history struct {
 
 func newHistory(began time.Time) *history { return &history{began: began} }
 
-// follow takes in what node sees, until it or ctx ends. It does little at each event: an
-// event most often comes while the cluster has an election to get done.
+// follow records the events of node, until it or ctx ends. It does little for each event: events
+// often come while the cluster elects.
 func (h *history) follow(ctx context.Context, node Node) {
 	for ev, err := range follow.On(ctx, batuta.ErrBehind, node.Events) {
-		if err == nil { // else it goes on at the present
+		if err == nil { // after an error it continues at the present
 			h.add(EventLine(node.ID(), ev), node.Reasons(h.seen))
 		}
 	}
 }
 
-// add keeps an event, and what the node did since the one before.
+// add records an event, and what the node did since the previous event.
 func (h *history) add(l Line, news []batuta.Record) {
 	if len(news) > 0 {
 		h.seen = news[len(news)-1].At
@@ -68,14 +67,14 @@ func (h *history) add(l Line, news []batuta.Record) {
 	h.events = slices.Delete(h.events, 0, max(0, len(h.events)-maxHistory))
 }
 
-// present is what there is now.
+// present returns the present history.
 func (h *history) present() History {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return History{Began: Stamp{h.began}, Now: Stamp{time.Now()}, Events: append([]Reason{}, h.events...)}
 }
 
-// linksOf are the members to which a connection stands.
+// linksOf returns the connected members.
 func linksOf(st batuta.Status) *[]string {
 	ids := []string{}
 	for _, m := range st.Members {
@@ -86,7 +85,7 @@ func linksOf(st batuta.Status) *[]string {
 	return &ids
 }
 
-// past tells what this member has seen; one that is stuck tells that, too.
+// past answers with this member's history, even if its node is stuck.
 func (s *Server) past(w http.ResponseWriter, r *http.Request) {
 	h := s.history.present()
 	if r.URL.Query().Get("leaderships") == "true" {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// hosts are the names under which the API may be asked, beside localhost and any IP
-// address. A page that has its own name resolve to 127.0.0.1 is of the same origin
-// as the API then, and might read and change everything; its name gives it away.
+// hosts are the accepted host names, besides localhost and any IP address. A page with a name that
+// resolves to 127.0.0.1 would have the same origin as the API, and could read and change
+// everything; the Host header reveals its name.
 type hosts map[string]bool
 
 func newHosts(names []string) hosts {
@@ -21,7 +21,7 @@ func newHosts(names []string) hosts {
 	return h
 }
 
-// ownHost refuses requests that name another host.
+// ownHost refuses requests for foreign host names.
 func (s *Server) ownHost(h hosts, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.allow(r.Host) {
@@ -32,17 +32,16 @@ func (s *Server) ownHost(h hosts, next http.Handler) http.Handler {
 	})
 }
 
-// allow reports whether a Host header may stand; HTTP/1.0 has none, and no browser
-// leaves it out.
+// allow reports whether a Host header is accepted; HTTP/1.0 has none, and every browser sends it.
 func (h hosts) allow(host string) bool {
 	name := plainHost(host)
 	if _, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")); err == nil {
-		return true // nobody's name resolves to an address that is written out
+		return true // an IP address cannot be a foreign name
 	}
 	return host == "" || h[name]
 }
 
-// plainHost gives one form to the ways of writing a host, without its port.
+// plainHost normalizes a host, and removes its port.
 func plainHost(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -13,11 +13,11 @@ import (
 
 // leaderlessTime measures the time in which a member knows no leader.
 type leaderlessTime struct {
-	failover prometheus.Histogram // from the last sign of a leadership to the next one's beginning
+	failover prometheus.Histogram // from the last sign of a leadership to the beginning of the next
 
 	mu    sync.Mutex
-	since time.Time // of the one that lasts; zero: a leader is known
-	sign  time.Time // of the leadership before it, the last; zero: none came before
+	since time.Time // of the present leaderless time; zero: a leader is known
+	sign  time.Time // the last of the leadership before; zero: there was none
 	past  time.Duration
 }
 
@@ -29,7 +29,7 @@ func newLeaderlessTime(began time.Time) *leaderlessTime {
 	})}
 }
 
-// follow takes in what node sees, until it or ctx ends.
+// follow handles the events of node, until it or ctx ends.
 func (d *leaderlessTime) follow(ctx context.Context, node Node) {
 	for ev := range follow.On(ctx, batuta.ErrBehind, node.Events) {
 		switch ev.Kind {
@@ -41,7 +41,7 @@ func (d *leaderlessTime) follow(ctx context.Context, node Node) {
 	}
 }
 
-// begin takes note of a loss, and of the last sign of the leadership; zero: it was the loss.
+// begin records a loss, and the last sign of the leadership; zero: the loss itself.
 func (d *leaderlessTime) begin(at, sign time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +66,7 @@ func (d *leaderlessTime) end(at time.Time) {
 	d.since = time.Time{}
 }
 
-// total is how long this member has known no leader, all told.
+// total returns how long this member has known no leader, in total.
 func (d *leaderlessTime) total(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// This file answers what holds at one moment: who leads. A process may be stopped at any point.
-// Such an answer is made first, then the clock is looked at, and then it leaves at once.
+// This file answers questions about a single moment: which member leads. A process may be stopped
+// at any point. So such an answer is prepared first, then checked, and then sent at once.
 
-// leads answers a load balancer: 200 on the leader alone.
+// leads answers a load balancer: 200 only on the leader.
 func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
 	switch {
 	case answerWhile(w, map[string]any{"leader": s.node.ID()}, func() bool { return s.node.Leader().Ready() && s.node.IsLeader() }):
@@ -74,7 +74,8 @@ func (s *Server) leader(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerLeader answers with l, the leader by token, unless leader gives another by then.
+// answerLeader answers with l, the leader by token, unless leader returns a different token by
+// then.
 func (s *Server) answerLeader(w http.ResponseWriter, l Leader, token batuta.Token, leader func() batuta.View) bool {
 	return answerWhile(w, l, func() bool { return token.Defined() && leader().Token == token })
 }
@@ -95,12 +96,12 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerWhile answers with v if holds is true then, and sends the answer at once; else it
-// sends nothing and is false.
+// answerWhile answers with v if holds is true then, and sends the answer at once. Otherwise it
+// sends nothing and returns false.
 func answerWhile(w http.ResponseWriter, v any, holds func() bool) bool {
 	body, err := json.Marshal(v)
 	if err != nil {
-		reply.JSON(w, http.StatusOK, v) // which reports that
+		reply.JSON(w, http.StatusOK, v) // reports the error
 		return true
 	}
 	body = append(body, '\n')
@@ -110,6 +111,6 @@ func answerWhile(w http.ResponseWriter, v any, holds func() bool) bool {
 	}
 	w.Header().Set("Content-Length", size)
 	reply.Send(w, http.StatusOK, body)
-	_ = http.NewResponseController(w).Flush() // a writer without it sends when the handler returns
+	_ = http.NewResponseController(w).Flush() // a writer without Flush sends when the handler returns
 	return true
 }

@@ -45,18 +45,18 @@ func (s *Serial) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Line is one event as a program reads it, "--events json" and /v1/events.
+// Line is an event for programs, "--events json" and /v1/events.
 type Line struct {
 	Time     Stamp  `json:"time"`
 	Event    string `json:"event"` // ready, leader, lost, member, meta, standing, behind or reset
 	ID       string `json:"id"`    // of the member that saw it
 	Cluster  string `json:"cluster,omitempty"`
 	Election string `json:"election,omitempty"`
-	Seat     *int   `json:"seat,omitempty"` // of a named election; absent: this is about the cluster's own
+	Seat     *int   `json:"seat,omitempty"` // of a named election; absent: of the cluster's own
 
 	// of ready
 	Listen    string `json:"listen,omitempty"`
-	Advertise string `json:"advertise,omitempty"` // what the others are told; not there while it is not known
+	Advertise string `json:"advertise,omitempty"` // published to members; absent while it is not known
 	HTTP      string `json:"http,omitempty"`
 	Algorithm string `json:"algorithm,omitempty"`
 	Guarantee string `json:"guarantee,omitempty"`
@@ -72,18 +72,18 @@ type Line struct {
 	State   string `json:"state,omitempty"`
 	Address string `json:"address,omitempty"`
 
-	Missed uint64 `json:"missed,omitempty"` // of behind: events that are left out, of all elections; 0: not known
+	Missed uint64 `json:"missed,omitempty"` // of behind: events left out, of all elections; 0: not known
 
-	// of leader, meta (Member tells it of itself) and ready; absent: nothing
+	// of leader, meta (of Member) and ready; absent: none
 	Meta map[string]string `json:"meta,omitempty"`
 
 	// of standing
 	Standing string `json:"standing,omitempty"`
-	Why      string `json:"why,omitempty"` // also of lost among leaderships: its leader's own word
+	Why      string `json:"why,omitempty"` // also of lost in a history of leaderships: the leader's own reason
 }
 
-// Ready is the first line of an agent: its id and its addresses.
-// http is the address of its HTTP API, empty when that is off.
+// Ready returns the first line of an agent: its id and its addresses. http is the address of its
+// HTTP API, empty if that is off.
 func Ready(at time.Time, s batuta.Status, http string) Line {
 	return Line{
 		Time: Stamp{at}, Event: "ready", ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
@@ -91,7 +91,7 @@ func Ready(at time.Time, s batuta.Status, http string) Line {
 	}
 }
 
-// EventLine is an event that member id saw.
+// EventLine returns an event that member id saw.
 func EventLine(id batuta.ID, ev batuta.Event) Line {
 	l := Line{Time: Stamp{ev.Time}, Event: string(ev.Kind), ID: string(id)}
 	switch ev.Kind {
@@ -113,8 +113,7 @@ func EventLine(id batuta.ID, ev batuta.Event) Line {
 	return l
 }
 
-// NamedLine is what member id has seen of a named election; false: nothing has happened to
-// that yet.
+// NamedLine returns member id's view of a named election; false: there was no event yet.
 func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 	ev := batuta.Event{Time: v.Since, Kind: batuta.EventLeader, View: v}
 	if !v.Defined() {
@@ -125,13 +124,13 @@ func NamedLine(id batuta.ID, v batuta.View) (l Line, ok bool) {
 	return l, v.Defined() || v.Lost.Defined()
 }
 
-// BehindLine tells a reader of member id's events that it was too far behind and has missed
-// some of that election; empty: of all.
+// BehindLine reports to a reader of member id's events that it was too slow and has missed some of
+// that election; empty: of all.
 func BehindLine(id batuta.ID, at time.Time, election string) Line {
 	return Line{Time: Stamp{at}, Event: "behind", ID: string(id), Election: election}
 }
 
-// Pairs are the metadata of a member, on a line.
+// Pairs formats the metadata of a member as a line.
 func Pairs(meta map[string]string) string {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
@@ -144,7 +143,7 @@ func (l *Line) setToken(election string, t batuta.Token) {
 	l.Election, l.Leader, l.Epoch = election, string(t.Leader.ID), t.Epoch
 }
 
-// WriteJSON writes the line as one JSON object and a newline, in one write.
+// WriteJSON writes l as a JSON object and a newline, in a single write.
 func (l Line) WriteJSON(w io.Writer) error {
 	b, err := json.Marshal(l)
 	if err != nil {
@@ -154,7 +153,7 @@ func (l Line) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// WriteText writes the line for a person, in one write; what does not print is escaped.
+// WriteText writes l for a user, in a single write; it escapes what is not printable.
 func (l Line) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s  %-6s  %s\n", l.Time.Local().Format("15:04:05.000000"), election.Shown(l.Event), election.Shown(l.story()))
 	return err

@@ -12,12 +12,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// Place is a member to be added: the body of POST /v1/members, and its answer.
+// Place is a member to add: the body of POST /v1/members, and its answer.
 type Place struct {
 	ID      string `json:"id"`
 	Address string `json:"address"` // HOST:PORT
-	// Priority ranks before the id, until the member's process starts again; nil:
-	// what is known of it stays.
+	// Priority ranks before the id, until the member's process starts again; nil: no change.
 	Priority *int `json:"priority,omitempty"`
 }
 
@@ -27,8 +26,8 @@ func (s *Server) members(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// addMember answers 201 when the member is new, and 200 when it was there: its
-// address or its priority may have changed.
+// addMember answers 201 for a new member, and 200 for an existing member: its address or its
+// priority may have changed.
 func (s *Server) addMember(w http.ResponseWriter, r *http.Request) {
 	var p Place
 	if !reply.Read(w, r, maxBody, false, &p, `{"id":"4","address":"10.0.0.4:7400"}`) {
@@ -106,13 +105,13 @@ type Health struct {
 // maxHealthWhy bounds that reason, in bytes.
 const maxHealthWhy = 1000
 
-// settable is a node whose service reports its health and metadata.
+// settable is a node that accepts health and metadata from its API.
 type settable interface {
 	SetHealth(ctx context.Context, err error) error
 	SetMeta(ctx context.Context, pairs map[string]string) error
 }
 
-// setHealth has this member give up every leadership until it is healthy again.
+// setHealth makes this member give up every leadership until it is healthy again.
 func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
 	var h Health
 	if !reply.Read(w, r, maxBody, false, &h, `{"healthy":false,"why":"the database is down"}`) {
@@ -161,7 +160,7 @@ type forcer interface {
 	ForceRemoveMember(context.Context, batuta.ID) error
 }
 
-// unreached reports whether the node has not looked at what it was asked.
+// unreached reports whether the node has not handled the request.
 func unreached(err error) bool {
 	return errors.Is(err, batuta.ErrClosed) || errors.Is(err, batuta.ErrRemoved) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)

@@ -16,8 +16,8 @@ import (
 
 const metricsPath = "/metrics"
 
-// metricsHandler serves the node's figures to Prometheus. Its registry is its
-// own, so that a process may hold several nodes.
+// metricsHandler serves the node's metrics to Prometheus. It has its own registry, so that a
+// process may have several nodes.
 func (s *Server) metricsHandler() http.HandlerFunc {
 	registry := prometheus.NewRegistry()
 	c := newCollector(s.node, s.version, s.leaderlessTime)
@@ -33,7 +33,7 @@ func (s *Server) metricsHandler() http.HandlerFunc {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}).ServeHTTP
 }
 
-// collector reads a node's status when it is asked, and keeps nothing.
+// collector reads a node's status for each scrape, and keeps nothing.
 type collector struct {
 	node           Node
 	version        string
@@ -104,7 +104,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	s, err := c.node.Status(ctx)
-	if err != nil { // the scrape fails, and says why
+	if err != nil { // the scrape fails with this reason
 		ch <- prometheus.NewInvalidMetric(c.info, fmt.Errorf("member %s is stuck: it has not answered within %v", c.node.ID(), askTime))
 		return
 	}
@@ -194,16 +194,15 @@ func (c *collector) collectCounters(ch chan<- prometheus.Metric, s batuta.Status
 	}
 }
 
-// standings are told each, so that a rule may compare with zero.
+// standings are all reported, so that a rule may compare with zero.
 var standings = []batuta.Standing{batuta.StandingEligible, batuta.StandingUnhealthy, batuta.StandingResigned, batuta.StandingObserver,
 	batuta.StandingDraining, batuta.StandingUnsaved, batuta.StandingJoining, batuta.StandingRefused, batuta.StandingFew, batuta.StandingPaused, batuta.StandingClosing, batuta.StandingRemoved}
 
-// causes are told each, from zero on: an increase is seen of what was there before.
+// causes are all reported, from zero on, so that the first increase shows.
 var causes = []batuta.Cause{batuta.CauseCrashed, batuta.CauseSilent, batuta.CauseResigned, batuta.CauseRemoved, batuta.CauseStalled,
 	batuta.CauseSuperseded, batuta.CauseStopped}
 
-// membersByState counts members, with every state there is, so that a rule may
-// compare with zero.
+// membersByState counts members, with all states, so that a rule may compare with zero.
 func membersByState(s batuta.Status) map[string]int {
 	count := map[string]int{"added": 0, "up": 0, "unreachable": 0, "down": 0}
 	for _, m := range s.Members {

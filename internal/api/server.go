@@ -23,7 +23,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/web"
 )
 
-// Node is what the API needs of a [batuta.Node].
+// Node is the part of a [batuta.Node] that the API needs.
 type Node interface {
 	ID() batuta.ID
 	IsLeader() bool
@@ -45,13 +45,13 @@ type Node interface {
 const (
 	maxBody      = 64 << 10               // bytes of a request's body
 	maxHeader    = 16 << 10               // bytes of a request's header
-	maxStreams   = 64                     // event streams at one time
+	maxStreams   = 64                     // concurrent event streams
 	readTimeout  = 5 * time.Second        // for a whole request
 	writeTimeout = 10 * time.Second       // for an answer, or for each event of a stream
-	callTimeout  = 8 * time.Second        // for resigning and campaigning
-	askTime      = 900 * time.Millisecond // for the node to answer; below the second that probes wait by default
-	closeTime    = time.Second            // for a client that is slow to the end
-	pingEvery    = 15 * time.Second       // of a stream on which nothing happens
+	callTimeout  = 8 * time.Second        // for calls that change something
+	askTime      = 900 * time.Millisecond // for the node to answer; below a probe's usual limit of a second
+	closeTime    = time.Second            // for slow clients at the end
+	pingEvery    = 15 * time.Second       // of an idle stream
 )
 
 // Server is the HTTP API of a node.
@@ -60,27 +60,26 @@ type Server struct {
 	addr            string
 	version         string
 	log             *slog.Logger
-	streams         chan struct{} // a place for each event stream
+	streams         chan struct{} // limits event streams
 	turns           turns         // of long answers
 	leaderlessTime  *leaderlessTime
 	refused         refusals
 	refusals        refusal.Log
-	tokens          *Tokens                       // nil: every client may do all
-	life            func() batuta.CertificateLife // of the certificate that the API shows
-	healthElsewhere bool                          // load balancers have a server of their own
+	tokens          *Tokens                       // nil: every client may do everything
+	life            func() batuta.CertificateLife // of the API's certificate
+	healthElsewhere bool                          // load balancers have a separate server
 	history         *history
 	recorder        *recorder
 	gatherer        gatherer
-	candidacies     *candidacy.Desk // nil: clients do not stand for elections here
+	candidacies     *candidacy.Desk // nil: clients cannot be candidates
 	jobs            joblist.Desk
-	readOnly        bool         // it takes no calls that change something
+	readOnly        bool         // it has no calls that change something
 	page            http.Handler // the dashboard's files
 	http            *http.Server
 }
 
-// NewServer makes the API of node, to be served on addr. version is what the
-// status calls this program. It may be asked by IP address, as localhost, and under
-// the names given.
+// NewServer makes the API of node, to be served on addr. version is this program's version in the
+// status. Requests may use an IP address, localhost or names as the host.
 func NewServer(node Node, addr, version string, log *slog.Logger, names ...string) *Server {
 	s := &Server{
 		node: node, addr: addr, version: version, log: log,
@@ -101,19 +100,19 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 	return s
 }
 
-// Authorize has every call need a token, but for those of load balancers. It must be
-// called before Serve.
+// Authorize makes every call need a token, except those of load balancers. It must be called before
+// Serve.
 func (s *Server) Authorize(t *Tokens) { s.tokens = t }
 
-// Certified has the metrics tell how long the certificate is good that the API shows. It
-// must be called before Serve.
+// Certified adds the validity of the API's certificate to the metrics. It must be called before
+// Serve.
 func (s *Server) Certified(life func() batuta.CertificateLife) { s.life = life }
 
-// HealthElsewhere has the calls of load balancers need a token, too: a [HealthServer]
-// answers those that have none. It must be called before Serve.
+// HealthElsewhere makes the calls of load balancers need a token too: a [HealthServer] answers
+// clients without a token. It must be called before Serve.
 func (s *Server) HealthElsewhere() { s.healthElsewhere = true }
 
-// Jobs has the server answer about jobs from b. It must be called before Serve.
+// Jobs makes the server answer about jobs from b. It must be called before Serve.
 func (s *Server) Jobs(b joblist.Book) { s.jobs.Open(b) }
 
 // Serve answers on l until Close.
@@ -127,8 +126,8 @@ func (s *Server) Serve(l net.Listener) {
 	}
 }
 
-// Close lets answers finish, and event streams tell the end of a node that has
-// closed, and stops; what takes longer than closeTime, or than ctx, is cut off.
+// Close lets answers finish, and event streams report the end of a closed node, and stops; what
+// takes longer than closeTime, or than ctx, is cut off.
 func (s *Server) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
@@ -138,7 +137,7 @@ func (s *Server) Close(ctx context.Context) {
 	s.recorder.end()
 }
 
-// handler puts the routes behind a bound on bodies.
+// handler serves the routes with a bound on bodies.
 func (s *Server) handler(routes []route) http.Handler {
 	mux := http.NewServeMux()
 	for path, calls := range byPath(routes) {
@@ -151,7 +150,7 @@ func (s *Server) handler(routes []route) http.Handler {
 	return http.MaxBytesHandler(mux, maxBody)
 }
 
-// route is a call that the API takes.
+// route is a call of the API.
 type route struct {
 	method, path string
 	do           http.HandlerFunc
@@ -195,7 +194,7 @@ func (s *Server) routes() []route {
 			route{"DELETE", "/v1/elections/{name}/candidacy", s.candidacies.Delete},
 			route{"POST", "/v1/elections/{name}/ready", s.candidacies.Ready})
 	}
-	if s.leaderlessTime != nil { // a service's own registry has the metrics otherwise
+	if s.leaderlessTime != nil { // otherwise a service's own registry has the metrics
 		routes = append(routes, route{"GET", metricsPath, s.metricsHandler()})
 	}
 	return routes
@@ -207,10 +206,10 @@ var openAPI []byte
 // openAPI describes this API to programs.
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Write(openAPI) // a client that went away is no fault of ours
+	w.Write(openAPI) // a client that disconnected is not our fault
 }
 
-// calls are what can be done to one path, by method; the rest is refused.
+// calls are the calls of a path, by method; the rest is refused.
 type calls map[string]http.HandlerFunc
 
 func byPath(routes []route) map[string]calls {
@@ -248,7 +247,7 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quorum answers those who look on while a lease runs out and is renewed.
+// quorum answers clients that observe how a lease is renewed.
 func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
 	st, ok := s.ask(w, r)
 	switch {
@@ -260,7 +259,7 @@ func (s *Server) quorum(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ask asks the node, which answers at once unless it is stuck: then that is told.
+// ask queries the node, which answers at once unless it is stuck; that is reported.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request) (st batuta.Status, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
@@ -301,8 +300,8 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// front answers programs as Kubernetes' leader-elector sidecar did, and people with
-// the dashboard.
+// front answers programs as Kubernetes' leader-elector sidecar did, and browsers with the
+// dashboard.
 func (s *Server) front(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -319,8 +318,8 @@ func whoIs(v batuta.View) string {
 	return fmt.Sprintf("; %s leads", v.Token.Leader.ID)
 }
 
-// leadsNot refuses what the leader alone can do: it says who leads, and of a quorum without
-// a leader how many of its voters are reached.
+// leadsNot refuses a call that only the leader can handle: it names the leader or, in a quorum
+// without a leader, the number of reachable voters.
 func (s *Server) leadsNot(w http.ResponseWriter, r *http.Request, v batuta.View) {
 	who := whoIs(v)
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)

@@ -21,52 +21,52 @@ type Status struct {
 	Incarnation   Serial   `json:"incarnation"`
 	Uptime        float64  `json:"uptime"` // seconds
 	Listen        string   `json:"listen"`
-	Advertise     string   `json:"advertise"` // where the others are told to reach it; empty: not known yet
+	Advertise     string   `json:"advertise"` // the address that members use; empty: not known yet
 	HTTP          string   `json:"http"`
 	Version       string   `json:"version"`
 	Access        string   `json:"access"` // what the client may do: operate or read
 	Messages      Messages `json:"messages"`
 	Timing        Timing   `json:"timing"`
-	Headroom      float64  `json:"headroom"` // the part of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have made a suspect
+	Headroom      float64  `json:"headroom"` // the fraction of t that the longest silence and stall of the last 10 minutes have left; below 0 they would have caused a suspicion
 	Rhythm        Rhythm   `json:"rhythm"`
-	Security      string   `json:"security"`         // insecure, secret or tls: what a stranger has to get past
-	Transport     string   `json:"transport"`        // tls, or insecure: what members say can be read and forged
-	Certificate   Stamp    `json:"certificate_ends"` // the member's; null: it has none in a file
-	Authority     Stamp    `json:"authority_ends"`   // that of the authority it is believed by
-	Standing      string   `json:"standing"`         // eligible, or why the member does not stand
-	StandingWhy   string   `json:"standing_why"`     // that in words, a failing check's last ones; empty: it stands
+	Security      string   `json:"security"`         // insecure, secret or tls: what an unauthenticated client has to overcome
+	Transport     string   `json:"transport"`        // tls, or insecure: messages of members can be read and forged
+	Certificate   Stamp    `json:"certificate_ends"` // the member's; null: none in a file
+	Authority     Stamp    `json:"authority_ends"`   // of the authority of its certificate
+	Standing      string   `json:"standing"`         // eligible, or why the member is not a candidate
+	StandingWhy   string   `json:"standing_why"`     // the same as text, with a failing check's last output; empty: it is a candidate
 	StandingSince Stamp    `json:"standing_since"`
 	DiskError     string   `json:"disk_error"`  // why its state cannot be saved; empty: it can
 	LogDropped    uint64   `json:"log_dropped"` // log records that were not read in time
 
 	Ready bool `json:"ready"` // there is a leader, and its work serves
 	Side  Side `json:"side"`  // how much of the cluster is on its side of a partition
-	Wire  int  `json:"wire"`  // version of the protocol between members; 0: of another kind
+	Wire  int  `json:"wire"`  // version of the protocol between members; 0: a different protocol
 	State int  `json:"state"` // version of the layout of the data directory; 0: there is none
 
 	Paused *Paused `json:"paused"` // null: the cluster is not paused
 
-	Meta map[string]string `json:"meta,omitempty"` // what this member tells of itself, absent: nothing; the others' are in members
+	Meta map[string]string `json:"meta,omitempty"` // this member's metadata, absent: none; members has that of the rest
 
 	Drained []string `json:"drained,omitempty"` // members that lead no named election, by a drain; absent: none
 
-	Refused map[string]uint64 `json:"refused"` // connections refused, by this member or another, by reason
+	Refused map[string]uint64 `json:"refused"` // connections refused, by either end, by reason
 
-	// Of quorum alone.
-	Takeover   string  `json:"takeover,omitempty"`    // attested, lease or refused: when the next leader comes; see openapi.yaml
+	// Only of quorum.
+	Takeover   string  `json:"takeover,omitempty"`    // attested, lease or refused: when the next leader may lead; see openapi.yaml
 	Unattested string  `json:"unattested,omitempty"`  // why no guard attests the end of this member's process
-	ClockDrift float64 `json:"clock_drift,omitempty"` // by which part the rates of two clocks may differ
+	ClockDrift float64 `json:"clock_drift,omitempty"` // the largest difference in rate of two clocks, as a fraction
 	Quorum     *Quorum `json:"quorum,omitempty"`
 
-	// Of the ring algorithms alone.
+	// Only of the ring algorithms.
 	Participating *bool   `json:"participating,omitempty"`
-	Successor     *string `json:"successor,omitempty"` // empty while the member is alone
+	Successor     *string `json:"successor,omitempty"` // empty while there is no further member
 }
 
 // Paused is a pause of the cluster.
 type Paused struct {
 	Until  Stamp  `json:"until"`
-	Leader string `json:"leader"` // the member that keeps the lead; empty: the next leader does
+	Leader string `json:"leader"` // the member that keeps leadership; empty: the next leader does
 }
 
 func pausedOf(s batuta.Status) *Paused {
@@ -76,7 +76,7 @@ func pausedOf(s batuta.Status) *Paused {
 	return &Paused{Stamp{s.Paused}, string(s.PausedWith)}
 }
 
-// Side is how many members of how many are up, as the member asked sees them, itself included.
+// Side is how many members are up, of how many, as the answering member sees them, itself included.
 type Side struct {
 	Heard int `json:"heard"`
 	Of    int `json:"of"`
@@ -94,16 +94,16 @@ func sideOf(s batuta.Status) (side Side) {
 	return side
 }
 
-// Quorum is the answer of /v1/quorum: what the member knows of votes and of its own
-// lease. Times are seconds.
+// Quorum is the answer of /v1/quorum: the member's view of votes and of its own lease. Times are
+// seconds.
 type Quorum struct {
-	Voters     [][]string         `json:"voters"`      // two sets while one takes over from another: each must agree
+	Voters     [][]string         `json:"voters"`      // two sets while the members change: each must agree
 	Term       uint64             `json:"term"`        // the highest known
-	Lease      float64            `json:"lease"`       // how long a leadership holds once a majority has answered a beat, from when that left
+	Lease      float64            `json:"lease"`       // how long a leadership holds after the leader sent a heartbeat that a majority has acknowledged
 	Left       float64            `json:"left"`        // of this member's own; 0: it leads nothing
-	Answered   map[string]float64 `json:"answered"`    // of a leader: how long ago the beat left that each other voter has answered last
+	Answered   map[string]float64 `json:"answered"`    // of a leader: how long ago it sent the heartbeat that each voter acknowledged last
 	Promise    float64            `json:"promise"`     // for how long this member grants no vote
-	PromisedTo string             `json:"promised_to"` // whom it has heard lead
+	PromisedTo string             `json:"promised_to"` // the leader that it received a heartbeat from
 }
 
 func quorumOf(q *batuta.QuorumStatus) *Quorum {
@@ -125,20 +125,20 @@ func quorumOf(q *batuta.QuorumStatus) *Quorum {
 	return o
 }
 
-// Timing is how the member is set up to wait, as Go writes durations.
+// Timing is the member's timeouts, as Go writes durations.
 type Timing struct {
 	Heartbeat string `json:"heartbeat"`
 	TMax      string `json:"t_max"`
 	TProcess  string `json:"t_process"`
-	T         string `json:"t"` // 2·t_max + t_process: silence that makes a suspect
+	T         string `json:"t"` // 2·t_max + t_process: silence that causes a suspicion
 }
 
-// Rhythm is the longest that the member has seen in the last 10 minutes, and in the
-// last 2 seconds; in seconds.
+// Rhythm is the longest values that the member has measured in the last 10 minutes, and in the last
+// 2 seconds; in seconds.
 type Rhythm struct {
 	Silence         float64 `json:"silence"`    // of the leader, or of a follower
 	Stall           float64 `json:"stall"`      // of the member's own loop
-	RoundTrip       float64 `json:"round_trip"` // from a beat to its acknowledgement; 0: it has led no member
+	RoundTrip       float64 `json:"round_trip"` // from a heartbeat to its acknowledgement; 0: it has led no member
 	RecentSilence   float64 `json:"recent_silence"`
 	RecentStall     float64 `json:"recent_stall"`
 	RecentRoundTrip float64 `json:"recent_round_trip"`
@@ -155,16 +155,16 @@ type Member struct {
 	Address  string            `json:"address"`
 	Priority int               `json:"priority"`
 	State    string            `json:"state"`
-	Standing string            `json:"standing"` // eligible, or why it does not stand for election
+	Standing string            `json:"standing"` // eligible, or why it is not a candidate
 	Epoch    uint64            `json:"epoch"`
 	LastSeen Stamp             `json:"last_seen"`          // null: never
-	Indirect bool              `json:"indirect,omitempty"` // it is up, and its state is the leader's word: at rest it says nothing to the member asked, and last_seen may lie far back
-	Linked   bool              `json:"linked"`             // a connection between it and the member asked stands
-	Meta     map[string]string `json:"meta,omitempty"`     // what it tells of itself
-	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the member asked was refused
+	Indirect bool              `json:"indirect,omitempty"` // it is up, as the leader reports: while idle it sends nothing to the answering member, and last_seen may be old
+	Linked   bool              `json:"linked"`             // it is connected to the answering member
+	Meta     map[string]string `json:"meta,omitempty"`     // its metadata
+	Refusal  string            `json:"refusal,omitempty"`  // why the last connection between it and the answering member was refused
 	ReapedAt Stamp             `json:"reaped_at,omitzero"` // when the leader removes it if it stays away
 
-	Unresolved string `json:"unresolved,omitempty"` // why the name in its address did not resolve when the member asked last dialed it
+	Unresolved string `json:"unresolved,omitempty"` // why the name in its address did not resolve at the answering member's last dial
 }
 
 // Messages counts messages by kind.
@@ -179,11 +179,11 @@ type Leader struct {
 	Epoch    uint64            `json:"epoch"`
 	Address  string            `json:"address"`
 	Election string            `json:"election"`
-	Meta     map[string]string `json:"meta,omitempty"` // what the leader tells of itself
+	Meta     map[string]string `json:"meta,omitempty"` // the leader's metadata
 }
 
-// Readiness is the answer of /readyz while a leader is known: whether this member could
-// take over is Standing's to say.
+// Readiness is the answer of /readyz while a leader is known. Standing is whether this member could
+// take over.
 type Readiness struct {
 	Ready         bool   `json:"ready"`
 	Standing      string `json:"standing"`
@@ -258,8 +258,8 @@ func membersOf(s batuta.Status) []Member {
 	return list
 }
 
-// indirect reports whether m says nothing to the member asked, s.ID, while all is well: two
-// followers speak to their leader alone, but to their neighbours in a ring.
+// indirect reports whether m sends nothing to the answering member, s.ID, without faults: a
+// follower communicates only with its leader and, in a ring, its neighbours.
 func indirect(s batuta.Status, m batuta.MemberStatus) bool {
 	led := s.Token.Defined() && s.Leader != s.ID
 	return led && m.State == batuta.StateUp && m.ID != s.ID && m.ID != s.Leader && (s.Ring == nil || m.ID != s.Ring.Successor)

@@ -23,12 +23,13 @@ const (
 	maxPoll = 1000 // events of an answer
 )
 
-// IndexHeader is where an answer of /v1/events has the index after which the next poll goes on.
+// IndexHeader is the header of an answer of /v1/events with the index after which the next poll
+// continues.
 const IndexHeader = "Batuta-Index"
 
-// events answers with what the node sees: the current view first, or what follows an index. It is a stream of
-// server-sent events, or a list with wait=. The node never waits for a client: each reads at its own pace, and
-// is cut off if it does not take an event within writeTimeout.
+// events answers with the node's events: the current view first, or what follows an index. It is a
+// stream of server-sent events, or a list with wait=. The node never waits for a client: each reads
+// independently, and is cut off if it does not receive an event within writeTimeout.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.streams <- struct{}{}:
@@ -76,21 +77,21 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// poll answers with what there is, or else waits for the next event.
+// poll answers with the available events, or waits for the next.
 func poll(w http.ResponseWriter, r *http.Request, in *reader, wait time.Duration) {
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // it outlives the time that a request has to arrive
+	_ = rc.SetReadDeadline(time.Time{}) // it outlasts the time that a request has to arrive
 	_ = rc.SetWriteDeadline(time.Now().Add(wait + writeTimeout))
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	list := []json.RawMessage{}
-	for len(list) < maxPoll || in.InView() { // an index of the view may be kept no longer
+	for len(list) < maxPoll || in.InView() { // an index of the view may not be kept any longer
 		e, ok := in.Next(ctx)
 		if !ok {
 			break
 		}
 		list = append(list, append([]byte(`{"index":"`+e.ID+`",`), e.JSON[1:]...))
-		cancel() // what is there already follows
+		cancel() // only events that are available already follow
 		w.Header().Set(IndexHeader, e.ID)
 	}
 	if len(list) < maxPoll {
@@ -99,22 +100,22 @@ func poll(w http.ResponseWriter, r *http.Request, in *reader, wait time.Duration
 	reply.Much(w, r, list)
 }
 
-// choice says which elections a stream is about.
+// choice is the elections of a stream.
 type choice struct {
 	own   bool
 	all   bool
 	named string // its name; "": none
 }
 
-// everyNamed is no name of an election: an event of it is about all named ones.
+// everyNamed is no name of an election: its events are about all named elections.
 const everyNamed = "\x00"
 
 func (c choice) about(election string) bool {
 	return c.own && election == "" || election != "" && (c.all || election == c.named || election == everyNamed && !c.own)
 }
 
-// chosen reads it from a request: the cluster's own, with election=NAME the named election in its
-// place, and with elections=true all.
+// chosen reads the choice of a request: the cluster's own election, with election=NAME that named
+// election instead, and with elections=true all.
 func (s *Server) chosen(r *http.Request) (choice, error) {
 	q := r.URL.Query()
 	name, all := q.Get("election"), q.Get("elections")
@@ -137,7 +138,7 @@ func (s *Server) chosen(r *http.Request) (choice, error) {
 	return choice{named: el.Name()}, nil
 }
 
-// recorder puts what a node sees into a journal, from the first reader on.
+// recorder records the node's events in a journal, from the first reader on.
 type recorder struct {
 	node       Node
 	log        *slog.Logger
@@ -153,14 +154,14 @@ func newRecorder(node Node, log *slog.Logger) *recorder {
 	return &recorder{node: node, log: log, life: life, end: end, journal: journal.New(), namedOver: make(chan struct{})}
 }
 
-// reader makes the events of a stream out of those of a journal.
+// reader makes the events of a stream from those of a journal.
 type reader struct {
 	*journal.Reader
 	r  *recorder
 	of choice
 }
 
-// read gives what follows an index, or the current view.
+// read returns a reader of what follows an index, or of the current view.
 func (r *recorder) read(after string, of choice) *reader {
 	in := &reader{r.journal.Read(after, of.about), r, of}
 	r.own.Do(func() { go r.recordOwn() })
@@ -223,8 +224,8 @@ func (r *recorder) recordNamed(e Elections) {
 	})
 }
 
-// record has do take what watch gives, until the API or the node ends. Where that was behind itself, it goes on with
-// the present view.
+// record calls do for each event of watch, until the API or the node ends. If watch was behind, it
+// continues with the present view.
 func record[E any](r *recorder, watch func(context.Context) iter.Seq2[E, error], do func(e E, behind bool)) {
 	for e, err := range follow.On(r.life, batuta.ErrBehind, watch) {
 		behind := errors.Is(err, batuta.ErrBehind)

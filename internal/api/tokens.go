@@ -19,17 +19,17 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
-// Role is what a token is good for.
+// Role is what a token permits.
 type Role int
 
-// Roles, each of which may do what the one before it may.
+// Roles; each includes the role before it.
 const (
 	Nobody  Role = iota
-	Read         // asks
+	Read         // reads
 	Operate      // changes: resign, campaign, add and remove members
 )
 
-// minToken is how long a token is at least: it must not be guessed.
+// minToken is the least length of a token: it must not be guessable.
 const minToken = 16
 
 // Token is a line of a token file.
@@ -38,8 +38,8 @@ type Token struct {
 	Role Role
 }
 
-// ReadTokens reads a token file: one token a line, and its role, read or operate. Its
-// errors quote no token.
+// ReadTokens reads a token file: a token per line, and its role, read or operate. Its errors quote
+// no token.
 func ReadTokens(path string) ([]Token, error) {
 	data, err := security.ReadPrivate(path)
 	if err != nil {
@@ -76,13 +76,13 @@ func ReadTokens(path string) ([]Token, error) {
 	return tokens, nil
 }
 
-// Tokens say who may do what. They are kept as sums, which are compared in constant time.
+// Tokens map tokens to roles. They are kept as hashes, which are compared in constant time.
 type Tokens struct {
 	path string
 	all  atomic.Pointer[[]tokenSum]
 
 	mu     sync.Mutex
-	looked time.Time // when the file was looked at
+	looked time.Time // when the file was checked
 	was    os.FileInfo
 }
 
@@ -97,7 +97,7 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, t.Reload()
 }
 
-// refresh reads the file again when it has changed, a second later at most.
+// refresh reads the file again if it has changed, at most once a second.
 func (t *Tokens) refresh() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -114,8 +114,8 @@ func (t *Tokens) refresh() error {
 	return t.Reload()
 }
 
-// Reload reads the file again, which [Tokens] does by itself when it has changed. With
-// an error what was holds on.
+// Reload reads the file again, which [Tokens] also does by itself when it has changed. After an
+// error the previous tokens stay valid.
 func (t *Tokens) Reload() error {
 	if t == nil {
 		return nil
@@ -134,7 +134,8 @@ func (t *Tokens) Reload() error {
 
 var errNoToken = errors.New("this call needs a token: send it as 'Authorization: Bearer TOKEN', or give --http-token-file")
 
-// role is what a request may do. A browser that asks for a password gives a token as it.
+// role returns the role of a request. A browser that asks for a password sends the token as the
+// password.
 func (t *Tokens) role(r *http.Request) (Role, error) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -145,7 +146,7 @@ func (t *Tokens) role(r *http.Request) (Role, error) {
 	}
 	sum := sha256.Sum256([]byte(strings.TrimSpace(given)))
 	role := Nobody
-	for _, token := range *t.all.Load() { // all of them, whichever it is
+	for _, token := range *t.all.Load() { // always all of them
 		role = max(role, Role(subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], token.sum[:]), int(token.role), int(Nobody))))
 	}
 	if role == Nobody {
@@ -154,11 +155,11 @@ func (t *Tokens) role(r *http.Request) (Role, error) {
 	return role, nil
 }
 
-// open are the calls that need no token where no [HealthServer] answers them: they then say
-// yes or no, and name nobody.
+// open are the calls that need no token if no [HealthServer] answers them: their answer is then
+// only a status code.
 var open = []string{"/leader", "/super", "/healthz", "/readyz"}
 
-// authorize lets a request through that its token allows.
+// authorize accepts requests that their token permits.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.tokens == nil || s.asksAsMember(r) {
@@ -189,10 +190,10 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 	})
 }
 
-// roleKey is where a request's context has the role of its token.
+// roleKey is the key for the role of a request's token in its context.
 type roleKey struct{}
 
-// access is what the client may do: operate or read.
+// access returns what the client may do: operate or read.
 func (s *Server) access(r *http.Request) string {
 	if role, ok := r.Context().Value(roleKey{}).(Role); s.readOnly || ok && role < Operate {
 		return "read"
@@ -200,13 +201,13 @@ func (s *Server) access(r *http.Request) string {
 	return "operate"
 }
 
-// isPage tells whether the dashboard's own files are asked for: they say nothing of the
-// cluster, and ask for a token themselves, which no browser keeps then.
+// isPage reports whether the request is for the dashboard's own files. They contain nothing of the
+// cluster, and ask for a token themselves, which no browser stores then.
 func isPage(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/ui/") || r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// bare leaves out what an answer says, but for its code.
+// bare omits the body of an answer.
 type bare struct{ http.ResponseWriter }
 
 // Write implements [http.ResponseWriter].
@@ -218,10 +219,10 @@ func (w bare) WriteHeader(code int) {
 	w.ResponseWriter.WriteHeader(code)
 }
 
-// Unwrap lets an answer leave before its handler returns.
+// Unwrap lets an answer be sent before its handler returns.
 func (w bare) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// refuse counts a request that is not let through, and logs it as [refusal.Log] allows.
+// refuse counts a refused request, and logs it as [refusal.Log] allows.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, words string) {
 	s.refused.count(reason)
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)

@@ -11,13 +11,13 @@ import (
 	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
-// Heir is the body of POST /v1/transfer: who is to lead.
+// Heir is the body of POST /v1/transfer: the transfer target.
 type Heir struct {
 	ID       string `json:"id"`
 	Election string `json:"election,omitempty"` // default the cluster's own
 }
 
-// transfer answers when the other leads.
+// transfer answers once the new leader leads.
 func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	var h Heir
 	if !reply.Read(w, r, maxBody, false, &h, `{"id":"4"}`) {
@@ -50,17 +50,16 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unsure is what to know where the answer of what the leader was asked is missing.
+// unsure is added to an error if the leader's answer is missing.
 const unsure = "the leader's work may not have stopped yet, or its answer was lost: see which member leads before you ask again"
 
-// leadership is what the API needs of the cluster's own election, to have what only the leader
-// can do done there.
+// leadership is the part of the cluster's own election for calls that only the leader can handle.
 type leadership interface {
 	Transfer(ctx context.Context, id batuta.ID) error
 	StepDown(ctx context.Context, leader batuta.ID) error
 }
 
-// lead is the cluster's own election; nil: this member asks no other.
+// lead returns the cluster's own election; nil: this member forwards no call.
 func (s *Server) lead() leadership {
 	if e, ok := s.many(); ok {
 		return e.Election(s.node.Leader().Election)
@@ -75,12 +74,12 @@ func (s *Server) handOver(ctx context.Context, id batuta.ID) error {
 	return s.node.Transfer(ctx, id)
 }
 
-// Leaver is the body of POST /v1/resign, which may be empty: the leader that is to resign, and no other.
+// Leaver is the body of POST /v1/resign, which may be empty: only this leader has to resign.
 type Leaver struct {
 	ID string `json:"id,omitempty"`
 }
 
-// resign answers when that leadership has ended.
+// resign answers once that leadership has ended.
 func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	var l Leaver
 	if !reply.Read(w, r, maxBody, true, &l, `{"id":"4"}, or nothing`) {
@@ -124,7 +123,7 @@ type Break struct {
 	For string `json:"for"` // as Go writes durations
 }
 
-// pause answers when this member goes by the pause.
+// pause answers once this member has applied the pause.
 func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	var b Break
 	if !reply.Read(w, r, maxBody, false, &b, `{"for":"1h"}`) {

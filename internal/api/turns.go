@@ -5,18 +5,17 @@ import (
 	"net/http"
 )
 
-// atOnce is how many long answers are made at one time. Each takes a processor for as long
-// as its list is long, and the member's own loop comes in between: dozens at once, of
-// thousands of elections, held it up for longer than T.
+// atOnce is how many long answers are prepared at the same time. Each takes a CPU core in
+// proportion to the length of its list, and competes with the member's own loop: dozens at once,
+// for thousands of elections, delayed the loop for longer than T.
 const atOnce = 2
 
-// turns has long answers made one after the other.
+// turns limits how many long answers are prepared at once.
 type turns chan struct{}
 
 func newTurns() turns { return make(turns, atOnce) }
 
-// inTurn makes the answer when it is its turn, and sends it afterwards: a slow reader
-// delays no answer.
+// inTurn prepares the answer in its turn, and sends it afterwards: a slow reader delays no answer.
 func (t turns) inTurn(do http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -30,7 +29,7 @@ func (t turns) inTurn(do http.HandlerFunc) http.HandlerFunc {
 			do(&made, r)
 		}()
 		w.WriteHeader(made.code)
-		w.Write(made.body.Bytes()) // a client that went away is no fault of ours
+		w.Write(made.body.Bytes()) // a client that disconnected is not our fault
 	}
 }
 
