@@ -10,10 +10,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Change is a share of the nodes that comes, goes or is replaced. Who goes says
-// nothing, as in a crash.
+// Change is a share of the nodes that comes, goes or is replaced. Nodes go without an announcement,
+// as in a crash.
 type Change struct {
-	Join, Leave float64 // of the nodes there are; both alike: they are replaced
+	Join, Leave float64 // of the present nodes; if equal, nodes are replaced
 	At          int     // round; -1: every round
 }
 
@@ -65,8 +65,7 @@ func parseChange(text string) (c Change, err error) {
 
 func (c Change) due(round int) bool { return c.At < 0 || c.At == round }
 
-// churn applies what is due in the round that begins and reports whether anything
-// was.
+// churn applies the changes of the round that begins and reports whether there were any.
 func (w *world) churn(changes []Change) bool {
 	any := false
 	for i, c := range changes {
@@ -84,8 +83,8 @@ func (w *world) churn(changes []Change) bool {
 	return any
 }
 
-// portion is share of the nodes, rounded up or down by chance, so that a small
-// share every round comes out right in the mean.
+// portion returns share of the nodes, rounded up or down at random, so that the mean of a small
+// share every round is exact.
 func (w *world) portion(share float64, r *rng) int {
 	x := share * float64(w.n)
 	k := int(math.Floor(x))
@@ -112,7 +111,7 @@ func (w *world) change(leave, join int, r *rng) {
 	w.recharge()
 }
 
-// live lists the slots that have a node.
+// live returns the slots that have a node.
 func (w *world) live() []int32 {
 	list := make([]int32, 0, w.n)
 	for s, p := range w.peerOf {
@@ -123,7 +122,7 @@ func (w *world) live() []int32 {
 	return list
 }
 
-// vacant finds k empty slots, or as many as the space can have.
+// vacant returns k empty slots, or as many as the space can have.
 func (w *world) vacant(k int) []int32 {
 	var list []int32
 	for s, p := range w.peerOf {
@@ -144,7 +143,7 @@ func (w *world) vacant(k int) []int32 {
 	return list
 }
 
-// repartition forgets messages that wait: the parts have new bounds.
+// repartition drops waiting messages: the parts have new bounds.
 func (w *world) repartition() {
 	for b := range w.boxes {
 		for from := range shards {

@@ -1,14 +1,14 @@
 package lab
 
-// city is a place where many nodes are. Weight is about its millions of people on
-// the network; only proportions matter.
+// city is a place with many nodes. Weight is roughly its population on the network in millions;
+// only proportions matter.
 type city struct {
 	name     string
 	lat, lon float64 // degrees
 	weight   float64
 }
 
-// cities are large ones all over the world, with rounded coordinates.
+// cities returns large cities worldwide, with rounded coordinates.
 func cities() []city {
 	return []city{
 		{"Tokyo", 35.7, 139.7, 34}, {"Osaka", 34.7, 135.5, 17}, {"Nagoya", 35.2, 136.9, 8}, {"Fukuoka", 33.6, 130.4, 5},

@@ -15,18 +15,17 @@ const side = 100
 type geometric struct {
 	dims     int
 	wraps    bool
-	xs       []float32 // dims numbers a slot
-	clusters []cluster // none: evenly
+	xs       []float32 // dims numbers per slot
+	clusters []cluster // none: uniform
 	seed     uint64
 }
 
-// cluster is one of the hills of the clustered space.
+// cluster is a hill of the clustered space.
 type cluster struct {
 	x, y, sigma, share float64 // share is cumulative
 }
 
-// clusterCount hills hold 90 % of the nodes of the clustered space; the others
-// lie anywhere.
+// clusterCount hills hold 90 % of the nodes of the clustered space; the rest is anywhere.
 const clusterCount = 30
 
 func newGeometric(n, dims int, wraps bool, seed uint64) *geometric {
@@ -61,8 +60,8 @@ func (g *geometric) fill(from int) {
 	}
 }
 
-// order numbers the slots along a Z-curve (Morton, 1966). It changes nothing but
-// the time: nodes talk mostly to those near them, which then are near in memory.
+// order numbers the slots along a Z-curve (Morton, 1966). It only affects speed: nodes mostly
+// communicate with near nodes, which then are near in memory.
 func (g *geometric) order() {
 	n := g.size()
 	codes := make([]uint64, n)
@@ -156,9 +155,9 @@ var (
 	ballMean    = 0.75 * math.Cbrt(3/(4*math.Pi))
 )
 
-// bound is the mean for k equal ideal cells. For the clustered space it is
-// Zador's: the density f enters as (∫ f^(2/3))^(3/2) (IEEE Trans. IT 28, 1982),
-// the integral as the mean of f^(-1/3) over the nodes.
+// bound returns the mean for k equal ideal cells. For the clustered space it is Zador's: the
+// density f enters as (∫ f^(2/3))^(3/2) (IEEE Trans. IT 28, 1982), the integral as the mean of
+// f^(-1/3) over the nodes.
 func (g *geometric) bound(k int, live []int32) float64 {
 	if k < 1 {
 		return 0
@@ -177,8 +176,8 @@ func (g *geometric) bound(k int, live []int32) float64 {
 	return flat * math.Pow(sum/float64(len(live)), 1.5)
 }
 
-// density at the slot, where 1 is that of the even space. What the box cuts off a
-// hill is neglected.
+// density returns the density at the slot, relative to the uniform space. It neglects the part of a
+// hill outside the box.
 func (g *geometric) density(slot int32) float64 {
 	p := g.at(slot)
 	f, before := 0.1, 0.0

@@ -6,16 +6,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// gossipDelay is how many rounds an announcement takes to reach those near it,
-// and gossipMemory how long it is believed without being heard again.
+// gossipDelay is how many rounds an announcement takes to reach nearby nodes, and gossipMemory how
+// long it is valid without a repetition.
 const (
 	gossipDelay  = 2
 	gossipMemory = 6
 )
 
-// gossip stands for the epidemic that spreads announcements: everyone can be
-// told, a few rounds late, what lies near it, and a random sample. Nobody gets
-// to see the whole.
+// gossip simulates the epidemic that spreads announcements: a node can learn what is near it a few
+// rounds late, and a random sample, but never the whole.
 type gossip struct {
 	metric  superpeer.Metric
 	latest  []heard // by token
@@ -32,7 +31,7 @@ type heard struct {
 	known bool
 }
 
-// tell takes in what holders announced in this round.
+// tell records the holders' announcements of this round.
 func (g *gossip) tell(round superpeer.Round, list []superpeer.Announcement) {
 	for _, a := range list {
 		for int(a.Token) >= len(g.latest) {
@@ -45,7 +44,7 @@ func (g *gossip) tell(round superpeer.Round, list []superpeer.Announcement) {
 	}
 }
 
-// spread ends the round: what was told gossipDelay rounds ago can now be heard.
+// spread ends the round: announcements of gossipDelay rounds ago become visible.
 func (g *gossip) spread(round superpeer.Round) {
 	oldest := g.past[gossipDelay-1]
 	copy(g.past[1:], g.past[:])
@@ -68,7 +67,7 @@ func (g *gossip) spread(round superpeer.Round) {
 	}
 }
 
-// hear answers q into list. hits is scratch memory, returned to be used again.
+// hear appends the answer to q to list. hits is scratch memory, returned for reuse.
 func (g *gossip) hear(q *superpeer.Query, list []superpeer.Announcement, hits []hit) ([]superpeer.Announcement, []hit) {
 	hits = g.near(&q.At, q.Near, nil, hits[:0])
 	if q.Spare > 0 && len(g.roomy) > 0 {
@@ -91,7 +90,7 @@ func (g *gossip) hear(q *superpeer.Query, list []superpeer.Announcement, hits []
 	return list, hits
 }
 
-// roomRings is how far gossip looks for places left before it names random ones.
+// roomRings is how far gossip searches for places before it returns random super peers with room.
 const roomRings = 6
 
 func (g *gossip) near(at *superpeer.Position, k int, keep func(int32) bool, hits []hit) []hit {

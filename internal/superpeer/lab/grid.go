@@ -6,8 +6,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// grid finds the points nearest to a place in a box of the given side, in two or
-// three dimensions, looking at the cells around it ring by ring.
+// grid finds the points nearest to a place in a box of the given side, in two or three dimensions,
+// ring by ring.
 type grid struct {
 	dims   int
 	wraps  bool
@@ -19,14 +19,13 @@ type grid struct {
 	metric superpeer.Metric
 }
 
-// hit is a point found and how far it is.
+// hit is a point and its distance.
 type hit struct {
 	item int32
 	dist float32
 }
 
-// build fills the grid with points, about two to a cell. Memory is kept from one
-// build to the next.
+// build fills the grid with points, about two to a cell. It reuses the memory of the last build.
 func (g *grid) build(m superpeer.Metric, at []superpeer.Position) {
 	g.dims, g.wraps, g.metric, g.at = m.Dims, m.Period > 0, m, at
 	g.cells = max(1, int(math.Pow(float64(len(at))/2, 1/float64(m.Dims))))
@@ -48,7 +47,7 @@ func (g *grid) build(m superpeer.Metric, at []superpeer.Position) {
 		g.start[c+1]--
 		g.items[g.start[c+1]] = int32(i)
 	}
-	// Filling from the back has moved every start one cell on.
+	// Filling from the end has moved every start to the next cell.
 	copy(g.start, g.start[1:])
 	g.start[total] = int32(len(at))
 }
@@ -83,7 +82,7 @@ func (g *grid) nearest(p *superpeer.Position, k, rings int, keep func(int32) boo
 	return hits
 }
 
-// ring looks at the cells exactly r away from p's.
+// ring collects the cells exactly r away from p's.
 func (g *grid) ring(p *superpeer.Position, r, k, base int, keep func(int32) bool, hits []hit) []hit {
 	var c [3]int
 	for d := range g.dims {
@@ -91,7 +90,7 @@ func (g *grid) ring(p *superpeer.Position, r, k, base int, keep func(int32) bool
 	}
 	span := 2*r + 1
 	if g.wraps {
-		span = min(span, g.cells) // around the torus a cell must not come twice
+		span = min(span, g.cells) // around the torus a cell must not be counted twice
 	}
 	depth := 1
 	if g.dims == 3 {
@@ -138,9 +137,8 @@ func (g *grid) collect(p *superpeer.Position, cell, k, base int, keep func(int32
 	return hits
 }
 
-// insertHit puts h into hits[base:], which is ordered and no longer than k. Equal
-// distances are ordered by item, so that the order found does not matter; an
-// item comes once.
+// insertHit inserts h into hits[base:], which is ordered and has at most k entries. Equal distances
+// are ordered by item, so that the search order does not matter. It does not insert an item twice.
 func insertHit(hits []hit, base, k int, h hit) []hit {
 	i := len(hits)
 	for i > base && (hits[i-1].dist > h.dist || hits[i-1].dist == h.dist && hits[i-1].item > h.item) {

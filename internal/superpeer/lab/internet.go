@@ -6,23 +6,22 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// internet puts nodes around real cities. A round trip is the light's way along
-// the great circle in glass, longer by the detour that the two cities' networks
-// take, plus both access links. Nobody knows a true position; nodes estimate
-// coordinates.
+// internet puts nodes around real cities. A round trip is the time of light in glass along the
+// great circle, multiplied by the detour of the two cities' networks, plus both access links. No
+// node knows a true position; nodes estimate coordinates.
 type internet struct {
 	seed   uint64
 	cities []city
 	share  []float64 // cumulative
 	detour []float32 // by pair of cities
 	city   []uint8   // by slot
-	xyz    []float32 // unit vector, three numbers a slot
+	xyz    []float32 // unit vector, three numbers per slot
 	access []float32 // milliseconds
 }
 
 const (
 	earthRadius = 6371.0 // km
-	glassSpeed  = 100.0  // km of distance a millisecond of round trip
+	glassSpeed  = 100.0  // km of distance per millisecond of round trip
 	citySpread  = 25.0   // km, standard deviation of a node's distance in each direction
 )
 
@@ -55,8 +54,8 @@ func newInternet(n int, seed uint64) *internet {
 	return w
 }
 
-// detours draws how much longer than the great circle the way between two cities
-// is: hardly ever less than a quarter, at times three times.
+// detours draws how much longer than the great circle the route between two cities is: rarely less
+// than a quarter, sometimes three times.
 func (w *internet) detours() {
 	k := len(w.cities)
 	w.detour = make([]float32, k*k)
@@ -129,7 +128,7 @@ func (w *internet) point(int32) (superpeer.Position, bool) { return superpeer.Po
 func (w *internet) bound(k int, live []int32) float64      { return nearestBound(w, k, live) }
 func (w *internet) shape() (width, height float64)         { return 360, 150 }
 
-// draw is the plate carrée projection, from 85° north to 65° south.
+// draw returns the plate carrée projection, from 85° north to 65° south.
 func (w *internet) draw(slot int32) (x, y float64) {
 	p := w.xyz[3*slot : 3*slot+3]
 	lat := math.Asin(float64(max(-1, min(1, p[2])))) * 180 / math.Pi

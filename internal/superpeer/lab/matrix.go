@@ -11,10 +11,10 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// maxMatrix is the largest matrix read, 1.6 GB in memory.
+// maxMatrix is the largest accepted matrix, 1.6 GB in memory.
 const maxMatrix = 20_000
 
-// maxRTT is the longest round trip believed, in milliseconds.
+// maxRTT is the longest accepted round trip, in milliseconds.
 const maxRTT = 60_000
 
 // Matrix holds measured round trips in milliseconds.
@@ -23,17 +23,19 @@ type Matrix struct {
 	data []float32
 }
 
-// Size is the number of hosts.
+// Size returns the number of hosts.
 func (m *Matrix) Size() int { return m.n }
 
-// RTT is the round trip between hosts a and b, numbered from 0, in milliseconds.
+// RTT returns the round trip between hosts a and b, numbered from 0, in milliseconds.
 func (m *Matrix) RTT(a, b int) float32 { return m.data[a*m.n+b] }
 
-// accessLink is the most that a node's own link adds to the round trips of its host.
+// accessLink is the most that the links of two nodes add to the round trip of their hosts, in
+// milliseconds.
 const accessLink = 6
 
-// Spread is a matrix of that many nodes on m's hosts, taken in turn: each has a link of its
-// own that adds up to 3 ms to all of its round trips. With as many nodes as hosts it is m.
+// Spread returns a matrix of that many nodes on m's hosts, assigned in turn: each node has a link
+// of its own that adds up to 3 ms to all of its round trips. With as many nodes as hosts it returns
+// m.
 func (m *Matrix) Spread(nodes int, seed uint64) *Matrix {
 	if nodes == m.n {
 		return m
@@ -55,7 +57,7 @@ func (m *Matrix) Spread(nodes int, seed uint64) *Matrix {
 	return s
 }
 
-// Measured is the space of o as a matrix: all round trips between its nodes.
+// Measured returns the space of o as a matrix: all round trips between its nodes.
 func Measured(o Options) (*Matrix, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -78,12 +80,11 @@ func Measured(o Options) (*Matrix, error) {
 	return m, nil
 }
 
-// ReadMatrix reads a square matrix of round trips in milliseconds, one row a
-// line, separated by commas, semicolons, tabs or spaces. Each pair becomes the
-// mean of its two entries, the diagonal 0. It is refused, with row and column
-// counted from 1, when it is empty, not square, or has an entry that is no
-// number, negative, infinite or over a minute, and when more than 1 % of the
-// pairs differ by more than half of the larger entry.
+// ReadMatrix reads a square matrix of round trips in milliseconds, a row per line, separated by
+// commas, semicolons, tabs or spaces. Each pair becomes the mean of its two entries, the diagonal
+// 0. It refuses a matrix, with row and column counted from 1, that is empty, not square, or has an
+// entry that is no number, negative, infinite or over a minute. It also refuses it if more than 1 %
+// of the pairs differ by more than half of the larger entry.
 func ReadMatrix(r io.Reader) (*Matrix, error) {
 	m := &Matrix{}
 	lines := bufio.NewScanner(r)
@@ -171,8 +172,7 @@ func (m *Matrix) symmetrize() error {
 	return nil
 }
 
-// measured is the space of a Matrix: a fixed population, known by round trips
-// alone.
+// measured is the space of a Matrix: a fixed population, known only by round trips.
 type measured struct{ m *Matrix }
 
 func (s measured) size() int                                   { return s.m.n }
@@ -188,9 +188,9 @@ func (s measured) draw(int32) (x, y float64)                   { return 0, 0 }
 // boundLimit is up to how many nodes nearestBound is worth its n² round trips.
 const boundLimit = 20_000
 
-// nearestBound is a bound where only round trips exist: a node that is no super peer
-// has at least the way to its nearest fellow, so the mean is at least that of
-// the n−k smallest of those. It is far below what can be reached.
+// nearestBound returns a bound for spaces with only round trips. A node that is no super peer is at
+// least as far from its super peer as from its nearest node, so the mean is at least that of the
+// n−k smallest of those. It is far below what can be reached.
 func nearestBound(s space, k int, live []int32) float64 {
 	if len(live) > boundLimit || k >= len(live) {
 		return 0

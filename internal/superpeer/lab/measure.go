@@ -16,11 +16,11 @@ type Sample struct {
 	Live     int     `json:"live"` // nodes that hold a token
 	Mean     float64 `json:"mean_latency"`
 	LoadMax  int     `json:"load_max"`
-	Over     int     `json:"over_capacity"` // super peers that serve more than they may
+	Over     int     `json:"over_capacity"` // super peers over capacity
 	Unserved float64 `json:"unserved"`      // share of the ordinary nodes
 	Moves    int     `json:"moves"`         // of tokens in this round
 	Messages float64 `json:"messages_per_node"`
-	measured bool    // Mean and Unserved are this round's own
+	measured bool    // Mean and Unserved are of this round
 }
 
 // Figures measure an arrangement by the four requirements of docs/sources.md, "Coordinator".
@@ -29,8 +29,8 @@ type Sample struct {
 type Figures struct {
 	Mean     float64 `json:"mean_latency"`
 	P95      float64 `json:"p95_latency"`
-	Radius   float64 `json:"covering_radius"` // the longest way
-	LoadMax  int     `json:"load_max"`        // nodes served by one super peer
+	Radius   float64 `json:"covering_radius"` // the longest round trip
+	LoadMax  int     `json:"load_max"`        // nodes served by a single super peer
 	LoadCV   float64 `json:"load_cv"`
 	Jain     float64 `json:"jain"`
 	Unserved float64 `json:"unserved"` // share of the ordinary nodes
@@ -58,7 +58,7 @@ type outcome struct {
 	radius  float32
 }
 
-// holders lists the slots that hold a token.
+// holders returns the slots that hold a token.
 func (w *world) holders() []int32 {
 	var list []int32
 	for s := range w.nodes {
@@ -71,8 +71,8 @@ func (w *world) holders() []int32 {
 	return list
 }
 
-// look measures which nodes are served now: a node counts when it and its super peer agree
-// on it and both live.
+// look measures which nodes are served now: a node counts if it and its super peer agree on it and
+// both live.
 func (w *world) look(holders []int32, keep bool) (o outcome, sum float64) {
 	type part struct {
 		sum    float64
@@ -138,12 +138,12 @@ func (w *world) sample(before *Sample, moves *moveCount) Sample {
 		sent += w.shard[i].sent
 		w.shard[i].sent = 0
 	}
-	// Gossip costs every node a message a round, whatever it carries.
+	// Gossip costs every node a message a round, independent of its content.
 	s.Messages = 1 + float64(sent)/float64(max(w.n, 1))
 	return s
 }
 
-// moveCount follows how often tokens have changed their holder.
+// moveCount counts how often tokens have changed their holder.
 type moveCount struct{ holder []superpeer.Peer }
 
 func (c *moveCount) count(w *world, holders []int32) int {
@@ -181,8 +181,8 @@ func percentile(xs []float32, p float64) float64 {
 	return float64(xs[max(0, i)])
 }
 
-// spread is the coefficient of variation of the loads and Jain's index of
-// fairness, (Σx)²/(n·Σx²) (Jain, Chiu, Hawe, DEC-TR-301, 1984).
+// spread returns the coefficient of variation of the loads and Jain's index of fairness,
+// (Σx)²/(n·Σx²) (Jain, Chiu, Hawe, DEC-TR-301, 1984).
 func spread(loads []int) (cv, jain float64) {
 	sum, squares := 0.0, 0.0
 	for _, l := range loads {

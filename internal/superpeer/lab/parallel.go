@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// parallel calls f(0) … f(n-1) on all processors. f must write only what belongs
-// to its number, so that the result is the same on any number of them.
+// parallel calls f(0) … f(n-1) on all CPUs. f must write only what belongs to its number, so that
+// the result is the same on any number of CPUs.
 func parallel(n int, f func(i int)) {
 	workers := min(runtime.GOMAXPROCS(0), n)
 	const chunk = 64
@@ -37,7 +37,7 @@ func parallel(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// meanOfSmallest is the mean of the k smallest of xs, which it sorts.
+// meanOfSmallest returns the mean of the k smallest of xs, which it sorts.
 func meanOfSmallest(xs []float32, k int) float64 {
 	slices.Sort(xs)
 	sum := 0.0

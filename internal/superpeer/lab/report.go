@@ -8,7 +8,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// Report is what a run has shown. Figures stand for the last round.
+// Report is the result of a run. Figures are of the last round.
 type Report struct {
 	Method  superpeer.Method `json:"method"`
 	Space   string           `json:"space"`
@@ -20,18 +20,17 @@ type Report struct {
 	Figures                  // of the method
 
 	Capacity      int      `json:"capacity"`       // 0: no limit
-	CapViolations int      `json:"cap_violations"` // super peers over capacity, added over all rounds
-	RatioBound    *float64 `json:"ratio_bound"`    // mean latency over the space's bound; null where none is known
+	CapViolations int      `json:"cap_violations"` // super peers over capacity, total of all rounds
+	RatioBound    *float64 `json:"ratio_bound"`    // mean latency over the space's bound; null if none is known
 	Bound         *float64 `json:"bound"`          // milliseconds
 
-	// SettledRound is the first round from which on, to the end or to the first
-	// churn, the number of super peers is right and the mean latency stays within
-	// 3 % of what it is at the end of that time; null when that is only so in its
-	// last tenth.
+	// SettledRound is the first round from which on, to the end or to the first churn, the number
+	// of super peers is right and the mean latency stays within 3 % of its value at the end of that
+	// time. It is null if that only holds in the last tenth.
 	SettledRound  *int       `json:"settled_round"`
 	NumberMissed  int        `json:"number_missed"` // rounds after settling, and not within 20 of churn, with live ≠ wanted
 	MovesPerToken float64    `json:"moves_per_token"`
-	Messages      float64    `json:"messages_per_node_round"` // mean over the rounds; gossip counts as one
+	Messages      float64    `json:"messages_per_node_round"` // mean over the rounds; gossip counts as a single message
 	Recovery      []Recovery `json:"recovery"`
 	Seconds       float64    `json:"seconds"`
 
@@ -40,11 +39,11 @@ type Report struct {
 	picture picture
 }
 
-// Recovery is how a change of many nodes at once was overcome.
+// Recovery is the recovery from a change of many nodes at once.
 type Recovery struct {
 	Round   int     `json:"round"`
 	Served  *int    `json:"served_after"`     // rounds until at least 99.9 % were served; null: never
-	Latency float64 `json:"latency_after_20"` // mean latency 20 rounds later over that before
+	Latency float64 `json:"latency_after_20"` // mean latency 20 rounds later, relative to that before
 }
 
 func newReport(o Options) *Report {
@@ -55,7 +54,7 @@ func newReport(o Options) *Report {
 	return &Report{Method: o.Method, Space: name, Seed: o.Seed, Rounds: o.Rounds, Capacity: o.Capacity, Recovery: []Recovery{}}
 }
 
-// Samples are what each round was like.
+// Samples returns the sample of each round.
 func (r *Report) Samples() []Sample { return r.samples }
 
 func (r *Report) last() *Sample {
@@ -72,7 +71,7 @@ func (r *Report) add(s Sample, cfg *superpeer.Config) {
 	r.Messages += s.Messages / float64(r.Rounds)
 }
 
-// finish measures the last round and computes what else is to be shown.
+// finish measures the last round and computes the remaining figures.
 func (r *Report) finish(w *world) {
 	holders := w.holders()
 	o, _ := w.look(holders, true)
@@ -92,13 +91,13 @@ func (r *Report) finish(w *world) {
 	r.picture = takePicture(w)
 }
 
-// maxRecoveries is the number of changes up to which each is one of its own;
-// with more, churn is steady.
+// maxRecoveries is the number of changes up to which each gets a Recovery; with more, churn is
+// steady.
 const maxRecoveries = 10
 
 func ptr[T any](x T) *T { return &x }
 
-// settle finds the settled round and counts where the number was wrong later.
+// settle finds the settled round and counts later rounds with a wrong number.
 func (r *Report) settle(cfg *superpeer.Config) {
 	end := len(r.samples)
 	if len(r.churned) > 0 {
@@ -147,7 +146,7 @@ func (r *Report) recover(at int) Recovery {
 	return v
 }
 
-// WriteTable prints r for a person, by the four requirements.
+// WriteTable prints r for a user, by the four requirements.
 func (r *Report) WriteTable(out io.Writer) error {
 	fmt.Fprintf(out, "%s in %s: %d nodes, %d super peers wanted, seed %d, %d rounds\n\n",
 		r.Method, r.Space, r.Nodes, r.Wanted, r.Seed, r.Rounds)
@@ -177,7 +176,7 @@ func maybe[T any](format string, p *T) string {
 	return fmt.Sprintf(format, *p)
 }
 
-// WriteCSV prints a line a round.
+// WriteCSV prints a line per round.
 func (r *Report) WriteCSV(out io.Writer) error {
 	if _, err := fmt.Fprintln(out, "round,nodes,wanted,live,missing,mean_latency,load_max,capacity,over_capacity,unserved,moves,messages_per_node"); err != nil {
 		return err

@@ -14,19 +14,18 @@ import (
 // Options describe a run. The zero value of each field is its default.
 type Options struct {
 	Method   superpeer.Method // default superpeer.Tokens
-	Space    string           // one of Spaces; default plane2
-	RTT      *Matrix          // measured round trips, in place of Space
-	Nodes    int              // default 10,000; of a matrix, all its hosts and no other number
+	Space    string           // an entry of Spaces; default plane2
+	RTT      *Matrix          // measured round trips, instead of Space
+	Nodes    int              // default 10,000; with a matrix only the number of its hosts
 	Fraction float64          // share of super peers; default 0.01
-	Capacity int              // most nodes a super peer serves, itself not counted; default 0: no limit
+	Capacity int              // most nodes that a super peer serves, without itself; default 0: no limit
 	Rounds   int              // default 120
 	Churn    []Change
 	Seed     uint64
 	Progress func(round int) // called after each round; may be nil
 }
 
-// Spaces names the spaces there are: "torus2", "plane2", "plane3", "clustered"
-// and "internet".
+// Spaces returns the names of the spaces: "torus2", "plane2", "plane3", "clustered" and "internet".
 func Spaces() []string { return []string{"torus2", "plane2", "plane3", "clustered", "internet"} }
 
 // Limits of Options.
@@ -63,8 +62,8 @@ func (o Options) Defaults() Options {
 	return o
 }
 
-// Validate reports every fault of o, or nil. A capacity that cannot be kept makes
-// an error that wraps superpeer.ErrImpossible.
+// Validate returns every fault of o, or nil. For a capacity that cannot work the error wraps
+// superpeer.ErrImpossible.
 func (o Options) Validate() error {
 	o = o.Defaults()
 	var faults []error
@@ -122,13 +121,13 @@ func (o Options) space() space {
 	return newGeometric(o.Nodes, 2, false, o.Seed)
 }
 
-// Run plays the rounds and measures. It returns the faults of o, if any.
+// Run runs and measures the rounds. It returns the faults of o, if any.
 func Run(o Options) (*Report, error) {
 	r, _, err := play(o)
 	return r, err
 }
 
-// play is Run, and gives also the overlay as it is after the last round.
+// play is Run, and also returns the overlay after the last round.
 func play(o Options) (*Report, *world, error) {
 	began := time.Now()
 	v, err := NewWatch(o)

@@ -11,25 +11,25 @@ import (
 type space interface {
 	size() int
 	rtt(a, b int32) float32 // milliseconds, symmetric
-	// settle puts another node into slot, as the generator would, or, in a space
-	// with a fixed population, the same one again.
+	// settle puts a new node into slot, as the generator would, or, in a space with a fixed
+	// population, the same node again.
 	settle(slot int32, seed uint64)
-	// grow adds slots and returns how many it could.
+	// grow adds up to that many slots and returns how many it added.
 	grow(n int) int
 	metric() superpeer.Metric
-	// point is where the slot truly lies, ok false where only round trips exist.
+	// point returns the true position of the slot; ok is false if there are only round trips.
 	point(slot int32) (superpeer.Position, bool)
-	// bound is a mean latency that k super peers cannot beat, or one that the best
-	// arrangement tends to as nodes get dense; 0 where none is known.
+	// bound returns a mean latency that k super peers cannot beat, or the limit of the best
+	// arrangement as nodes get dense; 0 if none is known.
 	bound(k int, live []int32) float64
-	// shape is the extent of the map for drawing, 0 by 0 where there is none.
+	// shape returns the extent of the map for drawing, 0 by 0 if there is none.
 	shape() (w, h float64)
-	// draw is the slot's place on that map.
+	// draw returns the slot's place on that map.
 	draw(slot int32) (x, y float64)
 }
 
-// rng is splitmix64, whose whole state is a number: one can be had for each
-// slot, so that a node's place depends on nothing but its seed.
+// rng is splitmix64, with a single number as its state: every slot can have its own, so that a
+// node's place depends only on its seed.
 type rng uint64
 
 func (r *rng) next() uint64 {
@@ -48,8 +48,7 @@ func (r *rng) normal() float64 {
 	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*r.unit())
 }
 
-// seeded is a generator for purpose of seed, and of one slot's where that is
-// part of it.
+// seeded returns a generator for purpose of seed, and for a single slot if that is part of it.
 func seeded(seed, purpose, slot uint64) rng {
 	return rng(superpeer.Mix(superpeer.Mix(superpeer.Mix(seed+1)+purpose) + slot))
 }

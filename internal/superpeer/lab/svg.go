@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer"
 )
 
-// picture is what the map shows: a sample of the nodes, and the super peers.
+// picture is the content of the map: a sample of the nodes, and the super peers.
 type picture struct {
 	w, h    float64 // extent in the space's own units
 	nodes   []spot
@@ -22,7 +22,7 @@ type spot struct {
 	load  int
 }
 
-// maxSpots is how many nodes the map shows; more would not be seen.
+// maxSpots is how many nodes the map shows; more would not be visible.
 const maxSpots = 4000
 
 func takePicture(w *world) (p picture) {
@@ -50,8 +50,8 @@ func takePicture(w *world) (p picture) {
 	return p
 }
 
-// mapper is where slots lie on the map. Where only round trips exist, that is
-// where their coordinates put them.
+// mapper returns the position of slots on the map. If there are only round trips, it uses their
+// coordinates.
 func (w *world) mapper(p *picture) func(int32) (x, y float64) {
 	if p.w, p.h = w.space.shape(); p.w > 0 {
 		return w.space.draw
@@ -75,8 +75,8 @@ const (
 	margin     = 24.0
 )
 
-// WriteSVG draws the map, each node in its super peer's colour, each super peer
-// as large as its load, and the curves over the rounds.
+// WriteSVG draws the map, each node in its super peer's colour, each super peer with a size for its
+// load, and the curves over the rounds.
 func (r *Report) WriteSVG(out io.Writer) error {
 	b := bufio.NewWriter(out)
 	width, height := mapWidth+chartWidth+3*margin, mapHeight+3*margin
@@ -123,7 +123,7 @@ func (r *Report) drawMap(b *bufio.Writer) {
 	}
 }
 
-// colour turns the golden angle, so that neighbours in number differ.
+// colour turns by the golden angle, so that consecutive numbers differ.
 func colour(owner int) string {
 	if owner < 0 {
 		return "#d00"

@@ -8,15 +8,15 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// vivaldiRounds is how many measurements a node has made before the lab's first
-// round, and vivaldiPeers with how many others.
+// vivaldiRounds is how many measurements a node has made before the lab's first round, and
+// vivaldiPeers with how many nodes.
 const (
 	vivaldiRounds = 64
 	vivaldiPeers  = 16
 )
 
-// locate finds everyone's coordinates where the space has no true positions:
-// nodes measure a few others, again and again, as gossip lets them meet.
+// locate computes all coordinates if the space has no true positions: nodes measure a few nodes
+// repeatedly, as gossip lets them meet.
 func (w *world) locate() {
 	if w.cfg.Metric.Exact {
 		return
@@ -39,8 +39,7 @@ func (w *world) locate() {
 	w.said = said
 }
 
-// relocate puts new nodes into the given slots; they measure those that are there
-// already.
+// relocate puts new nodes into the given slots; they measure existing nodes.
 func (w *world) relocate(slots []int32, r *rng) {
 	for _, s := range slots {
 		w.space.settle(s, r.next())
@@ -68,7 +67,7 @@ func (w *world) relocate(slots []int32, r *rng) {
 	}
 }
 
-// meet is one measurement of node i.
+// meet performs a measurement of node i.
 func (w *world) meet(e *coordinate.Estimator, i, round int, said []coordinate.Coordinate) {
 	r := seeded(w.seed, 6, uint64(i*vivaldiPeers+round%vivaldiPeers))
 	j := r.below(len(said))
@@ -80,11 +79,11 @@ func (w *world) meet(e *coordinate.Estimator, i, round int, said []coordinate.Co
 
 func (w *world) measure(e *coordinate.Estimator, a, b int32, said []coordinate.Coordinate) {
 	rtt := time.Duration(float64(w.space.rtt(a, b)) * float64(time.Millisecond))
-	// What is absurd is refused; the node stays where it is.
+	// An impossible value is refused; the node keeps its position.
 	_ = e.Update(strconv.Itoa(int(b)), said[b], rtt)
 }
 
-// position is where the node in slot believes it is.
+// position returns the estimated position of the node in slot.
 func (w *world) position(slot int32) superpeer.Position {
 	if p, ok := w.space.point(slot); ok {
 		return p

@@ -1,6 +1,6 @@
 package lab
 
-// Watch is a run that is looked at round by round.
+// Watch is a run that is observed round by round.
 type Watch struct {
 	o       Options
 	w       *world
@@ -19,7 +19,7 @@ func NewWatch(o Options) (*Watch, error) {
 	return &Watch{o: o, w: newWorld(o.config(s.metric()), s, o.Nodes, o.Seed)}, nil
 }
 
-// Play plays a round and measures it.
+// Play runs a round and measures it.
 func (v *Watch) Play() Sample {
 	v.churned = v.w.churn(v.o.Churn)
 	v.w.play()
@@ -28,15 +28,15 @@ func (v *Watch) Play() Sample {
 	return s
 }
 
-// Map is where nodes are and which super peers serve them. Its coordinates are from 0 to Width and
-// Height.
+// Map is the positions of nodes and the super peers that serve them. Its coordinates are from 0 to
+// Width and Height.
 type Map struct {
 	Width, Height float64
-	Nodes         []MapNode // super peers left out, 4,000 at most
+	Nodes         []MapNode // without super peers, at most 4,000
 	Super         []MapSuper
 }
 
-// MapNode is a node, and its super peer's place in [Map.Super]; -1: nobody serves it.
+// MapNode is a node, and the index of its super peer in [Map.Super]; -1: not served.
 type MapNode struct {
 	X, Y  float64
 	Super int
@@ -45,11 +45,11 @@ type MapNode struct {
 // MapSuper is a super peer.
 type MapSuper struct {
 	X, Y  float64
-	Token int32 // which of the tokens it holds
-	Load  int   // how many it serves
+	Token int32 // the token that it holds
+	Load  int   // how many nodes it serves
 }
 
-// Map shows the present.
+// Map returns the present map.
 func (v *Watch) Map() Map {
 	w := v.w
 	p := takePicture(w)

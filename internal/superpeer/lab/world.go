@@ -7,12 +7,11 @@ import (
 	"github.com/batuta-dev/batuta/internal/superpeer/coordinate"
 )
 
-// shards is into how many parts the nodes are divided; it does not depend on the
-// processors, so neither does the order in which anyone's messages arrive.
+// shards is the number of parts of the nodes. It does not depend on the CPUs, so neither does the
+// order in which messages arrive.
 const shards = 16
 
-// maxWaves is how often messages are passed within a round before the rest waits
-// for the next.
+// maxWaves is how often messages are passed within a round before the rest waits for the next.
 const maxWaves = 24
 
 // world is all nodes, their network and their gossip.
@@ -25,8 +24,8 @@ type world struct {
 	due    []superpeer.Round
 	slotOf []int32                 // by peer; -1: gone
 	peerOf []superpeer.Peer        // by slot; None: empty
-	placed []superpeer.Position    // by slot, where positions are estimated
-	said   []coordinate.Coordinate // likewise
+	placed []superpeer.Position    // by slot, if positions are estimated
+	said   []coordinate.Coordinate // by slot, likewise
 	n      int                     // nodes alive
 
 	ring    *superpeer.Ring
@@ -36,16 +35,16 @@ type world struct {
 	gossip gossip
 	shard  [shards]shard
 	boxes  [2][shards][shards][]superpeer.Message // by wave's parity, sender, receiver
-	fill   [2][shards][shards]int                 // the most each held in this round
+	fill   [2][shards][shards]int                 // the most messages that each held in this round
 }
 
-// shard is what a part of the nodes is stepped with.
+// shard is the working memory for a part of the nodes.
 type shard struct {
 	out   superpeer.Actions
 	heard []superpeer.Announcement
 	hits  []hit
 	told  []superpeer.Announcement
-	sent  int // messages, a probe being two
+	sent  int // messages; a probe counts as two
 }
 
 func newWorld(cfg superpeer.Config, s space, n int, seed uint64) *world {
@@ -69,7 +68,7 @@ func newWorld(cfg superpeer.Config, s space, n int, seed uint64) *world {
 	return w
 }
 
-// join starts a node in slot and returns where it is on the ring.
+// join starts a node in slot and returns its place on the ring.
 func (w *world) join(slot int32) superpeer.Place {
 	peer := superpeer.Peer(len(w.slotOf))
 	w.slotOf = append(w.slotOf, slot)
@@ -83,7 +82,7 @@ func (w *world) join(slot int32) superpeer.Place {
 	return superpeer.Place{Key: key, Peer: peer}
 }
 
-// leave takes the node in slot out without a word, as a crash does.
+// leave removes the node in slot without an announcement, as a crash does.
 func (w *world) leave(slot int32) {
 	w.slotOf[w.peerOf[slot]] = -1
 	w.peerOf[slot] = superpeer.None
@@ -115,8 +114,7 @@ func (w *world) recharge() {
 	}
 }
 
-// play runs one round: everyone who is due wakes, then messages pass until there
-// are no more.
+// play runs a round: all nodes that are due wake, then messages are passed until there are none.
 func (w *world) play() {
 	parallel(shards, func(i int) {
 		from, to := w.part(i)
@@ -143,8 +141,8 @@ func (w *world) play() {
 	w.round++
 }
 
-// trim gives back the memory of boxes that were much larger than they need be:
-// the first rounds, when all look for a super peer, are the busiest.
+// trim frees boxes that were much larger than needed: the first rounds, when all nodes look for a
+// super peer, are the busiest.
 func (w *world) trim() {
 	for b := range w.boxes {
 		for from := range shards {
@@ -186,7 +184,7 @@ func (w *world) quiet(wave int) bool {
 	return true
 }
 
-// deliver gives shard i its messages of a wave; the answers go into the other.
+// deliver gives shard i its messages of a wave; the answers go into the next wave.
 func (w *world) deliver(i, wave int) {
 	for from := range shards {
 		box := w.boxes[wave][from][i]
@@ -197,13 +195,13 @@ func (w *world) deliver(i, wave int) {
 				w.step(i, slot, 1-wave, func(n *superpeer.Node, out *superpeer.Actions) { n.Receive(w.round, m, out) })
 			}
 		}
-		clear(box) // lists in old messages must not be kept alive
+		clear(box) // old messages must not keep lists alive
 		w.boxes[wave][from][i] = box[:0]
 	}
 }
 
-// step lets a node act, and answers its probes and its looks at once: both take
-// much less than a round.
+// step lets a node act, and answers its probes and its looks at once: both take much less than a
+// round.
 func (w *world) step(i int, slot int32, wave int, act func(*superpeer.Node, *superpeer.Actions)) {
 	sh := &w.shard[i]
 	out, node := &sh.out, &w.nodes[slot]
