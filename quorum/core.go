@@ -12,6 +12,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/attest"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
@@ -54,7 +55,7 @@ type Core struct {
 	reaper reaper.Reaper
 
 	pause pause.Pause
-	metas machine.Metas // the members' metadata
+	metas meta.Metas // the members' metadata
 
 	view election.Token // the leadership that holds for this member
 	held election.Token // the highest that it has announced
@@ -70,7 +71,7 @@ func newCore(a *Algorithm, c machine.Config) (*Core, error) {
 	m.t = m.timing.T()
 	m.random = rand.New(rand.NewPCG(c.Seed, c.Incarnation))
 	m.healthy = true
-	m.metas = machine.NewMetas(c.Self.ID, c.Incarnation, c.Meta)
+	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
 	m.hard = &pb.HardState{}
 	s, err := load(c.Records)
 	switch {

@@ -4,14 +4,12 @@ import (
 	"slices"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 )
 
 // This file propagates the metadata of members. It is not in the log: it decides nothing, and must
 // not depend on a majority. Each member sends its own to all peers that it is connected to. A
 // digest in every message reveals what was missed.
-
-// metaChunk is the number of members whose metadata fits in a message.
-const metaChunk = 128
 
 // metaFrom handles metadata, or a request for it, and reports whether m was either. It also does so
 // before this member takes part: a first start may take long, and metadata is not resent to a
@@ -49,7 +47,7 @@ func (c *Core) learned(news []election.Meta) {
 
 // sendMeta sends entries to a member.
 func (c *Core) sendMeta(p *peer, entries []election.Meta) {
-	for chunk := range slices.Chunk(entries, metaChunk) {
+	for chunk := range slices.Chunk(entries, meta.Chunk) {
 		c.send(p, election.Message{Kind: election.Members, Meta: chunk})
 	}
 }
@@ -69,7 +67,7 @@ func (c *Core) greetMeta(p *peer) {
 // compareMeta requests a peer's metadata if its digest differs, at most once in T: a member that
 // has just changed its metadata is about to send it to both.
 func (c *Core) compareMeta(p *peer, m *election.Message) {
-	if m.MetaDigest == 0 || m.MetaDigest == c.metas.Digest() || !p.link || c.now.Before(p.pullAt) {
+	if !c.metas.Differs(m.MetaDigest) || !p.link || c.now.Before(p.pullAt) {
 		return
 	}
 	p.pullAt = c.now.Add(c.t)

@@ -48,9 +48,9 @@ func (a actions) Send(to election.ID, msg election.Message) {
 	}
 }
 
-func (a actions) SetTimer(name string, d time.Duration) { a.m.set(name, d) }
+func (a actions) SetTimer(name string, d time.Duration) { a.m.alarms.Set(name, a.m.now.Add(d)) }
 
-func (a actions) CancelTimer(name string) { a.m.cancel(name) }
+func (a actions) CancelTimer(name string) { a.m.alarms.Cancel(name) }
 
 func (a actions) Claim() { a.m.claim("it won the contest") }
 

@@ -37,8 +37,8 @@ func (m *Machine) longestAnswer() time.Duration {
 // awaitAnew waits for a member's reply for as long as it takes from now: the question leaves again.
 func (m *Machine) awaitAnew(i int) {
 	if m.members[i].awaited {
-		m.extend(timerVouch, m.answerTime(i))
-		m.extend(timerDiscovery, m.answerTime(i))
+		m.alarms.Extend(timerVouch, m.now.Add(m.answerTime(i)))
+		m.alarms.Extend(timerDiscovery, m.now.Add(m.answerTime(i)))
 	}
 }
 

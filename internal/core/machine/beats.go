@@ -42,7 +42,7 @@ func (m *Machine) takeLead() {
 		return
 	}
 	m.detector.Beat(m.now)
-	m.wake(m.now)
+	m.alarms.Wake(m.now)
 }
 
 // newBeat makes one beat that serves every member.
@@ -69,7 +69,7 @@ func (m *Machine) newBeat(withStates bool) *election.Message {
 // beatAll beats to every member that a link stands to.
 func (m *Machine) beatAll() {
 	m.forgetStrangers()
-	m.passMeta()
+	m.spreadMeta(m.metas.Queued())
 	var plain, full *election.Message
 	m.others(func(i int, peer *member) {
 		if !peer.link {
@@ -110,7 +110,7 @@ func (m *Machine) takeLeader() {
 	if m.cfg.NoDetector {
 		return
 	}
-	m.wake(m.detector.SilentAt())
+	m.alarms.Wake(m.detector.SilentAt())
 	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
 		m.members[i].anew = true
 		m.redialAt(i, m.now)
@@ -176,7 +176,7 @@ func (m *Machine) watchToo(id election.ID) {
 		return
 	}
 	m.watched, m.nextPing = id, m.now
-	m.wake(m.now)
+	m.alarms.Wake(m.now)
 }
 
 // ping keeps the link to the watched member alive.

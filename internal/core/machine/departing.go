@@ -107,11 +107,11 @@ func (m *Machine) resumeContest() {
 func (m *Machine) wakeForDraining() {
 	for i := range m.members {
 		if peer := &m.members[i]; m.contestHeld && i != m.me && peer.drains(m.now, m.cfg.Timing.Bears()) {
-			m.wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
+			m.alarms.Wake(peer.saidAt.Add(m.cfg.Timing.Bears() + 1))
 		}
 	}
 	for _, d := range m.departing {
-		m.wake(d.heard.Add(m.cfg.Timing.Bears() + 1))
+		m.alarms.Wake(d.heard.Add(m.cfg.Timing.Bears() + 1))
 	}
 }
 

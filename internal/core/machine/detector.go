@@ -140,7 +140,7 @@ func (m *Machine) suspect() {
 			m.probe(i)
 		}
 	})
-	m.set(timerVouch, m.longestAnswer())
+	m.alarms.Set(timerVouch, m.now.Add(m.longestAnswer()))
 	if !m.anyAwaited() {
 		m.unvouched("there is nobody to ask")
 	}
@@ -173,7 +173,7 @@ func bears(t election.Timing) string {
 // vouched ends the suspicion: by received the leader age ago.
 func (m *Machine) vouched(by election.ID, age time.Duration) {
 	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by])); !renew.IsZero() {
-		m.wake(renew)
+		m.alarms.Wake(renew)
 	}
 	if !m.detector.Suspected() {
 		return
@@ -183,7 +183,7 @@ func (m *Machine) vouched(by election.ID, age time.Duration) {
 	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()
 	m.setState(m.index[leader], election.StateUnreachable)
-	m.wake(m.detector.Spared())
+	m.alarms.Wake(m.detector.Spared())
 }
 
 // unvouched: the suspected leader counts as down.
@@ -203,7 +203,7 @@ func (m *Machine) Spared() time.Time { return m.detector.Spared() }
 
 func (m *Machine) endSuspicion() (was bool) {
 	if was = m.detector.Acquit(); was {
-		m.cancel(timerVouch)
+		m.alarms.Cancel(timerVouch)
 		m.awaitNobody()
 	}
 	return was
@@ -215,42 +215,42 @@ func (m *Machine) wakeForDetector() {
 		switch peer := &m.members[i]; {
 		case i == m.me:
 		case peer.link:
-			m.wake(m.silent(peer))
+			m.alarms.Wake(m.silent(peer))
 			if peer.differs {
-				m.wake(later(peer.nextPull, m.nextPull))
+				m.alarms.Wake(later(peer.nextPull, m.nextPull))
 			}
 		case m.shouldDial(i):
 			at := peer.redial
 			if soon := m.now.Add(m.cfg.Timing.Heartbeat); at.Before(soon) && !m.now.Before(at) {
 				at = soon // there was no room for it now
 			}
-			m.wake(at)
+			m.alarms.Wake(at)
 		}
 	}
 	if i, ok := m.index[m.watched]; ok && (m.members[i].link || !m.members[i].viaAt.IsZero()) {
-		m.wake(m.nextPing)
+		m.alarms.Wake(m.nextPing)
 	}
 	m.wakeForDraining()
 	m.wakeForNotice()
 	switch {
 	case m.beats():
-		m.wake(m.detector.BeatAt())
+		m.alarms.Wake(m.detector.BeatAt())
 	case m.live():
 		if at := m.detector.RenewAt(); !at.IsZero() {
-			m.wake(at)
+			m.alarms.Wake(at)
 		}
 		if !m.detector.Suspected() && !m.members[m.index[m.view.Leader.ID]].firstDial() {
-			m.wake(m.detector.SilentAt())
+			m.alarms.Wake(m.detector.SilentAt())
 		}
 		if at := m.detector.AckAt(); !at.IsZero() {
-			m.wake(at)
+			m.alarms.Wake(at)
 		}
 	}
 }
 
 // stalled reports whether this process was stopped until now for longer than members bear.
 func (m *Machine) stalled(last, now time.Time) bool {
-	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.deadline, m.beats())
+	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.alarms.Deadline(), m.beats())
 }
 
 // resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
@@ -263,7 +263,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 		}
 	}
 	m.detector.Resume(m.now)
-	m.extend(timerHung, m.cfg.Timing.T())
+	m.alarms.Extend(timerHung, m.now.Add(m.cfg.Timing.T()))
 	m.endSuspicion()
 	if m.leading() {
 		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+bears(m.cfg.Timing), "it was stopped")
@@ -275,7 +275,7 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 	}
 	if m.live() {
 		m.detector.ResumeFollowing(m.now)
-		m.wake(m.detector.SilentAt())
+		m.alarms.Wake(m.detector.SilentAt())
 		return
 	}
 	if m.isMine(m.next) {

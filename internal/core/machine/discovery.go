@@ -35,7 +35,7 @@ func (m *Machine) awaitLeader() {
 	m.mode = awaitsLeader
 	m.enterPhaseWithoutLeader()
 	m.note("awaits", election.None, election.Token{}, "the leader of those who let it join")
-	m.set(timerDiscovery, m.farT())
+	m.alarms.Set(timerDiscovery, m.now.Add(m.farT()))
 }
 
 // discover asks everyone for the highest epoch; nothing is claimed before the
@@ -53,7 +53,7 @@ func (m *Machine) discover(why string) {
 	for range probeWave {
 		m.probeNext()
 	}
-	m.set(timerDiscovery, m.longestAnswer()+m.cfg.Timing.TProcess)
+	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer()+m.cfg.Timing.TProcess))
 	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed() {
 		m.endDiscoveryIfAllReplied() // else only time can tell: there is nobody left to ask
 	}
@@ -195,7 +195,7 @@ func (m *Machine) endDiscovery() {
 	m.mode, m.unacknowledged = idle, false
 	m.seen.Ask()
 	m.enterPhaseWithoutLeader()
-	m.cancel(timerDiscovery)
+	m.alarms.Cancel(timerDiscovery)
 	m.awaitNobody()
 }
 

@@ -15,8 +15,8 @@
 // declares a part alone writes them, the others read them or call its methods.
 //
 //   - who there is: package roster (the list), members.go (what is known of each),
-//     membership.go, joins.go, removals.go (what a change of the list does), meta.go,
-//     duplicate.go (two processes of one id)
+//     membership.go, joins.go, removals.go (what a change of the list does), package meta and
+//     meta.go, duplicate.go (two processes of one id)
 //   - who is heard: links.go, detector.go, beats.go, relay.go, answer.go (how long an
 //     answer may take), unconfirmed.go (what is said again)
 //   - who may lead: standing.go (this member), eligibility.go (what the others say of
@@ -24,7 +24,7 @@
 //   - who leads: discovery.go (asking before a claim), leadership.go, handover.go and
 //     transfer.go (giving it away), departing.go (work that has still to stop)
 //   - what is kept: saving.go
-//   - the rest: timers.go, sending.go, phase.go; newcomer.go, which asks to be let in
+//   - the rest: package alarm and timers.go, sending.go, phase.go; newcomer.go, which asks to be let in
 //     before there is a Machine; core.go, for an algorithm that cannot live inside one;
 //     explore.go, for exhaustive search
 package machine

@@ -48,7 +48,7 @@ func (m *Machine) answeredElsewhere(ev election.Event) {
 	switch own, _ := m.Entry(m.cfg.Self.ID); {
 	case at == "" || m.asking:
 	case !found:
-		m.set(timerElsewhere, maxBackoff) // nobody is there, or another member
+		m.alarms.Set(timerElsewhere, m.now.Add(maxBackoff)) // nobody is there, or another member
 	case ev.Incarnation == m.cfg.Incarnation:
 		m.leadsBack = at
 	case ev.Incarnation < m.cfg.Incarnation || m.refusedByAll():

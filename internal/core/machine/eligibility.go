@@ -68,7 +68,7 @@ func (m *Machine) pollsHigher() bool {
 		peer.polled, asks = true, true
 		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
 		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
-		m.set(timerPoll, m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax)
+		m.alarms.Set(timerPoll, m.now.Add(m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax))
 	}
 	return asks
 }
@@ -109,7 +109,7 @@ func (m *Machine) polling() bool {
 // endPoll goes on as soon as all have answered, or are down.
 func (m *Machine) endPoll() {
 	if !m.polledAt.IsZero() && !m.polling() {
-		m.cancel(timerPoll)
+		m.alarms.Cancel(timerPoll)
 		m.polled(func() { m.take("all have answered or are down") })
 	}
 }

@@ -13,20 +13,14 @@ func (m *Machine) Clone() *Machine {
 	c := *m
 	c.out, c.trail = nil, slices.Clone(m.trail)
 	c.members = slices.Clone(m.members)
-	c.timers, c.roster = slices.Clone(m.timers), m.roster.Clone()
+	c.alarms, c.roster = m.alarms.Clone(), m.roster.Clone()
 	c.algorithm = m.algorithm.(election.Explorable).Clone()
 	return &c
 }
 
 // Timers names the timers that are armed, in the order they were set. A search
 // fires one by stepping the Machine with TimerFired.
-func (m *Machine) Timers() []string {
-	names := make([]string, len(m.timers))
-	for i, t := range m.timers {
-		names[i] = t.name
-	}
-	return names
-}
+func (m *Machine) Timers() []string { return m.alarms.Names() }
 
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
 func (m *Machine) MinEpoch() uint64 {

@@ -82,11 +82,11 @@ func (m *Machine) endUnfounded() {
 	turned, ends := m.maintenance.Turned(m.now)
 	if turned && ends.IsZero() {
 		m.note("resumes", m.cfg.Self.ID, m.view, "the pause has ended")
-		if m.cancel(timerPause); m.leading() && m.eligibility() == election.IneligibleUnhealthy {
+		if m.alarms.Cancel(timerPause); m.leading() && m.eligibility() == election.IneligibleUnhealthy {
 			m.makeWay("it is unhealthy")
 		}
 		if m.mayPreempt() { // by then each member has received that the others are candidates again
-			m.set(timerHandover, 3*m.cfg.Timing.Heartbeat)
+			m.alarms.Set(timerHandover, m.now.Add(3*m.cfg.Timing.Heartbeat))
 		} else {
 			m.standAgain("the pause has ended")
 		}
@@ -94,7 +94,7 @@ func (m *Machine) endUnfounded() {
 		m.note("pauses", m.cfg.Self.ID, m.view, "for "+ends.Sub(m.now).Round(time.Millisecond).String())
 	}
 	if !ends.IsZero() {
-		m.set(timerPause, ends.Sub(m.now))
+		m.alarms.Set(timerPause, m.now.Add(ends.Sub(m.now)))
 	}
 	if few := m.started() && m.tooFew(); few != m.few && !m.leading() {
 		m.finds(few)

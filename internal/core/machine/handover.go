@@ -50,7 +50,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	m.end(next, cause, true, why)
 	switch {
 	case m.working:
-		m.wake(m.detector.BeatAt())
+		m.alarms.Wake(m.detector.BeatAt())
 	case doubts != "": // the others have given it up
 		m.discoverInDoubt()
 	default:
@@ -157,7 +157,7 @@ func (m *Machine) preempt() {
 	}
 	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
 	m.send(m.index[m.view.Leader.ID], election.Message{Kind: election.Handover, Token: m.view})
-	m.set(timerHandover, m.answerTime(m.index[m.view.Leader.ID])+m.cfg.Timing.TProcess)
+	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.view.Leader.ID])+m.cfg.Timing.TProcess))
 }
 
 func (m *Machine) mayPreempt() bool {

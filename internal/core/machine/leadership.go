@@ -293,7 +293,7 @@ func (m *Machine) install() {
 	m.doubt("")
 	m.do(election.Action{Kind: election.NotifyElected, Token: m.view})
 	m.endSuspicion()
-	m.cancel(timerEligible)
+	m.alarms.Cancel(timerEligible)
 	m.disinherit()
 	if m.leading() {
 		m.maintenance.Hold(m.now, m.cfg.Self.ID)
@@ -310,7 +310,7 @@ func (m *Machine) install() {
 	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
 	if m.mayPreempt() {
 		// Not at once: of many that start together only the highest need take over.
-		m.set(timerHandover, m.cfg.Timing.Heartbeat)
+		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
 	}
 }
 
@@ -332,7 +332,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
 	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
 	m.endSuspicion()
-	m.cancel(timerHandover)
+	m.alarms.Cancel(timerHandover)
 	lasted := m.lasted(m.now, m.cfg.Timing.T())
 	if lasted && m.view.Epoch > m.resigned {
 		m.resignUntilAbove(0) // a later leader's time has ended
@@ -354,7 +354,7 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 			m.members[i].redial = soon
 		}
 	}
-	m.wake(m.now.Add(2 * m.cfg.Timing.TMax))
+	m.alarms.Wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
 
 // lasted reports whether the present leadership makes those candidates again, when it ends, that resigned

@@ -124,7 +124,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	}
 	m.refuses(i, nil)
 	m.setState(i, election.StateUp)
-	m.wake(m.now.Add(m.cfg.Timing.T()))
+	m.alarms.Wake(m.now.Add(m.cfg.Timing.T()))
 	m.repeat(i, lost)
 	if !m.cfg.NoDetector {
 		m.sendMeta(i, m.metas.Own())
@@ -237,7 +237,7 @@ func (m *Machine) silent(peer *member) time.Time {
 // redialAt has a member dialed no sooner than at.
 func (m *Machine) redialAt(i int, at time.Time) {
 	m.members[i].redial = at
-	m.wake(at)
+	m.alarms.Wake(at)
 }
 
 // dialFailed: refused means that the process is gone; silence is only silence.

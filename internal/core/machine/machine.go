@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/alarm"
 	"github.com/batuta-dev/batuta/internal/core/detector"
 	"github.com/batuta-dev/batuta/internal/core/epoch"
+	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
 )
@@ -27,10 +29,10 @@ type Machine struct {
 
 	// The parts. Each owns its fields: the file that declares it alone writes them.
 	phases
-	alarms
+	alarms alarm.Alarms
 	roll
 	membership
-	told
+	metas meta.Metas
 	removalNotices
 	duplicate
 	othersWork
@@ -66,7 +68,7 @@ func New(c Config) (*Machine, error) {
 	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
-	m.metas = NewMetas(c.Self.ID, c.Incarnation, c.Meta)
+	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
 	m.leadership.restore(c)
 	m.unfounded = !m.founds()
 	return m, nil
@@ -87,10 +89,10 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	case m.stalled(last, m.now):
 		m.resumeAfterStall(last)
 	default:
-		m.detector.Oversleep(m.now, m.deadline)
+		m.detector.Oversleep(m.now, m.alarms.Deadline())
 	}
 	m.handle(ev)
-	if !m.deadline.IsZero() && !m.now.Before(m.deadline) {
+	if due, any := m.Deadline(); any && !m.now.Before(due) {
 		m.runDue()
 	}
 	m.reviewRefusals()
@@ -106,7 +108,10 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 
 // Deadline is when to step the Machine next, with a Woke event, if nothing
 // happens before. It is false when nothing is due.
-func (m *Machine) Deadline() (time.Time, bool) { return m.deadline, !m.deadline.IsZero() }
+func (m *Machine) Deadline() (time.Time, bool) {
+	at := m.alarms.Deadline()
+	return at, !at.IsZero()
+}
 
 func (m *Machine) handle(ev election.Event) {
 	switch ev.Kind {
@@ -205,7 +210,7 @@ func (m *Machine) start(ev election.Event) {
 		return
 	}
 	if !m.cfg.NoDetector {
-		m.wake(m.now)
+		m.alarms.Wake(m.now)
 	}
 	m.joinAccepted(ev.List, ev.Token, ev.Age)
 	switch {

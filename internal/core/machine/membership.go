@@ -91,7 +91,7 @@ func (m *Machine) compareLists(i int, msg *election.Message) {
 	if m.cfg.NoDetector || msg.Kind == election.Members {
 		return // the rest of its list may be on its way
 	}
-	if m.members[i].differs = msg.Digest != m.roster.Digest() || m.metaDiffers(msg); m.members[i].differs {
+	if m.members[i].differs = msg.Digest != m.roster.Digest() || m.metas.Differs(msg.MetaDigest); m.members[i].differs {
 		m.pull(i)
 	}
 }
@@ -105,7 +105,7 @@ func (m *Machine) pull(i int) {
 		return
 	}
 	if at := later(peer.nextPull, m.nextPull); m.now.Before(at) {
-		m.wake(at)
+		m.alarms.Wake(at)
 		return
 	}
 	peer.differs = false
@@ -152,7 +152,7 @@ func (m *Machine) applyEntry(e election.Member) {
 		}
 		m.enroll(known)
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateAdded, Address: e.Address})
-		m.wake(soon)
+		m.alarms.Wake(soon)
 	case ok:
 		m.dropMember(i, e)
 	}
@@ -201,7 +201,7 @@ func (m *Machine) rankOf(leader election.Rank) election.Rank {
 // reconsiderRank has this member take over soon if it outranks the leader now.
 func (m *Machine) reconsiderRank() {
 	if m.started() && m.mayPreempt() {
-		m.set(timerHandover, m.cfg.Timing.Heartbeat)
+		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
 	}
 }
 

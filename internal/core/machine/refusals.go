@@ -98,7 +98,7 @@ func (m *Machine) outnumbered() bool {
 	if m.leading() || !m.now.Before(decided) {
 		return false
 	}
-	m.wake(decided)
+	m.alarms.Wake(decided)
 	return true
 }
 

@@ -191,7 +191,7 @@ func (m *Machine) pingIndirectly(i int) {
 		m.pass(r, m.fill(peer.ID, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))}))
 	}
 	peer.until = m.now.Add(most + 2*m.cfg.Timing.DialTime() + m.cfg.Timing.TProcess)
-	m.wake(peer.until)
+	m.alarms.Wake(peer.until)
 }
 
 // concerns reports whether a dial that has failed was our own concern: one made to
@@ -307,7 +307,7 @@ func (m *Machine) watchRelays() {
 		case !m.now.Before(peer.until):
 			m.unreachedIndirectly(i, "it answers nobody")
 		default:
-			m.wake(peer.until)
+			m.alarms.Wake(peer.until)
 		}
 	})
 }

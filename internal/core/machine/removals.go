@@ -75,9 +75,9 @@ func (m *Machine) notifyRemoved() {
 func (m *Machine) wakeForNotice() {
 	switch {
 	case m.notifying != election.None:
-		m.wake(m.notifyUntil)
+		m.alarms.Wake(m.notifyUntil)
 	case len(m.unnotified) > 0 && m.leading():
-		m.wake(later(m.nextNotice, m.now.Add(m.cfg.Timing.Heartbeat)))
+		m.alarms.Wake(later(m.nextNotice, m.now.Add(m.cfg.Timing.Heartbeat)))
 	}
 }
 
@@ -102,7 +102,7 @@ func (m *Machine) noticeLink(ev election.Event) {
 		}
 		m.notifyUntil = m.now.Add(m.cfg.Timing.T()) // to hang up at once could lose it
 		m.notified(id)
-		m.wake(m.notifyUntil)
+		m.alarms.Wake(m.notifyUntil)
 		return
 	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:
 		m.notified(id)

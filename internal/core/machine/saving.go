@@ -22,7 +22,7 @@ func (m *Machine) save() {
 	}
 	newest := m.disk.Write(m.view, m.next) // view may have been followed unsaved
 	if !m.cfg.NoDetector {
-		m.set(timerHung, m.cfg.Timing.T())
+		m.alarms.Set(timerHung, m.now.Add(m.cfg.Timing.T()))
 	}
 	m.do(election.Action{Kind: election.Save, State: election.State{ID: m.cfg.Self.ID, Incarnation: m.cfg.Incarnation, Token: newest, Members: m.roster.All()}})
 }
@@ -41,12 +41,12 @@ func (m *Machine) saved(err error) {
 		return
 	}
 	failing, hung := m.disk.Failing(), m.disk.Saved(err)
-	m.cancel(timerHung)
+	m.alarms.Cancel(timerHung)
 	if err != nil {
 		if !failing {
 			m.note("cannot save", election.None, m.disk.Writing(), err.Error())
 		}
-		m.set(timerSave, saveRetry)
+		m.alarms.Set(timerSave, m.now.Add(saveRetry))
 		m.withdraw()
 	}
 	written := m.isMine(m.next) && !m.next.Above(m.disk.Writing()) && !m.live() // else it leads already
@@ -111,7 +111,7 @@ func (m *Machine) slowly() {
 	case first:
 		m.save()
 	default:
-		m.set(timerSave, saveRetry)
+		m.alarms.Set(timerSave, m.now.Add(saveRetry))
 	}
 }
 

@@ -85,7 +85,7 @@ func (m *Machine) reconsider() {
 		return // the others have not been told yet
 	}
 	if m.resigned > 0 || m.disk.Slow() || m.unhealthy && m.cfg.LeadUnhealthy {
-		m.set(timerEligible, 2*m.cfg.Timing.T())
+		m.alarms.Set(timerEligible, m.now.Add(2*m.cfg.Timing.T()))
 	}
 }
 
@@ -149,7 +149,7 @@ func (m *Machine) setHealth(ok bool) {
 		}
 		return
 	}
-	m.cancel(timerEligible)
+	m.alarms.Cancel(timerEligible)
 	m.standAgain("it is healthy again")
 	if m.leaderless() {
 		m.reconsider() // it may have resigned, too
@@ -209,7 +209,7 @@ func (m *Machine) campaign() {
 	if m.resigned > 0 || m.retired {
 		m.resignUntilAbove(0)
 		m.retired = false
-		m.cancel(timerEligible)
+		m.alarms.Cancel(timerEligible)
 		if m.leaderless() {
 			m.reconsider()                  // it may be unhealthy, too
 			m.standAgain("it was asked to") // the others hold a contest without it

@@ -82,7 +82,7 @@ func (m *Machine) leaveTo(heir election.ID) {
 		m.resignUntilAbove(0) // it is asked to lead
 	}
 	if m.heir = heir; heir != election.None {
-		m.set(timerHeir, m.cfg.Timing.T())
+		m.alarms.Set(timerHeir, m.now.Add(m.cfg.Timing.T()))
 	}
 }
 
@@ -104,7 +104,7 @@ func (m *Machine) inherits() bool {
 // disinherit leaves the lead to whoever wins.
 func (m *Machine) disinherit() {
 	m.heir = election.None
-	m.cancel(timerHeir)
+	m.alarms.Cancel(timerHeir)
 }
 
 // missHeir begins the contest that waited, when the heir cannot take the lead any more.

@@ -115,7 +115,7 @@ func (m *Machine) repeat(i int, lost []sent) {
 func (m *Machine) awaitsLonger(i int, again *election.Message) {
 	m.awaitAnew(i)
 	if ofContest(again.Kind) {
-		m.extendContest(m.answerTime(i) + m.cfg.Timing.TProcess)
+		m.alarms.ExtendOthers(ownTimers, m.now.Add(m.answerTime(i)+m.cfg.Timing.TProcess))
 	}
 }
 
