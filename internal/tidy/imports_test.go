@@ -18,7 +18,7 @@ const module = "github.com/batuta-dev/batuta"
 
 // pure are the packages that decide and never do: no clock, no global
 // randomness, no operating system, no network, no lock, no logger, no goroutine.
-var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
+var pure = []string{"election", "election/bully", "election/ring", "internal/core/alarm", "internal/core/attest", "internal/core/attest/oath", "internal/core/ballot", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure", "internal/core/machine", "internal/core/named", "quorum", "internal/superpeer", "examples/algorithm/franklin", "internal/sim/scenario", "internal/sim/invariant", "internal/sim/trace"}
 
 // mayImport says which packages of the module a package may import; imports run
 // one way. A package follows its own line, else that of the nearest directory; without
@@ -51,11 +51,12 @@ var mayImport = map[string][]string{
 	"internal/core/epoch":           {"election"},
 	"internal/core/side":            {"election"},
 	"internal/core/meta":            {"election"},
+	"internal/core/tenure":          {"election"},
 	"internal/core/roster":          {"election"},
 	"internal/core/pause":           {"election"},
-	"internal/core/machine":         {"election", "internal/core/alarm", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side"},
+	"internal/core/machine":         {"election", "internal/core/alarm", "internal/core/detector", "internal/core/epoch", "internal/core/meta", "internal/core/pause", "internal/core/reaper", "internal/core/roster", "internal/core/side", "internal/core/tenure"},
 	"internal/core/reaper":          {"election"},
-	"internal/core/named":           {"election", "internal/core/machine"},
+	"internal/core/named":           {"election", "internal/core/machine", "internal/core/tenure"},
 	"internal/superpeer":            {},
 	"internal/superpeer/coordinate": {"internal/superpeer"},
 

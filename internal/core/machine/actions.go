@@ -61,13 +61,13 @@ func (a actions) Accept(t election.Token, from election.ID) {
 }
 
 func (a actions) Vouch(to election.ID) {
-	if !a.m.cfg.NoDetector && a.m.live() {
+	if !a.m.cfg.NoDetector && a.m.tenure.Live() {
 		a.m.replyToProbe(to)
 	}
 }
 
 func (a actions) Discover() {
-	if !a.m.isMine(a.m.next) { // else it has claimed meanwhile
+	if !a.m.tenure.Mine(a.m.tenure.Next()) { // else it has claimed meanwhile
 		a.m.discover("the contest has come to nothing")
 	}
 }

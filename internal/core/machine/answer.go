@@ -112,7 +112,7 @@ func (m *Machine) tooLate(report *election.Message) bool {
 	case 0:
 		return false
 	case unasked:
-		return report.Token == m.view
+		return report.Token == m.tenure.Held()
 	}
 	longest := m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax + m.cfg.Timing.TProcess
 	if m.byRelay {
@@ -126,6 +126,6 @@ func (m *Machine) tooLate(report *election.Message) bool {
 // older version says nothing of what it answers.
 func (m *Machine) answers(report *election.Message) bool {
 	t := report.Token
-	follows := t.Leader.ID == report.From && (t == m.next || t == m.View())
+	follows := t.Leader.ID == report.From && (t == m.tenure.Next() || t == m.View())
 	return follows || report.Stamp == 0 || report.Stamp >= m.stampAt(m.since)
 }

@@ -48,7 +48,7 @@ func (m *Machine) takeLead() {
 // newBeat makes one beat that serves every member.
 func (m *Machine) newBeat(withStates bool) *election.Message {
 	msg := &election.Message{
-		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.view,
+		Kind: election.Beat, From: m.cfg.Self.ID, Election: m.cfg.Election, Token: m.tenure.Held(),
 		Stamp: int64(m.now.Sub(m.origin)), Version: m.version,
 	}
 	m.saysNow(msg)
@@ -58,7 +58,7 @@ func (m *Machine) newBeat(withStates bool) *election.Message {
 			for i, e := range m.members {
 				m.states[i] = election.MemberReport{ID: e.ID, State: e.state, Epoch: e.epoch, Eligibility: e.toldEligibility()}
 			}
-			m.states[m.me].Epoch = m.view.Epoch
+			m.states[m.me].Epoch = m.tenure.Held().Epoch
 			m.stateOf = m.version
 		}
 		msg.States = m.states
@@ -90,12 +90,12 @@ func (m *Machine) beatAll() {
 
 // acked handles an acknowledgement. The stamp is ours, come back.
 func (m *Machine) acked(from int, msg *election.Message) {
-	if !m.beats() {
+	if !m.tenure.Beats() {
 		return
 	}
 	m.detector.Acked(m.now, m.origin.Add(time.Duration(msg.Stamp)))
 	m.members[from].version = msg.Version
-	if m.isMine(msg.Token) {
+	if m.tenure.Mine(msg.Token) {
 		m.members[from].ackedAt = m.now
 	}
 	if m.members[from].epoch != msg.Token.Epoch {
@@ -111,7 +111,7 @@ func (m *Machine) takeLeader() {
 		return
 	}
 	m.alarms.Wake(m.detector.SilentAt())
-	if i := m.index[m.view.Leader.ID]; !m.members[i].link {
+	if i := m.index[m.tenure.Held().Leader.ID]; !m.members[i].link {
 		m.members[i].anew = true
 		m.redialAt(i, m.now)
 	}
@@ -122,31 +122,31 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return // nobody beats but the leader
 	}
-	if m.draining() && !m.cfg.NoDetector {
-		if msg.Token.Above(m.view) {
+	if m.tenure.Draining() && !m.cfg.NoDetector {
+		if msg.Token.Above(m.tenure.Held()) {
 			m.superseded(msg.Token, true)
 			m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it is heard, and followed later
 		}
 		return
 	}
-	if msg.Draining && m.givesWay(msg.Token) && msg.Token != m.next && msg.Token != m.View() {
-		if m.leading() && msg.Token.Above(m.view) {
+	if msg.Draining && m.givesWay(msg.Token) && msg.Token != m.tenure.Next() && msg.Token != m.View() {
+		if m.tenure.Leading() && msg.Token.Above(m.tenure.Held()) {
 			m.accept(msg.Token, from)
 		}
 		m.send(from, election.Message{Kind: election.Ack, Token: m.View(), Stamp: msg.Stamp}) // it knows that its time has ended
 		return
 	}
-	if !m.live() || msg.Token != m.view {
+	if !m.tenure.Live() || msg.Token != m.tenure.Held() {
 		m.accept(msg.Token, from)
-		if msg.Token != m.next && msg.Token != m.View() {
+		if msg.Token != m.tenure.Next() && msg.Token != m.View() {
 			return
 		}
 	}
 	m.heardLeader()
-	m.learnSide(msg)
+	m.tenure.LearnSide(msg.Side, msg.Young)
 	m.members[from].epoch = msg.Token.Epoch
 	m.detector.TakeBeat(m.now, msg.Stamp)
-	if msg.States != nil && m.live() {
+	if msg.States != nil && m.tenure.Live() {
 		m.detector.TakeStates(msg.Version)
 		for _, s := range msg.States {
 			i, ok := m.index[s.ID]

@@ -34,7 +34,7 @@ func (peer *member) drains(now time.Time, bears time.Duration) bool {
 // saysDraining reports whether a member's work may run by what it says: it drains,
 // or it beats under a leadership that has been superseded.
 func (m *Machine) saysDraining(msg *election.Message) bool {
-	late := msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From && m.view.Above(msg.Token)
+	late := msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From && m.tenure.Held().Above(msg.Token)
 	return (msg.Draining || late) && !m.cfg.NoDetector
 }
 
@@ -49,7 +49,7 @@ func (m *Machine) givesWay(t election.Token) bool {
 // presumeDraining: t takes the place of a leadership whose leader, to whom a link
 // stands, has still not said what has become of its work.
 func (m *Machine) presumeDraining(t election.Token) {
-	if i, ok := m.index[m.view.Leader.ID]; ok && m.live() && i != m.me && t.Leader.ID != m.view.Leader.ID && m.members[i].link {
+	if i, ok := m.index[m.tenure.Held().Leader.ID]; ok && m.tenure.Live() && i != m.me && t.Leader.ID != m.tenure.Held().Leader.ID && m.members[i].link {
 		m.members[i].draining = !m.cfg.NoDetector
 	}
 }
@@ -99,7 +99,7 @@ func (m *Machine) resumeContest() {
 	m.contestBegins()
 	m.reconsider() // until now nobody could lead
 	if m.undecided() {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func (m *Machine) isLeader(i int) bool {
-	return m.live() && m.view.Leader.ID == m.members[i].ID
+	return m.tenure.Live() && m.tenure.Held().Leader.ID == m.members[i].ID
 }
 
 // hear notes that a message of a member has arrived over its connection.
@@ -49,12 +49,12 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 		m.unanswered(i)
 	}
 	switch id := peer.ID; {
-	case m.live() && m.view.Leader.ID == id:
+	case m.tenure.Live() && m.tenure.Held().Leader.ID == id:
 		m.loseLeader(cause, certain, why)
-	case m.next.Leader.ID == id:
+	case m.tenure.Next().Leader.ID == id:
 		m.abandon("its leader is gone before it was saved")
-	case m.view.Leader.ID == id && certain:
-		m.endIsCertain()
+	case m.tenure.Held().Leader.ID == id && certain:
+		m.tenure.EndIsCertain()
 	}
 }
 
@@ -69,9 +69,9 @@ func (m *Machine) heardLeader() {
 // when it was not in this leadership.
 func (m *Machine) leaderAge() time.Duration {
 	switch {
-	case m.beats():
+	case m.tenure.Beats():
 		return 0
-	case !m.live():
+	case !m.tenure.Live():
 		return -1
 	}
 	return m.detector.Age(m.now)
@@ -80,9 +80,9 @@ func (m *Machine) leaderAge() time.Duration {
 // watch does what the detector has due by now.
 func (m *Machine) watch() {
 	m.hangUpSilent()
-	if m.beats() {
+	if m.tenure.Beats() {
 		m.watchFollowers()
-	} else if m.live() {
+	} else if m.tenure.Live() {
 		m.watchLeader()
 	}
 	m.ping()
@@ -100,24 +100,24 @@ func (m *Machine) watchFollowers() {
 	if !m.now.Before(m.detector.BeatAt()) {
 		m.beatAll()
 	}
-	if m.leading() && m.detector.Unheard(m.now) && !m.relinking() {
+	if m.tenure.Leading() && m.detector.Unheard(m.now) && !m.relinking() {
 		m.claimsOnlyAnswered()
 		m.giveUp(election.CauseSilent, "it hears members, but nobody has acknowledged for "+bears(m.cfg.Timing), "nobody hears it")
 	}
-	if m.leading() && m.tooFew() {
+	if m.tenure.Leading() && m.tooFew() {
 		m.finds(true)
 		m.stepDown("it receives too few members")
 	}
 }
 
 func (m *Machine) watchLeader() {
-	leader := m.index[m.view.Leader.ID]
+	leader := m.index[m.tenure.Held().Leader.ID]
 	if m.detector.AckDue(m.now) && m.members[leader].link {
 		m.acknowledge(leader)
 	}
 	if voucher, due := m.detector.Renew(m.now); due {
 		if i, ok := m.index[voucher]; ok {
-			m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+			m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 		}
 	}
 	if !m.detector.Suspected() && !m.now.Before(m.detector.SilentAt()) && !m.members[leader].firstDial() {
@@ -132,11 +132,11 @@ func (m *Machine) suspect() {
 		silence = m.detector.Age(m.now).Round(time.Millisecond).String()
 	}
 	m.detector.Suspect()
-	m.note("suspects", m.view.Leader.ID, m.view, "silent for "+silence)
+	m.note("suspects", m.tenure.Held().Leader.ID, m.tenure.Held(), "silent for "+silence)
 	m.awaitNobody()
 	m.inquires(m.now)
 	m.others(func(i int, peer *member) {
-		if peer.ID != m.view.Leader.ID && (!peer.down || peer.mayBeBack(m.now, m.cfg.Timing.T())) {
+		if peer.ID != m.tenure.Held().Leader.ID && (!peer.down || peer.mayBeBack(m.now, m.cfg.Timing.T())) {
 			m.probe(i)
 		}
 	})
@@ -179,8 +179,8 @@ func (m *Machine) vouched(by election.ID, age time.Duration) {
 		return
 	}
 	m.restsOnNoAnswer()
-	leader := m.view.Leader.ID
-	m.note("spares", leader, m.view, string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
+	leader := m.tenure.Held().Leader.ID
+	m.note("spares", leader, m.tenure.Held(), string(by)+" heard it "+age.Round(time.Millisecond).String()+" ago")
 	m.endSuspicion()
 	m.setState(m.index[leader], election.StateUnreachable)
 	m.alarms.Wake(m.detector.Spared())
@@ -191,7 +191,7 @@ func (m *Machine) unvouched(why string) {
 	if !m.endSuspicion() {
 		return
 	}
-	i := m.index[m.view.Leader.ID]
+	i := m.index[m.tenure.Held().Leader.ID]
 	if m.members[i].link {
 		m.hangUp(i)
 	}
@@ -233,13 +233,13 @@ func (m *Machine) wakeForDetector() {
 	m.wakeForDraining()
 	m.wakeForNotice()
 	switch {
-	case m.beats():
+	case m.tenure.Beats():
 		m.alarms.Wake(m.detector.BeatAt())
-	case m.live():
+	case m.tenure.Live():
 		if at := m.detector.RenewAt(); !at.IsZero() {
 			m.alarms.Wake(at)
 		}
-		if !m.detector.Suspected() && !m.members[m.index[m.view.Leader.ID]].firstDial() {
+		if !m.detector.Suspected() && !m.members[m.index[m.tenure.Held().Leader.ID]].firstDial() {
 			m.alarms.Wake(m.detector.SilentAt())
 		}
 		if at := m.detector.AckAt(); !at.IsZero() {
@@ -250,13 +250,13 @@ func (m *Machine) wakeForDetector() {
 
 // stalled reports whether this process was stopped until now for longer than members bear.
 func (m *Machine) stalled(last, now time.Time) bool {
-	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.alarms.Deadline(), m.beats())
+	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
 // resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and
 // silence is counted afresh, for it was we who did not listen.
 func (m *Machine) resumeAfterStall(last time.Time) {
-	m.note("stalled", m.cfg.Self.ID, m.view, "for "+m.now.Sub(last).Round(time.Millisecond).String())
+	m.note("stalled", m.cfg.Self.ID, m.tenure.Held(), "for "+m.now.Sub(last).Round(time.Millisecond).String())
 	for i := range m.members {
 		if m.members[i].link {
 			m.members[i].heard = m.now
@@ -265,23 +265,23 @@ func (m *Machine) resumeAfterStall(last time.Time) {
 	m.detector.Resume(m.now)
 	m.alarms.Extend(timerHung, m.now.Add(m.cfg.Timing.T()))
 	m.endSuspicion()
-	if m.leading() {
+	if m.tenure.Leading() {
 		m.giveUp(election.CauseStalled, "this process was stopped for longer than "+bears(m.cfg.Timing), "it was stopped")
 		return
 	}
-	if m.draining() {
+	if m.tenure.Draining() {
 		m.doubt("it was stopped") // the others may have given it up
 		return
 	}
-	if m.live() {
+	if m.tenure.Live() {
 		m.detector.ResumeFollowing(m.now)
 		m.alarms.Wake(m.detector.SilentAt())
 		return
 	}
-	if m.isMine(m.next) {
+	if m.tenure.Mine(m.tenure.Next()) {
 		m.drop()
 	}
-	if !m.next.Defined() {
+	if !m.tenure.Next().Defined() {
 		m.discover("it was stopped")
 	}
 }

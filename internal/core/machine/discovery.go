@@ -77,7 +77,7 @@ func (m *Machine) probeNext() {
 func (m *Machine) probe(i int) {
 	peer := &m.members[i]
 	peer.awaited, peer.probed, peer.askedAt, peer.replied, peer.reports = true, true, m.now, false, election.None
-	m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+	m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 	m.awaitAnew(i)
 }
 
@@ -135,7 +135,7 @@ func (m *Machine) outranked() bool {
 	if len(m.members) <= probeWave+1 {
 		return false
 	}
-	if !m.leaderless() {
+	if !m.tenure.Leaderless() {
 		return true
 	}
 	for i := len(m.members) - 1; i > m.me; i-- {
@@ -172,7 +172,7 @@ func (m *Machine) discovered(why string) {
 		return
 	}
 	m.endDiscovery()
-	if m.leaderless() {
+	if m.tenure.Leaderless() {
 		m.note("has inquired", election.None, election.Token{}, why)
 		m.step(election.Event{Kind: election.Started})
 	}
@@ -214,12 +214,12 @@ func (m *Machine) probedBy(msg *election.Message) {
 	t := msg.Token
 	switch {
 	case t.Leader.ID != msg.From || m.cfg.NoDetector:
-	case t == m.next && !m.live() && m.hearsay(msg.From):
+	case t == m.tenure.Next() && !m.tenure.Live() && m.hearsay(msg.From):
 		m.abandon("its leader asks who leads")
 	case t == m.View() && m.hearsay(msg.From):
 		m.loseLeader(election.CauseResigned, true, "it asks who leads")
-	case t.Above(m.view) && t != m.next && !m.announcedEnd.Above(t):
-		m.heardEnd(t)
+	case t.Above(m.tenure.Held()) && t != m.tenure.Next() && !m.tenure.AnnouncedEnd().Above(t):
+		m.tenure.Announced(t, m.now)
 	}
 }
 
@@ -230,34 +230,34 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 	itself := msg.Token.Leader.ID == peer && !msg.Ended && !m.byRelay
 	late := m.tooLate(msg) && msg.Token.Leader.ID != peer
 	fresh := itself || !late && !msg.Ended && msg.Age >= 0 && msg.Age < m.cfg.Timing.Bears()
-	known := m.Knows(msg.Token.Leader.ID) && !m.over(msg.Token, itself)
-	switch c := msg.Token.Compare(m.view); {
-	case c > 0 && m.live() && m.next.Above(msg.Token):
+	known := m.Knows(msg.Token.Leader.ID) && !m.tenure.Past(msg.Token, itself, m.now, m.farT())
+	switch c := msg.Token.Compare(m.tenure.Held()); {
+	case c > 0 && m.tenure.Live() && m.tenure.Next().Above(msg.Token):
 		// The present leadership goes on above it, as soon as that is on disk.
 	case c > 0 && known && (fresh || msg.Follows) && m.outweighs(msg.Token):
 		m.goOn(msg.Token, from)
-	case c > 0 && m.beats():
-		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.isMine(msg.Token))
-	case c == 0 && m.leading() && msg.Ended && m.seen.MayRaise(&m.disk) && !m.cfg.NoDetector:
-		m.renew(m.view, string(peer)+" has taken it for ended")
-	case c == 0 && m.leading() && msg.Ended:
+	case c > 0 && m.tenure.Beats():
+		m.superseded(msg.Token, known && (fresh || msg.Follows) && !m.tenure.Mine(msg.Token))
+	case c == 0 && m.tenure.Leading() && msg.Ended && m.seen.MayRaise(&m.disk) && !m.cfg.NoDetector:
+		m.renew(m.tenure.Held(), string(peer)+" has taken it for ended")
+	case c == 0 && m.tenure.Leading() && msg.Ended:
 		m.superseded(msg.Token, false)
-	case (c == 0 && m.live() || m.continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
+	case (c == 0 && m.tenure.Live() || m.tenure.Continues(msg)) && msg.Ended && msg.Token.Leader.ID == peer:
 		m.leaderEnds(msg, "it says that it has ended")
-	case !fresh || !known || m.isMine(msg.Token) || !msg.Token.Defined():
+	case !fresh || !known || m.tenure.Mine(msg.Token) || !msg.Token.Defined():
 	case c < 0:
 		m.outbid(msg.Token, m.me)
-	case c == 0 && m.certain && m.byRelay && msg.Token.Leader.ID == peer:
+	case c == 0 && m.tenure.Certain() && m.byRelay && msg.Token.Leader.ID == peer:
 		m.replyToProbe(peer) // as to its beats: to us it has ended, and it claims above that
 	case itself:
 		m.accept(msg.Token, from)
-	case c == 0 && m.live():
+	case c == 0 && m.tenure.Live():
 		m.vouched(peer, msg.Age)
 	case m.givesWay(msg.Token):
-	case (c > 0 || c == 0 && !m.certain) && msg.Token.Above(m.next):
+	case (c > 0 || c == 0 && !m.tenure.Certain()) && msg.Token.Above(m.tenure.Next()):
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}
-	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.view) {
+	if _, listed := m.Entry(msg.Token.Leader.ID); !listed && fresh && m.mode == asks && msg.Token.Above(m.tenure.Held()) {
 		m.members[from].reports = msg.Token.Leader.ID // its list, which it is asked for, tells who that is
 		return
 	}
@@ -283,5 +283,5 @@ func (m *Machine) replyToProbe(to election.ID) {
 	if !ok || i == m.me {
 		return
 	}
-	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.view, Ended: m.ended != "" && m.certain && !m.draining(), Follows: m.live(), Age: m.leaderAge()})
+	m.send(i, election.Message{Kind: election.ProbeReply, Stamp: m.echo(to), Token: m.tenure.Held(), Ended: m.tenure.Over() && !m.tenure.Draining(), Follows: m.tenure.Live(), Age: m.leaderAge()})
 }

@@ -11,7 +11,7 @@
 // # How to read it
 //
 // [Machine.Step] dispatches an event to the part that it is for. A Machine is in one
-// [Phase] at a time, by a table of moves. Its parts own their fields: the file that
+// [tenure.Phase] at a time, by a table of moves. Its parts own their fields: the file that
 // declares a part alone writes them, the others read them or call its methods.
 //
 //   - who there is: package roster (the list), members.go (what is known of each),
@@ -21,8 +21,8 @@
 //     answer may take), unconfirmed.go (what is said again)
 //   - who may lead: standing.go (this member), eligibility.go (what the others say of
 //     themselves), founding.go
-//   - who leads: discovery.go (asking before a claim), leadership.go, handover.go and
-//     transfer.go (giving it away), departing.go (work that has still to stop)
+//   - who leads: package tenure, discovery.go (asking before a claim), leadership.go,
+//     handover.go and transfer.go (giving it away), departing.go (work that has still to stop)
 //   - what is kept: saving.go
 //   - the rest: package alarm and timers.go, sending.go, phase.go; newcomer.go, which asks to be let in
 //     before there is a Machine; core.go, for an algorithm that cannot live inside one;

@@ -67,7 +67,7 @@ func (m *Machine) pollsHigher() bool {
 		}
 		peer.polled, asks = true, true
 		m.note("sounds", peer.ID, election.Token{}, "it may claim, too")
-		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 		m.alarms.Set(timerPoll, m.now.Add(m.cfg.Timing.DialTime()+4*m.cfg.Timing.TMax))
 	}
 	return asks
@@ -79,9 +79,9 @@ func (m *Machine) pollsHigher() bool {
 func (m *Machine) overtaken() (yes bool) {
 	for i := m.me + 1; i < len(m.members); i++ {
 		peer := &m.members[i]
-		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.claimedAt) && !peer.gaveTurn {
+		if !m.cfg.NoDetector && m.eligible(peer) && !peer.eligibleAt.Before(m.tenure.ClaimedAt()) && !peer.gaveTurn {
 			peer.gaveTurn, yes = true, true
-			m.note("yields", peer.ID, m.next, "it stands since we claim")
+			m.note("yields", peer.ID, m.tenure.Next(), "it stands since we claim")
 		}
 	}
 	return yes
@@ -137,7 +137,7 @@ func (m *Machine) polled(claim func()) {
 	switch {
 	case !m.mayClaim():
 	case stands:
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	default:
 		claim()
 	}

@@ -11,7 +11,7 @@ import (
 // trace goes where the original's goes.
 func (m *Machine) Clone() *Machine {
 	c := *m
-	c.out, c.trail = nil, slices.Clone(m.trail)
+	c.out, c.tenure = nil, m.tenure.Clone()
 	c.members = slices.Clone(m.members)
 	c.alarms, c.roster = m.alarms.Clone(), m.roster.Clone()
 	c.algorithm = m.algorithm.(election.Explorable).Clone()
@@ -25,7 +25,7 @@ func (m *Machine) Timers() []string { return m.alarms.Names() }
 // MinEpoch is the lowest epoch that the Machine remembers, 0 for none.
 func (m *Machine) MinEpoch() uint64 {
 	lowest := uint64(0)
-	for _, e := range [...]uint64{m.view.Epoch, m.next.Epoch, m.disk.OnDisk().Epoch, m.disk.Writing().Epoch, m.seen.Highest(), m.seen.Asked(), m.resigned} {
+	for _, e := range [...]uint64{m.tenure.Held().Epoch, m.tenure.Next().Epoch, m.disk.OnDisk().Epoch, m.disk.Writing().Epoch, m.seen.Highest(), m.seen.Asked(), m.resigned} {
 		if e > 0 && (lowest == 0 || e < lowest) {
 			lowest = e
 		}
@@ -41,15 +41,15 @@ func (m *Machine) MinRound() uint64 { return m.algorithm.(election.Explorable).M
 // one configuration that append the same behave the same.
 func (m *Machine) AppendState(b []byte, baseEpoch, baseRound uint64) []byte {
 	epoch := func(e uint64) { b = election.AppendRelative(b, e, baseEpoch) }
-	for _, t := range [...]election.Token{m.view, m.next, m.disk.OnDisk(), m.disk.Writing()} {
+	for _, t := range [...]election.Token{m.tenure.Held(), m.tenure.Next(), m.disk.OnDisk(), m.disk.Writing()} {
 		epoch(t.Epoch)
 		b = append(append(b, t.Leader.ID...), 0)
 	}
 	epoch(m.seen.Highest())
 	epoch(m.seen.Asked())
 	epoch(m.resigned)
-	b = append(append(b, m.ended...), 0)
-	b = append(b, bits(m.certain, m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.phase), byte(m.mode))
+	b = append(append(b, m.tenure.Ended()...), 0)
+	b = append(b, bits(m.tenure.Certain(), m.disk.Busy(), m.disk.Failing(), m.working, m.replied, m.unacknowledged, m.contestHeld, m.closing), bits(m.detector.Reported(), m.polledAt.IsZero()), byte(m.tenure.Phase()), byte(m.mode))
 	b = append(append(b, m.doubts...), 0)
 	for _, d := range m.departing {
 		b = append(append(b, d.id...), 0)

@@ -49,13 +49,13 @@ func (r *roll) acquainted() int {
 // until that leader receives too few.
 func (m *Machine) tooFew() bool {
 	need, within := m.cfg.MinMembers, m.farT()
-	if need <= 1 || m.cfg.NoDetector || m.leading() && m.now.Sub(m.begunAt) <= within {
+	if need <= 1 || m.cfg.NoDetector || m.tenure.Leading() && m.now.Sub(m.tenure.BegunAt()) <= within {
 		return false
 	}
-	if m.leading() || m.few {
+	if m.tenure.Leading() || m.few {
 		within = m.cfg.Timing.Bears()
 	}
-	leader, listed := m.index[m.view.Leader.ID]
+	leader, listed := m.index[m.tenure.Held().Leader.ID]
 	reports := listed && !m.detector.Reported() && m.members[leader].eligibility != election.IneligibleFew
 	m.others(func(_ int, peer *member) {
 		at := peer.heard
@@ -65,7 +65,7 @@ func (m *Machine) tooFew() bool {
 		if reports && peer.state == election.StateUp {
 			at = later(at, m.now.Add(-m.detector.Age(m.now)))
 		}
-		if (m.leading() || !peer.down) && !m.now.After(m.detector.Excuse(at.Add(within))) {
+		if (m.tenure.Leading() || !peer.down) && !m.now.After(m.detector.Excuse(at.Add(within))) {
 			need--
 		}
 	})
@@ -75,14 +75,14 @@ func (m *Machine) tooFew() bool {
 // endUnfounded has this member be a candidate as soon as it may, and not while it receives too few members or
 // while the cluster is paused.
 func (m *Machine) endUnfounded() {
-	if m.unfounded && m.started() && m.founds() {
+	if m.unfounded && m.tenure.Started() && m.founds() {
 		m.unfounded = false
 		m.standAgain("it knows of the cluster, or of enough members to found one")
 	}
 	turned, ends := m.maintenance.Turned(m.now)
 	if turned && ends.IsZero() {
-		m.note("resumes", m.cfg.Self.ID, m.view, "the pause has ended")
-		if m.alarms.Cancel(timerPause); m.leading() && m.eligibility() == election.IneligibleUnhealthy {
+		m.note("resumes", m.cfg.Self.ID, m.tenure.Held(), "the pause has ended")
+		if m.alarms.Cancel(timerPause); m.tenure.Leading() && m.eligibility() == election.IneligibleUnhealthy {
 			m.makeWay("it is unhealthy")
 		}
 		if m.mayPreempt() { // by then each member has received that the others are candidates again
@@ -91,12 +91,12 @@ func (m *Machine) endUnfounded() {
 			m.standAgain("the pause has ended")
 		}
 	} else if turned {
-		m.note("pauses", m.cfg.Self.ID, m.view, "for "+ends.Sub(m.now).Round(time.Millisecond).String())
+		m.note("pauses", m.cfg.Self.ID, m.tenure.Held(), "for "+ends.Sub(m.now).Round(time.Millisecond).String())
 	}
 	if !ends.IsZero() {
 		m.alarms.Set(timerPause, m.now.Add(ends.Sub(m.now)))
 	}
-	if few := m.started() && m.tooFew(); few != m.few && !m.leading() {
+	if few := m.tenure.Started() && m.tooFew(); few != m.few && !m.tenure.Leading() {
 		m.finds(few)
 		if !few {
 			m.standAgain("it receives enough members")

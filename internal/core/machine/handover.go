@@ -1,9 +1,8 @@
 package machine
 
 import (
-	"time"
-
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
 // This file gives the lead away: at once in this member's own eyes, and in the others'
@@ -11,24 +10,12 @@ import (
 
 // handover is what is left of leaderships that end.
 type handover struct {
-	working      bool           // user work of a leadership of ours still runs
-	doubts       string         // why we ask then before we stand again; empty: we need not
-	announcedEnd election.Token // the last whose end its leader has told while we did not follow it
-	announcedAt  time.Time      // when that was
+	working bool   // user work of a leadership of ours still runs
+	doubts  string // why we ask then before we stand again; empty: we need not
 }
 
 // doubt says why this member asks who leads before it stands again; empty: it need not.
 func (h *handover) doubt(why string) { h.doubts = why }
-
-// heardEnd takes note that a leader has told its end to us, who did not follow it: others
-// may not have heard of it yet.
-func (m *Machine) heardEnd(t election.Token) { m.announcedEnd, m.announcedAt = t, m.now }
-
-// over reports whether a leader has told the end of t. If it says itself, and later than what it said before may
-// arrive, that it leads, it does: it had been stopped, or it was another process with its id that ended.
-func (m *Machine) over(t election.Token, itself bool) bool {
-	return t == m.announcedEnd && (!itself || m.now.Sub(m.announcedAt) <= m.farT())
-}
 
 // stepDown gives the lead away.
 func (m *Machine) stepDown(why string) { m.giveUp(election.CauseResigned, why, "") }
@@ -42,7 +29,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 	}
 	next := m.phaseWithoutLeader()
 	if m.working || doubts == "" {
-		next = PhaseDraining
+		next = tenure.PhaseDraining
 	}
 	if doubts != "" {
 		m.doubts = doubts
@@ -66,7 +53,7 @@ func (m *Machine) release() {
 	if m.doubts != "" || !m.fit(heir) { // another may lead: whoever claims asks before
 		heir = election.None
 	}
-	over := election.Message{Kind: election.Resign, Token: m.view, Heir: heir, Follows: m.doubts != ""}
+	over := election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""}
 	m.others(func(i int, peer *member) {
 		if m.reaches(i) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
 			m.send(i, over)
@@ -75,14 +62,14 @@ func (m *Machine) release() {
 	m.leaveTo(heir)
 	m.discoverInDoubt()
 	if m.undecided() && m.place == onList {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
 
 // drained ends the time in which this member's work had still to stop.
 func (m *Machine) drained() {
-	if m.draining() {
-		m.enter(m.phaseWithoutLeader())
+	if m.tenure.Draining() {
+		m.tenure.Enter(m.phaseWithoutLeader())
 	}
 }
 
@@ -100,29 +87,29 @@ func (m *Machine) leaderResigned(from int, msg *election.Message) {
 	if msg.Token.Leader.ID != msg.From {
 		return
 	}
-	if msg.Token == m.next && !m.live() {
+	if msg.Token == m.tenure.Next() && !m.tenure.Live() {
 		m.abandon("its leader has resigned before it was saved")
 		return
 	}
-	if msg.Token != m.view && !m.continues(msg) {
+	if msg.Token != m.tenure.Held() && !m.tenure.Continues(msg) {
 		if !m.cfg.NoDetector {
-			m.heardEnd(msg.Token) // late, or never followed
+			m.tenure.Announced(msg.Token, m.now) // late, or never followed
 		}
 		return
 	}
-	if m.live() {
+	if m.tenure.Live() {
 		m.leaveTo(msg.Heir)
 		m.leaderEnds(msg, "it says so")
 		return
 	}
-	m.endIsCertain()
+	m.tenure.EndIsCertain()
 }
 
 // leaderEnds hears from the leader itself that its leadership is over. One that says so by the way, or that another
 // may lead, or knows of a higher epoch, may have given way to a leader of which we have not heard: we ask before we claim.
 func (m *Machine) leaderEnds(msg *election.Message, why string) {
-	if msg.Token != m.view { // a higher epoch of the leadership that is followed
-		m.heardEnd(msg.Token)
+	if msg.Token != m.tenure.Held() { // a higher epoch of the leadership that is followed
+		m.tenure.Announced(msg.Token, m.now)
 	}
 	another := msg.Kind == election.ProbeReply || msg.Follows || msg.Highest > msg.Token.Epoch
 	if another && m.heir == election.None && m.mode == idle && !m.cfg.NoDetector {
@@ -137,12 +124,12 @@ func (m *Machine) leaderEnds(msg *election.Message, why string) {
 func (m *Machine) handOver(from int, msg *election.Message) {
 	peer := &m.members[from]
 	switch {
-	case m.draining() && msg.Token == m.view:
+	case m.tenure.Draining() && msg.Token == m.tenure.Held():
 		// Under way: it hears Resign when the work has stopped.
-	case !m.leading() || msg.Token != m.view:
+	case !m.tenure.Leading() || msg.Token != m.tenure.Held():
 		m.replyToProbe(peer.ID)
 	case m.cfg.NoPreempt || m.maintenance.On(m.now) || peer.eligibility != election.Eligible || !peer.Above(m.cfg.Self):
-		m.note("refuses", peer.ID, m.view, "to hand over: it may not preempt")
+		m.note("refuses", peer.ID, m.tenure.Held(), "to hand over: it may not preempt")
 	default:
 		m.stepDown("it hands over to " + string(peer.ID))
 	}
@@ -155,13 +142,13 @@ func (m *Machine) preempt() {
 	if !m.mayPreempt() {
 		return
 	}
-	m.note("asks", m.view.Leader.ID, m.view, "to hand over: it outranks the leader")
-	m.send(m.index[m.view.Leader.ID], election.Message{Kind: election.Handover, Token: m.view})
-	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.view.Leader.ID])+m.cfg.Timing.TProcess))
+	m.note("asks", m.tenure.Held().Leader.ID, m.tenure.Held(), "to hand over: it outranks the leader")
+	m.send(m.index[m.tenure.Held().Leader.ID], election.Message{Kind: election.Handover, Token: m.tenure.Held()})
+	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.tenure.Held().Leader.ID])+m.cfg.Timing.TProcess))
 }
 
 func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.live() && m.toldEligibility() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.view.Leader))
+	return !m.cfg.NoPreempt && m.tenure.Live() && m.toldEligibility() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.
@@ -170,7 +157,7 @@ func (m *Machine) setWorking(on bool) {
 	if on {
 		return
 	}
-	if m.draining() {
+	if m.tenure.Draining() {
 		m.release()
 		return
 	}

@@ -39,7 +39,7 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 		return
 	}
 	// No further than the others would believe us: they drop what is far above.
-	if t.Epoch <= min(election.MaxEpoch, m.view.Epoch+epochLead) {
+	if t.Epoch <= min(election.MaxEpoch, m.tenure.Held().Epoch+epochLead) {
 		m.seen.See(t.Epoch)
 	}
 	e, changes := m.roster.Newcomer(e)
@@ -47,7 +47,7 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 		m.roster.CountJoin(m.now)
 		m.change(e)
 	}
-	if !m.live() { // it is told of no leader, and awaits one
+	if !m.tenure.Live() { // it is told of no leader, and awaits one
 		m.members[m.index[e.ID]].eligibility = election.IneligibleJoining
 	}
 }

@@ -6,46 +6,14 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/side"
+	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
-// leadership is who leads, as this member knows: the part of a Machine that keeps
-// epochs. view never goes down.
-type leadership struct {
-	view      election.Token // the last leadership told to the driver
-	ended     election.Cause // why view's leadership is over; "" while it lasts
-	certain   bool           // ended is known, not suspected: view is never taken back
-	begunAt   time.Time      // when view began, in our eyes
-	next      election.Token // the leadership being saved; zero when none is
-	claimedAt time.Time      // when our last claim began
-	above     election.Token // the leadership that ended our own last
-	base      uint64         // the epoch under which view began; a renewal raises that of view
-	nextBase  uint64         // that of next
-	size      int            // of its side, as its leader has sent it last; 0: not known
-	young     bool           // that is how many may come to follow it
-}
-
-// endIsCertain: that the last leadership is over is known by now.
-func (l *leadership) endIsCertain() { l.certain = true }
-
-// learnSide notes how many members follow the leadership, as its leader sends it.
-func (l *leadership) learnSide(msg *election.Message) { l.size, l.young = msg.Side, msg.Young }
-
-// restore takes up what the disk remembers. Whether that leadership still lasts
-// is unknown, unless it was our own: a process does not outlive itself.
-func (t *leadership) restore(c Config) {
-	t.view, t.ended, t.certain = c.State.Token, election.CauseStopped, c.State.Token.Leader.ID == c.Self.ID
-}
-
 // View is the leadership told to the driver, zero while it is undefined.
-func (m *Machine) View() election.Token {
-	if m.live() {
-		return m.view
-	}
-	return election.Token{}
-}
+func (m *Machine) View() election.Token { return m.tenure.View() }
 
 // Held is the highest leadership this member knows to have been, ended or not.
-func (m *Machine) Held() election.Token { return m.view }
+func (m *Machine) Held() election.Token { return m.tenure.Held() }
 
 // Vouch is the leadership this member follows, or leads in, and how long ago it
 // heard that leader itself: negative when it did not, or there is none.
@@ -56,33 +24,31 @@ func (m *Machine) Vouch() (election.Token, time.Duration) {
 // Highest is the highest epoch this member has heard of.
 func (m *Machine) Highest() uint64 { return m.seen.Highest() }
 
-func (m *Machine) isMine(t election.Token) bool { return t.Leader.ID == m.cfg.Self.ID }
-
 // accept takes the leadership t that from announces: the leader itself, or in a
 // ring whoever passes it on.
 //
 // It is good if it is higher than the one held, or equal and not known to have
 // ended; a sender with another is told what we hold.
 func (m *Machine) accept(t election.Token, from int) {
-	if !t.Defined() || m.isMine(t) || !m.Knows(t.Leader.ID) {
+	if !t.Defined() || m.tenure.Mine(t) || !m.Knows(t.Leader.ID) {
 		return // our own, come back round the ring; or a stranger's
 	}
 	itself := t.Leader.ID == m.members[from].ID && !m.byRelay
-	switch c := t.Compare(m.view); {
-	case t == m.next, c == 0 && m.live():
+	switch c := t.Compare(m.tenure.Held()); {
+	case t == m.tenure.Next(), c == 0 && m.tenure.Live():
 		if itself {
 			m.heardLeader()
 		}
-	case m.next.Above(t) && c >= 0:
+	case m.tenure.Next().Above(t) && c >= 0:
 		// Ours or a higher one is on its way to the disk; it will be announced.
-	case c < 0, c == 0 && m.certain:
+	case c < 0, c == 0 && m.tenure.Certain():
 		m.replyToProbe(m.members[from].ID)
 		m.outbid(t, from)
-	case c > 0 && !m.over(t, itself) && m.outweighs(t):
+	case c > 0 && !m.tenure.Past(t, itself, m.now, m.farT()) && m.outweighs(t):
 		m.goOn(t, from)
-	case c > 0 && m.beats():
-		m.superseded(t, !m.over(t, itself))
-	case m.over(t, itself), itself && m.givesWay(t):
+	case c > 0 && m.tenure.Beats():
+		m.superseded(t, !m.tenure.Past(t, itself, m.now, m.farT()))
+	case m.tenure.Past(t, itself, m.now, m.farT()), itself && m.givesWay(t):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
@@ -106,7 +72,7 @@ func (m *Machine) superseded(t election.Token, live bool) {
 		m.claim("above " + t.String())
 	case live:
 		m.adopt(t, "its token is higher", time.Time{}, m.now.Add(m.cfg.Timing.T()))
-		m.above = t
+		m.tenure.Supersede(t)
 		m.tellFollowers(t)
 	default:
 		m.discover("its leadership was superseded")
@@ -130,9 +96,9 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	if m.place == removed {
 		return // its process is about to end
 	}
-	if m.taking != nil && m.continues(m.taking) && m.taking.Token == t {
+	if m.taking != nil && m.tenure.Continues(m.taking) && m.taking.Token == t {
 		m.note("adopts", t.Leader.ID, t, "it goes on under a higher epoch")
-		m.next = t
+		m.tenure.Save(t, m.tenure.Base())
 		m.seen.See(t.Epoch)
 		m.save()
 		return
@@ -140,10 +106,11 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 	m.presumeDraining(t)
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
-	m.next, m.nextBase = t, t.Epoch
+	base := t.Epoch
 	if m.taking != nil && m.taking.Token == t && m.taking.Renews > 0 {
-		m.nextBase = m.taking.Renews
+		base = m.taking.Renews
 	}
+	m.tenure.Save(t, base)
 	m.enterPhaseWithoutLeader()
 	m.seen.See(t.Epoch)
 	m.detector.Follow(heard, grace)
@@ -157,17 +124,17 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 // acknowledge it, once all that it reaches have had the time to. A follower has that from its
 // leader, as long as it receives the heartbeats.
 func (m *Machine) side() side.Side {
-	s := side.Side{Leader: m.view.Leader, Begun: m.base, Own: m.leading()}
+	s := side.Side{Leader: m.tenure.Held().Leader, Begun: m.tenure.Base(), Own: m.tenure.Leading()}
 	acknowledges := func(peer *member) bool { return m.now.Sub(peer.ackedAt) <= m.cfg.Timing.Bears() }
 	switch {
-	case m.cfg.NoDetector || !m.live() || m.detector.Suspected():
+	case m.cfg.NoDetector || !m.tenure.Live() || m.detector.Suspected():
 		return s
-	case !m.leading():
+	case !m.tenure.Leading():
 		if age := m.leaderAge(); age >= 0 && age <= m.cfg.Timing.Heartbeat+m.cfg.Timing.TMax {
-			s.Size, s.Young = m.size, m.young
+			s.Size, s.Young = m.tenure.Side()
 		}
 		return s
-	case m.now.Sub(m.begunAt) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
+	case m.now.Sub(m.tenure.BegunAt()) < 2*m.cfg.Timing.TMax+m.cfg.Timing.Heartbeat:
 		s.Young = true
 		acknowledges = func(peer *member) bool { return !peer.down && peer.state != election.StateUnreachable }
 	}
@@ -184,7 +151,7 @@ func (m *Machine) side() side.Side {
 // taken in has a higher one: a partition has healed, and this side is the greater.
 func (m *Machine) outweighs(t election.Token) bool {
 	msg := m.taking
-	if !m.live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.view.Leader.ID || m.leading() && !m.seen.MayRaise(&m.disk) {
+	if !m.tenure.Live() || msg == nil || msg.Token != t || msg.Draining || t.Leader.ID == m.tenure.Held().Leader.ID || m.tenure.Leading() && !m.seen.MayRaise(&m.disk) {
 		return false
 	}
 	theirs := side.Side{Leader: t.Leader, Size: msg.Side, Young: msg.Young, Begun: cmp.Or(msg.Renews, t.Epoch)}
@@ -194,7 +161,7 @@ func (m *Machine) outweighs(t election.Token) bool {
 // goOn has the present leadership go on under an epoch above t: its leader raises it, and
 // a follower reports it to the leader of t, which replies to ours.
 func (m *Machine) goOn(t election.Token, from int) {
-	if m.leading() {
+	if m.tenure.Leading() {
 		m.renew(t, "more members follow this one, or it outranks "+t.String())
 		return
 	}
@@ -203,27 +170,22 @@ func (m *Machine) goOn(t election.Token, from int) {
 
 // renew raises the epoch of this member's leadership above t.
 func (m *Machine) renew(t election.Token, why string) {
-	if m.next.Above(t) {
+	if m.tenure.Next().Above(t) {
 		return // it is on its way to the disk
 	}
-	m.next, m.nextBase = m.seen.Next(m.cfg.Self, m.view, &m.disk), m.base
-	m.seen.See(m.next.Epoch)
-	m.note("renews", t.Leader.ID, m.next, why)
+	m.tenure.Save(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.tenure.Base())
+	m.seen.See(m.tenure.Next().Epoch)
+	m.note("renews", t.Leader.ID, m.tenure.Next(), why)
 	m.save()
-}
-
-// continues reports whether msg shows the leadership that this member follows under a higher epoch.
-func (m *Machine) continues(msg *election.Message) bool {
-	return m.phase == PhaseFollowing && msg.Token.Leader.ID == m.view.Leader.ID && msg.Token.Above(m.view) && msg.Renews > 0 && msg.Renews <= m.view.Epoch
 }
 
 // renewed has the present leadership go on under the epoch that is now on disk.
 func (m *Machine) renewed() {
-	m.view, m.next = m.next, election.Token{}
-	m.do(election.Action{Kind: election.NotifyRenewed, Token: m.view})
+	m.tenure.Renew()
+	m.do(election.Action{Kind: election.NotifyRenewed, Token: m.tenure.Held()})
 	m.statesChanged()
-	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
-	if m.leading() {
+	m.step(election.Event{Kind: election.LeaderElected, Token: m.tenure.Held()})
+	if m.tenure.Leading() {
 		m.beatAll()
 	}
 }
@@ -253,10 +215,10 @@ func (m *Machine) claim(why string) {
 
 // mayClaim reports whether this member may lead next, as far as it knows.
 func (m *Machine) mayClaim() bool {
-	if !m.started() || m.eligibility() != election.Eligible || m.mode != idle || m.next.Defined() || m.seen.UsedUp() {
+	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
-	return !m.leading() && (!m.live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
+	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
 }
 
 // take claims the next epoch.
@@ -265,49 +227,39 @@ func (m *Machine) take(why string) {
 		return
 	}
 	m.lose(election.CauseSuperseded, true, "it claims the next epoch")
-	m.next, m.claimedAt = m.seen.Next(m.cfg.Self, m.view, &m.disk), m.now
-	m.nextBase = m.next.Epoch
-	m.seen.See(m.next.Epoch)
-	m.note("claims", m.cfg.Self.ID, m.next, why)
+	m.tenure.Claim(m.seen.Next(m.cfg.Self, m.tenure.Held(), &m.disk), m.now)
+	m.seen.See(m.tenure.Next().Epoch)
+	m.note("claims", m.cfg.Self.ID, m.tenure.Next(), why)
 	m.save()
 }
 
-// startUnder has this member start as if t had been elected before; for the lab.
-func (l *leadership) startUnder(t election.Token) { l.next = t }
-
 // install tells of the leadership that is now safe on disk.
 func (m *Machine) install() {
-	if m.live() {
+	if m.tenure.Live() {
 		m.renewed()
 		return
 	}
-	m.view, m.next, m.ended, m.certain, m.begunAt = m.next, election.Token{}, "", false, m.now
-	m.base, m.size, m.young = m.nextBase, 0, false
+	m.tenure.Install(m.now)
 	m.restsOnNoAnswer()
-	if m.isMine(m.view) {
-		m.enter(PhaseLeading)
-	} else {
-		m.enter(PhaseFollowing)
-	}
-	m.seen.See(m.view.Epoch)
+	m.seen.See(m.tenure.Held().Epoch)
 	m.doubt("")
-	m.do(election.Action{Kind: election.NotifyElected, Token: m.view})
+	m.do(election.Action{Kind: election.NotifyElected, Token: m.tenure.Held()})
 	m.endSuspicion()
 	m.alarms.Cancel(timerEligible)
 	m.disinherit()
-	if m.leading() {
+	if m.tenure.Leading() {
 		m.maintenance.Hold(m.now, m.cfg.Self.ID)
-		m.note("leads", m.cfg.Self.ID, m.view, "")
+		m.note("leads", m.cfg.Self.ID, m.tenure.Held(), "")
 		m.takeLead()
 	} else {
-		m.note("follows", m.view.Leader.ID, m.view, "")
+		m.note("follows", m.tenure.Held().Leader.ID, m.tenure.Held(), "")
 		m.needsNoLastResort()
 		m.takeLeader()
-		if m.view == m.above {
-			m.tellFollowers(m.view) // they know that ours has ended, and may elect once more
+		if m.tenure.Superseding() {
+			m.tellFollowers(m.tenure.Held()) // they know that ours has ended, and may elect once more
 		}
 	}
-	m.step(election.Event{Kind: election.LeaderElected, Token: m.view})
+	m.step(election.Event{Kind: election.LeaderElected, Token: m.tenure.Held()})
 	if m.mayPreempt() {
 		// Not at once: of many that start together only the highest need take over.
 		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
@@ -320,26 +272,24 @@ func (m *Machine) lose(cause election.Cause, certain bool, why string) {
 }
 
 // end is lose, and says which phase comes after the leadership.
-func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string) {
-	if !m.live() {
+func (m *Machine) end(next tenure.Phase, cause election.Cause, certain bool, why string) {
+	if !m.tenure.Live() {
 		return
 	}
-	m.ended, m.certain = cause, certain
-	m.next = election.Token{} // a renewal that is being saved
-	m.enter(next)
+	m.tenure.End(next, cause, certain)
 	m.contestBegins()
 	m.seen.Ask()
-	m.note("loses", m.view.Leader.ID, m.view, string(cause)+": "+why)
-	m.do(election.Action{Kind: election.NotifyLost, Token: m.view, Cause: cause})
+	m.note("loses", m.tenure.Held().Leader.ID, m.tenure.Held(), string(cause)+": "+why)
+	m.do(election.Action{Kind: election.NotifyLost, Token: m.tenure.Held(), Cause: cause})
 	m.endSuspicion()
 	m.alarms.Cancel(timerHandover)
-	lasted := m.lasted(m.now, m.cfg.Timing.T())
-	if lasted && m.view.Epoch > m.resigned {
+	lasted := m.tenure.Lasted(m.now, m.cfg.Timing)
+	if lasted && m.tenure.Held().Epoch > m.resigned {
 		m.resignUntilAbove(0) // a later leader's time has ended
 	}
 	for i := range m.members {
 		peer := &m.members[i]
-		if lasted && peer.eligibility == election.IneligibleResigned && peer.ID != m.view.Leader.ID {
+		if lasted && peer.eligibility == election.IneligibleResigned && peer.ID != m.tenure.Held().Leader.ID {
 			peer.eligibility = election.Eligible
 		}
 	}
@@ -357,14 +307,10 @@ func (m *Machine) end(next Phase, cause election.Cause, certain bool, why string
 	m.alarms.Wake(m.now.Add(2 * m.cfg.Timing.TMax))
 }
 
-// lasted reports whether the present leadership makes those candidates again, when it ends, that resigned
-// before it. A shorter one does not: a ring's round may elect a member for a moment.
-func (l *leadership) lasted(now time.Time, t time.Duration) bool { return now.Sub(l.begunAt) >= 2*t }
-
 // loseLeader ends the present leadership and has the Algorithm find the next. Followers do
 // not hear each other: one that no beats reach has not heard which higher member is back.
 func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
-	lost := m.view
+	lost := m.tenure.Held()
 	m.lose(cause, certain, why)
 	switch {
 	case !m.undecided():
@@ -377,7 +323,7 @@ func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 
 // drop gives up the leadership that is being saved.
 func (m *Machine) drop() {
-	m.next = election.Token{}
+	m.tenure.Drop()
 	m.enterPhaseWithoutLeader()
 }
 

@@ -132,17 +132,17 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	if m.claimDeferred {
 		m.claimDeferred = false
 		if m.undecided() {
-			m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+			m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 		}
 	}
 	switch {
-	case m.beats():
+	case m.tenure.Beats():
 		m.detector.CountFrom(m.now) // it has heard us; only now can a beat of ours reach it
 		m.post(i, m.newBeat(peer.version != m.version))
 	case m.mode == asks && again:
 		m.probe(i)
-	case m.started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.view}) // it calls no election by which others would hear of it
+	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
+		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election by which others would hear of it
 	}
 }
 
@@ -154,7 +154,7 @@ func (m *Machine) replaced(i int) {
 	peer.link = false // what stood was the old one's
 	peer.awaited, peer.replied = false, false
 	if !m.hearsay(peer.ID) {
-		m.replacing = m.leaderless() // the contest goes on with the new process, not without the old one
+		m.replacing = m.tenure.Leaderless() // the contest goes on with the new process, not without the old one
 		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
 		m.replacing = false
 	}
@@ -166,7 +166,7 @@ func (m *Machine) replaced(i int) {
 // hearsay reports whether a member's leadership is known from others alone: it may
 // be that of a newer process than the one we knew.
 func (m *Machine) hearsay(leader election.ID) bool {
-	return m.detector.Reported() && (m.live() && m.view.Leader.ID == leader || m.next.Leader.ID == leader)
+	return m.detector.Reported() && (m.tenure.Live() && m.tenure.Held().Leader.ID == leader || m.tenure.Next().Leader.ID == leader)
 }
 
 // linkDown dials again at once: a refusal tells that the process is gone.
@@ -212,7 +212,7 @@ func (m *Machine) hangUpSilent() {
 		switch {
 		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
 			m.pingIndirectly(i)
-		case m.beats() && peer.state != election.StateDown:
+		case m.tenure.Beats() && peer.state != election.StateDown:
 			m.setState(i, election.StateUnreachable)
 		}
 	})
@@ -224,7 +224,7 @@ func (m *Machine) hangUpSilent() {
 // the silence is what is borne, and counts from the first question.
 func (m *Machine) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
-	if m.beats() || m.live() && m.view.Leader.ID == peer.ID || m.watched == peer.ID {
+	if m.tenure.Beats() || m.tenure.Live() && m.tenure.Held().Leader.ID == peer.ID || m.watched == peer.ID {
 		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
 	answered := peer.comes.Add(t)
@@ -291,7 +291,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
 	if refused {
 		if peer.proof.taken = true; m.isLeader(i) {
-			peer.proof.under = m.view.Epoch
+			peer.proof.under = m.tenure.Held().Epoch
 		}
 		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
 		return
@@ -374,7 +374,7 @@ func (m *Machine) jitter(d time.Duration) time.Duration {
 // everyone anyway.
 func (m *Machine) dialAll() {
 	room := len(m.members)
-	if !m.live() && !m.draining() {
+	if !m.tenure.Live() && !m.tenure.Draining() {
 		room = dialWave
 	}
 	for i := range m.members {
@@ -396,5 +396,5 @@ func (m *Machine) shouldDial(i int) bool {
 	if peer.link || peer.dialing {
 		return false
 	}
-	return m.beats() || !m.live() || m.isLeader(i) || peer.ID == m.watched
+	return m.tenure.Beats() || !m.tenure.Live() || m.isLeader(i) || peer.ID == m.watched
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/batuta-dev/batuta/internal/core/meta"
 	"github.com/batuta-dev/batuta/internal/core/pause"
 	"github.com/batuta-dev/batuta/internal/core/reaper"
+	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
 // Machine is one member of one election: membership, detector, timers and the
@@ -28,7 +29,6 @@ type Machine struct {
 	taking *election.Message // what is being taken in
 
 	// The parts. Each owns its fields: the file that declares it alone writes them.
-	phases
 	alarms alarm.Alarms
 	roll
 	membership
@@ -46,8 +46,8 @@ type Machine struct {
 	standing
 	founding
 	company
-	leadership
-	seen epoch.Seen
+	tenure tenure.Tenure
+	seen   epoch.Seen
 	inheritance
 	handover
 	disk        epoch.Disk
@@ -65,11 +65,10 @@ func New(c Config) (*Machine, error) {
 		c.Election = "default"
 	}
 	c.Timing = c.Timing.WithDefaults()
-	m := &Machine{cfg: c, algorithm: c.Algorithm, detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
+	m := &Machine{cfg: c, algorithm: c.Algorithm, tenure: tenure.New(c.Self.ID, c.State.Token), detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
 	m.random.Seed(c.Seed, c.Incarnation)
 	m.enlist(c)
 	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
-	m.leadership.restore(c)
 	m.unfounded = !m.founds()
 	return m, nil
 }
@@ -78,14 +77,14 @@ func New(c Config) (*Machine, error) {
 // runs backwards. The slice is valid until the next Step.
 func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.out = m.out[:0]
-	m.retrace()
+	m.tenure.BeginStep()
 	if now.Before(m.now) {
 		now = m.now
 	}
 	last := m.now
 	m.now = now
 	switch {
-	case !m.started() || m.cfg.NoDetector:
+	case !m.tenure.Started() || m.cfg.NoDetector:
 	case m.stalled(last, m.now):
 		m.resumeAfterStall(last)
 	default:
@@ -100,7 +99,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.endPoll()
 	m.resumeContest()
 	m.missHeir()
-	if m.cfg.ReapAfter > 0 && m.started() {
+	if m.cfg.ReapAfter > 0 && m.tenure.Started() {
 		reap(m)
 	}
 	return m.out
@@ -190,7 +189,7 @@ func (m *Machine) handleMembership(ev election.Event) {
 		m.setMeta(ev.Meta)
 	case election.Pausing:
 		m.maintenance.Set(m.now, ev.Age, m.View().Leader.ID)
-		if m.leaderless() {
+		if m.tenure.Leaderless() {
 			m.discover("the pause is over by the user's wish")
 		}
 	}
@@ -198,9 +197,9 @@ func (m *Machine) handleMembership(ev election.Event) {
 
 func (m *Machine) start(ev election.Event) {
 	m.origin = m.now
-	m.enter(PhaseElecting)
+	m.tenure.Enter(tenure.PhaseElecting)
 	if t := m.cfg.Following; t.Defined() {
-		m.startUnder(t)
+		m.tenure.Save(t, 0)
 		m.disk = epoch.NewDisk(t)
 		m.detector.Follow(m.now, time.Time{})
 		for i := range m.members {
@@ -214,7 +213,7 @@ func (m *Machine) start(ev election.Event) {
 	}
 	m.joinAccepted(ev.List, ev.Token, ev.Age)
 	switch {
-	case !m.leaderless():
+	case !m.tenure.Leaderless():
 	case len(ev.List) > 0:
 		m.awaitLeader()
 	default:
@@ -234,7 +233,7 @@ func (m *Machine) receive(msg *election.Message) {
 	if !ok || i == m.me || msg.Election != m.cfg.Election || top > m.seen.Limit(m.now) {
 		return
 	}
-	if !m.started() && msg.Kind != election.Probe {
+	if !m.tenure.Started() && msg.Kind != election.Probe {
 		return // it asks to be let in first; but what its disk knows it can tell
 	}
 	if m.cfg.Trace != nil && !routine(msg.Kind) {
@@ -294,8 +293,8 @@ func (m *Machine) heed(i int, msg *election.Message) {
 		m.step(election.Event{Kind: election.Received, Peer: msg.From, Message: msg})
 	}
 	i, ok := m.index[msg.From] // the list may have changed
-	if ok && stood && !m.eligible(&m.members[i]) && m.leaderless() {
-		if !msg.Token.Above(m.view) { // else it has led, and who had resigned before may claim
+	if ok && stood && !m.eligible(&m.members[i]) && m.tenure.Leaderless() {
+		if !msg.Token.Above(m.tenure.Held()) { // else it has led, and who had resigned before may claim
 			m.seen.Ask() // that claim is given up
 		}
 		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})
@@ -305,7 +304,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 // step steps the Algorithm. A contest begins when nobody's work is in its way.
 func (m *Machine) step(ev election.Event) {
 	begins := ev.Kind == election.Started || ev.Kind == election.LeaderLost || ev.Kind == election.Withdrawn || ev.Kind == election.Campaign
-	if begins && m.leaderless() && (m.holdsContest() || m.inherits()) {
+	if begins && m.tenure.Leaderless() && (m.holdsContest() || m.inherits()) {
 		return
 	}
 	m.algorithm.Step(ev, actions{m})

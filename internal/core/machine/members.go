@@ -177,6 +177,6 @@ func (m *Machine) Members() []MemberView {
 			views[i].State = election.StateAdded
 		}
 	}
-	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.view.Epoch, m.now, m.eligibility()
+	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.tenure.Held().Epoch, m.now, m.eligibility()
 	return views
 }

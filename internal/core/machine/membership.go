@@ -70,7 +70,7 @@ func (m *Machine) merge(entries []election.Member, from election.ID) {
 // leader so tells all, a follower its leader. Others learn by the digests. Without
 // a leader only who makes the news tells it: each to each would be n² messages.
 func (m *Machine) spread(news []election.Member, from election.ID) {
-	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.live() {
+	if m.cfg.NoDetector || from != m.cfg.Self.ID && !m.tenure.Live() {
 		return
 	}
 	m.others(func(i int, peer *member) {
@@ -200,7 +200,7 @@ func (m *Machine) rankOf(leader election.Rank) election.Rank {
 
 // reconsiderRank has this member take over soon if it outranks the leader now.
 func (m *Machine) reconsiderRank() {
-	if m.started() && m.mayPreempt() {
+	if m.tenure.Started() && m.mayPreempt() {
 		m.alarms.Set(timerHandover, m.now.Add(m.cfg.Timing.Heartbeat))
 	}
 }
@@ -215,7 +215,7 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	}
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
-	switch leads := m.isLeader(i) || m.next.Leader.ID == e.ID || peer.draining; {
+	switch leads := m.isLeader(i) || m.tenure.Next().Leader.ID == e.ID || peer.draining; {
 	case leads && peer.link && !m.cfg.NoDetector:
 		m.keepDeparting(peer) // its work has still to stop
 	case peer.link || peer.dialing:
@@ -228,9 +228,9 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	m.metas.Drop(e.ID)
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
 	switch {
-	case m.live() && m.view.Leader.ID == e.ID:
+	case m.tenure.Live() && m.tenure.Held().Leader.ID == e.ID:
 		m.loseLeader(cause, true, why)
-	case m.next.Leader.ID == e.ID:
+	case m.tenure.Next().Leader.ID == e.ID:
 		m.abandon(why)
 	}
 	m.endIfAllReplied()
@@ -252,7 +252,7 @@ func (m *Machine) removedSelf() {
 // leaveLeadership gives up the lead of one that is no member any more; who follows only loses
 // its leader.
 func (m *Machine) leaveLeadership(why string) {
-	if m.leading() {
+	if m.tenure.Leading() {
 		m.giveUp(election.CauseRemoved, why, "")
 		return
 	}
@@ -267,7 +267,7 @@ func (m *Machine) delisted() {
 	}
 	m.place = offList
 	m.leaveLeadership("the others have it that this member has left")
-	if m.isMine(m.next) {
+	if m.tenure.Mine(m.tenure.Next()) {
 		m.drop()
 	}
 	m.rejoin(election.None)
@@ -276,7 +276,7 @@ func (m *Machine) delisted() {
 // rejoin has the driver ask a member, or (None) everyone through whom this one
 // joins, to let it in. Before its start it is asking already.
 func (m *Machine) rejoin(through election.ID) {
-	if m.started() {
+	if m.tenure.Started() {
 		m.do(election.Action{Kind: election.Rejoin, To: through})
 	}
 }
@@ -351,7 +351,7 @@ func (m *Machine) remove(id election.ID) {
 // leave takes this member off the list: it gives up the lead and is gone for the
 // others until it joins again.
 func (m *Machine) leave() {
-	if m.leading() {
+	if m.tenure.Leading() {
 		m.place = offList // nobody asks it whether it stands
 		m.giveUp(election.CauseResigned, "it leaves the cluster", "")
 	}
@@ -375,7 +375,7 @@ func (m *Machine) leave() {
 func (m *Machine) joinAccepted(list []election.Member, t election.Token, age time.Duration) {
 	m.merge(list, election.None)
 	bears := m.cfg.Timing.Bears()
-	if t.Above(m.view) && t.Above(m.next) && !m.isMine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.beats() {
+	if t.Above(m.tenure.Held()) && t.Above(m.tenure.Next()) && !m.tenure.Mine(t) && age >= 0 && age < bears && t.Epoch <= election.MaxEpoch && !m.tenure.Beats() {
 		if m.Knows(t.Leader.ID) {
 			m.adopt(t, "who let us join hears it", time.Time{}, m.now.Add(bears-age))
 			return

@@ -26,7 +26,7 @@ func (m *Machine) mergeMeta(list []election.Meta) {
 	}
 	news := m.metas.Merge(list, m.Knows)
 	m.learn(news)
-	if m.beats() {
+	if m.tenure.Beats() {
 		m.metas.Queue(news)
 	} else if slices.ContainsFunc(news, func(e election.Meta) bool { return e.ID == m.cfg.Self.ID }) {
 		m.spreadMeta(m.metas.Own())
@@ -43,7 +43,7 @@ func (m *Machine) learn(news []election.Meta) {
 
 // spreadMeta tells everyone a link stands to.
 func (m *Machine) spreadMeta(news []election.Meta) {
-	if m.cfg.NoDetector || !m.started() {
+	if m.cfg.NoDetector || !m.tenure.Started() {
 		return
 	}
 	m.others(func(i int, peer *member) {

@@ -47,7 +47,7 @@ func (m *Machine) reviewRefusals() {
 	})
 	switch {
 	case was == election.None && m.refusedBy != election.None:
-		m.note("is refused", m.refusedBy, m.view, m.members[m.index[m.refusedBy]].refusal.Error())
+		m.note("is refused", m.refusedBy, m.tenure.Held(), m.members[m.index[m.refusedBy]].refusal.Error())
 		m.makeWay("a member of its list refuses it")
 	case was != election.None && m.refusedBy == election.None:
 		m.standAgain("no member of its list refuses it any more")
@@ -95,7 +95,7 @@ func (m *Machine) outnumbered() bool {
 		return refuse >= side
 	}
 	decided := since.Add(maxBackoff + m.cfg.Timing.T())
-	if m.leading() || !m.now.Before(decided) {
+	if m.tenure.Leading() || !m.now.Before(decided) {
 		return false
 	}
 	m.alarms.Wake(decided)

@@ -125,10 +125,10 @@ func (m *Machine) reached(i int, by election.ID) {
 	m.markUp(i)
 	switch { // as over a new link
 	case peer.link || !anew && !asked:
-	case m.beats():
+	case m.tenure.Beats():
 		m.replyToProbe(peer.ID)
-	case anew && m.started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.view})
+	case anew && m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
+		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()})
 	}
 	m.passLost(i)
 }
@@ -160,7 +160,7 @@ func (m *Machine) pingIndirectly(i int) {
 		return
 	}
 	if _, ok := m.relayTo(i); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
-		if m.beats() {
+		if m.tenure.Beats() {
 			m.replyToProbe(peer.ID) // it hears no beats
 		}
 		return

@@ -32,7 +32,7 @@ func reap(m *Machine) {
 		all = append(all, reaper.Member{ID: p.ID, Away: away, Votes: !p.Observer})
 	}
 	m.reaper.Look(m.now, m.cfg.Timing.T(), m.View().Leader.ID, 0, all)
-	if id := m.reaper.Due(); id != election.None && m.leading() {
+	if id := m.reaper.Due(); id != election.None && m.tenure.Leading() {
 		m.note("reaps", id, m.View(), "it has been away for "+m.cfg.ReapAfter.String())
 		m.remove(id)
 	}
@@ -55,7 +55,7 @@ func (m *Machine) notifyRemoved() {
 		}
 		m.endNotice()
 	}
-	if len(m.unnotified) == 0 || !m.leading() || m.now.Before(m.nextNotice) {
+	if len(m.unnotified) == 0 || !m.tenure.Leading() || m.now.Before(m.nextNotice) {
 		return
 	}
 	id := m.unnotified[0]
@@ -76,7 +76,7 @@ func (m *Machine) wakeForNotice() {
 	switch {
 	case m.notifying != election.None:
 		m.alarms.Wake(m.notifyUntil)
-	case len(m.unnotified) > 0 && m.leading():
+	case len(m.unnotified) > 0 && m.tenure.Leading():
 		m.alarms.Wake(later(m.nextNotice, m.now.Add(m.cfg.Timing.Heartbeat)))
 	}
 }

@@ -14,13 +14,13 @@ func (m *Machine) save() {
 		}
 		return
 	}
-	if m.next.Defined() && !m.disk.Failing() && m.disk.Has(m.next) {
+	if m.tenure.Next().Defined() && !m.disk.Failing() && m.disk.Has(m.tenure.Next()) {
 		m.install()
 		if m.disk.Listed() || m.disk.Busy() {
 			return
 		}
 	}
-	newest := m.disk.Write(m.view, m.next) // view may have been followed unsaved
+	newest := m.disk.Write(m.tenure.Held(), m.tenure.Next()) // view may have been followed unsaved
 	if !m.cfg.NoDetector {
 		m.alarms.Set(timerHung, m.now.Add(m.cfg.Timing.T()))
 	}
@@ -29,7 +29,7 @@ func (m *Machine) save() {
 
 // followUnsaved follows a leader although the disk does not take its leadership.
 func (m *Machine) followUnsaved() {
-	if m.next.Defined() && !m.isMine(m.next) {
+	if m.tenure.Next().Defined() && !m.tenure.Mine(m.tenure.Next()) {
 		m.install()
 	}
 }
@@ -49,18 +49,18 @@ func (m *Machine) saved(err error) {
 		m.alarms.Set(timerSave, m.now.Add(saveRetry))
 		m.withdraw()
 	}
-	written := m.isMine(m.next) && !m.next.Above(m.disk.Writing()) && !m.live() // else it leads already
+	written := m.tenure.Mine(m.tenure.Next()) && !m.tenure.Next().Above(m.disk.Writing()) && !m.tenure.Live() // else it leads already
 	overtaken := written && m.overtaken()
 	if overtaken || written && m.holdsContest() {
 		m.drop() // its turn comes when the other has stopped, or led
 	}
 	switch {
-	case m.next.Defined() && m.next.Above(m.disk.Writing()):
+	case m.tenure.Next().Defined() && m.tenure.Next().Above(m.disk.Writing()):
 		m.save()
-	case m.next.Defined():
+	case m.tenure.Next().Defined():
 		m.install()
 	}
-	if err == nil && !m.disk.Busy() && (!m.disk.Listed() || m.live() && !m.disk.Has(m.view)) {
+	if err == nil && !m.disk.Busy() && (!m.disk.Listed() || m.tenure.Live() && !m.disk.Has(m.tenure.Held())) {
 		m.save()
 	}
 	m.endYield()
@@ -68,7 +68,7 @@ func (m *Machine) saved(err error) {
 		m.wrote(hung)
 	}
 	if overtaken && m.undecided() {
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }
 
@@ -79,8 +79,8 @@ func (m *Machine) waited() {
 		m.note("cannot save", election.None, m.disk.Writing(), "the disk has not answered for T")
 	}
 	m.followUnsaved()
-	if m.isMine(m.next) {
-		m.disk.Drop(m.next)
+	if m.tenure.Mine(m.tenure.Next()) {
+		m.disk.Drop(m.tenure.Next())
 	}
 	m.withdraw()
 }
@@ -88,12 +88,12 @@ func (m *Machine) waited() {
 // wrote goes on after a Save that has succeeded. hung: it took longer than T.
 func (m *Machine) wrote(hung bool) {
 	switch was := m.disk.Failing() || m.disk.Slow() || hung; {
-	case hung && !m.leaderless():
+	case hung && !m.tenure.Leaderless():
 		m.slowly()
 	case was:
 		m.disk.Work(false)
 		m.note("saves again", election.None, m.disk.Writing(), "")
-		if m.mode == asks && m.leaderless() {
+		if m.mode == asks && m.tenure.Leaderless() {
 			m.discover("the others go on without it since it last asked")
 			return
 		}
@@ -118,17 +118,17 @@ func (m *Machine) slowly() {
 // withdraw gives up our claim, if there is one: this member is no candidate now. Members that
 // wait for it to lead receive that, and go on at once.
 func (m *Machine) withdraw() {
-	mine := m.isMine(m.next)
+	mine := m.tenure.Mine(m.tenure.Next())
 	if mine {
 		m.drop()
 		m.reconsider()
 	}
-	if !m.leaderless() {
+	if !m.tenure.Leaderless() {
 		return
 	}
 	m.others(func(i int, peer *member) {
 		if peer.link {
-			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.view, Ended: m.ended != "" && m.certain, Age: -1})
+			m.send(i, election.Message{Kind: election.ProbeReply, Token: m.tenure.Held(), Ended: m.tenure.Over(), Age: -1})
 		}
 	})
 	if mine {

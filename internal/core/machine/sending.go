@@ -25,13 +25,13 @@ func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 
 // saysNow has a message say what every message says of its sender, as it is now.
 func (m *Machine) saysNow(msg *election.Message) {
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.draining()
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.tenure.Draining()
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
-	if msg.Token == m.view && msg.Kind != election.Ack {
+	if msg.Token == m.tenure.Held() && msg.Kind != election.Ack {
 		side := m.side()
 		msg.Side, msg.Young = side.Size, side.Young
-		if m.base < m.view.Epoch {
-			msg.Renews = m.base
+		if m.tenure.Base() < m.tenure.Held().Epoch {
+			msg.Renews = m.tenure.Base()
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if lasting := m.beats() || m.isLeader(to); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
+	if lasting := m.tenure.Beats() || m.isLeader(to); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
 	if !peer.link {

@@ -41,13 +41,13 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleJoining
 	case m.unfounded:
 		return election.IneligibleUnfounded
-	case m.maintenance.Bars(m.now, m.cfg.Self.ID, m.Knows) && !m.leading():
+	case m.maintenance.Bars(m.now, m.cfg.Self.ID, m.Knows) && !m.tenure.Leading():
 		return election.IneligiblePaused
 	case m.tooFew():
 		return election.IneligibleFew
-	case m.working && !m.leading():
+	case m.working && !m.tenure.Leading():
 		return election.IneligibleWorking
-	case m.resigned > 0 && !m.retired && m.live() && m.view.Epoch > m.resigned && m.lasted(m.now, m.cfg.Timing.T()):
+	case m.resigned > 0 && !m.retired && m.tenure.Live() && m.tenure.Held().Epoch > m.resigned && m.tenure.Lasted(m.now, m.cfg.Timing):
 		return election.StandsNext
 	case m.resigned > 0 || m.retired:
 		return election.IneligibleResigned
@@ -73,7 +73,7 @@ func (m *Machine) eligible(peer *member) bool {
 	case election.LastResort:
 		return !peer.down && m.lastResort
 	case election.StandsNext:
-		return !peer.down && !m.live()
+		return !peer.down && !m.tenure.Live()
 	}
 	return false
 }
@@ -81,7 +81,7 @@ func (m *Machine) eligible(peer *member) bool {
 // reconsider has a member that stands aside stand after all, if no leader
 // appears within 2·T.
 func (m *Machine) reconsider() {
-	if m.draining() {
+	if m.tenure.Draining() {
 		return // the others have not been told yet
 	}
 	if m.resigned > 0 || m.disk.Slow() || m.unhealthy && m.cfg.LeadUnhealthy {
@@ -91,12 +91,12 @@ func (m *Machine) reconsider() {
 
 // resign steps down: this member stands aside until a later leadership that lasted has ended.
 func (m *Machine) resign() {
-	if !m.leading() && !m.isMine(m.next) {
+	if !m.tenure.Leading() && !m.tenure.Mine(m.tenure.Next()) {
 		return // nothing to give up
 	}
 	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
-	m.note("resigns", m.cfg.Self.ID, m.view, "it was asked to")
+	m.note("resigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
 	m.makeWay("it resigned")
 }
 
@@ -113,22 +113,22 @@ func (m *Machine) close() {
 // makeWay has this member neither lead nor claim: its reason to stand aside is set.
 func (m *Machine) makeWay(why string) {
 	switch {
-	case m.leading():
+	case m.tenure.Leading():
 		m.stepDown(why)
-	case m.isMine(m.next): // on its way to the disk: nobody has heard of it
+	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: nobody has heard of it
 		m.withdraw()
-	case m.leaderless():
+	case m.tenure.Leaderless():
 		m.reconsider()
 	}
 }
 
 // standAgain lets this member take part anew, if nothing else holds it back.
 func (m *Machine) standAgain(why string) {
-	if m.eligibility() != election.Eligible || !m.started() {
+	if m.eligibility() != election.Eligible || !m.tenure.Started() {
 		return
 	}
 	if m.undecided() {
-		m.note("stands", m.cfg.Self.ID, m.view, why)
+		m.note("stands", m.cfg.Self.ID, m.tenure.Held(), why)
 		m.discover("others may have found a leader while it stood aside")
 		return
 	}
@@ -144,14 +144,14 @@ func (m *Machine) setHealth(ok bool) {
 	}
 	m.unhealthy, m.lastResort = !ok, false
 	if !ok {
-		if !m.leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
+		if !m.tenure.Leading() || !m.maintenance.On(m.now) { // else when the pause ends: see endUnfounded
 			m.makeWay("it is unhealthy")
 		}
 		return
 	}
 	m.alarms.Cancel(timerEligible)
 	m.standAgain("it is healthy again")
-	if m.leaderless() {
+	if m.tenure.Leaderless() {
 		m.reconsider() // it may have resigned, too
 	}
 }
@@ -167,12 +167,12 @@ func (m *Machine) setCandidacy(on bool) {
 	}
 	m.retired = !on
 	if !on {
-		m.note("retires", m.cfg.Self.ID, m.view, "there is nothing to do for it as a leader")
+		m.note("retires", m.cfg.Self.ID, m.tenure.Held(), "there is nothing to do for it as a leader")
 		m.makeWay("there is nothing to do for it as a leader")
 		return
 	}
 	m.standAgain("there is something to do for it as a leader")
-	if m.leaderless() {
+	if m.tenure.Leaderless() {
 		m.reconsider() // it may have resigned, too
 	}
 }
@@ -205,17 +205,17 @@ func (s *standing) needsNoLastResort() { s.lastResort = false }
 
 // campaign begins a contest because the user asks for one.
 func (m *Machine) campaign() {
-	m.note("campaigns", m.cfg.Self.ID, m.view, "it was asked to")
+	m.note("campaigns", m.cfg.Self.ID, m.tenure.Held(), "it was asked to")
 	if m.resigned > 0 || m.retired {
 		m.resignUntilAbove(0)
 		m.retired = false
 		m.alarms.Cancel(timerEligible)
-		if m.leaderless() {
+		if m.tenure.Leaderless() {
 			m.reconsider()                  // it may be unhealthy, too
 			m.standAgain("it was asked to") // the others hold a contest without it
 		}
 	}
-	if m.started() && m.mode == idle && !m.next.Defined() {
+	if m.tenure.Started() && m.mode == idle && !m.tenure.Next().Defined() {
 		m.step(election.Event{Kind: election.Campaign})
 	}
 	m.preempt()

@@ -22,7 +22,7 @@ func (m *Machine) AdmitTransfer(to election.ID) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("member %s: %w", to, election.ErrNotMember)
-	case !m.leading():
+	case !m.tenure.Leading():
 		return fmt.Errorf("member %s: %w", m.cfg.Self.ID, election.ErrNotLeading)
 	case i == m.me:
 		return nil
@@ -57,7 +57,7 @@ func (peer *member) eligibleNext() bool {
 // transfer steps down for one member alone, if it may.
 func (m *Machine) transfer(to election.ID) {
 	if err := m.AdmitTransfer(to); err != nil {
-		m.note("refuses", to, m.view, "to hand over: "+err.Error())
+		m.note("refuses", to, m.tenure.Held(), "to hand over: "+err.Error())
 		return
 	}
 	if to == m.cfg.Self.ID {
@@ -66,7 +66,7 @@ func (m *Machine) transfer(to election.ID) {
 	m.maintenance.Hold(m.now, election.None)
 	m.resignUntilAbove(max(m.seen.Highest(), 1))
 	m.heir = to
-	m.note("transfers", to, m.view, "it was asked to")
+	m.note("transfers", to, m.tenure.Held(), "it was asked to")
 	m.stepDown("it hands over to " + string(to))
 }
 
@@ -109,7 +109,7 @@ func (m *Machine) disinherit() {
 
 // missHeir begins the contest that waited, when the heir cannot take the lead any more.
 func (m *Machine) missHeir() {
-	if m.draining() || m.heir == election.None || m.fit(m.heir) {
+	if m.tenure.Draining() || m.heir == election.None || m.fit(m.heir) {
 		return
 	}
 	m.unclaimed("it is down, or stands no more")
@@ -120,7 +120,7 @@ func (m *Machine) unclaimed(why string) {
 	heir := m.heir
 	m.disinherit()
 	if m.undecided() {
-		m.note("awaits no more", heir, m.view, why)
-		m.step(election.Event{Kind: election.LeaderLost, Token: m.view})
+		m.note("awaits no more", heir, m.tenure.Held(), why)
+		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
 	}
 }

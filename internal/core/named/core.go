@@ -7,6 +7,7 @@ import (
 
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/core/machine"
+	"github.com/batuta-dev/batuta/internal/core/tenure"
 )
 
 // EpochBits is by how much the coordinator's epoch is shifted in a name's.
@@ -224,7 +225,7 @@ func (c *Core) coordinator() election.Token {
 	if v := c.View(); v.Defined() || c.office == nil {
 		return v
 	}
-	if m, ok := c.Core.(interface{ Phase() machine.Phase }); ok && m.Phase() == machine.PhaseDraining {
+	if m, ok := c.Core.(interface{ Phase() tenure.Phase }); ok && m.Phase() == tenure.PhaseDraining {
 		return c.office.token
 	}
 	if l, ok := c.Core.(leaseholder); ok && c.now.Before(l.Guard()) {

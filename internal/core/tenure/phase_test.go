@@ -1,0 +1,32 @@
+package tenure
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// docs/architecture.md has the table of moves that the Machine keeps to.
+func TestTheTableOfMovesIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := PhaseStarting; p <= PhaseRemoved; p++ {
+		var next []string
+		for _, n := range p.Next() {
+			next = append(next, n.String())
+		}
+		row := "| " + p.String() + " | "
+		i := strings.Index(string(page), "\n"+row)
+		if i < 0 {
+			t.Errorf("docs/architecture.md has no line for %v", p)
+			continue
+		}
+		line, _, _ := strings.Cut(string(page)[i+1:], "\n")
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if want := strings.Join(next, ", "); cells[len(cells)-1] != want && len(next) > 0 {
+			t.Errorf("docs/architecture.md: %v may become %q, want %q", p, cells[len(cells)-1], want)
+		}
+	}
+}
