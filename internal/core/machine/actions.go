@@ -83,5 +83,5 @@ func (a actions) AnswerTime(id election.ID) time.Duration {
 	if !ok || i == a.m.me {
 		return 0
 	}
-	return a.m.answerTime(i)
+	return a.m.answerTime(i, a.m.now)
 }

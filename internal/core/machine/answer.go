@@ -13,22 +13,22 @@ import (
 
 // answerTime is how long a message that goes to a member now, and its answer, may
 // travel.
-func (m *Machine) answerTime(i int) time.Duration {
-	if _, ok := m.relayTo(i); ok {
-		return m.cfg.Timing.DialTime() + 4*m.cfg.Timing.TMax // by another member, whose link may have to be made
+func (r *roll) answerTime(i int, now time.Time) time.Duration {
+	if _, ok := r.relayTo(i, now); ok {
+		return r.timing.DialTime() + 4*r.timing.TMax // by another member, whose link may have to be made
 	}
-	if m.members[i].link || m.cfg.NoDetector {
-		return 2 * m.cfg.Timing.TMax
+	if r.members[i].link || r.noLinks {
+		return 2 * r.timing.TMax
 	}
-	return m.cfg.Timing.DialTime() + 2*m.cfg.Timing.TMax
+	return r.timing.DialTime() + 2*r.timing.TMax
 }
 
 // longestAnswer is that of all whose reply is awaited; 2·t_max at least.
-func (m *Machine) longestAnswer() time.Duration {
-	longest := 2 * m.cfg.Timing.TMax
-	for i := range m.members {
-		if m.members[i].awaited {
-			longest = max(longest, m.answerTime(i))
+func (r *roll) longestAnswer(now time.Time) time.Duration {
+	longest := 2 * r.timing.TMax
+	for i := range r.members {
+		if r.members[i].awaited {
+			longest = max(longest, r.answerTime(i, now))
 		}
 	}
 	return longest
@@ -37,23 +37,23 @@ func (m *Machine) longestAnswer() time.Duration {
 // awaitAnew waits for a member's reply for as long as it takes from now: the question leaves again.
 func (m *Machine) awaitAnew(i int) {
 	if m.members[i].awaited {
-		m.alarms.Extend(timerVouch, m.now.Add(m.answerTime(i)))
-		m.alarms.Extend(timerDiscovery, m.now.Add(m.answerTime(i)))
+		m.alarms.Extend(timerVouch, m.now.Add(m.answerTime(i, m.now)))
+		m.alarms.Extend(timerDiscovery, m.now.Add(m.answerTime(i, m.now)))
 	}
 }
 
 // farT is T over a link that has yet to be made.
-func (m *Machine) farT() time.Duration { return m.cfg.Timing.DialTime() + m.cfg.Timing.T() }
+func (r *roll) farT() time.Duration { return r.timing.DialTime() + r.timing.T() }
 
 // relinking reports whether no link stands, but one that has ended is being made
 // again: nobody can acknowledge anything before it is, or the dial has failed.
-func (m *Machine) relinking() bool {
+func (r *roll) relinking() bool {
 	dials := false
-	for i := range m.members {
-		if m.members[i].link {
+	for i := range r.members {
+		if r.members[i].link {
 			return false
 		}
-		dials = dials || m.members[i].firstDial()
+		dials = dials || r.members[i].firstDial()
 	}
 	return dials
 }
@@ -74,16 +74,16 @@ func mayBeAnswered(k election.MessageKind) bool {
 }
 
 // stamps reports whether msg is to say when it left: a question that begins here.
-func (m *Machine) stamps(msg *election.Message) bool {
+func (c *Config) stamps(msg *election.Message) bool {
 	by := msg.Round.Initiator
-	return mayBeAnswered(msg.Kind) && !m.cfg.NoDetector && (by == election.None || by == m.cfg.Self.ID)
+	return mayBeAnswered(msg.Kind) && !c.NoDetector && (by == election.None || by == c.Self.ID)
 }
 
 // stampAt is a moment in this process's own time, which no earlier one with its id
 // shares; never 0, which is no time.
-func (m *Machine) stampAt(at time.Time) int64 {
+func (c *Config) stampAt(at, origin time.Time) int64 {
 	const mixes = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio
-	return int64((m.cfg.Incarnation*mixes+m.cfg.Seed)>>2) + int64(at.Sub(m.origin)) + 1
+	return int64((c.Incarnation*mixes+c.Seed)>>2) + int64(at.Sub(origin)) + 1
 }
 
 // unasked is the stamp of a ProbeReply that answers no question.
@@ -118,7 +118,7 @@ func (m *Machine) tooLate(report *election.Message) bool {
 	if m.byRelay {
 		longest += 2 * m.cfg.Timing.TMax
 	}
-	return report.Stamp > m.stampAt(m.now) || report.Stamp < m.stampAt(m.now.Add(-longest))
+	return report.Stamp > m.cfg.stampAt(m.now, m.origin) || report.Stamp < m.cfg.stampAt(m.now.Add(-longest), m.origin)
 }
 
 // answers reports whether a ProbeReply tells what its sender knows now: it is to a question of
@@ -127,5 +127,5 @@ func (m *Machine) tooLate(report *election.Message) bool {
 func (m *Machine) answers(report *election.Message) bool {
 	t := report.Token
 	follows := t.Leader.ID == report.From && (t == m.tenure.Next() || t == m.View())
-	return follows || report.Stamp == 0 || report.Stamp >= m.stampAt(m.since)
+	return follows || report.Stamp == 0 || report.Stamp >= m.cfg.stampAt(m.since, m.origin)
 }

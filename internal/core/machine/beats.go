@@ -16,13 +16,9 @@ type beating struct {
 	nextPing time.Time
 
 	// A leader's side.
-	version uint64 // of the member states; grows with each change
 	states  []election.MemberReport
 	stateOf uint64 // the version that states shows
 }
-
-// statesChanged has the next beats tell the members' states.
-func (b *beating) statesChanged() { b.version++ }
 
 // takeLead begins to lead.
 func (m *Machine) takeLead() {
@@ -113,7 +109,8 @@ func (m *Machine) takeLeader() {
 	m.alarms.Wake(m.detector.SilentAt())
 	if i := m.index[m.tenure.Held().Leader.ID]; !m.members[i].link {
 		m.members[i].anew = true
-		m.redialAt(i, m.now)
+		m.members[i].redial = m.now
+		m.alarms.Wake(m.members[i].redial)
 	}
 }
 
@@ -129,7 +126,7 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 		}
 		return
 	}
-	if msg.Draining && m.givesWay(msg.Token) && msg.Token != m.tenure.Next() && msg.Token != m.View() {
+	if msg.Draining && m.givesWay(msg.Token, m.now) && msg.Token != m.tenure.Next() && msg.Token != m.View() {
 		if m.tenure.Leading() && msg.Token.Above(m.tenure.Held()) {
 			m.accept(msg.Token, from)
 		}
@@ -158,7 +155,9 @@ func (m *Machine) beaten(from int, msg *election.Message) {
 			m.setState(i, s.State)
 			if s.State == election.StateUp {
 				m.markUp(i) // the leader hears it; a dial will tell if that is over
-				m.letInByLeader(i)
+				if m.members[i].refusal == election.ErrForeign {
+					m.members[i].refusal = nil // the leader, which has our secret and our settings, is connected to it
+				}
 			}
 		}
 	}
@@ -186,7 +185,7 @@ func (m *Machine) ping() {
 		return
 	}
 	m.nextPing = m.now.Add(m.cfg.Timing.Heartbeat)
-	if !m.reaches(i) {
+	if !m.reaches(i, m.now) {
 		if peer := &m.members[i]; !peer.viaAt.IsZero() && !peer.down {
 			m.pingIndirectly(i) // who passed messages on has stopped to
 		}

@@ -31,68 +31,56 @@ func (peer *member) drains(now time.Time, bears time.Duration) bool {
 	return peer.draining && !peer.down && now.Sub(peer.saidAt) <= bears
 }
 
-// saysDraining reports whether a member's work may run by what it says: it drains,
-// or it beats under a leadership that has been superseded.
-func (m *Machine) saysDraining(msg *election.Message) bool {
-	late := msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From && m.tenure.Held().Above(msg.Token)
-	return (msg.Draining || late) && !m.cfg.NoDetector
-}
-
 // givesWay reports whether t has ended in its leader's own eyes, as that one says on a
 // link that stands, though its work runs. Its beats tell when that has stopped: nobody
 // need follow it until then.
-func (m *Machine) givesWay(t election.Token) bool {
-	i, ok := m.index[t.Leader.ID]
-	return ok && m.members[i].link && m.members[i].drains(m.now, m.cfg.Timing.Bears()) && !m.cfg.NoDetector
+func (r *roll) givesWay(t election.Token, now time.Time) bool {
+	i, ok := r.index[t.Leader.ID]
+	return ok && r.members[i].link && r.members[i].drains(now, r.timing.Bears()) && !r.noLinks
 }
 
-// presumeDraining: t takes the place of a leadership whose leader, to whom a link
-// stands, has still not said what has become of its work.
-func (m *Machine) presumeDraining(t election.Token) {
-	if i, ok := m.index[m.tenure.Held().Leader.ID]; ok && m.tenure.Live() && i != m.me && t.Leader.ID != m.tenure.Held().Leader.ID && m.members[i].link {
-		m.members[i].draining = !m.cfg.NoDetector
+// drains is the first member whose work of an ended leadership still runs; None: there is none.
+func (r *roll) drains(now time.Time) election.ID {
+	i := slices.IndexFunc(r.members, func(peer member) bool { return peer.ID != r.self && peer.drains(now, r.timing.Bears()) })
+	if i < 0 || r.noLinks {
+		return election.None // without links no member is received unless it has something to send
 	}
+	return r.members[i].ID
 }
 
-// othersDrain reports whether work of an ended leadership still runs somewhere.
-func (m *Machine) othersDrain() bool {
-	if m.cfg.NoDetector {
-		return false // nobody is heard unless there is something to say
+// othersDrain is drains, members that depart included.
+func (m *Machine) othersDrain() election.ID {
+	if len(m.departing) > 0 {
+		return m.departing[0].id
 	}
-	for i := range m.members {
-		if i != m.me && m.members[i].drains(m.now, m.cfg.Timing.Bears()) {
-			return true
-		}
-	}
-	return len(m.departing) > 0
+	return m.drains(m.now)
 }
 
 // holdsContest puts a contest off while work of an ended leadership still runs.
 func (m *Machine) holdsContest() bool {
-	if !m.othersDrain() {
+	whose := m.othersDrain()
+	if whose == election.None {
 		return false
 	}
 	if !m.contestHeld {
 		m.contestHeld = true
-		m.note("waits", m.firstDraining(), election.Token{}, "its work has still to stop")
+		m.note("waits", whose, election.Token{}, "its work has still to stop")
 	}
 	m.wakeForDraining()
 	return true
 }
 
-// firstDraining is the first of those whose work still runs.
-func (m *Machine) firstDraining() election.ID {
-	if len(m.departing) > 0 {
-		return m.departing[0].id
-	}
-	i := slices.IndexFunc(m.members, func(peer member) bool { return peer.ID != m.cfg.Self.ID && peer.drains(m.now, m.cfg.Timing.Bears()) })
-	return m.members[i].ID
-}
-
-// resumeContest begins the contest that was held up, once nothing does any more.
+// resumeContest begins the contest that was held up, once nothing does any more. Leaders that depart
+// and were silent for longer than is borne are forgotten.
 func (m *Machine) resumeContest() {
-	m.expireDeparting()
-	if !m.contestHeld || m.othersDrain() {
+	for i := 0; i < len(m.departing); {
+		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
+			i++
+			continue
+		}
+		m.departed(i, "silent for "+bears(m.cfg.Timing))
+	}
+	if !m.contestHeld || m.othersDrain() != election.None {
 		return
 	}
 	m.contestHeld = false
@@ -115,16 +103,14 @@ func (m *Machine) wakeForDraining() {
 	}
 }
 
-// keepDeparting keeps the link to a leader that is on the list no more.
-func (m *Machine) keepDeparting(peer *member) {
-	m.departing = append(slices.Clone(m.departing), departing{id: peer.ID, heard: peer.heard})
-	m.note("awaits", peer.ID, election.Token{}, "the end of its work")
-	m.wakeForDraining()
+// keeps keeps the link to a leader that is on the list no more.
+func (o *othersWork) keeps(peer *member) {
+	o.departing = append(slices.Clone(o.departing), departing{id: peer.ID, heard: peer.heard})
 }
 
 // isDeparting gives where id is among those who depart, negative: nowhere.
-func (m *Machine) isDeparting(id election.ID) int {
-	return slices.IndexFunc(m.departing, func(d departing) bool { return d.id == id })
+func (o *othersWork) isDeparting(id election.ID) int {
+	return slices.IndexFunc(o.departing, func(d departing) bool { return d.id == id })
 }
 
 // fromDeparting takes in what one says that is no member any more. It may not have
@@ -149,19 +135,11 @@ func (m *Machine) fromDeparting(i int, msg *election.Message) {
 		if own := slices.IndexFunc(msg.List, func(e election.Member) bool { return e.ID == m.cfg.Self.ID && e.Departure == election.Removed }); own >= 0 {
 			m.removedBy(d.id, msg.List[own])
 		}
-		m.letInElsewhere(d.id, msg.List)
-	}
-}
-
-// letInElsewhere takes the word of one that has left, as we know, for its being on the list again. Who
-// was removed is not believed.
-func (m *Machine) letInElsewhere(id election.ID, list []election.Member) {
-	if left, _ := m.Entry(id); left.Departure != election.Left {
-		return
-	}
-	for _, e := range list {
-		if e.ID == id && e.Departure == election.Present {
-			m.merge([]election.Member{e}, id)
+		left, _ := m.Entry(d.id)
+		for _, e := range msg.List { // it is believed that it is on the list again, unless it was removed
+			if e.ID == d.id && e.Departure == election.Present && left.Departure == election.Left {
+				m.merge([]election.Member{e}, d.id)
+			}
 		}
 	}
 }
@@ -189,16 +167,5 @@ func (m *Machine) departingLink(i int, ev election.Event) {
 		m.departed(i, "it refuses the connection")
 	case ev.Kind == election.DialFailed && ev.Err == election.ErrRemoved:
 		m.removedBy(ev.Peer, ev.Member)
-	}
-}
-
-// expireDeparting forgets those that were silent for longer than is borne.
-func (m *Machine) expireDeparting() {
-	for i := 0; i < len(m.departing); {
-		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {
-			i++
-			continue
-		}
-		m.departed(i, "silent for "+bears(m.cfg.Timing))
 	}
 }

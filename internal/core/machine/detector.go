@@ -6,10 +6,6 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-func (m *Machine) isLeader(i int) bool {
-	return m.tenure.Live() && m.tenure.Held().Leader.ID == m.members[i].ID
-}
-
 // hear notes that a message of a member has arrived over its connection.
 func (m *Machine) hear(i int) {
 	m.detector.Receive(m.now)
@@ -49,7 +45,7 @@ func (m *Machine) markDown(i int, cause election.Cause, certain bool, why string
 		m.unanswered(i)
 	}
 	switch id := peer.ID; {
-	case m.tenure.Live() && m.tenure.Held().Leader.ID == id:
+	case m.tenure.LedBy(id):
 		m.loseLeader(cause, certain, why)
 	case m.tenure.Next().Leader.ID == id:
 		m.abandon("its leader is gone before it was saved")
@@ -140,7 +136,7 @@ func (m *Machine) suspect() {
 			m.probe(i)
 		}
 	})
-	m.alarms.Set(timerVouch, m.now.Add(m.longestAnswer()))
+	m.alarms.Set(timerVouch, m.now.Add(m.longestAnswer(m.now)))
 	if !m.anyAwaited() {
 		m.unvouched("there is nobody to ask")
 	}
@@ -153,9 +149,9 @@ func (peer *member) mayBeBack(now time.Time, t time.Duration) bool {
 }
 
 // higherMissed reports whether that is so of a higher member.
-func (m *Machine) higherMissed() bool {
-	for i := m.me + 1; i < len(m.members); i++ {
-		if m.members[i].mayBeBack(m.now, m.cfg.Timing.T()) {
+func (r *roll) higherMissed(now time.Time) bool {
+	for i := r.me + 1; i < len(r.members); i++ {
+		if r.members[i].mayBeBack(now, r.timing.T()) {
 			return true
 		}
 	}
@@ -172,7 +168,7 @@ func bears(t election.Timing) string {
 
 // vouched ends the suspicion: by received the leader age ago.
 func (m *Machine) vouched(by election.ID, age time.Duration) {
-	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by])); !renew.IsZero() {
+	if renew := m.detector.Vouch(m.now, by, age, m.answerTime(m.index[by], m.now)); !renew.IsZero() {
 		m.alarms.Wake(renew)
 	}
 	if !m.detector.Suspected() {
@@ -231,7 +227,9 @@ func (m *Machine) wakeForDetector() {
 		m.alarms.Wake(m.nextPing)
 	}
 	m.wakeForDraining()
-	m.wakeForNotice()
+	if at := m.noticeDue(m.tenure.Leading(), m.now.Add(m.cfg.Timing.Heartbeat)); !at.IsZero() {
+		m.alarms.Wake(at)
+	}
 	switch {
 	case m.tenure.Beats():
 		m.alarms.Wake(m.detector.BeatAt())
@@ -246,11 +244,6 @@ func (m *Machine) wakeForDetector() {
 			m.alarms.Wake(at)
 		}
 	}
-}
-
-// stalled reports whether this process was stopped until now for longer than members bear.
-func (m *Machine) stalled(last, now time.Time) bool {
-	return !m.cfg.NoDetector && m.detector.Stalled(last, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
 // resumeAfterStall wakes from a stall: the lead is lost before anything is sent, and

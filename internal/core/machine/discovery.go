@@ -53,8 +53,8 @@ func (m *Machine) discover(why string) {
 	for range probeWave {
 		m.probeNext()
 	}
-	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer()+m.cfg.Timing.TProcess))
-	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed() {
+	m.alarms.Set(timerDiscovery, m.now.Add(m.longestAnswer(m.now)+m.cfg.Timing.TProcess))
+	if m.anyAwaited() || !m.unacknowledged && !m.rebuffed(m.now) {
 		m.endDiscoveryIfAllReplied() // else only time can tell: there is nobody left to ask
 	}
 }
@@ -110,15 +110,12 @@ func (d *discovery) restsOnNoAnswer() { d.inquired = time.Time{} }
 // mayAskTwice says whether the answer that is lost may be asked for once more in this contest.
 func (d *discovery) mayAskTwice(may bool) { d.askedTwice = !may }
 
-// answerLost reports whether a member lives that has been asked who leads, and whose answer has not come:
+// answerLost reports whether a member lives that has been asked who leads since then, and whose answer has not come:
 // the two ends of a link may have given up different connections.
-func (m *Machine) answerLost() bool {
-	if m.inquired.IsZero() || m.askedTwice {
-		return false
-	}
-	for i := range m.members {
-		peer := &m.members[i]
-		asked := i != m.me && peer.probed && !peer.askedAt.Before(m.inquired)
+func (r *roll) answerLost(inquired time.Time) bool {
+	for i := range r.members {
+		peer := &r.members[i]
+		asked := i != r.me && peer.probed && !peer.askedAt.Before(inquired)
 		if asked && !peer.replied && !peer.down && (peer.heard.After(peer.askedAt) || peer.viaAt.After(peer.askedAt)) {
 			return true
 		}
@@ -146,9 +143,9 @@ func (m *Machine) outranked() bool {
 	return false
 }
 
-func (m *Machine) anyAwaited() bool {
-	for i := range m.members {
-		if m.members[i].awaited {
+func (r *roll) anyAwaited() bool {
+	for i := range r.members {
+		if r.members[i].awaited {
 			return true
 		}
 	}
@@ -167,7 +164,7 @@ func (m *Machine) discovered(why string) {
 	case m.unacknowledged && !m.replied && m.detector.Accompanied(m.now):
 		m.discover("it hears others but no answers")
 		return
-	case m.rebuffed():
+	case m.rebuffed(m.now):
 		m.discover("a member knows another process with this id")
 		return
 	}
@@ -179,9 +176,9 @@ func (m *Machine) discovered(why string) {
 }
 
 // rebuffed reports whether a member has refused us lately: it would have again.
-func (m *Machine) rebuffed() bool {
-	for i := range m.members {
-		if at := m.members[i].rebuffedAt; !at.IsZero() && m.now.Sub(at) <= m.farT() {
+func (r *roll) rebuffed(now time.Time) bool {
+	for i := range r.members {
+		if at := r.members[i].rebuffedAt; !at.IsZero() && now.Sub(at) <= r.farT() {
 			return true
 		}
 	}
@@ -253,7 +250,7 @@ func (m *Machine) probeReplied(from int, msg *election.Message) {
 		m.accept(msg.Token, from)
 	case c == 0 && m.tenure.Live():
 		m.vouched(peer, msg.Age)
-	case m.givesWay(msg.Token):
+	case m.givesWay(msg.Token, m.now):
 	case (c > 0 || c == 0 && !m.tenure.Certain()) && msg.Token.Above(m.tenure.Next()):
 		m.adopt(msg.Token, string(peer)+" hears it", time.Time{}, m.now.Add(m.cfg.Timing.Bears()-msg.Age))
 	}

@@ -14,9 +14,9 @@
 // [tenure.Phase] at a time, by a table of moves. Its parts own their fields: the file that
 // declares a part alone writes them, the others read them or call its methods.
 //
-//   - who there is: package roster (the list), members.go (what is known of each),
-//     membership.go, joins.go, removals.go (what a change of the list does), package meta and
-//     meta.go, duplicate.go (two processes of one id)
+//   - who there is: package roster (the list), members.go (what is known of each: roll, which has
+//     no reference to its Machine), membership.go, joins.go, removals.go (what a change of the
+//     list does), package meta and meta.go, duplicate.go (two processes of one id)
 //   - who is heard: links.go, detector.go, beats.go, relay.go, answer.go (how long an
 //     answer may take), unconfirmed.go (what is said again)
 //   - who may lead: standing.go (this member), eligibility.go (what the others say of

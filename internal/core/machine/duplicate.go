@@ -62,10 +62,10 @@ func (m *Machine) answeredElsewhere(ev election.Event) {
 
 // refusedByAll reports whether a member knows another process with our id, and none has
 // a connection to this one.
-func (m *Machine) refusedByAll() bool {
+func (r *roll) refusedByAll() bool {
 	refused := false
-	for i := range m.members {
-		refused = refused || !m.members[i].rebuffedAt.IsZero()
+	for i := range r.members {
+		refused = refused || !r.members[i].rebuffedAt.IsZero()
 	}
-	return refused && !m.linked()
+	return refused && !r.linked()
 }

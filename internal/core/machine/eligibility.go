@@ -16,22 +16,23 @@ type poll struct {
 	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
 }
 
-// heardEligibility takes in what a member says of itself.
-func (m *Machine) heardEligibility(i int, msg *election.Message) {
-	peer := &m.members[i]
+// heardEligibility takes in what a member says of itself. over: that is under a leadership that has
+// been superseded, so that its work may run.
+func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool, now time.Time) {
+	peer := &r.members[i]
 	if peer.eligibility != election.Eligible && msg.Eligibility == election.Eligible {
-		peer.eligibleAt = m.now
+		peer.eligibleAt = now
 	}
 	if peer.eligibility != msg.Eligibility || peer.saidAt.IsZero() {
 		peer.eligibility = msg.Eligibility
-		m.statesChanged()
+		r.statesChanged()
 	}
 	peer.polled, peer.deaf = false, false
-	draining := m.saysDraining(msg)
-	if peer.draining && !draining && m.byRelay && peer.link {
+	draining := (msg.Draining || over && msg.Kind == election.Beat && msg.Token.Leader.ID == msg.From) && !r.noLinks
+	if peer.draining && !draining && byRelay && peer.link {
 		return // it may be older than what has come over the link, which holds until it is too old itself
 	}
-	peer.saidAt, peer.draining = m.now, draining
+	peer.saidAt, peer.draining = now, draining
 }
 
 // toldEligibility is what a leader tells the others of a member's eligibility: nothing before it
@@ -97,9 +98,9 @@ func (m *Machine) contestBegins() {
 }
 
 // polling reports whether such an answer is awaited.
-func (m *Machine) polling() bool {
-	for i := range m.members {
-		if peer := &m.members[i]; peer.polled && !peer.down {
+func (r *roll) polling() bool {
+	for i := range r.members {
+		if peer := &r.members[i]; peer.polled && !peer.down {
 			return true
 		}
 	}

@@ -47,7 +47,7 @@ func (m *Machine) giveUp(cause election.Cause, why, doubts string) {
 
 // release tells the others that the leadership is over.
 func (m *Machine) release() {
-	m.drained()
+	m.tenure.Drained(m.phaseWithoutLeader())
 	m.reconsider()
 	heir := m.heir
 	if m.doubts != "" || !m.fit(heir) { // another may lead: whoever claims asks before
@@ -55,7 +55,7 @@ func (m *Machine) release() {
 	}
 	over := election.Message{Kind: election.Resign, Token: m.tenure.Held(), Heir: heir, Follows: m.doubts != ""}
 	m.others(func(i int, peer *member) {
-		if m.reaches(i) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
+		if m.reaches(i, m.now) || peer.dialing || m.cfg.NoDetector && !peer.down { // what announced it may be on its way behind a dial
 			m.send(i, over)
 		}
 	})
@@ -63,13 +63,6 @@ func (m *Machine) release() {
 	m.discoverInDoubt()
 	if m.undecided() && m.place == onList {
 		m.step(election.Event{Kind: election.LeaderLost, Token: m.tenure.Held()})
-	}
-}
-
-// drained ends the time in which this member's work had still to stop.
-func (m *Machine) drained() {
-	if m.tenure.Draining() {
-		m.tenure.Enter(m.phaseWithoutLeader())
 	}
 }
 
@@ -144,11 +137,11 @@ func (m *Machine) preempt() {
 	}
 	m.note("asks", m.tenure.Held().Leader.ID, m.tenure.Held(), "to hand over: it outranks the leader")
 	m.send(m.index[m.tenure.Held().Leader.ID], election.Message{Kind: election.Handover, Token: m.tenure.Held()})
-	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.tenure.Held().Leader.ID])+m.cfg.Timing.TProcess))
+	m.alarms.Set(timerHandover, m.now.Add(m.answerTime(m.index[m.tenure.Held().Leader.ID], m.now)+m.cfg.Timing.TProcess))
 }
 
 func (m *Machine) mayPreempt() bool {
-	return !m.cfg.NoPreempt && m.tenure.Live() && m.toldEligibility() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
+	return !m.cfg.NoPreempt && m.tenure.Live() && m.Standing() == election.Eligible && m.cfg.Self.Above(m.rankOf(m.tenure.Held().Leader))
 }
 
 // setWorking hears from the driver that a leadership's work has begun or stopped.

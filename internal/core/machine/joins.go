@@ -74,10 +74,3 @@ func (m *Machine) forgetStrangers() {
 	}
 	m.merge(append(due, m.roster.Old()...), m.cfg.Self.ID)
 }
-
-// tellForgotten answers one that still has entries which were forgotten.
-func (m *Machine) tellForgotten(to election.ID, stale []election.Member) {
-	if i, ok := m.index[to]; ok && i != m.me && m.members[i].link && len(stale) > 0 {
-		m.sendList(i, stale)
-	}
-}

@@ -48,7 +48,7 @@ func (m *Machine) accept(t election.Token, from int) {
 		m.goOn(t, from)
 	case c > 0 && m.tenure.Beats():
 		m.superseded(t, !m.tenure.Past(t, itself, m.now, m.farT()))
-	case m.tenure.Past(t, itself, m.now, m.farT()), itself && m.givesWay(t):
+	case m.tenure.Past(t, itself, m.now, m.farT()), itself && m.givesWay(t, m.now):
 		// Its time has ended, in its own eyes: who follows it now loses it again.
 	case itself:
 		m.adopt(t, "it says so", m.now, time.Time{})
@@ -66,7 +66,7 @@ func (m *Machine) superseded(t election.Token, live bool) {
 		return
 	}
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
-	m.drained()
+	m.tenure.Drained(m.phaseWithoutLeader())
 	switch {
 	case !live && m.eligibility() == election.Eligible && !m.unacknowledged:
 		m.claim("above " + t.String())
@@ -103,7 +103,9 @@ func (m *Machine) adopt(t election.Token, why string, heard, grace time.Time) {
 		m.save()
 		return
 	}
-	m.presumeDraining(t)
+	if i, ok := m.index[m.tenure.Held().Leader.ID]; ok && m.tenure.Live() && i != m.me && t.Leader.ID != m.tenure.Held().Leader.ID && m.members[i].link {
+		m.members[i].draining = !m.cfg.NoDetector // its leader has still not reported what has become of its work
+	}
 	m.lose(election.CauseSuperseded, true, "a higher token "+t.String())
 	m.note("adopts", t.Leader.ID, t, why)
 	base := t.Epoch
@@ -203,7 +205,7 @@ func (m *Machine) claim(why string) {
 		m.discover("another has claimed meanwhile")
 		return
 	}
-	if !m.cfg.NoDetector && m.answerLost() {
+	if !m.cfg.NoDetector && !m.inquired.IsZero() && !m.askedTwice && m.answerLost(m.inquired) {
 		m.mayAskTwice(false)
 		m.discover("a member that lives has not answered")
 		return
@@ -314,7 +316,7 @@ func (m *Machine) loseLeader(cause election.Cause, certain bool, why string) {
 	m.lose(cause, certain, why)
 	switch {
 	case !m.undecided():
-	case m.byRelay && m.heir == election.None && m.higherMissed():
+	case m.byRelay && m.heir == election.None && m.higherMissed(m.now):
 		m.discover("a higher member may be back")
 	default:
 		m.step(election.Event{Kind: election.LeaderLost, Token: lost})

@@ -80,7 +80,7 @@ func (m *Machine) AdmitAnswer(now time.Time, peer election.Rank, incarnation uin
 // that claimed it, it is the one that stayed. Where it was this process that did not
 // listen, a link that stands will do.
 func (m *Machine) lives(peer *member, now time.Time) bool {
-	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && m.stalled(m.now, now)
+	return now.Sub(peer.heard) <= m.cfg.Timing.T() || peer.link && !m.noLinks && m.detector.Stalled(m.now, now, m.alarms.Deadline(), m.tenure.Beats())
 }
 
 // linkUp takes note of a connection. Another incarnation means that the old
@@ -119,7 +119,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	if peer.comes.After(m.now) {
 		peer.pending = pending // what goes with our own dial is still on its way
 	}
-	if m.isLeader(i) {
+	if m.tenure.LedBy(m.members[i].ID) {
 		m.detector.Greet(m.now)
 	}
 	m.refuses(i, nil)
@@ -166,7 +166,7 @@ func (m *Machine) replaced(i int) {
 // hearsay reports whether a member's leadership is known from others alone: it may
 // be that of a newer process than the one we knew.
 func (m *Machine) hearsay(leader election.ID) bool {
-	return m.detector.Reported() && (m.tenure.Live() && m.tenure.Held().Leader.ID == leader || m.tenure.Next().Leader.ID == leader)
+	return m.detector.Reported() && (m.tenure.LedBy(leader) || m.tenure.Next().Leader.ID == leader)
 }
 
 // linkDown dials again at once: a refusal tells that the process is gone.
@@ -177,7 +177,8 @@ func (m *Machine) linkDown(id election.ID) {
 	}
 	peer := &m.members[i]
 	peer.link, peer.anew = false, true
-	m.redialAt(i, m.now)
+	peer.redial = m.now
+	m.alarms.Wake(peer.redial)
 	lost := peer.unconfirmed
 	if peer.awaited && !slices.ContainsFunc(lost, isQuestion) {
 		m.probe(i) // it was heard of something older, or told something newer, and the question may be lost
@@ -210,7 +211,7 @@ func (m *Machine) hangUpSilent() {
 		}
 		m.hangUp(i)
 		switch {
-		case peer.ID == m.watched && !m.isLeader(i) && !peer.down:
+		case peer.ID == m.watched && !m.tenure.LedBy(m.members[i].ID) && !peer.down:
 			m.pingIndirectly(i)
 		case m.tenure.Beats() && peer.state != election.StateDown:
 			m.setState(i, election.StateUnreachable)
@@ -224,7 +225,7 @@ func (m *Machine) hangUpSilent() {
 // the silence is what is borne, and counts from the first question.
 func (m *Machine) silent(peer *member) time.Time {
 	t := m.cfg.Timing.T()
-	if m.tenure.Beats() || m.tenure.Live() && m.tenure.Held().Leader.ID == peer.ID || m.watched == peer.ID {
+	if m.tenure.Beats() || m.tenure.LedBy(peer.ID) || m.watched == peer.ID {
 		return m.detector.Excuse(later(peer.heard, peer.pending).Add(m.cfg.Timing.Bears() + 1))
 	}
 	answered := peer.comes.Add(t)
@@ -232,12 +233,6 @@ func (m *Machine) silent(peer *member) time.Time {
 		answered = most
 	}
 	return m.detector.Excuse(later(answered, peer.heard.Add(t)).Add(1))
-}
-
-// redialAt has a member dialed no sooner than at.
-func (m *Machine) redialAt(i int, at time.Time) {
-	m.members[i].redial = at
-	m.alarms.Wake(at)
 }
 
 // dialFailed: refused means that the process is gone; silence is only silence.
@@ -261,7 +256,7 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 		}
 		return
 	}
-	m.dialLost(i)
+	peer.dialLost(m.now, m.farT())
 	m.refuses(i, why)
 	if refused || why != nil && why != election.ErrForeign {
 		peer.via, peer.viaAt, peer.pingers = election.None, time.Time{}, nil
@@ -276,7 +271,8 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 			m.removedSelf()
 			return
 		}
-		m.redialAt(i, m.now.Add(m.cfg.Timing.Heartbeat))
+		peer.redial = m.now.Add(m.cfg.Timing.Heartbeat)
+		m.alarms.Wake(peer.redial)
 		if peer.rebuffedAt = m.now; why == election.ErrRemoved && m.outdates(entry) && m.linked() {
 			peer.rebuffedAt = time.Time{} // we need not wait: a member will tell it
 			m.unreached(i)
@@ -288,9 +284,10 @@ func (m *Machine) dialFailed(id election.ID, refused bool, why error, entry elec
 	}
 	peer.rebuffedAt = time.Time{}
 	peer.backoff = min(max(2*peer.backoff, m.cfg.Timing.Heartbeat), maxBackoff)
-	m.redialAt(i, m.now.Add(peer.backoff-m.jitter(peer.backoff/4)))
+	peer.redial = m.now.Add(peer.backoff - jitter(&m.random, peer.backoff/4))
+	m.alarms.Wake(peer.redial)
 	if refused {
-		if peer.proof.taken = true; m.isLeader(i) {
+		if peer.proof.taken = true; m.tenure.LedBy(peer.ID) {
 			peer.proof.under = m.tenure.Held().Epoch
 		}
 		m.markDown(i, election.CauseCrashed, true, "it refuses the connection")
@@ -317,7 +314,7 @@ func (m *Machine) unreached(i int) {
 		if peer.state != election.StateDown {
 			m.setState(i, election.StateUnreachable)
 		}
-		if m.concerns(i) {
+		if peer.asked(m.self) || peer.awaited || m.shouldDial(i) {
 			m.pingIndirectly(i)
 		}
 	}
@@ -338,14 +335,14 @@ func (m *Machine) removedForGood(tombstone election.Member) bool {
 }
 
 // linked reports whether a connection stands to anyone.
-func (m *Machine) linked() bool {
-	return slices.ContainsFunc(m.members, func(e member) bool { return e.link })
+func (r *roll) linked() bool {
+	return slices.ContainsFunc(r.members, func(e member) bool { return e.link })
 }
 
 // outdates reports whether our entry is above the one by which another refuses us:
 // it will hold when the lists meet.
-func (m *Machine) outdates(tombstone election.Member) bool {
-	own, _ := m.Entry(m.cfg.Self.ID)
+func (r *roll) outdates(tombstone election.Member) bool {
+	own, _ := r.Entry(r.self)
 	return tombstone.Version > 0 && own.Version > tombstone.Version
 }
 
@@ -353,17 +350,17 @@ func (m *Machine) outdates(tombstone election.Member) bool {
 // on our list by configuration alone. The two configurations are an operator's to
 // mend. Else who let us in has died before it told the others, or they have lost
 // what they knew, or have heard late that we had once left.
-func (m *Machine) disagree(peer *member) bool {
-	own, _ := m.Entry(m.cfg.Self.ID)
-	return !m.cfg.Joins && own.Version == 0 && peer.Version == 0
+func (r *roll) disagree(peer *member) bool {
+	own, _ := r.Entry(r.self)
+	return !r.joins && own.Version == 0 && peer.Version == 0
 }
 
 // jitter draws from the seed a duration below d.
-func (m *Machine) jitter(d time.Duration) time.Duration {
+func jitter(from *rand.PCG, d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
-	return time.Duration(rand.New(&m.random).Int64N(int64(d)))
+	return time.Duration(rand.New(from).Int64N(int64(d)))
 }
 
 // dialAll dials whom this member should be connected to and is not: the leader
@@ -383,7 +380,7 @@ func (m *Machine) dialAll() {
 		}
 	}
 	m.others(func(i int, peer *member) {
-		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.isLeader(i) || peer.ID == m.watched) {
+		if m.shouldDial(i) && !m.now.Before(peer.redial) && (room > 0 || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched) {
 			room--
 			peer.dialing = true
 			m.do(election.Action{Kind: election.Dial, To: peer.ID})
@@ -396,5 +393,5 @@ func (m *Machine) shouldDial(i int) bool {
 	if peer.link || peer.dialing {
 		return false
 	}
-	return m.tenure.Beats() || !m.tenure.Live() || m.isLeader(i) || peer.ID == m.watched
+	return m.tenure.Beats() || !m.tenure.Live() || m.tenure.LedBy(m.members[i].ID) || peer.ID == m.watched
 }

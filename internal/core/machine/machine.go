@@ -67,7 +67,11 @@ func New(c Config) (*Machine, error) {
 	c.Timing = c.Timing.WithDefaults()
 	m := &Machine{cfg: c, algorithm: c.Algorithm, tenure: tenure.New(c.Self.ID, c.State.Token), detector: detector.New(c.Timing), seen: epoch.NewSeen(c.State.Token), disk: epoch.NewDisk(c.State.Token), reaper: reaper.New(c.ReapAfter)}
 	m.random.Seed(c.Seed, c.Incarnation)
-	m.enlist(c)
+	for _, e := range m.enlist(c) {
+		if !c.NoDetector {
+			m.mustNotify(e, m.now)
+		}
+	}
 	m.metas = meta.New(c.Self.ID, c.Incarnation, c.Meta)
 	m.unfounded = !m.founds()
 	return m, nil
@@ -85,7 +89,7 @@ func (m *Machine) Step(now time.Time, ev election.Event) []election.Action {
 	m.now = now
 	switch {
 	case !m.tenure.Started() || m.cfg.NoDetector:
-	case m.stalled(last, m.now):
+	case m.detector.Stalled(last, m.now, m.alarms.Deadline(), m.tenure.Beats()):
 		m.resumeAfterStall(last)
 	default:
 		m.detector.Oversleep(m.now, m.alarms.Deadline())
@@ -178,7 +182,15 @@ func (m *Machine) handleMembership(ev election.Event) {
 	case election.JoinAccepted:
 		m.joinAccepted(ev.List, ev.Token, ev.Age)
 	case election.MemberAdded, election.MemberRemoved:
-		m.changedByUser(ev)
+		switch {
+		case m.place == removed:
+			// Its work may still run, but whom it removed now would take the two for members that
+			// have removed each other, and put it back.
+		case ev.Kind == election.MemberAdded:
+			m.add(ev.Member, ev.On)
+		default:
+			m.remove(ev.Peer)
+		}
 	case election.Leaving:
 		m.leave()
 	case election.Health:
@@ -186,7 +198,10 @@ func (m *Machine) handleMembership(ev election.Event) {
 	case election.Candidacy:
 		m.setCandidacy(ev.On)
 	case election.Tells:
-		m.setMeta(ev.Meta)
+		if m.metas.Set(ev.Meta) {
+			m.learn(m.metas.Own())
+			m.spreadMeta(m.metas.Own())
+		}
 	case election.Pausing:
 		m.maintenance.Set(m.now, ev.Age, m.View().Leader.ID)
 		if m.tenure.Leaderless() {
@@ -240,7 +255,9 @@ func (m *Machine) receive(msg *election.Message) {
 		m.trace(election.Record{What: "receives", Peer: msg.From, Token: msg.Token, Message: msg})
 	}
 	m.hear(i)
-	m.confirm(i, msg)
+	if msg.Kind == election.Pong {
+		m.members[i].confirms(m.origin.Add(time.Duration(msg.Stamp)))
+	}
 	m.compareLists(i, msg)
 	m.heed(i, msg)
 }
@@ -248,9 +265,12 @@ func (m *Machine) receive(msg *election.Message) {
 // heed does what a message asks for, however it has come.
 func (m *Machine) heed(i int, msg *election.Message) {
 	stood := !m.members[i].saidAt.IsZero() && m.eligible(&m.members[i])
-	m.heardEligibility(i, msg)
+	m.heardEligibility(i, msg, m.tenure.Held().Above(msg.Token), m.byRelay, m.now)
 	if msg.Eligibility == election.Eligible {
-		m.endLastResort()
+		if m.lastResort {
+			m.needsNoLastResort()
+			m.makeWay("a healthy member is there")
+		}
 	}
 	m.maintenance.Receive(m.now, msg.Pause)
 	m.seen.Receive(msg.Token.Epoch, msg.Highest)

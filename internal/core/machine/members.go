@@ -61,69 +61,81 @@ type proof struct {
 	refuted bool   // it lived on: a refusal proves nothing
 }
 
-// roll is who there is: the list, and what is known of each that is on it.
+// roll is who there is: the list, what is known of each member on it, and by which way messages reach
+// it. It has no reference to its Machine: a method is given the time, and answers.
 type roll struct {
 	roster  roster.Roster
 	members []member        // lowest rank first, this one included
 	ranks   []election.Rank // the same, for the Algorithm
 	index   map[election.ID]int
-	me      int // of this member in members
+	me      int    // of this member in members
+	version uint64 // of what is known of the members; grows with each change
+
+	self    election.ID
+	timing  election.Timing
+	joins   bool // other members have let this one in
+	noLinks bool // there is neither a detector nor a link
 }
 
+// statesChanged has the next heartbeats carry the members' states.
+func (r *roll) statesChanged() { r.version++ }
+
 // enlist takes up the member list: what the disk remembers, and what the configuration
-// says.
-func (m *Machine) enlist(c Config) {
+// says. It gives those that were removed.
+func (r *roll) enlist(c Config) (gone []election.Member) {
 	own := election.Member{Rank: c.Self, Address: c.Address, Observer: c.Observer}
 	if c.Self.Priority != 0 && !c.Joins {
 		own.Version, own.Fixed = 1, true // no configuration says it: all are to hear of it
 	}
-	m.roster = roster.New(own, c.State.Members, c.Members)
-	m.members = make([]member, 0, len(m.roster.All()))
-	for _, e := range m.roster.All() {
+	r.self, r.timing, r.joins, r.noLinks = c.Self.ID, c.Timing, c.Joins, c.NoDetector
+	r.roster = roster.New(own, c.State.Members, c.Members)
+	r.members = make([]member, 0, len(r.roster.All()))
+	for _, e := range r.roster.All() {
 		if e.Departure != election.Present && e.ID != c.Self.ID {
-			m.mustNotify(e)
+			gone = append(gone, e)
 			continue
 		}
 		known := member{Member: e, eligibility: e.Eligibility()}
 		if e.ID == c.Self.ID {
 			known.Rank, known.incarnation, known.state = c.Self, c.Incarnation, election.StateUp
 		}
-		m.members = append(m.members, known)
+		r.members = append(r.members, known)
 	}
-	m.rank()
+	r.rank()
+	return gone
 }
 
 // rank puts the members in order after any of their ranks may have changed.
-func (m *Machine) rank() {
-	slices.SortFunc(m.members, func(a, b member) int { return a.Compare(b.Rank) })
-	m.index = make(map[election.ID]int, len(m.members)) // a clone may share the old one
-	m.ranks = make([]election.Rank, len(m.members))
-	for i, e := range m.members {
-		m.index[e.ID], m.ranks[i] = i, e.Rank
+func (r *roll) rank() {
+	slices.SortFunc(r.members, func(a, b member) int { return a.Compare(b.Rank) })
+	r.index = make(map[election.ID]int, len(r.members)) // a clone may share the old one
+	r.ranks = make([]election.Rank, len(r.members))
+	for i, e := range r.members {
+		r.index[e.ID], r.ranks[i] = i, e.Rank
 	}
-	m.me = m.index[m.cfg.Self.ID]
+	r.me = r.index[r.self]
 }
 
 // enroll puts one more among the members.
-func (m *Machine) enroll(known member) {
-	m.members = append(m.members, known)
-	m.rank()
-	m.statesChanged()
+func (r *roll) enroll(known member) {
+	r.members = append(r.members, known)
+	r.rank()
+	r.statesChanged()
 }
 
 // strike takes a member off.
-func (m *Machine) strike(i int) {
-	m.members = slices.Delete(slices.Clone(m.members), i, i+1)
-	m.rank()
-	m.statesChanged()
+func (r *roll) strike(i int) {
+	r.members = slices.Delete(slices.Clone(r.members), i, i+1)
+	r.rank()
+	r.statesChanged()
 }
 
 // others calls f for every member but this one, highest rank first: who is
 // likeliest to lead hears first.
-func (m *Machine) others(f func(i int, peer *member)) {
-	for i := len(m.members) - 1; i >= 0; i-- {
-		if i != m.me {
-			f(i, &m.members[i])
+func (r *roll) others(f func(i int, peer *member)) {
+	for i := len(r.members) - 1; i >= 0; i-- {
+		if i != r.me {
+			f(i, &r.members[i])
 		}
 	}
 }
@@ -141,9 +153,6 @@ func (m *Machine) setState(i int, s election.MemberState) {
 	m.statesChanged()
 	m.do(election.Action{Kind: election.Notify, Member: peer.ID, Status: s})
 }
-
-// Standing is why this member does not stand for election; [election.Eligible] when it does.
-func (m *Machine) Standing() election.Eligibility { return m.toldEligibility() }
 
 // MemberView is what a member knows of another.
 type MemberView struct {

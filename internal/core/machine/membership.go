@@ -27,20 +27,20 @@ const (
 )
 
 // List is the member list, tombstones included, in the order of the ids.
-func (m *Machine) List() []election.Member { return slices.Clone(m.roster.All()) }
+func (r *roll) List() []election.Member { return slices.Clone(r.roster.All()) }
 
 // Knows reports whether id is a member now.
-func (m *Machine) Knows(id election.ID) bool {
-	_, ok := m.index[id]
+func (r *roll) Knows(id election.ID) bool {
+	_, ok := r.index[id]
 	return ok
 }
 
 // Entry is a member's entry on the list, a tombstone too.
-func (m *Machine) Entry(id election.ID) (election.Member, bool) { return m.roster.Entry(id) }
+func (r *roll) Entry(id election.ID) (election.Member, bool) { return r.roster.Entry(id) }
 
 // Fits reports whether the list has room for e, in the place of an entry with the
 // same id if there is one. An entry that is no larger than the one before fits.
-func (m *Machine) Fits(e election.Member) bool { return m.roster.Fits(e) }
+func (r *roll) Fits(e election.Member) bool { return r.roster.Fits(e) }
 
 // change puts an entry of our own making on the list, above what it replaces.
 func (m *Machine) change(e election.Member) {
@@ -53,14 +53,18 @@ func (m *Machine) change(e election.Member) {
 // them on.
 func (m *Machine) merge(entries []election.Member, from election.ID) {
 	news, stale := m.roster.Merge(m.now, entries)
-	m.tellForgotten(from, stale)
+	if i, ok := m.index[from]; ok && i != m.me && m.members[i].link && len(stale) > 0 {
+		m.sendList(i, stale) // it still has entries that were forgotten
+	}
 	if len(news) == 0 {
 		return
 	}
 	m.disk.ListChanged()
 	m.spread(news, from)
 	for _, e := range news {
-		m.mustNotify(e)
+		if e.ID != m.cfg.Self.ID && !m.cfg.NoDetector {
+			m.mustNotify(e, m.now)
+		}
 		m.applyEntry(e)
 	}
 	m.save()
@@ -191,8 +195,8 @@ func (m *Machine) toldRank(rank election.Rank) {
 
 // rankOf is what a leader ranks by now: what its token says, unless that was
 // changed on the list since.
-func (m *Machine) rankOf(leader election.Rank) election.Rank {
-	if e, ok := m.Entry(leader.ID); ok && e.Version > 0 {
+func (r *roll) rankOf(leader election.Rank) election.Rank {
+	if e, ok := r.Entry(leader.ID); ok && e.Version > 0 {
 		return e.Rank
 	}
 	return leader
@@ -215,9 +219,11 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	}
 	m.note("drops", e.ID, election.Token{}, why)
 	peer := &m.members[i]
-	switch leads := m.isLeader(i) || m.tenure.Next().Leader.ID == e.ID || peer.draining; {
+	switch leads := m.tenure.LedBy(m.members[i].ID) || m.tenure.Next().Leader.ID == e.ID || peer.draining; {
 	case leads && peer.link && !m.cfg.NoDetector:
-		m.keepDeparting(peer) // its work has still to stop
+		m.keeps(peer) // its work has still to stop
+		m.note("awaits", peer.ID, election.Token{}, "the end of its work")
+		m.wakeForDraining()
 	case peer.link || peer.dialing:
 		m.do(election.Action{Kind: election.Notify, Member: e.ID, Status: election.StateRemoved})
 		m.do(election.Action{Kind: election.Hangup, To: e.ID})
@@ -228,7 +234,7 @@ func (m *Machine) dropMember(i int, e election.Member) {
 	m.metas.Drop(e.ID)
 	m.step(election.Event{Kind: election.PeerDown, Peer: e.ID})
 	switch {
-	case m.tenure.Live() && m.tenure.Held().Leader.ID == e.ID:
+	case m.tenure.LedBy(e.ID):
 		m.loseLeader(cause, true, why)
 	case m.tenure.Next().Leader.ID == e.ID:
 		m.abandon(why)
@@ -294,19 +300,6 @@ func (m *Machine) relisted() {
 	}
 }
 
-// changedByUser takes in what the user changes at this member. One that was removed changes
-// nothing: its work may still run, but whom it removed then would take the two for members
-// that have removed each other, and put it back.
-func (m *Machine) changedByUser(ev election.Event) {
-	switch {
-	case m.place == removed:
-	case ev.Kind == election.MemberAdded:
-		m.add(ev.Member, ev.On)
-	default:
-		m.remove(ev.Peer)
-	}
-}
-
 // add puts a member on the list because the user says so, a removed one too. What
 // he does not say of a known one stays: its address, its priority unless that is
 // said, and that it only follows.
@@ -327,15 +320,9 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 	}
 	e.Observer = e.Observer || known.Observer
 	m.change(e)
-	m.tellConcerned(e.ID)
-}
-
-// tellConcerned tells a member of its new entry itself where no link stands to it: else it would hear of that
-// from the leader alone, which may be gone.
-func (m *Machine) tellConcerned(id election.ID) {
-	if i, ok := m.index[id]; ok && i != m.me && !m.members[i].link && !m.members[i].down && !m.members[i].since.Equal(m.now) {
-		e, _ := m.Entry(id)
-		m.sendList(i, []election.Member{e})
+	if i, ok := m.index[e.ID]; ok && i != m.me && !m.members[i].link && !m.members[i].down && !m.members[i].since.Equal(m.now) {
+		e, _ = m.Entry(e.ID)
+		m.sendList(i, []election.Member{e}) // else it would learn of that from the leader alone, which may be gone
 	}
 }
 

@@ -9,14 +9,6 @@ import (
 
 // This file exchanges metadata, which package meta keeps.
 
-// setMeta has this member tell other pairs of itself.
-func (m *Machine) setMeta(pairs map[string]string) {
-	if m.metas.Set(pairs) {
-		m.learn(m.metas.Own())
-		m.spreadMeta(m.metas.Own())
-	}
-}
-
 // mergeMeta takes in what another knows that members tell of themselves. A leader tells
 // all others with its next beat; everyone else leaves that to the digests, but for its
 // own word.

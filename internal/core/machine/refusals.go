@@ -13,9 +13,8 @@ import (
 
 // refusals is whether live members of the list refuse this one.
 type refusals struct {
-	mayBeRefused bool        // a member has refused a connection of ours, and has not taken one since
-	refusedBy    election.ID // a member because of which this one does not lead; None: there is none
-	outvoted     bool        // those with another secret or other settings are too many
+	mayBeRefused bool          // a member has refused a connection of ours, and has not taken one since
+	refusedBy    []election.ID // because of which this one does not lead, the highest rank first; never changed in place
 }
 
 // refuses takes note of how a member has answered a dial of ours: it refuses us because of why, or (nil)
@@ -37,41 +36,31 @@ func (m *Machine) reviewRefusals() {
 	if !m.mayBeRefused {
 		return
 	}
-	was := m.refusedBy
-	m.outvoted, m.refusedBy, m.mayBeRefused = m.outnumbered(), election.None, false
+	refused := len(m.refusedBy) > 0
+	outvoted, decided := m.outnumbered(m.tenure.Leading(), m.now)
+	if !decided.IsZero() {
+		m.alarms.Wake(decided)
+	}
+	m.refusedBy, m.mayBeRefused = nil, false
 	m.others(func(_ int, peer *member) {
 		m.mayBeRefused = m.mayBeRefused || peer.refusal != nil
-		if m.refusedBy == election.None && m.counts(peer) {
-			m.refusedBy = peer.ID
+		unlisted := peer.refusal == election.ErrNotMember && m.disagree(peer)
+		if unlisted || outvoted && peer.refusal == election.ErrForeign {
+			m.refusedBy = append(m.refusedBy, peer.ID)
 		}
 	})
 	switch {
-	case was == election.None && m.refusedBy != election.None:
-		m.note("is refused", m.refusedBy, m.tenure.Held(), m.members[m.index[m.refusedBy]].refusal.Error())
+	case !refused && len(m.refusedBy) > 0:
+		m.note("is refused", m.refusedBy[0], m.tenure.Held(), m.members[m.index[m.refusedBy[0]]].refusal.Error())
 		m.makeWay("a member of its list refuses it")
-	case was != election.None && m.refusedBy == election.None:
+	case refused && len(m.refusedBy) == 0:
 		m.standAgain("no member of its list refuses it any more")
 	}
 }
 
-// RefusedBy are the members that refuse this one and for which it does not lead, the highest rank first.
-func (m *Machine) RefusedBy() (ids []election.ID) {
-	if m.refusedBy == election.None {
-		return nil
-	}
-	m.others(func(_ int, peer *member) {
-		if m.counts(peer) {
-			ids = append(ids, peer.ID)
-		}
-	})
-	return ids
-}
-
-// counts reports whether this member does not lead because of one that refuses it.
-func (m *Machine) counts(peer *member) bool {
-	unlisted := peer.refusal == election.ErrNotMember && m.disagree(peer)
-	return unlisted || m.outvoted && peer.refusal == election.ErrForeign
-}
+// RefusedBy are the members that refuse this one and for which it does not lead, the highest rank first; not
+// to be changed.
+func (f *refusals) RefusedBy() []election.ID { return f.refusedBy }
 
 // outnumbered reports whether the members that refuse this one for its secret or its settings are more than those on its
 // own side: itself, and the members that are up. A follower has that from its leader, to which alone it is connected.
@@ -79,11 +68,11 @@ func (m *Machine) counts(peer *member) bool {
 // Of two sides of one size the one with the greatest id leads. Both sides know the ids, and nothing else of each other:
 // if the side that leads went on, a partition between two that lead would end with two leaders, and two that both
 // start would have none. A member that does not lead waits first, until the other side's leader has dialed it in
-// vain and has given up.
-func (m *Machine) outnumbered() bool {
+// vain and has given up: until decided, if that is not zero.
+func (r *roll) outnumbered(leading bool, now time.Time) (yes bool, decided time.Time) {
 	refuse, side := 0, 1
-	theirs, ours, since := election.None, m.cfg.Self.ID, time.Time{}
-	m.others(func(_ int, peer *member) {
+	theirs, ours, since := election.None, r.self, time.Time{}
+	r.others(func(_ int, peer *member) {
 		switch {
 		case peer.refusal == election.ErrForeign:
 			refuse, theirs, since = refuse+1, greater(theirs, peer.ID), later(since, peer.refusedAt)
@@ -92,14 +81,13 @@ func (m *Machine) outnumbered() bool {
 		}
 	})
 	if refuse != side || theirs.Compare(ours) > 0 {
-		return refuse >= side
+		return refuse >= side, decided
 	}
-	decided := since.Add(maxBackoff + m.cfg.Timing.T())
-	if m.tenure.Leading() || !m.now.Before(decided) {
-		return false
+	decided = since.Add(maxBackoff + r.timing.T())
+	if leading || !now.Before(decided) {
+		return false, time.Time{}
 	}
-	m.alarms.Wake(decided)
-	return true
+	return true, decided
 }
 
 func greater(a, b election.ID) election.ID {
@@ -107,12 +95,4 @@ func greater(a, b election.ID) election.ID {
 		return b
 	}
 	return a
-}
-
-// letInByLeader takes note that the leader, which has our secret and our settings, has a connection to a member: that one
-// has them, too, though it may have refused this member before.
-func (m *Machine) letInByLeader(i int) {
-	if peer := &m.members[i]; peer.refusal == election.ErrForeign {
-		peer.refusal = nil
-	}
 }

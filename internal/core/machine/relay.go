@@ -31,19 +31,19 @@ type relays struct {
 }
 
 // relayTo is the member by which messages go to another, if that is the way.
-func (m *Machine) relayTo(to int) (r int, ok bool) {
-	peer := &m.members[to]
-	if peer.viaAt.IsZero() || m.now.Sub(peer.viaAt) > m.farT() || peer.link && !peer.viaAt.After(peer.heard) {
+func (l *roll) relayTo(to int, now time.Time) (r int, ok bool) {
+	peer := &l.members[to]
+	if peer.viaAt.IsZero() || now.Sub(peer.viaAt) > l.farT() || peer.link && !peer.viaAt.After(peer.heard) {
 		return 0, false
 	}
-	r, ok = m.index[peer.via]
-	return r, ok && r != m.me && !m.members[r].down
+	r, ok = l.index[peer.via]
+	return r, ok && r != l.me && !l.members[r].down
 }
 
 // reaches reports whether messages can go to a member, over a link or by another.
-func (m *Machine) reaches(i int) bool {
-	_, ok := m.relayTo(i)
-	return ok || m.members[i].link
+func (l *roll) reaches(i int, now time.Time) bool {
+	_, ok := l.relayTo(i, now)
+	return ok || l.members[i].link
 }
 
 // passes says which messages go by others: all but what a link alone is kept for.
@@ -136,7 +136,7 @@ func (m *Machine) reached(i int, by election.ID) {
 // passLost has another member pass on what a member may have lost: a dial is under way
 // with it, as vain as the last.
 func (m *Machine) passLost(i int) {
-	r, ok := m.relayTo(i)
+	r, ok := m.relayTo(i, m.now)
 	if !ok {
 		return
 	}
@@ -159,7 +159,7 @@ func (m *Machine) pingIndirectly(i int) {
 	if len(peer.pingers) > 0 {
 		return
 	}
-	if _, ok := m.relayTo(i); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
+	if _, ok := m.relayTo(i, m.now); ok && m.now.Sub(peer.viaAt) <= m.cfg.Timing.Heartbeat {
 		if m.tenure.Beats() {
 			m.replyToProbe(peer.ID) // it hears no beats
 		}
@@ -168,13 +168,13 @@ func (m *Machine) pingIndirectly(i int) {
 	var by []int
 	last, ok := m.index[peer.via]
 	switch {
-	case ok && m.mayPass(last, i) && m.members[last].link:
+	case ok && m.mayPass(last, i, m.now) && m.members[last].link:
 		by = []int{last}
 		peer.via = election.None // once: when it fails, the others
 	case peer.down:
-		by = m.nextToAsk(i)
+		by = m.nextToAsk(i, m.now)
 	default:
-		by = m.allToAsk(i)
+		by = m.allToAsk(i, m.now)
 	}
 	for _, r := range by {
 		peer.pingers = append(peer.pingers, m.members[r].ID)
@@ -187,39 +187,37 @@ func (m *Machine) pingIndirectly(i int) {
 	}
 	most := time.Duration(0)
 	for _, r := range by {
-		most = max(most, m.answerTime(r))
+		most = max(most, m.answerTime(r, m.now))
 		m.pass(r, m.fill(peer.ID, election.Message{Kind: election.Ping, Stamp: int64(m.now.Sub(m.origin))}))
 	}
 	peer.until = m.now.Add(most + 2*m.cfg.Timing.DialTime() + m.cfg.Timing.TProcess)
 	m.alarms.Wake(peer.until)
 }
 
-// concerns reports whether a dial that has failed was our own concern: one made to
-// pass on what another has to say is not.
-func (m *Machine) concerns(i int) bool {
-	peer := &m.members[i]
-	own := slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
-		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == m.cfg.Self.ID)
+// asked reports whether something of this member's own was lost with a dial that has failed: one made to
+// pass on what another has to say is not its concern.
+func (peer *member) asked(self election.ID) bool {
+	return slices.ContainsFunc(peer.unconfirmed, func(s sent) bool {
+		return s.lost && !s.proof && (s.msg.Kind != election.Relay || s.msg.Carried.From == self)
 	})
-	return own || peer.awaited || m.shouldDial(i)
 }
 
 // mayPass reports whether r may be asked to pass something on to i.
-func (m *Machine) mayPass(r, i int) bool {
-	peer := &m.members[r]
-	return r != i && r != m.me && !peer.down && (peer.link || peer.missed.IsZero() || m.now.Sub(peer.missed) > m.cfg.Timing.T())
+func (l *roll) mayPass(r, i int, now time.Time) bool {
+	peer := &l.members[r]
+	return r != i && r != l.me && !peer.down && (peer.link || peer.missed.IsZero() || now.Sub(peer.missed) > l.timing.T())
 }
 
 // allToAsk is everyone that may be asked. In a large cluster it is a few that a link
 // stands to: where all dial all, as at its birth, each would else ask everyone for
 // everyone. The rest get their turn one by one.
-func (m *Machine) allToAsk(i int) (by []int) {
-	most, large := probeWave, len(m.members) > probeWave+1
+func (l *roll) allToAsk(i int, now time.Time) (by []int) {
+	most, large := probeWave, len(l.members) > probeWave+1
 	if large {
 		most = fewRelays
 	}
-	m.others(func(r int, peer *member) {
-		if m.mayPass(r, i) && (peer.link || !large) && len(by) < most {
+	l.others(func(r int, peer *member) {
+		if l.mayPass(r, i, now) && (peer.link || !large) && len(by) < most {
 			by = append(by, r)
 		}
 	})
@@ -227,11 +225,11 @@ func (m *Machine) allToAsk(i int) (by []int) {
 }
 
 // nextToAsk is one member at a time, those with a link only.
-func (m *Machine) nextToAsk(i int) []int {
-	peer := &m.members[i]
-	for range m.members {
-		peer.turn = (peer.turn + 1) % len(m.members)
-		if m.mayPass(peer.turn, i) && m.members[peer.turn].link {
+func (l *roll) nextToAsk(i int, now time.Time) []int {
+	peer := &l.members[i]
+	for range l.members {
+		peer.turn = (peer.turn + 1) % len(l.members)
+		if l.mayPass(peer.turn, i, now) && l.members[peer.turn].link {
 			return []int{peer.turn}
 		}
 	}
@@ -263,7 +261,7 @@ func (m *Machine) unreachedIndirectly(i int, why string) {
 		m.pingIndirectly(i)
 		return
 	}
-	if m.isLeader(i) {
+	if m.tenure.LedBy(m.members[i].ID) {
 		return // the vouchers tell
 	}
 	if peer.ID == m.watched {

@@ -39,10 +39,10 @@ func reap(m *Machine) {
 }
 
 // mustNotify notes whom a leader has to tell that it is a member no more.
-func (m *Machine) mustNotify(e election.Member) {
-	if e.Departure == election.Removed && e.ID != m.cfg.Self.ID && !m.cfg.NoDetector && !slices.Contains(m.unnotified, e.ID) {
-		m.unnotified = append(slices.Clone(m.unnotified), e.ID)
-		m.nextNotice = later(m.nextNotice, m.now.Add(maxBackoff)) // it was told on its link, if there was one
+func (n *removalNotices) mustNotify(e election.Member, now time.Time) {
+	if e.Departure == election.Removed && !slices.Contains(n.unnotified, e.ID) {
+		n.unnotified = append(slices.Clone(n.unnotified), e.ID)
+		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was told on its link, if there was one
 	}
 }
 
@@ -71,14 +71,15 @@ func (m *Machine) notifyRemoved() {
 	}
 }
 
-// wakeForNotice adds what there is to tell to the deadline.
-func (m *Machine) wakeForNotice() {
+// noticeDue is when there is a notice to look at; zero: there is none.
+func (n *removalNotices) noticeDue(leading bool, soon time.Time) time.Time {
 	switch {
-	case m.notifying != election.None:
-		m.alarms.Wake(m.notifyUntil)
-	case len(m.unnotified) > 0 && m.tenure.Leading():
-		m.alarms.Wake(later(m.nextNotice, m.now.Add(m.cfg.Timing.Heartbeat)))
+	case n.notifying != election.None:
+		return n.notifyUntil
+	case len(n.unnotified) > 0 && leading:
+		return later(n.nextNotice, soon)
 	}
+	return time.Time{}
 }
 
 // endNotice hangs up.
@@ -87,8 +88,8 @@ func (m *Machine) endNotice() {
 	m.notifying = election.None
 }
 
-func (m *Machine) notified(id election.ID) {
-	m.unnotified = slices.DeleteFunc(slices.Clone(m.unnotified), func(other election.ID) bool { return other == id })
+func (n *removalNotices) notified(id election.ID) {
+	n.unnotified = slices.DeleteFunc(slices.Clone(n.unnotified), func(other election.ID) bool { return other == id })
 }
 
 // noticeLink takes in what the driver says of the link to the removed member that is being told.
@@ -137,7 +138,7 @@ func (m *Machine) removedBy(id election.ID, tombstone election.Member) {
 
 // Yields reports whether this member ends for one that it has removed and that has removed it, as
 // soon as its disk answers.
-func (m *Machine) Yields() bool { return m.yields }
+func (n *removalNotices) Yields() bool { return n.yields }
 
 // endYield ends this member as soon as its disk has it that the other one holds, or
 // refuses: else it would send that one away when it is added again.

@@ -17,15 +17,15 @@ func (m *Machine) send(to int, msg election.Message) {
 func (m *Machine) fill(to election.ID, msg election.Message) *election.Message {
 	msg.From, msg.To, msg.Election = m.cfg.Self.ID, to, m.cfg.Election
 	m.saysNow(&msg)
-	if msg.Stamp == 0 && m.stamps(&msg) {
-		msg.Stamp = m.stampAt(m.now)
+	if msg.Stamp == 0 && m.cfg.stamps(&msg) {
+		msg.Stamp = m.cfg.stampAt(m.now, m.origin)
 	}
 	return &msg
 }
 
 // saysNow has a message say what every message says of its sender, as it is now.
 func (m *Machine) saysNow(msg *election.Message) {
-	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.toldEligibility(), m.roster.Digest(), m.tenure.Draining()
+	msg.Highest, msg.Eligibility, msg.Digest, msg.Draining = m.seen.Highest(), m.Standing(), m.roster.Digest(), m.tenure.Draining()
 	msg.MetaDigest, msg.Pause = m.metas.Digest(), m.maintenance.Report(m.now)
 	if msg.Token == m.tenure.Held() && msg.Kind != election.Ack {
 		side := m.side()
@@ -46,7 +46,7 @@ func (m *Machine) post(to int, msg *election.Message) { m.postAgain(to, msg, m.n
 // postAgain sends what was sent before, at first.
 func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 	peer := &m.members[to]
-	if r, ok := m.relayTo(to); ok && passes(msg.Kind) {
+	if r, ok := m.relayTo(to, m.now); ok && passes(msg.Kind) {
 		m.pass(r, msg)
 		return
 	}
@@ -54,7 +54,7 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 		m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 		return
 	}
-	if lasting := m.tenure.Beats() || m.isLeader(to); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
+	if lasting := m.tenure.Beats() || m.tenure.LedBy(m.members[to].ID); peer.link && !lasting && peer.stale(m.now, m.cfg.Timing) {
 		m.hangUp(to)
 	}
 	if !peer.link {
@@ -67,7 +67,7 @@ func (m *Machine) postAgain(to int, msg *election.Message, first time.Time) {
 	if peer.pending.IsZero() {
 		peer.pending = m.now
 	}
-	m.sending(to, msg, first)
+	peer.sends(msg, first, m.now, peer.ID == m.watched && ofContest(msg.Kind))
 	m.do(election.Action{Kind: election.Send, To: peer.ID, Message: msg})
 	if m.cfg.Trace != nil {
 		m.trace(election.Record{What: "sends", Peer: peer.ID, Token: msg.Token, Message: msg})

@@ -35,7 +35,7 @@ func (m *Machine) eligibility() election.Eligibility {
 		return election.IneligibleUnhealthy
 	case m.disk.Unfit():
 		return election.IneligibleUnsaved
-	case m.refusedBy != election.None:
+	case len(m.refusedBy) > 0:
 		return election.IneligibleRefused
 	case m.mode == awaitsLeader:
 		return election.IneligibleJoining
@@ -55,8 +55,8 @@ func (m *Machine) eligibility() election.Eligibility {
 	return election.Eligible
 }
 
-// toldEligibility is what the others are told of that.
-func (m *Machine) toldEligibility() election.Eligibility {
+// Standing is what the others are told of that.
+func (m *Machine) Standing() election.Eligibility {
 	if a := m.eligibility(); a != election.Eligible || !m.lastResort {
 		return a
 	}
@@ -192,15 +192,7 @@ func (m *Machine) tryLastResort() {
 	m.lastResort = true
 }
 
-// endLastResort: a healthy member is there, which may lead instead.
-func (m *Machine) endLastResort() {
-	if m.lastResort {
-		m.lastResort = false
-		m.makeWay("a healthy member is there")
-	}
-}
-
-// needsNoLastResort: another leads.
+// needsNoLastResort: another leads, or a healthy member is there that may.
 func (s *standing) needsNoLastResort() { s.lastResort = false }
 
 // campaign begins a contest because the user asks for one.

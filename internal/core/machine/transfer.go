@@ -71,9 +71,9 @@ func (m *Machine) transfer(to election.ID) {
 }
 
 // fit reports whether the heir still can take the lead, as far as is known.
-func (m *Machine) fit(heir election.ID) bool {
-	i, ok := m.index[heir]
-	return ok && (i == m.me || !m.members[i].down && m.members[i].eligibleNext())
+func (r *roll) fit(heir election.ID) bool {
+	i, ok := r.index[heir]
+	return ok && (i == r.me || !r.members[i].down && r.members[i].eligibleNext())
 }
 
 // leaveTo takes note of who is to lead next, behind a leadership that has ended.

@@ -27,14 +27,13 @@ type sent struct {
 	lost        bool      // it went with a dial that failed
 }
 
-// sending takes note of a message that leaves now, and first left then.
-func (m *Machine) sending(i int, msg *election.Message, first time.Time) {
-	peer := &m.members[i]
-	proof := peer.ID == m.watched && ofContest(msg.Kind)
-	peer.keep(needsProof)
-	peer.unconfirmed = append(peer.unconfirmed, sent{msg: msg, first: first, last: m.now, proof: proof})
-	if excess := len(peer.unconfirmed) - mostUnconfirmed; excess > 0 {
-		peer.unconfirmed = peer.unconfirmed[excess:]
+// sends takes note of a message that leaves now, and first left then; proof: it is kept until there
+// is proof.
+func (p *member) sends(msg *election.Message, first, now time.Time, proof bool) {
+	p.keep(needsProof)
+	p.unconfirmed = append(p.unconfirmed, sent{msg: msg, first: first, last: now, proof: proof})
+	if excess := len(p.unconfirmed) - mostUnconfirmed; excess > 0 {
+		p.unconfirmed = p.unconfirmed[excess:]
 	}
 }
 
@@ -67,20 +66,16 @@ func (p *member) heardAnything() {
 	p.keep(needsProof)
 }
 
-// confirm takes note of an answer that says when its question left: all that left
-// before that has come.
-func (m *Machine) confirm(i int, msg *election.Message) {
-	if msg.Kind == election.Pong {
-		asked := m.origin.Add(time.Duration(msg.Stamp))
-		m.members[i].keep(func(s sent) bool { return !s.last.Before(asked) })
-	}
+// confirms takes note of an answer to what left at asked: all that left before that has come.
+func (p *member) confirms(asked time.Time) {
+	p.keep(func(s sent) bool { return !s.last.Before(asked) })
 }
 
-// dialLost takes note that a dial has failed, and all that went with it.
-func (m *Machine) dialLost(i int) {
-	peer := &m.members[i]
-	peer.keep(func(s sent) bool { return !s.lost || s.proof && m.now.Sub(s.first) <= m.farT() })
-	peer.loses(func(sent) bool { return true })
+// dialLost takes note that a dial has failed, and all that went with it. What needs proof is kept for
+// no longer than within.
+func (p *member) dialLost(now time.Time, within time.Duration) {
+	p.keep(func(s sent) bool { return !s.lost || s.proof && now.Sub(s.first) <= within })
+	p.loses(func(sent) bool { return true })
 }
 
 // loses takes note that those are lost, until they are said again.
@@ -115,15 +110,15 @@ func (m *Machine) repeat(i int, lost []sent) {
 func (m *Machine) awaitsLonger(i int, again *election.Message) {
 	m.awaitAnew(i)
 	if ofContest(again.Kind) {
-		m.alarms.ExtendOthers(ownTimers, m.now.Add(m.answerTime(i)+m.cfg.Timing.TProcess))
+		m.alarms.ExtendOthers(ownTimers, m.now.Add(m.answerTime(i, m.now)+m.cfg.Timing.TProcess))
 	}
 }
 
 // saidAgain is msg, leaving now.
 func (m *Machine) saidAgain(msg *election.Message) *election.Message {
 	again := *msg
-	if msg.Stamp != 0 && m.stamps(msg) {
-		again.Stamp = m.stampAt(m.now)
+	if msg.Stamp != 0 && m.cfg.stamps(msg) {
+		again.Stamp = m.cfg.stampAt(m.now, m.origin)
 	}
 	m.saysNow(&again)
 	return &again

@@ -62,6 +62,13 @@ func (t *Tenure) Moved() (from, to Phase, wrong bool) {
 	return t.phase, t.phase, false
 }
 
+// Drained moves a member to that phase whose work has still to stop: it need not any more.
+func (t *Tenure) Drained(p Phase) {
+	if t.Draining() {
+		t.Enter(p)
+	}
+}
+
 // Started reports whether the member takes part.
 func (t *Tenure) Started() bool { return t.phase != PhaseStarting }
 

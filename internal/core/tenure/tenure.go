@@ -61,6 +61,9 @@ func (t *Tenure) View() election.Token {
 	return election.Token{}
 }
 
+// LedBy reports whether id leads at present.
+func (t *Tenure) LedBy(id election.ID) bool { return t.Live() && t.held.Leader.ID == id }
+
 // Next is the leadership that is being saved, zero without one.
 func (t *Tenure) Next() election.Token { return t.next }
 
