@@ -13,6 +13,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -133,6 +134,7 @@ func (f *file) send(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Encoding", "gzip")
 		body = f.zips
 	}
+	h.Set("Content-Length", strconv.Itoa(len(body))) // a page shows how much of it is there
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body) // a client that disconnected is not our fault
 	}

@@ -1,7 +1,7 @@
 // Leaderships: who, when, why each ended, the time without one, and the time with two.
 
 import { h, listed, replace, text } from './shared/dom.js'
-import { causes, doing } from './shared/words.js'
+import { causes, doing, reason } from './shared/words.js'
 import { merge, reigns } from './reigns.js'
 import { t } from './texts.js'
 import { at, exact, lasting, toMilli } from './times.js'
@@ -78,7 +78,7 @@ function reign(r, now, leaderships, opened, id, members) {
 function causeOf(r, own) {
   const words = causes[r.cause] ?? r.cause
   const said = [r.views.find(v => v.by === r.leader), own].find(v => v?.cause === r.cause && v.why)
-  return said ? `${words} (${said.why})` : words
+  return said ? `${words} (${reason(said.why)})` : words
 }
 
 function steps(records) {
@@ -88,5 +88,5 @@ function steps(records) {
 
 // sentence says a record in the words of "batuta explain".
 export function sentence(r) {
-  return [r.member, doing(r.what), r.peer && r.peer !== r.member ? r.peer : '', r.token, r.why && `(${r.why})`].filter(Boolean).join(' ')
+  return [r.member, doing(r.what), r.peer && r.peer !== r.member ? r.peer : '', r.token, r.why && `(${reason(r.why)})`].filter(Boolean).join(' ')
 }

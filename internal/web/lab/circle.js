@@ -3,6 +3,7 @@
 import { h, s, set, text } from './shared/dom.js'
 import { family } from './model.js'
 
+const readable = 12 // messages at a time whose content is written beside them
 const width = 760, height = 520
 
 const shapes = {
@@ -26,9 +27,10 @@ export class Circle {
     this.nodes = s('g')
     this.air = s('g', { class: 'air', 'aria-hidden': 'true' })
     this.knife = s('line', { class: 'knife', visibility: 'hidden' })
-    this.svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
+    this.svg = s('svg', { viewBox: `0 -16 ${width} ${height + 16}`, class: 'circle', role: 'group', 'aria-label': t('circle') }, this.links, this.air, this.nodes, this.knife)
     root.append(this.svg)
     this.pool = []
+    this.tags = Array.from({ length: readable }, () => s('text', { class: 'payload' }))
     this.#knifeWork()
   }
 
@@ -164,6 +166,9 @@ export class Circle {
       this.air.append(el)
       this.pool.push(el)
     }
+    let tag = 0
+    const told = flights.filter(f => family(f.kind) !== 'beat').length <= readable
+    if (!this.tags[0].isConnected) this.air.append(...this.tags)
     this.pool.forEach((el, i) => {
       const f = flights[i]
       if (i >= shown) { set(el, 'visibility', 'hidden'); return }
@@ -181,7 +186,13 @@ export class Circle {
       const x = p.x + (q.x - p.x) * k - (q.y - p.y) / length * side, y = p.y + (q.y - p.y) * k + (q.x - p.x) / length * side
       el.setAttribute('transform', `translate(${x.toFixed(1)} ${y.toFixed(1)}) rotate(${(Math.atan2(q.y - p.y, q.x - p.x) * 57.29578).toFixed(1)})`)
       set(el, 'visibility', 'visible')
+      if (!told || family(f.kind) === 'beat') return
+      const label = this.tags[tag++]
+      text(label, payload(f))
+      label.setAttribute('x', x.toFixed(1))
+      label.setAttribute('y', (y - 11).toFixed(1))
     })
+    for (; tag < readable; tag++) text(this.tags[tag], '')
   }
 
   // label says in a line what a message is.
@@ -226,6 +237,12 @@ export class Circle {
       if (sides[0].length && sides[1].length) this.on.partition(sides)
     })
   }
+}
+
+// payload is what a message says, as short as can be: its kind, and whom it is about.
+function payload(f) {
+  const about = f.ring || (f.leader && `${f.leader} · ${f.epoch}`)
+  return f.kind.toUpperCase() + (about ? ` ${about}` : '')
 }
 
 function idSize(id, r) {

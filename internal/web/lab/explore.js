@@ -136,7 +136,7 @@ export class Explorer {
       const turn = -Math.PI / 2 + 2 * Math.PI * ((i + 1) % n) / n
       return [m.id, { x: width / 2 + (n === 1 ? 0 : width * .36 * Math.cos(turn)), y: height / 2 + (n === 1 ? 0 : height * .34 * Math.sin(turn)) }]
     }))
-    const svg = s('svg', { viewBox: `0 0 ${width} ${height}`, class: 'circle place' + (small ? ' thumb' : ''), ...label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' } })
+    const svg = s('svg', { viewBox: `0 -16 ${width} ${height + 16}`, class: 'circle place' + (small ? ' thumb' : ''), ...label ? { role: 'img', 'aria-label': label } : { 'aria-hidden': 'true' } })
     const ids = [...spot.keys()]
     ids.forEach((a, i) => ids.slice(i + 1).forEach(b => { const p = spot.get(a), q = spot.get(b); svg.append(s('line', { class: 'link', x1: p.x, y1: p.y, x2: q.x, y2: q.y })) }))
     const before = new Map()

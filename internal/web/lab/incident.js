@@ -39,6 +39,7 @@ export function recorded(incident) {
       return
     }
     const told = others(id, i, began, events, witnesses, from)
+    if (w && !told.some(x => x.what === 'leads')) told.length = 0 // it was missed because it had not begun
     members[i].absent = told.length ? told[0].what === 'starts' : Boolean(w)
     if (!told.length && !w) told.push({ at: 0, m: i, what: 'falls silent', fault: true, cause: -1 })
     events.push(...told)

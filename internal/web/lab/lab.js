@@ -28,6 +28,10 @@ class Lab {
     translate(t)
     toggles($('#lang'), $('#theme'))
     this.simulator = new Simulator()
+    this.simulator.loading = share => {
+      $('#loading').hidden = share >= 1
+      $('#loading').value = share
+    }
     this.now = 0
     this.playing = false
     this.frame = null // the one that is asked for

@@ -1,6 +1,7 @@
 // The events as a list, and why one happened.
 
 import { h, replace } from './shared/dom.js'
+import { reason } from './shared/words.js'
 import { upperBound } from './model.js'
 
 const shown = 400 // rows at one time
@@ -56,7 +57,7 @@ export class EventLog {
   }
 
   #row(e) {
-    const row = h('li', { class: e.fault ? 'fault' : big.has(e.what) ? 'big' : '', title: e.why || null, onclick: () => this.pick({ event: e, at: e.at }) },
+    const row = h('li', { class: e.fault ? 'fault' : big.has(e.what) ? 'big' : '', title: reason(e.why) || null, onclick: () => this.pick({ event: e, at: e.at }) },
       h('time', {}, stamp(e.at)), h('span', {}, this.t.sentence(e)))
     return row
   }
@@ -75,11 +76,11 @@ export class Why {
     replace(this.list, model.why(picked).map((x, i) => {
       const o = x.event ?? x.flight
       const times = x.flight ? `${this.t('sentAt', { time: stamp(o.sent) })}, ${o.arrived < 0 ? this.t('neverArrives') : this.t('arrivesAt', { time: stamp(o.arrived) })}` : stamp(x.at)
-      const reason = x.event ? o.why : o.drop
+      const said = reason(x.event ? o.why : o.drop)
       return h('li', {}, h('button', { type: 'button', onclick: () => this.pick(x), 'aria-current': i === 0 ? 'true' : null },
         i > 0 && h('span', { class: 'only-read' }, this.t('because') + ' '),
         x.event ? this.t.sentence(o) : this.t.flight(o),
-        h('span', { class: 'reason' }, [reason, times].filter(Boolean).join(' · '))))
+        h('span', { class: 'reason' }, [said, times].filter(Boolean).join(' · '))))
     }))
   }
 }

@@ -9,7 +9,8 @@ export class Simulator {
 
   #start() {
     this.#worker = new Worker(new URL('worker.js', import.meta.url), { type: 'module' })
-    this.#worker.onmessage = ({ data: { id, value, error } }) => {
+    this.#worker.onmessage = ({ data: { id, value, error, progress } }) => {
+      if (progress !== undefined) { this.loading?.(progress); return }
       const waiting = this.#open.get(id)
       if (!waiting) return
       this.#open.delete(id)
@@ -22,6 +23,8 @@ export class Simulator {
       this.#open.clear()
     }
   }
+
+  loading = null // is called with the share of the simulator that is there
 
   // ask calls one of the simulator's functions.
   ask(call, ...args) {

@@ -4,6 +4,7 @@
 import { colours } from './shared/page.js'
 import { family, lowerBound, upperBound } from './model.js'
 import { shapeOf } from './circle.js'
+import { reason } from './shared/words.js'
 
 const left = 96, top = 26, right = 18
 
@@ -325,7 +326,7 @@ export class SpaceTime {
       this.canvas.style.cursor = found ? 'pointer' : 'crosshair'
       this.tip.hidden = !found
       if (!found) return
-      this.tip.textContent = found.event ? this.t.sentence(found.event) + (found.event.why ? ` (${found.event.why})` : '') : this.t.flight(found.flight)
+      this.tip.textContent = found.event ? this.t.sentence(found.event) + (found.event.why ? ` (${reason(found.event.why)})` : '') : this.t.flight(found.flight)
       this.tip.style.left = Math.min(x + 14, this.w - 260) + 'px'
       this.tip.style.top = y + 16 + 'px'
     })

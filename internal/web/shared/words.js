@@ -1,5 +1,4 @@
-// What members do and why they lose, in the page's language. A reason in brackets is the
-// Machine's own word, and stays as the trace has it.
+// What members do and why they lose, in the page's language.
 
 import { lang } from './page.js'
 
@@ -15,6 +14,23 @@ const doings = {
 
 // doing is what a record of the trace says that a member does.
 export const doing = what => lang === 'es' ? doings[what] ?? what.replace(/^partition /, 'partición ') : what
+
+const reasons = [
+  ['it says so', 'así lo anuncia'], ['it says that it has ended', 'anuncia que terminó'], ['it won the contest', 'ganó la elección'], ['it was asked to', 'se le pidió'], ['it refuses the connection', 'rechaza la conexión'], ['its connection closed', 'se cerró su conexión'],
+  ['nobody vouches for it', 'nadie responde por él'], ['silent for (.*)', 'silencio de $1'], ['it has just started', 'acaba de arrancar'], ['all have answered or are down', 'todos respondieron o están caídos'], ['unreachable', 'inalcanzable'],
+  ['its token is higher', 'su token es mayor'], ['a higher token (.*)', 'un token mayor, $1'], ['another may lead', 'puede liderar otro'], ['to hand over: it outranks the leader', 'para el relevo: es mayor que el líder'], ['it hands over to (.*)', 'entrega el liderazgo a $1'],
+  ['(.*) passes it on', 'lo reenvía $1'], ['(.*) hears it', '$1 lo recibe'], ['by (.*)', 'por $1'], ['a majority has voted for it', 'votó por él una mayoría'], ['its lease has ended', 'su lease terminó'], ['it knows no leader', 'no conoce líder'], ['the round is lost', 'se perdió la vuelta'], ['it claims the next epoch', 'reclama la época siguiente'],
+  ['crashed', 'caído'], ['silent', 'en silencio'], ['resigned', 'renunció'], ['superseded', 'relevado'], ['stalled', 'estuvo parado'],
+].map(([en, es]) => [new RegExp(`^${en}$`), es])
+
+// reason is the Machine's reason in the page's language; one that is not known stays as it is.
+export const reason = text => {
+  if (lang !== 'es' || !text) return text
+  const [cause, rest] = /^(crashed|silent|resigned|superseded|stalled): (.*)$/.exec(text)?.slice(1) ?? []
+  if (rest) return `${reason(cause)}: ${reason(rest)}`
+  const known = reasons.find(([en]) => en.test(text))
+  return known ? text.replace(...known) : text
+}
 
 const why = {
   en: { crashed: 'the leader crashed', silent: 'the leader fell silent', resigned: 'it resigned', removed: 'it was removed', stalled: 'this process was stopped for too long', superseded: 'a newer leadership was shown', renewed: 'it goes on under a higher epoch: a partition healed', stopped: 'this member was stopped' },
