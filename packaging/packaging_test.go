@@ -67,7 +67,7 @@ func TestVariablesAreFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml"} {
+	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml", "kubernetes/deployment.yaml", "kubernetes/engine.yaml"} {
 		for _, name := range variables(read(t, path)) {
 			flag := "--" + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "BATUTA_")), "_", "-")
 			if !strings.Contains(string(help), flag+" ") {
@@ -195,6 +195,53 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
+// An agent takes every flag and variable of the manifests.
+func TestManifestsAreConfigurations(t *testing.T) {
+	program := batuta(t)
+	key, err := exec.Command(program, "secret", "new").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "cluster.key")
+	if err := os.WriteFile(secret, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"kubernetes/sidecar.yaml", "kubernetes/deployment.yaml"} {
+		checked := 0
+		for _, doc := range documents(t, path) {
+			spec, _ := doc["spec"].(map[string]any)
+			template, _ := spec["template"].(map[string]any)
+			pod, _ := template["spec"].(map[string]any)
+			initial, _ := pod["initContainers"].([]any)
+			containers, _ := pod["containers"].([]any)
+			for _, c := range append(initial, containers...) {
+				if c := c.(map[string]any); c["name"] == "batuta" {
+					checked++
+					cmd := exec.Command(program, "config", "check")
+					args, _ := c["args"].([]any)
+					for _, arg := range args[1:] { // after "agent"
+						cmd.Args = append(cmd.Args, arg.(string))
+					}
+					values := strings.NewReplacer("$(BATUTA_ID)", "batuta-0", "$(POD_NAME)", "batuta-0", "$(POD_IP)", "10.0.0.1", "/secret/cluster.key", secret)
+					environment, _ := c["env"].([]any)
+					cmd.Env = []string{"BATUTA_ID=batuta-0"}
+					for _, v := range environment {
+						if value, ok := v.(map[string]any)["value"].(string); ok {
+							cmd.Env = append(cmd.Env, fmt.Sprint(v.(map[string]any)["name"], "=", values.Replace(value)))
+						}
+					}
+					if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "BATUTA_") {
+						t.Errorf("%s: %v, with %q: %v: %s", path, cmd.Args[3:], cmd.Env, err, out)
+					}
+				}
+			}
+		}
+		if checked != 1 {
+			t.Errorf("%s has %d containers of batuta", path, checked)
+		}
+	}
+}
+
 // Whatever an alert or a graph asks for is a metric that an agent has.
 func TestMetricsExist(t *testing.T) {
 	rules := documents(t, "prometheus/batuta.rules.yaml")
@@ -214,6 +261,66 @@ func TestMetricsExist(t *testing.T) {
 		name = strings.TrimSuffix(name, "_bucket")
 		if !strings.Contains(known, `"`+name+`"`) && !strings.Contains(known, `desc("`+strings.TrimPrefix(name, "batuta_")+`"`) {
 			t.Errorf("no agent has a metric %s", name)
+		}
+	}
+}
+
+// The dashboard asks for its data source when it is imported, and shows the members of the chosen clusters.
+func TestDashboardHasInputs(t *testing.T) {
+	var dashboard struct {
+		Inputs     []struct{ Name, PluginID string } `json:"__inputs"`
+		Templating struct {
+			List []struct {
+				Name, AllValue string
+				Query          string
+			}
+		}
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal([]byte(read(t, "grafana/batuta.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	if len(dashboard.Inputs) != 1 || dashboard.Inputs[0].PluginID != "prometheus" {
+		t.Errorf("the inputs are %v", dashboard.Inputs)
+	}
+	names := ""
+	for _, v := range dashboard.Templating.List {
+		names += v.Name + " "
+		if v.Name == "instance" && (!strings.Contains(v.Query, `cluster=~"$cluster"`) || v.AllValue != "") {
+			t.Errorf("all members are not those of the cluster: %+v", v)
+		}
+	}
+	if names != "datasource cluster instance " {
+		t.Errorf("the variables are %s", names)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			if !strings.Contains(target.Expr, `$instance"`) && !strings.Contains(target.Expr, `$cluster"`) {
+				t.Errorf("%s shows every cluster: %s", p.Title, target.Expr)
+			}
+		}
+	}
+}
+
+// Each alert names the section of the documentation that says what to do, and the section exists.
+func TestAlertsNameTheirRunbook(t *testing.T) {
+	rules := read(t, "prometheus/batuta.rules.yaml")
+	urls := regexp.MustCompile(`runbook_url: https://github\.com/batuta-dev/batuta/blob/main/(docs/[a-z-]+\.md)#([a-z-]+)\n`).FindAllStringSubmatch(rules, -1)
+	if alerts := strings.Count(rules, "- alert:"); len(urls) != alerts {
+		t.Errorf("%d of %d alerts name a section of a page", len(urls), alerts)
+	}
+	for _, url := range urls {
+		found := false
+		for line := range strings.Lines(read(t, "../"+url[1])) {
+			heading := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
+			heading = regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(heading, "")
+			found = found || line[0] == '#' && strings.ReplaceAll(heading, " ", "-") == url[2]
+		}
+		if !found {
+			t.Errorf("%s has no section %s", url[1], url[2])
 		}
 	}
 }
