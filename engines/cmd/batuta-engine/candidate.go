@@ -110,6 +110,7 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	if err := c.flags.check(); err != nil {
 		return err
 	}
+	c.flags.engine.lease = c.flags.lease
 	log, err := c.flags.output.Open(c.stderr)
 	if err != nil {
 		return err

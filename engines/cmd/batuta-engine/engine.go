@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
@@ -30,6 +31,8 @@ type engineFlags struct {
 	postgres                  string
 	kubernetes, kubeconfig    string
 	nats                      natsFlags
+	redis                     redisFlags
+	lease                     time.Duration // of a candidate
 	election                  string
 }
 
@@ -44,6 +47,7 @@ func (f *engineFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubernetes, "kubernetes", "", "`namespace` of the Lease that the election is held on, which has its name")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that says how to reach Kubernetes (default what a pod is given)")
 	f.nats.register(fs)
+	f.redis.register(fs)
 	fs.StringVar(&f.election, "election", "default", "`name` of the election: who names the same takes part in the same")
 }
 
@@ -151,6 +155,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		{"--kubernetes", f.kubernetes != "", false, f.openKubernetes},
 		{"--postgres", f.postgres != "", false, f.openPostgres},
 		{"--nats", len(f.nats.urls) > 0, f.nats.extra(), func() (engines.Engine, error) { return f.nats.open(f.election) }},
+		{"--redis", f.redis.addr != "", f.redis.extra(), func() (engines.Engine, error) { return f.redis.open(f.election, f.lease) }},
 	} {
 		if e.given {
 			opened = append(opened, e.open)
@@ -159,7 +164,7 @@ func (f *engineFlags) open() (engines.Engine, error) {
 		}
 	}
 	if len(opened) != 1 {
-		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --nats and --postgres")
+		return nil, cli.Usagef("which engine? give one of --etcd, --kubernetes, --nats, --postgres and --redis")
 	}
 	return opened[0]()
 }

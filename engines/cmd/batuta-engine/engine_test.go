@@ -66,7 +66,11 @@ func serveNats(t *testing.T) place {
 	return place{enginetest.ServeNats(t, 1).Addrs[0], func(addr string) []string { return []string{"--nats", "nats://" + addr} }}
 }
 
-var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats}
+func serveRedis(t *testing.T) place {
+	return place{enginetest.ServeRedis(t).Addr, func(addr string) []string { return []string{"--redis", addr} }}
+}
+
+var places = map[string]func(*testing.T) place{"etcd": serveEtcd, "postgres": servePostgres, "kubernetes": serveKubernetes, "nats": serveNats, "redis": serveRedis}
 
 // ask runs a command that asks, in this process.
 func ask(args ...string) (code int, said string) {

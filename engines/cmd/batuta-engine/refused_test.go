@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
@@ -109,6 +111,36 @@ func TestNatsRefuses(t *testing.T) {
 	enginetest.Leads(t, first, e)
 }
 
+// Users of Redis that lack the password or a permission get one sentence. The password of the file is read again.
+func TestRedisRefuses(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeRedis(t, strings.Fields("--user default off --user admin on >admin ~* &* +@all --user stranger on >stranger ~x +get "+
+		"--user app on >app ~batuta:* &batuta:* +eval +evalsha +subscribe +publish +hmget +hset +hincrby +info +time")...)
+	dir := passwords(t, "app", "stranger", "wrong")
+	flags := func(user, password string) []string {
+		return []string{"--redis", s.Addr, "--redis-user", user, "--redis-password-file", filepath.Join(dir, password)}
+	}
+	e := candidateOf(t, engineFlags{redis: redisFlags{addr: s.Addr, user: "app", password: filepath.Join(dir, "app")}})
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+
+	refused(t, "no --redis-user and --redis-password-file are given: Redis requires a password", all, "--redis", s.Addr)
+	refused(t, "--redis-user app, --redis-password-file: Redis refuses the user or the password", all, flags("app", "wrong")...)
+	refused(t, "Redis denies the user key batuta:default: allow it", all, flags("stranger", "stranger")...)
+
+	admin := redis.NewClient(&redis.Options{Addr: s.Addr, Username: "admin", Password: "admin"})
+	defer admin.Close()
+	for _, rules := range [][]any{{"ACL", "SETUSER", "app", "resetpass", ">new"}, {"CLIENT", "KILL", "USER", "app"}} {
+		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enginetest.Reports(t, e, "Redis refuses the user or the password")
+	if err := os.WriteFile(filepath.Join(dir, "app"), []byte("new\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Leads(t, first, e)
+}
+
 // What is wrong with the flags of an engine is reported in a line with exit code 2, without the password.
 func TestEngineFlagsAreWrong(t *testing.T) {
 	dir := passwords(t, "p")
@@ -122,6 +154,13 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 		{"--nats", "127.0.0.1:1", "--nats-bucket", "a.b"},
 		{"--nats", "127.0.0.1:1", "--etcd", "127.0.0.1:1"},
 		{"--etcd", "127.0.0.1:1", "--nats-user", "u"},
+		{"--redis", "redis://user:hidden@127.0.0.1:1"},
+		{"--redis", "127.0.0.1"},
+		{"--redis", "127.0.0.1:1", "--redis-user", "u"},
+		{"--redis", "127.0.0.1:1", "--redis-password-file", file + "-missing"},
+		{"--redis", "rediss://127.0.0.1:1", "--redis-ca", file},
+		{"--redis", "127.0.0.1:1", "--redis-ca", file},
+		{"--nats", "127.0.0.1:1", "--redis-password-file", file},
 	} {
 		for _, command := range []string{"run", "agent", "status", "leader", "watch"} {
 			full := append([]string{command}, args...)
@@ -129,7 +168,7 @@ func TestEngineFlagsAreWrong(t *testing.T) {
 				full = append(full, "--", "true")
 			}
 			code, said := ask(full...)
-			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") {
+			if code != cli.Usage || strings.Count(said, "\n") != 1 || strings.Contains(said, "hidden") || !strings.Contains(said, "--nats") && !strings.Contains(said, "--redis") {
 				t.Errorf("%q ends with %d: %s", full, code, said)
 			}
 		}

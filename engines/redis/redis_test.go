@@ -1,0 +1,67 @@
+package redis_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/engines"
+	"github.com/batuta-dev/batuta/engines/internal/enginetest"
+	"github.com/batuta-dev/batuta/engines/redis"
+)
+
+func start(t *testing.T, addr, key string) *engines.Election {
+	t.Helper()
+	return enginetest.Start(t, redis.New(enginetest.DialRedis(t, addr), key, enginetest.Lease), engines.Config{ID: "1", StandAlways: true})
+}
+
+// The one conformance call, on a real server that is killed and started again.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeRedis(t)
+	enginetest.Conform(t, s.Server, []string{s.Addr}, func(name string, lines []string) engines.Engine {
+		return redis.New(enginetest.DialRedis(t, lines[0]), name, enginetest.Lease)
+	})
+}
+
+// A server that forgets all when it is killed has no second leader: none begins before the lease of the first has ended.
+// Epochs rise all the same.
+func TestAServerWithoutALog(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeRedis(t, "--appendonly", "no")
+	e := start(t, s.Addr, "forgotten")
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+	s.Kill()
+	killed := time.Now()
+	s.Start()
+	next := start(t, s.Addr, "forgotten")
+	enginetest.Reports(t, next, "may have forgotten a leader")
+	enginetest.Leads(t, first, e, next)
+	if waited := time.Since(killed); waited < enginetest.Lease {
+		t.Errorf("a leadership begins %v after the server has lost the one before, whose lease is %v", waited, enginetest.Lease)
+	}
+}
+
+// A server that may evict the record, a replica and a foreign key are refused. An epoch rises when the key is deleted.
+func TestServersAndKeys(t *testing.T) {
+	t.Parallel()
+	s := enginetest.ServeRedis(t)
+	e := start(t, s.Addr, "deleted")
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
+	c := enginetest.DialRedis(t, s.Addr)
+	if err := c.Del(t.Context(), "deleted").Err(); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Leads(t, first, e)
+
+	if err := c.HSet(t.Context(), "foreign", "id", "mine").Err(); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Reports(t, start(t, s.Addr, "foreign"), "key foreign is not batuta's")
+	full := enginetest.ServeRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	enginetest.Reports(t, start(t, full.Addr, "x"), "maxmemory-policy allkeys-lru may evict the leader")
+	_, port, _ := strings.Cut(s.Addr, ":")
+	replica := enginetest.ServeRedis(t, "--replicaof", "127.0.0.1", port)
+	enginetest.Reports(t, start(t, replica.Addr, "x"), "this server is a replica")
+}
