@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Makes all files of a release below build/release/VERSION: an archive for each platform, packages for Linux,
+# SBOMs and checksums. Two runs at one commit give the same files.
+# With --push it then tags the commit for each module, and pushes the tags. Without, it prints these commands.
+# usage: packaging/release.sh [--push] VERSION [PLATFORM…]     such as: packaging/release.sh 0.1.0 linux/amd64
+set -euo pipefail
+push=
+[ "${1:-}" != --push ] || { push=1 && shift; }
+version=${1:?usage: packaging/release.sh [--push] VERSION [PLATFORM…]}
+shift
+platforms=("$@")
+[ $# != 0 ] || platforms=(linux/amd64 linux/arm64 linux/arm darwin/amd64 darwin/arm64 freebsd/amd64)
+cd "$(dirname "$0")/.."
+
+missing=() # what a release needs and this commit has not
+need() { "${@:2}" || missing+=("$1"); }
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || { echo "release.sh: version $version: give one such as 0.1.0, without v" >&2 && exit 2; }
+need "every change committed" git diff --quiet HEAD
+need "a heading '## $version - YYYY-MM-DD' in CHANGELOG.md" grep -qE "^## ${version//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md
+tags=("v$version")
+while read -r folder; do # each module that others fetch
+	need "batuta v$version in $folder/go.mod" grep -qE "github.com/batuta-dev/batuta v${version//./\\.}$" "$folder/go.mod"
+	tags+=("$folder/v$version")
+done < <(git ls-files '*/go.mod' | sed 's,/go.mod$,,' | grep -vE '(^|/)(internal|examples|packaging|tools)(/|$)')
+for tag in "${tags[@]}"; do
+	[ -z "$push" ] || need "no tag $tag yet" test -z "$(git tag -l "$tag")"
+done
+for thing in "${missing[@]}"; do
+	echo "release.sh: a release needs $thing" >&2
+done
+[ -z "$push" ] || [ ${#missing[@]} = 0 ] || exit 1
+
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH GOARM=7 GOAMD64=v1 GOTOOLCHAIN=local
+out=$PWD/build/release/$version
+rm -rf "$out" && mkdir -p "$out" build
+GOARCH='' go -C packaging/tools build -trimpath -o ../../build/cyclonedx-gomod github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
+for platform in "${platforms[@]}"; do
+	os=${platform%/*} arch=${platform#*/}
+	if [ "$os" = linux ]; then
+		(cd "$out" && ../../../packaging/build.sh "$version" "$arch")
+	else
+		GOOS='' GOARCH='' go generate ./internal/lab
+		GOOS=$os GOARCH=$arch CGO_ENABLED=0 go build -tags lab -trimpath -ldflags="-s -w -X main.release=$version" -o build/batuta ./cmd/batuta
+	fi
+	name=batuta_${version}_${os}_${arch/%arm/armv7}
+	rm -rf "build/$name" && mkdir "build/$name"
+	cp build/batuta LICENSE README.md CHANGELOG.md "build/$name"
+	tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime="@$SOURCE_DATE_EPOCH" -C build -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
+	build/cyclonedx-gomod bin -json -noserial -notimestamp -version "v$version" -output "$out/$name.cdx.json" build/batuta 2>"$out/log" || { cat "$out/log" >&2 && exit 1; }
+	rm -rf "$out/log" "build/$name"
+done
+(cd "$out" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
+
+did=$([ -n "$push" ] || echo echo)
+for tag in "${tags[@]}"; do
+	$did git tag -a "$tag" -m "batuta $version"
+done
+$did git push --atomic origin "${tags[@]}"
