@@ -430,3 +430,33 @@ func TestLoadBalancers(t *testing.T) {
 		}
 	}
 }
+
+// What GitHub runs exists here: a workflow only calls scripts of the tree, and Dependabot knows each module.
+func TestGitHubRunsWhatIsHere(t *testing.T) {
+	for _, path := range []string{"ci", "release"} {
+		doc := documents(t, "../.github/workflows/"+path+".yml")[0]
+		if doc["permissions"] == nil || doc["jobs"] == nil {
+			t.Errorf("%s: %v: give jobs, and permissions as few as they need", path, doc)
+		}
+	}
+	for path, script := range map[string]string{"ci": ".ci/run", "release": "packaging/release.sh"} {
+		info, err := os.Stat("../" + script)
+		if err != nil || info.Mode()&0o111 == 0 || !strings.Contains(read(t, "../.github/workflows/"+path+".yml"), script) {
+			t.Errorf("workflow %s does not run %s, which can be run: %v", path, script, err)
+		}
+	}
+	for _, path := range []string{"bug", "idea", "config"} {
+		documents(t, "../.github/ISSUE_TEMPLATE/"+path+".yml")
+	}
+	modules, err := exec.Command("git", "ls-files", "..", ":(top)*go.mod").Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	known := read(t, "../.github/dependabot.yml")
+	for _, file := range strings.Fields(string(modules)) {
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), "..")
+		if filepath.Base(file) == "go.mod" && !strings.Contains(dir, "kubetest") && !strings.Contains(known, `"/`+strings.Trim(dir, "/")+`"`) {
+			t.Errorf("Dependabot looks after no module in %q", dir)
+		}
+	}
+}
