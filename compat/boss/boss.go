@@ -16,34 +16,34 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
-// DefaultPort is where nodes listen that are not told otherwise.
+// DefaultPort is the default port of nodes.
 const DefaultPort = 8080
 
-// Defaults of the timing on this wire. An election waits 3 s for each answer
-// (docs/sources.md, "Scrapper"), which is 2·t_max.
+// Defaults of the timing on this wire. An election waits 3 s for each answer (docs/sources.md,
+// "Scrapper"), which is 2·t_max.
 const (
 	DefaultHeartbeat = 500 * time.Millisecond // between batuta members
 	DefaultTMax      = 1500 * time.Millisecond
 	DefaultTProcess  = 300 * time.Millisecond
 )
 
-// Announce is how a new boss makes itself known.
+// Announce is how a new boss announces itself.
 type Announce int
 
 // Ways to announce.
 const (
 	Both           Announce = iota // new_boss, then a temporary identification
-	NewBoss                        // new_boss alone
-	Identification                 // the older form alone: a temporary identification with is_boss true
+	NewBoss                        // only new_boss
+	Identification                 // only the older form: a temporary identification with is_boss true
 )
 
 // Options set up the wire. The zero value of each field but NodeType works.
 type Options struct {
-	NodeType  string        // the kind of node, such as "scrapper"; others' announcements are not ours; required
+	NodeType  string        // the kind of node, such as "scrapper"; announcements of different kinds are ignored; required
 	Announce  Announce      // default Both
-	Preempt   bool          // a member of higher address that returns takes over; default: it follows the boss that it finds, as "Scrapper" has it
+	Preempt   bool          // a returning member of higher address takes over; default: it follows the boss that it finds, as in "Scrapper"
 	Heartbeat time.Duration // between heartbeats to foreign members; default 30 s
-	Silence   time.Duration // of a foreign member that is its death; batuta members bear a Heartbeat more; default 90 s
+	Silence   time.Duration // after which a foreign member counts as dead; batuta members wait a Heartbeat more; default 90 s
 }
 
 var (
@@ -54,15 +54,15 @@ var (
 // wire is a batuta.Wire.
 type wire struct{ Options }
 
-// New gives the wire for one node.
+// New returns the wire of a node.
 func New(o Options) batuta.Wire {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 30*time.Second)
 	o.Silence = cmp.Or(o.Silence, 90*time.Second)
 	return &wire{o}
 }
 
-// Defaults gives c this wire's timing and, to a node that names no address to
-// listen on, port 8080 of the address that is its id.
+// Defaults fills in this wire's timing. If c has no address to listen on, it fills in port 8080
+// of the address that is the node's id.
 func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, DefaultHeartbeat)
 	c.TMax = cmp.Or(c.TMax, DefaultTMax)
@@ -77,10 +77,10 @@ func (w *wire) Defaults(c batuta.Config) batuta.Config {
 	return c
 }
 
-// Silence implements batuta.Wire. To the other nodes a link that is down for less goes
-// unnoticed, so a batuta member must not miss its boss sooner; and they look once a
-// heartbeat: after one more all of them have noticed, and have forgotten that boss. One
-// that was called to an election before would count on it still.
+// Silence implements batuta.Wire. Foreign nodes do not notice a link that is down for less, so a
+// batuta member must not miss its boss sooner. They check every heartbeat: after a further
+// heartbeat all of them have noticed, and have forgotten that boss. A node that was called to an
+// election before would still count on it.
 func (w *wire) Silence() time.Duration { return w.Options.Silence + w.Options.Heartbeat }
 
 // Check implements batuta.Wire.
@@ -111,7 +111,7 @@ func (w *wire) Check(c batuta.Config) error {
 	return errors.Join(faults...)
 }
 
-// Peers looks the names up: every address of one is a member, its id the address.
+// Peers looks the names up: every address is a member, with the address as its id.
 func (w *wire) Peers(ctx context.Context, join []string) []batuta.Peer {
 	peers, _ := lookup(ctx, join)
 	return peers
@@ -143,7 +143,7 @@ func (w *wire) Open(l net.Listener, s network.Site) network.Network {
 	return n
 }
 
-// Between two lookups of the names to join: after one that has failed, and else.
+// Pauses between two lookups of the names to join: after a failure, and else.
 const (
 	lookupRetry = time.Second
 	lookupPause = 5 * time.Second

@@ -17,14 +17,14 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/refusal"
 )
 
-// dialAttempts bounds how often one exchange is tried on a connection that is made and
-// then reset: the process at the other end is ending, and refuses in a moment.
+// dialAttempts is how often an exchange is tried on a connection that is made and then reset:
+// the process at the remote end is ending, and refuses in a moment.
 const dialAttempts = 3
 
-// dialer makes connections to members, and does not know the members. It may be used on any goroutine.
+// dialer makes connections to members, without a list of them. It may be used on any goroutine.
 type dialer struct {
 	ctx     context.Context // ends all
-	from    string          // the IP address that this member is known by
+	from    string          // this member's own IP address
 	timeout time.Duration   // of a dial, and of a frame with its reply
 	log     *slog.Logger
 	faults  *faults
@@ -52,7 +52,7 @@ func (d *dialer) run(x *exchange) (f *frame, err error) {
 	return f, nil
 }
 
-// once sends one frame and reads the reply, if there is to be one.
+// once sends a frame and reads the reply, unless mute is set.
 func (d *dialer) once(ctx context.Context, addr string, out []byte, mute bool) (*frame, error) {
 	nc, err := d.dial(ctx, addr)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *dialer) once(ctx context.Context, addr string, out []byte, mute bool) (
 	return f, err
 }
 
-// present makes a connection that lasts, and reads the identification at the other end.
+// present makes a persistent connection, and reads the identification of the remote end.
 func (d *dialer) present(addr string, out []byte) (net.Conn, *frame, error) {
 	ctx, cancel := context.WithTimeout(d.ctx, d.timeout)
 	defer cancel()
@@ -99,7 +99,7 @@ func (d *dialer) present(addr string, out []byte) (net.Conn, *frame, error) {
 	return nil, nil, err
 }
 
-// dial connects from the address that this member is known by.
+// dial connects from this member's own address.
 func (d *dialer) dial(ctx context.Context, addr string) (net.Conn, error) {
 	from := net.Dialer{KeepAlive: -1}
 	if a, err := netip.ParseAddr(d.from); err == nil {
@@ -133,13 +133,14 @@ type faults struct {
 	refusals refusal.Log
 }
 
-// drop counts what was dropped for a reason, and logs it unless the host has had that lately.
+// drop counts what was dropped for a reason, and logs it unless that was logged for the host
+// recently.
 func (f *faults) drop(host, reason, text string, args ...any) {
 	f.counters.Bad(reason)
 	f.refusals.Warn(f.log, host, reason, text, args...)
 }
 
-// connection counts and logs a frame that is invalid. That a connection ends is no fault.
+// connection counts and logs an invalid frame. The end of a connection is no fault.
 func (f *faults) connection(nc net.Conn, err error) {
 	var b *badFrame
 	reason := ""

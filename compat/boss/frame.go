@@ -11,14 +11,13 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// A frame on the wire is two bytes of length, big-endian, and that many bytes of
-// one JSON object.
+// A frame on the wire is two bytes of length, big-endian, and that many bytes of a JSON object.
 const (
 	lengthSize = 2
 	maxBody    = 1<<16 - 1
 )
 
-// Types of frame. Others are not ours: they are skipped.
+// Types of frame. Unknown types are skipped.
 const (
 	typeIdentification = "identification"
 	typeElection       = "election"
@@ -41,7 +40,7 @@ type frame struct {
 	Batuta      *extra `json:"batuta,omitempty"`
 }
 
-// extra is what only batuta members say and read.
+// extra is what only batuta members send and read.
 type extra struct {
 	Cluster     string   `json:"cluster"`
 	Incarnation uint64   `json:"incarnation"`
@@ -51,7 +50,7 @@ type extra struct {
 func (f *frame) boss() bool      { return f.IsBoss != nil && *f.IsBoss }
 func (f *frame) temporary() bool { return f.IsTemporary != nil && *f.IsTemporary }
 
-// id is the member that the frame says it is from; None if that is no address.
+// id returns the frame's sender as it names itself; None if that is no address.
 func (f *frame) id() election.ID {
 	a, err := netip.ParseAddr(f.IP)
 	if err != nil || a.Zone() != "" {
@@ -60,7 +59,7 @@ func (f *frame) id() election.ID {
 	return election.ID(a.Unmap().String())
 }
 
-// badFrame is data from outside that makes no sense. It ends its connection.
+// badFrame is an invalid frame from outside. It ends its connection.
 type badFrame struct{ reason, detail string }
 
 func (b *badFrame) Error() string { return fmt.Sprintf("bad frame (%s): %s", b.reason, b.detail) }
@@ -82,8 +81,8 @@ func encode(f *frame) ([]byte, error) {
 	return append(out, body...), nil
 }
 
-// readFrame takes one frame off r; begun is called once its first byte is there.
-// An end before that is io.EOF, one within the frame io.ErrUnexpectedEOF.
+// readFrame reads a frame from r; begun is called after its first byte. An end before that is
+// io.EOF, an end within the frame io.ErrUnexpectedEOF.
 func readFrame(r io.Reader, begun func()) (*frame, error) {
 	var head [lengthSize]byte
 	if _, err := io.ReadFull(r, head[:1]); err != nil {
@@ -111,8 +110,8 @@ func cutShort(err error) error {
 	return err
 }
 
-// decode reads a body. Of a type that is not ours only the type is looked at: its
-// other fields may be anything.
+// decode reads a body. Of an unknown type it reads only the type: its further fields may be
+// anything.
 func decode(body []byte) (*frame, error) {
 	var kind struct {
 		Type string `json:"type"`
@@ -144,8 +143,8 @@ func decode(body []byte) (*frame, error) {
 	return f, nil
 }
 
-// locate checks the address in a frame. The original's "who are you?" has neither
-// ip nor port, but node_port: it means the address that it comes from.
+// locate checks the address in a frame. The original's question has neither ip nor port, but
+// node_port: it means the address that it comes from.
 func (f *frame) locate(body []byte) error {
 	var where struct {
 		IP       *string `json:"ip"`
@@ -169,8 +168,8 @@ func (f *frame) locate(body []byte) error {
 	return nil
 }
 
-// from puts the address that a frame has come from in it, if it says none; its
-// error says that it names another.
+// from fills in the address that a frame came from, if the frame names none. Its error reports
+// that the frame names a different address.
 func (f *frame) from(host netip.Addr) error {
 	switch f.Type {
 	case typeIdentification, typeElection, typeResponse, typeNewBoss:

@@ -10,8 +10,8 @@ import (
 
 // identity is this member as its frames name it. It writes the frames and sends none.
 type identity struct {
-	frame           // the address, as it stands in every frame
-	nodeType string // of every frame that names one
+	frame           // the address, as in every frame
+	nodeType string // of every frame with a node type
 	log      *slog.Logger
 }
 
@@ -47,8 +47,8 @@ func (i *identity) heartbeat(m *election.Message) []byte {
 	return i.bytes(&frame{Type: typeHeartbeat, MyID: i.IP, IsBusy: new(bool), Batuta: i.envelope(m)})
 }
 
-// nobody is the address in whose name an election is called that every member outranks,
-// by value and as text.
+// nobody returns an address that every member outranks, by value and as text: an election is
+// called in its name.
 func (i *identity) nobody() string {
 	if a, err := netip.ParseAddr(i.IP); err == nil && a.Is6() {
 		return "0::"
@@ -61,7 +61,7 @@ func (i *identity) bytes(f *frame) []byte {
 	b, err := encode(f)
 	if errors.Is(err, errTooLong) && f.Batuta != nil && f.Batuta.Message != nil && f.Batuta.Message.States != nil {
 		short := *f.Batuta.Message
-		short.States = nil // members can do without the states of the others
+		short.States = nil // members can do without the states
 		f.Batuta.Message = &short
 		b, err = encode(f)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Bounds on connections that others make, those that last not counted.
+// Bounds on incoming connections, persistent connections not counted.
 const (
 	maxGuests   = 256
 	maxPerHost  = 16
-	acceptPause = 20 * time.Millisecond // when the system cannot accept one
+	acceptPause = 20 * time.Millisecond // when the system cannot accept a connection
 )
 
-// guests bounds the connections that others have made. It may be used on any goroutine.
+// guests counts the incoming connections. It may be used on any goroutine.
 type guests struct {
 	mu    sync.Mutex
 	all   int
@@ -78,10 +78,10 @@ func (n *connections) acceptAll() {
 type inbound struct {
 	*frame
 	nc    net.Conn
-	reply chan reply // the loop's word on it, one
+	reply chan reply // the loop's decision
 
-	// The loop's alone.
-	from     *peer             // nil: not one to deal with
+	// Used only by the loop.
+	from     *peer             // nil: ignored
 	answered bool              // an election of a lower member
 	message  *election.Message // for a batuta member, in the reply
 }
@@ -92,7 +92,7 @@ type reply struct {
 	keep  *persistent // nil: close it then
 }
 
-// answer has an election answered; m may be nil.
+// answer makes the reply answer an election; m may be nil.
 func (in *inbound) answer(m *election.Message) {
 	if in.Type == typeElection {
 		in.answered = true
@@ -102,7 +102,7 @@ func (in *inbound) answer(m *election.Message) {
 	}
 }
 
-// report puts a Report into the reply to "who are you?"; false: there is no room.
+// report puts a Report into the reply to a question; false: there is no room.
 func (in *inbound) report(m *election.Message) bool {
 	if in.Type != typeIdentification || !in.temporary() || in.message != nil {
 		return false
@@ -119,8 +119,8 @@ func (in *inbound) called() election.Round {
 	return in.Batuta.Message.inward().Round
 }
 
-// serve reads the one frame of a connection, and replies or keeps it. A connection that is
-// kept leaves the guests.
+// serve reads the single frame of a connection, and replies or keeps it. A kept connection
+// leaves the guests.
 func (n *connections) serve(nc net.Conn, host netip.Addr, leave func()) {
 	defer leave()
 	defer nc.Close()
@@ -157,7 +157,7 @@ func (n *connections) serve(nc net.Conn, host netip.Addr, leave func()) {
 	}
 }
 
-// take hands the Machine what a frame says.
+// take passes a frame's content to the Machine.
 func (n *connections) take(in *inbound) {
 	n.log.Debug("receives", "type", in.Type, "from", in.IP)
 	p := n.sender(in)
@@ -182,23 +182,23 @@ func (n *connections) take(in *inbound) {
 	}
 }
 
-// sender is the member that a frame is from. A node that is not known yet is
-// registered when it makes itself known.
+// sender returns the member that a frame is from. An unregistered node is registered when it
+// identifies itself.
 func (n *connections) sender(in *inbound) *peer {
 	id := in.id()
 	switch in.Type {
 	case typeIdentification, typeNewBoss:
 		if in.NodeType != n.wire.NodeType {
-			return nil // of another kind: no business with us
+			return nil // of a different kind: ignored
 		}
 	case typeElection:
 	default:
-		return nil // not ours: skipped
+		return nil // unknown: skipped
 	}
 	p := n.peers[id]
 	if p == nil {
 		a, _ := netip.ParseAddr(string(id))
-		return n.enlist(peerAt(a, strconv.Itoa(cmp.Or(in.Port, n.self.Port)))) // they all listen on one port
+		return n.enlist(peerAt(a, strconv.Itoa(cmp.Or(in.Port, n.self.Port)))) // they all listen on the same port
 	}
 	if in.Port != 0 {
 		p.addr = net.JoinHostPort(string(id), strconv.Itoa(in.Port))
@@ -206,7 +206,7 @@ func (n *connections) sender(in *inbound) *peer {
 	return p
 }
 
-// asked hears an election called.
+// asked handles a call for an election.
 func (n *connections) asked(p *peer, f *frame) {
 	if p.kind == native {
 		n.site.deliver(p, f.Batuta)
@@ -219,7 +219,7 @@ func (n *connections) asked(p *peer, f *frame) {
 	n.site.hear(p, election.Message{Kind: election.Election, Round: election.Round{Number: n.rounds, Initiator: p.id}})
 }
 
-// settle decides on the reply, now that the Machine has had its say.
+// settle decides on the reply, after the Machine's step.
 func (n *connections) settle(in *inbound) {
 	var r reply
 	if p := in.from; p != nil && p.slot == in {
@@ -238,6 +238,6 @@ func (n *connections) settle(in *inbound) {
 	}
 	in.reply <- r
 	if r.keep == nil && in.Type == typeIdentification && !in.temporary() && !in.boss() {
-		n.pointOut(in.from) // it has come to the wrong one
+		n.pointOut(in.from) // it has come to a wrong member
 	}
 }

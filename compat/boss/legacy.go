@@ -7,8 +7,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// Lead implements network.Network: the boss is presented to, and no other
-// connection is kept (docs/sources.md, "Scrapper").
+// Lead implements network.Network: this member presents itself to the boss, and keeps no further
+// connection (docs/sources.md, "Scrapper").
 func (n *connections) Lead(t election.Token) {
 	if !t.Defined() {
 		return
@@ -21,7 +21,7 @@ func (n *connections) Lead(t election.Token) {
 			l.idle, l.shown = time.Time{}, false // see release
 		case l.dialed && p.id != t.Leader.ID, !l.dialed && t.Leader.ID != n.site.Self:
 			p.persistent = nil
-			l.finish() // what waits for a batuta member may be who leads now
+			l.finish() // queued frames for a batuta member may have the new leader
 			for _, spare := range p.spares {
 				spare.close()
 			}
@@ -33,7 +33,7 @@ func (n *connections) Lead(t election.Token) {
 	}
 }
 
-// identified hears a member say who it is.
+// identified handles a member's identification.
 func (n *connections) identified(p *peer, f *frame) {
 	switch {
 	case p.kind != legacy:
@@ -44,7 +44,7 @@ func (n *connections) identified(p *peer, f *frame) {
 	}
 }
 
-// known hears a foreign member's reply to "who are you?", or to an announcement.
+// known handles a foreign member's reply to a question, or to an announcement.
 func (n *connections) known(p *peer, f *frame, asked bool) {
 	switch {
 	case f.boss() && n.site.leads():
@@ -64,7 +64,7 @@ func (n *connections) known(p *peer, f *frame, asked bool) {
 	}
 }
 
-// translate does what a foreign member would make of a message that it does not
+// translate sends a foreign member the closest equivalent of a message that it does not
 // understand.
 func (n *connections) translate(p *peer, m *election.Message) {
 	switch {
@@ -72,14 +72,14 @@ func (n *connections) translate(p *peer, m *election.Message) {
 		n.identify(p, m)
 	case m.Kind == election.Handover:
 		n.depose(p)
-	case m.Kind == election.Resign: // it hears of the next boss
+	case m.Kind == election.Resign: // it receives the announcement of the next boss
 	case !p.up:
 		n.identify(p, nil)
 	}
 }
 
-// keep keeps the persistent connection to a foreign member. What a boss says there
-// counts as its beat.
+// keep checks the persistent connection to a foreign member. A frame of a boss there counts as
+// its heartbeat.
 func (n *connections) keep(p *peer, now time.Time) {
 	l := p.persistent
 	for _, spare := range p.spares {
@@ -89,7 +89,7 @@ func (n *connections) keep(p *peer, now time.Time) {
 	}
 	if now.Sub(l.heard) > n.wire.Options.Silence {
 		n.log.Warn("a foreign member is silent on its persistent connection", "member", p.id, "for", n.wire.Options.Silence)
-		l.close() // its end is told by the reader
+		l.close() // the reader reports its end
 		return
 	}
 	if view := n.site.View(); n.site.follows(p) && (l.heard != l.passed || l.under != view) {
@@ -101,11 +101,11 @@ func (n *connections) keep(p *peer, now time.Time) {
 	}
 	if wait := min(n.site.Timing.T(), n.wire.Heartbeat); l.asked.IsZero() && now.Sub(l.began) > wait || !l.asked.IsZero() && now.Sub(l.asked) > n.wire.Heartbeat {
 		l.asked = now
-		n.identify(p, nil) // who has lost an election says so to those that ask
+		n.identify(p, nil) // a member that has lost an election reports that only when asked
 	}
 }
 
-// heartbeat sends one to a foreign member.
+// heartbeat sends a heartbeat to a foreign member.
 func (n *connections) heartbeat(p *peer, now time.Time) {
 	p.persistent.beat = now
 	b := n.self.heartbeat(nil)

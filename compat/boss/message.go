@@ -6,8 +6,8 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// message is an [election.Message] between batuta members. Times are in
-// nanoseconds. Who sends it stands in the frame, or is known of the connection.
+// message is an [election.Message] between batuta members. Times are in nanoseconds. Its sender
+// is in the frame, or that of the connection.
 type message struct {
 	Kind     election.MessageKind `json:"kind"`
 	Election string               `json:"election,omitempty"`
@@ -30,7 +30,7 @@ type message struct {
 	States   []state              `json:"states,omitempty"`
 }
 
-// token is a leadership. On this wire members rank by address alone.
+// token is a leadership. On this wire members rank only by address.
 type token struct {
 	Epoch  uint64      `json:"epoch"`
 	Leader election.ID `json:"leader"`

@@ -15,8 +15,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
-// connections is a network.Network. What is not marked for any goroutine belongs to the
-// loop of the node; goroutines of connections reach it only by Post.
+// connections is a network.Network. What is not marked for any goroutine belongs to the loop of
+// the node; goroutines of connections reach it only by Post.
 type connections struct {
 	network.Inbox
 	wire     *wire
@@ -39,7 +39,7 @@ type connections struct {
 	warned bool
 }
 
-// maxFlights bounds the exchanges with one member at a time.
+// maxFlights is how many exchanges with a member run at a time.
 const maxFlights = 16
 
 func newConnections(w *wire, l net.Listener, s network.Site) *connections {
@@ -69,8 +69,8 @@ func (n *connections) Add(id election.ID, addr string) {
 	n.warnOfTextOrder()
 }
 
-// warnOfTextOrder warns once that nodes which compare addresses as text order the members
-// in a different way.
+// warnOfTextOrder warns once if nodes that compare addresses as text order the members
+// differently.
 func (n *connections) warnOfTextOrder() {
 	if lower, higher, found := n.peers.textOrder(n.site.Self); found && !n.warned {
 		n.warned = true
@@ -87,7 +87,7 @@ func (n *connections) Remove(id election.ID) {
 	}
 }
 
-// Refusal implements network.Network: on this wire no end says why it refuses.
+// Refusal implements network.Network: on this wire a refusal has no reason.
 func (n *connections) Refusal(election.ID) string { return "" }
 
 // Unresolved implements network.Network: on this wire addresses have no names.
@@ -111,8 +111,8 @@ func (n *connections) Hangup(to election.ID) {
 	}
 }
 
-// Dial implements network.Network. A leader is dialed for good, anyone else asked
-// who it is.
+// Dial implements network.Network. It dials a leader for a persistent connection, and asks any
+// further member to identify itself.
 func (n *connections) Dial(to election.ID) {
 	p := n.peers[to]
 	switch {
@@ -140,7 +140,7 @@ func (n *connections) Send(to election.ID, m *election.Message) {
 		n.routine(p, m)
 	case election.Election:
 		if p.kind == legacy && n.site.View().Defined() {
-			n.identify(p, nil) // an election would have it leave its boss
+			n.identify(p, nil) // an election would make it leave its boss
 			return
 		}
 		n.ask(p, m)
@@ -158,7 +158,7 @@ func (n *connections) Send(to election.ID, m *election.Message) {
 	}
 }
 
-// routine sends what flows all the time.
+// routine sends regular messages.
 func (n *connections) routine(p *peer, m *election.Message) {
 	switch {
 	case p.kind == legacy:
@@ -166,7 +166,7 @@ func (n *connections) routine(p *peer, m *election.Message) {
 	case p.persistent != nil:
 		p.persistent.send(n.self.heartbeat(m))
 	case m.Kind == election.Beat && time.Since(p.told) > n.site.Timing.T()/2:
-		p.told = time.Now() // it follows another, or has yet to come
+		p.told = time.Now() // it follows a different leader, or has yet to come
 		n.identify(p, m)
 	}
 }
@@ -184,12 +184,12 @@ func (n *connections) tell(p *peer, m *election.Message) {
 	}
 }
 
-// question is the frame that asks a member who it is and, if it is a batuta one, has m.
+// question returns the frame that asks a member to identify itself, with m for a batuta member.
 func (n *connections) question(m *election.Message) [][]byte {
 	return [][]byte{n.self.identification(n.site.leads(), true, m)}
 }
 
-// tickAll has tick called on the loop at every heartbeat.
+// tickAll calls tick on the loop at every heartbeat.
 func (n *connections) tickAll() {
 	ticker := time.NewTicker(n.site.Timing.Heartbeat)
 	defer ticker.Stop()
@@ -203,7 +203,7 @@ func (n *connections) tickAll() {
 	}
 }
 
-// tick does what time brings.
+// tick does what is due.
 func (n *connections) tick() {
 	now := time.Now()
 	for _, p := range n.peers.sorted() {
@@ -214,7 +214,7 @@ func (n *connections) tick() {
 			n.lead(p, now)
 		}
 		if l := p.persistent; l != nil && l.dialed && n.site.View().Defined() && !n.site.follows(p) && now.Sub(l.began) > n.site.Timing.T() {
-			p.endPersistent() // it was not taken for the boss after all
+			p.endPersistent() // it was not the boss after all
 		}
 		if n.site.follows(p) && p.up && p.persistent == nil && !now.Before(p.retry) {
 			n.openPersistent(p)
@@ -222,7 +222,7 @@ func (n *connections) tick() {
 	}
 }
 
-// enlist has a member put on the list that is not there yet, if it may be.
+// enlist adds a member to the list if it is missing and may be added.
 func (n *connections) enlist(found batuta.Peer) *peer {
 	if p := n.peers[found.ID]; p != nil || found.ID == n.site.Self {
 		return p

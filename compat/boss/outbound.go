@@ -9,21 +9,21 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// exchange is a temporary connection to a member: one frame, at most one reply.
+// exchange is a temporary connection to a member: a frame, at most a single reply.
 type exchange struct {
 	to     *peer
 	addr   string
-	frames [][]byte // one connection each; the last one's reply counts
+	frames [][]byte // each on its own connection; the reply to the last counts
 	mute   bool     // the last frame has no reply
 	silent bool     // no reply is a reply too
 	done   func(f *frame)
 	failed func(refused bool)
 	wait   time.Duration // for all of it; default 2·t_max
-	late   func()        // instead of failed, when it has come to nothing without being refused; may be nil
+	late   func()        // instead of failed, if it came to nothing without a refusal; may be nil
 }
 
-// start runs x beside the loop. Either done (f is nil if there was no reply) or
-// failed is called on the loop.
+// start runs x outside of the loop. Either done (f is nil if there was no reply) or failed is
+// called on the loop.
 func (n *connections) start(x *exchange) {
 	if x.to.flights >= maxFlights {
 		n.site.failed(x.to, false)
@@ -39,7 +39,7 @@ func (n *connections) start(x *exchange) {
 	})
 }
 
-// end tells what has come of an exchange.
+// end reports the result of an exchange.
 func (n *connections) end(x *exchange, f *frame, err error) {
 	p := x.to
 	p.flights--
@@ -54,7 +54,7 @@ func (n *connections) end(x *exchange, f *frame, err error) {
 		}
 	}
 	if err == nil && f == nil && !p.up {
-		if p.kind == unknown || p.gone { // something has taken the connection and said nothing
+		if p.kind == unknown || p.gone { // the connection was taken without a reply
 			n.site.failed(p, false)
 			return
 		}
@@ -76,7 +76,7 @@ func (n *connections) end(x *exchange, f *frame, err error) {
 	}
 }
 
-// identify asks a member who it is and, if it is a batuta one, tells it m.
+// identify asks a member to identify itself, and sends m to a batuta member.
 func (n *connections) identify(p *peer, m *election.Message) {
 	asks := m != nil && m.Kind == election.Probe
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
@@ -89,15 +89,15 @@ func (n *connections) identify(p *peer, m *election.Message) {
 	}})
 }
 
-// ask calls an election at a higher member. One that is known to be dead is asked
-// too (docs/sources.md, "Scrapper"): it counts as up until that has failed once more.
+// ask calls an election at a higher member, even at a dead member (docs/sources.md, "Scrapper"):
+// it counts as up until that has failed again.
 func (n *connections) ask(p *peer, m *election.Message) {
 	if p.kind == native {
 		n.askNow(p, m)
 		return
 	}
-	// An election has a foreign boss drop its subordinates and announce itself anew:
-	// who has begun to lead meanwhile is followed instead.
+	// An election makes a foreign boss drop its subordinates and announce itself again. A member
+	// that has begun to lead meanwhile is followed instead.
 	n.log.Debug("sends", "type", typeIdentification, "to", p.id, "temporary", true)
 	n.start(&exchange{to: p, frames: n.question(nil), failed: n.knocked(p),
 		wait: n.site.Timing.TProcess, late: func() { n.askNow(p, m) }, done: func(f *frame) {
@@ -110,8 +110,8 @@ func (n *connections) ask(p *peer, m *election.Message) {
 		}})
 }
 
-// knocked is what to tell when a member that may be asked although it is down could
-// not be reached.
+// knocked returns the event for a member that may be asked although it is down, and could not be
+// reached.
 func (n *connections) knocked(p *peer) func(refused bool) {
 	return func(bool) {
 		if !p.up {
@@ -126,7 +126,7 @@ func (n *connections) askNow(p *peer, m *election.Message) {
 		failed: n.knocked(p),
 		done: func(f *frame) {
 			switch {
-			case f == nil || f.Type != typeResponse: // it leaves the election to us
+			case f == nil || f.Type != typeResponse: // it leaves the election to this member
 			case p.kind == legacy:
 				n.site.hear(p, election.Message{Kind: election.Answer, Round: m.Round})
 			default:
@@ -135,18 +135,18 @@ func (n *connections) askNow(p *peer, m *election.Message) {
 		}})
 }
 
-// announce makes this member known as the boss. Who has just called an election
-// hears first that there is somebody higher.
+// announce announces this member as the boss. A member that has just called an election first
+// gets the answer of a higher member.
 func (n *connections) announce(p *peer, m *election.Message) {
 	if m != nil && p.slot != nil && p.slot.Type == typeElection {
 		if p.id.Compare(n.site.Self) > 0 {
-			return // it does not ask us, and will lead in a moment
+			return // it does not ask this member, and will lead in a moment
 		}
 		p.slot.answer(&election.Message{Kind: election.Answer, Election: m.Election, From: m.From, To: m.To,
 			Highest: m.Highest, Eligibility: m.Eligibility, Digest: m.Digest, Round: p.slot.called()})
-		n.announceAgain(p) // others may be waiting, too
+		n.announceAgain(p) // further members may be waiting, too
 		if p.kind == legacy && time.Since(p.told) < n.site.Timing.T()/2 {
-			return // it is about to come: told twice it might come twice, and leave both times
+			return // it is about to come: after two announcements it might come twice, and leave both times
 		}
 	}
 	p.told = time.Now()
@@ -195,8 +195,8 @@ func (n *connections) openPersistent(p *peer) {
 	})
 }
 
-// presented hears what has come of openPersistent. A boss that closes or says that
-// it is none is asked once more who it is.
+// presented handles the result of openPersistent. A boss that closes or does not claim to lead
+// is asked again.
 func (n *connections) presented(p *peer, l *persistent, f *frame, err error) {
 	p.opening = false
 	p.retry = time.Now().Add(n.site.Timing.Heartbeat)

@@ -9,7 +9,7 @@ import (
 	"github.com/batuta-dev/batuta/election"
 )
 
-// peers are the other members, by id.
+// peers are the remote members, by id.
 type peers map[election.ID]*peer
 
 // sorted returns the peers by address.
@@ -27,7 +27,8 @@ func (all peers) up() (up int) {
 	return up
 }
 
-// textOrder returns two members that would rank the other way round if addresses were compared as text.
+// textOrder returns two members that would rank in the opposite order if addresses were compared
+// as text.
 func (all peers) textOrder(self election.ID) (lower, higher election.ID, found bool) {
 	ids := append(slices.Collect(maps.Keys(all)), self)
 	slices.SortFunc(ids, election.ID.Compare)
@@ -39,29 +40,29 @@ func (all peers) textOrder(self election.ID) (lower, higher election.ID, found b
 	return "", "", false
 }
 
-// peer is another member.
+// peer is a remote member.
 type peer struct {
 	id          election.ID
 	addr        string
 	kind        kind
 	incarnation uint64 // of a foreign member: made up here
-	fresh       bool   // on the list, but the Machine has yet to be told
-	gone        bool   // foreign: its process was seen gone; the next is another
-	up          bool   // the Machine counts a link as standing
+	fresh       bool   // on the list, but not yet reported to the Machine
+	gone        bool   // foreign: its process has ended; the next is a new process
+	up          bool   // the Machine has a link to it
 	heard       time.Time
 	persistent  *persistent
-	spares      []*persistent  // foreign: a subordinate that was told of us twice at once may come twice
+	spares      []*persistent  // foreign: a subordinate that received two announcements at once may come twice
 	opening     bool           // the dial of a persistent connection is under way
-	retry       time.Time      // not before: try again to get one
+	retry       time.Time      // earliest time of the next attempt
 	flights     int            // exchanges under way
-	told        time.Time      // when a beat last went over an exchange; foreign: when it was last announced to
-	rival       time.Time      // foreign: since when it has said that it leads although another does; zero: it does not
+	told        time.Time      // when a heartbeat last went over an exchange; foreign: the last announcement to it
+	rival       time.Time      // foreign: since when it claims to lead besides the leader; zero: it does not
 	pushed      time.Time      // foreign: when it was last made to hold an election
-	firm        bool           // foreign: it has announced itself after that; it does not rank us above itself
-	point       time.Time      // foreign: when to tell it who leads; zero: never
-	pointed     time.Time      // foreign: when it was last to be told that because it asked; zero: long ago
-	probed      time.Time      // foreign: when it was last asked whether it leads, beside the foreign boss
-	slot        *inbound       // what it has just said, while the Machine decides on the reply
+	firm        bool           // foreign: it has announced itself after that; it ranks itself above this member
+	point       time.Time      // foreign: when to send it the leader; zero: never
+	pointed     time.Time      // foreign: when it last asked for the leader; zero: long ago
+	probed      time.Time      // foreign: when it was last asked whether it leads, besides the foreign boss
+	slot        *inbound       // its latest frame, while the Machine decides on the reply
 	token       election.Token // foreign: the leadership that it last had here
 }
 
@@ -70,7 +71,7 @@ type kind uint8
 const (
 	unknown kind = iota
 	native       // batuta
-	legacy       // knows nothing of batuta
+	legacy       // without support for batuta
 )
 
 // endPersistent closes the persistent connections to the member. It reports no event.
@@ -84,8 +85,8 @@ func (p *peer) endPersistent() {
 	p.persistent, p.spares = nil, nil
 }
 
-// setPersistent takes a connection into use, and ends the one before it. A foreign subordinate
-// may go on with either of the two, so the earlier one becomes a spare.
+// setPersistent takes a connection into use, and ends the previous connection. A foreign
+// subordinate may go on with either of the two, so its earlier connection becomes a spare.
 func (p *peer) setPersistent(l *persistent) {
 	if old := p.persistent; p.kind == legacy && old != nil && !old.dialed && !l.dialed {
 		p.spares = append(p.spares, old)
@@ -99,7 +100,7 @@ func (p *peer) setPersistent(l *persistent) {
 	p.persistent = l
 }
 
-// losePersistent removes a connection that has ended, and reports whether it was the last one.
+// losePersistent removes a connection that has ended, and reports whether it was the last.
 func (p *peer) losePersistent(l *persistent) bool {
 	if i := slices.Index(p.spares, l); i >= 0 {
 		p.spares = slices.Delete(p.spares, i, i+1)

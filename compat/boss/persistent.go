@@ -22,17 +22,17 @@ type persistent struct {
 
 	began time.Time
 
-	// The loop's alone.
+	// Used only by the loop.
 	heard  time.Time
-	passed time.Time      // foreign boss: when it had been heard as that last went to the Machine as a beat
+	passed time.Time      // foreign boss: when it was last passed to the Machine as a heartbeat
 	under  election.Token // and under which leadership
 	beat   time.Time      // when a heartbeat last went to a foreign member
-	asked  time.Time      // when it was last asked who it is
-	idle   time.Time      // since when this subordinate has had no boss here; zero: it has one
-	shown  bool           // it has been shown its new boss
+	asked  time.Time      // when it was last asked to identify itself
+	idle   time.Time      // since when this subordinate has had no boss here; zero: it has a boss
+	shown  bool           // the new boss was announced to it
 }
 
-// maxSpares is how many connections a foreign subordinate may have beside the last.
+// maxSpares is how many connections a foreign subordinate may have besides the last.
 const maxSpares = 2
 
 // maxQueue is how many frames may wait for a slow reader; more closes the connection.
@@ -46,7 +46,7 @@ func newPersistent(p *peer, nc net.Conn, dialed bool) *persistent {
 	return l
 }
 
-// finish closes the connection once all is written that waits.
+// finish closes the connection once all queued frames are written.
 func (l *persistent) finish() { l.end() }
 
 // send queues a frame, unless it is nil. A reader that is far behind loses the connection.
@@ -129,7 +129,7 @@ func (n *connections) persistentEnded(l *persistent) {
 	}
 }
 
-// persistentFrame hears a boss or a subordinate. What is not ours is skipped.
+// persistentFrame handles a frame of a boss or a subordinate. Unknown types are skipped.
 func (n *connections) persistentFrame(l *persistent, f *frame) {
 	p := l.peer
 	if p.persistent != l && !slices.Contains(p.spares, l) || n.peers[p.id] != p {
@@ -138,7 +138,7 @@ func (n *connections) persistentFrame(l *persistent, f *frame) {
 	l.heard, p.heard = time.Now(), time.Now()
 	if f.IP != "" && f.id() != p.id {
 		n.site.Counters.Bad("id")
-		l.close() // its end is told by the reader
+		l.close() // the reader reports its end
 		return
 	}
 	switch f.Type {

@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// This file has foreign members that have lost their way find a boss again: those
-// that wait for an announcement which will not come, those whose boss leads no
-// longer, and a boss beside another.
+// This file makes lost foreign members find a boss again: members that wait for an announcement
+// which will not come, members whose boss leads no longer, and a second boss.
 
-// rivalled hears a foreign member say that it leads although we do. A node of source
-// 002 that leads goes on doing so when it hears of another boss, so it is made to hold
-// an election.
+// rivalled handles that a foreign member claims to lead although this member does. A node of the
+// original keeps leading when it receives a different boss, so it is made to hold an election.
 func (n *connections) rivalled(p *peer) {
 	if n.still(p) {
 		n.depose(p)
 	}
 }
 
-// beside hears a foreign member say that it leads although we follow another. A boss
-// that is batuta's sees to it. Of two foreign ones the higher is followed, and the
-// lower made to hold an election if it will ask us in it.
+// beside handles that a foreign member claims to lead although this member follows a different
+// boss. A boss that runs batuta handles it itself. Of two foreign bosses the higher is followed.
+// The lower is made to hold an election if it will ask this member in it.
 func (n *connections) beside(p *peer) {
 	boss := n.boss()
 	if boss == nil || boss.kind != legacy || !n.still(p) {
@@ -37,8 +35,8 @@ func (n *connections) beside(p *peer) {
 	}
 }
 
-// still reports whether a member has said for a while that it leads beside another:
-// some follow by themselves.
+// still reports whether a member has claimed for a while to lead besides the leader: some follow
+// by themselves.
 func (n *connections) still(p *peer) bool {
 	now := time.Now()
 	if p.rival.IsZero() {
@@ -52,8 +50,8 @@ func (n *connections) still(p *peer) bool {
 	return true
 }
 
-// depose has a foreign member hold an election. If it ranks us above itself it asks
-// us and leads no longer; if not, it announces itself anew, and we follow.
+// depose makes a foreign member hold an election. If it ranks this member above itself, it asks
+// this member and leads no longer. If not, it announces itself again and is followed.
 func (n *connections) depose(p *peer) {
 	p.pushed = time.Now()
 	f := n.self.begin(typeElection, nil)
@@ -62,36 +60,37 @@ func (n *connections) depose(p *peer) {
 	n.start(&exchange{to: p, frames: [][]byte{n.self.bytes(f)}, silent: true})
 }
 
-// settled hears a foreign member call an election; true: while another leads there
-// is no need of one, and the caller is told who that is.
+// settled handles a foreign member's call for an election. It returns true if there is a leader:
+// then no election is needed, and the caller gets the leader instead.
 func (n *connections) settled(p *peer) bool {
 	above := n.site.Self.Compare(p.id) > 0
 	boss := n.boss()
 	switch {
 	case boss == nil || !above:
 		return false
-	case boss == p: // it leads no longer if we answer
+	case boss == p: // it leads no longer if this member answers
 		n.site.deposed(p)
 		return false
 	}
 	p.slot.answer(nil)
 	if boss.kind == legacy && !p.pointed.IsZero() && time.Since(p.pointed) < n.wire.Options.Silence {
-		// It has not got there: the boss still keeps an earlier connection with it, and
-		// closes this one. An election has the boss drop them all, and announce itself.
+		// It has not arrived there: the boss still keeps an earlier connection with it, and
+		// closes the new connection. An election makes the boss drop them all, and announce
+		// itself.
 		p.pointed = time.Time{}
 		n.depose(boss)
 		return true
 	}
 	p.pointed = time.Now()
-	p.point = time.Now().Add(n.site.Timing.T() / 2) // it has to take the answer in first
+	p.point = time.Now().Add(n.site.Timing.T() / 2) // it must handle the answer first
 	return true
 }
 
-// boss is the member that leads, if it is another.
+// boss returns the member that leads; nil if it is this member.
 func (n *connections) boss() *peer { return n.peers[n.site.View().Leader.ID] }
 
-// pointOut tells a foreign member who leads: an announcement in the boss's name. A
-// foreign boss is asked first whether it still is one.
+// pointOut sends a foreign member the leader: an announcement in the boss's name. A foreign boss
+// is first asked whether it still leads.
 func (n *connections) pointOut(p *peer) {
 	boss := n.boss()
 	switch {
@@ -121,7 +120,7 @@ func (n *connections) introduce(p, boss *peer) {
 	n.start(&exchange{to: p, frames: [][]byte{n.self.bytes(f)}, mute: true})
 }
 
-// lead leads a foreign member to its boss, when it does not find there by itself.
+// lead leads a foreign member to its boss if it does not find the boss by itself.
 func (n *connections) lead(p *peer, now time.Time) {
 	l := p.persistent
 	if l != nil && !l.dialed {
@@ -152,7 +151,7 @@ func (n *connections) lead(p *peer, now time.Time) {
 	}
 }
 
-// court announces this member to a foreign one that does not lead itself.
+// court announces this member to a foreign member that does not lead itself.
 func (n *connections) court(p *peer) {
 	n.start(&exchange{to: p, frames: n.question(nil), done: func(f *frame) {
 		switch {
@@ -166,8 +165,8 @@ func (n *connections) court(p *peer) {
 	}})
 }
 
-// announceAgain announces this member to the foreign ones, but for but, that keep no
-// connection with it.
+// announceAgain announces this member to all foreign members without a connection to it, except
+// but.
 func (n *connections) announceAgain(but *peer) {
 	for _, p := range n.peers.sorted() {
 		if p != but && p.kind == legacy && p.up && p.persistent == nil {
@@ -176,9 +175,9 @@ func (n *connections) announceAgain(but *peer) {
 	}
 }
 
-// release lets a foreign subordinate go when this member leads no longer. It keeps its
-// connection until the next boss has announced itself to it; if that boss does not,
-// we do; if there is none, the end of the connection tells it.
+// release drops a foreign subordinate when this member leads no longer. It keeps the connection
+// until the next boss is announced to the subordinate, by that boss or else by this member. If
+// there is no boss, the end of the connection shows it.
 func (n *connections) release(p *peer, now time.Time) {
 	l, view := p.persistent, n.site.View()
 	if n.site.leads() {
@@ -197,5 +196,5 @@ func (n *connections) release(p *peer, now time.Time) {
 		return
 	}
 	n.log.Info("a subordinate is let go", "member", p.id)
-	l.close() // its end is told by the reader
+	l.close() // the reader reports its end
 }

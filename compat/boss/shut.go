@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Shut implements network.Network. What comes in meanwhile is not heard any more.
+// Shut implements network.Network. Incoming events meanwhile are dropped.
 func (n *connections) Shut(wait time.Duration) {
 	done := make(chan struct{})
 	go func() {
@@ -15,8 +15,8 @@ func (n *connections) Shut(wait time.Duration) {
 	n.Discard(done)
 }
 
-// shut lets the exchanges end before the persistent connections: a foreign member that reads "who are
-// you?" of its boss only after it has lost that boss takes it for the boss again.
+// shut lets the exchanges end before the persistent connections. A foreign member that reads its
+// boss's question only after it has lost that boss takes it for the boss again.
 func (n *connections) shut(wait time.Duration) {
 	n.listener.Close()
 	await(&n.out, wait)

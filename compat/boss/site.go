@@ -7,8 +7,8 @@ import (
 	"github.com/batuta-dev/batuta/internal/net/network"
 )
 
-// site is the node that the connections serve: what its Machine has decided, and the events
-// that its Machine is given. It reaches no connection, and is the loop's alone.
+// site is the node that the connections serve: its Machine's decisions, and the events for its
+// Machine. It reaches no connection, and only the loop uses it.
 type site struct {
 	network.Site
 	faults *faults
@@ -19,13 +19,13 @@ func (s *site) leads() bool { return s.View().Leader.ID == s.Self }
 
 func (s *site) follows(p *peer) bool { return s.View().Leader.ID == p.id }
 
-// hear gives the Machine a message in a foreign member's name.
+// hear passes the Machine a message in a foreign member's name.
 func (s *site) hear(p *peer, m election.Message) {
 	m.From, m.To, m.Election, m.Digest = p.id, s.Self, s.Election, s.digest
 	s.Emit(election.Event{Kind: election.Received, Peer: p.id, Message: &m})
 }
 
-// deliver gives the Machine the message of a batuta member.
+// deliver passes the Machine the message of a batuta member.
 func (s *site) deliver(p *peer, e *extra) {
 	if e == nil || e.Message == nil {
 		return
@@ -66,8 +66,8 @@ func (s *site) failed(p *peer, refused bool) {
 	}
 }
 
-// meet records that a member has sent a frame, and which process of the member. Its error
-// is the reason to refuse that process.
+// meet records that a member has sent a frame, and which process of the member. Its error is the
+// reason to refuse that process.
 func (s *site) meet(p *peer, f *frame) error {
 	incarnation := p.incarnation
 	switch {
@@ -120,13 +120,13 @@ func (s *site) deposed(p *peer) {
 	}
 }
 
-// term returns the token of a foreign member's leadership: the one that it is followed
-// under, or the next above all that is known.
+// term returns the token of a foreign member's leadership: the token that it is followed under,
+// or the next above all that were seen.
 func (s *site) term(p *peer) election.Token {
 	view := s.View()
 	switch {
 	case view.Leader.ID == p.id:
-		p.token = view // another member may have numbered it higher
+		p.token = view // a batuta member may have numbered it higher
 	case !p.token.Above(s.Held()):
 		p.token = election.Token{Epoch: max(s.Highest(), p.token.Epoch) + 1, Leader: election.Rank{ID: p.id}}
 	}
