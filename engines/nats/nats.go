@@ -163,6 +163,9 @@ func (e *Engine) store(ctx context.Context) (jetstream.KeyValue, error) {
 	if kv != nil {
 		return kv, nil
 	}
+	if err := e.dialed(ctx); err != nil {
+		return nil, err
+	}
 	kv, err := e.js.KeyValue(ctx, e.bucket.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return nil, err
@@ -186,6 +189,22 @@ func (e *Engine) store(ctx context.Context) (jetstream.KeyValue, error) {
 	defer e.mu.Unlock()
 	e.kv = kv
 	return kv, nil
+}
+
+// dialed waits for the first connection, or for the reason for which there is none: a call without a connection
+// fails for no reason, and the client forgets the last one when it dials again.
+func (e *Engine) dialed(ctx context.Context) error {
+	for conn := e.js.Conn(); !conn.IsConnected() && !conn.IsClosed(); {
+		if last := conn.LastError(); last != nil {
+			return e.explain(last)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("no connection: %w", ctx.Err())
+		}
+	}
+	return nil
 }
 
 func (e *Engine) forget() {
