@@ -86,8 +86,11 @@ func TestMutants(t *testing.T) {
 	})
 }
 
-// TestMutantsFit: each still says where the source is to be changed.
+// TestMutantsFit: each has the text that it changes, and all of them can be parsed.
 func TestMutantsFit(t *testing.T) {
+	if _, err := mutant.Join(root, t.TempDir(), mutants()); err != nil {
+		t.Error(err)
+	}
 	names := map[string]bool{}
 	for _, m := range mutants() {
 		if _, err := m.Overlay(root, t.TempDir()); err != nil {
