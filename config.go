@@ -79,7 +79,7 @@ type Config struct {
 	StandAlways bool
 
 	// AwaitReady makes a leadership of this member ready only once its work has called [Node.Ready]: until
-	// then [View.Ready] is false at all members. Default: each leadership is ready as it begins.
+	// then [View.Ready] is false at each member that has received the leader's metadata. Default: each leadership is ready as it begins.
 	AwaitReady bool
 
 	// Meta is what this member publishes to all members, such as the URL of the service

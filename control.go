@@ -171,8 +171,8 @@ func (n *Node) SetMeta(ctx context.Context, pairs map[string]string) error {
 	}
 	pairs = maps.Clone(pairs)
 	return n.call(ctx, func() {
-		if ready, used := n.metas[n.id][readyKey]; used {
-			pairs = withReady(pairs, ready)
+		if n.cfg.AwaitReady {
+			pairs = withReady(pairs, n.metas[n.id][readyKey])
 		}
 		n.emit(election.Event{Kind: election.Tells, Meta: pairs})
 	})
@@ -188,10 +188,12 @@ func withReady(pairs map[string]string, epoch string) map[string]string {
 	return all
 }
 
-// waits reports whether the leader publishes that its work does not serve yet.
+// waits reports whether the leader publishes that its work does not serve yet. A leader that is ready publishes a
+// renewed epoch before its followers have that.
 func (v View) waits() bool {
 	ready, used := v.Meta[readyKey]
-	return used && ready != strconv.FormatUint(v.Token.Epoch, 10)
+	epoch, err := strconv.ParseUint(ready, 10, 64)
+	return used && (err != nil || epoch < v.Token.Epoch)
 }
 
 // Ready reports to all members that the work of this member's leadership t serves; t is the Token of [Leadership].
@@ -219,6 +221,8 @@ func publishReady(n *Node, t Token) {
 func (c Config) checkMeta(pairs map[string]string) error {
 	if c.AwaitReady {
 		pairs = withReady(pairs, strconv.FormatUint(math.MaxUint64, 10))
+	} else if _, taken := pairs[readyKey]; taken {
+		return config("meta: key %s is batuta's own: set AwaitReady, and call Ready", readyKey)
 	}
 	if err := election.CheckMeta(pairs); err != nil {
 		return config("meta: %w", err)

@@ -77,6 +77,15 @@ func TestReadinessIsForThoseThatAskForIt(t *testing.T) {
 	if (View{}).Ready() {
 		t.Error("no leader is ready")
 	}
+	if err := c.nodes["1"].SetMeta(t.Context(), map[string]string{readyKey: "0"}); err == nil {
+		t.Error("a client takes batuta's own key")
+	}
+	for epoch, want := range map[string]bool{"0": false, "6": false, "7": true, "8": true, "x": false, "": false} {
+		v := View{Token: Token{Epoch: 7, Leader: Rank{ID: "1"}}, Meta: map[string]string{readyKey: epoch}}
+		if v.waits() == want {
+			t.Errorf("under epoch 7 a leader that is ready for %q is ready: %v", epoch, !want)
+		}
+	}
 	full := map[string]string{"k": strings.Repeat("x", 1023)}
 	for await, want := range map[bool]bool{false: true, true: false} {
 		if err := (Config{AwaitReady: await}).checkMeta(maps.Clone(full)); (err == nil) != want {

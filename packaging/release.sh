@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 missing=() # what a release needs and this commit has not
 need() { "${@:2}" || missing+=("$1"); }
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || { echo "release.sh: version $version: give one such as 0.1.0, without v" >&2 && exit 2; }
-need "every change committed" git diff --quiet HEAD
+need "every change committed" test -z "$(git status --porcelain)"
 need "a heading '## $version - YYYY-MM-DD' in CHANGELOG.md" grep -qE "^## ${version//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md
 tags=("v$version")
 while read -r folder; do # each module that others fetch

@@ -73,7 +73,7 @@ def main(batuta, path="docs/reports/ratios.tsv"):
         print("WARNING: NOT COMPARED: this machine is busy; run tools/ratios.py again on an idle one")
         return 0
     if verdict == "slower":
-        print("FAILED: failover takes %.2f times the floor in the best of %d measurements, and took %.2f in the last commits of %s" % (
+        print("FAILED: failover takes %.2f times the floor in the best of at most %d measurements, and took %.2f in the last commits of %s" % (
             best["ratio_all"], ATTEMPTS, statistics.median(earlier[-LAST:]), path))
         return 1
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()

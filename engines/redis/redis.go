@@ -171,7 +171,7 @@ func (e *Engine) Changed(ctx context.Context, _ engines.Record) error {
 		if _, err := s.Receive(ctx); err != nil {
 			s.Close()
 			s = nil
-			return err
+			return e.explain(err)
 		}
 		return nil // what was published before is missed
 	}
@@ -221,8 +221,8 @@ func (e *Engine) swap(ctx context.Context, script *client.Script, mine engines.R
 	return mine, nil
 }
 
-// Check gives an error that wraps [engines.ErrDenied] when Redis would refuse a candidate's calls, and the client's error when
-// Redis does not answer. It changes nothing.
+// Check gives an error that wraps [engines.ErrDenied] when Redis refuses a look or a release, and the client's error when
+// Redis does not answer. It changes nothing. A command that a claim alone uses is refused at the first claim.
 func (e *Engine) Check(ctx context.Context) error {
 	never := engines.Record{Process: "none"}
 	if err := e.Release(ctx, never); err != nil && !errors.Is(err, engines.ErrTaken) {

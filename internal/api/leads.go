@@ -18,8 +18,12 @@ import (
 
 // leads answers a load balancer: 200 only on the leader.
 func (s *Server) leads(w http.ResponseWriter, _ *http.Request) {
+	serves := func() bool {
+		v := s.node.Leader()
+		return v.Ready() && v.Token.Leader.ID == s.node.ID() && s.node.IsLeader()
+	}
 	switch {
-	case answerWhile(w, map[string]any{"leader": s.node.ID()}, func() bool { return s.node.Leader().Ready() && s.node.IsLeader() }):
+	case answerWhile(w, map[string]any{"leader": s.node.ID()}, serves):
 	case s.node.IsLeader():
 		reply.Fail(w, http.StatusServiceUnavailable, "member %s leads, and its work does not serve yet", s.node.ID())
 	default:

@@ -30,7 +30,9 @@ func (f *natsFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.password, "nats-password-file", "", "`file` with its password, mode 0600, or with a token if there is no --nats-user; read again at each connection")
 }
 
-func (f *natsFlags) extra() bool { return f.ca+f.creds+f.user+f.password != "" }
+func (f *natsFlags) extra() bool {
+	return f.ca+f.creds+f.user+f.password != "" || f.bucket != nats.Bucket || f.replicas != 1
+}
 
 func (f *natsFlags) open(election string) (engines.Engine, error) {
 	for _, url := range f.urls {

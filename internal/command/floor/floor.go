@@ -102,7 +102,9 @@ func Member(args []string, in io.Reader, out io.Writer) (err error) {
 	save := func() {}
 	if args[1] != "" && err == nil {
 		var f *os.File
-		f, err = os.CreateTemp(args[1], "floor-")
+		if f, err = os.CreateTemp(args[1], "floor-"); err != nil {
+			return err
+		}
 		defer f.Close()
 		save = func() { err = cmp.Or(err, datadir.Write(f, make([]byte, 512), 0)) }
 	}

@@ -232,9 +232,13 @@ func (s *Sentry) keep(g *guarded) {
 		s.keeper.bar("the guard has died")
 		select {
 		case <-s.ended:
+			continue
 		case <-time.After(sentryPause):
 		}
-		g, _ = s.keeper.ready()
+		var err error
+		if g, err = s.keeper.ready(); err != nil {
+			s.keeper.bar(err.Error())
+		}
 	}
 }
 

@@ -92,7 +92,8 @@ func newNowReader(c net.Conn) io.Reader {
 // Read implements [io.Reader].
 func (r *nowReader) Read(p []byte) (int, error) {
 	r.data, r.n, r.err = p, 0, nil
-	err := cmp.Or(r.raw.Read(r.fill), r.err)
+	err := r.raw.Read(r.fill)
+	err = cmp.Or(err, r.err)
 	r.data = nil
 	if err == nil && r.n == 0 && len(p) > 0 {
 		err = io.EOF
