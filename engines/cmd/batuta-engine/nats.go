@@ -31,7 +31,7 @@ func (f *natsFlags) register(fs *pflag.FlagSet) {
 }
 
 func (f *natsFlags) extra() bool {
-	return f.ca+f.creds+f.user+f.password != "" || f.bucket != nats.Bucket || f.replicas != 1
+	return f.ca+f.creds+f.user+f.password != "" || f.bucket != "" && f.bucket != nats.Bucket || f.replicas > 1
 }
 
 func (f *natsFlags) open(election string) (engines.Engine, error) {
