@@ -23,9 +23,9 @@ func ofMember(n *Node, id ID) MemberStatus {
 
 // Under a secret a wrong address in the list is reported as that, and no hash of an id is shown.
 func TestAWrongAddressUnderASecret(t *testing.T) {
-	for name, tt := range map[string]struct{ found, want string }{
-		"another member's":   {"3", "another member with the same secret, not member 2"},
-		"of another cluster": {"4", "is of another cluster"},
+	for name, tt := range map[string]struct{ found, want, remedy string }{
+		"another member's":   {"3", "another member with the same secret, not member 2", "correct the address that it advertises"},
+		"of another cluster": {"4", "is of another cluster", "correct its address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 4)
@@ -37,7 +37,7 @@ func TestAWrongAddressUnderASecret(t *testing.T) {
 			one := c.start("1", secret, func(cfg *Config) { cfg.Peers = []Peer{{ID: "2", Addr: addr}} })
 			within(t, "the status reports: "+tt.want, func() bool { return strings.Contains(ofMember(one, "2").Refusal, tt.want) })
 			got := ofMember(one, "2").Refusal
-			if strings.Contains(got, ".batuta") || !strings.Contains(got, "correct its") {
+			if strings.Contains(got, ".batuta") || !strings.Contains(got, tt.remedy) {
 				t.Errorf("the status reports %q", got)
 			}
 		})

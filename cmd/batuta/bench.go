@@ -28,10 +28,11 @@ func newBenchCommand(e env) *cobra.Command {
 		Short:   "Measure failover on this machine",
 		Example: "  batuta bench failover --nodes 5 --rounds 100",
 	}, newBenchFailoverCommand(e), newBenchElectionsCommand(e), newBenchSuperpeersCommand(e), newBenchMemberCommand(e), &cobra.Command{
-		Use:    "floor",
-		Short:  "Run a process of \"batuta bench failover\"",
-		Hidden: true,
-		RunE:   func(_ *cobra.Command, args []string) error { return floor.Member(args, os.Stdin, e.stdout) },
+		Use:     "floor",
+		Short:   "Run a process of \"batuta bench failover\"",
+		Example: "  (started by batuta bench failover)",
+		Hidden:  true,
+		RunE:    func(_ *cobra.Command, args []string) error { return floor.Member(args, os.Stdin, e.stdout) },
 	})
 }
 

@@ -194,7 +194,7 @@ func (p *tutorial) inForeground(block string) {
 	}
 }
 
-// inTerminal starts a command in a terminal, or interrupts the one that runs there, and waits
+// inTerminal starts a command in a terminal, interrupts the one that runs there, or lets it go on, and waits
 // for what the page shows.
 func (p *tutorial) inTerminal(name, block string) {
 	p.Helper()
@@ -219,8 +219,10 @@ func (p *tutorial) inTerminal(name, block string) {
 	case first == "^C" && w != nil:
 		syscall.Kill(-w.cmd.Process.Pid, syscall.SIGINT)
 		<-w.ended
+	case w != nil: // it goes on
+		shown = block
 	default:
-		p.Fatalf("%s: begin with a command, or with ^C for the one that runs; got %q", name, first)
+		p.Fatalf("%s: begin with a command; got %q", name, first)
 	}
 	for end := time.Now().Add(shownWithin); ; time.Sleep(20 * time.Millisecond) {
 		missing := unmatched(strings.Split(shown, "\n"), w.text())
