@@ -20,5 +20,5 @@ var ofBounds = []Rule{
 		Mutant: "saves while it saves"},
 	{Name: Panic, Where: "soak",
 		Why:    "A panic ends the service that the library runs in.",
-		Mutant: "takes the first that departs for one on the list"},
+		Mutant: "a sender on the list is taken for one that departs"},
 }
