@@ -328,7 +328,7 @@ var mutants = []mutant.Mutant{
 	{Name: "a leadership is ready because the last was", File: "control.go",
 		Old: "err != nil || epoch < v.Token.Epoch",
 		New: "err != nil || epoch == 0",
-		By:  "TestALeadershipIsReadyOnceItsWorkServes"},
+		By:  "TestReadinessIsForThoseThatAskForIt"},
 	{Name: "new metadata takes readiness away", File: "control.go",
 		Old: "pairs = withReady(pairs, n.metas[n.id][readyKey])",
 		New: "pairs = withReady(pairs, \"0\")",
