@@ -55,7 +55,7 @@ type Config struct {
 	Listen    string // HOST:PORT to listen on; port 0: any free port; default "127.0.0.1:7400"
 	Advertise string // HOST:PORT published to the other members; default the listen address as bound, or if that is every address, the local address of a connection to a member that it joins
 
-	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default this member alone. Without Join only [Node.AddMember] adds members
+	Peers     []Peer   // the members, this one included or not, at most 4096 and [election.MaxListBytes]; default only this member. Without Join only [Node.AddMember] adds members
 	Join      []string // where members to join through are: HOST:PORT, of a name all its addresses; srv:NAME, its SRV records; file:PATH, HOST:PORT a line; found again at each try, and 5 s after all have answered
 	Bootstrap bool     // this member may found a cluster though it has Join and no Peers; a member of that kind without it does not
 	Expect    int      // the first election waits until so many members receive from each other; default 0: it does not wait
@@ -73,7 +73,7 @@ type Config struct {
 	ReapAfter time.Duration
 
 	// StandAlways makes this member a candidate whether or not [Node.Lead] runs
-	// here. Without it a member whose last Lead has returned is no candidate, so
+	// here. Without it a member is no candidate after its last Lead has returned, so
 	// that it does not lead with no work, until Lead or [Node.Campaign] is called. A member on
 	// which Lead was never called is a candidate.
 	StandAlways bool

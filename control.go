@@ -197,7 +197,7 @@ func (v View) waits() bool {
 }
 
 // Ready reports to all members that the work of this member's leadership t serves; t is the Token of [Leadership].
-// It has an effect with [Config.AwaitReady] alone. The error wraps [ErrNotLeading] if that leadership
+// It has an effect only with [Config.AwaitReady]. The error wraps [ErrNotLeading] if that leadership
 // has ended; it is ctx's, or [ErrClosed], if the node has not received the call.
 func (n *Node) Ready(ctx context.Context, t Token) error {
 	leads := false

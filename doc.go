@@ -1,5 +1,5 @@
 // Package batuta elects a leader among processes, with no service to operate
-// beside them. Import it into a service, or run the batuta command beside your program.
+// beside them. Import it into a service, or run the batuta command next to your program.
 //
 // # What is promised
 //

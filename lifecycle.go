@@ -85,7 +85,7 @@ func newNode(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// queueLogs has the log written beside the loop: a log without a reader must not
+// queueLogs has the log written outside the loop: a log without a reader must not
 // stop an election. A logger that goes by a queue already keeps that.
 func (n *Node) queueLogs() {
 	h := n.cfg.Logger.Handler()

@@ -85,7 +85,7 @@ type Status struct {
 	Advertise string // as published
 
 	Sent     map[string]uint64 // messages by kind
-	SentSize uint64            // bytes written to members; of batuta's own wire alone
+	SentSize uint64            // bytes written to members; only of batuta's own wire
 	Received map[string]uint64 // messages by kind
 	Lost     map[Cause]uint64  // leaderships ended, by cause
 	Refused  map[string]uint64 // connections refused, by this member or a peer, by reason
@@ -465,7 +465,7 @@ func (n *Node) noteStanding() {
 type Rhythm struct {
 	Silence   time.Duration // of the leader it follows, or of a follower of its own, while it did not count as down; 0: it has received from none twice
 	Stall     time.Duration // for which its loop ran late
-	RoundTrip time.Duration // from a beat of its own to the acknowledgement; 0: it has led no member
+	RoundTrip time.Duration // from a heartbeat of its own to the acknowledgement; 0: it has led no member
 
 	// The same of the last two seconds: a client that asks every second misses nothing.
 	RecentSilence, RecentStall, RecentRoundTrip time.Duration

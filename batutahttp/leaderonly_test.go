@@ -285,7 +285,7 @@ func TestARequestIsServedOnce(t *testing.T) {
 	}
 }
 
-// The leader receives what a load balancer has written of the client, and the member that forwards beside it.
+// The leader receives what a load balancer has written of the client, and then the address of the member that forwards.
 func TestTheWayOfARequestIsKept(t *testing.T) {
 	received := make(chan http.Header, 1)
 	leader := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received <- r.Header }))

@@ -305,7 +305,7 @@ func TestDashboardHasInputs(t *testing.T) {
 	}
 }
 
-// Each alert names the section of the documentation that says what to do, and the section exists.
+// Each alert names the section of the documentation with the remedy, and the section exists.
 func TestAlertsNameTheirRunbook(t *testing.T) {
 	rules := read(t, "prometheus/batuta.rules.yaml")
 	urls := regexp.MustCompile(`runbook_url: https://github\.com/batuta-dev/batuta/blob/main/(docs/[a-z-]+\.md)#([a-z-]+)\n`).FindAllStringSubmatch(rules, -1)

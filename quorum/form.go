@@ -14,7 +14,7 @@ import (
 // This file serves an exhaustive search, which compares states: see internal/sim/explore.
 
 // Still makes equal events lead to equal states. This member takes the shortest of every random
-// pause, except after a vote without a winner, when its pause depends on its number. It checks who
+// pause, except after a vote without a winner, when its pause depends on its number. It checks which member
 // should lead at each heartbeat, does not redial unreachable members, and does not pursue changes
 // of the members. It is called before the first Step; the member's health must not change
 // afterwards.

@@ -12,7 +12,7 @@ import (
 
 // This file prints what an agent sees, as --events has it.
 
-// watch subscribes to the events that are printed alone: the rest would be
+// watch subscribes to the events that are printed, and no more: the rest would be
 // kept for its reader.
 func (a *agentRun) watch(n *batuta.Node) {
 	if a.flags.output.Events == "off" {

@@ -131,7 +131,7 @@ func appendTo(path, line string) error {
 	return errors.Join(err, file.Close())
 }
 
-// watch counts leaders. A reader that falls behind begins anew.
+// watch counts leaders. A reader that falls behind begins again.
 func (b *benchMember) watch(n *batuta.Node) {
 	b.note(func(time.Time) { b.tally = newTally(b.names) })
 	for v, err := range follow.On(context.Background(), batuta.ErrBehind, n.Elections) {

@@ -15,7 +15,7 @@ import (
 type hookFlags struct{ cli.LeadHooks }
 
 // follow runs the hooks and labels pod, unless nil, until node ends; then what it returns is closed. OnLead reports that
-// the leader serves if it is alone: no command reports that it serves.
+// the leader serves if alone is set: then no command reports that it serves.
 func (f *hookFlags) follow(node *batuta.Node, pod *podlabel.Pod, alone bool, log *slog.Logger) <-chan struct{} {
 	done := make(chan struct{})
 	config := f.Config(log)

@@ -15,7 +15,7 @@ import (
 // defaultFinish is well within what "batuta drain" waits for.
 const defaultFinish = 30 * time.Second
 
-// lineFlags name files whose lines are elections of a member's candidacy.
+// lineFlags name files with an election in each line, of which the member is a candidate.
 type lineFlags struct {
 	elections string // of "batuta agent"
 	jobs      string // of "batuta run"

@@ -72,7 +72,7 @@ type set struct {
 // tuneEvery is how often the member is asked: more often than its recent figures end.
 const tuneEvery = time.Second
 
-// watch asks a member again and again, for as long as it lasts or until a user who has
+// watch asks a member again and again, for as long as it lasts or until a user that has
 // seen enough interrupts it. An error leaves what was seen before.
 func (t *tuning) watch(ctx context.Context, c *api.Client, lasts time.Duration) error {
 	began := time.Now()

@@ -7,7 +7,7 @@ import (
 )
 
 // This file makes lost foreign members find a boss again: members that wait for an announcement
-// which will not come, members whose boss leads no longer, and a second boss.
+// which will not come, members that have lost their boss, and a second boss.
 
 // rivalled handles that a foreign member claims to lead although this member does. A node of the
 // original keeps leading when it receives a different boss, so it is made to hold an election.

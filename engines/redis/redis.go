@@ -203,7 +203,7 @@ func (e *Engine) Release(ctx context.Context, mine engines.Record) error {
 	return err
 }
 
-// swap runs a script that gives epoch, beat and run if it has replaced the record.
+// swap runs a script that returns epoch, heartbeat and run if it has replaced the record.
 func (e *Engine) swap(ctx context.Context, script *client.Script, mine engines.Record, values ...any) (engines.Record, error) {
 	fields, err := script.Run(ctx, e.client, []string{e.key}, values...).StringSlice()
 	switch {
@@ -222,7 +222,7 @@ func (e *Engine) swap(ctx context.Context, script *client.Script, mine engines.R
 }
 
 // Check gives an error that wraps [engines.ErrDenied] when Redis refuses a look or a release, and the client's error when
-// Redis does not answer. It changes nothing. A command that a claim alone uses is refused at the first claim.
+// Redis does not answer. It changes nothing. A command that only a claim uses is refused at the first claim.
 func (e *Engine) Check(ctx context.Context) error {
 	never := engines.Record{Process: "none"}
 	if err := e.Release(ctx, never); err != nil && !errors.Is(err, engines.ErrTaken) {

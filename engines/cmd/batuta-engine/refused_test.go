@@ -70,7 +70,7 @@ var (
 	candidacy = []string{"run", "agent"}
 )
 
-// Users of NATS who lack the password or a permission get one sentence. The password of the file is read again.
+// Users of NATS without the password or a permission get one sentence. The password of the file is read again.
 func TestNatsRefuses(t *testing.T) {
 	t.Parallel()
 	users := func(app string) string {

@@ -21,7 +21,7 @@ import (
 // Round starts n processes by command, which is to run [Member] with the arguments it adds.
 // Then the connections of a victim end, because it is killed or closes them. A claimant
 // notices, and sends a message to the rest. Each saves a few bytes in dir first; empty: none
-// does. It measures how long a write takes alone, and how long after the fault the claimant
+// does. It measures how long a write takes by itself, and how long after the fault the claimant
 // sends, and the last process is done.
 func Round(ctx context.Context, command []string, n int, kill bool, dir string) (sync, first, all time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)

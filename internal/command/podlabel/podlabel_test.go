@@ -196,7 +196,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// The label follows the lead. A leader that hands over has lost its label before the next has it.
+// The label follows leadership. A leader that hands over has lost its label before the next has it.
 func TestTheLeadersPodIsLabeled(t *testing.T) {
 	s := newServer(t, "web-1", "web-2", "web-3")
 	c := batutatest.New(t, 3)
@@ -278,7 +278,7 @@ func TestTheTokenIsReplaced(t *testing.T) {
 	s.await("web-1=leader web-2=follower")
 }
 
-// What the API server refuses is logged with what mends it; then the label is set.
+// A refusal of the API server is logged with its remedy; after that the label is set.
 func TestARefusal(t *testing.T) {
 	for what, tt := range map[string]struct {
 		refuse func(*server)

@@ -14,7 +14,7 @@ import (
 )
 
 // Processes of batuta, each with the files of a pod in a mount namespace of its own: the leader is
-// killed, the next leader takes its label, and a restart takes the lead and the label back.
+// killed, the next leader takes its label, and a restart takes leadership and the label back.
 func TestTheLabelsOfProcesses(t *testing.T) {
 	if err := exec.Command("unshare", "-m", "mount", "-t", "tmpfs", "none", "/var/run").Run(); err != nil {
 		if os.Getenv("BATUTA_TEST_NETNS") != "" {

@@ -188,7 +188,7 @@ func (g *guard) obey(o order) {
 	case o.Do == orderRenew:
 		g.until, g.ask = max(g.until, o.Until), max(g.ask, o.Ask)
 	case o.Do == orderSignal:
-		g.group.send(-g.group.id, o.Signal) // only to the group: a process that left it asked to be left alone
+		g.group.send(-g.group.id, o.Signal) // only to the group: a process that left it left it on purpose
 	case o.Do == orderStop:
 		g.stop(o.Signal)
 	case o.Do == orderKill:

@@ -56,7 +56,7 @@ type Config struct {
 	Pause     time.Duration // after the first failure; default 1 s, doubled each time up to a minute
 	Logger    *slog.Logger
 
-	// Serve returns what the environment of the command has beside a leadership, and what to call when that has
+	// Serve returns what the environment of the command has besides a leadership, and what to call when that has
 	// ended; nil: nothing.
 	Serve func(context.Context, batuta.Leadership) (set []string, end func(), err error)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Await has a command be served as by a service manager: set is what its environment has to have. ready is called when
-// a process that can read a directory of this user alone reports READY=1. The caller must call end.
+// a process that can read a directory of only this user reports READY=1. The caller must call end.
 func Await(ready func()) (set string, end func(), err error) {
 	dir, err := os.MkdirTemp("", "batuta-") // mode 0700
 	if err != nil {

@@ -70,8 +70,8 @@ func (m *Machine) holdsContest() bool {
 	return true
 }
 
-// resumeContest begins the contest that was held up, once nothing does any more. Leaders that depart
-// and were silent for longer than is borne are forgotten.
+// resumeContest begins the election that was held up, once nothing holds it up any more. Leaders that depart
+// and were silent for longer than is tolerated are forgotten.
 func (m *Machine) resumeContest() {
 	for i := 0; i < len(m.departing); {
 		if m.now.Sub(m.departing[i].heard) <= m.cfg.Timing.Bears() {

@@ -14,14 +14,14 @@
 // [tenure.Phase] at a time, by a table of moves. Its parts own their fields: the file that
 // declares a part alone writes them, the others read them or call its methods.
 //
-//   - who there is: package roster (the list), members.go (what is known of each: roll, which has
+//   - the members: package roster (the list), members.go (what is known of each: roll, which has
 //     no reference to its Machine), membership.go, joins.go, removals.go (what a change of the
 //     list does), package meta and meta.go, duplicate.go (two processes of one id)
-//   - who is heard: links.go, detector.go, beats.go, relay.go, answer.go (how long an
+//   - messages and silence: links.go, detector.go, beats.go, relay.go, answer.go (how long an
 //     answer may take), unconfirmed.go (what is said again)
-//   - who may lead: standing.go (this member), eligibility.go (what the others say of
+//   - eligibility: standing.go (this member), eligibility.go (what the others say of
 //     themselves), founding.go
-//   - who leads: package tenure, discovery.go (asking before a claim), leadership.go,
+//   - leadership: package tenure, discovery.go (asking before a claim), leadership.go,
 //     handover.go and transfer.go (giving it away), departing.go (work that has still to stop)
 //   - what is kept: saving.go
 //   - the rest: package alarm and timers.go, sending.go, phase.go; newcomer.go, which asks to be let in

@@ -16,7 +16,7 @@ type poll struct {
 	polledAt  time.Time // when we began to ask higher ones whether they stand; zero: we do not
 }
 
-// heardEligibility takes in what a member says of itself. over: that is under a leadership that has
+// heardEligibility takes in a member's own eligibility. over: it is under a leadership that has
 // been superseded, so that its work may run.
 func (r *roll) heardEligibility(i int, msg *election.Message, over, byRelay bool, now time.Time) {
 	peer := &r.members[i]

@@ -47,7 +47,7 @@ func (m *Machine) joinRequested(e election.Member, t election.Token) {
 		m.roster.CountJoin(m.now)
 		m.change(e)
 	}
-	if !m.tenure.Live() { // it is told of no leader, and awaits one
+	if !m.tenure.Live() { // it received no leader, and awaits one
 		m.members[m.index[e.ID]].eligibility = election.IneligibleJoining
 	}
 }

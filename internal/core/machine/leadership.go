@@ -220,7 +220,7 @@ func (m *Machine) mayClaim() bool {
 	if !m.tenure.Started() || m.eligibility() != election.Eligible || m.mode != idle || m.tenure.Next().Defined() || m.seen.UsedUp() {
 		return false // may not yet, or a leadership is on its way to the disk
 	}
-	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector says when it is gone
+	return !m.tenure.Leading() && (!m.tenure.Live() || m.cfg.NoDetector) // else there is a leader; the detector reports when it is gone
 }
 
 // take claims the next epoch.

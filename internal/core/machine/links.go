@@ -142,7 +142,7 @@ func (m *Machine) linkUp(rank election.Rank, incarnation uint64) {
 	case m.mode == asks && again:
 		m.probe(i)
 	case m.tenure.Started() && m.undecided() && m.eligibility() != election.Eligible:
-		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election by which others would hear of it
+		m.send(i, election.Message{Kind: election.Probe, Token: m.tenure.Held()}) // it calls no election that would show it
 	}
 }
 
@@ -154,7 +154,7 @@ func (m *Machine) replaced(i int) {
 	peer.link = false // what stood was the old one's
 	peer.awaited, peer.replied = false, false
 	if !m.hearsay(peer.ID) {
-		m.replacing = m.tenure.Leaderless() // the contest goes on with the new process, not without the old one
+		m.replacing = m.tenure.Leaderless() // the election goes on with the new process, not without the old one
 		m.markDown(i, election.CauseCrashed, true, "another incarnation answers")
 		m.replacing = false
 	}

@@ -184,7 +184,7 @@ func (m *Machine) handleMembership(ev election.Event) {
 	case election.MemberAdded, election.MemberRemoved:
 		switch {
 		case m.place == removed:
-			// Its work may still run, but whom it removed now would take the two for members that
+			// Its work may still run, but a member that it removed now would take the two for members that
 			// have removed each other, and put it back.
 		case ev.Kind == election.MemberAdded:
 			m.add(ev.Member, ev.On)
@@ -314,7 +314,7 @@ func (m *Machine) heed(i int, msg *election.Message) {
 	}
 	i, ok := m.index[msg.From] // the list may have changed
 	if ok && stood && !m.eligible(&m.members[i]) && m.tenure.Leaderless() {
-		if !msg.Token.Above(m.tenure.Held()) { // else it has led, and who had resigned before may claim
+		if !msg.Token.Above(m.tenure.Held()) { // else it has led, and a member that had resigned before may claim
 			m.seen.Ask() // that claim is given up
 		}
 		m.step(election.Event{Kind: election.Withdrawn, Peer: msg.From})

@@ -61,7 +61,7 @@ type proof struct {
 	refuted bool   // it lived on: a refusal proves nothing
 }
 
-// roll is who there is: the list, what is known of each member on it, and by which way messages reach
+// roll is the members: the list, what is known of each member on it, and by which way messages reach
 // it. It has no reference to its Machine: a method is given the time, and answers.
 type roll struct {
 	roster  roster.Roster

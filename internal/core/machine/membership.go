@@ -322,7 +322,7 @@ func (m *Machine) add(e election.Member, withPriority bool) {
 	m.change(e)
 	if i, ok := m.index[e.ID]; ok && i != m.me && !m.members[i].link && !m.members[i].down && !m.members[i].since.Equal(m.now) {
 		e, _ = m.Entry(e.ID)
-		m.sendList(i, []election.Member{e}) // else it would learn of that from the leader alone, which may be gone
+		m.sendList(i, []election.Member{e}) // else it would learn of that only from the leader, which may be gone
 	}
 }
 

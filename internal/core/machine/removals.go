@@ -42,7 +42,7 @@ func reap(m *Machine) {
 func (n *removalNotices) mustNotify(e election.Member, now time.Time) {
 	if e.Departure == election.Removed && !slices.Contains(n.unnotified, e.ID) {
 		n.unnotified = append(slices.Clone(n.unnotified), e.ID)
-		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was told on its link, if there was one
+		n.nextNotice = later(n.nextNotice, now.Add(maxBackoff)) // it was notified on its link, if there was one
 	}
 }
 

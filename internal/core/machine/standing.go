@@ -55,7 +55,7 @@ func (m *Machine) eligibility() election.Eligibility {
 	return election.Eligible
 }
 
-// Standing is what the others are told of that.
+// Standing is what this member publishes of that.
 func (m *Machine) Standing() election.Eligibility {
 	if a := m.eligibility(); a != election.Eligible || !m.lastResort {
 		return a
@@ -115,7 +115,7 @@ func (m *Machine) makeWay(why string) {
 	switch {
 	case m.tenure.Leading():
 		m.stepDown(why)
-	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: nobody has heard of it
+	case m.tenure.Mine(m.tenure.Next()): // on its way to the disk: no member has received it
 		m.withdraw()
 	case m.tenure.Leaderless():
 		m.reconsider()

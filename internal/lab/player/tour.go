@@ -45,7 +45,7 @@ type Stop struct {
 
 // Ask is a question about a run, as it is at the next stop.
 type Ask struct {
-	What string `json:"what"`         // leader, epoch, leaders (how many lead) or messages (of the contest, since this stop)
+	What string `json:"what"`         // leader, epoch, leaders (how many lead) or messages (of the election, since this stop)
 	On   string `json:"on,omitempty"` // leader and epoch as this member has them; empty: as the leader has
 }
 

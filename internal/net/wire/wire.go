@@ -113,7 +113,7 @@ type layout struct {
 	Carried     *layout                 `cbor:"19,keyasint,omitempty"` // in a relay
 	Heir        election.ID             `cbor:"21,keyasint,omitempty"`
 	Data        []byte                  `cbor:"22,keyasint,omitempty"`
-	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // in a beat and an ack
+	Shares      *election.Shares        `cbor:"23,keyasint,omitempty"` // in a heartbeat and an acknowledgement
 	MetaSum     uint32                  `cbor:"24,keyasint,omitempty"`
 	Meta        []election.Meta         `cbor:"25,keyasint,omitempty"`
 	Claimant    uint64                  `cbor:"26,keyasint,omitempty"` // in a quorum's resign

@@ -20,7 +20,7 @@ func (b *tab) answer(answers ...string) {
 	}
 }
 
-// graded is what the page says of the answers.
+// graded is the page's verdict on the answers.
 func (b *tab) graded() string {
 	b.Helper()
 	b.until("!document.querySelector('#graded').hidden")
@@ -56,7 +56,7 @@ func TestPredictionsAreGraded(t *testing.T) {
 	b.until("lab.tours.stop === 0 && location.hash.startsWith('#exercise=bully&seed=') && document.querySelector('#graded').hidden")
 }
 
-// Each exercise of several seeds plays, asks, and is answered by what it says itself.
+// Each exercise of several seeds plays, asks, and accepts the answers that it gives itself.
 func TestExercisesOfAnySeed(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es#exercise=partition&seed=3") // 3,4,6,7 | 1,2,5
 	b.until(ready + " && lab.tours.current")

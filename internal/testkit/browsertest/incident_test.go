@@ -54,7 +54,7 @@ func TestAnIncidentOpensInTheLab(t *testing.T) {
 	b.click(".hit[aria-label^='Member 3']")
 	b.until("!document.querySelector('#menu').hidden && !document.querySelector('#menu .row button') && getComputedStyle(document.querySelector('.script')).display === 'none'")
 
-	// The same file through the page's own button; one that is no incident says so.
+	// The same file through the page's own button; a file that is no incident is refused.
 	eval[any](b, "lab.incident('{\"batuta\": 1}'), 0")
 	b.until("document.querySelector('#state').textContent.startsWith('This file is no incident')")
 }

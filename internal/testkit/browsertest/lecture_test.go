@@ -3,7 +3,7 @@ package browsertest
 import "testing"
 
 // On a phone Next stays in reach, and nothing of the picture is cropped; what a message carries
-// stands beside it; the reasons are in the page's language; the simulator loads with a bar.
+// stands next to it; the reasons are in the page's language; the simulator loads with a bar.
 func TestALectureOnAPhone(t *testing.T) {
 	b := open(t, browser(t), serveLab(t)+"?lang=es#tour=3-chang-roberts")
 	b.size(390, 780, "light")
