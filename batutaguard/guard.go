@@ -38,8 +38,13 @@ func init() {
 	os.Exit(0)
 }
 
-// A Guard is what quorum.WithGuard takes. It is of a single node.
-type Guard struct{ *run.Sentry }
+// A Guard is what quorum.WithGuard takes. It is of a single node, and made by Start.
+type Guard struct{ *sentry }
+
+type sentry = run.Sentry
+
+// Close ends the guard's process. It must be called once, after the node has ended.
+func (g *Guard) Close() { g.sentry.Close() }
 
 // Start starts the guard of this process, and starts another a second after that has died. The log receives why
 // a guard attests nothing; nil: it is not logged, and the node's status has it (Unattested).

@@ -141,8 +141,10 @@ func (a *agentRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.pod, err = podlabel.Own(a.flags.hooks.PodLabel, a.flags.cluster, a.lookup, a.log); err != nil {
-		return err
+	if a.flags.hooks.PodLabel {
+		if a.pod, err = podlabel.Own(a.flags.cluster, a.lookup, a.log); err != nil {
+			return err
+		}
 	}
 	a.flags.security.warn(a)
 	operating, err := cli.ListenAPI(a.flags.http, a.cmd.Flags().Changed("http"))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,30 +35,16 @@ type Serving struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// workServes takes the report of a service that it serves, under that epoch; 0: the present epoch.
-func workServes(s *Server, w http.ResponseWriter, r *http.Request) {
+// ready takes the report of a service that it serves, under that epoch; 0: the present epoch.
+func (s settings) ready(w http.ResponseWriter, r *http.Request) {
 	var of Serving
 	if !reply.Read(w, r, maxBody, true, &of, `{"epoch":7}`) {
 		return
 	}
-	v := s.node.Leader()
-	n, ok := s.node.(interface {
-		Ready(context.Context, batuta.Token) error
-	})
-	if !ok {
-		reply.Fail(w, http.StatusUnprocessableEntity, "member %s takes no readiness from its API", s.node.ID())
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
-	defer cancel()
-	switch err := n.Ready(ctx, batuta.Token{Epoch: cmp.Or(of.Epoch, v.Token.Epoch), Leader: v.Token.Leader}); {
-	case err == nil:
-		reply.JSON(w, http.StatusOK, Serving{v.Token.Epoch})
-	case errors.Is(err, batuta.ErrNotLeading):
-		s.leadsNot(w, r, v)
-	default:
-		reply.Fail(w, http.StatusGatewayTimeout, "ready: %v", err)
-	}
+	t := s.node.Leader().Token
+	now := Serving{t.Epoch}
+	t.Epoch = cmp.Or(of.Epoch, t.Epoch)
+	s.set(w, r, "ready", now, func(ctx context.Context, n settable) error { return n.Ready(ctx, t) })
 }
 
 func (s *Server) leader(w http.ResponseWriter, r *http.Request) {

@@ -105,14 +105,21 @@ type Health struct {
 // maxHealthWhy bounds that reason, in bytes.
 const maxHealthWhy = 1000
 
-// settable is a node that accepts health and metadata from its API.
+// settings are the calls by which a client sets what the member of this agent publishes.
+type settings struct {
+	node     Node
+	leadsNot func(http.ResponseWriter, *http.Request, batuta.View) // answers if the member does not lead
+}
+
+// settable is a node that accepts health, metadata and readiness from its API.
 type settable interface {
 	SetHealth(ctx context.Context, err error) error
 	SetMeta(ctx context.Context, pairs map[string]string) error
+	Ready(ctx context.Context, t batuta.Token) error
 }
 
-// setHealth makes this member give up every leadership until it is healthy again.
-func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
+// health makes this member give up every leadership until it is healthy again.
+func (s settings) health(w http.ResponseWriter, r *http.Request) {
 	var h Health
 	if !reply.Read(w, r, maxBody, false, &h, `{"healthy":false,"why":"the database is down"}`) {
 		return
@@ -129,15 +136,15 @@ func (s *Server) setHealth(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// setMeta replaces the metadata that this member publishes.
-func (s *Server) setMeta(w http.ResponseWriter, r *http.Request) {
+// meta replaces the metadata that this member publishes.
+func (s settings) meta(w http.ResponseWriter, r *http.Request) {
 	pairs := map[string]string{}
 	if reply.Read(w, r, maxBody, false, &pairs, `{"url":"http://10.0.0.3:8080"}`) {
 		s.set(w, r, "meta", pairs, func(ctx context.Context, n settable) error { return n.SetMeta(ctx, pairs) })
 	}
 }
 
-func (s *Server) set(w http.ResponseWriter, r *http.Request, what string, now any, do func(context.Context, settable) error) {
+func (s settings) set(w http.ResponseWriter, r *http.Request, what string, now any, do func(context.Context, settable) error) {
 	n, ok := s.node.(settable)
 	if !ok {
 		reply.Fail(w, http.StatusUnprocessableEntity, "member %s takes no %s from its API", s.node.ID(), what)
@@ -148,6 +155,8 @@ func (s *Server) set(w http.ResponseWriter, r *http.Request, what string, now an
 	switch err := do(ctx, n); {
 	case unreached(err):
 		reply.Fail(w, http.StatusGatewayTimeout, "%s: %v", what, err)
+	case errors.Is(err, batuta.ErrNotLeading):
+		s.leadsNot(w, r, s.node.Leader())
 	case err != nil:
 		reply.Fail(w, http.StatusBadRequest, "%v", err)
 	default:

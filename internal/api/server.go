@@ -157,6 +157,7 @@ type route struct {
 }
 
 func (s *Server) routes() []route {
+	set := settings{s.node, s.leadsNot}
 	routes := []route{
 		{"GET", "/v1/status", s.turns.inTurn(s.status)},
 		{"GET", "/v1/leader", s.leader},
@@ -168,9 +169,9 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/jobs/{name}/run", s.jobs.Run},
 		{"POST", "/v1/jobs/{name}/pause", s.jobs.Pause},
 		{"POST", "/v1/jobs/{name}/resume", s.jobs.Resume},
-		{"PUT", "/v1/meta", s.setMeta},
-		{"PUT", "/v1/health", s.setHealth},
-		{"POST", "/v1/ready", func(w http.ResponseWriter, r *http.Request) { workServes(s, w, r) }},
+		{"PUT", "/v1/meta", set.meta},
+		{"PUT", "/v1/health", set.health},
+		{"POST", "/v1/ready", set.ready},
 		{"GET", "/v1/events", s.events},
 		{"GET", "/v1/trace", s.turns.inTurn(s.trace)},
 		{"GET", "/v1/history", s.turns.inTurn(s.past)},

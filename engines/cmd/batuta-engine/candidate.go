@@ -120,8 +120,10 @@ func (c *candidate) run(cmd *cobra.Command) error {
 	if process, ok := cmd.Context().Value(bereaved{}).(string); ok {
 		return c.giveUp(cmd.Context(), process)
 	}
-	if c.pod, err = podlabel.Own(c.flags.hooks.PodLabel, c.flags.engine.election, c.lookup, c.log); err != nil {
-		return err
+	if c.flags.hooks.PodLabel {
+		if c.pod, err = podlabel.Own(c.flags.engine.election, c.lookup, c.log); err != nil {
+			return err
+		}
 	}
 	listener, err := c.listen(cmd)
 	if err != nil {

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,7 +55,11 @@ func Gather(ctx context.Context, asked *api.Client, also []string, access api.Ac
 		asking.Go(func() { others[i] = remote(ctx, ids[i], addr, access, in.Status.Cluster) })
 	}
 	asking.Wait()
-	in.Members = append(in.Members, others...)
+	for _, w := range others {
+		if w.Error != "" || !slices.ContainsFunc(in.Members, func(m Witness) bool { return m.ID == w.ID }) { // two addresses may be of one agent
+			in.Members = append(in.Members, w)
+		}
+	}
 	return in, nil
 }
 

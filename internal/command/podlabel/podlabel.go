@@ -47,15 +47,13 @@ type Pod struct {
 	asking              sync.Mutex
 }
 
-// Own is the pod that the environment names by POD_NAME, or by the name of the host; nil if it is
-// not wanted. The labels have the name of the cluster.
-func Own(wanted bool, cluster string, lookup func(string) (string, bool), log *slog.Logger) (*Pod, error) {
+// Own is the pod that the environment names by POD_NAME, or by the name of the host. The labels
+// have the name of the cluster.
+func Own(cluster string, lookup func(string) (string, bool), log *slog.Logger) (*Pod, error) {
 	host, ok := lookup("KUBERNETES_SERVICE_HOST")
 	port, _ := lookup("KUBERNETES_SERVICE_PORT")
 	namespace, err := os.ReadFile(account + "/namespace")
 	switch {
-	case !wanted:
-		return nil, nil
 	case !regexp.MustCompile(`^[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$`).MatchString(cluster):
 		return nil, cli.Usagef("--pod-label: the name %q cannot be the label %s: use 1 to 63 letters, digits, '-', '_' and '.'", cluster, Cluster)
 	case !ok:

@@ -166,7 +166,7 @@ func (s *server) follow(c *batutatest.Cluster, members ...batuta.ID) (log *logge
 
 func (s *server) followOne(c *batutatest.Cluster, id batuta.ID, log *logged) {
 	s.t.Helper()
-	p, err := Own(true, "shop", s.environment("web-"+string(id)), slog.New(slog.NewTextHandler(log, nil)))
+	p, err := Own("shop", s.environment("web-"+string(id)), slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestOwnRefuses(t *testing.T) {
 		"no account": {"shop", "/nonexistent", s.environment("web-1"), "automountServiceAccountToken"},
 	} {
 		account = tt.account
-		if _, err := Own(true, tt.cluster, tt.lookup, nil); err == nil || !strings.Contains(err.Error(), tt.want) || cli.CodeOf(err) != cli.Usage {
+		if _, err := Own(tt.cluster, tt.lookup, nil); err == nil || !strings.Contains(err.Error(), tt.want) || cli.CodeOf(err) != cli.Usage {
 			t.Errorf("%s: %v, want %q and exit code 2", what, err, tt.want)
 		}
 	}

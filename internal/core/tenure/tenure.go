@@ -3,7 +3,8 @@
 // last one ended, and the phase in which the member is. It is a part of the best-effort core.
 //
 // It decides nothing and sends nothing: its owner weighs what arrives, saves, and reports each
-// step of a leadership to it. It promises that the leadership held never goes down.
+// step of a leadership to it. The leadership held never goes down as long as the owner
+// saves only higher ones.
 package tenure
 
 import (
