@@ -264,7 +264,7 @@ func (a *agentRun) serve(began time.Time, endHTTP func(context.Context), signals
 	if a.beside != nil {
 		a.beside(a.node)
 	}
-	hooked := a.flags.hooks.follow(a.node, a.pod, a.job == nil || len(a.job.argv) == 0, a.log)
+	hooked := a.flags.hooks.follow(a.node, a.pod, !a.job.reports(), a.log)
 	told := tellManager(a)
 	err := a.wait(signals)
 	told.stopping()

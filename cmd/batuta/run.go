@@ -211,6 +211,10 @@ func (j *job) check() error {
 	return nil
 }
 
+// reports reports whether a command of the user runs, which sends READY=1 once it serves. What "batuta vip" runs only
+// holds an address.
+func (j *job) reports() bool { return j != nil && len(j.argv) > 0 && j.clear == nil }
+
 // prepare starts the guard, so that the command itself can start at once.
 func (j *job) prepare(a *agentRun) error {
 	if j == nil {
@@ -231,7 +235,7 @@ func (j *job) prepare(a *agentRun) error {
 		Notice: j.election.notice(), Heartbeat: a.flags.heartbeat, T: a.flags.timing().T(),
 		Program: self, Guard: guardLine(), Logger: a.log,
 	}
-	if a.flags.membership.awaitReady {
+	if a.flags.membership.awaitReady && j.reports() {
 		c.Serve = func(ctx context.Context, l batuta.Leadership) (set []string, end func(), err error) {
 			socket, end, err := systemd.Await(func() { _ = a.node.Ready(ctx, l.Token) }) // refused once it is lost
 			return []string{socket}, end, err
