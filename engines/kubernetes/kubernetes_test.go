@@ -3,7 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/electiontest/electortest"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
 	"github.com/batuta-dev/batuta/engines/kubernetes"
@@ -31,18 +30,8 @@ func start(t *testing.T, s *enginetest.Kubernetes, addr, name string, c engines.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := enginetest.ServeKubernetes(t)
-	electortest.Run(t, func(t *testing.T) electortest.Candidates {
-		name := fmt.Sprintf("test-%d", rand.Int64())
-		lines := map[batuta.ID]*enginetest.Proxy{}
-		return electortest.Candidates{
-			OneLeader: true,
-			Start: func(id batuta.ID) electortest.Candidate {
-				lines[id] = enginetest.NewProxy(t, s.Addr)
-				return start(t, s, lines[id].Addr(), name, engines.Config{ID: id})
-			},
-			Cut:  func(id batuta.ID) func() { return lines[id].Cut() },
-			Fail: s.Fail,
-		}
+	enginetest.Conform(t, []string{s.Addr}, s.Fail, func(name string, lines []string) engines.Engine {
+		return kubernetes.New(s.Leases(t, lines[0]), strings.NewReplacer("/", "-", "_", "-").Replace(strings.ToLower(name)))
 	})
 }
 

@@ -21,7 +21,7 @@ func config(replicas int) jetstream.KeyValueConfig {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := enginetest.ServeNats(t, 1)
-	enginetest.Conform(t, c.Servers[0], c.Addrs, func(name string, lines []string) engines.Engine {
+	enginetest.Conform(t, c.Addrs, c.Servers[0].Fail, func(name string, lines []string) engines.Engine {
 		return nats.New(enginetest.DialNats(t, lines...), config(1), name)
 	})
 }

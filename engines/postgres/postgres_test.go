@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/batuta-dev/batuta"
-	"github.com/batuta-dev/batuta/electiontest/electortest"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/engines/internal/enginetest"
 	"github.com/batuta-dev/batuta/engines/postgres"
@@ -25,35 +23,9 @@ func start(t *testing.T, p *pgxpool.Pool, name string, c engines.Config) *engine
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := enginetest.ServePostgres(t)
-	electortest.Run(t, func(t *testing.T) electortest.Candidates {
-		name := fmt.Sprintf("test %d", rand.Int64())
-		lines := map[batuta.ID]*enginetest.Proxy{}
-		return electortest.Candidates{
-			OneLeader: true,
-			Start: func(id batuta.ID) electortest.Candidate {
-				lines[id] = enginetest.NewProxy(t, server.Addr)
-				return start(t, enginetest.DialPostgres(t, lines[id].Addr()), name, engines.Config{ID: id})
-			},
-			Cut: func(id batuta.ID) func() { return lines[id].Cut() },
-			Fail: func() func() {
-				server.Kill()
-				return server.Start
-			},
-		}
+	enginetest.Conform(t, []string{server.Addr}, server.Fail, func(name string, lines []string) engines.Engine {
+		return postgres.New(enginetest.DialPostgres(t, lines[0]), name)
 	})
-}
-
-// leads waits until e leads under a token above floor.
-func leads(t *testing.T, e *engines.Election, floor batuta.Token) batuta.Token {
-	t.Helper()
-	var token batuta.Token
-	enginetest.Await(t, "it leads", func(context.Context) error {
-		if token = e.Leader().Token; !e.IsLeader() || !token.Above(floor) {
-			return fmt.Errorf("it sees %q", token)
-		}
-		return nil
-	})
-	return token
 }
 
 // A transaction that is fenced happens while its leadership holds the election, and not after; epochs rise when the row is
@@ -71,21 +43,21 @@ func TestFence(t *testing.T) {
 		defer tx.Rollback(context.Background())
 		return postgres.Fence(t.Context(), tx, "fence", token)
 	}
-	first := leads(t, e, batuta.Token{})
+	first := enginetest.Leads(t, batuta.Token{}, e).Leader().Token
 	if err := check(first); err != nil && e.Leader().Token == first {
 		t.Errorf("the leader's transaction: %v", err)
 	}
 	if err := e.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second := leads(t, e, first)
+	second := enginetest.Leads(t, first, e).Leader().Token
 	if err := check(first); !errors.Is(err, engines.ErrTaken) {
 		t.Errorf("a transaction of %s while %s leads: %v", first, second, err)
 	}
 	if _, err := p.Exec(t.Context(), "DELETE FROM batuta_elections"); err != nil {
 		t.Fatal(err)
 	}
-	leads(t, e, second)
+	enginetest.Leads(t, second, e)
 }
 
 // Who may not make the table is told what is missing.

@@ -20,7 +20,7 @@ func start(t *testing.T, addr, key string) *engines.Election {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	s := enginetest.ServeRedis(t)
-	enginetest.Conform(t, s.Server, []string{s.Addr}, func(name string, lines []string) engines.Engine {
+	enginetest.Conform(t, []string{s.Addr}, s.Fail, func(name string, lines []string) engines.Engine {
 		return redis.New(enginetest.DialRedis(t, lines[0]), name, enginetest.Lease)
 	})
 }

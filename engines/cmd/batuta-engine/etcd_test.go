@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -107,27 +105,11 @@ func TestEtcdRefusesAtTheStart(t *testing.T) {
 		{"stranger", "stranger", noRight},
 		{"reader", "reader", noRight},
 	} {
-		for _, command := range []string{"run", "agent", "watch", "status"} {
-			if c.user == "reader" && (command == "watch" || command == "status") {
-				continue // they only read
-			}
-			args := append([]string{command}, g.flags(g.addr, c.user, c.file)...)
-			switch command {
-			case "run":
-				args = append(args, "--http", "off", "--", "true")
-			case "agent":
-				args = append(args, "--http", "off")
-			}
-			var out bytes.Buffer
-			ctx, cancel := context.WithTimeout(t.Context(), enginetest.Patience)
-			cmd := exec.CommandContext(ctx, os.Args[0], args...)
-			cmd.Stdout, cmd.Stderr = &out, &out
-			err := cmd.Run()
-			cancel()
-			if code := cmd.ProcessState.ExitCode(); code != cli.Failed || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), c.want) {
-				t.Errorf("%s as %q ends with %d (%v): %s", command, c.user, code, err, out.String())
-			}
+		commands := all
+		if c.user == "reader" {
+			commands = candidacy // the rest only read
 		}
+		refused(t, c.want, commands, g.flags(g.addr, c.user, c.file)...)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"github.com/batuta-dev/batuta/engines"
 )
 
-// Conform makes the conformance call, with candidates that have a line of their own to each address. It kills that server and
-// starts it again during an election. Dial gives an engine of the election of that name.
-func Conform(t *testing.T, server *Server, addrs []string, dial func(name string, lines []string) engines.Engine) {
+// Conform makes the conformance call, with candidates that have a line of their own to each address. During an election
+// it calls fail, and then what that returns, which ends the failure. Dial gives an engine of the election of that name.
+func Conform(t *testing.T, addrs []string, fail func() func(), dial func(name string, lines []string) engines.Engine) {
 	electortest.Run(t, func(t *testing.T) electortest.Candidates {
 		lines := map[batuta.ID][]*Proxy{}
 		return electortest.Candidates{
@@ -38,10 +38,7 @@ func Conform(t *testing.T, server *Server, addrs []string, dial func(name string
 					}
 				}
 			},
-			Fail: func() func() {
-				server.Kill()
-				return server.Start
-			},
+			Fail: fail,
 		}
 	})
 }

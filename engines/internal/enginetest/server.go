@@ -101,6 +101,12 @@ func (s *Server) Signal(signal syscall.Signal) { syscall.Kill(-s.cmd.Process.Pid
 // Pid is the process that was started.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 
+// Fail kills it; it runs again after start.
+func (s *Server) Fail() (start func()) {
+	s.Kill()
+	return s.Start
+}
+
 // Freeze stops it, as kill -STOP does, until thaw is called.
 func (s *Server) Freeze() (thaw func()) {
 	s.Signal(syscall.SIGSTOP)
