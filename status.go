@@ -55,6 +55,7 @@ type Status struct {
 	PausedWith ID        // the member that keeps the lead until then; none: the next leader
 
 	Role          Role
+	Electing      bool // it takes part in an election: it awaits answers, or a leader
 	Standing      Standing
 	StandingWhy   string         // why it does not stand, the reason, such as the last output of a failing check; "" when it does
 	StandingSince time.Time      // since when Standing holds
@@ -216,7 +217,7 @@ func (n *Node) status() Status {
 	s.Quorum = n.quorum()
 	for _, m := range n.machine.Members() {
 		if m.ID == n.id {
-			s.Role = role(v, m)
+			s.Role, s.Electing = role(v, m), m.Electing || !v.Defined()
 		}
 		if !m.Heard.IsZero() {
 			m.Heard = m.Heard.Add(set)

@@ -39,6 +39,7 @@ func (c *Core) Vouch() (election.Token, time.Duration) {
 // Members returns all members, lowest rank first.
 func (c *Core) Members() []machine.MemberView {
 	views := make([]machine.MemberView, 0, len(c.peers)+1)
+	var takesOver bool // as soon as the leader makes way
 	for i := range c.peers {
 		p := &c.peers[i]
 		if p.guest {
@@ -53,9 +54,12 @@ func (c *Core) Members() []machine.MemberView {
 		} else if p.rank.ID == c.view.Leader.ID {
 			v.Epoch = c.view.Epoch // from its heartbeats
 		}
+		if p.rank.ID == c.view.Leader.ID {
+			takesOver = c.cfg.Self.Above(p.rank) && c.Standing() == election.Eligible && !c.cfg.NoPreempt
+		}
 		views = append(views, v)
 	}
-	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID)})
+	views = append(views, machine.MemberView{Member: c.own(), State: election.StateUp, Epoch: c.view.Epoch, Heard: c.now, Incarnation: c.cfg.Incarnation, Eligibility: c.Standing(), Meta: c.metas.Of(c.cfg.Self.ID), Electing: takesOver})
 	slices.SortFunc(views, func(a, b machine.MemberView) int { return a.Compare(b.Rank) })
 	return views
 }

@@ -211,7 +211,7 @@ resigned. See which member leads before you ask again.`,
 		}
 		epoch, _, _ := strings.Cut(done.Resigned, ":")
 		n, _ := strconv.ParseUint(epoch, 10, 64)
-		return a.report(raw, "resigned; "+next(ctx, c, n, settleTime))
+		return a.report(raw, "resigned; "+next(ctx, c, n))
 	})
 }
 
@@ -278,39 +278,49 @@ command prints which member leads then: a leader that is alive, and that no memb
 		if err := c.Post(ctx, "/v1/campaign", &raw); err != nil {
 			return err
 		}
-		if a.json || before.Leader == nil {
-			return a.report(raw, "called an election; "+next(ctx, c, before.Epoch, settleTime))
+		if a.json {
+			return a.printRaw(raw)
 		}
-		decided, _ := time.ParseDuration(before.Timing.T)
-		after := next(ctx, c, before.Epoch, min(decided, settleTime))
-		if after == undecided {
-			after = *before.Leader + " stays leader"
-		}
-		return a.report(raw, "called an election; "+after)
+		return a.report(raw, "called an election; "+settled(ctx, func(ctx context.Context) string {
+			var now api.Status
+			switch err := c.Get(ctx, "/v1/status", &now); {
+			case err != nil || now.Leader == nil || now.Electing:
+				return ""
+			case now.Epoch == before.Epoch:
+				return *now.Leader + " stays leader"
+			}
+			return leads(*now.Leader, now.Epoch)
+		}))
 	})
 }
 
-// settleTime is how long a command waits for the next leader.
-const settleTime = 4 * time.Second
-
-// undecided is what there is to report without a next leader.
-const undecided = "no member leads yet"
-
-// next is which member leads under an epoch above after, as the agent asked sees it, within some time.
-func next(ctx context.Context, c *api.Client, after uint64, within time.Duration) string {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for {
+// next is which member leads under an epoch above after, as the agent asked sees it.
+func next(ctx context.Context, c *api.Client, after uint64) string {
+	return settled(ctx, func(ctx context.Context) string {
 		var l api.Leader
-		if err := c.Get(ctx, "/v1/leader", &l); err == nil && l.Epoch > after {
-			return fmt.Sprintf("%s leads, epoch %d", l.Leader, l.Epoch)
+		if err := c.Get(ctx, "/v1/leader", &l); err != nil || l.Epoch <= after {
+			return ""
+		}
+		return leads(l.Leader, l.Epoch)
+	})
+}
+
+func leads(id string, epoch uint64) string { return fmt.Sprintf("%s leads, epoch %d", id, epoch) }
+
+// settled is what look returns first that is not empty, within 4 s.
+func settled(ctx context.Context, look func(context.Context) string) string {
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if outcome := look(ctx); outcome != "" {
+			return outcome
 		}
 		select {
-		case <-look.C:
+		case <-again.C:
 		case <-ctx.Done():
-			return undecided
+			return "no member leads yet"
 		}
 	}
 }

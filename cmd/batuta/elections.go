@@ -258,7 +258,7 @@ func handedOn(ctx context.Context, c *api.Client, id string) (done api.Drained, 
 	if err != nil {
 		return done, "", err
 	}
-	after := next(ctx, c, now.Epoch, settleTime)
+	after := next(ctx, c, now.Epoch)
 	if strings.HasPrefix(after, id+" ") {
 		done.StillLeads, state = now.Election, "drained "+id+"; it still leads the cluster, for no other member has taken over"
 		return done, state, nil

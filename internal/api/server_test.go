@@ -279,7 +279,7 @@ func TestStatus(t *testing.T) {
 	addr := serve(t, &fakeNode{view: viewOf("5", 7)})
 	_, body := call{path: "/v1/status"}.do(t, addr)
 	want := `{"id":"3","cluster":"default","election":"default","algorithm":"bully","guarantee":"best-effort",` +
-		`"fencing":false,"role":"follower","leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
+		`"fencing":false,"role":"follower","electing":false,"leader":"5","epoch":7,"token":"7:5","since":"2026-01-02T03:04:05.000000600Z",` +
 		`"members":[`
 	tail := `],"incarnation":"9","uptime":1.5,"listen":"127.0.0.1:7403","advertise":"10.0.0.3:7403","http":"` + addr + `","version":"v1","access":"operate",` +
 		`"messages":{"sent":{"election":1},"received":{}},"timing":{"heartbeat":"100ms","t_max":"150ms","t_process":"300ms","t":"600ms"},"headroom":0.75,"rhythm":{"silence":0.15,"stall":0.01,"round_trip":0.002,"recent_silence":0,"recent_stall":0,"recent_round_trip":0},"security":"secret","transport":"tls","certificate_ends":"2026-03-02T03:04:05.000000000Z","authority_ends":null,"standing":"unsaved","standing_why":"no room","standing_since":"2026-01-02T03:04:05.000000600Z","disk_error":"no room","log_dropped":6,"ready":true,"side":{"heard":1,"of":2},"wire":1,"state":2,"paused":null,"refused":{"cluster":2}}`

@@ -13,9 +13,10 @@ type Status struct {
 	Guarantee     string   `json:"guarantee"`
 	Fencing       bool     `json:"fencing"`
 	Role          string   `json:"role"`
-	Leader        *string  `json:"leader"` // null while undefined
-	Epoch         uint64   `json:"epoch"`  // of token, or the highest known while undefined
-	Token         *string  `json:"token"`  // "epoch:leader"; null while undefined
+	Electing      bool     `json:"electing"` // it takes part in an election
+	Leader        *string  `json:"leader"`   // null while undefined
+	Epoch         uint64   `json:"epoch"`    // of token, or the highest known while undefined
+	Token         *string  `json:"token"`    // "epoch:leader"; null while undefined
 	Since         Stamp    `json:"since"`
 	Members       []Member `json:"members"`
 	Incarnation   Serial   `json:"incarnation"`
@@ -211,7 +212,7 @@ func statusOf(s batuta.Status, http, version string) Status {
 	st := Status{
 		ID: string(s.ID), Cluster: s.Cluster, Election: s.Election,
 		Algorithm: s.Algorithm, Guarantee: s.Guarantee, Fencing: s.Fencing, Takeover: s.Takeover, Unattested: s.Unattested, ClockDrift: s.ClockDrift,
-		Role: string(s.Role), Epoch: s.Epoch, Since: Stamp{s.Since},
+		Role: string(s.Role), Electing: s.Electing, Epoch: s.Epoch, Since: Stamp{s.Since},
 		Members: membersOf(s), Incarnation: Serial(s.Incarnation), Uptime: s.Uptime.Seconds(),
 		Listen: s.Listen, Advertise: s.Advertise, HTTP: http, Version: version,
 		Messages: Messages{Sent: orEmpty(s.Sent), Received: orEmpty(s.Received)},

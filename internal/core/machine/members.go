@@ -2,6 +2,7 @@ package machine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/batuta-dev/batuta/election"
@@ -164,6 +165,7 @@ type MemberView struct {
 	Eligibility election.Eligibility
 	Meta        map[string]string // what it tells of itself; not to be changed
 	Reaped      time.Time         // when the leader removes it if it stays away; zero: it does not
+	Electing    bool              // of this member itself: its Algorithm, or its request for leadership, awaits an answer
 }
 
 // QuorumView is what a member of a quorum knows of votes and of its own lease. Times are
@@ -181,11 +183,14 @@ type QuorumView struct {
 func (m *Machine) Members() []MemberView {
 	views := make([]MemberView, len(m.members))
 	for i, e := range m.members {
-		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID), m.reaper.At(e.ID)}
+		views[i] = MemberView{e.Member, e.state, e.epoch, e.heard, e.incarnation, e.eligibility, m.metas.Of(e.ID), m.reaper.At(e.ID), false}
 		if e.state == election.StateUnknown {
 			views[i].State = election.StateAdded
 		}
 	}
 	views[m.me].Epoch, views[m.me].Heard, views[m.me].Eligibility = m.tenure.Held().Epoch, m.now, m.eligibility()
+	views[m.me].Electing = slices.ContainsFunc(m.alarms.Names(), func(timer string) bool {
+		return timer == timerHandover || !strings.HasPrefix(timer, ownTimers)
+	})
 	return views
 }
