@@ -63,7 +63,8 @@ type Config struct {
 	// included; give it to all members alike. A leader that receives fewer for T steps down. Default 0: no such rule.
 	// Package quorum has no use for it, and Start refuses it there.
 	MinMembers int
-	Observer   bool // this member follows and never leads: Lead returns [ErrObserver]
+	Observer   bool // this member follows and never leads: Lead returns [ErrObserver]. It does not vote in a quorum, and needs Join there
+	Witness    bool // this member votes in a quorum and never leads, as the third of two machines that lead; Lead returns [ErrObserver]. Validate refuses it with other algorithms
 
 	// ReapAfter has the leader remove a member that has been down or unreachable for so long
 	// under it, so that the list has no dead members; default 0: none, else 4·T or more.
@@ -188,6 +189,7 @@ func (c Config) withDefaults() Config {
 		c.ID = id
 	}
 	c.Meta, c.Peers = maps.Clone(c.Meta), slices.Clone(c.Peers)
+	c.Observer = c.Observer || c.Witness
 	if c.AwaitReady {
 		c.Meta = withReady(c.Meta, "0")
 	}

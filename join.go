@@ -206,6 +206,12 @@ func (c Config) checkFounding() error {
 	switch {
 	case own && (c.Bootstrap || c.Expect > 0):
 		return config("bootstrap and expect: algorithm %s founds a cluster by its list of members alone; name them all, the same everywhere, or start the first with itself as the only one, and have the others join it", c.Algorithm.Name())
+	case c.Witness && !own:
+		return config("witness: algorithm %s has no votes: leave it out, or use quorum; Config.Observer follows and never leads", c.Algorithm.Name())
+	case c.Witness && count < 2 && len(c.Join) == 0:
+		return config("witness: it never leads, and no other member is named: set Config.Peers to the first list of all members, or Config.Join to one of them")
+	case c.Observer && !c.Witness && own && len(c.Join) == 0:
+		return config("observer: it does not vote, and each member of the first list of a quorum does: set Config.Join to the members that it follows; a witness votes and never leads")
 	case c.MinMembers != 0 && (own || c.Wire != nil):
 		return config("min-members %d: algorithm %s, or the protocol of Wire, has no such rule; leave it out (a quorum has no leader without a majority)", c.MinMembers, c.Algorithm.Name())
 	case c.MinMembers < 0 || c.MinMembers > election.MaxMembers:

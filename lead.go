@@ -78,7 +78,7 @@ var ErrClosed = errors.New("node is closed")
 //
 // If fn goes on after its context has ended, the log has a warning after 3 s, and again for as long as fn runs.
 //
-// On an observer Lead returns [ErrObserver] at once, because its leadership never comes.
+// On an observer or a witness Lead returns [ErrObserver] at once, because its leadership never comes.
 func (n *Node) Lead(ctx context.Context, fn func(ctx context.Context, l Leadership) error) error {
 	switch {
 	case fn == nil:
@@ -255,7 +255,7 @@ var ErrObserver = errors.New("it is an observer, which never leads")
 
 // observes is why this member cannot lead that election.
 func observes(n *Node, name string) error {
-	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer out, or do not call Lead", n.id, name, ErrObserver)
+	return fmt.Errorf("member %s cannot lead election %q: %w: leave Config.Observer and Config.Witness out, or do not call Lead", n.id, name, ErrObserver)
 }
 
 // errNoWork is returned at once, not when this member first leads.

@@ -380,6 +380,9 @@ func (n *Node) whyIneligible() string {
 		}
 		return "it was asked to step down, and stands again when a later leader's time ends, or nobody leads"
 	case StandingObserver:
+		if n.cfg.Witness {
+			return "it is a witness: it votes, and never leads"
+		}
 		return "it is set up to follow only"
 	case StandingDraining:
 		return "what it ran as leader " + n.machine.Held().String() + " has not stopped yet"

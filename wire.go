@@ -79,7 +79,7 @@ func (n *Node) know(id ID, addr string) {
 // site is this node as its network sees it.
 func (n *Node) site() network.Site {
 	return network.Site{
-		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer,
+		Self: n.id, Cluster: n.cfg.Cluster, Election: n.cfg.Election, Algorithm: n.cfg.Algorithm, Observer: n.cfg.Observer && !n.cfg.Witness,
 		Incarnation: n.incarnation, Advertise: n.cfg.Advertise, Join: n.cfg.Join, Timing: n.cfg.timing(),
 		Log: n.cfg.Logger, Counters: &n.counters,
 		Emit: n.hear,

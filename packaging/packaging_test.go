@@ -67,7 +67,7 @@ func TestVariablesAreFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml", "kubernetes/deployment.yaml", "kubernetes/engine.yaml"} {
+	for _, path := range []string{"systemd/batuta.service", "systemd/batuta-vip.service", "systemd/batuta-witness@.service", "Dockerfile", "compose.yaml", "kubernetes/sidecar.yaml", "kubernetes/deployment.yaml", "kubernetes/engine.yaml"} {
 		for _, name := range variables(read(t, path)) {
 			flag := "--" + strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "BATUTA_")), "_", "-")
 			if !strings.Contains(string(help), flag+" ") {
@@ -78,7 +78,7 @@ func TestVariablesAreFlags(t *testing.T) {
 }
 
 func TestUnit(t *testing.T) {
-	for _, name := range []string{"batuta", "batuta-vip"} {
+	for _, name := range []string{"batuta", "batuta-vip", "batuta-witness@"} {
 		t.Run(name, func(t *testing.T) { testUnit(t, name) })
 	}
 }
@@ -91,7 +91,7 @@ func TestUnitsRunAsTheUserOfThePackage(t *testing.T) {
 			user = words[1]
 		}
 	}
-	for _, name := range []string{"batuta", "batuta-vip"} {
+	for _, name := range []string{"batuta", "batuta-vip", "batuta-witness@"} {
 		if text := read(t, "systemd/"+name+".service"); user == "" || !strings.Contains(text, "\nUser="+user+"\n") {
 			t.Errorf("%s.service does not run as user %q, whom the package declares", name, user)
 		}

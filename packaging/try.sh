@@ -39,7 +39,7 @@ rpm --root "$rpm" --install --nodeps --ignoreos "$work"/*.rpm
 for root in "$deb" "$rpm"; do
 	chroot "$root" /usr/bin/batuta version | grep -q "batuta $version," || fail "$root: another version"
 	chroot "$root" /usr/bin/batuta config check --config /etc/batuta.yaml
-	for file in etc/batuta.yaml usr/lib/systemd/system/batuta.service usr/lib/systemd/system/batuta-vip.service \
+	for file in etc/batuta.yaml usr/lib/systemd/system/batuta.service usr/lib/systemd/system/batuta-vip.service usr/lib/systemd/system/batuta-witness@.service \
 		usr/share/man/man1/batuta-agent.1 usr/share/bash-completion/completions/batuta; do
 		ls "$root/$file"* >/dev/null || fail "$root: there is no $file"
 	done

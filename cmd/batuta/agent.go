@@ -99,6 +99,37 @@ func newAgentCommand(e env) *cobra.Command {
 	return cmd
 }
 
+// newWitnessCommand is an agent of a quorum that never leads.
+func newWitnessCommand(e env) *cobra.Command {
+	var f agentFlags
+	cmd := &cobra.Command{
+		Use:   "witness",
+		Short: "Vote in a quorum, and never lead",
+		Long: `witness runs a member of a quorum that votes and never leads: two machines and a witness on
+a small third have one leader while any two of the three are up. It is a member in
+everything else: the others name it by --member, or it joins with --join; its own list
+may be theirs.
+
+It stores its votes and the member list, some 140 KiB. One process serves one cluster; run
+another for each further one, such as by the unit batuta-witness@NAME.`,
+		Example: `  # two machines and a witness, the same list on all three; on the machines, id 1 and 2:
+  batuta agent --algorithm quorum --id 1 --listen 10.0.0.1:7400 --data-dir /var/lib/batuta \
+    --member 1=10.0.0.1:7400 --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400
+  # on the third
+  batuta witness --id 3 --listen 10.0.0.3:7400 --data-dir /var/lib/batuta \
+    --member 1=10.0.0.1:7400 --member 2=10.0.0.2:7400 --member 3=10.0.0.3:7400
+
+  # joining a quorum that runs
+  batuta witness --id 3 --listen 10.0.0.3:7400 --data-dir /var/lib/batuta --join 10.0.0.1:7400`,
+		Args: cobra.NoArgs,
+	}
+	f.registerWitness(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return (&agentRun{env: e, flags: &f, cmd: cmd}).run(cmd.Context())
+	}
+	return cmd
+}
+
 // agentRun is an agent process.
 type agentRun struct {
 	env

@@ -58,6 +58,22 @@ func (f *agentFlags) register(fs *pflag.FlagSet) {
 	f.security.register(fs)
 }
 
+// ofLeaders are the flags of members that may lead, and of algorithms other than quorum.
+var ofLeaders = []string{"priority", "algorithm", "probe", "preempt", "bootstrap", "expect", "min-members", "await-ready", "observer", "pod-label",
+	"check", "check-interval", "check-timeout", "rise", "fall", "lead-unhealthy", "on-lead", "on-lose", "on-change", "hook-timeout", "wire", "node-type", "announce"}
+
+// registerWitness adds the flags of a witness.
+func (f *agentFlags) registerWitness(fs *pflag.FlagSet) {
+	var all pflag.FlagSet
+	f.register(&all)
+	all.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(ofLeaders, flag.Name) {
+			fs.AddFlag(flag)
+		}
+	})
+	f.algorithm, f.membership.observer, f.membership.witness = "quorum", true, true
+}
+
 // config makes the node's configuration. An error that the library has of a field
 // names the flag here, which is what the user typed.
 func (f *agentFlags) config(log *slog.Logger) (batuta.Config, error) {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -195,6 +199,105 @@ func TestPauseOfProcesses(t *testing.T) {
 			mustAgree(t, c, now.epoch+1, "")
 		})
 	}
+}
+
+// Two machines and a witness have one leader while any two of the three are up, whether the witness was on the first
+// list or has joined; the witness never leads.
+func TestAWitnessVotesAndNeverLeads(t *testing.T) {
+	for _, joins := range []bool{false, true} {
+		t.Run(fmt.Sprintf("joins=%t", joins), func(t *testing.T) {
+			c, err := newCluster(3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.close)
+			c.dataDir = t.TempDir()
+			all := c.members
+			start := func(i int) {
+				t.Helper()
+				c.command, c.flags = []string{"agent"}, []string{"--algorithm", "quorum", "--preempt=false"}
+				if joins {
+					c.members = all[:2] // the first list
+				}
+				if i == 2 {
+					c.command, c.flags = []string{"witness"}, nil
+				}
+				if i == 2 && joins {
+					c.flags = []string{"--join", all[0].listen}
+				}
+				mustStart(t, c, all[i])
+				c.members = all
+			}
+			start(0)
+			start(1)
+			if joins {
+				mustAgree(t, c, 1, "")
+			}
+			start(2)
+			now, witness := mustAgree(t, c, 1, ""), all[2]
+			awaitVoters(t, all[0], 3)
+			for range 2 {
+				dead := now.leader
+				mustCrash(t, c, dead)
+				now = mustAgree(t, c, now.epoch+1, "")
+				start(slices.Index(all, dead))
+				now = mustAgree(t, c, now.epoch, now.leader.id)
+			}
+			mustCrash(t, c, witness)
+			if again := mustAgree(t, c, now.epoch, ""); again.leader != now.leader || again.epoch != now.epoch {
+				t.Errorf("the end of a witness moves the lead from %s to %s", now.leader.id, again.leader.id)
+			}
+			start(2)
+			mustAgree(t, c, now.epoch, "")
+			mustCrash(t, c, all[0])
+			mustCrash(t, c, all[1])
+			c.mark()
+			if err := c.settle(t.Context(), 3*time.Second); err != nil {
+				t.Fatal(err)
+			}
+			if leads := c.claims(); len(leads) > 0 || witness.leader != "" {
+				t.Errorf("%q lead, and the witness follows %q: one of three is up", leads, witness.leader)
+			}
+			if text, code := ask(t, witness, "status --json"); code != 0 || !strings.Contains(text, "it is a witness: it votes, and never leads") {
+				t.Errorf("its status: exit code %d: %s", code, text)
+			}
+			if size := diskUse(t, filepath.Join(c.dataDir, witness.id)); size > 160<<10 {
+				t.Errorf("a witness stores %d bytes", size)
+			}
+		})
+	}
+}
+
+// awaitVoters waits until that many members vote, as m sees it.
+func awaitVoters(t *testing.T, m *member, n int) {
+	t.Helper()
+	votes := func() bool {
+		text, code := ask(t, m, "status --json")
+		var s api.Status
+		return code == 0 && json.Unmarshal([]byte(text), &s) == nil && s.Quorum != nil && len(s.Quorum.Voters) == 1 && len(s.Quorum.Voters[0]) == n
+	}
+	for end := time.Now().Add(agreeWithin); !votes(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d members do not vote after %v", n, agreeWithin)
+		}
+	}
+}
+
+// diskUse is the number of bytes in the files of a directory.
+func diskUse(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	return size
 }
 
 func everyPair(n int) [][2]int {

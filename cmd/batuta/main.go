@@ -89,7 +89,7 @@ func newRootCommand(e env) *cobra.Command {
 var helpTexts = cli.Help{
 	Commands: []cli.Section{
 		{Title: "Try it", Names: []string{"demo", "lab"}},
-		{Title: "Take part", Names: []string{"agent", "run", "lock", "vip"}},
+		{Title: "Take part", Names: []string{"agent", "run", "lock", "vip", "witness"}},
 		{Title: "Ask", Names: []string{"status", "leader", "members", "elections", "jobs", "watch", "explain"}},
 		{Title: "Act", Names: []string{"resign", "transfer", "campaign", "drain", "undrain", "pause", "resume"}},
 		{Title: "Set up", Names: []string{"init", "check", "config", "secret", "tls", "tune", "recover"}},
@@ -139,6 +139,7 @@ as above; a command's own exit code is in the log.`,
 func subcommands(e env) []*cobra.Command {
 	return []*cobra.Command{
 		newAgentCommand(e),
+		newWitnessCommand(e),
 		newRunCommand(e),
 		newLockCommand(e),
 		newGuardCommand(),

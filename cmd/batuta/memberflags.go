@@ -24,6 +24,7 @@ type memberFlags struct {
 	minMembers      int
 	reapAfter       time.Duration
 	observer, leave bool
+	witness         bool // it is "batuta witness", and has no flag
 	awaitReady      bool
 	check           checkFlags
 	meta            metaFlag
@@ -56,7 +57,7 @@ func (f *memberFlags) validate() error {
 
 // apply is for flags that validate has found good.
 func (f *memberFlags) apply(c *batuta.Config) {
-	c.Join, c.Observer, c.Bootstrap, c.Expect = f.join, f.observer, f.bootstrap, f.expect
+	c.Join, c.Observer, c.Witness, c.Bootstrap, c.Expect = f.join, f.observer, f.witness, f.bootstrap, f.expect
 	c.MinMembers, c.Meta, c.ReapAfter, c.AwaitReady = f.minMembers, f.meta, f.reapAfter, f.awaitReady
 	c.Health, c.LeadUnhealthy = f.check.health(), f.check.leadUnhealthy
 }

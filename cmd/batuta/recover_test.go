@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,16 +66,7 @@ func TestAMajorityIsLostForGood(t *testing.T) {
 		}
 		mustStart(t, c, m)
 	}
-	votes := func() bool {
-		text, code := ask(t, one, "status --json")
-		var s api.Status
-		return code == 0 && json.Unmarshal([]byte(text), &s) == nil && s.Quorum != nil && len(s.Quorum.Voters) == 1 && len(s.Quorum.Voters[0]) == 3
-	}
-	for end := time.Now().Add(agreeWithin); !votes(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the newcomers do not vote after %v", agreeWithin)
-		}
-	}
+	awaitVoters(t, one, 3)
 	mustAgree(t, c, now.epoch, "")
 	mustCrash(t, c, one)
 	next := mustAgree(t, c, now.epoch+1, "")
