@@ -17,6 +17,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/jobs"
 	"github.com/batuta-dev/batuta/internal/command/podlabel"
@@ -139,9 +140,9 @@ type agentRun struct {
 	node  *batuta.Node
 	pod   *podlabel.Pod // nil: it has no label
 
-	guard   attest.Guard // of the command; nil: none runs for as long as this member leads
-	address string       // of the HTTP API; empty: it is off
-	tokens  *api.Tokens  // nil: it needs none
+	guard   attest.Guard   // of the command; nil: none runs for as long as this member leads
+	address string         // of the HTTP API; empty: it is off
+	tokens  *access.Tokens // nil: it needs none
 
 	told  iter.Seq2[batuta.Event, error] // all that the node has seen since it began; nil: it is not printed
 	named iter.Seq2[batuta.View, error]  // the same of the many elections
@@ -235,7 +236,7 @@ func (a *agentRun) serveHTTP(operating, health net.Listener) (end func(context.C
 			return nil, cli.Exit(cli.Usage, err)
 		}
 		if f.httpTokens != "" {
-			if a.tokens, err = api.LoadTokens(f.httpTokens); err != nil {
+			if a.tokens, err = access.Load(f.httpTokens); err != nil {
 				return nil, cli.Exit(cli.Usage, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/election"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/disk/datadir"
 	"github.com/batuta-dev/batuta/internal/net/security"
@@ -34,7 +35,7 @@ func (f *securityFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.idTemplate, "tls-id-template", "", "`URI` that certificates have instead, such as spiffe://example.org/batuta/{cluster}/{id}")
 	fs.BoolVar(&f.insecure, "insecure", false, "serve addresses beyond loopback to anyone, without a secret, certificates or tokens")
 	fs.BoolVar(&f.allowPlain, "allow-plain", false, "with --secret-file or --tls-cert: accept members without TLS during a migration; no security meanwhile")
-	fs.StringVar(&f.httpTokens, "http-token-file", "", "`FILE` of tokens for the HTTP API, one per line with its role, read or operate")
+	fs.StringVar(&f.httpTokens, "http-token-file", "", "`FILE` of tokens for the HTTP API, one per line with its role: read, operate, or stand and names of elections")
 	fs.StringVar(&f.httpCert, "http-tls-cert", "", "`FILE` with the HTTP API's certificate (default --tls-cert, else one made from the secret)")
 	fs.StringVar(&f.httpKey, "http-tls-key", "", "`FILE` with the HTTP API's key")
 	fs.StringVar(&f.httpAdvertise, "http-advertise", "", "`HOST:PORT` at which the other agents ask this one's HTTP API for the leaderships that it saw; published to all members")
@@ -130,7 +131,7 @@ func (f *securityFlags) checkHTTP(addr string) error {
 	case err != nil:
 		return cli.Usagef("--http %w", err)
 	case f.httpTokens != "":
-		if _, err := api.ReadTokens(f.httpTokens); err != nil {
+		if _, err := access.ReadFile(f.httpTokens); err != nil {
 			return cli.Usagef("--http-token-file: %w", err)
 		}
 	}
@@ -208,12 +209,16 @@ func (f *accessFlags) access() (api.Access, error) {
 	}
 	a := api.Access{TLS: config}
 	if f.tokenFile != "" {
-		tokens, err := api.ReadTokens(f.tokenFile)
+		tokens, err := access.ReadFile(f.tokenFile)
 		if err != nil {
 			return api.Access{}, cli.Usagef("--http-token-file: %w", err)
 		}
-		best := slices.IndexFunc(tokens, func(t api.Token) bool { return t.Role == api.Operate })
-		a.Token = tokens[max(best, 0)].Text
+		tokens = slices.DeleteFunc(tokens, func(g access.Grant) bool { return g.Token == "" })
+		if len(tokens) == 0 {
+			return api.Access{}, cli.Usagef("--http-token-file %s has lines of users alone: add a line with a token, or leave the flag out at a Unix socket", f.tokenFile)
+		}
+		best := slices.IndexFunc(tokens, func(g access.Grant) bool { return g.Role == access.Operate })
+		a.Token = tokens[max(best, 0)].Token
 	}
 	return a, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/peeragent"
 	"github.com/batuta-dev/batuta/internal/command/resident"
@@ -131,7 +131,7 @@ type peerRun struct {
 	log   *slog.Logger
 	node  *superpeer.Member
 
-	tokens *api.Tokens
+	tokens *access.Tokens
 	ends   []func(context.Context)
 }
 
@@ -205,7 +205,7 @@ func (a *peerRun) join(ctx context.Context, signals chan os.Signal) (joined bool
 func (a *peerRun) serve(operating, health net.Listener) (err error) {
 	f := a.flags
 	if f.security.httpTokens != "" {
-		if a.tokens, err = api.LoadTokens(f.security.httpTokens); err != nil {
+		if a.tokens, err = access.Load(f.security.httpTokens); err != nil {
 			return cli.Exit(cli.Usage, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/net/security"
 	"github.com/batuta-dev/batuta/internal/testkit/fulltest"
 )
@@ -29,14 +30,14 @@ const (
 )
 
 // guarded serves the API of a leader that needs tokens, and gives its log.
-func guarded(t *testing.T) (n *fakeNode, addr, path string, tokens *api.Tokens, log *safeBuffer) {
+func guarded(t *testing.T) (n *fakeNode, addr, path string, tokens *access.Tokens, log *safeBuffer) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "tokens")
 	text := "# who may do what\n" + readToken + " read\noperate " + operateToken + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := api.LoadTokens(path)
+	tokens, err := access.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestWithHealthElsewhereEverythingNeedsAToken(t *testing.T) {
 	if err := os.WriteFile(path, []byte(readToken+" read\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := api.LoadTokens(path)
+	tokens, err := access.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/net/security"
 )
 
@@ -187,7 +188,7 @@ func TestGatheringAmongMembersWithTokens(t *testing.T) {
 		}
 		return m
 	}
-	tokens, err := api.LoadTokens(keep("tokens", readToken+" read"))
+	tokens, err := access.Load(keep("tokens", readToken+" read"))
 	if err != nil {
 		t.Fatal(err)
 	}

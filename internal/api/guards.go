@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/batuta-dev/batuta/election"
+	"github.com/batuta-dev/batuta/internal/api/access"
+	"github.com/batuta-dev/batuta/internal/api/reply"
 )
 
 // refusals count refused requests.
@@ -140,7 +143,7 @@ func (s *HealthServer) Close(ctx context.Context) {
 // Guarded protects calls of a different agent as this API's own calls: by accepted host names,
 // origins, tokens (nil: none are needed) and bounds on requests. The collector counts refused
 // requests.
-func Guarded(calls http.Handler, tokens *Tokens, log *slog.Logger, names ...string) (http.Handler, prometheus.Collector) {
+func Guarded(calls http.Handler, tokens *access.Tokens, log *slog.Logger, names ...string) (http.Handler, prometheus.Collector) {
 	s := &Server{tokens: tokens, log: log, refused: newRefusals()}
 	h := http.MaxBytesHandler(calls, maxBody)
 	return hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(h)))), s.refused
@@ -149,7 +152,94 @@ func Guarded(calls http.Handler, tokens *Tokens, log *slog.Logger, names ...stri
 // GuardedServer serves such calls with this API's deadlines.
 func GuardedServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
+		Handler: h, ConnContext: access.Connection, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// open are the calls that need no token if no [HealthServer] answers them: their answer is then
+// only a status code.
+var open = []string{"/leader", "/super", "/healthz", "/readyz"}
+
+// authorize accepts requests that the grant of their client permits.
+func (s *Server) authorize(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.asksAsMember(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := s.tokens.Refresh(); err != nil {
+			s.log.Error("the token file cannot be read again: the tokens read before stay valid; fix the file, and it is read again by itself", "error", err)
+		}
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		stands := strings.HasPrefix(r.URL.Path, "/v1/elections/") // [Server.permit] decides for which
+		grant, err := s.tokens.Of(r)
+		switch role := grant.Role; {
+		case role >= access.Operate, role == access.Stand && stands, role >= access.Read && reads:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), grantKey{}, grant)))
+		case reads && isPage(r):
+			next.ServeHTTP(w, r)
+		case role >= access.Read:
+			s.refuse(w, r, http.StatusForbidden, "role", "a token with the role read or stand may not do this: it needs one with the role operate")
+		case reads && r.Header.Get("Authorization") == "" && !s.healthElsewhere && slices.Contains(open, r.URL.Path):
+			next.ServeHTTP(bare{w}, r)
+		default:
+			w.Header().Add("WWW-Authenticate", `Bearer realm="batuta"`)
+			if strings.Contains(r.Header.Get("Accept"), "text/html") {
+				w.Header().Add("WWW-Authenticate", `Basic realm="batuta: any name, and a token as the password"`)
+			}
+			s.refuse(w, r, http.StatusUnauthorized, "token", err.Error())
+		}
+	})
+}
+
+// grantKey is the key for the grant of a request's client in its context.
+type grantKey struct{}
+
+// access returns what the client may do: operate or read.
+func (s *Server) access(r *http.Request) string {
+	if g, ok := r.Context().Value(grantKey{}).(access.Grant); s.readOnly || ok && g.Role < access.Operate {
+		return "read"
+	}
+	return "operate"
+}
+
+// permit returns the client of a request, and how many candidacies it may have, unless it may not stand for that
+// election: then it answers.
+func (s *Server) permit(w http.ResponseWriter, r *http.Request, election string) (client string, limit int, ok bool) {
+	g, _ := r.Context().Value(grantKey{}).(access.Grant)
+	if !g.May(election) {
+		s.refuse(w, r, http.StatusForbidden, "role", fmt.Sprintf("this client may stand for %s, and not for %q: add the name to its line in the agent's --http-token-file",
+			strings.Join(g.Names, ", "), election))
+	}
+	return g.Client(), g.Limit, g.May(election)
+}
+
+// isPage reports whether the request is for the dashboard's own files. They contain nothing of the
+// cluster, and ask for a token themselves, which no browser stores then.
+func isPage(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/ui/") || r.URL.Path == "/" && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// bare omits the body of an answer.
+type bare struct{ http.ResponseWriter }
+
+// Write implements [http.ResponseWriter].
+func (w bare) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w bare) WriteHeader(code int) {
+	w.Header().Set("Content-Length", "0")
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap lets an answer be sent before its handler returns.
+func (w bare) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// refuse counts a refused request, and logs it as [refusal.Log] allows.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, code int, reason, words string) {
+	s.refused.count(reason)
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	s.refusals.Warn(s.log, host, reason, "HTTP request refused", "from", r.RemoteAddr, "method", r.Method, "path", r.URL.EscapedPath(), "reason", reason)
+	reply.Fail(w, code, "%s", words)
 }

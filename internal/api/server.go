@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/batuta-dev/batuta"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/candidacy"
 	"github.com/batuta-dev/batuta/internal/api/joblist"
 	"github.com/batuta-dev/batuta/internal/api/reply"
@@ -65,7 +66,7 @@ type Server struct {
 	leaderlessTime  *leaderlessTime
 	refused         refusals
 	refusals        refusal.Log
-	tokens          *Tokens                       // nil: every client may do everything
+	tokens          *access.Tokens                // nil: every client may do everything
 	life            func() batuta.CertificateLife // of the API's certificate
 	healthElsewhere bool                          // load balancers have a separate server
 	history         *history
@@ -87,10 +88,11 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 		refused: newRefusals(), life: func() batuta.CertificateLife { return batuta.CertificateLife{} },
 		history: newHistory(time.Now()), recorder: newRecorder(node, log), page: web.Dashboard().Handler(),
 	}
-	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Serves: s.serves, Log: log})
+	s.candidacies = candidacy.New(candidacy.Config{Member: node.ID(), Open: s.openElection, Permit: s.permit, Serves: s.serves, Log: log})
 	s.Reserve(func(string) bool { return false })
 	s.http = &http.Server{
 		Handler:        hardened(s.ownHost(newHosts(names), s.sameOrigin(s.authorize(s.handler(s.routes()))))),
+		ConnContext:    access.Connection,
 		ReadTimeout:    readTimeout,
 		WriteTimeout:   writeTimeout,
 		IdleTimeout:    time.Minute,
@@ -102,7 +104,7 @@ func NewServer(node Node, addr, version string, log *slog.Logger, names ...strin
 
 // Authorize makes every call need a token, except those of load balancers. It must be called before
 // Serve.
-func (s *Server) Authorize(t *Tokens) { s.tokens = t }
+func (s *Server) Authorize(t *access.Tokens) { s.tokens = t }
 
 // Certified adds the validity of the API's certificate to the metrics. It must be called before
 // Serve.

@@ -183,6 +183,7 @@ func serve(t *testing.T, n *fakeNode) string {
 type call struct {
 	method, path, accept, origin string
 	body                         io.Reader
+	token                        string
 }
 
 func (c call) do(t *testing.T, addr string) (int, string) {
@@ -193,6 +194,9 @@ func (c call) do(t *testing.T, addr string) (int, string) {
 	}
 	if c.accept != "" {
 		req.Header.Set("Accept", c.accept)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if c.origin != "" {
 		req.Header.Set("Origin", c.origin)

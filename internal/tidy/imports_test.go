@@ -78,7 +78,8 @@ var mayImport = map[string][]string{
 	// Packages that stand on nodes: the HTTP API, then what commands are made of, then the commands.
 	"internal/web":               {},
 	"internal/follow":            {},
-	"internal/api":               {"", "election", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api":               {"", "election", "internal/api/access", "internal/api/candidacy", "internal/api/joblist", "internal/api/journal", "internal/api/reply", "internal/follow", "internal/net/refusal", "internal/net/security", "internal/web"},
+	"internal/api/access":        {"internal/core/named", "internal/net/security"},
 	"internal/api/candidacy":     {"", "internal/api/reply", "internal/net/refusal"},
 	"internal/api/joblist":       {"internal/api/reply"},
 	"internal/api/journal":       {},
@@ -92,7 +93,7 @@ var mayImport = map[string][]string{
 	"internal/command/initial":   {"election", "internal/api", "internal/command/cli", "internal/net/security"},
 	"internal/command/jobs":      {"", "election", "internal/core/named", "internal/api/joblist", "internal/follow", "internal/command/hooks", "internal/command/run", "internal/command/schedule"},
 	"internal/command/lock":      {"", "internal/api", "internal/api/candidacy", "internal/command/cli", "internal/command/run"},
-	"internal/command/peeragent": {"superpeer", "internal/api", "internal/api/reply", "internal/command/hooks", "internal/follow"},
+	"internal/command/peeragent": {"superpeer", "internal/api", "internal/api/access", "internal/api/reply", "internal/command/hooks", "internal/follow"},
 	"internal/command/podlabel":  {"", "election", "internal/command/cli"},
 	"internal/command/recovery":  {"election", "internal/command/cli", "internal/disk/datadir", "internal/disk/logfile", "quorum"},
 	"internal/command/resident":  {},

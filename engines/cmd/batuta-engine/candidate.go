@@ -21,6 +21,7 @@ import (
 	"github.com/batuta-dev/batuta"
 	"github.com/batuta-dev/batuta/engines"
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/command/cli"
 	"github.com/batuta-dev/batuta/internal/command/hooks"
 	"github.com/batuta-dev/batuta/internal/command/podlabel"
@@ -231,7 +232,7 @@ func (c *candidate) serve(listener net.Listener) (end func(), err error) {
 	if listener != nil {
 		server := api.NewServer(member{c.election}, address, version(), c.log, c.flags.httpHosts...)
 		if c.flags.httpTokens != "" {
-			tokens, err := api.LoadTokens(c.flags.httpTokens)
+			tokens, err := access.Load(c.flags.httpTokens)
 			if err != nil {
 				return end, cli.Exit(cli.Usage, err)
 			}

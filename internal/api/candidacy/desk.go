@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ import (
 
 // Bounds of candidacies.
 const (
-	Max          = 1000            // candidacies of an agent at the same time
+	Max          = 10_000          // candidacies of an agent at the same time
 	MinTTL       = time.Second     // of a lease
 	MaxTTL       = 5 * time.Minute // of a lease, and of a grace
 	DefaultGrace = 5 * time.Second // for which a stream may leave a loss unacknowledged
@@ -41,11 +42,12 @@ type Election interface {
 
 // Config is what a [Desk] needs of its agent.
 type Config struct {
-	Member   batuta.ID                                                       // of the agent
-	Open     func(name string, o ...batuta.ElectionOption) (Election, error) // gives a named election; its error is the client's fault
-	Reserved func(name string) bool                                          // whether the agent itself stands for it; nil: for none
-	Serves   func(election string, t batuta.Token)                           // is called when the work of a leadership serves; nil: it is not
-	Log      *slog.Logger                                                    // default: none
+	Member   batuta.ID                                                                                         // of the agent
+	Open     func(name string, o ...batuta.ElectionOption) (Election, error)                                   // gives a named election; its error is the client's fault
+	Reserved func(name string) bool                                                                            // whether the agent itself stands for it; nil: for none
+	Permit   func(w http.ResponseWriter, r *http.Request, election string) (client string, limit int, ok bool) // gives the client of a request, and how many candidacies it may have; not ok: it has answered; nil: all are permitted
+	Serves   func(election string, t batuta.Token)                                                             // is called when the work of a leadership serves; nil: it is not
+	Log      *slog.Logger                                                                                      // default: none
 }
 
 // State is how a candidacy stands.
@@ -80,6 +82,7 @@ type Desk struct {
 
 	mu     sync.Mutex
 	all    map[string]*candidacy // by id
+	each   map[string]int        // how many each client has
 	queues map[string]*queue     // by the name of the election
 }
 
@@ -88,8 +91,11 @@ func New(c Config) *Desk {
 	if c.Reserved == nil {
 		c.Reserved = func(string) bool { return false }
 	}
+	if c.Permit == nil {
+		c.Permit = func(http.ResponseWriter, *http.Request, string) (string, int, bool) { return "", 0, true }
+	}
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	d := &Desk{cfg: c, all: map[string]*candidacy{}, queues: map[string]*queue{}}
+	d := &Desk{cfg: c, all: map[string]*candidacy{}, each: map[string]int{}, queues: map[string]*queue{}}
 	d.ended = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "batuta_candidacies_ended_total",
 		Help: "Candidacies of HTTP clients that have ended, by how: released, disconnected, expired, unacknowledged, failed; or refused."}, []string{"how"})
 	for _, how := range []string{released, disconnected, expired, unacknowledged, failed, refused} {
@@ -110,7 +116,7 @@ const (
 	expired        = "expired"        // a lease was not renewed
 	unacknowledged = "unacknowledged" // the grace of a stream has passed after a loss
 	failed         = "failed"         // the member cannot stand, or has ended
-	refused        = "refused"        // beyond Max
+	refused        = "refused"        // beyond Max, or the limit of a client
 )
 
 // Describe implements [prometheus.Collector].
@@ -126,6 +132,8 @@ func (d *Desk) Reserve(reserved func(name string) bool) { d.cfg.Reserved = reser
 // candidacy is a client that stands for an election. The desk's lock guards it.
 type candidacy struct {
 	id     string
+	client string // that began it; "": it has no identity
+	limit  int    // of the client's candidacies
 	queue  *queue
 	stream bool
 	bound  time.Duration // the ttl of a lease, the grace of a stream
@@ -147,6 +155,7 @@ type candidacy struct {
 // Errors of a request.
 var (
 	errTooMany  = fmt.Errorf("this agent has %d candidacies already: end one, or ask the agent of another member", Max)
+	errQuota    = errors.New("too many candidacies")
 	errReserved = errors.New("the agent itself stands for this election: choose another name")
 )
 
@@ -160,7 +169,11 @@ func (d *Desk) stand(e Election, c *candidacy) error {
 	case len(d.all) >= Max:
 		d.ended.WithLabelValues(refused).Inc()
 		return errTooMany
+	case c.client != "" && d.each[c.client] >= c.limit:
+		d.ended.WithLabelValues(refused).Inc()
+		return fmt.Errorf("%w: this client has %d: end one, or set limit=N after its role in the agent's --http-token-file", errQuota, c.limit)
 	}
+	d.each[c.client]++
 	c.id, c.state = rand.Text(), Waiting
 	c.stopped, c.changed = make(chan struct{}), make(chan struct{})
 	d.all[c.id] = c
@@ -264,6 +277,9 @@ func (d *Desk) end(c *candidacy, how string) {
 		c.timer.Stop()
 	}
 	delete(d.all, c.id)
+	if d.each[c.client]--; d.each[c.client] == 0 {
+		delete(d.each, c.client)
+	}
 	d.ended.WithLabelValues(how).Inc()
 	if name := c.queue.election.Name(); how == expired || how == unacknowledged {
 		d.bounded.Warn(d.cfg.Log, "", how+name, "a client's candidacy has ended at its bound", "election", name, "state", c.state, "how", how, "token", c.token.String())

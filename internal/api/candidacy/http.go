@@ -41,11 +41,11 @@ func (d *Desk) Put(w http.ResponseWriter, r *http.Request) {
 	case ask.TTL != "" && ask.Grace != "":
 		reply.Fail(w, http.StatusBadRequest, "grace is of a stream, and ttl of a lease: leave one out")
 	case ask.TTL != "":
-		if c := d.begin(w, e, ask, ttl, false); c != nil {
+		if c := d.begin(w, r, e, ask, ttl, false); c != nil {
 			d.reply(w, r, c)
 		}
 	default:
-		if c := d.begin(w, e, ask, grace, true); c != nil {
+		if c := d.begin(w, r, e, ask, grace, true); c != nil {
 			defer d.finish(c, disconnected)
 			d.stream(w, r, c)
 		}
@@ -93,9 +93,12 @@ func (d *Desk) Ready(w http.ResponseWriter, r *http.Request) {
 }
 
 // begin begins a candidacy, or answers why not.
-func (d *Desk) begin(w http.ResponseWriter, e Election, ask Request, bound time.Duration, stream bool) *candidacy {
+func (d *Desk) begin(w http.ResponseWriter, r *http.Request, e Election, ask Request, bound time.Duration, stream bool) *candidacy {
 	c := &candidacy{stream: stream, bound: bound, seats: max(ask.Seats, 1)}
+	c.client, c.limit, _ = d.cfg.Permit(w, r, e.Name()) // read has seen that it is permitted
 	switch err := d.stand(e, c); {
+	case errors.Is(err, errQuota):
+		reply.Fail(w, http.StatusTooManyRequests, "%v", err)
 	case errors.Is(err, errReserved):
 		reply.Fail(w, http.StatusConflict, "election %q: %v", e.Name(), err)
 	case err != nil:
@@ -196,8 +199,10 @@ func (d *Desk) read(w http.ResponseWriter, r *http.Request) (ask Request, e Elec
 	e, err := d.open(r.Context(), r.PathValue("name"), ask)
 	if err != nil {
 		reply.Fail(w, http.StatusBadRequest, "%v", err)
+		return ask, nil, false
 	}
-	return ask, e, err == nil
+	_, _, ok = d.cfg.Permit(w, r, e.Name())
+	return ask, e, ok
 }
 
 // open gives the election with what the client asks of it.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/batuta-dev/batuta/internal/api"
+	"github.com/batuta-dev/batuta/internal/api/access"
 	"github.com/batuta-dev/batuta/internal/api/reply"
 	"github.com/batuta-dev/batuta/superpeer"
 )
@@ -35,7 +36,7 @@ type Server struct {
 
 // NewServer makes the API of node. Requests may use an IP address, localhost or names as the host;
 // with nil tokens every client is accepted.
-func NewServer(node *superpeer.Member, version string, tokens *api.Tokens, log *slog.Logger, names ...string) *Server {
+func NewServer(node *superpeer.Member, version string, tokens *access.Tokens, log *slog.Logger, names ...string) *Server {
 	s := &Server{node: node, log: log, streams: make(chan struct{}, maxStreams)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", s.status)

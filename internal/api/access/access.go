@@ -1,0 +1,247 @@
+// Package access reads what each client of an HTTP API may do, and identifies the clients: by a token, or
+// by the user at the other end of a Unix socket.
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/batuta-dev/batuta/internal/core/named"
+	"github.com/batuta-dev/batuta/internal/net/security"
+)
+
+// Role is what a client may do.
+type Role int
+
+// Roles; each includes the role before it.
+const (
+	Nobody  Role = iota
+	Read         // reads
+	Stand        // stands for the named elections of its grant
+	Operate      // changes: resign, campaign, add and remove members
+)
+
+var roles = map[string]Role{"read": Read, "stand": Stand, "operate": Operate}
+
+// Limits of a grant.
+const (
+	minToken     = 16     // characters of a token: it must not be guessable
+	DefaultLimit = 1000   // candidacies of a client at the same time
+	MaxLimit     = 10_000 // that a line may set
+)
+
+// Grant is a line of a token file.
+type Grant struct {
+	Token string   // a secret; "": the line is of a user
+	User  string   // its number, as "1001"
+	Role  Role     // of the client
+	Names []string // with the role Stand: the elections, by name, or by prefix as "billing-*"
+	Limit int      // candidacies at the same time
+}
+
+// May reports whether the client may stand for an election.
+func (g Grant) May(election string) bool {
+	return g.Role >= Operate || g.Role == Stand && slices.ContainsFunc(g.Names, func(pattern string) bool {
+		prefix, ok := strings.CutSuffix(pattern, "*")
+		return pattern == election || ok && strings.HasPrefix(election, prefix)
+	})
+}
+
+// Client identifies the client of the grant; "": it has no identity.
+func (g Grant) Client() string {
+	if g.Token != "" {
+		return "token " + g.Token // of a server: its hash
+	}
+	return g.User
+}
+
+const howto = "write a token and its role, such as 'TOKEN operate' or 'TOKEN stand billing-*'; 'user:NAME' in place of a token is a user of a Unix socket"
+
+// ReadFile reads a token file: in each line a token or user:NAME, and its role. After the role stand there are
+// the elections. limit=N bounds the candidacies of the client. Its errors quote no token.
+func ReadFile(path string) ([]Grant, error) {
+	data, err := security.ReadPrivate(path)
+	if err != nil {
+		return nil, err
+	}
+	var grants []Grant
+	for i, line := range strings.Split(string(data), "\n") {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		g, err := parse(words)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, i+1, err)
+		}
+		grants = append(grants, g)
+	}
+	if len(grants) == 0 {
+		return nil, fmt.Errorf("%s holds no token: %s", path, howto)
+	}
+	return grants, nil
+}
+
+// parse reads a line. A token and its role may stand in any order.
+func parse(words []string) (g Grant, err error) {
+	at := slices.IndexFunc(words, func(w string) bool { return roles[w] != Nobody })
+	if at < 0 || at > 1 || len(words) < 2 {
+		return g, errors.New(howto)
+	}
+	g = Grant{Token: words[1-at], Role: roles[words[at]], Limit: DefaultLimit}
+	for _, w := range words[2:] {
+		n, limits := strings.CutPrefix(w, "limit=")
+		switch {
+		case limits && g.Role != Read:
+			if g.Limit, err = strconv.Atoi(n); err != nil || g.Limit < 1 || g.Limit > MaxLimit {
+				return g, fmt.Errorf("limit=%.20q: give a number of candidacies, 1 to %d", n, MaxLimit)
+			}
+		case g.Role == Stand && !limits:
+			name, err := named.Name(w)
+			if err != nil || strings.Contains(strings.TrimSuffix(name, "*"), "*") {
+				return g, fmt.Errorf("%.80q: write the name of an election, or how names begin and one *, such as billing-*", w)
+			}
+			g.Names = append(g.Names, name)
+		default:
+			return g, errors.New(howto)
+		}
+	}
+	name, isUser := strings.CutPrefix(g.Token, "user:")
+	switch {
+	case g.Role == Stand && g.Names == nil:
+		return g, errors.New("the role stand needs the elections, such as: TOKEN stand billing-* payroll; '*' is all of them")
+	case isUser:
+		g.Token = ""
+		g.User, err = number(name)
+	case len(g.Token) < minToken:
+		err = fmt.Errorf("the token is shorter than %d characters, and can be guessed: make one with 'batuta secret new'", minToken)
+	}
+	return g, err
+}
+
+// number gives the number of a user of this machine.
+func number(name string) (string, error) {
+	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+		return name, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		return "", fmt.Errorf("user:%.80s: this machine has no such user; give its name, or its number as user:1001", name)
+	}
+	return u.Uid, nil
+}
+
+// Tokens are the grants of a file. The tokens are kept as hashes, which are compared in constant time.
+type Tokens struct {
+	path string
+	all  atomic.Pointer[[]Grant]
+
+	mu     sync.Mutex
+	looked time.Time // when the file was checked
+	was    os.FileInfo
+}
+
+// Load reads a token file for a server.
+func Load(path string) (*Tokens, error) {
+	t := &Tokens{path: path}
+	return t, t.Reload()
+}
+
+// Refresh reads the file again if it has changed, at most once a second.
+func (t *Tokens) Refresh() error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if now.Sub(t.looked) < time.Second {
+		return nil
+	}
+	t.looked = now
+	info, err := os.Stat(t.path)
+	if err != nil || t.was != nil && os.SameFile(info, t.was) && info.ModTime().Equal(t.was.ModTime()) && info.Size() == t.was.Size() {
+		return err
+	}
+	t.was = info
+	return t.Reload()
+}
+
+// Reload reads the file again, which [Tokens] also does by itself when it has changed. After an
+// error the previous grants stay valid.
+func (t *Tokens) Reload() error {
+	if t == nil {
+		return nil
+	}
+	grants, err := ReadFile(t.path)
+	if err != nil {
+		return err
+	}
+	for i, g := range grants {
+		if g.Token != "" {
+			sum := sha256.Sum256([]byte(g.Token))
+			grants[i].Token = string(sum[:])
+		}
+	}
+	t.all.Store(&grants)
+	return nil
+}
+
+// Of returns what the client of a request may do. A browser that asks for a password sends the token as the
+// password. Without tokens a client may do everything.
+func (t *Tokens) Of(r *http.Request) (Grant, error) {
+	uid, known := r.Context().Value(userKey{}).(string)
+	if t == nil {
+		return Grant{User: uid, Role: Operate, Limit: DefaultLimit}, nil
+	}
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		_, given, ok = r.BasicAuth()
+	}
+	sum := sha256.Sum256([]byte(strings.TrimSpace(given)))
+	var found Grant
+	for _, g := range *t.all.Load() { // always all of them
+		same := subtle.ConstantTimeCompare(sum[:], []byte(g.Token)) == 1
+		if !ok {
+			same = known && g.User == uid
+		}
+		if same && g.Role > found.Role {
+			found = g
+		}
+	}
+	switch {
+	case found.Role != Nobody:
+		return found, nil
+	case ok:
+		return found, errors.New("this token is not in the agent's --http-token-file")
+	case known:
+		return found, fmt.Errorf("this call needs a token: give --http-token-file, or add user:%s and a role to the agent's own", uid)
+	}
+	return found, errors.New("this call needs a token: send it as 'Authorization: Bearer TOKEN', or give --http-token-file")
+}
+
+type userKey struct{}
+
+// Connection adds the user at the other end of a Unix socket to the context of its requests
+// (see [http.Server.ConnContext]).
+func Connection(ctx context.Context, c net.Conn) context.Context {
+	if u, ok := c.(*net.UnixConn); ok {
+		if uid, err := userOf(u); err == nil {
+			return context.WithValue(ctx, userKey{}, strconv.FormatUint(uint64(uid), 10))
+		}
+	}
+	return ctx
+}
